@@ -1,0 +1,45 @@
+"""Online learning that outliers cannot move.
+
+A round: the learner plays θ, the loss f is revealed, the gate says how much of it to believe, and the learner takes a step of
+weight × gradient and projects on its domain: θ ← Π_Θ(θ − α_t·w_t·∇f_t(θ)).
+
+>>> import redescend as rd
+>>> stream = rd.adversaries.UniformResponse(0, 1).corrupt(rd.streams.ridge(1000, seed=0, dim=5), k=100, seed=1)
+>>> learner = rd.Learn(5, loss=rd.losses.Squared(), a=0.01, b=0.01, step=rd.steps.Anytime())
+>>> rd.play(learner, stream)
+Trace(1000 rounds, ...)
+"""
+
+from redescend import adversaries, domains, errors, gates, losses, regret, steps, streams, transforms
+from redescend.game import Originals, Stream, Trace, play
+from redescend.learners.base import Learner, Round
+from redescend.learners.descent import Descent
+from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "OGD",
+    "ClippedOGD",
+    "Descent",
+    "Learn",
+    "Learner",
+    "NormalisedOGD",
+    "Oracle",
+    "Originals",
+    "Robust",
+    "Round",
+    "Stream",
+    "TopK",
+    "Trace",
+    "adversaries",
+    "domains",
+    "errors",
+    "gates",
+    "losses",
+    "play",
+    "regret",
+    "steps",
+    "streams",
+    "transforms",
+]

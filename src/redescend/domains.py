@@ -1,0 +1,310 @@
+r"""Convex sets of actions and their projections.
+
+A domain is written out as a row of numbers, its code: which set, how many numbers it has, and those numbers. One function,
+`project`, reads the code; the compiled round calls the same. To add a domain: write its projection and its class here, and a branch
+in `_project_part`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from redescend.errors import ParameterError
+from redescend.numeric import Array
+from redescend.parameters import Component, Interval, bad_parameter
+
+REALS, BALL, BOX, L1_BALL, SIMPLEX, INTERSECTION = range(6)
+
+Radius = Annotated[float, Interval(1e-150, 1e150)]
+
+SWEEPS = 10_000
+
+
+def project_ball(theta: Array, radius: float) -> Array:
+    top = np.max(np.abs(theta))
+    if top == 0.0:
+        return theta
+    size = top * np.sqrt(np.sum((theta / top) ** 2))
+    return theta * (radius / size) if size > radius else theta
+
+
+def project_box(theta: Array, bounds: Array) -> Array:
+    dim = len(theta)
+    return np.minimum(np.maximum(theta, bounds[:dim]), bounds[dim : 2 * dim])
+
+
+def project_simplex(theta: Array, total: float) -> Array:
+    falling = np.sort(theta)[::-1]
+    excess = falling[0] - total
+    running = 0.0
+    for count in range(len(falling)):
+        running += falling[count]
+        level = (running - total) / (count + 1)
+        if falling[count] <= level:
+            break
+        excess = level
+    return np.maximum(theta - excess, 0.0)
+
+
+def project_l1_ball(theta: Array, radius: float) -> Array:
+    size = np.abs(theta)
+    if np.sum(size) <= radius:
+        return theta
+    return np.sign(theta) * project_simplex(size, radius)
+
+
+def project_part(theta: Array, kind: float, numbers: Array) -> Array:
+    """Projection on one plain set."""
+    if kind == BALL:
+        return project_ball(theta, numbers[0])
+    if kind == BOX:
+        return project_box(theta, numbers)
+    if kind == L1_BALL:
+        return project_l1_ball(theta, numbers[0])
+    if kind == SIMPLEX:
+        return project_simplex(theta, numbers[0])
+    return theta
+
+
+def dykstra(theta: Array, code: Array) -> Array:
+    """Dykstra's alternating projections: the nearest point of an intersection of convex sets."""
+    parts = int(code[1])
+    corrections = np.zeros((parts, len(theta)))
+    point = theta.copy()
+    for _ in range(SWEEPS):
+        before = point.copy()
+        moved = 0.0
+        at = 2
+        for part in range(parts):
+            size = int(code[at + 1])
+            shifted = point + corrections[part]
+            point = project_part(shifted, code[at], code[at + 2 : at + 2 + size])
+            moved = max(moved, np.max(np.abs(shifted - point - corrections[part])))
+            corrections[part] = shifted - point
+            at += 2 + size
+        scale = 1e-15 * max(1e-150, np.max(np.abs(point)))
+        if np.max(np.abs(point - before)) <= scale and moved <= 10.0 * scale:
+            break
+    return point
+
+
+def project(theta: Array, code: Array) -> Array:
+    """The nearest point of the domain with this code."""
+    if code[0] == INTERSECTION:
+        return dykstra(theta, code)
+    return project_part(theta, code[0], code[2:])
+
+
+@dataclass(frozen=True)
+class Domain(Component, ABC):
+    """A closed convex set of actions."""
+
+    kind: ClassVar[int]
+    radial: ClassVar[bool] = False
+
+    @abstractmethod
+    def numbers(self, dim: int) -> Array:
+        """The settings that the projection needs, written out for `dim` features."""
+
+    @property
+    @abstractmethod
+    def diameter(self) -> float:
+        """The largest Euclidean distance between two of its points, or a bound on it."""
+
+    def code(self, dim: int) -> Array:
+        """The set as a row of numbers."""
+        numbers = self.numbers(dim)
+        return np.concatenate([[self.kind, len(numbers)], numbers]).astype(np.float64)
+
+    def project(self, theta: Any) -> Array:
+        """The point of the set nearest to `theta`."""
+        point = np.asarray(theta, dtype=np.float64)
+        return np.array(project(point, self.code(len(point))), dtype=np.float64)
+
+    def contains(self, theta: Any, tolerance: float = 1e-9) -> bool:
+        """Whether `theta` is in the set, up to a relative rounding error."""
+        point = np.asarray(theta, dtype=np.float64)
+        gap = np.max(np.abs(self.project(point) - point), initial=0.0)
+        return bool(gap <= tolerance * max(1e-12, np.max(np.abs(point), initial=0.0)))
+
+
+@dataclass(frozen=True)
+class Reals(Domain):
+    """All of ℝᵈ: no constraint.
+
+    Examples
+    --------
+    >>> Reals().diameter
+    inf
+    """
+
+    kind: ClassVar[int] = REALS
+    radial: ClassVar[bool] = True
+
+    def numbers(self, dim: int) -> Array:
+        return np.empty(0)
+
+    @property
+    def diameter(self) -> float:
+        return float("inf")
+
+
+@dataclass(frozen=True)
+class Ball(Domain):
+    """The Euclidean ball ‖θ‖ ≤ radius.
+
+    Examples
+    --------
+    >>> Ball(1.0).project([3.0, 4.0])
+    array([0.6, 0.8])
+    """
+
+    radius: Radius
+    kind: ClassVar[int] = BALL
+    radial: ClassVar[bool] = True
+
+    def numbers(self, dim: int) -> Array:
+        return np.array([self.radius])
+
+    @property
+    def diameter(self) -> float:
+        return 2.0 * self.radius
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Domain):
+    """low ≤ θ ≤ high in every coordinate; each bound is a number for all of them, or an array.
+
+    With two numbers the dimension is not known, so the diameter is inf.
+
+    Examples
+    --------
+    >>> Box(-1.0, [1.0, 2.0]).project([3.0, 3.0])
+    array([1., 2.])
+    """
+
+    low: Any
+    high: Any
+    kind: ClassVar[int] = BOX
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            bound = getattr(self, name)
+            try:
+                array = np.array(bound, dtype=np.float64)
+            except (TypeError, ValueError):
+                array = np.array(np.nan)
+            if array.ndim > 1 or np.isnan(array).any():
+                raise bad_parameter("Box", name, "a number or a one-dimensional array of numbers", bound)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        if self.low.ndim and self.high.ndim and self.low.shape != self.high.shape:
+            raise bad_parameter("Box", "high", f"as long as 'low', which has {len(self.low)} entries", self.high)
+        if (self.low > self.high).any() or np.isposinf(self.low).any() or np.isneginf(self.high).any():
+            raise bad_parameter("Box", "high", "at least 'low' in every coordinate", self.high.tolist())
+
+    def __repr__(self) -> str:
+        return f"Box(low={self.low.tolist()}, high={self.high.tolist()})"
+
+    def numbers(self, dim: int) -> Array:
+        for name in ("low", "high"):
+            bound = getattr(self, name)
+            if bound.ndim and len(bound) != dim:
+                raise ParameterError(
+                    f"The '{name}' parameter of Box must have one entry for each of the {dim} features. "
+                    f"Got {len(bound)} instead."
+                )
+        return np.concatenate([np.broadcast_to(self.low, dim), np.broadcast_to(self.high, dim)])
+
+    @property
+    def diameter(self) -> float:
+        width = self.high - self.low
+        return float(np.linalg.norm(width)) if width.ndim else float("inf")
+
+
+@dataclass(frozen=True)
+class L1Ball(Domain):
+    """Σ|θⱼ| ≤ radius.
+
+    Examples
+    --------
+    >>> L1Ball(1.0).project([2.0, -1.5])
+    array([ 0.75, -0.25])
+    """
+
+    radius: Radius
+    kind: ClassVar[int] = L1_BALL
+
+    def numbers(self, dim: int) -> Array:
+        return np.array([self.radius])
+
+    @property
+    def diameter(self) -> float:
+        return 2.0 * self.radius
+
+
+@dataclass(frozen=True)
+class Simplex(Domain):
+    """θ ≥ 0 with Σθⱼ = total.
+
+    Examples
+    --------
+    >>> Simplex().project([0.5, 1.0])
+    array([0.25, 0.75])
+    """
+
+    total: Radius = 1.0
+    kind: ClassVar[int] = SIMPLEX
+
+    def numbers(self, dim: int) -> Array:
+        return np.array([self.total])
+
+    @property
+    def diameter(self) -> float:
+        return float(np.sqrt(2.0)) * self.total
+
+
+@dataclass(frozen=True, init=False)
+class Intersection(Domain):
+    """The points that lie in every one of the given sets, by Dykstra's projections.
+
+    Examples
+    --------
+    >>> Intersection(Ball(2.0), Box(0.0, 1.0)).project([3.0, -1.0])
+    array([1., 0.])
+
+    References
+    ----------
+    Boyle and Dykstra, A method for finding projections onto the intersection of convex sets in Hilbert spaces, 1986.
+    """
+
+    parts: tuple[Domain, ...]
+    kind: ClassVar[int] = INTERSECTION
+
+    def __init__(self, *parts: Domain) -> None:
+        for part in parts:
+            if not isinstance(part, Domain) or isinstance(part, Intersection):
+                raise bad_parameter("Intersection", "parts", "domains other than Intersection", part)
+        if not parts:
+            raise bad_parameter("Intersection", "parts", "at least one domain", parts)
+        object.__setattr__(self, "parts", parts)
+
+    def numbers(self, dim: int) -> Array:
+        return np.concatenate([part.code(dim) for part in self.parts])
+
+    def code(self, dim: int) -> Array:
+        return np.concatenate([[self.kind, len(self.parts)], self.numbers(dim)]).astype(np.float64)
+
+    def project(self, theta: Any) -> Array:
+        point = super().project(theta)
+        if not all(part.contains(point, tolerance=1e-6) for part in self.parts):
+            raise ParameterError(f"The parts of {self} share no point; choose sets that meet.")
+        return point
+
+    @property
+    def diameter(self) -> float:
+        return min(part.diameter for part in self.parts)

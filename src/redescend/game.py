@@ -1,0 +1,245 @@
+"""The game: a stream, a learner that plays it, and the trace it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from redescend.errors import DataError, MissingExtraError, ParameterError
+from redescend.learners.base import Learner, float_array
+from redescend.numeric import Array
+
+CHUNK_BYTES = 1 << 25
+"""A learner is given this much at a time, so that a game can be watched and interrupted."""
+
+
+class Originals(NamedTuple):
+    """What the corrupted rounds of a stream were before: their places, and their records there."""
+
+    rows: Array
+    X: Array
+    y: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Records in the order in which they are revealed, and what is known about them.
+
+    Parameters
+    ----------
+    X : array of floats, shape (rows, features)
+    y : array of floats, shape (rows,)
+    clean : array of bools, optional
+        Which rounds are as nature made them; all of them unless given.
+    truth : array, optional
+        The action that made the data: one for all rounds, shape (features,), or one for each, shape (rows, features).
+    originals : Originals, optional
+        The records of the corrupted rounds before they were corrupted.
+
+    Examples
+    --------
+    >>> stream = Stream([[1.0, 0.0], [0.0, 1.0]], [2.0, 3.0])
+    >>> stream
+    Stream(2 rounds, 2 features, 0 corrupted)
+    """
+
+    X: Array
+    y: Array
+    clean: Array = field(default=None)  # type: ignore[assignment]
+    truth: Array | None = None
+    originals: Originals | None = None
+
+    def __post_init__(self) -> None:
+        X, y = float_array("X", self.X, 2), float_array("y", self.y, 1)
+        rows, dim = X.shape
+        if rows == 0 or dim == 0:
+            raise DataError(f"A stream must have at least one row and one feature. Got shape {X.shape} instead.")
+        if len(y) != rows:
+            raise DataError(f"y must have one value for each of the {rows} rows of X. Got {len(y)} instead.")
+        clean = np.ones(rows, dtype=bool) if self.clean is None else np.asarray(self.clean)
+        if clean.shape != (rows,) or clean.dtype != np.bool_:
+            raise DataError(
+                f"clean must be {rows} bools, one for each row. Got shape {clean.shape} of type {clean.dtype} instead."
+            )
+        for name, value in {"X": X, "y": y, "clean": clean}.items():
+            object.__setattr__(self, name, value)
+        if self.truth is not None:
+            truth = np.asarray(self.truth, dtype=np.float64)
+            if truth.shape not in ((dim,), (rows, dim)) or not np.isfinite(truth).all():
+                raise DataError(f"truth must be finite and of shape ({dim},) or ({rows}, {dim}). Got {truth.shape} instead.")
+            object.__setattr__(self, "truth", truth)
+        if self.originals is not None:
+            object.__setattr__(self, "originals", _checked_originals(self.originals, rows, dim))
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __repr__(self) -> str:
+        return f"Stream({len(self)} rounds, {self.dim} features, {self.corrupted} corrupted)"
+
+    @property
+    def dim(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    @property
+    def corrupted(self) -> int:
+        """Number of corrupted rounds, the paper's k."""
+        return int(len(self) - np.count_nonzero(self.clean))
+
+    def uncorrupted(self) -> Stream:
+        """The stream as nature made it: every corrupted record replaced by its original."""
+        if self.originals is None:
+            if self.corrupted:
+                raise DataError("The stream has corrupted rounds but not their originals; give Stream(originals=...).")
+            return self
+        X, y = self.X.copy(), self.y.copy()
+        X[self.originals.rows], y[self.originals.rows] = self.originals.X, self.originals.y
+        return Stream(X, y, truth=self.truth)
+
+
+def _checked_originals(originals: Any, rows: int, dim: int) -> Originals:
+    places, X, y = originals
+    places = np.asarray(places)
+    X, y = float_array("originals.X", X, 2), float_array("originals.y", y, 1)
+    fits = places.ndim == 1 and X.shape == (len(places), dim) and len(y) == len(places)
+    if not fits or (len(places) and (places.dtype.kind != "i" or places.min() < 0 or places.max() >= rows)):
+        raise DataError("originals must be (rows, X, y): places in the stream, and one record for each of them.")
+    return Originals(places, X, y)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What a game left.
+
+    Attributes
+    ----------
+    losses : array
+        f_t(θ_t) of every round; 0 where the row was skipped.
+    weights : array
+        How much of every round was believed; 0 where the row was skipped.
+    actions : array or None
+        θ_t of every round, if they were kept.
+    theta : array
+        The action after the last round.
+    skipped : array
+        The rows that could not be learned from.
+    """
+
+    losses: Array
+    weights: Array
+    actions: Array | None
+    theta: Array
+    skipped: Array
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+    def __repr__(self) -> str:
+        skipped = f", {len(self.skipped)} skipped" if len(self.skipped) else ""
+        return f"Trace({len(self)} rounds, mean loss {self.losses.mean():.4g}, mean weight {self.weights.mean():.3f}{skipped})"
+
+
+def play(
+    learner: Learner,
+    stream: Stream,
+    *,
+    keep_actions: bool = False,
+    progress: bool = False,
+    bad_rows: Literal["raise", "skip"] = "raise",
+) -> Trace:
+    """Play a stream: the learner shows its action, sees the record, and moves, round after round.
+
+    It is compiled, and the same arithmetic as calling ``learner.update`` for each row: cut a stream anywhere, and
+    the actions are the same to the last bit.
+
+    Parameters
+    ----------
+    learner : Learner
+        It goes on from where it is.
+    stream : Stream
+    keep_actions : bool
+        Whether to keep θ_t of every round, a (rows, features) array.
+    progress : bool
+        Whether to show a progress bar.
+    bad_rows : "raise" or "skip"
+        What to do with a record that is not finite, or whose label is not −1 or +1 where the loss needs one. "raise" leaves the
+        learner as it was before the game. "skip" gives the row weight 0 and lists it in ``Trace.skipped``.
+
+    Examples
+    --------
+    >>> from redescend import OGD, losses, steps
+    >>> learner = OGD(1, loss=losses.Squared(), step=steps.Constant(0.25))
+    >>> play(learner, Stream([[1.0], [1.0]], [2.0, 2.0])).losses
+    array([4., 1.])
+    """
+    if not isinstance(stream, Stream):
+        raise DataError(f"play needs a Stream; wrap the arrays as Stream(X, y). Got {type(stream).__name__} instead.")
+    if bad_rows not in ("raise", "skip"):
+        raise ParameterError(f"The 'bad_rows' parameter of play must be 'raise' or 'skip'. Got {bad_rows!r} instead.")
+    if stream.dim != learner.dim:
+        raise DataError(f"The learner has {learner.dim} features and the stream has {stream.dim}; they must agree.")
+    before = learner.state()
+    learner.settle_precision(stream.X.dtype)
+    outcome = np.empty((len(stream), 2))
+    actions = np.empty((len(stream) if keep_actions else 0, learner.dim), learner.dtype)
+    y = np.ascontiguousarray(stream.y, dtype=np.float64)
+    skipped: list[int] = []
+    try:
+        for first, last in _chunks(stream, progress):
+            X = _rows(stream.X[first:last], learner.dtype)
+            at = 0
+            while True:
+                done = first + at
+                trouble = learner.learn_rows(X[at:], y[done:last], outcome[done:last], actions[done:last])
+                if trouble is None:
+                    break
+                row = done + trouble.row
+                if bad_rows == "raise":
+                    raise DataError(f"Row {row}: {trouble.error}")
+                learner.skip()
+                skipped.append(row)
+                outcome[row] = 0.0
+                if keep_actions:
+                    actions[row] = learner.theta
+                at = row - first + 1
+    except DataError:
+        learner.restore(before)
+        raise
+    losses, weights = outcome.T.copy()
+    return Trace(losses, weights, actions if keep_actions else None, learner.theta, np.array(skipped, dtype=np.intp))
+
+
+def _chunks(stream: Stream, progress: bool) -> Iterator[tuple[int, int]]:
+    size = max(1, CHUNK_BYTES // (8 * stream.dim))
+    starts = range(0, len(stream), size)
+    for first in _watched(starts) if progress else starts:
+        yield first, min(first + size, len(stream))
+
+
+def _watched(starts: range) -> Any:
+    try:
+        from rich.progress import track
+    except ImportError:
+        raise MissingExtraError("A progress bar needs rich; install it with: pip install 'redescend[cli]'") from None
+    return track(starts, description="playing")
+
+
+class _Alias:
+    """A read-only array as one that Numba takes for a plain one; nothing writes to it."""
+
+    def __init__(self, array: Array) -> None:
+        self.owner = array
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+
+
+def _rows(X: Array, dtype: np.dtype[Any]) -> Array:
+    """The rows in the order and precision that the compiled loop knows, copied only if they are not."""
+    with np.errstate(over="ignore"):
+        X = np.ascontiguousarray(X, dtype=dtype)
+    return X if X.flags.writeable and X.flags.aligned else np.asarray(_Alias(X)) if X.flags.aligned else X.copy()

@@ -1,0 +1,1 @@
+"""The compiled rounds; the only package that knows Numba."""

@@ -1,0 +1,45 @@
+"""A learner's settings and scalar state, in one row of floats that a kernel reads and writes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# settings
+(LOSS, LOSS_C, L2, MARGIN, GATE, TRANSFORM, GATE_C, GATE_B, STEP, SCALE, NORMALISED, RADIUS2) = range(12)
+# state: rounds played, θ = keep·previous − move·record, ‖θ‖², Σ w²‖∇f‖²
+(ROUNDS, KEEP, MOVE, NORM2, TOTAL) = range(12, 17)
+STATE = {"rounds": ROUNDS, "keep": KEEP, "move": MOVE, "norm2": NORM2, "total": TOTAL}
+# what follows is the code of the domain
+DOMAIN = 17
+
+# how a kernel comes back
+DONE, BAD_LABEL, NOT_FINITE = range(3)
+
+
+class Settings(NamedTuple):
+    """What stays the same from round to round."""
+
+    loss: int
+    loss_c: float
+    l2: float
+    margin: bool
+    gate: int
+    transform: int
+    gate_c: float
+    gate_b: float
+    step: int
+    scale: float
+    normalised: float
+    radius2: float
+
+
+class Live(NamedTuple):
+    """What changes from round to round, beside the vectors: θ = keep·previous − move·record."""
+
+    t: int
+    total: float
+    tt: float
+    keep: float
+    move: float
+    older_keep: float
+    older_move: float

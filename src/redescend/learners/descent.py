@@ -1,0 +1,237 @@
+r"""One sentence, θ ← Π_Θ(θ − α_t·w_t·∇f_t(θ)): the learner plays, the gate weighs, the step moves, the domain projects.
+
+`Descent` is the sentence; `recipes` puts other words in it. Records are played by a compiled loop. A record that it cannot
+play (not finite, or so large that a product overflows), and every record of a `Custom` loss, is played by `_carefully`, which is the same
+sentence with vectors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from redescend import domains, gates, losses, steps
+from redescend.errors import DataError, DivergenceError
+from redescend.kernels import layout, projected, radial
+from redescend.learners.base import Learner, Round, Trouble, check_record, checked_dim, checked_precision, float_array, float_number
+from redescend.numeric import LARGEST, Array, norm
+from redescend.parameters import check_instance
+
+
+_new_tuple = tuple.__new__  # a third of the cost of calling the class
+
+
+class Descent(Learner):
+    r"""Online projected gradient descent behind a gate.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    loss : Loss
+        A convex loss, such as ``losses.Squared(l2=1e-4)``.
+    gate : Gate
+        How much of a round is believed.
+    step : Step
+        How far to go, such as ``steps.Anytime()``.
+    domain : Domain
+        Where actions may be; all of space unless given.
+    start : array of dim floats, optional
+        The first action; the point of the domain nearest to 0 unless given.
+    dtype : float32 or float64, optional
+        Precision of the action; that of the first records unless given.
+
+    Examples
+    --------
+    >>> from redescend import gates, losses, steps
+    >>> learner = Descent(2, loss=losses.Squared(), gate=gates.Always(), step=steps.Constant(0.25))
+    >>> learner.update([1.0, 0.0], 2.0)
+    Round(loss=4.0, weight=1.0)
+    >>> learner.theta
+    array([1., 0.])
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        loss: losses.Loss,
+        gate: gates.Gate,
+        step: steps.Step,
+        domain: domains.Domain = domains.Reals(),  # noqa: B008 -- frozen
+        start: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        name = type(self).__name__
+        self.dim = checked_dim(name, dim)
+        self.loss = check_instance(name, "loss", loss, losses.Loss, "a loss, such as Squared()")
+        self.gate = check_instance(name, "gate", gate, gates.Gate, "a gate, such as Always()")
+        self.step = check_instance(name, "step", step, steps.Step, "a step, such as Anytime()")
+        self.domain = check_instance(name, "domain", domain, domains.Domain, "a domain, such as Ball(1.0)")
+        self._free_precision = dtype is None
+        self._memory = gate.fresh_memory()
+        self._numbers = np.concatenate([_settings(loss, gate, step, domain), domain.code(self.dim)])
+        loops = radial if domain.radial else projected
+        compiled = isinstance(loss, losses.LinearLoss)
+        self._run = loops.run if compiled else _no_rows
+        self._run_one = loops.run_one if compiled else _no_record
+        self._allocate(checked_precision(name, dtype))
+        self._place(_first_action(name, self.dim, domain, start))
+
+    def __repr__(self) -> str:
+        parts = (self.loss, self.gate, self.step, self.domain)
+        return f"{type(self).__name__}({self.dim}, {', '.join(map(repr, parts))})"
+
+    @property
+    def rounds(self) -> int:
+        return int(self._numbers[layout.ROUNDS])
+
+    @property
+    def theta(self) -> Array:
+        out = np.empty(self.dim, self.dtype)
+        radial.action(self._pair, self._numbers, out)
+        return out
+
+    def update(self, x: Any, y: float) -> Round:
+        if type(x) is not np.ndarray or x.dtype is not self.dtype or x.shape != self._shape or not x.flags.carray:
+            x = self._converted(x)
+        if type(y) is not float:
+            y = float_number("y", y)
+        status, f, weight = self._run_one(x, y, self._pair, self._numbers, self._memory)
+        if status == layout.DONE:
+            return _new_tuple(Round, (f, weight))
+        check_record(x, y, self.loss)
+        return self._carefully(x, y)
+
+    def learn_rows(self, X: Array, y: Array, outcome: Array, actions: Array) -> Trouble | None:
+        at = 0
+        while at < len(X):
+            kept = actions[at:]
+            at += self._run(X[at:], y[at:], self._pair, self._numbers, self._memory, outcome[at:], kept)[0]
+            if at == len(X):
+                break
+            try:
+                check_record(X[at], y[at], self.loss)
+            except DataError as error:
+                return Trouble(at, error)
+            if len(actions):
+                actions[at] = self.theta
+            outcome[at] = self._carefully(X[at], float(y[at]))
+            at += 1
+        return None
+
+    def skip(self) -> None:
+        self._numbers[layout.ROUNDS] += 1
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "learner": repr(self),
+            "previous": self._pair[0].copy(),
+            "record": self._pair[1].copy(),
+            "memory": self._memory.copy(),
+            **{name: float(self._numbers[place]) for name, place in layout.STATE.items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        expected = self.state()
+        if not isinstance(state, dict) or state.keys() != expected.keys():
+            raise DataError(f"The state of {self!r} must be a dict with the keys {', '.join(expected)}.")
+        if state["learner"] != expected["learner"]:
+            raise DataError(f"The state belongs to {state['learner']}, not to {self!r}; make a learner like that one.")
+        pair = np.array([state["previous"], state["record"]])
+        memory = np.array(state["memory"], dtype=np.float64)
+        scalars = np.array([state[name] for name in layout.STATE], dtype=np.float64)
+        if pair.shape != self._pair.shape or memory.shape != self._memory.shape:
+            raise DataError(f"The state of {self!r} has arrays of the wrong shape; it may have been altered.")
+        if not all(np.isfinite(part).all() for part in (pair, memory, scalars)):
+            raise DataError(f"The state of {self!r} has values that are not finite; it may have been altered.")
+        self._allocate(checked_precision("restore", pair.dtype))
+        self._pair[:] = pair
+        self._memory[:] = memory
+        self._numbers[list(layout.STATE.values())] = scalars
+
+    def settle_precision(self, dtype: np.dtype[Any]) -> None:
+        if self._free_precision and self.rounds == 0 and dtype != self.dtype:
+            theta = self.theta
+            self._allocate(np.dtype(dtype))
+            self._place(theta)
+
+    def _carefully(self, x: Array, y: float) -> Round:
+        """The sentence with vectors, without an intermediate product that overflows."""
+        numbers, t = self._numbers, self.rounds
+        theta = self.theta.astype(np.float64)
+        f = self.loss.value(theta, x, y)
+        gradient = self.loss.gradient(theta, x, y)
+        length = min(norm(gradient), LARGEST)
+        kind, c, b = self.gate.settings
+        weight = float(gates.believe(self.gate.kind, kind, c, b, self._memory, t, np.float64(f), length))
+        if np.isnan(weight):
+            raise DataError(f"{self!r} knows nothing of round {t + 1}; tell it of every round of the stream.")
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = min(numbers[layout.TOTAL] + (weight * length) ** 2, LARGEST)
+            scale, normalised = self.step.settings
+            rate = steps.size(self.step.kind, scale, normalised, t + 1.0, total, length)
+            moved = theta - (rate * weight) * gradient if weight > 0.0 else theta
+            if not np.isfinite(np.square(moved).sum()):
+                raise DivergenceError(
+                    f"Round {t + 1}: the action would stop being finite, so the last one is kept. Try a smaller step, "
+                    "features scaled to unit size, a bounded domain such as Ball(10.0), or a robust gate such as Learn."
+                )
+        gates.remember(self.gate.kind, self._memory, length)
+        self._place(self.domain.project(moved))
+        numbers[layout.ROUNDS], numbers[layout.TOTAL] = t + 1, total
+        return Round(f, weight)
+
+    def _converted(self, x: Any) -> Array:
+        x = float_array("x", x, 1)
+        if len(x) != self.dim:
+            raise DataError(f"x must have {self.dim} features. Got {len(x)} instead.")
+        self.settle_precision(x.dtype)
+        with np.errstate(over="ignore"):
+            return x.astype(self.dtype)
+
+    def _allocate(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        self._shape = (self.dim,)
+        self._pair = np.zeros((2, self.dim), dtype)
+
+    def _place(self, theta: Array) -> None:
+        """Stand at an action, with no move pending."""
+        self._pair[0] = theta
+        self._pair[1] = 0.0
+        self._numbers[layout.KEEP], self._numbers[layout.MOVE] = 1.0, 0.0
+        self._numbers[layout.NORM2] = np.square(self._pair[0], dtype=np.float64).sum()
+
+
+def _no_rows(*_: Any) -> tuple[int, int]:
+    """The loop of a loss that is not compiled: it plays no row."""
+    return 0, layout.NOT_FINITE
+
+
+def _no_record(*_: Any) -> tuple[int, float, float]:
+    return layout.NOT_FINITE, 0.0, 0.0
+
+
+def _settings(loss: losses.Loss, gate: gates.Gate, step: steps.Step, domain: domains.Domain) -> Array:
+    numbers = np.zeros(layout.DOMAIN)
+    if isinstance(loss, losses.LinearLoss):
+        numbers[[layout.LOSS, layout.LOSS_C, layout.L2]] = loss.kind, loss.setting, loss.l2
+        numbers[layout.MARGIN] = loss.margin
+    numbers[layout.GATE] = gate.kind
+    numbers[[layout.TRANSFORM, layout.GATE_C, layout.GATE_B]] = gate.settings
+    numbers[layout.STEP] = step.kind
+    numbers[[layout.SCALE, layout.NORMALISED]] = step.settings
+    numbers[layout.RADIUS2] = domain.radius**2 if isinstance(domain, domains.Ball) else np.inf
+    return numbers
+
+
+def _first_action(owner: str, dim: int, domain: domains.Domain, start: Any) -> Array:
+    if start is None:
+        return domain.project(np.zeros(dim))
+    theta = float_array("start", start, 1).astype(np.float64)
+    if len(theta) != dim or not np.isfinite(theta).all():
+        raise DataError(f"The 'start' parameter of {owner} must be {dim} finite floats. Got {start!r} instead.")
+    if not domain.contains(theta):
+        raise DataError(f"The 'start' parameter of {owner} must be a point of {domain}. Got {start!r} instead.")
+    return theta

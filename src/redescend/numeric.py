@@ -1,0 +1,57 @@
+"""Small numerical tools that every formula shares."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Values: TypeAlias = Any
+"""A float or an array of floats: the formulas of this package take either."""
+
+LARGEST = float(np.finfo(np.float64).max)
+
+
+def choose(condition: Values, yes: Values, no: Values) -> Values:
+    """`yes` where the condition holds, `no` elsewhere; on scalars a plain conditional once compiled."""
+    return np.where(condition, yes, no)
+
+
+def one_like(f: Values) -> Values:
+    """1 in the shape of f."""
+    return choose(f < 0.0, 1.0, 1.0)
+
+
+def log1p_ratio(f: Values, scale: float) -> Values:
+    """log(1 + f/scale) for f ≥ 0, finite also where f/scale overflows."""
+    ratio = f / scale
+    return choose(ratio < 1e300, np.log1p(ratio), np.log(np.maximum(f, 1e-300)) - np.log(scale))
+
+
+def largest_entry(vector: Array) -> float:
+    return float(np.max(np.abs(vector), initial=0.0))
+
+
+def norm(vector: Array) -> float:
+    """Euclidean norm that neither overflows nor underflows before its value does."""
+    top = largest_entry(vector)
+    if top == 0.0 or not np.isfinite(top):
+        return top
+    with np.errstate(over="ignore"):
+        return min(top * float(np.linalg.norm(vector / top)), LARGEST)
+
+
+def dot(left: Array, right: Array) -> float:
+    """Inner product; where it would overflow, the largest float of its sign."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        plain = float(left @ right)
+    if np.isfinite(plain):
+        return plain
+    top, other = largest_entry(left), largest_entry(right)
+    if not (np.isfinite(top) and np.isfinite(other)):
+        return plain
+    small = float((left / top).astype(np.float64) @ (right / other).astype(np.float64))
+    with np.errstate(over="ignore"):
+        return float(np.clip(np.float64(top) * (small * other), -LARGEST, LARGEST))

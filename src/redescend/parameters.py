@@ -1,0 +1,106 @@
+"""Settings are checked when an object is made, by one mechanism, in one sentence.
+
+A component writes its ranges beside its fields and inherits from `Component`:
+
+>>> @dataclass(frozen=True)
+... class Damped(Component):
+...     rate: Annotated[float, Interval(0, 1, "right")]
+>>> Damped(2.0)
+Traceback (most recent call last):
+    ...
+redescend.errors.ParameterError: The 'rate' parameter of Damped must be a float in (0, 1]. Got 2.0 instead.
+"""
+
+from __future__ import annotations
+
+import functools
+import numbers
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+
+import numpy as np
+
+from redescend.errors import ParameterError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The reals, or the whole numbers, between two ends.
+
+    Examples
+    --------
+    >>> print(Interval(0, float("inf"), "neither"))
+    a float in (0, inf)
+    >>> print(Interval(1, float("inf"), "left", whole=True))
+    a whole number in [1, inf)
+    """
+
+    low: float
+    high: float
+    closed: Literal["both", "left", "right", "neither"] = "both"
+    whole: bool = False
+
+    def __contains__(self, value: object) -> bool:
+        kind = numbers.Integral if self.whole else numbers.Real
+        if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
+            return False
+        above = self.low <= value if self.closed in ("both", "left") else self.low < value
+        below = value <= self.high if self.closed in ("both", "right") else value < self.high
+        return bool(above and below)
+
+    def __str__(self) -> str:
+        left = "[" if self.closed in ("both", "left") else "("
+        right = "]" if self.closed in ("both", "right") else ")"
+        return f"{'a whole number' if self.whole else 'a float'} in {left}{self.low}, {self.high}{right}"
+
+    def convert(self, value: Any) -> float | int:
+        return int(value) if self.whole else float(value)
+
+
+POSITIVE = Interval(0, float("inf"), "neither")
+NONNEGATIVE = Interval(0, float("inf"), "left")
+COUNT = Interval(0, float("inf"), "left", whole=True)
+AT_LEAST_ONE = Interval(1, float("inf"), "left", whole=True)
+# Scales enter formulas squared: inside this range neither they nor their squares overflow.
+SCALE = Interval(1e-150, 1e150)
+
+Scale = Annotated[float, SCALE]
+Positive = Annotated[float, POSITIVE]
+NonNegative = Annotated[float, NONNEGATIVE]
+
+
+def check(owner: str, name: str, value: Any, rule: Interval) -> Any:
+    """Return `value` as a plain number of the rule's kind, or raise the one sentence."""
+    if value not in rule:
+        raise bad_parameter(owner, name, rule, value)
+    return rule.convert(value)
+
+
+def check_instance(owner: str, name: str, value: Any, kind: type[T], what: str) -> T:
+    """Return `value` if it is of the kind that `what` describes, or raise the one sentence."""
+    if not isinstance(value, kind):
+        raise bad_parameter(owner, name, what, value)
+    return value
+
+
+def bad_parameter(owner: str, name: str, rule: object, value: object) -> ParameterError:
+    return ParameterError(f"The '{name}' parameter of {owner} must be {rule}. Got {value!r} instead.")
+
+
+@functools.cache
+def _rules(kind: type) -> dict[str, Interval]:
+    hints = get_type_hints(kind, include_extras=True)
+    marks = {field.name: getattr(hints[field.name], "__metadata__", ()) for field in fields(kind)}
+    return {name: mark[0] for name, mark in marks.items() if mark}
+
+
+@dataclass(frozen=True)
+class Component:
+    """A frozen dataclass whose annotated fields are checked and turned into plain numbers."""
+
+    def __post_init__(self) -> None:
+        for name, rule in _rules(type(self)).items():
+            value = check(type(self).__name__, name, getattr(self, name), rule)
+            object.__setattr__(self, name, value)

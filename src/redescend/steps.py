@@ -1,0 +1,189 @@
+r"""Step sizes α_t, and `Normalised`, which divides any of them by the length of the gradient.
+
+To add one: write its class here and a branch in `size`; the compiled round calls the same function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from redescend.parameters import AT_LEAST_ONE, Component, NonNegative, Positive, check_instance
+
+FIXED, PER_ROOT_ROUND, PER_ROUND, PER_ROOT_TOTAL = range(4)
+
+Rounds = Annotated[int, AT_LEAST_ONE]
+
+
+def size(kind: int, scale: float, normalised: float, t: float, total: float, length: float) -> float:
+    """α_t in round t = 1, 2, …; `total` is Σ w²‖g‖² up to and with this round, `length` is this ‖g‖."""
+    if kind == PER_ROOT_ROUND:
+        alpha = scale / np.sqrt(t)
+    elif kind == PER_ROUND:
+        alpha = scale / t
+    elif kind == PER_ROOT_TOTAL:
+        alpha = scale / np.sqrt(total) if total > 0.0 else 0.0
+    else:
+        alpha = scale
+    if normalised != 0.0:
+        return alpha / length if length > 0.0 else 0.0
+    return alpha
+
+
+class Step(Component):
+    """How far to go along the weighted gradient."""
+
+    kind: ClassVar[int]
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        """Scale, and 1 where the gradient is normalised: what the compiled round gets."""
+        return getattr(self, "scale", 1.0), 0.0
+
+
+@dataclass(frozen=True)
+class Constant(Step):
+    """α_t = alpha.
+
+    Examples
+    --------
+    >>> Constant(0.1).settings
+    (0.1, 0.0)
+    """
+
+    alpha: Positive
+    kind: ClassVar[int] = FIXED
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        return self.alpha, 0.0
+
+
+@dataclass(frozen=True)
+class Horizon(Step):
+    """α_t = scale/√rounds, for a game of known length: the step of the paper's experiments.
+
+    Examples
+    --------
+    >>> Horizon(rounds=10_000).settings
+    (0.01, 0.0)
+    """
+
+    rounds: Rounds
+    scale: Positive = 1.0
+    kind: ClassVar[int] = FIXED
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        return self.scale / np.sqrt(self.rounds).item(), 0.0
+
+
+@dataclass(frozen=True)
+class Anytime(Step):
+    """α_t = scale/√t: no horizon needed.
+
+    Examples
+    --------
+    >>> Anytime(scale=2.0)
+    Anytime(scale=2.0)
+    """
+
+    scale: Positive = 1.0
+    kind: ClassVar[int] = PER_ROOT_ROUND
+
+
+@dataclass(frozen=True)
+class StronglyConvex(Step):
+    """α_t = 1/(m·t), for m-strongly convex losses.
+
+    Examples
+    --------
+    >>> StronglyConvex(m=0.5).settings
+    (2.0, 0.0)
+    """
+
+    m: Positive
+    kind: ClassVar[int] = PER_ROUND
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        return 1.0 / self.m, 0.0
+
+
+@dataclass(frozen=True)
+class AdaptiveNorm(Step):
+    """α_t = scale/√(Σ_{s≤t} w_s²‖∇f_s‖²): scale-free in the losses.
+
+    With scale = D/√2 it is the step of van Erven's Top-k learner.
+
+    Examples
+    --------
+    >>> AdaptiveNorm()
+    AdaptiveNorm(scale=1.0)
+    """
+
+    scale: Positive = 1.0
+    kind: ClassVar[int] = PER_ROOT_TOTAL
+
+
+@dataclass(frozen=True)
+class Theorem(Step):
+    r"""The step that the paper's theorems prescribe: α = √((4D² + 6D·V_T)/(ψ²·T)).
+
+    Parameters
+    ----------
+    rounds : int
+        T, the length of the game.
+    radius : float
+        D, with ‖θ‖ ≤ D over the domain.
+    path : float
+        V_T, the path length of the comparators.
+    psi : float
+        ψ ≥ sup w·‖∇f‖: the paper's is G + max(mL/2ab, 4a²L/m²b). With ψ = 1 this is the step of normalised descent.
+
+    Examples
+    --------
+    >>> Theorem(rounds=100, radius=1.0, path=0.0, psi=2.0).settings
+    (0.1, 0.0)
+
+    References
+    ----------
+    Barik, Krishna and Tan, Theorems 3.2 and 3.3.
+    """
+
+    rounds: Rounds
+    radius: Positive
+    path: NonNegative
+    psi: Positive
+    kind: ClassVar[int] = FIXED
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        reach = 4.0 * self.radius**2 + 6.0 * self.radius * self.path
+        return float(np.sqrt(reach / self.rounds)) / self.psi, 0.0
+
+
+@dataclass(frozen=True)
+class Normalised(Step):
+    """Another step, divided by ‖∇f_t‖: every believed round moves the action by the same length.
+
+    Examples
+    --------
+    >>> Normalised(Constant(0.1)).settings
+    (0.1, 1.0)
+    """
+
+    step: Step
+
+    def __post_init__(self) -> None:
+        check_instance("Normalised", "step", self.step, Step, "a step, such as Constant(0.1)")
+
+    @property
+    def kind(self) -> int:  # type: ignore[override]
+        return self.step.kind
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        return self.step.settings[0], 1.0

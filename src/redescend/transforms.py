@@ -1,0 +1,314 @@
+r"""Concave, increasing transforms h of a convex loss f, and their weights h'.
+
+A robust loss is g = h(f), and its gradient is h'(f)·∇f: the weight h'(f) is how much of a round is believed. Every
+transform goes with every loss. All but LEARN are scaled so that h(f) ≈ f near 0 (weight 1 there), and their c is in
+the units of a residual: on f = r² they are the usual robust losses, up to that factor.
+
+To add one: write its two formulas and its class here, and a branch in `value` and in `weight`. The formulas take a float
+or an array; the compiled round calls the same functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from redescend.numeric import Values, choose, log1p_ratio, one_like
+from redescend.parameters import SCALE, Component, Interval, Scale, check
+
+IDENTITY, LEARN, HUBER, CAUCHY, WELSCH, GEMAN_MCCLURE, TUKEY, BARRON = range(8)
+
+
+def learn_value(f: Values, a: float, b: float) -> Values:
+    u = f / a
+    closing = u + np.log(b) > 0.0
+    # log(e^-u + b) with the larger of the two terms taken out, so that neither 0 nor infinity is met
+    return choose(closing, -a * np.log(b) - a * np.log1p(np.exp(-u) / b), f - a * np.log1p(b * np.exp(u)))
+
+
+def learn_weight(f: Values, a: float, b: float) -> Values:
+    return 1.0 / (1.0 + b * np.exp(f / a))
+
+
+def huber_value(f: Values, c: float) -> Values:
+    return choose(f <= c * c, f, c * (2.0 * np.sqrt(f) - c))
+
+
+def huber_weight(f: Values, c: float) -> Values:
+    return choose(f <= c * c, 1.0, c / np.sqrt(np.maximum(f, c * c)))
+
+
+def cauchy_value(f: Values, c: float) -> Values:
+    return 2.0 * c * c * log1p_ratio(f, 2.0 * c * c)
+
+
+def cauchy_weight(f: Values, c: float) -> Values:
+    return 1.0 / (1.0 + f / (2.0 * c * c))
+
+
+def welsch_value(f: Values, c: float) -> Values:
+    return -2.0 * c * c * np.expm1(-f / (2.0 * c * c))
+
+
+def welsch_weight(f: Values, c: float) -> Values:
+    return np.exp(-f / (2.0 * c * c))
+
+
+def geman_mcclure_value(f: Values, c: float) -> Values:
+    s = 4.0 * c * c
+    return choose(f < s, f / (1.0 + f / s), s / (1.0 + s / np.maximum(f, s)))
+
+
+def geman_mcclure_weight(f: Values, c: float) -> Values:
+    root = 1.0 / (1.0 + f / (4.0 * c * c))
+    return root * root
+
+
+def tukey_value(f: Values, c: float) -> Values:
+    z = np.minimum(f / (c * c), 1.0)
+    return np.minimum(f, c * c) * (1.0 - z + z * z / 3.0)
+
+
+def tukey_weight(f: Values, c: float) -> Values:
+    rest = 1.0 - np.minimum(f / (c * c), 1.0)
+    return rest * rest
+
+
+def barron_value(f: Values, alpha: float, c: float) -> Values:
+    if alpha == 2.0:
+        return f + 0.0
+    if alpha == -np.inf:
+        return welsch_value(f, c)
+    if alpha == 0.0:
+        return cauchy_value(f, c)
+    beta = 2.0 - alpha
+    grown = np.expm1(0.5 * alpha * log1p_ratio(f, beta * c * c))
+    return 2.0 * c * c * beta / alpha * grown
+
+
+def barron_weight(f: Values, alpha: float, c: float) -> Values:
+    if alpha == 2.0:
+        return one_like(f)
+    if alpha == -np.inf:
+        return welsch_weight(f, c)
+    beta = 2.0 - alpha
+    return np.exp(-0.5 * beta * log1p_ratio(f, beta * c * c))
+
+
+def value(kind: int, c: float, b: float, f: Values) -> Values:
+    """h(f) of the transform with this number; c and b are its settings."""
+    if kind == LEARN:
+        return learn_value(f, c, b)
+    if kind == HUBER:
+        return huber_value(f, c)
+    if kind == CAUCHY:
+        return cauchy_value(f, c)
+    if kind == WELSCH:
+        return welsch_value(f, c)
+    if kind == GEMAN_MCCLURE:
+        return geman_mcclure_value(f, c)
+    if kind == TUKEY:
+        return tukey_value(f, c)
+    if kind == BARRON:
+        return barron_value(f, b, c)
+    return f + 0.0
+
+
+def weight(kind: int, c: float, b: float, f: Values) -> Values:
+    """h'(f) of the transform with this number: a number in [0, 1]."""
+    if kind == LEARN:
+        return learn_weight(f, c, b)
+    if kind == HUBER:
+        return huber_weight(f, c)
+    if kind == CAUCHY:
+        return cauchy_weight(f, c)
+    if kind == WELSCH:
+        return welsch_weight(f, c)
+    if kind == GEMAN_MCCLURE:
+        return geman_mcclure_weight(f, c)
+    if kind == TUKEY:
+        return tukey_weight(f, c)
+    if kind == BARRON:
+        return barron_weight(f, b, c)
+    return one_like(f)
+
+
+@dataclass(frozen=True)
+class Transform(Component):
+    """What all transforms share: h and h' on a float or an array, computed in double precision."""
+
+    kind: ClassVar[int]
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        """The two numbers that the compiled round gets."""
+        return getattr(self, "c", 1.0), 1.0
+
+    def value(self, f: Values) -> Any:
+        """h(f), of the float type of f."""
+        return self._on(f, value)
+
+    def weight(self, f: Values) -> Any:
+        """h'(f), of the float type of f."""
+        return self._on(f, weight)
+
+    def _on(self, f: Values, formula: Any) -> Any:
+        given = np.asarray(f)
+        kept = given.dtype if given.dtype.kind == "f" else np.dtype(np.float64)
+        with np.errstate(all="ignore"):
+            out = np.asarray(formula(self.kind, *self.settings, given.astype(np.float64)), dtype=np.float64)
+        return out.astype(kept)[()] if kept != np.float64 or given.ndim else float(out)
+
+
+@dataclass(frozen=True)
+class Identity(Transform):
+    r"""No transform: h(f) = f, weight 1. Plain gradient descent.
+
+    Examples
+    --------
+    >>> Identity().weight(1e308)
+    1.0
+    """
+
+    kind: ClassVar[int] = IDENTITY
+
+
+@dataclass(frozen=True)
+class Learn(Transform):
+    r"""The LEARN loss: h(f) = −a·log(exp(−f/a) + b).
+
+    The weight is a logistic switch, w = 1/(1 + b·exp(f/a)): half open at f = −a·ln b, and a is how soft it is. On a
+    negative log-likelihood with a = 1 it is the probability that the record came from the clean component of a mixture.
+    It keeps the paper's own scale: the weight at 0 is 1/(1 + b).
+
+    Parameters
+    ----------
+    a : float
+        Softness of the switch, in units of f.
+    b : float
+        Where it switches: at f = −a·ln b.
+
+    Examples
+    --------
+    >>> Learn(a=2.0, b=1.0).weight(0.0)
+    0.5
+    >>> Learn.from_threshold(9.0, softness=1.0).weight(9.0)
+    0.5
+
+    References
+    ----------
+    Barik, Krishna and Tan, LEARN: an invex loss for outlier oblivious robust online optimization, equation (1).
+    """
+
+    a: Scale
+    b: Annotated[float, Interval(1e-300, 1e300)]
+    kind: ClassVar[int] = LEARN
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        return self.a, self.b
+
+    @classmethod
+    def from_threshold(cls, threshold: float, softness: float) -> Learn:
+        """Half open at f = threshold: a = softness, b = exp(−threshold/softness)."""
+        threshold = check("Learn.from_threshold", "threshold", threshold, Interval(-np.inf, np.inf, "neither"))
+        softness = check("Learn.from_threshold", "softness", softness, SCALE)
+        with np.errstate(over="ignore"):
+            return cls(a=softness, b=float(np.exp(-threshold / softness)))
+
+
+@dataclass(frozen=True)
+class Huber(Transform):
+    r"""h(f) = f up to c², then 2c√f − c²: the square turns into the absolute value at a residual of c.
+
+    Examples
+    --------
+    >>> Huber(1.0).weight(4.0)
+    0.5
+    """
+
+    c: Scale
+    kind: ClassVar[int] = HUBER
+
+
+@dataclass(frozen=True)
+class Cauchy(Transform):
+    r"""h(f) = 2c²·log(1 + f/2c²).
+
+    Examples
+    --------
+    >>> Cauchy(1.0).weight(2.0)
+    0.5
+    """
+
+    c: Scale
+    kind: ClassVar[int] = CAUCHY
+
+
+@dataclass(frozen=True)
+class Welsch(Transform):
+    r"""h(f) = 2c²·(1 − exp(−f/2c²)).
+
+    Examples
+    --------
+    >>> Welsch(1.0).weight(0.0)
+    1.0
+    """
+
+    c: Scale
+    kind: ClassVar[int] = WELSCH
+
+
+@dataclass(frozen=True)
+class GemanMcClure(Transform):
+    r"""h(f) = f/(1 + f/4c²).
+
+    Examples
+    --------
+    >>> GemanMcClure(1.0).weight(4.0)
+    0.25
+    """
+
+    c: Scale
+    kind: ClassVar[int] = GEMAN_MCCLURE
+
+
+@dataclass(frozen=True)
+class Tukey(Transform):
+    r"""Tukey's biweight: h(f) = (c²/3)(1 − (1 − f/c²)³) up to f = c², constant beyond.
+
+    Examples
+    --------
+    >>> Tukey(2.0).weight(2.0), Tukey(2.0).weight(1e308)
+    (0.25, 0.0)
+    """
+
+    c: Scale
+    kind: ClassVar[int] = TUKEY
+
+
+@dataclass(frozen=True)
+class Barron(Transform):
+    r"""Barron's family, h(f) = 2c²·(β/α)·((f/βc² + 1)^{α/2} − 1) with β = 2 − α, and its limits.
+
+    α = 2 is the identity, α = 0 is Cauchy, α = −2 is Geman-McClure, α = −∞ is Welsch. Above 2 h is not concave.
+
+    Examples
+    --------
+    >>> Barron(alpha=-2.0, c=1.0).weight(4.0)
+    0.25
+
+    References
+    ----------
+    Barron, A general and adaptive robust loss function, CVPR 2019.
+    """
+
+    alpha: Annotated[float, Interval(-np.inf, 2.0)]
+    c: Scale
+    kind: ClassVar[int] = BARRON
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        return self.c, self.alpha
