@@ -1,7 +1,7 @@
 """Online learning that outliers cannot move.
 
-A round: the learner plays θ, the loss f is revealed, the gate says how much of it to believe, and the learner takes a step of
-weight × gradient and projects on its domain: θ ← Π_Θ(θ − α_t·w_t·∇f_t(θ)).
+A round: the learner plays θ, the loss f is revealed, the gate says how much of it to believe, and the learner takes a
+step of weight × gradient and projects on its domain: θ ← Π_Θ(θ − α_t·w_t·∇f_t(θ)).
 
 >>> import redescend as rd
 >>> stream = rd.adversaries.UniformResponse(0, 1).corrupt(rd.streams.ridge(1000, seed=0, dim=5), k=100, seed=1)

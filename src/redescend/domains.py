@@ -1,8 +1,8 @@
 r"""Convex sets of actions and their projections.
 
-A domain is written out as a row of numbers, its code: which set, how many numbers it has, and those numbers. One function,
-`project`, reads the code; the compiled round calls the same. To add a domain: write its projection and its class here, and a branch
-in `_project_part`.
+A domain is written out as a row of numbers, its code: which set, how many numbers it has, and those numbers. One
+function, `project`, reads the code; the compiled round calls the same. To add a domain: write its projection and its
+class here, and a branch in `project_part`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -48,7 +48,7 @@ class Stream:
 
     X: Array
     y: Array
-    clean: Array = field(default=None)  # type: ignore[assignment]
+    clean: Array = None  # type: ignore[assignment]
     truth: Array | None = None
     originals: Originals | None = None
 
@@ -69,7 +69,9 @@ class Stream:
         if self.truth is not None:
             truth = np.asarray(self.truth, dtype=np.float64)
             if truth.shape not in ((dim,), (rows, dim)) or not np.isfinite(truth).all():
-                raise DataError(f"truth must be finite and of shape ({dim},) or ({rows}, {dim}). Got {truth.shape} instead.")
+                raise DataError(
+                    f"truth must be finite and of shape ({dim},) or ({rows}, {dim}). Got {truth.shape} instead."
+                )
             object.__setattr__(self, "truth", truth)
         if self.originals is not None:
             object.__setattr__(self, "originals", _checked_originals(self.originals, rows, dim))
@@ -140,7 +142,8 @@ class Trace:
 
     def __repr__(self) -> str:
         skipped = f", {len(self.skipped)} skipped" if len(self.skipped) else ""
-        return f"Trace({len(self)} rounds, mean loss {self.losses.mean():.4g}, mean weight {self.weights.mean():.3f}{skipped})"
+        means = f"mean loss {self.losses.mean():.4g}, mean weight {self.weights.mean():.3f}"
+        return f"Trace({len(self)} rounds, {means}{skipped})"
 
 
 def play(
@@ -166,8 +169,8 @@ def play(
     progress : bool
         Whether to show a progress bar.
     bad_rows : "raise" or "skip"
-        What to do with a record that is not finite, or whose label is not −1 or +1 where the loss needs one. "raise" leaves the
-        learner as it was before the game. "skip" gives the row weight 0 and lists it in ``Trace.skipped``.
+        What to do with a record that is not finite, or whose label is not −1 or +1 where the loss needs one. "raise"
+        leaves the learner as it was before the game. "skip" gives the row weight 0 and lists it in ``Trace.skipped``.
 
     Examples
     --------

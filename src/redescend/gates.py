@@ -1,8 +1,8 @@
 r"""Who is believed, and how much: a weight in [0, 1] for every round.
 
-A gate sees the loss f and the length ‖∇f‖ of the round, and what it wrote into its memory before. `believe` weighs a round and
-changes nothing; `remember` writes the round down once it has been played. To add a gate: write its two functions and its class here,
-and a branch in `believe` and in `remember`. The compiled round calls the same functions.
+A gate sees the loss f and the length ‖∇f‖ of the round, and what it wrote into its memory before. `believe` weighs a
+round and changes nothing; `remember` writes the round down once it has been played. To add a gate: write its two
+functions and its class here, and a branch in `believe` and in `remember`. The compiled round calls the same functions.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def clip_remember(memory: Array, length: float) -> None:
 
 
 def believe(kind: int, transform: int, c: float, b: float, memory: Array, t: int, f: float, length: float) -> float:
-    """The weight of round t (from 0) with loss f and gradient length ‖∇f‖; NaN for an oracle that was not told of it."""
+    """The weight of round t, from 0, with loss f and length ‖∇f‖; NaN where an oracle was not told of it."""
     if kind == ROBUST:
-        return transforms.weight(transform, c, b, f)  # type: ignore[no-any-return]
+        return transforms.weight(transform, c, b, f)
     if kind == TOP_K:
         return top_k_weight(memory, length)
     if kind == ORACLE:
@@ -202,7 +202,7 @@ class Oracle(Gate):
         return f"Oracle({int(self.clean.sum())} of {len(self.clean)} rounds clean)"
 
     def fresh_memory(self) -> Array:
-        return self.clean.astype(np.float64)  # type: ignore[no-any-return]
+        return self.clean.astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -225,5 +225,3 @@ class Clip(Gate):
 
     def fresh_memory(self) -> Array:
         return np.zeros(2 + 2 * self.window)
-
-

@@ -1,8 +1,8 @@
 r"""Convex losses of a linear prediction p = ⟨x, θ⟩, with an optional (l2/2)·‖θ‖², and `Custom` for any other.
 
-Each loss is a function of the prediction: its value and its slope (a subgradient at kinks). To add one: write
-its formulas and its class here, and a branch in `value` and in `slope`. The formulas take floats or arrays; the compiled round
-calls the same functions.
+Each loss is a function of the prediction: its value and its slope (a subgradient at kinks). To add one: write its
+formulas and its class here, and a branch in `value` and in `slope`. The formulas take floats or arrays; the compiled
+round calls the same functions.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ class Hinge(LinearLoss):
 class Logistic(LinearLoss):
     r"""log(1 + exp(−y⟨x, θ⟩)) + (l2/2)·‖θ‖², labels −1 and +1.
 
-    Without l2 the infimum 0 is not attained; the minimiser given is the nearest one at which the loss is 0 in floating point.
+    Without l2 the infimum 0 is not attained; the minimiser given is the nearest at which the loss is 0 as a float.
 
     Examples
     --------
@@ -393,8 +393,7 @@ class Custom(Loss):
 
         x = np.asarray(x, dtype=np.float64)
         start = np.zeros_like(x)
-        found = minimize(lambda theta: self.value(theta, x, y), start, jac=lambda theta: self.gradient(theta, x, y))
-        theta = found.x
+        theta: Array = minimize(self.value, start, args=(x, y), jac=self.gradient).x
         if domain is not None and norm(domain.project(theta) - theta) > 1e-12 * max(1.0, norm(theta)):
             theta = self._projected_descent(x, y, domain.project(theta), domain)
         return theta, self.value(theta, x, y)

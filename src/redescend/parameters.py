@@ -43,11 +43,13 @@ class Interval:
     whole: bool = False
 
     def __contains__(self, value: object) -> bool:
-        kind = numbers.Integral if self.whole else numbers.Real
-        if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
+        if isinstance(value, bool | np.bool_) or not isinstance(
+            value, numbers.Integral if self.whole else numbers.Real
+        ):
             return False
-        above = self.low <= value if self.closed in ("both", "left") else self.low < value
-        below = value <= self.high if self.closed in ("both", "right") else value < self.high
+        number: Any = value
+        above = self.low <= number if self.closed in ("both", "left") else self.low < number
+        below = number <= self.high if self.closed in ("both", "right") else number < self.high
         return bool(above and below)
 
     def __str__(self) -> str:
@@ -78,7 +80,7 @@ def check(owner: str, name: str, value: Any, rule: Interval) -> Any:
     return rule.convert(value)
 
 
-def check_instance(owner: str, name: str, value: Any, kind: type[T], what: str) -> T:
+def check_instance(owner: str, name: str, value: T, kind: type, what: str) -> T:
     """Return `value` if it is of the kind that `what` describes, or raise the one sentence."""
     if not isinstance(value, kind):
         raise bad_parameter(owner, name, what, value)
@@ -101,6 +103,7 @@ class Component:
     """A frozen dataclass whose annotated fields are checked and turned into plain numbers."""
 
     def __post_init__(self) -> None:
-        for name, rule in _rules(type(self)).items():
-            value = check(type(self).__name__, name, getattr(self, name), rule)
+        kind: Any = type(self)
+        for name, rule in _rules(kind).items():
+            value = check(kind.__name__, name, getattr(self, name), rule)
             object.__setattr__(self, name, value)

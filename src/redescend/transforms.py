@@ -4,8 +4,8 @@ A robust loss is g = h(f), and its gradient is h'(f)·∇f: the weight h'(f) is 
 transform goes with every loss. All but LEARN are scaled so that h(f) ≈ f near 0 (weight 1 there), and their c is in
 the units of a residual: on f = r² they are the usual robust losses, up to that factor.
 
-To add one: write its two formulas and its class here, and a branch in `value` and in `weight`. The formulas take a float
-or an array; the compiled round calls the same functions.
+To add one: write its two formulas and its class here, and a branch in `value` and in `weight`. The formulas take a
+float or an array; the compiled round calls the same functions.
 """
 
 from __future__ import annotations

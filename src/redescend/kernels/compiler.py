@@ -66,12 +66,12 @@ def compiled(function: F) -> F:
     """Compile on first use, and keep the result on disk for as long as the sources are the same."""
     dispatcher = njit(**FLAGS)(function)
     dispatcher._cache = _Cache(dispatcher.py_func)
-    return dispatcher  # type: ignore[no-any-return]
+    return dispatcher
 
 
 def inlined(function: F) -> F:
     """A piece of a kernel, put in place wherever it is called."""
-    return njit(forceinline=True, **FLAGS)(function)  # type: ignore[no-any-return]
+    return njit(forceinline=True, **FLAGS)(function)
 
 
 @intrinsic

@@ -3,12 +3,13 @@
 At rest the action is θ = keep·previous − move·record: the last move is known but not yet carried out. A row then
 takes one pass over the vectors, which carries out an old move and takes the products with the new row.
 
-- Narrow rows: the move of two rounds ago is carried out, and the last one enters by ⟨x, θ⟩ = keep·⟨x, previous⟩ − move·⟨x, record⟩.
-  No vector waits for the scalars of the round before, so exp and division cost nothing.
+- Narrow rows: the move of two rounds ago is carried out, and the last one enters by
+  ⟨x, θ⟩ = keep·⟨x, previous⟩ − move·⟨x, record⟩. No vector waits for the scalars of the round before, so exp and
+  division cost nothing.
 - Wide rows: the last move is carried out in the same pass that takes the product, which saves reading one row.
 
-A row is the same instructions wherever a stream is cut, so any cut gives the same bits. ‖θ‖² is kept from round to round, and
-taken anew every 256 rounds and whenever it falls so far that digits were lost.
+A row is the same instructions wherever a stream is cut, so any cut gives the same bits. ‖θ‖² is kept from round to
+round, and taken anew every 256 rounds and whenever it falls so far that digits were lost.
 """
 
 from __future__ import annotations

@@ -122,9 +122,6 @@ def float_array(name: str, values: Any, ndim: int) -> Array:
 
 def float_number(name: str, value: Any) -> float:
     """The value as a float; text and arrays are refused in one sentence."""
-    if isinstance(value, numbers.Real | np.generic) and np.ndim(value) == 0 and not isinstance(value, str | bytes):
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            pass
+    if isinstance(value, numbers.Real | np.number) and not isinstance(value, np.complexfloating):
+        return float(value)
     raise DataError(f"{name} must be a number. Got {value!r} instead.")

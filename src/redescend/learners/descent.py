@@ -1,7 +1,7 @@
-r"""One sentence, θ ← Π_Θ(θ − α_t·w_t·∇f_t(θ)): the learner plays, the gate weighs, the step moves, the domain projects.
+r"""One sentence: θ ← Π_Θ(θ − α_t·w_t·∇f_t(θ)).
 
-`Descent` is the sentence; `recipes` puts other words in it. Records are played by a compiled loop. A record that it cannot
-play (not finite, or so large that a product overflows), and every record of a `Custom` loss, is played by `_carefully`, which is the same
+`Descent` is the sentence; `recipes` puts other words in it. Records are played by a compiled loop. A record that it
+cannot play, because a product overflows, and every record of a `Custom` loss, is played by `_carefully`: the same
 sentence with vectors.
 """
 
@@ -14,10 +14,18 @@ import numpy as np
 from redescend import domains, gates, losses, steps
 from redescend.errors import DataError, DivergenceError
 from redescend.kernels import layout, projected, radial
-from redescend.learners.base import Learner, Round, Trouble, check_record, checked_dim, checked_precision, float_array, float_number
+from redescend.learners.base import (
+    Learner,
+    Round,
+    Trouble,
+    check_record,
+    checked_dim,
+    checked_precision,
+    float_array,
+    float_number,
+)
 from redescend.numeric import LARGEST, Array, norm
 from redescend.parameters import check_instance
-
 
 _new_tuple = tuple.__new__  # a third of the cost of calling the class
 

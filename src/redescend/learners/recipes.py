@@ -6,7 +6,6 @@ from typing import Any, Required, TypedDict, Unpack
 
 from redescend import domains, gates, losses, steps, transforms
 from redescend.learners.descent import Descent
-from redescend.parameters import check_instance
 
 
 class Common(TypedDict, total=False):
@@ -100,8 +99,8 @@ class NormalisedOGD(Descent):
     """
 
     def __init__(self, dim: int, **common: Unpack[Common]) -> None:
-        step = check_instance("NormalisedOGD", "step", common["step"], steps.Step, "a step, such as Anytime()")
-        super().__init__(dim, gate=gates.Always(), **{**common, "step": steps.Normalised(step)})
+        common["step"] = steps.Normalised(common["step"])
+        super().__init__(dim, gate=gates.Always(), **common)
 
 
 class ClippedOGD(Descent):

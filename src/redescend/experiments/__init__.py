@@ -1,0 +1,1 @@
+"""The paper's experiments, with the comparisons that it leaves out."""

@@ -1,0 +1,75 @@
+"""What is played: the paper's two problems, at four outlier counts, by every learner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from redescend import adversaries, losses, steps, streams, transforms
+from redescend.game import Stream
+from redescend.learners.base import Learner
+from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
+
+YARDSTICK = "oracle"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A stream, an adversary, a loss, and the paper's constants for it."""
+
+    name: str
+    rounds: int
+    dim: int
+    clean_stream: Callable[[int, int, int], Stream]
+    adversary: adversaries.Adversary
+    loss: losses.LinearLoss
+    a: float
+    b: float
+    c: float
+
+    def outlier_counts(self) -> dict[str, int]:
+        """The four k of the paper, by the name that it gives them."""
+        T = self.rounds
+        return {"0": 0, "√T": int(T**0.5), "T^⅔": int(T ** (2 / 3)), "T/4": T // 4}
+
+    def streams(self, seed: int) -> dict[str, Stream]:
+        """One clean stream, and the same stream corrupted k times, for each k."""
+        clean = self.clean_stream(self.rounds, seed, self.dim)
+        return {
+            name: self.adversary.corrupt(clean, k, [seed, place])
+            for place, (name, k) in enumerate(self.outlier_counts().items())
+        }
+
+    def learners(self, stream: Stream) -> dict[str, Learner]:
+        """Every learner at the paper's step 1/√T, fresh."""
+        d, k, loss, step = self.dim, stream.corrupted, self.loss, steps.Horizon(self.rounds)
+        smaller = steps.Horizon(self.rounds, scale=1.0 / (1.0 + self.b))
+        classic = {
+            f"{kind.__name__}, c = {self.c:g}": Robust(d, loss=loss, transform=kind(self.c), step=step)
+            for kind in (transforms.Huber, transforms.Cauchy, transforms.Welsch, transforms.Tukey)
+        }
+        return {
+            "LEARN": Learn(d, loss=loss, a=self.a, b=self.b, step=step),
+            "OGD": OGD(d, loss=loss, step=step),
+            "Top-k": TopK(d, loss=loss, k=k, step=step),
+            "Uncertain Top-k": TopK(d, loss=loss, k=int(0.75 * k), step=step),
+            f"OGD, step/{1 + self.b:g}": OGD(d, loss=loss, step=smaller),
+            "normalised OGD": NormalisedOGD(d, loss=loss, step=step),
+            "median clip": ClippedOGD(d, loss=loss, step=step),
+            **classic,
+            YARDSTICK: Oracle(d, loss=loss, clean=stream.clean, step=step),
+        }
+
+
+def ridge(rounds: int = 100_000, dim: int = 100) -> Problem:
+    """Online ridge regression; corrupted responses are uniform on [0, 1]."""
+    adversary = adversaries.UniformResponse(0.0, 1.0)
+    loss = losses.Squared(l2=1e-4)
+    return Problem("ridge", rounds, dim, streams.ridge, adversary, loss, a=10.0, b=10.0, c=1.0)
+
+
+def svm(rounds: int = 10_000, dim: int = 2) -> Problem:
+    """Online support vector machine; corrupted labels are flipped."""
+    adversary = adversaries.LabelFlip()
+    loss = losses.Hinge(l2=1e-4)
+    return Problem("svm", rounds, dim, streams.svm, adversary, loss, a=1e4, b=10.0, c=2.0)
