@@ -187,7 +187,7 @@ def play(
         raise DataError(f"The learner has {learner.dim} features and the stream has {stream.dim}; they must agree.")
     before = learner.state()
     learner.settle_precision(stream.X.dtype)
-    outcome = np.empty((len(stream), 2))
+    losses, weights = np.empty(len(stream)), np.empty(len(stream))
     actions = np.empty((len(stream) if keep_actions else 0, learner.dim), learner.dtype)
     y = np.ascontiguousarray(stream.y, dtype=np.float64)
     skipped: list[int] = []
@@ -197,7 +197,8 @@ def play(
             at = 0
             while True:
                 done = first + at
-                trouble = learner.learn_rows(X[at:], y[done:last], outcome[done:last], actions[done:last])
+                rows = slice(done, last)
+                trouble = learner.learn_rows(X[at:], y[rows], losses[rows], weights[rows], actions[rows])
                 if trouble is None:
                     break
                 row = done + trouble.row
@@ -205,14 +206,13 @@ def play(
                     raise DataError(f"Row {row}: {trouble.error}")
                 learner.skip()
                 skipped.append(row)
-                outcome[row] = 0.0
+                losses[row] = weights[row] = 0.0
                 if keep_actions:
                     actions[row] = learner.theta
                 at = row - first + 1
     except DataError:
         learner.restore(before)
         raise
-    losses, weights = outcome.T.copy()
     return Trace(losses, weights, actions if keep_actions else None, learner.theta, np.array(skipped, dtype=np.intp))
 
 

@@ -24,9 +24,7 @@ except ImportError:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m redescend.experiments", description=__doc__)
-    parser.add_argument(
-        "--runs", type=int, default=30, help="independent runs to average (default 30, as in the paper)"
-    )
+    parser.add_argument("--runs", type=int, default=30, help="runs to average (default 30, as in the paper)")
     parser.add_argument("--rounds", type=int, default=10_000, help="length of a run (default 10000, as in the paper)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first run (default 0)")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for the figure (default results)")
@@ -59,17 +57,19 @@ def table(problem: Problem, results: dict[Key, Curves], runs: int) -> Table:
     counts = problem.outlier_counts()
     names = list(dict.fromkeys(name for _, name in results))
     title = f"Clean dynamic regret after {problem.rounds} rounds, mean of {runs} runs ± standard error"
-    out = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1), title_justify="left")
+    out = Table(title=title, box=SIMPLE_HEAD, padding=0, title_justify="left")
     out.add_column("learner", no_wrap=True)
     best = {}
     for count, k in counts.items():
-        out.add_column(f"k = {count}" + (f" = {k}" if count != "0" else ""), justify="right", no_wrap=True)
+        out.add_column(f"k = {count}  \n{k:,}  ", justify="right", no_wrap=True)
         best[count] = min((name for name in names if name != YARDSTICK), key=lambda name: results[count, name].final)
     for name in names:
-        row = [results[count, name] for count in counts]
-        cells = [f"{curves.final:,.0f} ± {curves.final_error:.1f}" for curves in row]
-        marked = [f"[bold]{cell} *[/]" if best[count] == name else f"{cell}  " for count, cell in zip(counts, cells)]
-        out.add_row(name, *marked, end_section=name == names[-2], style="dim" if name == YARDSTICK else None)
+        cells = []
+        for count in counts:
+            curves = results[count, name]
+            cell = f"{curves.final:,.0f} ± {curves.final_error:.1f}"
+            cells.append(f"[bold]{cell} *[/]" if best[count] == name else f"{cell}  ")
+        out.add_row(name, *cells, end_section=name == names[-2], style="dim" if name == YARDSTICK else None)
     return out
 
 
@@ -77,7 +77,8 @@ def legend(problem: Problem) -> str:
     cap = 1.0 + problem.b
     return (
         "* lowest of those that are not told which rounds are clean. LEARN at the paper's "
-        f"a = {problem.a:g}, b = {problem.b:g} believes at most 1/{cap:g} of a round; the row 'OGD, step/{cap:g}' takes that smaller step and has no gate."
+        f"a = {problem.a:g}, b = {problem.b:g} believes at most 1/{cap:g} of a round; the row 'OGD, step/{cap:g}' "
+        "takes that smaller step and has no gate."
     )
 
 

@@ -32,15 +32,16 @@ def _choose(condition: Any, yes: Any, no: Any) -> Any:
     return lambda condition, yes, no: yes if condition else no
 
 
-def _register(module: ModuleType) -> None:
+def _register(module: ModuleType, inline: bool) -> None:
     """Every function of a formula module may be called from a kernel."""
     for member in list(vars(module).values()):
         if isinstance(member, FunctionType) and member.__module__ == module.__name__ and member is not numeric.choose:
-            register_jitable(forceinline=True)(member)
+            register_jitable(forceinline=inline)(member)
 
 
 for _module in MODULES:
-    _register(_module)
+    # Projections are long: put in place, they would take twice as long to compile.
+    _register(_module, inline=_module is not domains)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""A learner's settings and scalar state, in one row of floats that a kernel reads and writes."""
+"""A learner's settings, scalar state, domain and gate memory, in one row of floats: one argument is a cheap call."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 # state: rounds played, θ = keep·previous − move·record, ‖θ‖², Σ w²‖∇f‖²
 (ROUNDS, KEEP, MOVE, NORM2, TOTAL) = range(12, 17)
 STATE = {"rounds": ROUNDS, "keep": KEEP, "move": MOVE, "norm2": NORM2, "total": TOTAL}
-# what follows is the code of the domain
-DOMAIN = 17
+# where the gate's memory begins: at the end, behind the code of the domain
+MEMORY, DOMAIN = 17, 18
 
-# how a kernel comes back
-DONE, BAD_LABEL, NOT_FINITE = range(3)
+# the weight of a record that could not be played
+UNPLAYED = -1.0
 
 
 class Settings(NamedTuple):

@@ -10,17 +10,16 @@ import numpy as np
 from redescend import domains, gates
 from redescend.kernels import layout
 from redescend.kernels.compiler import compiled
-from redescend.kernels.rounds import decide, settings_of
+from redescend.kernels.rounds import decide, memory_of, playable, settings_of
 from redescend.numeric import Array
 
 
 @compiled
-def run(
-    X: Array, y: Array, pair: Array, numbers: Array, memory: Array, outcome: Array, actions: Array
-) -> tuple[int, int]:
+def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights: Array, actions: Array) -> int:
     """Play the rows of X until one cannot be played; see `radial.run`."""
     rows, dim = X.shape
     s = settings_of(numbers)
+    memory = memory_of(numbers)
     domain = numbers[layout.DOMAIN :]
     t, total, tt = int(numbers[layout.ROUNDS]), numbers[layout.TOTAL], numbers[layout.NORM2]
     theta = pair[0]
@@ -31,35 +30,32 @@ def run(
             p += X[row, j] * theta[j]
             xx += X[row, j] * X[row, j]
         target = y[row]
-        if s.margin and target * target != 1.0:
-            return row, layout.BAD_LABEL
         f, weight, length, total_now, keep, move = decide(s, memory, t, total, p, xx, tt, target)
         moved = np.empty(dim)
         for j in range(dim):
             moved[j] = keep * theta[j] - move * X[row, j]
         length2 = np.dot(moved, moved)
-        if not abs(p) + xx + abs(target) + length2 + total_now < np.inf:
-            return row, layout.NOT_FINITE
+        if not playable(s, p, xx, target, length2, total_now):
+            return row
 
         if len(actions):
             actions[row] = theta
         gates.remember(s.gate, memory, length)
         total = total_now
-        outcome[row, 0] = f
-        outcome[row, 1] = weight
+        losses[row] = f
+        weights[row] = weight
         moved = domains.project(moved, domain)
         tt = np.dot(moved, moved)
         for j in range(dim):
             theta[j] = moved[j]
         t += 1
         numbers[layout.ROUNDS], numbers[layout.TOTAL], numbers[layout.NORM2] = t, total, tt
-    return rows, layout.DONE
+    return rows
 
 
 @compiled
-def run_one(x: Array, target: float, pair: Array, numbers: Array, memory: Array) -> tuple[int, float, float]:
+def run_one(x: Array, target: float, pair: Array, numbers: Array) -> tuple[float, float]:
     """Play one record; see `radial.run_one`."""
-    outcome = np.empty((1, 2))
-    actions = np.empty((0, len(x)), x.dtype)
-    _, status = run(x.reshape(1, len(x)), np.array([target]), pair, numbers, memory, outcome, actions)
-    return status, outcome[0, 0], outcome[0, 1]
+    loss, weight = np.zeros(1), np.full(1, layout.UNPLAYED)
+    run(x.reshape(1, len(x)), np.array([target]), pair, numbers, loss, weight, np.empty((0, len(x)), x.dtype))
+    return loss[0], weight[0]

@@ -21,7 +21,7 @@ from redescend import gates
 from redescend.kernels import layout
 from redescend.kernels.compiler import compiled, inlined, muladd, pointer, prefetch
 from redescend.kernels.layout import Live, Settings
-from redescend.kernels.rounds import decide, settings_of
+from redescend.kernels.rounds import decide, memory_of, playable, settings_of
 from redescend.numeric import Array
 
 WIDE = 500
@@ -101,11 +101,6 @@ def play(
 
 
 @inlined
-def playable(now: Live, p: float, xx: float, target: float) -> bool:
-    return abs(p) + xx + abs(target) + now.tt + now.total < np.inf
-
-
-@inlined
 def settle(now: Live, previous: Array, last: Array, older: Array) -> Live:
     """Carry out every move, and take ‖θ‖² anew."""
     if len(previous) < WIDE:
@@ -135,21 +130,16 @@ def action(pair: Array, numbers: Array, out: Array) -> None:
 
 
 @compiled
-def run(
-    X: Array, y: Array, pair: Array, numbers: Array, memory: Array, outcome: Array, actions: Array
-) -> tuple[int, int]:
-    """Play the rows of X until one cannot be played; returns how many were, and why it stopped.
-
-    A row that cannot be played changes nothing.
-    """
+def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights: Array, actions: Array) -> int:
+    """Play the rows of X until one cannot be played, and say how many were. That one changes nothing."""
     rows, dim = X.shape
     s = settings_of(numbers)
+    memory = memory_of(numbers)
     now = load(numbers)
     row_bytes = dim * X.itemsize
     previous = vector(pair.ctypes.data, dim, X)
     last = vector(pair.ctypes.data + row_bytes, dim, X)
     older = last
-    status = layout.DONE
     row = 0
     while row < rows:
         here = X.ctypes.data + row * row_bytes
@@ -159,45 +149,38 @@ def run(
         x = vector(here, dim, X)
         target = y[row]
         now, p, xx = predict(now, previous, last, older, x)
-        if s.margin and target * target != 1.0:
-            status = layout.BAD_LABEL
-            break
         then, f, weight, length, stale = play(s, memory, now, p, xx, target)
-        if not playable(then, p, xx, target):
-            status = layout.NOT_FINITE
+        if not playable(s, p, xx, target, then.tt, then.total):
             break
         if len(actions):
             move_on(actions[row], previous, now.keep, now.move, last)
         gates.remember(s.gate, memory, length)
-        outcome[row, 0] = f
-        outcome[row, 1] = weight
+        losses[row] = f
+        weights[row] = weight
         now, older, last = then, last, x
         if stale:
             now = settle(now, previous, last, older)
         row += 1
     rest(now, previous, last, older, pair, numbers)
-    return row, status
+    return row
 
 
 @compiled
-def run_one(x: Array, target: float, pair: Array, numbers: Array, memory: Array) -> tuple[int, float, float]:
-    """Play one record: why it could not be played if it could not, its loss and its weight."""
+def run_one(x: Array, target: float, pair: Array, numbers: Array) -> tuple[float, float]:
+    """Play one record: its loss and its weight, which is `UNPLAYED` if it could not be played and changed nothing."""
     dim = len(x)
     s = settings_of(numbers)
+    memory = memory_of(numbers)
     now = load(numbers)
     previous = vector(pair.ctypes.data, dim, x)
     last = vector(pair.ctypes.data + dim * pair.itemsize, dim, x)
     now, p, xx = predict(now, previous, last, last, x)
     then, f, weight, length, stale = play(s, memory, now, p, xx, target)
-    if s.margin and target * target != 1.0:
-        status = layout.BAD_LABEL
-    elif playable(then, p, xx, target):
-        gates.remember(s.gate, memory, length)
-        if stale:
-            then = settle(then, previous, x, last)
-        rest(then, previous, x, last, pair, numbers)
-        return layout.DONE, f, weight
-    else:
-        status = layout.NOT_FINITE
-    rest(now, previous, last, last, pair, numbers)
-    return status, 0.0, 0.0
+    if not playable(s, p, xx, target, then.tt, then.total):
+        rest(now, previous, last, last, pair, numbers)
+        return 0.0, layout.UNPLAYED
+    gates.remember(s.gate, memory, length)
+    if stale:
+        then = settle(then, previous, x, last)
+    rest(then, previous, x, last, pair, numbers)
+    return f, weight

@@ -33,6 +33,17 @@ def settings_of(numbers: Array) -> Settings:
 
 
 @inlined
+def memory_of(numbers: Array) -> Array:
+    return numbers[int(numbers[layout.MEMORY]) :]
+
+
+@inlined
+def playable(s: Settings, p: float, xx: float, target: float, tt: float, total: float) -> bool:
+    """Whether everything is finite, and the label is one if the loss needs one."""
+    return abs(p) + xx + abs(target) + tt + total < np.inf and (not s.margin or target * target == 1.0)
+
+
+@inlined
 def decide(
     s: Settings, memory: Array, t: int, total: float, p: float, xx: float, tt: float, y: float
 ) -> tuple[float, float, float, float, float, float]:

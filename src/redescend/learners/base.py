@@ -60,8 +60,8 @@ class Learner(ABC):
         """Go back to a state that a learner with the same settings gave."""
 
     @abstractmethod
-    def learn_rows(self, X: Array, y: Array, outcome: Array, actions: Array) -> Trouble | None:
-        """Learn from C-ordered rows of the learner's precision, and write (loss, weight) and the action of each.
+    def learn_rows(self, X: Array, y: Array, losses: Array, weights: Array, actions: Array) -> Trouble | None:
+        """Learn from C-ordered rows of the learner's precision, and write the loss, the weight and the action of each.
 
         Stops before the first record that nothing can be learned from, and says why.
         """

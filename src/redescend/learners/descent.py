@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from redescend import domains, gates, losses, steps
 from redescend.errors import DataError, DivergenceError
@@ -78,8 +79,10 @@ class Descent(Learner):
         self.step = check_instance(name, "step", step, steps.Step, "a step, such as Anytime()")
         self.domain = check_instance(name, "domain", domain, domains.Domain, "a domain, such as Ball(1.0)")
         self._free_precision = dtype is None
-        self._memory = gate.fresh_memory()
-        self._numbers = np.concatenate([_settings(loss, gate, step, domain), domain.code(self.dim)])
+        code = domain.code(self.dim)
+        self._numbers = np.concatenate([_settings(loss, gate, step, domain), code, gate.fresh_memory()])
+        self._numbers[layout.MEMORY] = layout.DOMAIN + len(code)
+        self._memory = self._numbers[layout.DOMAIN + len(code) :]
         loops = radial if domain.radial else projected
         compiled = isinstance(loss, losses.LinearLoss)
         self._run = loops.run if compiled else _no_rows
@@ -102,21 +105,21 @@ class Descent(Learner):
         return out
 
     def update(self, x: Any, y: float) -> Round:
-        if type(x) is not np.ndarray or x.dtype is not self.dtype or x.shape != self._shape or not x.flags.carray:
+        if type(x) is not ndarray or x.dtype is not self.dtype or x.shape != self._shape or not x.flags.carray:
             x = self._converted(x)
         if type(y) is not float:
             y = float_number("y", y)
-        status, f, weight = self._run_one(x, y, self._pair, self._numbers, self._memory)
-        if status == layout.DONE:
-            return _new_tuple(Round, (f, weight))
+        played = self._run_one(x, y, self._pair, self._numbers)
+        if played[1] >= 0.0:
+            return _new_tuple(Round, played)
         check_record(x, y, self.loss)
         return self._carefully(x, y)
 
-    def learn_rows(self, X: Array, y: Array, outcome: Array, actions: Array) -> Trouble | None:
+    def learn_rows(self, X: Array, y: Array, losses: Array, weights: Array, actions: Array) -> Trouble | None:
         at = 0
         while at < len(X):
-            kept = actions[at:]
-            at += self._run(X[at:], y[at:], self._pair, self._numbers, self._memory, outcome[at:], kept)[0]
+            rows = slice(at, None)
+            at += self._run(X[rows], y[rows], self._pair, self._numbers, losses[rows], weights[rows], actions[rows])
             if at == len(X):
                 break
             try:
@@ -125,7 +128,7 @@ class Descent(Learner):
                 return Trouble(at, error)
             if len(actions):
                 actions[at] = self.theta
-            outcome[at] = self._carefully(X[at], float(y[at]))
+            losses[at], weights[at] = self._carefully(X[at], float(y[at]))
             at += 1
         return None
 
@@ -212,13 +215,13 @@ class Descent(Learner):
         self._numbers[layout.NORM2] = np.square(self._pair[0], dtype=np.float64).sum()
 
 
-def _no_rows(*_: Any) -> tuple[int, int]:
+def _no_rows(*_: Any) -> int:
     """The loop of a loss that is not compiled: it plays no row."""
-    return 0, layout.NOT_FINITE
+    return 0
 
 
-def _no_record(*_: Any) -> tuple[int, float, float]:
-    return layout.NOT_FINITE, 0.0, 0.0
+def _no_record(*_: Any) -> tuple[float, float]:
+    return 0.0, layout.UNPLAYED
 
 
 def _settings(loss: losses.Loss, gate: gates.Gate, step: steps.Step, domain: domains.Domain) -> Array:

@@ -1,0 +1,149 @@
+"""An adversary that answers the learner's action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from redescend.adversaries.rounds import chosen_rounds, spoiled
+from redescend.errors import DataError, DivergenceError
+from redescend.game import Stream, Trace
+from redescend.learners.base import Learner
+from redescend.losses import Loss
+from redescend.numeric import Array
+from redescend.parameters import AT_LEAST_ONE, Component, Interval, Scale, bad_parameter, check_instance
+
+
+@dataclass(frozen=True)
+class Adaptive(Component):
+    r"""Sees the action before it chooses the record, and tries its choices on the learner itself.
+
+    In each of its rounds it plays every candidate record on the learner, takes it back, and keeps the one whose next
+    action has the largest loss on the record that nature had made: the greedy choice for clean loss, and one that needs
+    no truth. In regression the response is set off the prediction by a residual of either sign on a geometric grid, so
+    that a learner that disbelieves large residuals is met with middling ones. Labels −1 and +1 are flipped.
+
+    Parameters
+    ----------
+    loss : Loss
+        What the learner should lose most of; that of the learner, as a rule.
+    smallest, largest : float
+        Ends of the grid of residuals.
+    sizes : int
+        How many residuals are on the grid; each is tried with both signs.
+    x_scales : tuple of floats
+        Multiples of x that may be played; the record's own x unless given.
+
+    Examples
+    --------
+    >>> from redescend import OGD, losses, steps
+    >>> learner = OGD(1, loss=losses.Squared(), step=steps.Constant(0.25))
+    >>> trace, played = Adaptive(losses.Squared(), largest=8.0).play(learner, Stream([[1.0]], [2.0]), k=1, seed=0)
+    >>> played.y, learner.theta
+    (array([-8.]), array([-4.]))
+    """
+
+    loss: Loss
+    smallest: Scale = 0.01
+    largest: Scale = 100.0
+    sizes: Annotated[int, AT_LEAST_ONE] = 9
+    x_scales: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_instance("Adaptive", "loss", self.loss, Loss, "a loss, such as Squared()")
+        if self.largest < self.smallest:
+            raise bad_parameter("Adaptive", "largest", f"at least 'smallest', which is {self.smallest}", self.largest)
+        rule = Interval(-1e150, 1e150)
+        if not isinstance(self.x_scales, tuple) or not self.x_scales or any(s not in rule for s in self.x_scales):
+            raise bad_parameter("Adaptive", "x_scales", f"a tuple of numbers, each {rule}", self.x_scales)
+
+    def play(
+        self,
+        learner: Learner,
+        stream: Stream,
+        k: int | None,
+        seed: Any,
+        when: Any = "random",
+        *,
+        keep_actions: bool = False,
+    ) -> tuple[Trace, Stream]:
+        """Play the stream against the learner, k of its records replaced on the way.
+
+        Parameters
+        ----------
+        learner : Learner
+            It goes on from where it is, and ends as if it had played the returned stream.
+        stream, k, seed, when
+            As in `Adversary.corrupt`.
+        keep_actions : bool
+            Whether to keep θ_t of every round.
+
+        Returns
+        -------
+        Trace, Stream
+            What the game left, and the stream as it was played.
+        """
+        check_instance("Adaptive.play", "stream", stream, Stream, "a Stream")
+        check_instance("Adaptive.play", "learner", learner, Learner, "a learner, such as OGD(...)")
+        if stream.dim != learner.dim:
+            raise DataError(f"The learner has {learner.dim} features and the stream has {stream.dim}; they must agree.")
+        rows = chosen_rounds("Adaptive.play", len(stream), k, when, np.random.default_rng(seed))
+        before = learner.state()
+        learner.settle_precision(stream.X.dtype)
+        nature = stream if stream.originals is None else stream.uncorrupted()
+        X = stream.X if self.x_scales == (1.0,) else stream.X.copy()
+        y = stream.y.copy()
+        outcome = np.empty((len(stream), 2))
+        actions = np.empty((len(stream) if keep_actions else 0, learner.dim), learner.dtype)
+        budget = set(rows.tolist())
+        for row in range(len(stream)):
+            try:
+                if keep_actions:
+                    actions[row] = learner.theta
+                if row in budget:
+                    natural = nature.X[row], float(nature.y[row])
+                    x_played, y[row] = self._worst(learner, natural, X[row], y[row])
+                    if X is not stream.X:
+                        X[row] = x_played
+                outcome[row] = learner.update(X[row], float(y[row]))
+            except DataError as error:
+                learner.restore(before)
+                raise DataError(f"Row {row}: {error}") from None
+        losses, weights = outcome.T.copy()
+        skipped = np.empty(0, dtype=np.intp)
+        trace = Trace(losses, weights, actions if keep_actions else None, learner.theta, skipped)
+        return trace, spoiled(stream, rows, X, y)
+
+    def _worst(self, learner: Learner, natural: tuple[Array, float], x: Array, y: Any) -> tuple[Array, Any]:
+        """The candidate after which the natural record is lost most on; the learner is left as it was."""
+        before = learner.state()
+        worst, most = None, -np.inf
+        for candidate in self._candidates(learner.theta, x, y):
+            try:
+                learner.update(candidate[0], float(candidate[1]))
+                left = self.loss.value(learner.theta, *natural)
+            except DivergenceError:
+                continue  # the learner refuses such a record and stays where it is
+            finally:
+                learner.restore(before)
+            if left > most:
+                worst, most = candidate, left
+        if worst is None:
+            raise DivergenceError("Every record that Adaptive could play would stop the action from being finite.")
+        return worst
+
+    def _candidates(self, theta: Array, x: Array, y: Any) -> list[tuple[Array, Any]]:
+        if getattr(self.loss, "margin", False):
+            return [(self._scaled(x, scale), -y) for scale in self.x_scales]
+        residuals = np.geomspace(self.smallest, self.largest, self.sizes)
+        offsets = np.concatenate([residuals, -residuals])
+        played = [self._scaled(x, scale) for scale in self.x_scales]
+        kind = type(y)  # what is tried must be what the stream can hold
+        return [(x_new, kind(float(x_new @ theta) + offset)) for x_new in played for offset in offsets]
+
+    @staticmethod
+    def _scaled(x: Array, scale: float) -> Array:
+        return x if scale == 1.0 else (scale * x).astype(x.dtype)

@@ -1,0 +1,173 @@
+"""What a corrupted record becomes, decided before the game."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from redescend.adversaries.rounds import chosen_rounds, spoiled
+from redescend.errors import DataError
+from redescend.game import Stream
+from redescend.numeric import Array
+from redescend.parameters import Component, Interval, Scale, bad_parameter, check_instance
+
+Finite = Annotated[float, Interval(-1e150, 1e150)]
+
+
+@dataclass(frozen=True)
+class Adversary(Component, ABC):
+    """Replaces k records of a stream before the game; it does not see the learner."""
+
+    def corrupt(self, stream: Stream, k: int | None, seed: Any, when: Any = "random") -> Stream:
+        """The stream with k of its records corrupted.
+
+        Parameters
+        ----------
+        stream : Stream
+            It is left as it is. Rounds that were corrupted before stay so, and keep their first original.
+        k : int or None
+            How many rounds; None with a mask.
+        seed : int or Generator
+            The same seed spoils in the same way.
+        when : "random", "burst", "periodic", "first", "last", or an array of bools
+            Which rounds; see `chosen_rounds`.
+        """
+        owner = f"{type(self).__name__}.corrupt"
+        check_instance(owner, "stream", stream, Stream, "a Stream")
+        random = np.random.default_rng(seed)
+        rows = chosen_rounds(owner, len(stream), k, when, random)
+        X, y = stream.X, stream.y
+        with np.errstate(over="ignore"):
+            x_new, y_new = self.replacements(stream, rows, random)
+            if x_new is not None:
+                X = X.copy()
+                X[rows] = x_new
+            if y_new is not None:
+                y = y.copy()
+                y[rows] = y_new
+        return spoiled(stream, rows, X, y)
+
+    @abstractmethod
+    def replacements(
+        self, stream: Stream, rows: Array, random: np.random.Generator
+    ) -> tuple[Array | None, Array | None]:
+        """What the features and the responses of these rows become; None where they stay."""
+
+
+@dataclass(frozen=True)
+class LabelFlip(Adversary):
+    """y becomes −y: the paper's adversary of classification.
+
+    Examples
+    --------
+    >>> LabelFlip().corrupt(Stream([[1.0], [2.0]], [1.0, -1.0]), k=2, seed=0).y
+    array([-1.,  1.])
+    """
+
+    def replacements(self, stream: Stream, rows: Array, random: np.random.Generator) -> tuple[None, Array]:
+        odd = np.abs(stream.y) != 1.0
+        if odd.any():
+            row = int(np.argmax(odd))
+            raise DataError(f"LabelFlip needs labels of -1 and 1. Got {stream.y[row]} in row {row} instead.")
+        return None, -stream.y[rows]
+
+
+@dataclass(frozen=True)
+class UniformResponse(Adversary):
+    """y becomes uniform on [low, high]: the paper's adversary of regression.
+
+    Examples
+    --------
+    >>> stream = UniformResponse(5, 6).corrupt(Stream([[1.0], [2.0]], [1.0, 2.0]), k=1, seed=0, when="last")
+    >>> stream.y[0], 5 <= stream.y[1] <= 6
+    (np.float64(1.0), np.True_)
+    """
+
+    low: Finite
+    high: Finite
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.high < self.low:
+            raise bad_parameter("UniformResponse", "high", f"at least 'low', which is {self.low}", self.high)
+
+    def replacements(self, stream: Stream, rows: Array, random: np.random.Generator) -> tuple[None, Array]:
+        return None, random.uniform(self.low, self.high, len(rows))
+
+
+@dataclass(frozen=True)
+class ShiftResponse(Adversary):
+    """y becomes y + by: an instrument that has lost its zero.
+
+    Examples
+    --------
+    >>> ShiftResponse(10.0).corrupt(Stream([[1.0], [2.0]], [1.0, 2.0]), k=1, seed=0, when="first").y
+    array([11.,  2.])
+    """
+
+    by: Finite
+
+    def replacements(self, stream: Stream, rows: Array, random: np.random.Generator) -> tuple[None, Array]:
+        return None, stream.y[rows] + self.by
+
+
+@dataclass(frozen=True)
+class ScaleFeatures(Adversary):
+    """x becomes by·x: a record in the wrong unit.
+
+    Examples
+    --------
+    >>> ScaleFeatures(100.0).corrupt(Stream([[1.0], [2.0]], [1.0, 2.0]), k=1, seed=0, when="last").X.ravel()
+    array([  1., 200.])
+    """
+
+    by: Finite
+
+    def replacements(self, stream: Stream, rows: Array, random: np.random.Generator) -> tuple[Array, None]:
+        return self.by * stream.X[rows], None
+
+
+@dataclass(frozen=True)
+class ReplaceFeatures(Adversary):
+    """x becomes noise, normal with standard deviation `scale`: a sensor that is not connected.
+
+    Examples
+    --------
+    >>> ReplaceFeatures().corrupt(Stream([[1.0], [2.0]], [1.0, 2.0]), k=1, seed=0)
+    Stream(2 rounds, 1 features, 1 corrupted)
+    """
+
+    scale: Scale = 1.0
+
+    def replacements(self, stream: Stream, rows: Array, random: np.random.Generator) -> tuple[Array, None]:
+        return self.scale * random.standard_normal((len(rows), stream.dim)), None
+
+
+@dataclass(frozen=True)
+class ReplaceRecord(Adversary):
+    """x becomes noise, and y that of a round drawn at random: a record of something else.
+
+    With `response_scale` = 1 labels stay labels.
+
+    Parameters
+    ----------
+    scale : float
+        Standard deviation of the new features.
+    response_scale : float
+        The drawn response is multiplied by it.
+
+    Examples
+    --------
+    >>> sorted(ReplaceRecord().corrupt(Stream([[1.0], [2.0]], [7.0, 7.0]), k=2, seed=0).y)
+    [np.float64(7.0), np.float64(7.0)]
+    """
+
+    scale: Scale = 1.0
+    response_scale: Finite = 1.0
+
+    def replacements(self, stream: Stream, rows: Array, random: np.random.Generator) -> tuple[Array, Array]:
+        X = self.scale * random.standard_normal((len(rows), stream.dim))
+        return X, self.response_scale * random.choice(stream.y, len(rows))

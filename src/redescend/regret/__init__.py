@@ -1,0 +1,248 @@
+r"""Regret: what a learner lost beyond a comparator. The only place where it is counted.
+
+A trace says what was lost and a stream which rounds are clean; each curve is the sum up to every round. A row that the
+learner skipped counts 0. The `loss` is the one that the learner played with.
+
+>>> import redescend as rd
+>>> loss = rd.losses.Squared()
+>>> stream = rd.Stream([[1.0]] * 3, [2.0, 2.0, 2.0])
+>>> stream = rd.adversaries.ShiftResponse(9.0).corrupt(stream, k=1, seed=0, when="first")
+>>> trace = rd.play(rd.OGD(1, loss=loss, step=rd.steps.Constant(0.25)), stream)
+>>> rd.regret.clean_dynamic(trace, stream, loss)
+array([ 0.    , 12.25  , 15.3125])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from redescend.domains import Domain
+from redescend.errors import DataError
+from redescend.game import Stream, Trace
+from redescend.losses import Loss
+from redescend.numeric import LARGEST, Array
+from redescend.parameters import bad_parameter, check_instance
+from redescend.regret.hindsight import best_action
+from redescend.regret.minimisers import best_actions, least_values, values_at
+from redescend.transforms import Transform
+
+__all__ = ["best_fixed", "clean_dynamic", "clean_static", "deviation", "invex_dynamic", "path_length"]
+
+BLOCK = 1 << 17
+"""Minimisers are written out this many numbers at a time."""
+
+
+def clean_dynamic(
+    trace: Trace, stream: Stream, loss: Loss, comparator: Any = "round", domain: Domain | None = None
+) -> Array:
+    r"""Σ over the clean rounds s ≤ t of f_s(θ_s) − f_s(u_s), for every t.
+
+    Parameters
+    ----------
+    trace : Trace
+    stream : Stream
+        The stream that was played.
+    loss : Loss
+    comparator : "round", "truth" or an array
+        u_s: the minimiser of f_s; the stream's truth; or one action, shape (features,), or a path of them, shape
+        (rows, features).
+    domain : Domain, optional
+        Where the minimisers of "round" must be; anywhere unless given.
+
+    Returns
+    -------
+    array
+        One value for each round; a corrupted round adds 0.
+
+    Examples
+    --------
+    >>> from redescend import OGD, losses, play, steps
+    >>> stream = Stream([[1.0], [1.0]], [2.0, 2.0])
+    >>> trace = play(OGD(1, loss=losses.Squared(), step=steps.Constant(0.25)), stream)
+    >>> clean_dynamic(trace, stream, losses.Squared())
+    array([4., 5.])
+    >>> clean_dynamic(trace, stream, losses.Squared(), comparator=[1.0])
+    array([3., 3.])
+    """
+    counted = _counted("clean_dynamic", trace, stream, loss)
+    _check_domain("clean_dynamic", domain)
+    if isinstance(comparator, str) and comparator == "round":
+        least = least_values(loss, stream.X, stream.y, domain, counted)
+    else:
+        least = values_at(loss, stream.X, stream.y, _path(comparator, stream), counted)
+    return _curve(trace.losses, least, counted)
+
+
+def clean_static(trace: Trace, stream: Stream, loss: Loss, domain: Domain | None = None) -> Array:
+    r"""Σ over the clean rounds s ≤ t of f_s(θ_s) − f_s(u), with u = `best_fixed` of all clean rounds, for every t.
+
+    Examples
+    --------
+    >>> from redescend import OGD, losses, play, steps
+    >>> stream = Stream([[1.0], [1.0]], [2.0, 4.0])
+    >>> trace = play(OGD(1, loss=losses.Squared(), step=steps.Constant(0.25)), stream)
+    >>> clean_static(trace, stream, losses.Squared())
+    array([ 3., 11.])
+    """
+    counted = _counted("clean_static", trace, stream, loss)
+    theta = best_fixed(Stream(stream.X, stream.y, counted), loss, domain)
+    return _curve(trace.losses, values_at(loss, stream.X, stream.y, theta, counted), counted)
+
+
+def best_fixed(stream: Stream, loss: Loss, domain: Domain | None = None) -> Array:
+    r"""The one action that loses least over the clean rounds; of several, one of them.
+
+    Its total loss is the minimum to about 1e-10 of itself: by Newton's method for Squared and Logistic, and by the
+    method of multipliers for the losses with kinks. On a Box, L1Ball, Simplex or Intersection accelerated descent takes
+    the place of Newton's method, and features should be of similar size. For Custom it is as good as
+    ``Custom.minimum``. Without l2, Logistic on separable records has no minimiser; the action given loses next to
+    nothing.
+
+    Examples
+    --------
+    >>> from redescend import losses
+    >>> best_fixed(Stream([[1.0], [1.0], [1.0]], [1.0, 2.0, 30.0]), losses.Absolute())
+    array([2.])
+    """
+    _check_game("best_fixed", stream, loss)
+    _check_domain("best_fixed", domain)
+    X, y = (stream.X, stream.y) if stream.clean.all() else (stream.X[stream.clean], stream.y[stream.clean])
+    _check_finite(X, y, np.flatnonzero(stream.clean))
+    return best_action(loss, X, y, domain)
+
+
+def invex_dynamic(
+    trace: Trace, stream: Stream, loss: Loss, transform: Transform, domain: Domain | None = None
+) -> Array:
+    r"""Σ over all rounds s ≤ t of g_s(θ_s) − g_s(ω_s) with g = h(f), for every t.
+
+    ω_s is the minimiser of f_s as it was played. Corrupted rounds count like the others.
+
+    Examples
+    --------
+    >>> from redescend import OGD, losses, play, steps, transforms
+    >>> stream = Stream([[1.0], [1.0]], [2.0, 2.0])
+    >>> trace = play(OGD(1, loss=losses.Squared(), step=steps.Constant(0.25)), stream)
+    >>> invex_dynamic(trace, stream, losses.Squared(), transforms.Huber(1.0))
+    array([3., 4.])
+    """
+    counted = _counted("invex_dynamic", trace, stream, loss, only_clean=False)
+    _check_domain("invex_dynamic", domain)
+    check_instance("invex_dynamic", "transform", transform, Transform, "a transform, such as Learn(10.0, 10.0)")
+    least = least_values(loss, stream.X, stream.y, domain, counted)
+    return _curve(transform.value(trace.losses), transform.value(least), counted)
+
+
+def path_length(stream: Stream, loss: Loss, domain: Domain | None = None) -> Array:
+    r"""Σ over s < t of ‖θ*_s − θ*_{s+1}‖, for every t: how far the minimisers of the uncorrupted records have gone.
+
+    The first value is 0 and the last one is the paper's V_T.
+
+    Examples
+    --------
+    >>> from redescend import losses
+    >>> path_length(Stream([[1.0], [1.0], [1.0]], [1.0, 3.0, 2.0]), losses.Squared())
+    array([0., 2., 3.])
+    """
+    _check_game("path_length", stream, loss)
+    _check_domain("path_length", domain)
+    nature = _uncorrupted(stream)
+    _check_finite(nature.X, nature.y, np.arange(len(nature)))
+    moves = np.zeros(len(stream))
+    size = max(1, BLOCK // stream.dim)
+    for first in range(0, len(stream) - 1, size):
+        rows = slice(first, first + size + 1)
+        points = best_actions(loss, nature.X[rows], nature.y[rows], domain)
+        moves[first + 1 : first + len(points)] = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    return np.cumsum(moves)
+
+
+def deviation(stream: Stream, loss: Loss, domain: Domain | None = None) -> float:
+    r"""The largest ‖ω*_t − θ*_t‖ over the corrupted rounds, the paper's δ; 0 if there is none.
+
+    ω*_t minimises the loss of the record that was played, and θ*_t that of its original.
+
+    Examples
+    --------
+    >>> from redescend import adversaries, losses
+    >>> stream = adversaries.ShiftResponse(5.0).corrupt(Stream([[2.0], [1.0]], [1.0, 3.0]), k=1, seed=0, when="last")
+    >>> deviation(stream, losses.Squared())
+    5.0
+    """
+    _check_game("deviation", stream, loss)
+    _check_domain("deviation", domain)
+    nature = _uncorrupted(stream)
+    rows = np.flatnonzero(~stream.clean)
+    if len(rows) == 0:
+        return 0.0
+    ends = []
+    for which in (stream, nature):
+        X, y = which.X[rows], which.y[rows]
+        _check_finite(X, y, rows)
+        ends.append(best_actions(loss, X, y, domain))
+    return float(np.linalg.norm(ends[0] - ends[1], axis=1).max())
+
+
+def _curve(losses: Array, least: Array, counted: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        curve: Array = np.cumsum(np.where(counted, losses - least, 0.0))
+    return np.clip(curve, -LARGEST, LARGEST)
+
+
+def _check_game(owner: str, stream: Stream, loss: Loss) -> None:
+    check_instance(owner, "stream", stream, Stream, "a Stream")
+    check_instance(owner, "loss", loss, Loss, "a loss, such as Squared()")
+
+
+def _check_domain(owner: str, domain: Domain | None) -> None:
+    if domain is not None:
+        check_instance(owner, "domain", domain, Domain, "a domain, such as Ball(1.0), or None")
+
+
+def _counted(owner: str, trace: Trace, stream: Stream, loss: Loss, only_clean: bool = True) -> Array:
+    """Which rounds count: the clean ones, or all, but for those that were skipped."""
+    check_instance(owner, "trace", trace, Trace, "a Trace")
+    _check_game(owner, stream, loss)
+    if len(trace) != len(stream):
+        raise DataError(
+            f"The trace has {len(trace)} rounds and the stream has {len(stream)}; they must be of one game."
+        )
+    counted: Array = stream.clean.copy() if only_clean else np.ones(len(stream), dtype=bool)
+    counted[trace.skipped] = False
+    return counted
+
+
+def _path(comparator: Any, stream: Stream) -> Array:
+    """The comparator as one action or a path of them."""
+    if isinstance(comparator, str) and comparator == "truth":
+        if stream.truth is None:
+            raise DataError("The stream has no truth to compare with; give Stream(truth=...) or another comparator.")
+        return stream.truth
+    rows, dim = len(stream), stream.dim
+    rule = f"'round', 'truth', or finite numbers of shape ({dim},) or ({rows}, {dim})"
+    try:
+        path = np.asarray(comparator, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise bad_parameter("clean_dynamic", "comparator", rule, comparator) from None
+    if path.shape not in ((dim,), (rows, dim)) or not np.isfinite(path).all():
+        raise bad_parameter("clean_dynamic", "comparator", rule, comparator)
+    return path
+
+
+def _uncorrupted(stream: Stream) -> Stream:
+    nature = stream.uncorrupted()
+    if stream.originals is not None and not np.isin(np.flatnonzero(~stream.clean), stream.originals.rows).all():
+        raise DataError("The stream must have the original of every corrupted round; some are missing.")
+    return nature
+
+
+def _check_finite(X: Array, y: Array, rows: Array) -> None:
+    # A sum takes no memory, and is finite only if all its terms are.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum(dtype=np.float64) + y.sum(dtype=np.float64)):
+            return
+    finite = np.isfinite(X).all(axis=1) & np.isfinite(y)
+    if not finite.all():
+        raise DataError(f"The records must be finite. Got row {rows[np.argmin(finite)]} instead.")

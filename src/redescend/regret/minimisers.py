@@ -1,0 +1,62 @@
+"""Losses at comparators, and the best action of each round by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from redescend.domains import Ball, Domain
+from redescend.losses import LinearLoss, Loss
+from redescend.numeric import Array
+
+
+def row_products(left: Array, right: Array) -> Array:
+    """⟨left_t, right_t⟩ of every row, in double precision and without a copy; `right` may be one row for all."""
+    return np.einsum("ij,j->i" if right.ndim == 1 else "ij,ij->i", left, right, dtype=np.float64)
+
+
+def values_at(loss: Loss, X: Array, y: Array, theta: Array, counted: Array) -> Array:
+    """f_t(θ) of every counted round, for one θ or a path of them."""
+    if isinstance(loss, LinearLoss):
+        with np.errstate(all="ignore"):
+            size2 = row_products(theta, theta) if theta.ndim == 2 else theta @ theta
+            f: Array = loss.of_prediction(row_products(X, theta), y) + 0.5 * loss.l2 * size2
+        return f
+    f = np.zeros(len(y))
+    for row in np.flatnonzero(counted):
+        f[row] = loss.value(theta[row] if theta.ndim == 2 else theta, X[row], float(y[row]))
+    return f
+
+
+def least_values(loss: Loss, X: Array, y: Array, domain: Domain | None, counted: Array) -> Array:
+    """The minimum of f_t over the domain, of every counted round."""
+    if isinstance(loss, LinearLoss) and (domain is None or domain.radial):
+        scale, xx = best_scales(loss, X, y, domain)
+        with np.errstate(all="ignore"):
+            f: Array = loss.of_prediction(scale * xx, y) + 0.5 * loss.l2 * scale * (scale * xx)
+        # A record so long that ‖x‖² overflows is fitted by next to nothing.
+        return np.where(np.isfinite(xx), f, 0.0)
+    f = np.zeros(len(y))
+    for row in np.flatnonzero(counted):
+        f[row] = loss.minimum(X[row], float(y[row]), domain)[1]
+    return f
+
+
+def best_actions(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
+    """The minimiser of f_t over the domain, of every row."""
+    if isinstance(loss, LinearLoss) and (domain is None or domain.radial):
+        scales: Array = best_scales(loss, X, y, domain)[0][:, None] * X
+        return scales
+    return np.array([loss.minimum(x, float(response), domain)[0] for x, response in zip(X, y, strict=True)])
+
+
+def best_scales(loss: LinearLoss, X: Array, y: Array, domain: Domain | None) -> tuple[Array, Array]:
+    """The μ_t whose μ_t·x_t minimises f_t over a radial domain, and ‖x_t‖²; where x_t = 0 the minimiser is 0."""
+    with np.errstate(all="ignore"):
+        xx = row_products(X, X)
+        usable = (xx > 0.0) & np.isfinite(xx)
+        scale = loss.best_scale(np.where(usable, xx, 1.0), y.astype(np.float64))
+        if isinstance(domain, Ball):
+            # On a line through 0 the loss is convex: the nearest end of the segment is best.
+            limit = domain.radius / np.sqrt(np.where(usable, xx, 1.0))
+            scale = np.clip(scale, -limit, limit)
+    return np.where(usable, scale, 0.0), xx

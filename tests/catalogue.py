@@ -1,0 +1,137 @@
+"""One or more instances of every loss, transform, domain, step and gate: what conformance tests run over.
+
+A new public class without a row here fails `tests/test_parameters.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from redescend import domains, gates, losses, steps, transforms
+
+DIM = 3
+"""The number of features that the domains with bounds of their own are made for."""
+
+
+def quartic_value(theta: Any, x: Any, y: float) -> float:
+    return float((x @ theta - y) ** 4 + 0.5 * theta @ theta)
+
+
+def quartic_gradient(theta: Any, x: Any, y: float) -> Any:
+    return 4.0 * (x @ theta - y) ** 3 * x + theta
+
+
+LINEAR_LOSSES = [
+    kind(*settings, l2=l2)
+    for kind, *settings in [
+        (losses.Squared,),
+        (losses.Hinge,),
+        (losses.Logistic,),
+        (losses.Absolute,),
+        (losses.EpsilonInsensitive, 0.5),
+        (losses.EpsilonInsensitive, 0.0),
+        (losses.Pinball, 0.5),
+        (losses.Pinball, 0.9),
+    ]
+    for l2 in (0.0, 1e-4, 2.5)
+]
+
+LOSSES = [*LINEAR_LOSSES, losses.Custom(quartic_value, quartic_gradient)]
+
+TRANSFORMS = [
+    transforms.Identity(),
+    transforms.Learn(a=10.0, b=10.0),
+    transforms.Learn(a=0.3, b=1e-3),
+    transforms.Learn(a=1e4, b=10.0),
+    *[
+        kind(c)
+        for kind in (transforms.Huber, transforms.Cauchy, transforms.Welsch, transforms.GemanMcClure, transforms.Tukey)
+        for c in (0.1, 1.0, 7.0)
+    ],
+    *[transforms.Barron(alpha, c=1.5) for alpha in (-np.inf, -1e6, -4.0, -2.0, -0.5, 0.0, 0.5, 1.0, 1.9, 2.0)],
+]
+
+PLAIN_DOMAINS = [
+    domains.Reals(),
+    domains.Ball(0.7),
+    domains.Box(-0.5, 0.8),
+    domains.Box([-1.0, 0.1, -np.inf], [0.2, 0.1, 3.0]),
+    domains.L1Ball(0.9),
+    domains.Simplex(),
+    domains.Simplex(total=2.5),
+]
+
+INTERSECTIONS = [
+    domains.Intersection(domains.Ball(1.0), domains.Box(-0.3, 0.9)),
+    domains.Intersection(domains.L1Ball(1.2), domains.Ball(1.0)),
+    domains.Intersection(domains.Simplex(), domains.Box(0.1, 0.6)),
+    domains.Intersection(domains.Ball(1.5), domains.L1Ball(2.0), domains.Box(0.0, 1.2)),
+]
+
+DOMAINS = [*PLAIN_DOMAINS, *INTERSECTIONS]
+
+PLAIN_STEPS = [
+    steps.Constant(0.1),
+    steps.Horizon(rounds=400, scale=2.0),
+    steps.Anytime(scale=0.5),
+    steps.StronglyConvex(m=0.25),
+    steps.AdaptiveNorm(scale=0.5),
+    steps.Theorem(rounds=100, radius=1.0, path=2.0, psi=3.0),
+]
+
+STEPS = [*PLAIN_STEPS, *[steps.Normalised(step) for step in PLAIN_STEPS]]
+
+GATES = [
+    gates.Always(),
+    *[gates.Robust(transform) for transform in TRANSFORMS],
+    *[gates.TopK(k) for k in (0, 1, 2, 5, 300)],
+    gates.Oracle(np.random.default_rng(0).random(200) < 0.8),
+    gates.Clip(),
+    gates.Clip(quantile=0.9, window=7),
+    gates.Clip(quantile=1.0, window=1),
+]
+
+CATALOGUE: dict[ModuleType, list[Any]] = {
+    losses: LOSSES,
+    transforms: TRANSFORMS,
+    domains: DOMAINS,
+    steps: STEPS,
+    gates: GATES,
+}
+
+BASES = {
+    losses: losses.Loss,
+    transforms: transforms.Transform,
+    domains: domains.Domain,
+    steps: steps.Step,
+    gates: gates.Gate,
+}
+
+
+def public_classes(module: ModuleType) -> list[type]:
+    """Every class of the module that a user can make an instance of."""
+    base = BASES[module]
+    abstract = (base, losses.LinearLoss)
+    return [
+        member
+        for name, member in vars(module).items()
+        if inspect.isclass(member)
+        and issubclass(member, base)
+        and member.__module__ == module.__name__
+        and member not in abstract
+        and not name.startswith("_")
+    ]
+
+
+def bounded(domain: domains.Domain) -> bool:
+    """Whether the domain is a bounded set of DIM features."""
+    return all(np.abs(domain.project(np.full(DIM, far))).max() < 1e3 for far in (-1e6, 1e6))
+
+
+def name_of(component: Any) -> str:
+    """What a test is called by."""
+    return repr(component) if not isinstance(component, losses.Custom) else "Custom"

@@ -1,0 +1,221 @@
+"""The compiled rounds: their cache, what importing them brings in, and what an interruption leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import redescend as rd
+from redescend import domains, game, gates, losses, steps, transforms
+from redescend.kernels import compiler, projected, radial
+from tests import reference
+from tests.catalogue import LINEAR_LOSSES, STEPS, TRANSFORMS
+
+PACKAGE = Path(rd.__file__).parent
+
+
+def in_a_process(program: str, path: Path = PACKAGE.parent, **environment: str) -> Any:
+    """What the program prints, run by a Python of its own that finds the package under `path`."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(path), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+# --- the formulas live once ---
+
+
+@njit
+def compiled_transform(kind: int, c: float, b: float, f: float) -> tuple[float, float]:
+    return transforms.value(kind, c, b, f), transforms.weight(kind, c, b, f)
+
+
+@njit
+def compiled_loss(kind: int, c: float, p: float, y: float) -> tuple[float, float]:
+    return losses.value(kind, c, p, y), losses.slope(kind, c, p, y)
+
+
+@njit
+def compiled_step(kind: int, scale: float, normalised: float, t: float, total: float, length: float) -> float:
+    return steps.size(kind, scale, normalised, t, total, length)
+
+
+# exp and log of the two libraries differ in the last digit, and Barron's powers amplify that a hundredfold
+ALMOST = {"rtol": 1e-13, "atol": 1e-300}
+
+
+def test_a_kernel_and_python_compute_the_same_transforms():
+    for transform in TRANSFORMS:
+        for f in (0.0, 1e-12, 0.1, 1.0, 30.0, 1e5, 1e100):
+            found = compiled_transform(transform.kind, *transform.settings, f)
+            np.testing.assert_allclose(found, [transform.value(f), transform.weight(f)], **ALMOST)
+
+
+def test_a_kernel_and_python_compute_the_same_losses():
+    for loss in LINEAR_LOSSES:
+        for p in (-30.0, -1.0, -0.5, 0.0, 0.5, 1.0, 800.0):
+            for y in (-1.0, 1.0):
+                found = compiled_loss(loss.kind, loss.setting, p, y)
+                np.testing.assert_allclose(found, [loss.of_prediction(p, y), loss.slope(p, y)], **ALMOST)
+
+
+def test_a_kernel_and_python_compute_the_same_steps():
+    for step in STEPS:
+        for round_ in ((1.0, 0.0, 0.0), (1.0, 4.0, 2.0), (9.0, 100.0, 0.5)):
+            expected = reference.step_size(step)(*round_)
+            np.testing.assert_allclose(compiled_step(step.kind, *step.settings, *round_), expected, **ALMOST)
+            np.testing.assert_allclose(steps.size(step.kind, *step.settings, *round_), expected, **ALMOST)
+
+
+# --- the cache ---
+
+
+@pytest.mark.parametrize("kernel", [radial.run, radial.run_one, radial.action, projected.run, projected.run_one])
+def test_kernels_are_kept_on_disk_under_the_hash_of_their_sources(kernel):
+    assert kernel._cache._impl.locator.get_source_stamp() == compiler.source_digest()
+
+
+SOURCES = [
+    *[Path(str(module.__file__)).name for module in compiler.MODULES],
+    *[f"kernels/{file.name}" for file in sorted((PACKAGE / "kernels").glob("*.py"))],
+]
+
+
+@pytest.mark.parametrize("changed", SOURCES)
+def test_a_changed_source_is_a_changed_digest(changed, tmp_path, monkeypatch):
+    (tmp_path / "kernels").mkdir()
+    for source in SOURCES:
+        shutil.copy(PACKAGE / source, tmp_path / source)
+    monkeypatch.setattr(compiler, "__file__", str(tmp_path / "kernels" / "compiler.py"))
+    modules = [SimpleNamespace(__file__=tmp_path / Path(str(module.__file__)).name) for module in compiler.MODULES]
+    monkeypatch.setattr(compiler, "MODULES", modules)
+    digest = compiler.source_digest.__wrapped__
+    before = digest()
+    with (tmp_path / changed).open("a") as source:
+        source.write("\n# a change\n")
+    assert before == compiler.source_digest()
+    assert digest() != before
+
+
+USE = """
+import json, redescend as rd
+from redescend.kernels import radial
+theta = rd.OGD(2, loss=rd.losses.Squared(), step=rd.steps.Constant(0.25), start=[1.0, 2.0]).theta
+stats = radial.action.stats
+print(json.dumps([theta.tolist(), sum(stats.cache_hits.values()), sum(stats.cache_misses.values())]))
+"""
+
+
+def test_a_second_process_loads_what_the_first_compiled_until_a_formula_changes(tmp_path):
+    copy = tmp_path / "redescend"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert in_a_process(USE, tmp_path, **cache) == [[1.0, 2.0], 0, 1]
+    assert in_a_process(USE, tmp_path, **cache) == [[1.0, 2.0], 1, 0]
+    with (copy / "losses.py").open("a") as source:
+        source.write("\n# a change\n")
+    assert in_a_process(USE, tmp_path, **cache) == [[1.0, 2.0], 0, 1]
+    assert in_a_process(USE, tmp_path, **cache) == [[1.0, 2.0], 1, 0]
+
+
+# --- what an import brings in ---
+
+NEIGHBOURS = ["sklearn", "river", "torch", "matplotlib", "dask", "distributed", "joblib", "pandas", "rich", "typer"]
+
+
+def test_importing_brings_in_no_neighbour():
+    loaded = in_a_process("import json, sys, redescend; print(json.dumps(sorted(sys.modules)))")
+    assert "redescend.kernels.radial" in loaded
+    assert not {module.partition(".")[0] for module in loaded} & set(NEIGHBOURS)
+
+
+def test_playing_brings_in_no_neighbour():
+    loaded = in_a_process(
+        "import json, sys, redescend as rd\n"
+        "learner = rd.Learn(2, loss=rd.losses.Squared(), a=1.0, b=0.1, step=rd.steps.Anytime())\n"
+        "rd.play(learner, rd.streams.ridge(10, seed=0, dim=2))\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    assert not {module.partition(".")[0] for module in loaded} & set(NEIGHBOURS)
+
+
+def test_importing_compiles_nothing():
+    counts = in_a_process(
+        "import json, redescend\n"
+        "from redescend.kernels import projected, radial\n"
+        "kernels = (radial.run, radial.run_one, radial.action, projected.run, projected.run_one)\n"
+        "print(json.dumps([len(kernel.signatures) for kernel in kernels]))"
+    )
+    assert counts == [0, 0, 0, 0, 0]
+
+
+# --- few compilations ---
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    out = array.copy()
+    out.flags.writeable = False
+    return out
+
+
+def test_two_precisions_are_all_the_compilations_there_are():
+    """Every loss, gate, step, domain and form of array is played by the same two machine codes a kernel."""
+    for dtype in (np.float32, np.float64):
+        X, y = reference.records(20, 3, seed=1)
+        X = X.astype(dtype)
+        for domain in (domains.Ball(0.5), domains.Box(-0.5, 0.5)):
+            for gate in (gates.Always(), gates.TopK(3), gates.Clip(), gates.Robust(transforms.Tukey(1.0))):
+                learner = rd.Descent(3, loss=losses.Absolute(), gate=gate, step=steps.Anytime(), domain=domain)
+                for rows in (X, np.asfortranarray(X), X[::-1], X.astype(X.dtype.newbyteorder()), frozen(X)):
+                    for targets in (y, y[::-1], y.astype(np.float32), frozen(y)):
+                        rd.play(learner, rd.Stream(rows, targets), keep_actions=True)
+                        learner.update(rows[0], targets[0])
+                        learner.update(rows[0].tolist(), 1)
+    for kernel in (radial.run, radial.run_one, radial.action, projected.run, projected.run_one):
+        assert len(kernel.signatures) <= 2
+
+
+# --- interruption ---
+
+
+class Interrupted(rd.OGD):
+    """Is interrupted before its fourth chunk."""
+
+    chunks = 0
+
+    def learn_rows(self, *arguments: Any) -> Any:
+        self.chunks += 1
+        if self.chunks == 4:
+            raise KeyboardInterrupt
+        return super().learn_rows(*arguments)
+
+
+@pytest.mark.parametrize("domain", [domains.Ball(0.5), domains.L1Ball(0.5)])
+@pytest.mark.parametrize("dim", [3, 600])
+def test_an_interrupted_game_can_be_gone_on_with(dim, domain, monkeypatch):
+    monkeypatch.setattr(game, "CHUNK_BYTES", 8 * dim * 10)
+    X, y = reference.records(100, dim, seed=2)
+    common = {"loss": losses.Squared(l2=0.1), "step": steps.Anytime(), "domain": domain}
+    learner, other = Interrupted(dim, **common), rd.OGD(dim, **common)
+    with pytest.raises(KeyboardInterrupt):
+        rd.play(learner, rd.Stream(X, y))
+    assert learner.rounds == 30
+    rest = rd.play(learner, rd.Stream(X[30:], y[30:]), keep_actions=True)
+    expected = rd.play(other, rd.Stream(X, y), keep_actions=True)
+    np.testing.assert_array_equal(rest.actions, expected.actions[30:])
+    np.testing.assert_array_equal(rest.theta, expected.theta)

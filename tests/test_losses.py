@@ -1,0 +1,370 @@
+"""Losses against their printed formulas, their gradients against their values, their minima against a search."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.optimize import minimize, minimize_scalar
+
+from redescend.domains import Ball, Reals
+from redescend.errors import DataError
+from redescend.losses import (
+    Absolute,
+    Custom,
+    EpsilonInsensitive,
+    Hinge,
+    LinearLoss,
+    Logistic,
+    Loss,
+    Pinball,
+    Squared,
+)
+from redescend.numeric import LARGEST
+from tests.catalogue import DIM, DOMAINS, LINEAR_LOSSES, LOSSES, bounded, name_of, quartic_gradient, quartic_value
+
+EPS = float(np.finfo(float).eps)
+VECTORS = st.lists(st.floats(-10, 10), min_size=DIM, max_size=DIM).map(np.array)
+SEEDS = st.integers(0, 2**32 - 1)
+BOUNDED = [domain for domain in DOMAINS if bounded(domain)]
+RIDGED = [loss for loss in LINEAR_LOSSES if loss.l2 > 0.0]
+
+
+def stated(loss: Any, p: float, y: float) -> float:
+    """φ(p, y) as the docstring states it."""
+    r = y - p
+    if isinstance(loss, Squared):
+        return r * r
+    if isinstance(loss, Hinge):
+        return max(0.0, 1.0 - y * p)
+    if isinstance(loss, Logistic):
+        return math.log1p(math.exp(-y * p)) if y * p > -30 else -y * p + math.exp(y * p)
+    if isinstance(loss, Absolute):
+        return abs(r)
+    if isinstance(loss, EpsilonInsensitive):
+        return max(0.0, abs(r) - loss.epsilon)
+    assert isinstance(loss, Pinball)
+    return loss.quantile * r if r >= 0 else (loss.quantile - 1.0) * r
+
+
+def kinks(loss: Any, y: float) -> list[float]:
+    """The predictions at which φ has no derivative."""
+    if isinstance(loss, Hinge):
+        return [1.0 / y]
+    if isinstance(loss, EpsilonInsensitive):
+        return [y - loss.epsilon, y + loss.epsilon]
+    return [y] if isinstance(loss, Absolute | Pinball) else []
+
+
+def target(loss: Any, random: np.random.Generator) -> float:
+    return float(random.choice([-1.0, 1.0])) if loss.margin else float(3 * random.normal())
+
+
+def record(loss: Any, random: np.random.Generator) -> tuple[np.ndarray, float]:
+    return random.normal(size=DIM), target(loss, random)
+
+
+@pytest.mark.parametrize("loss", LINEAR_LOSSES, ids=name_of)
+@given(theta=VECTORS, x=VECTORS, y=st.floats(-10, 10), sign=st.sampled_from([-1.0, 1.0]))
+def test_value_is_the_printed_formula(loss, theta, x, y, sign):
+    y = sign if loss.margin else y
+    p = float(sum(Fraction(a) * Fraction(b) for a, b in zip(x, theta, strict=True)))
+    square = float(sum(Fraction(entry) ** 2 for entry in theta))
+    # the product of two vectors of up to 10 is off by a few units in the last place of 300, and the square by twice y − p of that
+    slack = 8 * EPS * 300 * (1 + (2 * abs(y - p) if isinstance(loss, Squared) else 1))
+    assert loss.value(theta, x, y) == pytest.approx(stated(loss, p, y) + loss.l2 / 2 * square, rel=8 * EPS, abs=slack)
+
+
+@pytest.mark.parametrize("loss", LINEAR_LOSSES, ids=name_of)
+@given(p=st.floats(-50, 50), y=st.floats(-10, 10), sign=st.sampled_from([-1.0, 1.0]))
+def test_slope_is_the_derivative_away_from_kinks(loss, p, y, sign):
+    y = sign if loss.margin else y
+    reach = 1e-5
+    assume(all(abs(p - kink) > 2 * reach for kink in kinks(loss, y)))
+    quotient = (stated(loss, p + reach, y) - stated(loss, p - reach, y)) / (2 * reach)
+    # the quotient is off by φ'''·reach²/6 and by the rounding of φ over reach
+    rounding = 4 * EPS * (1 + abs(stated(loss, p, y)) + abs(p) + abs(y)) / reach
+    assert loss.slope(p, y) == pytest.approx(quotient, abs=1e-10 + rounding)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+@given(seed=SEEDS)
+def test_gradient_is_the_derivative_of_value(loss, seed):
+    random = np.random.default_rng(seed)
+    (x, y), theta = record(loss, random), random.normal(size=DIM)
+    reach = 1e-5
+    assume(all(abs(x @ theta - kink) > 1e-3 for kink in kinks(loss, y)))
+    quotients = [
+        (loss.value(theta + reach * axis, x, y) - loss.value(theta - reach * axis, x, y)) / (2 * reach)
+        for axis in np.eye(DIM)
+    ]
+    size = 1 + loss.value(theta, x, y) + (x @ x) ** 2 * (1 + abs(x @ theta - y))  # third derivatives of a quartic
+    np.testing.assert_allclose(loss.gradient(theta, x, y), quotients, rtol=1e-7, atol=1e-9 * size)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+@given(seed=SEEDS, at_kink=st.booleans(), distance=st.floats(1e-6, 1e2))
+def test_subgradient_inequality_everywhere(loss, seed, at_kink, distance):
+    """f(θ') ≥ f(θ) + ⟨g, θ' − θ⟩: convexity, and g is a subgradient also at kinks."""
+    random = np.random.default_rng(seed)
+    (x, y), theta = record(loss, random), random.normal(size=DIM)
+    if at_kink and kinks(loss, y):
+        theta += (random.choice(kinks(loss, y)) - x @ theta) / (x @ x) * x
+    other = theta + distance * random.normal(size=DIM)
+    here, there, gradient = loss.value(theta, x, y), loss.value(other, x, y), loss.gradient(theta, x, y)
+    size = 1 + here + there + np.abs(gradient) @ np.abs(other - theta)
+    assert there >= here + gradient @ (other - theta) - 1e-13 * size
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+@given(seed=SEEDS, share=st.floats(0, 1))
+def test_chords_lie_above(loss, seed, share):
+    random = np.random.default_rng(seed)
+    x, y = record(loss, random)
+    left, right = 5 * random.normal(size=(2, DIM))
+    chord = share * loss.value(left, x, y) + (1 - share) * loss.value(right, x, y)
+    assert loss.value(share * left + (1 - share) * right, x, y) <= chord * (1 + 1e-12) + 1e-12
+
+
+@pytest.mark.parametrize("loss", LINEAR_LOSSES, ids=name_of)
+def test_at_a_kink_the_slope_is_zero(loss):
+    for y in (-1.0, 1.0):
+        for kink in kinks(loss, y):
+            assert loss.slope(kink, y) == 0.0
+
+
+@pytest.mark.parametrize("loss", LINEAR_LOSSES, ids=name_of)
+class TestHugeAndSmall:
+    @pytest.mark.parametrize("x", [[1.0, 0.0], [1e308, 1e308], [1e308, -1e308], [10.0, -3.0], [1e-308, 0.0]])
+    @pytest.mark.parametrize("theta", [[1e308, 1e308], [-1e308, 1e308], [10.0, 0.0], [1e-308, 1e-308]])
+    @pytest.mark.parametrize("y", [1.0, -1.0, 1e308, -1e308])
+    def test_finite_without_a_warning(self, loss, theta, x, y):
+        y = math.copysign(1.0, y) if loss.margin else y
+        assert 0.0 <= loss.value(theta, x, y) <= LARGEST
+        assert np.isfinite(loss.gradient(theta, x, y)).all()
+
+    def test_predictions_in_bulk(self, loss):
+        p, y = np.array([[-1e308, 1e308, 0.0]]), np.array([[1.0], [-1.0]])
+        value, slope = loss.of_prediction(p, y), loss.slope(p, y)
+        assert value.shape == slope.shape == (2, 3)
+        assert np.isfinite(value).all()
+        assert np.isfinite(slope).all()
+        for i, j in np.ndindex(2, 3):
+            assert value[i, j] == loss.of_prediction(p[0, j], y[i, 0])
+            assert slope[i, j] == loss.slope(p[0, j], y[i, 0])
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_both_precisions(self, loss, dtype):
+        random = np.random.default_rng(5)
+        x, y = record(loss, random)
+        x, theta = x.astype(dtype), random.normal(size=DIM).astype(dtype)
+        doubles = theta.astype(float), x.astype(float), y
+        tolerance = 16 * float(np.finfo(dtype).eps)
+        assert type(loss.value(theta, x, y)) is float
+        assert loss.value(theta, x, y) == pytest.approx(loss.value(*doubles), rel=tolerance, abs=tolerance)
+        np.testing.assert_allclose(
+            loss.gradient(theta, x, y), loss.gradient(*doubles), rtol=tolerance, atol=8 * tolerance
+        )
+
+    def test_lists_are_taken_and_nothing_is_changed(self, loss):
+        theta, x = np.array([0.5, -1.0]), np.array([2.0, 1.0])
+        assert loss.value(theta.tolist(), x.tolist(), 1.0) == loss.value(theta, x, 1.0)
+        np.testing.assert_array_equal(loss.gradient(theta.tolist(), x.tolist(), 1.0), loss.gradient(theta, x, 1.0))
+        loss.minimum(x, 1.0)
+        np.testing.assert_array_equal([theta, x], [[0.5, -1.0], [2.0, 1.0]])
+
+
+def test_a_value_too_large_for_a_float_is_the_largest():
+    assert Squared().value([1e200], [1.0], 0.0) == LARGEST
+    assert Squared(l2=1.0).value([1e200], [0.0], 0.0) == LARGEST
+
+
+def improvable(loss: Loss, x: np.ndarray, y: float, theta: np.ndarray, others: np.ndarray, slack: float) -> bool:
+    return any(loss.value(other, x, y) < loss.value(theta, x, y) - slack for other in others)
+
+
+@pytest.mark.parametrize("loss", LINEAR_LOSSES, ids=name_of)
+class TestMinimum:
+    @given(seed=SEEDS, scale=st.sampled_from([1e-3, 1.0, 1e3]))
+    def test_no_other_action_is_better(self, loss, seed, scale):
+        random = np.random.default_rng(seed)
+        x, y = record(loss, random)
+        theta, value = loss.minimum(scale * x, y)
+        assert value == loss.value(theta, scale * x, y)
+        others = theta + np.logspace(-8, 2, 30)[:, None] * random.normal(size=(30, DIM)) / scale
+        slack = 8 * EPS * (1 + y * y + value)
+        assert not improvable(loss, scale * x, y, theta, np.vstack([others, np.zeros(DIM), 1.001 * theta]), slack)
+
+    def test_a_general_solver_finds_nothing_better(self, loss):
+        random = np.random.default_rng(6)
+        for _ in range(5):
+            x, y = record(loss, random)
+            _, value = loss.minimum(x, y)
+            top = 3 * max(1.0, abs(y)) / (x @ x)
+            along = minimize_scalar(lambda mu: loss.value(mu * x, x, y), (-top, top), options={"xtol": 1e-12})  # noqa: B023
+            found = minimize(lambda theta: loss.value(theta, x, y), np.zeros(DIM), method="Nelder-Mead")  # noqa: B023
+            assert value <= min(along.fun, found.fun) + 1e-12
+            if loss.l2 > 0.0:
+                assert value == pytest.approx(along.fun, rel=1e-9, abs=1e-9)
+
+    def test_a_record_without_features_is_best_met_by_zero(self, loss):
+        for domain in (None, Reals(), Ball(1.0)):
+            theta, value = loss.minimum(np.zeros(DIM), 1.0, domain)
+            np.testing.assert_array_equal(theta, np.zeros(DIM))
+            assert value == pytest.approx(stated(loss, 0.0, 1.0), rel=4 * EPS)
+
+    def test_a_target_of_zero_is_met_by_zero(self, loss):
+        if not loss.margin:
+            theta, value = loss.minimum(np.ones(DIM), 0.0)
+            np.testing.assert_array_equal(theta, np.zeros(DIM))
+            assert value == 0.0
+
+    @pytest.mark.parametrize("scale", [1e-250, 1e-165, 1e-150, 1e-60, 1e60, 1e150, 1e165, 1e250])
+    def test_records_of_any_size(self, loss, scale):
+        """A record s times as large, with l2·s², has a minimiser s times as small and the same minimum."""
+        x = np.array([3.0, -4.0]) * scale
+        theta, value = loss.minimum(x, 1.0)
+        assert np.isfinite(theta).all()
+        bare = type(loss)(**{**vars(loss), "l2": 0.0})
+        bound = 1e-12 if loss.l2 == 0.0 else bare.value(np.zeros(2), x, 1.0) * (1 + 8 * EPS)
+        assert value <= bound
+        if loss.l2 > 0.0 and scale > 1.0:
+            assert value <= 1e-12, "a tiny action meets the record, and costs nothing"
+
+    @pytest.mark.parametrize("domain", BOUNDED, ids=name_of)
+    def test_over_a_domain(self, loss, domain):
+        random = np.random.default_rng(7)
+        inside = np.array([domain.project(point) for point in 2 * random.normal(size=(40, DIM))])
+        for _ in range(2):
+            x, y = record(loss, random)
+            theta, value = loss.minimum(x, y, domain)
+            assert domain.contains(theta)
+            assert value == loss.value(theta, x, y)
+            # between a member and the minimiser all are members
+            nearby = [theta + share * (inside - theta) for share in (1.0, 1e-2, 1e-5)]
+            slack = 1e-13 * (1 + y * y)
+            assert not improvable(loss, x, y, theta, np.vstack(nearby), slack)
+
+    def test_over_a_domain_that_holds_the_free_minimiser(self, loss):
+        x, y = np.array([0.6, -0.8, 0.0]), 1.0
+        free, value = loss.minimum(x, y)
+        for domain in (None, Reals(), Ball(1e4)):
+            theta, there = loss.minimum(x, y, domain)
+            np.testing.assert_array_equal(theta, free)
+            assert there == value
+
+
+def projected_descent(loss: Loss, x: np.ndarray, y: float, domain: Any) -> float:
+    """The smallest value of a long projected descent with steps 1/(l2·t): 1/t away from the minimum at the end."""
+    theta, mean, rounds = domain.project(np.zeros(DIM)), np.zeros(DIM), 3000
+    for t in range(1, rounds + 1):
+        theta = domain.project(theta - loss.gradient(theta, x, y) / (loss.l2 * (t + 10)))  # type: ignore[attr-defined]
+        mean += 2 * t / (rounds * (rounds + 1)) * theta
+    return min(loss.value(theta, x, y), loss.value(domain.project(mean), x, y))
+
+
+@pytest.mark.parametrize("domain", [domain for domain in BOUNDED if not hasattr(domain, "parts")], ids=name_of)
+@pytest.mark.parametrize("loss", [loss for loss in RIDGED if loss.l2 > 1.0], ids=name_of)
+def test_over_a_domain_a_long_descent_ends_at_the_same_value(loss, domain):
+    x, y = record(loss, np.random.default_rng(8))
+    assert loss.minimum(x, y, domain)[1] == pytest.approx(projected_descent(loss, x, y, domain), rel=2e-3, abs=1e-6)
+
+
+@given(x=VECTORS, y=st.floats(-1e3, 1e3), l2=st.sampled_from([0.0, 1e-4, 1.0, 1e6]))
+def test_squared_in_closed_form(x, y, l2):
+    """θ = 2y·x/(l2 + 2‖x‖²), and l2·y²/(l2 + 2‖x‖²) there."""
+    xx = float(sum(Fraction(entry) ** 2 for entry in x))
+    assume(xx > 1e-100)
+    theta, value = Squared(l2).minimum(x, y)
+    np.testing.assert_allclose(theta, 2 * y * x / (l2 + 2 * xx), rtol=16 * EPS)
+    # without l2 the residual is the rounding of ⟨x, θ⟩, squared
+    assert value == pytest.approx(l2 * y * y / (l2 + 2 * xx), rel=64 * EPS, abs=(16 * EPS * y) ** 2)
+
+
+@given(x=VECTORS, y=st.sampled_from([-1.0, 1.0]), l2=st.sampled_from([0.0, 1e-4, 1.0, 1e6]))
+def test_hinge_in_closed_form(x, y, l2):
+    """θ = s·y·x with s = min(1/‖x‖², 1/l2)."""
+    xx = float(sum(Fraction(entry) ** 2 for entry in x))
+    assume(xx > 1e-100)
+    s = min(1 / xx, 1 / l2) if l2 else 1 / xx
+    theta, value = Hinge(l2).minimum(x, y)
+    np.testing.assert_allclose(theta, s * y * x, rtol=16 * EPS)
+    assert value == pytest.approx(max(0.0, 1 - s * xx) + l2 / 2 * s * s * xx, rel=64 * EPS, abs=16 * EPS)
+
+
+@given(size=st.floats(1e-60, 1e60), l2=st.floats(1e-60, 1e60), y=st.sampled_from([-1.0, 1.0]))
+def test_logistic_minimum_balances_pull_and_ridge(size, l2, y):
+    """At θ = μ·x the pull 1/(1 + e^{|μ|·xx}) equals l2·|μ|, in logarithms so that neither is lost."""
+    theta, _ = Logistic(l2).minimum([size], y)
+    mu = abs(theta[0]) / size
+    margin = mu * size * size
+    assert math.copysign(1.0, theta[0]) == y
+    soft = margin + math.log1p(math.exp(-margin))
+    # as far as a double can tell: a rounding of μ moves either side by (1 + margin)·eps
+    assert math.log(l2) + math.log(mu) == pytest.approx(-soft, abs=64 * EPS * (1 + margin + 300))
+
+
+def test_logistic_without_ridge_reaches_zero():
+    assert Logistic().minimum([0.3, -4.0], -1.0)[1] == 0.0
+
+
+class TestCustom:
+    quartic = Custom(quartic_value, quartic_gradient)
+
+    def test_gives_what_its_functions_give(self):
+        theta, x = np.array([1.0, 2.0, 0.0]), np.array([0.5, 1.0, -1.0])
+        assert self.quartic.value(theta, x, 3.0) == quartic_value(theta, x, 3.0)
+        np.testing.assert_array_equal(self.quartic.gradient(theta, x, 3.0), quartic_gradient(theta, x, 3.0))
+        assert self.quartic.value(theta.tolist(), x.tolist(), 3.0) == quartic_value(theta, x, 3.0)
+
+    @pytest.mark.parametrize("returned", [math.nan, -1e-9, -math.inf])
+    def test_a_value_that_is_no_loss_is_refused(self, returned):
+        loss = Custom(lambda theta, x, y: returned, quartic_gradient)
+        with pytest.raises(DataError, match=r"^The value function of Custom must return .* Got \S+ instead\.$"):
+            loss.value([1.0], [1.0], 0.0)
+
+    @pytest.mark.parametrize("returned", [1.0, [1.0], np.ones((1, 2)), np.ones(3)])
+    def test_a_gradient_of_another_shape_is_refused(self, returned):
+        loss = Custom(quartic_value, lambda theta, x, y: returned)
+        with pytest.raises(DataError, match=r"^The gradient function of Custom must return .* Got \(.*\) instead\.$"):
+            loss.gradient([1.0, 2.0], [1.0, 1.0], 0.0)
+
+    def test_an_infinite_value_is_the_largest(self):
+        assert Custom(lambda theta, x, y: math.inf, quartic_gradient).value([1.0], [1.0], 0.0) == LARGEST
+        cube = Custom(lambda theta, x, y: abs(theta[0]) ** 3, quartic_gradient)
+        assert cube.value(np.array([1e200]), [1.0], 0.0) == LARGEST
+
+    def test_minimum_of_a_written_out_loss_is_that_loss_s(self):
+        ridge = Squared(l2=0.7)
+        custom = Custom(ridge.value, ridge.gradient)
+        random = np.random.default_rng(9)
+        for domain in (None, *BOUNDED):
+            x, y = record(ridge, random)
+            theta, value = custom.minimum(x, y, domain)
+            expected, lowest = ridge.minimum(x, y, domain)
+            # the solver stops at a gradient of 1e-5
+            np.testing.assert_allclose(theta, expected, rtol=0, atol=2e-5)
+            assert value == pytest.approx(lowest, rel=1e-8, abs=1e-9)
+
+    @pytest.mark.parametrize("domain", [None, *BOUNDED], ids=name_of)
+    def test_minimum_is_where_nothing_near_is_better(self, domain):
+        random = np.random.default_rng(10)
+        x, y = record(self.quartic, random)
+        theta, value = self.quartic.minimum(x, y, domain)
+        others = theta + np.logspace(-5, 1, 60)[:, None] * random.normal(size=(60, DIM))
+        if domain is not None:
+            assert domain.contains(theta)
+            others = np.array([domain.project(other) for other in others])
+        assert value == self.quartic.value(theta, x, y)
+        assert not improvable(self.quartic, x, y, theta, others, 1e-9 * (1 + value))
+
+
+def test_every_number_names_one_loss():
+    kinds = {type(loss): loss.kind for loss in LINEAR_LOSSES}
+    assert sorted(kinds.values()) == list(range(len(kinds)))
+    assert all(issubclass(kind, LinearLoss) for kind in kinds)
