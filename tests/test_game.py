@@ -33,8 +33,8 @@ SENTENCES = {
 }
 
 
-def make(name: str, dim: int) -> rd.Descent:
-    return rd.Descent(dim, loss=losses.Squared(l2=0.2), **SENTENCES[name])
+def make(name: str, dim: int, dtype: Any = None) -> rd.Descent:
+    return rd.Descent(dim, loss=losses.Squared(l2=0.2), dtype=dtype, **SENTENCES[name])
 
 
 @functools.cache
@@ -73,7 +73,7 @@ every_form = pytest.mark.parametrize(
 @every_form
 def test_row_by_row_is_the_same_bits(name, dim, dtype):
     expected, state = whole(name, dim, dtype)
-    learner = make(name, dim)
+    learner = make(name, dim, dtype)
     actions, rounds = [], []
     for x, target in zip(*records(dim, dtype), strict=True):
         actions.append(learner.theta)

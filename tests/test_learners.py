@@ -16,7 +16,7 @@ from tests.catalogue import DIM, DOMAINS, GATES, LINEAR_LOSSES, PLAIN_DOMAINS, S
 
 PLAIN = {"loss": losses.Squared(), "gate": gates.Always(), "step": steps.Constant(0.1), "domain": domains.Reals()}
 LEARN = gates.Robust(transforms.Learn(a=0.5, b=0.1))
-# A long step in the direction of a short gradient is chaotic: it amplifies a rounding error 1e8 times in a hundred rounds.
+# A long step along a short gradient is chaotic: it amplifies a rounding error 1e8 times in a hundred rounds.
 CHAOTIC = steps.Normalised(steps.AdaptiveNorm(scale=0.5))
 CALM_STEPS = [*[step for step in STEPS if step != CHAOTIC], steps.Normalised(steps.AdaptiveNorm(scale=0.01))]
 REPRODUCIBLE = settings(deadline=None, derandomize=True)

@@ -102,7 +102,7 @@ def slow_minimum(loss, X, y, domain):
 
 
 def played(stream, loss, keep_actions=False, bad_rows="raise"):
-    learner = rd.OGD(stream.dim, loss=loss, step=rd.steps.Anytime(0.1))
+    learner = rd.OGD(stream.dim, loss=loss, step=rd.steps.Anytime(0.001 if loss is QUARTIC else 0.1))
     return rd.play(learner, stream, keep_actions=keep_actions, bad_rows=bad_rows)
 
 

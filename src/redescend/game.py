@@ -179,6 +179,8 @@ def play(
     >>> play(learner, Stream([[1.0], [1.0]], [2.0, 2.0])).losses
     array([4., 1.])
     """
+    if not isinstance(learner, Learner):
+        raise DataError(f"play needs a learner, such as OGD(...). Got {type(learner).__name__} instead.")
     if not isinstance(stream, Stream):
         raise DataError(f"play needs a Stream; wrap the arrays as Stream(X, y). Got {type(stream).__name__} instead.")
     if bad_rows not in ("raise", "skip"):

@@ -364,7 +364,12 @@ class Custom(Loss):
 
     value_function: Callable[[Array, Array, float], float]
     gradient_function: Callable[[Array, Array, float], Array]
-    margin: ClassVar[bool] = False
+
+    def __repr__(self) -> str:
+        names = (
+            getattr(part, "__qualname__", type(part).__name__) for part in (self.value_function, self.gradient_function)
+        )
+        return f"Custom({', '.join(names)})"
 
     def __post_init__(self) -> None:
         for name in ("value_function", "gradient_function"):

@@ -23,8 +23,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 MODULES = (numeric, losses, transforms, domains, steps, gates)
 
-# Sums may be reordered and products fused; NaN and infinity keep their meaning, so that they can be tested for.
-FLAGS = {"fastmath": {"reassoc", "contract", "arcp"}, "error_model": "numpy", "nogil": True}
+FLAGS = {"fastmath": False, "error_model": "numpy", "nogil": True}
+# Sums over features may be reordered and their products fused. Nothing else: scalars are the same bits in every kernel,
+# and NaN and infinity keep their meaning, so that they can be tested for.
+SUMS = {**FLAGS, "fastmath": {"reassoc", "contract"}}
 
 
 @overload(numeric.choose, strict=False)
@@ -36,7 +38,7 @@ def _register(module: ModuleType, inline: bool) -> None:
     """Every function of a formula module may be called from a kernel."""
     for member in list(vars(module).values()):
         if isinstance(member, FunctionType) and member.__module__ == module.__name__ and member is not numeric.choose:
-            register_jitable(forceinline=inline)(member)
+            register_jitable(forceinline=inline, **FLAGS)(member)
 
 
 for _module in MODULES:
@@ -71,8 +73,13 @@ def compiled(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """A piece of a kernel, put in place wherever it is called."""
+    """A piece of a kernel, put in place where it is called."""
     return njit(forceinline=True, **FLAGS)(function)
+
+
+def summing(function: F) -> F:
+    """A piece of a kernel that sums over features."""
+    return njit(forceinline=True, **SUMS)(function)
 
 
 @intrinsic

@@ -9,9 +9,20 @@ import numpy as np
 
 from redescend import domains, gates
 from redescend.kernels import layout
-from redescend.kernels.compiler import compiled
+from redescend.kernels.compiler import compiled, muladd, summing
 from redescend.kernels.rounds import decide, memory_of, playable, settings_of
 from redescend.numeric import Array
+
+
+@summing
+def products(X: Array, row: int, theta: Array) -> tuple[float, float]:
+    """⟨x, θ⟩ and ‖x‖², in double precision."""
+    p = xx = 0.0
+    for j in range(len(theta)):
+        x = np.float64(X[row, j])
+        p += x * theta[j]
+        xx += x * x
+    return p, xx
 
 
 @compiled
@@ -25,15 +36,12 @@ def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights:
     theta = pair[0]
 
     for row in range(rows):
-        p = xx = 0.0
-        for j in range(dim):
-            p += X[row, j] * theta[j]
-            xx += X[row, j] * X[row, j]
+        p, xx = products(X, row, theta)
         target = y[row]
         f, weight, length, total_now, keep, move = decide(s, memory, t, total, p, xx, tt, target)
         moved = np.empty(dim)
         for j in range(dim):
-            moved[j] = keep * theta[j] - move * X[row, j]
+            moved[j] = muladd(keep, np.float64(theta[j]), -(move * np.float64(X[row, j])))
         length2 = np.dot(moved, moved)
         if not playable(s, p, xx, target, length2, total_now):
             return row

@@ -19,7 +19,7 @@ from numba import carray
 
 from redescend import gates
 from redescend.kernels import layout
-from redescend.kernels.compiler import compiled, inlined, muladd, pointer, prefetch
+from redescend.kernels.compiler import compiled, inlined, muladd, pointer, prefetch, summing
 from redescend.kernels.layout import Live, Settings
 from redescend.kernels.rounds import decide, memory_of, playable, settings_of
 from redescend.numeric import Array
@@ -58,7 +58,7 @@ def load(numbers: Array) -> Live:
     )
 
 
-@inlined
+@summing
 def predict(now: Live, previous: Array, last: Array, older: Array, x: Array) -> tuple[Live, float, float]:
     """⟨x, θ⟩ and ‖x‖², in the pass that carries out an old move."""
     number = x.dtype.type
@@ -79,7 +79,7 @@ def predict(now: Live, previous: Array, last: Array, older: Array, x: Array) -> 
         product += v * x[j]
         cross += last[j] * x[j]
         square += x[j] * x[j]
-    p = now.keep * np.float64(product) - now.move * np.float64(cross)
+    p = muladd(now.keep, np.float64(product), -(now.move * np.float64(cross)))
     return Live(now.t, now.total, now.tt, now.keep, now.move, 1.0, 0.0), p, np.float64(square)
 
 
@@ -100,7 +100,7 @@ def play(
     return Live(now.t + 1, total, tt, keep, move, now.keep, now.move), f, weight, length, stale
 
 
-@inlined
+@summing
 def settle(now: Live, previous: Array, last: Array, older: Array) -> Live:
     """Carry out every move, and take ‖θ‖² anew."""
     if len(previous) < WIDE:
@@ -114,13 +114,17 @@ def settle(now: Live, previous: Array, last: Array, older: Array) -> Live:
 
 @inlined
 def rest(now: Live, previous: Array, last: Array, older: Array, pair: Array, numbers: Array) -> None:
-    """Write everything back; only the last move stays pending."""
+    """Write everything back. In narrow rows the last move stays pending, in wide ones none does."""
+    keep, move = now.keep, now.move
     if len(previous) < WIDE:
         move_on(previous, previous, now.older_keep, now.older_move, older)
+    else:
+        move_on(previous, previous, keep, move, last)
+        keep, move = 1.0, 0.0
     for j in range(len(previous)):
         pair[1, j] = last[j]
     numbers[layout.ROUNDS], numbers[layout.TOTAL], numbers[layout.NORM2] = now.t, now.total, now.tt
-    numbers[layout.KEEP], numbers[layout.MOVE] = now.keep, now.move
+    numbers[layout.KEEP], numbers[layout.MOVE] = keep, move
 
 
 @compiled

@@ -112,6 +112,8 @@ def float_array(name: str, values: Any, ndim: int) -> Array:
         raise DataError(f"{name} must be an array of floats, but it cannot be read as one: {error}.") from None
     if array.dtype.kind != "f":
         raise DataError(f"{name} must be an array of floats, not of {array.dtype}; convert it with .astype(float).")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
     if array.ndim != ndim:

@@ -150,14 +150,18 @@ class Descent(Learner):
             raise DataError(f"The state of {self!r} must be a dict with the keys {', '.join(expected)}.")
         if state["learner"] != expected["learner"]:
             raise DataError(f"The state belongs to {state['learner']}, not to {self!r}; make a learner like that one.")
-        pair = np.array([state["previous"], state["record"]])
-        memory = np.array(state["memory"], dtype=np.float64)
-        scalars = np.array([state[name] for name in layout.STATE], dtype=np.float64)
-        if pair.shape != self._pair.shape or memory.shape != self._memory.shape:
-            raise DataError(f"The state of {self!r} has arrays of the wrong shape; it may have been altered.")
-        if not all(np.isfinite(part).all() for part in (pair, memory, scalars)):
-            raise DataError(f"The state of {self!r} has values that are not finite; it may have been altered.")
-        self._allocate(checked_precision("restore", pair.dtype))
+        try:
+            pair = np.array([state["previous"], state["record"]])
+            memory = np.array(state["memory"], dtype=np.float64)
+            scalars = np.array([float_number(name, state[name]) for name in layout.STATE])
+            precision = checked_precision("restore", pair.dtype)
+            whole = pair.shape == self._pair.shape and memory.shape == self._memory.shape
+            whole = whole and all(np.isfinite(part).all() for part in (pair, memory, scalars))
+        except (TypeError, ValueError):
+            whole = False
+        if not whole:
+            raise DataError(f"The state of {self!r} has missing, misshapen or infinite numbers; it has been altered.")
+        self._allocate(precision)
         self._pair[:] = pair
         self._memory[:] = memory
         self._numbers[list(layout.STATE.values())] = scalars
@@ -175,20 +179,21 @@ class Descent(Learner):
         f = self.loss.value(theta, x, y)
         gradient = self.loss.gradient(theta, x, y)
         length = min(norm(gradient), LARGEST)
-        kind, c, b = self.gate.settings
-        weight = float(gates.believe(self.gate.kind, kind, c, b, self._memory, t, np.float64(f), length))
-        if np.isnan(weight):
-            raise DataError(f"{self!r} knows nothing of round {t + 1}; tell it of every round of the stream.")
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = min(numbers[layout.TOTAL] + (weight * length) ** 2, LARGEST)
+        with np.errstate(all="ignore"):
+            kind, c, b = self.gate.settings
+            weight = float(gates.believe(self.gate.kind, kind, c, b, self._memory, t, np.float64(f), length))
+            if np.isnan(weight):
+                raise DataError(f"{self!r} knows nothing of round {t + 1}; tell it of every round of the stream.")
+            total = min(numbers[layout.TOTAL] + np.square(weight * length), LARGEST)
             scale, normalised = self.step.settings
             rate = steps.size(self.step.kind, scale, normalised, t + 1.0, total, length)
             moved = theta - (rate * weight) * gradient if weight > 0.0 else theta
-            if not np.isfinite(np.square(moved).sum()):
-                raise DivergenceError(
-                    f"Round {t + 1}: the action would stop being finite, so the last one is kept. Try a smaller step, "
-                    "features scaled to unit size, a bounded domain such as Ball(10.0), or a robust gate such as Learn."
-                )
+            finite = np.isfinite(np.square(moved.astype(self.dtype)).sum(dtype=np.float64))
+        if not finite:
+            raise DivergenceError(
+                f"Round {t + 1}: the action would stop being finite, so the last one is kept. Try a smaller step, "
+                "features scaled to unit size, a bounded domain such as Ball(10.0), or a robust gate such as Learn."
+            )
         gates.remember(self.gate.kind, self._memory, length)
         self._place(self.domain.project(moved))
         numbers[layout.ROUNDS], numbers[layout.TOTAL] = t + 1, total
