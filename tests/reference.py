@@ -170,6 +170,8 @@ def project(domain: domains.Domain, theta: Vector) -> Vector:
     of all; if not, both limits are met, by a bisection within a bisection. The L1 ball goes inside: it shifts, and
     the ball then scales.
     """
+    if isinstance(domain, domains.Ball):
+        return theta * min(1.0, domain.radius / max(np.sqrt(np.sum(theta**2)), 1e-300))
     parts = domain.parts if isinstance(domain, domains.Intersection) else (domain,)
     boxes = [part for part in parts if isinstance(part, domains.Box)]
     limits = [part for part in parts if not isinstance(part, domains.Box | domains.Reals)]

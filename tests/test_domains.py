@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 
@@ -57,6 +57,7 @@ def members(domain: Domain, random: np.random.Generator, count: int = 400) -> np
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=name_of)
 class TestEveryDomain:
+    @settings(max_examples=40)
     @given(theta=POINTS)
     def test_feasible_and_idempotent(self, domain, theta):
         point = domain.project(theta)
@@ -64,6 +65,7 @@ class TestEveryDomain:
         assert domain.contains(point)
         np.testing.assert_allclose(domain.project(point), point, rtol=0, atol=2e-15)
 
+    @settings(max_examples=40)
     @given(left=POINTS, right=POINTS)
     def test_never_expands(self, domain, left, right):
         moved = np.linalg.norm(domain.project(left) - domain.project(right))
@@ -260,6 +262,14 @@ class TestScale:
 )
 def test_from_very_far_away(domain, expected, far):
     np.testing.assert_allclose(domain.project([far, -far, 0.0]), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("far", [10.0, 1e2, 1e3, 1e6, 1e12])
+def test_an_intersection_from_far_away(far):
+    """From anywhere beyond 4 along this ray, the box binds two coordinates and the ball the third."""
+    domain = Intersection(Ball(1.0), Box(-0.3, 0.9))
+    nearest = [0.9, -0.3, math.sqrt(1.0 - 0.81 - 0.09)]
+    np.testing.assert_allclose(domain.project(far * np.array([0.6, -0.8, 0.1])), nearest, rtol=1e-9)
 
 
 def test_infinite_bounds_of_a_box_do_not_bind():

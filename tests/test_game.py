@@ -15,7 +15,7 @@ from redescend import domains, errors, game, gates, losses, steps, transforms
 from tests import reference
 from tests.catalogue import GATES, STEPS, name_of
 
-REPRODUCIBLE = settings(deadline=None, derandomize=True, max_examples=12)
+REPRODUCIBLE = settings(deadline=None, derandomize=True, max_examples=6)
 ROUNDS = 700
 DIMS = [1, 3, 100, 600]
 DTYPES = [np.float32, np.float64]

@@ -60,8 +60,8 @@ def test_top_k_follows_the_list(k, lengths):
 
 
 def test_top_k_on_a_long_stream():
-    lengths = np.random.default_rng(0).pareto(1.5, 3000).tolist()
-    for k in (0, 10, 63, 64, 2999, 5000):
+    lengths = np.random.default_rng(0).pareto(1.5, 1200).tolist()
+    for k in (0, 10, 63, 64, 1199, 5000):
         assert weights(TopK(k), lengths) == list(top_k_filter(lengths, k))
 
 
@@ -93,7 +93,7 @@ def test_clip_follows_the_sorted_list(quantile, window, lengths):
 
 
 def test_clip_on_a_long_stream():
-    lengths = np.random.default_rng(1).pareto(1.0, 1500).tolist()
+    lengths = np.random.default_rng(1).pareto(1.0, 600).tolist()
     np.testing.assert_allclose(weights(Clip(0.75, 101), lengths), list(clipped(lengths, 0.75, 101)), rtol=1e-15)
 
 

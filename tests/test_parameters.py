@@ -34,7 +34,7 @@ BAD_FOR_ALL = [math.nan, "1.0", "", None, True, np.True_, 1j, [1.0], (), np.arra
 
 # fields without a range: what each of them must refuse
 BAD_OTHERS: dict[tuple[type, str], list[Any]] = {
-    (domains.Box, "low"): [math.nan, "a", "1.0", None, True, [[1.0]], [0.0, math.nan], [1.0, "b"], 9.0, math.inf, 1j],
+    (domains.Box, "low"): [math.nan, "a", "0.0", None, False, [[1.0]], [0.0, math.nan], [1.0, "b"], 9.0, math.inf, 1j],
     (domains.Box, "high"): [
         math.nan,
         "a",

@@ -17,8 +17,8 @@ ROUNDS = [1, 2, 3, 100, 10**6, 10**12]
 
 
 def alpha(step: Step, t: int, total: float = 1.0, length: float = 1.0) -> float:
-    """The step of round t as a kernel takes it."""
-    return steps.size(step.kind, *step.settings, float(t), total, length)
+    """The step of round t as a kernel takes it; `total` is Σw²‖g‖²."""
+    return steps.size(step.kind, *step.settings, float(t), math.sqrt(total), length)
 
 
 def stated(step: Any, t: int, total: float) -> float:

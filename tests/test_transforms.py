@@ -138,6 +138,7 @@ def test_weight_is_the_derivative_of_the_printed_formula(transform):
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS, ids=name_of)
+@settings(max_examples=40)
 @given(f=st.floats(1e-3, 1e3))
 def test_value_and_weight_agree(transform, f):
     c2 = getattr(transform, "c", 1.0) ** 2
@@ -162,11 +163,12 @@ def test_finite_bounded_increasing_and_concave_from_zero_to_the_largest_float(tr
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS, ids=name_of)
+@settings(max_examples=40)
 @given(left=st.floats(0, 1e6), right=st.floats(0, 1e6), share=st.floats(0, 1))
 def test_chords_lie_below(transform, left, right, share):
     chord = share * transform.value(left) + (1 - share) * transform.value(right)
     size = max(left, right) + getattr(transform, "a", 0.0)
-    assert transform.value(share * left + (1 - share) * right) >= chord - 1e-14 * size
+    assert transform.value(share * left + (1 - share) * right) >= chord - 1e-14 * size - TINY
 
 
 @pytest.mark.parametrize("transform", EVERY_SETTING, ids=name_of)
@@ -288,7 +290,7 @@ def test_tukey_is_shut_beyond_c():
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS, ids=name_of)
-@settings(suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
 @given(seed=st.integers(0, 2**32 - 1), loss=st.sampled_from(LINEAR_LOSSES), distance=st.floats(1e-3, 3.0))
 def test_robust_losses_are_invex(transform, seed, loss, distance):
     """g(θ') ≥ g(θ) + ⟨∇g(θ), (θ' − θ)/η⟩ at the minimiser θ' of f, with η the weight at θ: the paper's lemma."""

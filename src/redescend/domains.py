@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from redescend.errors import ParameterError
-from redescend.numeric import Array
+from redescend.numeric import Array, largest_entry
 from redescend.parameters import Component, Interval, bad_parameter
 
 REALS, BALL, BOX, L1_BALL, SIMPLEX, INTERSECTION = range(6)
@@ -28,8 +28,9 @@ def project_ball(theta: Array, radius: float) -> Array:
     top = np.max(np.abs(theta))
     if top == 0.0:
         return theta
-    size = top * np.sqrt(np.sum((theta / top) ** 2))
-    return theta * (radius / size) if size > radius else theta
+    unit = theta / top
+    size = np.sqrt(np.sum(unit * unit))
+    return unit * (radius / size) if top > radius / size else theta
 
 
 def project_box(theta: Array, bounds: Array) -> Array:
@@ -38,8 +39,11 @@ def project_box(theta: Array, bounds: Array) -> Array:
 
 
 def project_simplex(theta: Array, total: float) -> Array:
+    # Measured from the largest entry, so that the total is kept however far away theta is; what is lower ends at 0.
+    top = np.max(theta)
+    theta = np.maximum(theta, top - total) - top
     falling = np.sort(theta)[::-1]
-    excess = falling[0] - total
+    excess = -total
     running = 0.0
     for count in range(len(falling)):
         running += falling[count]
@@ -123,13 +127,13 @@ class Domain(Component, ABC):
     def project(self, theta: Any) -> Array:
         """The point of the set nearest to `theta`."""
         point = np.asarray(theta, dtype=np.float64)
-        return np.array(project(point, self.code(len(point))), dtype=np.float64)
+        with np.errstate(over="ignore"):
+            return np.array(project(point, self.code(len(point))), dtype=np.float64)
 
     def contains(self, theta: Any, tolerance: float = 1e-9) -> bool:
         """Whether `theta` is in the set, up to a relative rounding error."""
         point = np.asarray(theta, dtype=np.float64)
-        gap = np.max(np.abs(self.project(point) - point), initial=0.0)
-        return bool(gap <= tolerance * max(1e-12, np.max(np.abs(point), initial=0.0)))
+        return largest_entry(self.project(point) - point) <= tolerance * largest_entry(point)
 
 
 @dataclass(frozen=True)

@@ -191,11 +191,11 @@ def play(
     learner.settle_precision(stream.X.dtype)
     losses, weights = np.empty(len(stream)), np.empty(len(stream))
     actions = np.empty((len(stream) if keep_actions else 0, learner.dim), learner.dtype)
-    y = np.ascontiguousarray(stream.y, dtype=np.float64)
+    y = _plain(stream.y, np.dtype(np.float64))
     skipped: list[int] = []
     try:
         for first, last in _chunks(stream, progress):
-            X = _rows(stream.X[first:last], learner.dtype)
+            X = _plain(stream.X[first:last], learner.dtype)
             at = 0
             while True:
                 done = first + at
@@ -243,8 +243,8 @@ class _Alias:
         self.__array_interface__ = interface
 
 
-def _rows(X: Array, dtype: np.dtype[Any]) -> Array:
-    """The rows in the order and precision that the compiled loop knows, copied only if they are not."""
+def _plain(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The array in the order and precision that the compiled loop knows, copied only if it is not."""
     with np.errstate(over="ignore"):
-        X = np.ascontiguousarray(X, dtype=dtype)
-    return X if X.flags.writeable and X.flags.aligned else np.asarray(_Alias(X)) if X.flags.aligned else X.copy()
+        array = np.require(array, dtype, ["C", "A"])
+    return array if array.flags.writeable else np.asarray(_Alias(array))

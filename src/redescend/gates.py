@@ -7,6 +7,7 @@ functions and its class here, and a branch in `believe` and in `remember`. The c
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -199,7 +200,8 @@ class Oracle(Gate):
         object.__setattr__(self, "clean", clean)
 
     def __repr__(self) -> str:
-        return f"Oracle({int(self.clean.sum())} of {len(self.clean)} rounds clean)"
+        digest = hashlib.sha256(self.clean.tobytes()).hexdigest()[:8]
+        return f"Oracle({int(self.clean.sum())} of {len(self.clean)} rounds clean, #{digest})"
 
     def fresh_memory(self) -> Array:
         return self.clean.astype(np.float64)

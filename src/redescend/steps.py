@@ -12,19 +12,19 @@ import numpy as np
 
 from redescend.parameters import AT_LEAST_ONE, Component, NonNegative, Positive, check_instance
 
-FIXED, PER_ROOT_ROUND, PER_ROUND, PER_ROOT_TOTAL = range(4)
+FIXED, PER_ROOT_ROUND, PER_ROUND, PER_TRAVELLED = range(4)
 
 Rounds = Annotated[int, AT_LEAST_ONE]
 
 
-def size(kind: int, scale: float, normalised: float, t: float, total: float, length: float) -> float:
-    """α_t in round t = 1, 2, …; `total` is Σ w²‖g‖² up to and with this round, `length` is this ‖g‖."""
+def size(kind: int, scale: float, normalised: float, t: float, travelled: float, length: float) -> float:
+    """α_t in round t = 1, 2, …; `travelled` is √Σ w²‖g‖² up to and with this round, `length` is this ‖g‖."""
     if kind == PER_ROOT_ROUND:
         alpha = scale / np.sqrt(t)
     elif kind == PER_ROUND:
         alpha = scale / t
-    elif kind == PER_ROOT_TOTAL:
-        alpha = scale / np.sqrt(total) if total > 0.0 else 0.0
+    elif kind == PER_TRAVELLED:
+        alpha = scale / travelled if travelled > 0.0 else 0.0
     else:
         alpha = scale
     if normalised != 0.0:
@@ -125,7 +125,7 @@ class AdaptiveNorm(Step):
     """
 
     scale: Positive = 1.0
-    kind: ClassVar[int] = PER_ROOT_TOTAL
+    kind: ClassVar[int] = PER_TRAVELLED
 
 
 @dataclass(frozen=True)

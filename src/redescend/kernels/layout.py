@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 # settings
 (LOSS, LOSS_C, L2, MARGIN, GATE, TRANSFORM, GATE_C, GATE_B, STEP, SCALE, NORMALISED, RADIUS2) = range(12)
-# state: rounds played, θ = keep·previous − move·record, ‖θ‖², Σ w²‖∇f‖²
-(ROUNDS, KEEP, MOVE, NORM2, TOTAL) = range(12, 17)
-STATE = {"rounds": ROUNDS, "keep": KEEP, "move": MOVE, "norm2": NORM2, "total": TOTAL}
+# state: rounds played, θ = keep·previous − move·record, ‖θ‖², the most it was since taken anew, √Σ w²‖∇f‖²
+(ROUNDS, KEEP, MOVE, NORM2, PEAK, TRAVELLED) = range(12, 18)
+STATE = {"rounds": ROUNDS, "keep": KEEP, "move": MOVE, "norm2": NORM2, "peak": PEAK, "travelled": TRAVELLED}
+NOT_NEGATIVE = ("rounds", "norm2", "peak", "travelled")
 # where the gate's memory begins: at the end, behind the code of the domain
-MEMORY, DOMAIN = 17, 18
+MEMORY, DOMAIN = 18, 19
 
 # the weight of a record that could not be played
 UNPLAYED = -1.0
@@ -31,14 +32,16 @@ class Settings(NamedTuple):
     scale: float
     normalised: float
     radius2: float
+    needs_length: bool
 
 
 class Live(NamedTuple):
     """What changes from round to round, beside the vectors: θ = keep·previous − move·record."""
 
     t: int
-    total: float
+    travelled: float
     tt: float
+    peak: float
     keep: float
     move: float
     older_keep: float

@@ -32,32 +32,33 @@ def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights:
     s = settings_of(numbers)
     memory = memory_of(numbers)
     domain = numbers[layout.DOMAIN :]
-    t, total, tt = int(numbers[layout.ROUNDS]), numbers[layout.TOTAL], numbers[layout.NORM2]
+    t, travelled, tt = int(numbers[layout.ROUNDS]), numbers[layout.TRAVELLED], numbers[layout.NORM2]
     theta = pair[0]
 
     for row in range(rows):
         p, xx = products(X, row, theta)
         target = y[row]
-        f, weight, length, total_now, keep, move = decide(s, memory, t, total, p, xx, tt, target)
+        f, weight, length, travelled_now, keep, move = decide(s, memory, t, travelled, p, xx, tt, target)
         moved = np.empty(dim)
         for j in range(dim):
             moved[j] = muladd(keep, np.float64(theta[j]), -(move * np.float64(X[row, j])))
         length2 = np.dot(moved, moved)
-        if not playable(s, p, xx, target, length2, total_now):
+        if not playable(s, p, xx, target, length, move, X.dtype.type(length2)):
             return row
 
         if len(actions):
             actions[row] = theta
         gates.remember(s.gate, memory, length)
-        total = total_now
+        travelled = travelled_now
         losses[row] = f
         weights[row] = weight
-        moved = domains.project(moved, domain)
-        tt = np.dot(moved, moved)
-        for j in range(dim):
-            theta[j] = moved[j]
+        if weight > 0.0:
+            moved = domains.project(moved, domain)
+            tt = np.dot(moved, moved)
+            for j in range(dim):
+                theta[j] = moved[j]
         t += 1
-        numbers[layout.ROUNDS], numbers[layout.TOTAL], numbers[layout.NORM2] = t, total, tt
+        numbers[layout.ROUNDS], numbers[layout.TRAVELLED], numbers[layout.NORM2] = t, travelled, tt
     return rows
 
 

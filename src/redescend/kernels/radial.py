@@ -26,6 +26,8 @@ from redescend.numeric import Array
 
 WIDE = 500
 REFRESH = 256
+# ‖θ‖² is taken anew when it has fallen to this share of what it was.
+LOST = 1e-3
 # Rows up to this size are asked for this far ahead; longer ones the processor foresees by itself.
 FETCH_ROW, FETCH_AHEAD, LINE = 2048, 4096, 64
 
@@ -49,8 +51,9 @@ def vector(address: int, dim: int, like: Array) -> Array:
 def load(numbers: Array) -> Live:
     return Live(
         int(numbers[layout.ROUNDS]),
-        numbers[layout.TOTAL],
+        numbers[layout.TRAVELLED],
         numbers[layout.NORM2],
+        numbers[layout.PEAK],
         numbers[layout.KEEP],
         numbers[layout.MOVE],
         1.0,
@@ -71,7 +74,7 @@ def predict(now: Live, previous: Array, last: Array, older: Array, x: Array) -> 
             previous[j] = v
             product += v * x[j]
             square += x[j] * x[j]
-        return Live(now.t, now.total, now.tt, 1.0, 0.0, 1.0, 0.0), np.float64(product), np.float64(square)
+        return Live(now.t, now.travelled, now.tt, now.peak, 1.0, 0.0, 1.0, 0.0), np.float64(product), np.float64(square)
     keep, move = number(now.older_keep), number(now.older_move)
     for j in range(dim):
         v = muladd(keep, previous[j], -(move * older[j]))
@@ -80,7 +83,7 @@ def predict(now: Live, previous: Array, last: Array, older: Array, x: Array) -> 
         cross += last[j] * x[j]
         square += x[j] * x[j]
     p = muladd(now.keep, np.float64(product), -(now.move * np.float64(cross)))
-    return Live(now.t, now.total, now.tt, now.keep, now.move, 1.0, 0.0), p, np.float64(square)
+    return Live(now.t, now.travelled, now.tt, now.peak, now.keep, now.move, 1.0, 0.0), p, np.float64(square)
 
 
 @inlined
@@ -88,16 +91,17 @@ def play(
     s: Settings, memory: Array, now: Live, p: float, xx: float, target: float
 ) -> tuple[Live, float, float, float, bool]:
     """The round in scalars: what it leaves, its loss, weight and gradient length, and whether ‖θ‖² lost digits."""
-    f, weight, length, total, keep, move = decide(s, memory, now.t, now.total, p, xx, now.tt, target)
-    shrunk = keep * keep * now.tt
-    tt = shrunk - 2.0 * keep * move * p + move * move * xx
+    f, weight, length, travelled, keep, move = decide(s, memory, now.t, now.travelled, p, xx, now.tt, target)
+    shrunk, pushed = keep * keep * now.tt, move * move * xx
+    tt = shrunk - 2.0 * keep * move * p + pushed
+    peak = max(now.peak, shrunk + pushed)
     if tt > s.radius2:
         shorten = np.sqrt(s.radius2 / tt)
         keep *= shorten
         move *= shorten
         tt = s.radius2
-    stale = (now.t + 1) % REFRESH == 0 or tt < 0.01 * shrunk
-    return Live(now.t + 1, total, tt, keep, move, now.keep, now.move), f, weight, length, stale
+    stale = (now.t + 1) % REFRESH == 0 or tt < LOST * peak
+    return Live(now.t + 1, travelled, tt, peak, keep, move, now.keep, now.move), f, weight, length, stale
 
 
 @summing
@@ -109,7 +113,7 @@ def settle(now: Live, previous: Array, last: Array, older: Array) -> Live:
     tt = previous.dtype.type(0.0)
     for j in range(len(previous)):
         tt += previous[j] * previous[j]
-    return Live(now.t, now.total, np.float64(tt), 1.0, 0.0, 1.0, 0.0)
+    return Live(now.t, now.travelled, np.float64(tt), np.float64(tt), 1.0, 0.0, 1.0, 0.0)
 
 
 @inlined
@@ -123,8 +127,8 @@ def rest(now: Live, previous: Array, last: Array, older: Array, pair: Array, num
         keep, move = 1.0, 0.0
     for j in range(len(previous)):
         pair[1, j] = last[j]
-    numbers[layout.ROUNDS], numbers[layout.TOTAL], numbers[layout.NORM2] = now.t, now.total, now.tt
-    numbers[layout.KEEP], numbers[layout.MOVE] = keep, move
+    numbers[layout.ROUNDS], numbers[layout.TRAVELLED], numbers[layout.NORM2] = now.t, now.travelled, now.tt
+    numbers[layout.KEEP], numbers[layout.MOVE], numbers[layout.PEAK] = keep, move, now.peak
 
 
 @compiled
@@ -140,6 +144,7 @@ def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights:
     s = settings_of(numbers)
     memory = memory_of(numbers)
     now = load(numbers)
+    number = X.dtype.type
     row_bytes = dim * X.itemsize
     previous = vector(pair.ctypes.data, dim, X)
     last = vector(pair.ctypes.data + row_bytes, dim, X)
@@ -154,7 +159,7 @@ def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights:
         target = y[row]
         now, p, xx = predict(now, previous, last, older, x)
         then, f, weight, length, stale = play(s, memory, now, p, xx, target)
-        if not playable(s, p, xx, target, then.tt, then.total):
+        if not playable(s, p, xx, target, length, number(then.move), number(then.tt)):
             break
         if len(actions):
             move_on(actions[row], previous, now.keep, now.move, last)
@@ -173,6 +178,7 @@ def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights:
 def run_one(x: Array, target: float, pair: Array, numbers: Array) -> tuple[float, float]:
     """Play one record: its loss and its weight, which is `UNPLAYED` if it could not be played and changed nothing."""
     dim = len(x)
+    number = x.dtype.type
     s = settings_of(numbers)
     memory = memory_of(numbers)
     now = load(numbers)
@@ -180,7 +186,7 @@ def run_one(x: Array, target: float, pair: Array, numbers: Array) -> tuple[float
     last = vector(pair.ctypes.data + dim * pair.itemsize, dim, x)
     now, p, xx = predict(now, previous, last, last, x)
     then, f, weight, length, stale = play(s, memory, now, p, xx, target)
-    if not playable(s, p, xx, target, then.tt, then.total):
+    if not playable(s, p, xx, target, length, number(then.move), number(then.tt)):
         rest(now, previous, last, last, pair, numbers)
         return 0.0, layout.UNPLAYED
     gates.remember(s.gate, memory, length)

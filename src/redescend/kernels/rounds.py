@@ -13,9 +13,13 @@ from redescend.kernels.compiler import inlined
 from redescend.kernels.layout import Settings
 from redescend.numeric import LARGEST, Array
 
+UNDERFLOW, CANCELLED = 1e-280, 1e-4
+
 
 @inlined
 def settings_of(numbers: Array) -> Settings:
+    adaptive = numbers[layout.NORMALISED] != 0.0 or numbers[layout.STEP] == steps.PER_TRAVELLED
+    needs_length = adaptive or numbers[layout.GATE] == gates.TOP_K or numbers[layout.GATE] == gates.CLIP
     return Settings(
         int(numbers[layout.LOSS]),
         numbers[layout.LOSS_C],
@@ -29,6 +33,7 @@ def settings_of(numbers: Array) -> Settings:
         numbers[layout.SCALE],
         numbers[layout.NORMALISED],
         numbers[layout.RADIUS2],
+        needs_length,
     )
 
 
@@ -38,21 +43,28 @@ def memory_of(numbers: Array) -> Array:
 
 
 @inlined
-def playable(s: Settings, p: float, xx: float, target: float, tt: float, total: float) -> bool:
+def playable(s: Settings, p: float, xx: float, target: float, length: float, move: float, tt: float) -> bool:
     """Whether everything is finite, and the label is one if the loss needs one."""
-    return abs(p) + xx + abs(target) + tt + total < np.inf and (not s.margin or target * target == 1.0)
+    return abs(p) + xx + abs(target) + length + abs(move) + tt < np.inf and (not s.margin or target * target == 1.0)
 
 
 @inlined
 def decide(
-    s: Settings, memory: Array, t: int, total: float, p: float, xx: float, tt: float, y: float
+    s: Settings, memory: Array, t: int, travelled: float, p: float, xx: float, tt: float, y: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Loss, weight, gradient length, Σw²‖∇f‖², keep and move of round t (from 0). Changes nothing."""
+    """Loss, weight, gradient length, √Σw²‖∇f‖², keep and move of round t (from 0). Changes nothing.
+
+    The length is NaN where it is needed but its square has lost its digits: such a round is not playable.
+    """
     f = min(losses.value(s.loss, s.loss_c, p, y) + 0.5 * s.l2 * tt, LARGEST)
     slope = losses.slope(s.loss, s.loss_c, p, y)
-    gg = max(slope * slope * xx + 2.0 * slope * s.l2 * p + s.l2 * s.l2 * tt, 0.0)
+    parts = slope * slope * xx + s.l2 * s.l2 * tt
+    gg = max(parts + 2.0 * slope * s.l2 * p, 0.0)
     length = np.sqrt(gg)
+    if s.needs_length and gg < UNDERFLOW + CANCELLED * parts and (slope != 0.0 or s.l2 * tt > 0.0):
+        length = np.nan
     weight = gates.believe(s.gate, s.transform, s.gate_c, s.gate_b, memory, t, f, length)
-    total = total + weight * weight * gg
-    rate = steps.size(s.step, s.scale, s.normalised, t + 1.0, total, length) * weight
-    return f, weight, length, total, 1.0 - rate * s.l2, rate * slope
+    if s.step == steps.PER_TRAVELLED:
+        travelled = np.hypot(travelled, weight * length)
+    rate = steps.size(s.step, s.scale, s.normalised, t + 1.0, travelled, length) * weight
+    return f, weight, length, travelled, 1.0 - rate * s.l2, rate * slope

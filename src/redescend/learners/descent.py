@@ -105,10 +105,10 @@ class Descent(Learner):
         return out
 
     def update(self, x: Any, y: float) -> Round:
-        if type(x) is not ndarray or x.dtype is not self.dtype or x.shape != self._shape or not x.flags.carray:
-            x = self._converted(x)
         if type(y) is not float:
             y = float_number("y", y)
+        if type(x) is not ndarray or x.dtype is not self.dtype or x.shape != self._shape or not x.flags.carray:
+            x = self._converted(x, y)
         played = self._run_one(x, y, self._pair, self._numbers)
         if played[1] >= 0.0:
             return _new_tuple(Round, played)
@@ -157,10 +157,11 @@ class Descent(Learner):
             precision = checked_precision("restore", pair.dtype)
             whole = pair.shape == self._pair.shape and memory.shape == self._memory.shape
             whole = whole and all(np.isfinite(part).all() for part in (pair, memory, scalars))
+            whole = whole and scalars[0] == int(scalars[0]) and all(state[name] >= 0.0 for name in layout.NOT_NEGATIVE)
         except (TypeError, ValueError):
             whole = False
         if not whole:
-            raise DataError(f"The state of {self!r} has missing, misshapen or infinite numbers; it has been altered.")
+            raise DataError(f"The state of {self!r} has missing, misshapen or impossible numbers; it has been altered.")
         self._allocate(precision)
         self._pair[:] = pair
         self._memory[:] = memory
@@ -184,9 +185,16 @@ class Descent(Learner):
             weight = float(gates.believe(self.gate.kind, kind, c, b, self._memory, t, np.float64(f), length))
             if np.isnan(weight):
                 raise DataError(f"{self!r} knows nothing of round {t + 1}; tell it of every round of the stream.")
-            total = min(numbers[layout.TOTAL] + np.square(weight * length), LARGEST)
+            travelled = numbers[layout.TRAVELLED]
+            if self.step.kind == steps.PER_TRAVELLED:
+                travelled = min(np.hypot(travelled, weight * length), LARGEST)
             scale, normalised = self.step.settings
-            rate = steps.size(self.step.kind, scale, normalised, t + 1.0, total, length)
+            if length > 0.0 and (normalised or self.step.kind == steps.PER_TRAVELLED):
+                gradient = gradient / length
+                travelled_so = travelled if normalised else travelled / length
+                rate = steps.size(self.step.kind, scale, normalised, t + 1.0, travelled_so, 1.0)
+            else:
+                rate = steps.size(self.step.kind, scale, normalised, t + 1.0, travelled, length)
             moved = theta - (rate * weight) * gradient if weight > 0.0 else theta
             finite = np.isfinite(np.square(moved.astype(self.dtype)).sum(dtype=np.float64))
         if not finite:
@@ -195,14 +203,16 @@ class Descent(Learner):
                 "features scaled to unit size, a bounded domain such as Ball(10.0), or a robust gate such as Learn."
             )
         gates.remember(self.gate.kind, self._memory, length)
-        self._place(self.domain.project(moved))
-        numbers[layout.ROUNDS], numbers[layout.TOTAL] = t + 1, total
+        if weight > 0.0:
+            self._place(self.domain.project(moved))
+        numbers[layout.ROUNDS], numbers[layout.TRAVELLED] = t + 1, travelled
         return Round(f, weight)
 
-    def _converted(self, x: Any) -> Array:
+    def _converted(self, x: Any, y: float) -> Array:
         x = float_array("x", x, 1)
         if len(x) != self.dim:
             raise DataError(f"x must have {self.dim} features. Got {len(x)} instead.")
+        check_record(x, y, self.loss)
         self.settle_precision(x.dtype)
         with np.errstate(over="ignore"):
             return x.astype(self.dtype)
@@ -217,7 +227,7 @@ class Descent(Learner):
         self._pair[0] = theta
         self._pair[1] = 0.0
         self._numbers[layout.KEEP], self._numbers[layout.MOVE] = 1.0, 0.0
-        self._numbers[layout.NORM2] = np.square(self._pair[0], dtype=np.float64).sum()
+        self._numbers[[layout.NORM2, layout.PEAK]] = np.square(self._pair[0], dtype=np.float64).sum()
 
 
 def _no_rows(*_: Any) -> int:

@@ -99,7 +99,8 @@ class NormalisedOGD(Descent):
     """
 
     def __init__(self, dim: int, **common: Unpack[Common]) -> None:
-        common["step"] = steps.Normalised(common["step"])
+        if isinstance(common.get("step"), steps.Step):
+            common["step"] = steps.Normalised(common["step"])
         super().__init__(dim, gate=gates.Always(), **common)
 
 

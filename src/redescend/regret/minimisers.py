@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from redescend.domains import Ball, Domain
 from redescend.losses import LinearLoss, Loss
-from redescend.numeric import Array
+from redescend.numeric import LARGEST, Array
 
 
 def row_products(left: Array, right: Array) -> Array:
@@ -14,13 +16,18 @@ def row_products(left: Array, right: Array) -> Array:
     return np.einsum("ij,j->i" if right.ndim == 1 else "ij,ij->i", left, right, dtype=np.float64)
 
 
+def _losses(loss: LinearLoss, p: Array, y: Array, size2: Any) -> Array:
+    """f of the predictions p by actions of squared length `size2`."""
+    f: Array = loss.of_prediction(p, y)
+    return np.minimum(f + 0.5 * loss.l2 * size2, LARGEST) if loss.l2 else f
+
+
 def values_at(loss: Loss, X: Array, y: Array, theta: Array, counted: Array) -> Array:
     """f_t(θ) of every counted round, for one θ or a path of them."""
     if isinstance(loss, LinearLoss):
         with np.errstate(all="ignore"):
             size2 = row_products(theta, theta) if theta.ndim == 2 else theta @ theta
-            f: Array = loss.of_prediction(row_products(X, theta), y) + 0.5 * loss.l2 * size2
-        return f
+            return _losses(loss, row_products(X, theta), y, size2)
     f = np.zeros(len(y))
     for row in np.flatnonzero(counted):
         f[row] = loss.value(theta[row] if theta.ndim == 2 else theta, X[row], float(y[row]))
@@ -32,7 +39,7 @@ def least_values(loss: Loss, X: Array, y: Array, domain: Domain | None, counted:
     if isinstance(loss, LinearLoss) and (domain is None or domain.radial):
         scale, xx = best_scales(loss, X, y, domain)
         with np.errstate(all="ignore"):
-            f: Array = loss.of_prediction(scale * xx, y) + 0.5 * loss.l2 * scale * (scale * xx)
+            f = _losses(loss, scale * xx, y, scale * (scale * xx))
         # A record so long that ‖x‖² overflows is fitted by next to nothing.
         return np.where(np.isfinite(xx), f, 0.0)
     f = np.zeros(len(y))
