@@ -121,7 +121,7 @@ def public_classes(module: ModuleType) -> list[type]:
         for name, member in vars(module).items()
         if inspect.isclass(member)
         and issubclass(member, base)
-        and member.__module__ == module.__name__
+        and member.__module__.startswith(module.__name__)
         and member not in abstract
         and not name.startswith("_")
     ]

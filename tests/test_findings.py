@@ -1,6 +1,7 @@
 """The paper's experiments give the regrets that an independent reference measured: means, and standard errors.
 
-Ridge: 8 runs; SVM: 30 runs. The reference gives no error where a column repeats another or was not recorded; there our own stands alone.
+Ridge: 8 runs; SVM: 30 runs. Where the reference gives no error, because a column repeats another or none was
+recorded, our own stands alone.
 """
 
 from __future__ import annotations

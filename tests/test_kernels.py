@@ -18,6 +18,7 @@ from numba import njit
 import redescend as rd
 from redescend import domains, game, gates, losses, steps, transforms
 from redescend.kernels import compiler, projected, radial
+from redescend.losses import linear
 from tests import reference
 from tests.catalogue import LINEAR_LOSSES, STEPS, TRANSFORMS
 
@@ -47,7 +48,7 @@ def compiled_transform(kind: int, c: float, b: float, f: float) -> tuple[float, 
 
 @njit
 def compiled_loss(kind: int, c: float, p: float, y: float) -> tuple[float, float]:
-    return losses.value(kind, c, p, y), losses.slope(kind, c, p, y)
+    return linear.value(kind, c, p, y), linear.slope(kind, c, p, y)
 
 
 @njit
@@ -128,7 +129,7 @@ def test_a_second_process_loads_what_the_first_compiled_until_a_formula_changes(
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     assert in_a_process(USE, tmp_path, **cache) == [[1.0, 2.0], 0, 1]
     assert in_a_process(USE, tmp_path, **cache) == [[1.0, 2.0], 1, 0]
-    with (copy / "losses.py").open("a") as source:
+    with (copy / "losses" / "linear.py").open("a") as source:
         source.write("\n# a change\n")
     assert in_a_process(USE, tmp_path, **cache) == [[1.0, 2.0], 0, 1]
     assert in_a_process(USE, tmp_path, **cache) == [[1.0, 2.0], 1, 0]

@@ -28,7 +28,7 @@ from redescend.parameters import (
 )
 from tests.catalogue import BASES, CATALOGUE, LINEAR_LOSSES, name_of, public_classes
 
-COMPONENTS = {kind: module for module in CATALOGUE for kind in public_classes(module)}
+COMPONENTS = {kind: module for module in CATALOGUE for kind in public_classes(module) if kind is not losses.Custom}
 
 BAD_FOR_ALL = [math.nan, "1.0", "", None, True, np.True_, 1j, [1.0], (), np.array([1.0]), {}, Decimal(1), object]
 
@@ -42,7 +42,6 @@ BAD_OTHERS: dict[tuple[type, str], list[Any]] = {
         None,
         True,
         [[1.0]],
-        [0.0] * 4,
         [9.0, -9.0, 9.0],
         -9.0,
         -math.inf,
@@ -52,8 +51,6 @@ BAD_OTHERS: dict[tuple[type, str], list[Any]] = {
     (steps.Normalised, "step"): [0.1, None, "step", steps.Constant],
     (gates.Robust, "transform"): [1.0, None, "Huber", transforms.Huber, losses.Squared()],
     (gates.Oracle, "clean"): [None, True, [], [1, 0], [1.0], "yes", [[True]], ["True"]],
-    (losses.Custom, "value_function"): [1.0, None, "value"],
-    (losses.Custom, "gradient_function"): [1.0, None, "gradient"],
 }
 
 
@@ -171,7 +168,7 @@ def test_closed_ends_are_taken(kind, name):
 
 @pytest.mark.parametrize("member", [member for members in CATALOGUE.values() for member in members], ids=name_of)
 def test_equal_settings_make_equal_components(member):
-    if not isinstance(member, domains.Box | domains.Intersection | gates.Oracle):
+    if not isinstance(member, domains.Box | domains.Intersection | gates.Oracle | losses.Custom):
         assert dataclasses.replace(member) == member
         assert hash(dataclasses.replace(member)) == hash(member)
 
@@ -183,7 +180,7 @@ def test_equal_settings_make_equal_components(member):
         (NONNEGATIVE, [0.0, 0, 1e308], [-5e-324, math.inf], "a float in [0, inf)"),
         (COUNT, [0, 10**18], [-1, 0.0, math.inf], "a whole number in [0, inf)"),
         (AT_LEAST_ONE, [1, np.int64(7)], [0, 1.0], "a whole number in [1, inf)"),
-        (SCALE, [1e-150, 1e150], [9e-151, 2e150], "a float in [1e-150, 1e+150]"),
+        (SCALE, [1e-100, 1e100], [9e-101, 2e100], "a float in [1e-100, 1e+100]"),
         (Interval(0, 1, "right"), [1, 1.0, 0.5], [0, 1.5], "a float in (0, 1]"),
         (Interval(-math.inf, 2.0), [-math.inf, 2.0], [2.1, math.inf, math.nan], "a float in [-inf, 2.0]"),
     ],

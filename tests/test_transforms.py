@@ -19,7 +19,7 @@ from tests.catalogue import LINEAR_LOSSES, TRANSFORMS, name_of
 EPS = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 SCALED = [Huber, Cauchy, Welsch, GemanMcClure, Tukey]
-SCALES = [1e-150, 1e-75, 1e-3, 1.0, 1e3, 1e75, 1e150]
+SCALES = [1e-100, 1e-75, 1e-3, 1.0, 1e3, 1e75, 1e100]
 
 EXACT = decimal.Context(prec=100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[decimal.InvalidOperation])
 
@@ -88,7 +88,7 @@ def exact_weight(transform: Transform, f: Decimal) -> Decimal:
 
 
 def learn_settings() -> list[Learn]:
-    grid = [(a, b) for a in (1e-150, 1e-3, 1.0, 1e4, 1e150) for b in (1e-300, 1e-3, 0.9, 1.0, 10.0, 1e300)]
+    grid = [(a, b) for a in (1e-100, 1e-3, 1.0, 1e4, 1e100) for b in (1e-200, 1e-3, 0.9, 1.0, 10.0, 1e200)]
     return [Learn(a, b) for a, b in grid]
 
 
@@ -98,7 +98,7 @@ EVERY_SETTING = [
     Identity(),
     *learn_settings(),
     *[kind(c) for kind in SCALED for c in SCALES],
-    *[Barron(alpha, c) for alpha in (-math.inf, 0.0, 2.0, *NEAR_LIMITS) for c in (1e-150, 1.0, 1e150)],
+    *[Barron(alpha, c) for alpha in (-math.inf, 0.0, 2.0, *NEAR_LIMITS) for c in (1e-100, 1.0, 1e100)],
 ]
 
 
@@ -253,7 +253,7 @@ def test_barron_contains_the_others(alpha, limit, c):
                 np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-9 * expected.max())
 
 
-@given(threshold=st.floats(-600, 600), softness=st.floats(1e-3, 1e3))
+@given(threshold=st.floats(-450, 450), softness=st.floats(1e-3, 1e3))
 def test_from_threshold_is_half_open_there(threshold, softness):
     threshold *= softness
     gate = Learn.from_threshold(threshold, softness)

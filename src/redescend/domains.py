@@ -21,7 +21,7 @@ REALS, BALL, BOX, L1_BALL, SIMPLEX, INTERSECTION = range(6)
 
 Radius = Annotated[float, Interval(1e-150, 1e150)]
 
-SWEEPS = 10_000
+NEAR_SWEEPS, SWEEPS, APPROACHES = 300, 10_000, 1_000
 
 
 def project_ball(theta: Array, radius: float) -> Array:
@@ -40,8 +40,7 @@ def project_box(theta: Array, bounds: Array) -> Array:
 
 def project_simplex(theta: Array, total: float) -> Array:
     # Measured from the largest entry, so that the total is kept however far away theta is; what is lower ends at 0.
-    top = np.max(theta)
-    theta = np.maximum(theta, top - total) - top
+    theta = np.maximum(theta - np.max(theta), -total)
     falling = np.sort(theta)[::-1]
     excess = -total
     running = 0.0
@@ -74,12 +73,12 @@ def project_part(theta: Array, kind: float, numbers: Array) -> Array:
     return theta
 
 
-def dykstra(theta: Array, code: Array) -> Array:
-    """Dykstra's alternating projections: the nearest point of an intersection of convex sets."""
+def dykstra(theta: Array, code: Array, sweeps: int) -> tuple[Array, bool]:
+    """Dykstra's alternating projections, and whether they have come to rest."""
     parts = int(code[1])
     corrections = np.zeros((parts, len(theta)))
     point = theta.copy()
-    for _ in range(SWEEPS):
+    for _ in range(sweeps):
         before = point.copy()
         moved = 0.0
         at = 2
@@ -92,6 +91,32 @@ def dykstra(theta: Array, code: Array) -> Array:
             at += 2 + size
         scale = 1e-15 * max(1e-150, np.max(np.abs(point)))
         if np.max(np.abs(point - before)) <= scale and moved <= 10.0 * scale:
+            return point, True
+    return point, False
+
+
+def project_intersection(theta: Array, code: Array) -> Array:
+    """The nearest point of an intersection of convex sets.
+
+    Dykstra needs sweeps in proportion to the distance. From far away the point is approached by projected descent on
+    the distance, in steps as long as the smallest of the sets is wide.
+    """
+    point, settled = dykstra(theta, code, NEAR_SWEEPS)
+    if settled:
+        return point
+    reach = np.inf
+    at = 2
+    for _ in range(int(code[1])):
+        size = int(code[at + 1])
+        reach = min(reach, np.max(np.abs(project_part(theta, code[at], code[at + 2 : at + 2 + size]))))
+        at += 2 + size
+    for _ in range(APPROACHES):
+        away = theta - point
+        step = min(1.0, reach / np.max(np.abs(away)))
+        nearer, settled = dykstra(point + step * away, code, SWEEPS)
+        gap = np.max(np.abs(nearer - point))
+        point = nearer
+        if not settled or gap <= 1e-14 * reach:
             break
     return point
 
@@ -99,7 +124,7 @@ def dykstra(theta: Array, code: Array) -> Array:
 def project(theta: Array, code: Array) -> Array:
     """The nearest point of the domain with this code."""
     if code[0] == INTERSECTION:
-        return dykstra(theta, code)
+        return project_intersection(theta, code)
     return project_part(theta, code[0], code[2:])
 
 
@@ -199,11 +224,12 @@ class Box(Domain):
         for name in ("low", "high"):
             bound = getattr(self, name)
             try:
-                array = np.array(bound, dtype=np.float64)
-            except (TypeError, ValueError):
-                array = np.array(np.nan)
-            if array.ndim > 1 or np.isnan(array).any():
+                array = np.array(bound)
+            except ValueError:
+                array = np.array(None)
+            if array.ndim > 1 or array.dtype.kind not in "iuf" or np.isnan(array).any():
                 raise bad_parameter("Box", name, "a number or a one-dimensional array of numbers", bound)
+            array = array.astype(np.float64)
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         if self.low.ndim and self.high.ndim and self.low.shape != self.high.shape:
@@ -306,7 +332,7 @@ class Intersection(Domain):
     def project(self, theta: Any) -> Array:
         point = super().project(theta)
         if not all(part.contains(point, tolerance=1e-6) for part in self.parts):
-            raise ParameterError(f"The parts of {self} share no point; choose sets that meet.")
+            raise ParameterError(f"The parts of {self} share no point, or too few to find; choose sets that overlap.")
         return point
 
     @property

@@ -74,7 +74,7 @@ class Stream:
                 )
             object.__setattr__(self, "truth", truth)
         if self.originals is not None:
-            object.__setattr__(self, "originals", _checked_originals(self.originals, rows, dim))
+            object.__setattr__(self, "originals", _checked_originals(self.originals, clean, dim))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -103,13 +103,13 @@ class Stream:
         return Stream(X, y, truth=self.truth)
 
 
-def _checked_originals(originals: Any, rows: int, dim: int) -> Originals:
+def _checked_originals(originals: Any, clean: Array, dim: int) -> Originals:
     places, X, y = originals
     places = np.asarray(places)
     X, y = float_array("originals.X", X, 2), float_array("originals.y", y, 1)
-    fits = places.ndim == 1 and X.shape == (len(places), dim) and len(y) == len(places)
-    if not fits or (len(places) and (places.dtype.kind != "i" or places.min() < 0 or places.max() >= rows)):
-        raise DataError("originals must be (rows, X, y): places in the stream, and one record for each of them.")
+    fits = X.shape == (len(places), dim) and len(y) == len(places)
+    if not fits or not np.array_equal(np.sort(places), np.flatnonzero(~clean)):
+        raise DataError("originals must be (rows, X, y): the corrupted rounds, and one record for each of them.")
     return Originals(places, X, y)
 
 
@@ -142,8 +142,8 @@ class Trace:
 
     def __repr__(self) -> str:
         skipped = f", {len(self.skipped)} skipped" if len(self.skipped) else ""
-        means = f"mean loss {self.losses.mean():.4g}, mean weight {self.weights.mean():.3f}"
-        return f"Trace({len(self)} rounds, {means}{skipped})"
+        middle = f"median loss {np.median(self.losses):.4g}, mean weight {self.weights.mean():.3f}"
+        return f"Trace({len(self)} rounds, {middle}{skipped})"
 
 
 def play(

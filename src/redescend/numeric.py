@@ -54,4 +54,4 @@ def dot(left: Array, right: Array) -> float:
         return plain
     small = float((left / top).astype(np.float64) @ (right / other).astype(np.float64))
     with np.errstate(over="ignore"):
-        return float(np.clip(np.float64(top) * (small * other), -LARGEST, LARGEST))
+        return float(np.clip(np.float64(max(top, other)) * (small * min(top, other)), -LARGEST, LARGEST))

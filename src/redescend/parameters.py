@@ -47,7 +47,7 @@ class Interval:
             value, numbers.Integral if self.whole else numbers.Real
         ):
             return False
-        number: Any = value
+        number = self.convert(value)
         above = self.low <= number if self.closed in ("both", "left") else self.low < number
         below = number <= self.high if self.closed in ("both", "right") else number < self.high
         return bool(above and below)
@@ -58,7 +58,10 @@ class Interval:
         return f"{'a whole number' if self.whole else 'a float'} in {left}{self.low}, {self.high}{right}"
 
     def convert(self, value: Any) -> float | int:
-        return int(value) if self.whole else float(value)
+        try:
+            return int(value) if self.whole else float(value)
+        except OverflowError:
+            return float("inf") if value > 0 else float("-inf")
 
 
 POSITIVE = Interval(0, float("inf"), "neither")
@@ -66,7 +69,7 @@ NONNEGATIVE = Interval(0, float("inf"), "left")
 COUNT = Interval(0, float("inf"), "left", whole=True)
 AT_LEAST_ONE = Interval(1, float("inf"), "left", whole=True)
 # Scales enter formulas squared: inside this range neither they nor their squares overflow.
-SCALE = Interval(1e-150, 1e150)
+SCALE = Interval(1e-100, 1e100)
 
 Scale = Annotated[float, SCALE]
 Positive = Annotated[float, POSITIVE]

@@ -5,16 +5,17 @@ To add one: write its class here and a branch in `size`; the compiled round call
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from redescend.parameters import AT_LEAST_ONE, Component, NonNegative, Positive, check_instance
+from redescend.parameters import Component, Interval, Positive, Scale, check_instance
 
 FIXED, PER_ROOT_ROUND, PER_ROUND, PER_TRAVELLED = range(4)
 
-Rounds = Annotated[int, AT_LEAST_ONE]
+Rounds = Annotated[int, Interval(1, 10**18, whole=True)]
 
 
 def size(kind: int, scale: float, normalised: float, t: float, travelled: float, length: float) -> float:
@@ -77,7 +78,7 @@ class Horizon(Step):
 
     @property
     def settings(self) -> tuple[float, float]:
-        return self.scale / np.sqrt(self.rounds).item(), 0.0
+        return self.scale / math.sqrt(self.rounds), 0.0
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class StronglyConvex(Step):
     (2.0, 0.0)
     """
 
-    m: Positive
+    m: Scale
     kind: ClassVar[int] = PER_ROUND
 
     @property
@@ -154,15 +155,15 @@ class Theorem(Step):
     """
 
     rounds: Rounds
-    radius: Positive
-    path: NonNegative
-    psi: Positive
+    radius: Scale
+    path: Annotated[float, Interval(0, 1e100)]
+    psi: Scale
     kind: ClassVar[int] = FIXED
 
     @property
     def settings(self) -> tuple[float, float]:
         reach = 4.0 * self.radius**2 + 6.0 * self.radius * self.path
-        return float(np.sqrt(reach / self.rounds)) / self.psi, 0.0
+        return math.sqrt(reach / self.rounds) / self.psi, 0.0
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,9 @@ import numpy as np
 from redescend.numeric import Values, choose, log1p_ratio, one_like
 from redescend.parameters import SCALE, Component, Interval, Scale, check
 
+# Below this share of its scale a transform is f to the last digit; below this α Barron's is Welsch's.
+TINY, FLAT = 1e-17, -1e22
+
 IDENTITY, LEARN, HUBER, CAUCHY, WELSCH, GEMAN_MCCLURE, TUKEY, BARRON = range(8)
 
 
@@ -41,7 +44,8 @@ def huber_weight(f: Values, c: float) -> Values:
 
 
 def cauchy_value(f: Values, c: float) -> Values:
-    return 2.0 * c * c * log1p_ratio(f, 2.0 * c * c)
+    s = 2.0 * c * c
+    return choose(f < TINY * s, f, s * log1p_ratio(f, s))
 
 
 def cauchy_weight(f: Values, c: float) -> Values:
@@ -49,7 +53,8 @@ def cauchy_weight(f: Values, c: float) -> Values:
 
 
 def welsch_value(f: Values, c: float) -> Values:
-    return -2.0 * c * c * np.expm1(-f / (2.0 * c * c))
+    s = 2.0 * c * c
+    return choose(f < TINY * s, f, -s * np.expm1(-f / s))
 
 
 def welsch_weight(f: Values, c: float) -> Values:
@@ -79,19 +84,22 @@ def tukey_weight(f: Values, c: float) -> Values:
 def barron_value(f: Values, alpha: float, c: float) -> Values:
     if alpha == 2.0:
         return f + 0.0
-    if alpha == -np.inf:
+    if alpha < FLAT:
         return welsch_value(f, c)
-    if alpha == 0.0:
+    if abs(alpha) < 1e-19:
         return cauchy_value(f, c)
     beta = 2.0 - alpha
-    grown = np.expm1(0.5 * alpha * log1p_ratio(f, beta * c * c))
-    return 2.0 * c * c * beta / alpha * grown
+    s = beta * c * c
+    power = 0.5 * alpha * log1p_ratio(f, s)
+    # Near α = 2 the power itself may overflow where its product with s does not.
+    large = np.exp(np.minimum(power + np.log(s), 709.7)) / alpha
+    return choose(f < TINY * c * c, f, choose(power > 700.0, 2.0 * large, 2.0 * s * (np.expm1(power) / alpha)))
 
 
 def barron_weight(f: Values, alpha: float, c: float) -> Values:
     if alpha == 2.0:
         return one_like(f)
-    if alpha == -np.inf:
+    if alpha < FLAT:
         return welsch_weight(f, c)
     beta = 2.0 - alpha
     return np.exp(-0.5 * beta * log1p_ratio(f, beta * c * c))
@@ -203,7 +211,7 @@ class Learn(Transform):
     """
 
     a: Scale
-    b: Annotated[float, Interval(1e-300, 1e300)]
+    b: Annotated[float, Interval(1e-200, 1e200)]
     kind: ClassVar[int] = LEARN
 
     @property

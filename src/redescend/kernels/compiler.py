@@ -17,11 +17,12 @@ from numba import njit, types
 from numba.core import caching
 from numba.extending import intrinsic, overload, register_jitable
 
-from redescend import domains, gates, losses, numeric, steps, transforms
+from redescend import domains, gates, numeric, steps, transforms
+from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-MODULES = (numeric, losses, transforms, domains, steps, gates)
+MODULES = (numeric, linear, transforms, domains, steps, gates)
 
 FLAGS = {"fastmath": False, "error_model": "numpy", "nogil": True}
 # Sums over features may be reordered and their products fused. Nothing else: scalars are the same bits in every kernel,

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend import gates, losses, steps
+from redescend import gates, steps
 from redescend.kernels import layout
 from redescend.kernels.compiler import inlined
 from redescend.kernels.layout import Settings
+from redescend.losses import linear
 from redescend.numeric import LARGEST, Array
 
 UNDERFLOW, CANCELLED = 1e-280, 1e-4
@@ -56,8 +57,8 @@ def decide(
 
     The length is NaN where it is needed but its square has lost its digits: such a round is not playable.
     """
-    f = min(losses.value(s.loss, s.loss_c, p, y) + 0.5 * s.l2 * tt, LARGEST)
-    slope = losses.slope(s.loss, s.loss_c, p, y)
+    f = min(linear.value(s.loss, s.loss_c, p, y) + 0.5 * s.l2 * tt, LARGEST)
+    slope = linear.slope(s.loss, s.loss_c, p, y)
     parts = slope * slope * xx + s.l2 * s.l2 * tt
     gg = max(parts + 2.0 * slope * s.l2 * p, 0.0)
     length = np.sqrt(gg)

@@ -1,4 +1,4 @@
-r"""Convex losses of a linear prediction p = ⟨x, θ⟩, with an optional (l2/2)·‖θ‖², and `Custom` for any other.
+r"""Convex losses of a linear prediction p = ⟨x, θ⟩, with an optional (l2/2)·‖θ‖².
 
 Each loss is a function of the prediction: its value and its slope (a subgradient at kinks). To add one: write its
 formulas and its class here, and a branch in `value` and in `slope`. The formulas take floats or arrays; the compiled
@@ -7,16 +7,19 @@ round calls the same functions.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Protocol
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from redescend.errors import DataError
+from redescend.losses.base import ConvexSet, Loss
 from redescend.numeric import LARGEST, Array, Values, choose, dot, norm
-from redescend.parameters import Component, Interval, NonNegative, bad_parameter
+from redescend.parameters import Component, Interval, NonNegative
+
+TINY = float(np.finfo(np.float64).tiny)
+# How often the search along x is widened before the edge of the domain counts as reached.
+DOUBLINGS = 60
 
 SQUARED, HINGE, LOGISTIC, ABSOLUTE, EPSILON_INSENSITIVE, PINBALL = range(6)
 
@@ -102,32 +105,6 @@ def slope(kind: int, c: float, p: Values, y: Values) -> Values:
     return pinball_slope(p, y, c)
 
 
-class ConvexSet(Protocol):
-    """What a loss needs to know of a domain to minimise over it."""
-
-    @property
-    def radial(self) -> bool:
-        """Whether the projection of a multiple of x is the nearest multiple of x in the set."""
-
-    def project(self, theta: Array) -> Array: ...
-
-
-class Loss(ABC):
-    """A convex loss f(θ; x, y) ≥ 0."""
-
-    @abstractmethod
-    def value(self, theta: Any, x: Any, y: float) -> float:
-        """f(θ; x, y); the largest float where it would overflow."""
-
-    @abstractmethod
-    def gradient(self, theta: Any, x: Any, y: float) -> Array:
-        """A (sub)gradient of f at θ."""
-
-    @abstractmethod
-    def minimum(self, x: Any, y: float, domain: ConvexSet | None = None) -> tuple[Array, float]:
-        """The θ that minimises f for this one record, over the domain if one is given, and f there."""
-
-
 class LinearLoss(Component, Loss):
     """φ(⟨x, θ⟩, y) + (l2/2)·‖θ‖².
 
@@ -163,8 +140,8 @@ class LinearLoss(Component, Loss):
     def gradient(self, theta: Any, x: Any, y: float) -> Array:
         theta, x = np.asarray(theta), np.asarray(x)
         with np.errstate(over="ignore"):
-            out: Array = self.slope(dot(x, theta), y) * x + self.l2 * theta
-        return out
+            pull, ridge = self.slope(dot(x, theta), y) * x, self.l2 * theta
+            return np.clip(np.clip(pull, -LARGEST, LARGEST) + np.clip(ridge, -LARGEST, LARGEST), -LARGEST, LARGEST)
 
     @abstractmethod
     def best_scale(self, xx: Values, y: Values) -> Any:
@@ -173,38 +150,38 @@ class LinearLoss(Component, Loss):
     def minimum(self, x: Any, y: float, domain: ConvexSet | None = None) -> tuple[Array, float]:
         x = np.asarray(x, dtype=np.float64)
         y = float(y)
-        xx = float(x @ x)
-        mu = float(self.best_scale(xx, y)) if xx > 0.0 else 0.0
-        theta = mu * x
+        size = norm(x)
+        # In units in which x has length 1, the same problem with another l2: no square overflows.
+        unit, ridge = (x / size, min(self.l2 / size / size, LARGEST)) if size > 0.0 else (x, self.l2)
+        mu = float(replace(cast(Any, self), l2=ridge).best_scale(1.0, y)) if size > 0.0 else 0.0
+        theta = mu / max(size, TINY) * unit
         if domain is not None:
-            theta = domain.project(theta) if domain.radial else self._on_curve(x, y, mu, domain)
+            projected = domain.project(theta)
+            inside = domain.radial or np.array_equal(projected, theta)
+            theta = projected if inside else self._on_curve(x, y, domain)
         return theta, self.value(theta, x, y)
 
-    def _on_curve(self, x: Array, y: float, mu: float, domain: ConvexSet) -> Array:
+    def _on_curve(self, x: Array, y: float, domain: ConvexSet) -> Array:
         """Solve φ'(⟨x, Π(μx)⟩) + l2·μ = 0; the left side never falls as μ grows."""
 
         def excess(scale: float) -> float:
             return float(self.slope(dot(x, domain.project(scale * x)), y) + self.l2 * scale)
 
-        unit = max(abs(mu), 1.0 / max(norm(x), 1e-150))
-        low, high = -unit, unit
-        for _ in range(60):
-            if excess(low) <= 0.0:
-                break
-            low *= 2.0
-        for _ in range(60):
-            if excess(high) >= 0.0:
-                break
-            high *= 2.0
-        if excess(low) >= 0.0:
-            return domain.project(low * x)
-        if excess(high) <= 0.0:
-            return domain.project(high * x)
+        ends: list[float] = []
+        for sign in (-1.0, 1.0):
+            end = sign / max(norm(x), 1e-150)
+            for _ in range(DOUBLINGS):
+                if sign * excess(end) >= 0.0:
+                    break
+                end *= 2.0
+            else:
+                return domain.project(end * x)
+            ends.append(end)
         from scipy.optimize import bisect
 
-        root = bisect(excess, low, high, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=2000)
-        ends = [domain.project(scale * x) for scale in (root * (1 - 1e-15), root, root * (1 + 1e-15))]
-        return min(ends, key=lambda theta: self.value(theta, x, y))
+        root = bisect(excess, ends[0], ends[1], xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=2000)
+        near = [domain.project(scale * x) for scale in (root * (1 - 1e-15), root, root * (1 + 1e-15))]
+        return min(near, key=lambda theta: self.value(theta, x, y))
 
 
 @dataclass(frozen=True)
@@ -347,75 +324,3 @@ class Pinball(LinearLoss):
 def _capped(scale: Values, pull: Values, l2: float) -> Any:
     """Where a loss of slope `pull` meets its kink at `scale`, or is stopped by l2 before it."""
     return np.minimum(scale, pull / l2) if l2 > 0.0 else scale
-
-
-@dataclass(frozen=True)
-class Custom(Loss):
-    """Any convex loss, given by its value and its gradient, two functions of (theta, x, y).
-
-    It is played in Python, not compiled: about ten microseconds a round.
-
-    Examples
-    --------
-    >>> quartic = Custom(lambda theta, x, y: (x @ theta - y) ** 4, lambda theta, x, y: 4 * (x @ theta - y) ** 3 * x)
-    >>> quartic.value(np.array([1.0]), np.array([1.0]), 3.0)
-    16.0
-    """
-
-    value_function: Callable[[Array, Array, float], float]
-    gradient_function: Callable[[Array, Array, float], Array]
-
-    def __repr__(self) -> str:
-        names = (
-            getattr(part, "__qualname__", type(part).__name__) for part in (self.value_function, self.gradient_function)
-        )
-        return f"Custom({', '.join(names)})"
-
-    def __post_init__(self) -> None:
-        for name in ("value_function", "gradient_function"):
-            if not callable(getattr(self, name)):
-                raise bad_parameter("Custom", name, "a function of (theta, x, y)", getattr(self, name))
-
-    def value(self, theta: Any, x: Any, y: float) -> float:
-        with np.errstate(over="ignore"):
-            out = float(self.value_function(np.asarray(theta), np.asarray(x), y))
-        if np.isnan(out) or out < 0.0:
-            raise DataError(f"The value function of Custom must return a number of at least 0. Got {out} instead.")
-        return min(out, LARGEST)
-
-    def gradient(self, theta: Any, x: Any, y: float) -> Array:
-        theta = np.asarray(theta)
-        with np.errstate(over="ignore"):
-            out = np.asarray(self.gradient_function(theta, np.asarray(x), y), dtype=np.float64)
-        if out.shape != theta.shape:
-            raise DataError(
-                f"The gradient function of Custom must return an array of shape {theta.shape}. Got {out.shape} instead."
-            )
-        return out
-
-    def minimum(self, x: Any, y: float, domain: ConvexSet | None = None) -> tuple[Array, float]:
-        from scipy.optimize import minimize
-
-        x = np.asarray(x, dtype=np.float64)
-        start = np.zeros_like(x)
-        theta: Array = minimize(self.value, start, args=(x, y), jac=self.gradient).x
-        if domain is not None and norm(domain.project(theta) - theta) > 1e-12 * max(1.0, norm(theta)):
-            theta = self._projected_descent(x, y, domain.project(theta), domain)
-        return theta, self.value(theta, x, y)
-
-    def _projected_descent(self, x: Array, y: float, theta: Array, domain: ConvexSet) -> Array:
-        """Projected gradient with a step that halves until it descends enough, to a fixed point."""
-        rate = 1.0
-        for _ in range(100_000):
-            here, slope_here = self.value(theta, x, y), self.gradient(theta, x, y)
-            while True:
-                there = domain.project(theta - rate * slope_here)
-                move = there - theta
-                if self.value(there, x, y) <= here + dot(slope_here, move) + 0.5 / rate * dot(move, move):
-                    break
-                rate *= 0.5
-            theta = there
-            if norm(move) <= 1e-14 * max(1.0, norm(theta)):
-                break
-            rate *= 2.0
-        return theta
