@@ -395,7 +395,7 @@ def test_records_are_not_touched_and_may_be_reused(name, dim):
 def test_a_trace_says_how_it_went():
     learner = rd.OGD(1, loss=losses.Squared(), step=steps.Constant(0.25))
     trace = rd.play(learner, rd.Stream([[1.0], [1.0], [1.0]], [2.0, np.nan, 2.0]), bad_rows="skip", progress=True)
-    assert repr(trace) == "Trace(3 rounds, mean loss 1.667, mean weight 0.667, 1 skipped)"
+    assert repr(trace) == "Trace(3 rounds, median loss 1, mean weight 0.667, 1 skipped)"
     assert len(trace) == learner.rounds == 3
     np.testing.assert_array_equal(trace.losses, [4.0, 0.0, 1.0])
 

@@ -93,18 +93,21 @@ def test_kernels_are_kept_on_disk_under_the_hash_of_their_sources(kernel):
 
 
 SOURCES = [
-    *[Path(str(module.__file__)).name for module in compiler.MODULES],
+    *[str(Path(str(module.__file__)).relative_to(PACKAGE)) for module in compiler.MODULES],
     *[f"kernels/{file.name}" for file in sorted((PACKAGE / "kernels").glob("*.py"))],
 ]
 
 
 @pytest.mark.parametrize("changed", SOURCES)
 def test_a_changed_source_is_a_changed_digest(changed, tmp_path, monkeypatch):
-    (tmp_path / "kernels").mkdir()
     for source in SOURCES:
+        (tmp_path / source).parent.mkdir(exist_ok=True)
         shutil.copy(PACKAGE / source, tmp_path / source)
     monkeypatch.setattr(compiler, "__file__", str(tmp_path / "kernels" / "compiler.py"))
-    modules = [SimpleNamespace(__file__=tmp_path / Path(str(module.__file__)).name) for module in compiler.MODULES]
+    modules = [
+        SimpleNamespace(__file__=tmp_path / Path(str(module.__file__)).relative_to(PACKAGE))
+        for module in compiler.MODULES
+    ]
     monkeypatch.setattr(compiler, "MODULES", modules)
     digest = compiler.source_digest.__wrapped__
     before = digest()

@@ -304,8 +304,8 @@ class Pinball(LinearLoss):
 
     Examples
     --------
-    >>> Pinball(0.9).value([1.0], [0.0], 2.0), Pinball(0.9).value([1.0], [0.0], -2.0)
-    (1.8, 0.2)
+    >>> Pinball(0.75).value([1.0], [0.0], 2.0), Pinball(0.75).value([1.0], [0.0], -2.0)
+    (1.5, 0.5)
     """
 
     quantile: Annotated[float, Interval(0, 1, "neither")]

@@ -148,7 +148,7 @@ def path_length(stream: Stream, loss: Loss, domain: Domain | None = None) -> Arr
     """
     _check_game("path_length", stream, loss)
     _check_domain("path_length", domain)
-    nature = _uncorrupted(stream)
+    nature = stream.uncorrupted()
     _check_finite(nature.X, nature.y, np.arange(len(nature)))
     moves = np.zeros(len(stream))
     size = max(1, BLOCK // stream.dim)
@@ -173,7 +173,7 @@ def deviation(stream: Stream, loss: Loss, domain: Domain | None = None) -> float
     """
     _check_game("deviation", stream, loss)
     _check_domain("deviation", domain)
-    nature = _uncorrupted(stream)
+    nature = stream.uncorrupted()
     rows = np.flatnonzero(~stream.clean)
     if len(rows) == 0:
         return 0.0
@@ -229,13 +229,6 @@ def _path(comparator: Any, stream: Stream) -> Array:
     if path.shape not in ((dim,), (rows, dim)) or not np.isfinite(path).all():
         raise bad_parameter("clean_dynamic", "comparator", rule, comparator)
     return path
-
-
-def _uncorrupted(stream: Stream) -> Stream:
-    nature = stream.uncorrupted()
-    if stream.originals is not None and not np.isin(np.flatnonzero(~stream.clean), stream.originals.rows).all():
-        raise DataError("The stream must have the original of every corrupted round; some are missing.")
-    return nature
 
 
 def _check_finite(X: Array, y: Array, rows: Array) -> None:
