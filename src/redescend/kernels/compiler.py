@@ -24,10 +24,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 MODULES = (numeric, linear, transforms, domains, steps, gates)
 
-FLAGS = {"fastmath": False, "error_model": "numpy", "nogil": True}
-# Sums over features may be reordered and their products fused. Nothing else: scalars are the same bits in every kernel,
+# Products may be fused with sums. Nothing else: a division stays one, so that a scalar is the same bits in every kernel,
 # and NaN and infinity keep their meaning, so that they can be tested for.
-SUMS = {**FLAGS, "fastmath": {"reassoc", "contract"}}
+FLAGS = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
+# Sums over features may be reordered as well.
+SUMS = {**FLAGS, "fastmath": {"contract", "reassoc"}}
 
 
 @overload(numeric.choose, strict=False)

@@ -95,7 +95,7 @@ def play(
     shrunk, pushed = keep * keep * now.tt, move * move * xx
     tt = shrunk - 2.0 * keep * move * p + pushed
     peak = max(now.peak, shrunk + pushed)
-    if tt > s.radius2:
+    if weight > 0.0 and tt > s.radius2:
         shorten = np.sqrt(s.radius2 / tt)
         keep *= shorten
         move *= shorten
