@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 MODULES = (numeric, linear, transforms, domains, steps, gates)
 
-# Products may be fused with sums. Nothing else: a division stays one, so that a scalar is the same bits in every kernel,
+# Products may be fused with sums. Nothing else: a division stays one, so that a scalar is the same bits everywhere,
 # and NaN and infinity keep their meaning, so that they can be tested for.
 FLAGS = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 # Sums over features may be reordered as well.
