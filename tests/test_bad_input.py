@@ -3,63 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import redescend as rd
 from redescend import domains, errors, gates, losses, steps, transforms
 from tests import reference
-from tests.catalogue import DIM, GATES, name_of
-
-COMMON = {"loss": losses.Squared(), "step": steps.Constant(0.1)}
-RECIPES = {
-    rd.OGD: {},
-    rd.Learn: {"a": 1.0, "b": 0.1},
-    rd.Robust: {"transform": transforms.Huber(1.0)},
-    rd.TopK: {"k": 3},
-    rd.Oracle: {"clean": [True] * 100},
-    rd.NormalisedOGD: {},
-    rd.ClippedOGD: {},
-    rd.Descent: {"gate": gates.Always()},
-}
-DIMS = [1, 3, 100, 600]
-
-
-def learners(dim: int, **changed: Any) -> list[rd.Descent]:
-    """One of every recipe and kind of loop, some rounds into its game."""
-    out = [
-        recipe(dim, **own, **{**COMMON, "domain": domain, **changed})
-        for recipe, own in RECIPES.items()
-        for domain in (domains.Reals(), domains.Ball(0.5), domains.Box(-0.3, 0.3))
-    ]
-    for learner in out:
-        X, y = reference.records_for(learner.loss, 5, dim, seed=1)
-        rd.play(learner, rd.Stream(X, y))
-    return out
-
-
-def refusal(kind: type[Exception], action: Any, *arguments: Any, **named: Any) -> str:
-    """The one sentence with which this is refused."""
-    with pytest.raises(kind) as caught:
-        action(*arguments, **named)
-    message = str(caught.value)
-    assert message.endswith(".")
-    assert "\n" not in message
-    return message
-
-
-def refused_unchanged(kind: type[Exception], learner: rd.Learner, action: Any, *arguments: Any, **named: Any) -> str:
-    before, theta = learner.state(), learner.theta
-    message = refusal(kind, action, *arguments, **named)
-    np.testing.assert_array_equal(learner.theta, theta)
-    assert learner.theta.dtype == theta.dtype
-    assert reference.same_state(learner.state(), before)
-    return message
-
+from tests.catalogue import DIM, name_of
+from tests.refusals import COMMON, DIMS, RECIPES, learners, played, refusal, refused_unchanged
 
 # --- making streams ---
 
@@ -68,7 +20,7 @@ STREAMS = {
     "X is a row": (ROWS[0], TARGETS, "X must have shape (rows, features)"),
     "X is a cube": (ROWS[None], TARGETS, "X must have shape (rows, features)"),
     "X is a number": (1.0, TARGETS, "X must have shape (rows, features)"),
-    "X is nothing": (None, TARGETS, "X must have shape (rows, features)"),
+    "X is nothing": (None, TARGETS, "X must be an array of floats, not of object"),
     "y is a column": (ROWS, TARGETS[:, None], "y must have shape (rows,)"),
     "y is a number": (ROWS, 1.0, "y must have shape (rows,)"),
     "y is short": (ROWS, TARGETS[:3], "one value for each of the 4 rows of X. Got 3"),
@@ -83,9 +35,9 @@ STREAMS = {
     "strings": (ROWS.astype(str), TARGETS, "X must be an array of floats, not of <U"),
     "complex": (ROWS.astype(complex), TARGETS, "X must be an array of floats, not of complex128"),
     "dates": (np.zeros((4, 3), "M8[s]"), TARGETS, "X must be an array of floats, not of datetime64"),
-    "list of words": ([["a", "b"]], [1.0], "X must be an array of floats, but"),
-    "ragged list": ([[1.0], [1.0, 2.0]], [1.0, 1.0], "X must be an array of floats, but"),
-    "words": ("ab", [1.0], "X must be an array of floats, but"),
+    "list of words": ([["a", "b"]], [1.0], "X must be an array of floats"),
+    "ragged list": ([[1.0], [1.0, 2.0]], [1.0, 1.0], "X must be an array of floats"),
+    "words": ("ab", [1.0], "X must be an array of floats"),
 }
 
 
@@ -196,10 +148,6 @@ def test_a_missing_setting_is_named(recipe, missing):
 # --- playing ---
 
 
-def played(learner: rd.Learner, X: Any, y: Any, **named: Any) -> rd.Trace:
-    return rd.play(learner, rd.Stream(X, y), **named)
-
-
 @pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_the_first_bad_row_and_its_feature_are_named(value, dim):
@@ -234,7 +182,7 @@ def test_records_that_update_refuses(dim):
     bad = good.copy()
     bad[-1] = np.nan
     records = {
-        "x is nothing": (None, 1.0, "x must have shape (features,)"),
+        "x is nothing": (None, 1.0, "x must be an array of floats, not of object"),
         "x is a word": ("x", 1.0, "x must be an array of floats"),
         "x is a number": (0.5, 1.0, "x must have shape (features,)"),
         "x is a matrix": (good[None], 1.0, "x must have shape (features,)"),
@@ -314,98 +262,3 @@ def test_custom_functions_must_return_what_they_should():
         learner = rd.OGD(DIM, loss=losses.Custom(value, gradient), step=steps.Constant(0.1))
         assert "Custom" in refused_unchanged(errors.DataError, learner, learner.update, [1.0, 2.0, 3.0], 1.0)
         assert "Custom" in refused_unchanged(errors.DataError, learner, played, learner, ROWS, TARGETS)
-
-
-# --- numbers too large, or too small ---
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("dim", DIMS)
-@pytest.mark.parametrize("domain", [domains.Reals(), domains.Box(-np.inf, np.inf)], ids=name_of)
-def test_divergence_is_told_and_the_last_action_kept(domain, dim, dtype):
-    huge = float(np.finfo(dtype).max) ** 0.98
-    X, y = np.full((6, dim), 0.5, dtype), np.ones(6)
-    y[4] = huge
-    X[4] *= huge
-    for play in (played, lambda learner, X, y: [learner.update(*record) for record in zip(X, y, strict=True)]):
-        learner = rd.OGD(dim, loss=losses.Squared(), step=steps.Constant(0.01), domain=domain)
-        good = rd.OGD(dim, loss=losses.Squared(), step=steps.Constant(0.01), domain=domain)
-        message = refusal(errors.DivergenceError, play, learner, X, y)
-        assert message.startswith("Round 5: ")
-        assert "Try a smaller step" in message
-        played(good, X[:4], y[:4])
-        np.testing.assert_array_equal(learner.theta, good.theta)
-        assert learner.rounds == 4
-        np.testing.assert_array_equal(played(learner, X[5:], y[5:]).theta, played(good, X[5:], y[5:]).theta)
-
-
-@pytest.mark.parametrize("dim", DIMS)
-def test_a_step_that_is_too_large_diverges_with_a_word(dim):
-    X, y = reference.records(5000, dim, seed=6)
-    learner = rd.OGD(dim, loss=losses.Squared(), step=steps.Constant(50.0))
-    assert "Try a smaller step" in refusal(errors.DivergenceError, played, learner, X, y)
-    assert np.isfinite(learner.theta).all()
-    assert 0 < learner.rounds < 5000
-
-
-@pytest.mark.parametrize("size", [1e200, 1e308, -1e308])
-@pytest.mark.parametrize("part", ["x", "y", "both"])
-@pytest.mark.parametrize("dim", DIMS)
-@pytest.mark.parametrize("domain", [domains.Reals(), domains.Ball(0.5), domains.Simplex()], ids=name_of)
-def test_huge_records_do_not_move_learn(domain, dim, part, size):
-    X, y = reference.records(30, dim, seed=7)
-    X[::3] = size if part != "y" else X[::3]
-    y[::3] = -size if part != "x" else y[::3]
-    start = domain.project(np.linspace(0.1, 0.2, dim))
-    for step in (steps.Constant(0.1), steps.AdaptiveNorm(), steps.Normalised(steps.Anytime())):
-        learner = rd.Learn(dim, loss=losses.Squared(), a=1.0, b=0.1, step=step, domain=domain, start=start)
-        trace = played(learner, X, y, keep_actions=True)
-        np.testing.assert_array_equal(trace.weights[::3], 0.0)
-        assert np.isfinite(trace.losses).all()
-        np.testing.assert_array_equal(trace.actions[::3][:-1], trace.actions[1::3][: len(trace.actions[::3]) - 1])
-        assert np.isfinite(trace.actions).all()
-
-
-MAGNITUDES = st.tuples(st.sampled_from([-1.0, 0.0, 1.0]), st.integers(-323, 308)).map(
-    lambda number: number[0] * float(f"1e{number[1]}")
-)
-LOSSES = [losses.Squared(), losses.Squared(l2=1.0), losses.Absolute(l2=0.1), losses.Pinball(0.3)]
-STEPS = [steps.Constant(0.1), steps.AdaptiveNorm(), steps.Normalised(steps.Constant(0.1))]
-DOMAINS = [domains.Reals(), domains.Ball(1.0), domains.Box(-1.0, 1.0), domains.L1Ball(1.0), domains.Simplex()]
-
-
-@settings(deadline=None, derandomize=True, max_examples=300)
-@given(
-    rows=st.lists(st.tuples(MAGNITUDES, MAGNITUDES, MAGNITUDES), min_size=1, max_size=8),
-    gate=st.sampled_from([gate for gate in GATES if not isinstance(gate, gates.Oracle)]),
-    loss=st.sampled_from(LOSSES),
-    step=st.sampled_from(STEPS),
-    domain=st.sampled_from(DOMAINS),
-    dtype=st.sampled_from([np.float32, np.float64]),
-)
-def test_any_magnitude_leaves_numbers_finite(rows, gate, loss, step, domain, dtype):
-    """Either a word about divergence, or finite numbers, an allowed action, and no warning."""
-    learner = rd.Descent(2, loss=loss, gate=gate, step=step, domain=domain, dtype=dtype)
-    for *x, y in rows:
-        if np.max(np.abs(x)) > np.finfo(dtype).max:
-            assert "finite" in refused_unchanged(errors.DataError, learner, learner.update, x, y)
-            continue
-        try:
-            lost, weight = learner.update(x, y)
-        except errors.DivergenceError:
-            lost, weight = 0.0, 0.0
-        assert np.isfinite(lost)
-        assert 0.0 <= weight <= 1.0
-        assert np.isfinite(learner.theta).all()
-        assert domain.contains(learner.theta, 1e-6 if dtype == np.float32 else 1e-9)
-        assert all(np.isfinite(value).all() for name, value in learner.state().items() if name != "learner")
-
-
-@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e-100, 1e100, 1e150])
-@pytest.mark.parametrize("domain", [domains.Reals(), domains.Box(-9.0, 9.0)], ids=name_of)
-@pytest.mark.parametrize("step", [steps.AdaptiveNorm(), steps.Normalised(steps.Constant(1.0))], ids=name_of)
-def test_steps_that_are_free_of_scale_move_by_one_whatever_the_record(step, domain, size):
-    """The first move is scale·g/‖g‖, however long or short g is; the loss is the absolute one, so that g = ±x."""
-    learner = rd.OGD(2, loss=losses.Absolute(), step=step, domain=domain)
-    learner.update([3.0 * size, 4.0 * size], 1.0)
-    np.testing.assert_allclose(learner.theta, [0.6, 0.8], rtol=1e-12)

@@ -1,9 +1,6 @@
-"""The game: the same bits however a stream is cut, stored, or interrupted by a state."""
+"""The game: the same bits however a stream is cut or stored."""
 
 from __future__ import annotations
-
-import functools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,61 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import redescend as rd
-from redescend import domains, errors, game, gates, losses, steps, transforms
+from redescend import domains, errors, game, gates, losses, steps
 from tests import reference
 from tests.catalogue import GATES, STEPS, name_of
-
-REPRODUCIBLE = settings(deadline=None, derandomize=True, max_examples=6)
-ROUNDS = 700
-DIMS = [1, 3, 100, 600]
-DTYPES = [np.float32, np.float64]
-
-LEARN = gates.Robust(transforms.Learn(a=0.5, b=0.1))
-SENTENCES = {
-    "learn": {"gate": LEARN, "step": steps.Anytime()},
-    "ball": {"gate": LEARN, "step": steps.Constant(0.3), "domain": domains.Ball(0.5)},
-    "box": {"gate": LEARN, "step": steps.Constant(0.3), "domain": domains.Box(-0.1, 0.2)},
-    "simplex": {"gate": gates.Always(), "step": steps.Anytime(), "domain": domains.Simplex()},
-    "top-k": {"gate": gates.TopK(40), "step": steps.AdaptiveNorm()},
-    "clip": {"gate": gates.Clip(), "step": steps.Normalised(steps.Anytime(0.1)), "domain": domains.Ball(1.0)},
-    "cauchy": {"gate": gates.Robust(transforms.Cauchy(0.1)), "step": steps.StronglyConvex(2.0)},
-    "oracle": {"gate": gates.Oracle(np.arange(ROUNDS) % 4 > 0), "step": steps.Horizon(100)},
-}
-
-
-def make(name: str, dim: int, dtype: Any = None) -> rd.Descent:
-    return rd.Descent(dim, loss=losses.Squared(l2=0.2), dtype=dtype, **SENTENCES[name])
-
-
-@functools.cache
-def records(dim: int, dtype: type, holes: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    X, y = reference.records(ROUNDS, dim, seed=dim)
-    if holes:
-        for place in (0, 10, 11, 255, 256, 600, ROUNDS - 1):
-            X[place, place % dim] = np.nan
-        y[300] = np.inf
-    return X.astype(dtype), y
-
-
-@functools.cache
-def whole(name: str, dim: int, dtype: type, holes: bool = False) -> tuple[rd.Trace, dict[str, Any]]:
-    learner = make(name, dim)
-    trace = rd.play(learner, rd.Stream(*records(dim, dtype, holes)), keep_actions=True, bad_rows="skip")
-    return trace, learner.state()
-
-
-def assert_same(traces: list[rd.Trace], learner: rd.Learner, expected: rd.Trace, state: dict[str, Any]) -> None:
-    for part in ("losses", "weights", "actions"):
-        np.testing.assert_array_equal(
-            np.concatenate([getattr(trace, part) for trace in traces]), getattr(expected, part)
-        )
-    np.testing.assert_array_equal(learner.theta, expected.theta)
-    assert reference.same_state(learner.state(), state)
-
-
-every_form = pytest.mark.parametrize(
-    ("name", "dim", "dtype"), [(name, dim, dtype) for name in SENTENCES for dim in DIMS for dtype in DTYPES]
-)
+from tests.games import DIMS, DTYPES, REPRODUCIBLE, ROUNDS, SENTENCES, assert_same, every_form, make, records, whole
 
 # --- cuts ---
 
@@ -119,7 +65,8 @@ def test_any_cut_is_the_same_bits(name, dim, dtype, holes):
 @every_form
 def test_chunks_are_the_same_bits(name, dim, dtype, monkeypatch):
     expected, state = whole(name, dim, dtype, holes=True)
-    monkeypatch.setattr(game, "CHUNK_BYTES", 8 * dim * 37)
+    monkeypatch.setattr(game, "FIRST_ROWS", 37)
+    monkeypatch.setattr(game, "CHUNK_SECONDS", 0.0)
     learner = make(name, dim)
     trace = rd.play(learner, rd.Stream(*records(dim, dtype, True)), keep_actions=True, bad_rows="skip")
     assert_same([trace], learner, expected, state)
@@ -176,120 +123,6 @@ def test_a_skipped_row_is_a_round_for_the_oracle():
     oracle = rd.Oracle(1, loss=losses.Squared(), clean=[True, True, False], step=steps.Constant(0.25))
     trace = rd.play(oracle, rd.Stream(X, y), bad_rows="skip")
     np.testing.assert_array_equal(trace.weights, [1.0, 0.0, 0.0])
-
-
-# --- state ---
-
-
-@every_form
-def test_a_state_is_carried_to_a_fresh_learner(name, dim, dtype):
-    X, y = records(dim, dtype)
-    expected, state = whole(name, dim, dtype)
-    traces, learner = [], make(name, dim)
-    for first, last in ((0, 1), (1, 256), (256, 411), (411, ROUNDS)):
-        fresh = make(name, dim)
-        fresh.restore(learner.state())
-        assert reference.same_state(fresh.state(), learner.state())
-        assert fresh.theta.dtype == learner.theta.dtype
-        learner = fresh
-        traces.append(rd.play(learner, rd.Stream(X[first:last], y[first:last]), keep_actions=True))
-    assert_same(traces, learner, expected, state)
-
-
-@pytest.mark.parametrize("name", SENTENCES)
-def test_a_state_is_a_copy_both_ways(name):
-    X, y = records(3, np.float64)
-    learner = make(name, 3)
-    rd.play(learner, rd.Stream(X[:50], y[:50]))
-    kept, given = learner.state(), learner.state()
-    for value in given.values():
-        if isinstance(value, np.ndarray):
-            value[...] = 0.123
-    assert reference.same_state(learner.state(), kept)
-
-    given = learner.state()
-    other = make(name, 3)
-    other.restore(given)
-    learner.update(X[50], y[50])
-    for value in given.values():
-        if isinstance(value, np.ndarray):
-            value[...] = 0.123
-    assert reference.same_state(other.state(), kept)
-
-
-ALTERATIONS = {
-    "not a dict": lambda state: [*state.items()],
-    "none": lambda state: None,
-    "missing": lambda state: {key: value for key, value in state.items() if key != "norm2"},
-    "more": lambda state: {**state, "other": 1.0},
-    "another learner": lambda state: {**state, "learner": "OGD(3)"},
-    "longer": lambda state: {**state, "previous": np.zeros(4), "record": np.zeros(4)},
-    "uneven": lambda state: {**state, "previous": np.zeros(4)},
-    "two-dimensional": lambda state: {**state, "previous": np.zeros((1, 3)), "record": np.zeros((1, 3))},
-    "memory of another size": lambda state: {**state, "memory": state["memory"][1:]},
-    "nan in the action": lambda state: {**state, "previous": np.array([0.0, np.nan, 0.0])},
-    "inf in the record": lambda state: {**state, "record": np.array([0.0, np.inf, 0.0])},
-    "nan in the memory": lambda state: {**state, "memory": state["memory"] * np.nan},
-    "nan in a number": lambda state: {**state, "keep": np.nan},
-    "text in a number": lambda state: {**state, "keep": "one"},
-    "nothing in a number": lambda state: {**state, "total": None},
-    "array in a number": lambda state: {**state, "total": np.zeros(2)},
-    "text in the action": lambda state: {**state, "previous": np.array(["a", "b", "c"])},
-    "nothing in the action": lambda state: {**state, "previous": None},
-    "text in the memory": lambda state: {**state, "memory": "heap"},
-    "whole numbers in the action": lambda state: {**state, "previous": np.zeros(3, int), "record": np.zeros(3, int)},
-    "negative rounds": lambda state: {**state, "rounds": -4.0},
-    "half a round": lambda state: {**state, "rounds": 2.5},
-    "negative total": lambda state: {**state, "total": -1.0},
-    "negative norm": lambda state: {**state, "norm2": -1.0},
-}
-
-
-@pytest.mark.parametrize("alteration", ALTERATIONS)
-def test_an_altered_state_is_refused_in_one_sentence_and_changes_nothing(alteration):
-    X, y = records(3, np.float64)
-    learner, giver = make("top-k", 3), make("top-k", 3)
-    rd.play(learner, rd.Stream(X[:30], y[:30]))
-    rd.play(giver, rd.Stream(X[:90], y[:90]))
-    before = learner.state()
-    with pytest.raises(errors.RedescendError) as caught:
-        learner.restore(ALTERATIONS[alteration](giver.state()))
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith(".")
-    assert reference.same_state(learner.state(), before)
-
-
-OTHERS = {
-    "dim": lambda: rd.TopK(4, loss=losses.Squared(), k=2, step=steps.Constant(0.1)),
-    "loss": lambda: rd.TopK(3, loss=losses.Squared(l2=1.0), k=2, step=steps.Constant(0.1)),
-    "k": lambda: rd.TopK(3, loss=losses.Squared(), k=3, step=steps.Constant(0.1)),
-    "step": lambda: rd.TopK(3, loss=losses.Squared(), k=2, step=steps.Constant(0.2)),
-    "domain": lambda: rd.TopK(3, loss=losses.Squared(), k=2, step=steps.Constant(0.1), domain=domains.Ball(1.0)),
-    "recipe": lambda: rd.OGD(3, loss=losses.Squared(), step=steps.Constant(0.1)),
-}
-
-
-@pytest.mark.parametrize("what", OTHERS)
-def test_a_foreign_state_is_refused(what):
-    learner = rd.TopK(3, loss=losses.Squared(), k=2, step=steps.Constant(0.1))
-    learner.update([1.0, 2.0, 3.0], 1.0)
-    before = learner.state()
-    with pytest.raises(errors.DataError, match="belongs to"):
-        learner.restore(OTHERS[what]().state())
-    assert reference.same_state(learner.state(), before)
-
-
-def test_the_state_of_an_oracle_that_was_told_otherwise_is_refused():
-    common = {"loss": losses.Squared(), "step": steps.Constant(0.1)}
-    learner, other = (rd.Oracle(1, clean=clean, **common) for clean in ([True, False], [False, True]))
-    with pytest.raises(errors.DataError):
-        learner.restore(other.state())
-
-
-def test_the_state_of_a_custom_loss_can_be_read_in_another_process():
-    """A function's address is another one there."""
-    custom = losses.Custom(lambda theta, x, y: (y - x @ theta) ** 2, lambda theta, x, y: -2 * (y - x @ theta) * x)
-    assert " at 0x" not in rd.OGD(1, loss=custom, step=steps.Constant(0.1)).state()["learner"]
 
 
 # --- forms of arrays ---

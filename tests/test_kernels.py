@@ -213,7 +213,8 @@ class Interrupted(rd.OGD):
 @pytest.mark.parametrize("domain", [domains.Ball(0.5), domains.L1Ball(0.5)])
 @pytest.mark.parametrize("dim", [3, 600])
 def test_an_interrupted_game_can_be_gone_on_with(dim, domain, monkeypatch):
-    monkeypatch.setattr(game, "CHUNK_BYTES", 8 * dim * 10)
+    monkeypatch.setattr(game, "FIRST_ROWS", 10)
+    monkeypatch.setattr(game, "CHUNK_SECONDS", 0.0)
     X, y = reference.records(100, dim, seed=2)
     common = {"loss": losses.Squared(l2=0.1), "step": steps.Anytime(), "domain": domain}
     learner, other = Interrupted(dim, **common), rd.OGD(dim, **common)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -305,3 +306,11 @@ def test_start_is_a_copy():
     np.testing.assert_array_equal(learner.theta, [1.0, 2.0])
     learner.update([1.0, 0.0], 3.0)
     np.testing.assert_array_equal(start, [7.0, 7.0])
+
+
+@pytest.mark.parametrize("recipe", [rd.OGD, rd.Learn, rd.Robust, rd.TopK, rd.Oracle, rd.NormalisedOGD, rd.ClippedOGD])
+def test_a_recipe_says_what_it_takes(recipe):
+    named = list(inspect.signature(recipe).parameters)
+    assert named[0] == "dim"
+    assert {"loss", "step", "domain", "start", "dtype"} <= set(named)
+    assert "gate" not in named

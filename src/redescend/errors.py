@@ -13,6 +13,10 @@ class DataError(RedescendError, ValueError):
     """A record or a stream cannot be used; the learner is left as it was."""
 
 
+class UntoldError(DataError):
+    """An oracle has not been told about this round."""
+
+
 class DivergenceError(RedescendError, ArithmeticError):
     """The next action would not be finite; the learner keeps its last finite action."""
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from redescend.errors import DataError, MissingExtraError, ParameterError
+from redescend.errors import DataError, DivergenceError, MissingExtraError, ParameterError
 from redescend.learners.base import Learner, float_array
 from redescend.numeric import Array
 
-CHUNK_BYTES = 1 << 25
-"""A learner is given this much at a time, so that a game can be watched and interrupted."""
+FIRST_ROWS, CHUNK_SECONDS = 64, 0.05
+"""A learner is given about as many rows at a time as it plays in this time: a game can be watched and interrupted."""
 
 
 class Originals(NamedTuple):
@@ -67,7 +69,7 @@ class Stream:
         for name, value in {"X": X, "y": y, "clean": clean}.items():
             object.__setattr__(self, name, value)
         if self.truth is not None:
-            truth = np.asarray(self.truth, dtype=np.float64)
+            truth = float_array("truth", self.truth, np.ndim(self.truth) or 1).astype(np.float64)
             if truth.shape not in ((dim,), (rows, dim)) or not np.isfinite(truth).all():
                 raise DataError(
                     f"truth must be finite and of shape ({dim},) or ({rows}, {dim}). Got {truth.shape} instead."
@@ -172,6 +174,10 @@ def play(
         What to do with a record that is not finite, or whose label is not −1 or +1 where the loss needs one. "raise"
         leaves the learner as it was before the game. "skip" gives the row weight 0 and lists it in ``Trace.skipped``.
 
+    Notes
+    -----
+    Interrupted, or stopped by a `DivergenceError`, the learner stays at the last round that it played.
+
     Examples
     --------
     >>> from redescend import OGD, losses, steps
@@ -194,7 +200,7 @@ def play(
     y = _plain(stream.y, np.dtype(np.float64))
     skipped: list[int] = []
     try:
-        for first, last in _chunks(stream, progress):
+        for first, last in _chunks(len(stream), progress):
             X = _plain(stream.X[first:last], learner.dtype)
             at = 0
             while True:
@@ -212,25 +218,36 @@ def play(
                 if keep_actions:
                     actions[row] = learner.theta
                 at = row - first + 1
-    except DataError:
+    except DivergenceError:
+        raise
+    except Exception:
         learner.restore(before)
         raise
     return Trace(losses, weights, actions if keep_actions else None, learner.theta, np.array(skipped, dtype=np.intp))
 
 
-def _chunks(stream: Stream, progress: bool) -> Iterator[tuple[int, int]]:
-    size = max(1, CHUNK_BYTES // (8 * stream.dim))
-    starts = range(0, len(stream), size)
-    for first in _watched(starts) if progress else starts:
-        yield first, min(first + size, len(stream))
+def _chunks(rounds: int, progress: bool) -> Iterator[tuple[int, int]]:
+    """Rows to play next: few at first, then twice as many for as long as they are played quickly."""
+    with _watched(rounds) if progress else nullcontext(lambda played: None) as show:
+        first, size = 0, FIRST_ROWS
+        while first < rounds:
+            last = min(first + size, rounds)
+            started = time.perf_counter()
+            yield first, last
+            size = 2 * size if time.perf_counter() - started < CHUNK_SECONDS else size
+            first = last
+            show(first)
 
 
-def _watched(starts: range) -> Any:
+@contextmanager
+def _watched(rounds: int) -> Iterator[Callable[[int], None]]:
     try:
-        from rich.progress import track
+        from rich.progress import Progress
     except ImportError:
         raise MissingExtraError("A progress bar needs rich; install it with: pip install 'redescend[cli]'") from None
-    return track(starts, description="playing")
+    with Progress() as bar:
+        task = bar.add_task("playing", total=rounds)
+        yield lambda played: bar.update(task, completed=played)
 
 
 class _Alias:

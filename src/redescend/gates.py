@@ -211,6 +211,8 @@ class Oracle(Gate):
 class Clip(Gate):
     """Shortens a gradient to the running quantile of the lengths of the last `window` rounds before it.
 
+    With a loss that is flat in most rounds, such as the hinge, that quantile is near 0 and the learner hardly moves.
+
     Examples
     --------
     >>> Clip(quantile=0.5, window=101).fresh_memory().size

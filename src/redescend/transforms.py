@@ -16,10 +16,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from redescend.numeric import Values, choose, log1p_ratio, one_like
-from redescend.parameters import SCALE, Component, Interval, Scale, check
+from redescend.parameters import SCALE, Component, Interval, Scale, bad_parameter, check
 
 # Below this share of its scale a transform is f to the last digit; below this α Barron's is Welsch's.
 TINY, FLAT = 1e-17, -1e22
+# b = exp(−threshold/softness) stays within its range.
+SHARPEST = 460.0
 
 IDENTITY, LEARN, HUBER, CAUCHY, WELSCH, GEMAN_MCCLURE, TUKEY, BARRON = range(8)
 
@@ -223,8 +225,10 @@ class Learn(Transform):
         """Half open at f = threshold: a = softness, b = exp(−threshold/softness)."""
         threshold = check("Learn.from_threshold", "threshold", threshold, Interval(-np.inf, np.inf, "neither"))
         softness = check("Learn.from_threshold", "softness", softness, SCALE)
-        with np.errstate(over="ignore"):
-            return cls(a=softness, b=float(np.exp(-threshold / softness)))
+        if abs(threshold) > SHARPEST * softness:
+            rule = f"at least |threshold|/{SHARPEST:g}"
+            raise bad_parameter("Learn.from_threshold", "softness", rule, softness)
+        return cls(a=softness, b=float(np.exp(-threshold / softness)))
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ class Adversary(Component, ABC):
             if y_new is not None:
                 y = y.copy()
                 y[rows] = y_new
+        if not (np.isfinite(X[rows]).all() and np.isfinite(y[rows]).all()):
+            raise DataError(f"{self} makes records that {X.dtype} does not hold; corrupt a stream of float64.")
         return spoiled(stream, rows, X, y)
 
     @abstractmethod

@@ -93,7 +93,8 @@ def check_record(x: Array, y: float, loss: Loss) -> None:
     """Raise the one sentence about a record that cannot be learned from."""
     if not np.isfinite(x).all():
         feature = int(np.argmin(np.isfinite(x)))
-        raise DataError(f"x must be finite. Got {x[feature]} in feature {feature} instead.")
+        wanted = "finite" if x.dtype == np.float64 else f"finite in {x.dtype}"
+        raise DataError(f"x must be {wanted}. Got {x[feature]} in feature {feature} instead.")
     if not np.isfinite(y):
         raise DataError(f"y must be finite. Got {y} instead.")
     if isinstance(loss, LinearLoss) and loss.margin and abs(y) != 1.0:
@@ -107,9 +108,11 @@ def float_array(name: str, values: Any, ndim: int) -> Array:
     """
     is_array = isinstance(values, np.ndarray) or hasattr(values, "__array__")
     try:
-        array = np.asarray(values) if is_array else np.asarray(values, dtype=np.float64)
+        array = np.asarray(values)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} must be an array of floats, but it cannot be read as one: {error}.") from None
+    if not is_array and (array.dtype.kind in "iu" or array.size == 0):
+        array = array.astype(np.float64)
     if array.dtype.kind != "f":
         raise DataError(f"{name} must be an array of floats, not of {array.dtype}; convert it with .astype(float).")
     if not array.dtype.isnative:

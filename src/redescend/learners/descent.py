@@ -7,13 +7,14 @@ sentence with vectors.
 
 from __future__ import annotations
 
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
 from redescend import domains, gates, losses, steps
-from redescend.errors import DataError, DivergenceError
+from redescend.errors import DataError, DivergenceError, UntoldError
 from redescend.kernels import layout, projected, radial
 from redescend.learners.base import (
     Learner,
@@ -82,17 +83,42 @@ class Descent(Learner):
         code = domain.code(self.dim)
         self._numbers = np.concatenate([_settings(loss, gate, step, domain), code, gate.fresh_memory()])
         self._numbers[layout.MEMORY] = layout.DOMAIN + len(code)
-        self._memory = self._numbers[layout.DOMAIN + len(code) :]
-        loops = radial if domain.radial else projected
-        compiled = isinstance(loss, losses.LinearLoss)
-        self._run = loops.run if compiled else _no_rows
-        self._run_one = loops.run_one if compiled else _no_record
+        self._identity = repr(self)
+        self._choose_loops()
         self._allocate(checked_precision(name, dtype))
         self._place(_first_action(name, self.dim, domain, start))
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """A recipe's signature names what it passes on."""
+        super().__init_subclass__(**keywords)
+        own = [part for part in signature(cls.__init__).parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
+        names = {part.name for part in own}
+        shared = signature(Descent.__init__).parameters.values()
+        rest = [part for part in shared if part.name not in names | {"gate"}]
+        cls.__signature__ = Signature([*own[1:], *rest])  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
         parts = (self.loss, self.gate, self.step, self.domain)
         return f"{type(self).__name__}({self.dim}, {', '.join(map(repr, parts))})"
+
+    def _choose_loops(self) -> None:
+        loops = radial if self.domain.radial else projected
+        compiled = isinstance(self.loss, losses.LinearLoss)
+        self._run = loops.run if compiled else _no_rows
+        self._run_one = loops.run_one if compiled else _no_record
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A compiled loop is not sent to another process, which would compile it again."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_run", "_run_one")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.dtype = np.dtype(self.dtype.type)
+        self._choose_loops()
+
+    @property
+    def _memory(self) -> Array:
+        return self._numbers[int(self._numbers[layout.MEMORY]) :]
 
     @property
     def rounds(self) -> int:
@@ -128,7 +154,12 @@ class Descent(Learner):
                 return Trouble(at, error)
             if len(actions):
                 actions[at] = self.theta
-            losses[at], weights[at] = self._carefully(X[at], float(y[at]))
+            try:
+                losses[at], weights[at] = self._carefully(X[at], float(y[at]))
+            except UntoldError:
+                raise
+            except DataError as error:
+                return Trouble(at, error)
             at += 1
         return None
 
@@ -137,7 +168,7 @@ class Descent(Learner):
 
     def state(self) -> dict[str, Any]:
         return {
-            "learner": repr(self),
+            "learner": self._identity,
             "previous": self._pair[0].copy(),
             "record": self._pair[1].copy(),
             "memory": self._memory.copy(),
@@ -162,6 +193,8 @@ class Descent(Learner):
             whole = False
         if not whole:
             raise DataError(f"The state of {self!r} has missing, misshapen or impossible numbers; it has been altered.")
+        if precision != self.dtype and not self._free_precision:
+            raise DataError(f"The state is of {precision}, but {self!r} was made for {self.dtype}.")
         self._allocate(precision)
         self._pair[:] = pair
         self._memory[:] = memory
@@ -184,7 +217,7 @@ class Descent(Learner):
             kind, c, b = self.gate.settings
             weight = float(gates.believe(self.gate.kind, kind, c, b, self._memory, t, np.float64(f), length))
             if np.isnan(weight):
-                raise DataError(f"{self!r} knows nothing of round {t + 1}; tell it of every round of the stream.")
+                raise UntoldError(f"{self!r} knows nothing of round {t + 1}; tell it of every round of the stream.")
             travelled = numbers[layout.TRAVELLED]
             if self.step.kind == steps.PER_TRAVELLED:
                 travelled = min(np.hypot(travelled, weight * length), LARGEST)
@@ -195,8 +228,9 @@ class Descent(Learner):
                 rate = steps.size(self.step.kind, scale, normalised, t + 1.0, travelled_so, 1.0)
             else:
                 rate = steps.size(self.step.kind, scale, normalised, t + 1.0, travelled, length)
-            moved = theta - (rate * weight) * gradient if weight > 0.0 else theta
-            finite = np.isfinite(np.square(moved.astype(self.dtype)).sum(dtype=np.float64))
+            moved = np.clip(theta - (rate * weight) * gradient, -LARGEST, LARGEST) if weight > 0.0 else theta
+            action = self.domain.project(moved) if weight > 0.0 else theta
+            finite = np.isfinite(np.square(action.astype(self.dtype)).sum(dtype=np.float64))
         if not finite:
             raise DivergenceError(
                 f"Round {t + 1}: the action would stop being finite, so the last one is kept. Try a smaller step, "
@@ -204,7 +238,7 @@ class Descent(Learner):
             )
         gates.remember(self.gate.kind, self._memory, length)
         if weight > 0.0:
-            self._place(self.domain.project(moved))
+            self._place(action)
         numbers[layout.ROUNDS], numbers[layout.TRAVELLED] = t + 1, travelled
         return Round(f, weight)
 

@@ -155,8 +155,11 @@ def path_length(stream: Stream, loss: Loss, domain: Domain | None = None) -> Arr
     for first in range(0, len(stream) - 1, size):
         rows = slice(first, first + size + 1)
         points = best_actions(loss, nature.X[rows], nature.y[rows], domain)
-        moves[first + 1 : first + len(points)] = np.linalg.norm(np.diff(points, axis=0), axis=1)
-    return np.cumsum(moves)
+        with np.errstate(over="ignore"):
+            lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
+        moves[first + 1 : first + len(points)] = np.minimum(lengths, LARGEST)
+    with np.errstate(over="ignore"):
+        return np.minimum(np.cumsum(moves), LARGEST)
 
 
 def deviation(stream: Stream, loss: Loss, domain: Domain | None = None) -> float:
@@ -182,7 +185,8 @@ def deviation(stream: Stream, loss: Loss, domain: Domain | None = None) -> float
         X, y = which.X[rows], which.y[rows]
         _check_finite(X, y, rows)
         ends.append(best_actions(loss, X, y, domain))
-    return float(np.linalg.norm(ends[0] - ends[1], axis=1).max())
+    with np.errstate(over="ignore"):
+        return min(float(np.linalg.norm(ends[0] - ends[1], axis=1).max()), LARGEST)
 
 
 def _curve(losses: Array, least: Array, counted: Array) -> Array:

@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from redescend.domains import Ball, Domain
+from redescend.errors import DataError
 from redescend.losses import (
+    Absolute,
     Custom,
     EpsilonInsensitive,
     Hinge,
@@ -41,7 +43,10 @@ def best_action(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
     ridge = loss.l2 * len(y)
     if domain is None or domain.radial:
         return _in_ball(loss, X, y, ridge, domain) if isinstance(domain, Ball) else _free(loss, X, y, ridge)
-    start = domain.project(np.zeros(dim))
+    free = _free(loss, X, y, ridge)
+    if domain.contains(free):
+        return free
+    start = domain.project(free)
     if isinstance(loss, Squared | Logistic):
         curvature = 2.0 if isinstance(loss, Squared) else 0.25
         return accelerated(_smooth(loss, X, y, ridge), start, domain.project, curvature)
@@ -108,7 +113,9 @@ def _kinks(loss: LinearLoss, X: Array, y: Array) -> Kinks:
         return Kinks(np.vstack([X, -X]), np.concatenate([y, -y]) - loss.epsilon, 0.0, 1.0)
     if isinstance(loss, Pinball):
         return Kinks(X, y, loss.quantile - 1.0, loss.quantile)
-    return Kinks(X, y, -1.0, 1.0)
+    if isinstance(loss, Absolute):
+        return Kinks(X, y, -1.0, 1.0)
+    raise DataError(f"The best fixed action under {loss} is not known; add its kinks or its curvature to hindsight.py.")
 
 
 def _multipliers(

@@ -36,23 +36,33 @@ def values_at(loss: Loss, X: Array, y: Array, theta: Array, counted: Array) -> A
 
 def least_values(loss: Loss, X: Array, y: Array, domain: Domain | None, counted: Array) -> Array:
     """The minimum of f_t over the domain, of every counted round."""
+    f = np.zeros(len(y))
+    alone = counted
     if isinstance(loss, LinearLoss) and (domain is None or domain.radial):
         scale, xx = best_scales(loss, X, y, domain)
         with np.errstate(all="ignore"):
             f = _losses(loss, scale * xx, y, scale * (scale * xx))
-        # A record so long that ‖x‖² overflows is fitted by next to nothing.
-        return np.where(np.isfinite(xx), f, 0.0)
-    f = np.zeros(len(y))
-    for row in np.flatnonzero(counted):
+        alone = counted & _extreme(X, xx)
+    for row in np.flatnonzero(alone):
         f[row] = loss.minimum(X[row], float(y[row]), domain)[1]
     return f
+
+
+def _extreme(X: Array, xx: Array) -> Array:
+    """The rows whose ‖x‖² has lost its digits at an end of the floats; these need the care of `Loss.minimum`."""
+    odd = ~((xx > 1e-250) & (xx < 1e250))
+    odd[odd] = np.any(X[odd] != 0.0, axis=1)
+    return odd
 
 
 def best_actions(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
     """The minimiser of f_t over the domain, of every row."""
     if isinstance(loss, LinearLoss) and (domain is None or domain.radial):
-        scales: Array = best_scales(loss, X, y, domain)[0][:, None] * X
-        return scales
+        scale, xx = best_scales(loss, X, y, domain)
+        actions: Array = scale[:, None] * X
+        for row in np.flatnonzero(_extreme(X, xx)):
+            actions[row] = loss.minimum(X[row], float(y[row]), domain)[0]
+        return actions
     return np.array([loss.minimum(x, float(response), domain)[0] for x, response in zip(X, y, strict=True)])
 
 

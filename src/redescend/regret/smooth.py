@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from redescend.errors import DataError
 from redescend.numeric import Array, norm
 
 Parts = Callable[[Array], tuple[Array, Array, Array]]
@@ -106,5 +107,7 @@ def accelerated(objective: Objective, theta: Array, project: Callable[[Array], A
         ahead, theta = following + (momentum - 1.0) / longer * move, following
         momentum = longer
         if stride <= 1e-14 * max(norm(theta), 1e-150):
-            break
+            return theta
+    if stride > 1e-8 * max(norm(theta), 1e-150):
+        raise DataError("The best fixed action on this domain was not found; scale the features to similar sizes.")
     return theta
