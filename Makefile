@@ -1,4 +1,4 @@
-# make demo    sets up, plays the paper's SVM stream with every learner, prints a table and draws the figure
+# make demo    sets up, plays the whole paper: a report with every figure and claim, in results/report.html
 # make test    sets up, runs every check
 # make bench   sets up, measures speed against the limits and the peers
 
@@ -6,15 +6,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-STAMPS := pyproject.toml constraints.txt Makefile
+RECIPE := pyproject.toml constraints.txt Makefile
 
-.PHONY: demo test bench clean
+.PHONY: demo test bench browser clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
-	$(BIN)/python -m redescend.experiments --out results
+	$(BIN)/redescend reproduce
 
-test: $(VENV)/.test
+test: $(VENV)/.test browser
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -24,12 +24,18 @@ test: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
+# One test opens the report in a browser.
+browser:
+	@command -v chromium >/dev/null || { echo "Installing Chromium ..."; \
+		{ apt-get -qq update && apt-get -qq install --yes chromium >/dev/null; } || \
+		{ echo "make test needs Chromium; install it, for instance with: sudo apt-get install chromium"; exit 1; }; }
+
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "redescend needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"'
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-$(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: $(VENV)/.python $(STAMPS)
+$(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: $(VENV)/.python $(RECIPE)
 	@echo "Setting up $(VENV) for 'make $*' ..."
 	$(PIP) "pip>=25.1"
 	$(PIP) --editable . --group $*

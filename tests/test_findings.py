@@ -7,10 +7,12 @@ recorded, our own stands alone.
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from redescend.experiments import problems
-from redescend.experiments.runner import run
+from redescend.experiments import paper
+from redescend.experiments.results import Results
+from redescend.experiments.tasks import Options
 
 COUNTS = ("0", "√T", "T^⅔", "T/4")
 
@@ -35,14 +37,15 @@ REFERENCE = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("problem", "runs"), [(problems.ridge(), 8), (problems.svm(), 30)], ids=["ridge", "svm"])
+@pytest.mark.parametrize(("problem", "runs"), [("ridge", 8), ("svm", 30)])
 def test_the_papers_regrets(problem, runs):
-    expected = REFERENCE[problem.name]
-    results = run(problem, range(runs), only=expected.__contains__, points=2)
+    expected = REFERENCE[problem]
+    tasks = paper.EXPERIMENTS[problem].tasks(Options(runs=runs))
+    results = Results(pa.concat_tables([paper.compute(task) for task in tasks])).select(measure="regret")
     far = {}
     for name, row in expected.items():
         for count, (mean, error) in zip(COUNTS, row, strict=True):
-            ours = results[count, name]
+            ours = results.curves(count=count, learner=name)
             distance = (ours.final - mean) / np.hypot(ours.final_error, error)
             if abs(distance) > 3.0:
                 far[name, count] = f"{ours.final:.1f} ± {ours.final_error:.1f} against {mean} ± {error}"

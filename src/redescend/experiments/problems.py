@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isqrt
 
-from redescend import adversaries, losses, steps, streams, transforms
+from redescend import adversaries, domains, losses, steps, streams, transforms
 from redescend.game import Stream
 from redescend.learners.base import Learner
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
 
 YARDSTICK = "oracle"
+"""The learner that is told which rounds are clean."""
+
+PAPER = ("LEARN", "OGD", "Top-k", "Uncertain Top-k")
+"""The learners that the paper compares."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Problem:
     def outlier_counts(self) -> dict[str, int]:
         """The four k of the paper, by the name that it gives them."""
         T = self.rounds
-        return {"0": 0, "√T": int(T**0.5), "T^⅔": int(T ** (2 / 3)), "T/4": T // 4}
+        return {"0": 0, "√T": isqrt(T), "T^⅔": int(round(T ** (2 / 3), 9)), "T/4": T // 4}
 
     def streams(self, seed: int) -> dict[str, Stream]:
         """One clean stream, and the same stream corrupted k times, for each k."""
@@ -59,6 +64,17 @@ class Problem:
             **classic,
             YARDSTICK: Oracle(d, loss=loss, clean=stream.clean, step=step),
         }
+
+    def strongly_convex(self, stream: Stream) -> dict[str, Learner]:
+        """The baselines at 1/(m·t) with m = l2, the step that the paper sets aside; Pegasos keeps it in a ball."""
+        d, loss, step = self.dim, self.loss, steps.StronglyConvex(self.loss.l2)
+        learners: dict[str, Learner] = {
+            "OGD, 1/(m·t)": OGD(d, loss=loss, step=step),
+            "Top-k, 1/(m·t)": TopK(d, loss=loss, k=stream.corrupted, step=step),
+        }
+        if self.loss.margin:
+            learners["Pegasos"] = OGD(d, loss=loss, step=step, domain=domains.Ball(self.loss.l2**-0.5))
+        return learners
 
 
 def ridge(rounds: int = 100_000, dim: int = 100) -> Problem:

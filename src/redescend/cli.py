@@ -1,0 +1,67 @@
+"""The command: `redescend`. Results go to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from redescend.errors import MissingExtraError, RedescendError
+
+try:
+    import typer
+except ImportError:
+    raise MissingExtraError("The command needs Typer and Rich; try: pip install 'redescend[cli]'") from None
+
+app = typer.Typer(
+    help="Online learning that outliers cannot move.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Part(StrEnum):
+    """What can be reproduced."""
+
+    ridge = "ridge"
+    svm = "svm"
+    losses = "losses"
+    boundaries = "boundaries"
+    sweep = "sweep"
+    all = "all"
+
+
+@app.callback()
+def main() -> None:
+    """Online learning that outliers cannot move."""
+
+
+@app.command()
+def reproduce(
+    part: Annotated[Part, typer.Argument(help="Which experiment of the paper.")] = Part.all,
+    runs: Annotated[int, typer.Option(min=1, help="Independent runs to average; the paper has 30.")] = 30,
+    rounds: Annotated[int | None, typer.Option(min=100, help="Rounds of a run; the paper's own unless given.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes on this machine; one a core unless given.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report, the figures and the data.")] = Path("results"),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first run.")] = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter and fewer runs: a look in 15 seconds.")] = False,
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,
+) -> None:
+    """Play the paper's experiments, and write a report with every figure and claim.
+
+    Finished pieces are kept in the folder: interrupt it, and the same command goes on where it stopped.
+    """
+    from redescend.experiments.reproduce import Request, reproduce
+    from redescend.experiments.tasks import Options
+
+    options = Options(runs=min(runs, 3) if quick else runs, rounds=rounds, seed=seed, quick=quick)
+    try:
+        report, whole = reproduce(Request(part.value, options, out, jobs, cluster, ["redescend", *sys.argv[1:]]))
+    except (RedescendError, OSError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    typer.echo(report)
+    if not whole:
+        raise typer.Exit(130)

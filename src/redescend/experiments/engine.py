@@ -1,0 +1,233 @@
+"""Compute what is not stored yet, on this machine's cores or on a Dask cluster, and store each task as it finishes.
+
+A task is plain settings and carries its own seed: its rows are the same bits wherever and whenever it is computed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from redescend.errors import MissingExtraError, ParameterError, RedescendError
+from redescend.experiments.store import Store
+from redescend.experiments.tasks import Task
+from redescend.parameters import AT_LEAST_ONE, check
+
+try:
+    import joblib
+    from threadpoolctl import threadpool_limits
+except ImportError:
+    raise MissingExtraError(
+        "Experiments need joblib and threadpoolctl; install them with: pip install 'redescend[experiments]'"
+    ) from None
+
+if TYPE_CHECKING:
+    from dask.distributed import Client
+
+Compute = Callable[[Task], pa.Table]
+Done = Callable[[Task, float], object]
+
+_CONNECT_SECONDS = 5.0
+
+
+class TaskError(RedescendError, RuntimeError):
+    """A task could not be computed; those that finished are stored."""
+
+
+class Outcome(NamedTuple):
+    """What came of the task at a place in the list: its rows, or why there are none."""
+
+    place: int
+    table: pa.Table | None
+    seconds: float = 0.0
+    error: str = ""
+    details: str = ""
+
+
+def run(
+    tasks: Iterable[Task],
+    store: Store,
+    compute: Compute,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    done: Done | None = None,
+) -> int:
+    """Compute the tasks that the store does not have, and return how many these were.
+
+    After Ctrl-C or an error, the tasks that had finished are in the store, and the same call goes on from there.
+
+    Parameters
+    ----------
+    tasks
+        What is to be in the store.
+    store
+        Where finished tasks are kept; written by this process only, as each task finishes.
+    compute
+        Gives a task's rows; other processes must be able to import it.
+    jobs
+        Processes on this machine: all its cores if not given, none but this one if 1. A cluster has its own.
+    cluster
+        Address of a Dask scheduler, such as `tcp://10.0.0.1:8786`.
+    done
+        Called with each task that was computed and the seconds it took, once it is stored.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from redescend.experiments.tasks import SCHEMA
+    >>> tasks = [Task("empty", (("run", number),)) for number in range(3)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     [run(tasks, store, lambda task: SCHEMA.empty_table(), jobs=1) for attempt in range(2)]
+    [3, 0]
+    """
+    if jobs is not None:
+        jobs = check("run", "jobs", jobs, AT_LEAST_ONE)
+    missing = store.missing(tasks)
+    if not missing:
+        return 0
+    failures: list[Outcome] = []
+    # Drawn from as tasks finish: after a failure nothing new is begun, and what is under way is still kept.
+    work = itertools.takewhile(lambda _: not failures, enumerate(missing))
+    outcomes = _on_this_machine(work, compute, jobs) if cluster is None else _on_cluster(work, compute, cluster)
+    with threadpool_limits(1), closing(outcomes):
+        for outcome in outcomes:
+            if outcome.table is None:
+                failures.append(outcome)
+                continue
+            store.save(missing[outcome.place], outcome.table, outcome.seconds)
+            if done is not None:
+                done(missing[outcome.place], outcome.seconds)
+    if failures:
+        raise _task_error(missing, min(failures))
+    return len(missing)
+
+
+def _attempt(compute: Compute, place: int, task: Task) -> Outcome:
+    """What every worker does. Errors travel as text, because not every exception survives the journey."""
+    # Sums that are split over threads round differently. It is not undone here, because another thread of a Dask worker
+    # may be in the middle of its task.
+    threadpool_limits(1)
+    started = time.perf_counter()
+    try:
+        table = compute(task)
+    except Exception as error:
+        return Outcome(place, None, error=_said(error), details=traceback.format_exc())
+    return Outcome(place, table, time.perf_counter() - started)
+
+
+def _on_this_machine(
+    work: Iterator[tuple[int, Task]], compute: Compute, jobs: int | None
+) -> Generator[Outcome, None, None]:
+    # Batches would keep finished tasks from the store until the rest of their batch is finished.
+    parallel = joblib.Parallel(
+        n_jobs=-1 if jobs is None else jobs, backend="loky", return_as="generator_unordered", batch_size=1
+    )
+    outcomes = parallel(joblib.delayed(_attempt)(compute, place, task) for place, task in work)
+    try:
+        # Not `yield from`, which would close the outcomes before the warning below is silenced.
+        for outcome in outcomes:  # noqa: UP028
+            yield outcome
+    except BrokenProcessPool:
+        raise TaskError(
+            "A worker process was ended from outside, perhaps for lack of memory; what had finished is stored: "
+            "try again with fewer jobs."
+        ) from None
+    finally:
+        with warnings.catch_warnings():
+            # Results that nobody fetched are what an interruption means.
+            warnings.simplefilter("ignore", UserWarning)
+            outcomes.close()
+
+
+def _on_cluster(work: Iterator[tuple[int, Task]], compute: Compute, address: str) -> Generator[Outcome, None, None]:
+    # Not joblib's own Dask backend: it waits for ever for a task that the cluster gives up (its workers died, or cannot
+    # import it), and with a single worker thread it computes in this process instead of on the cluster.
+    with _connected(address) as client:
+        from dask.distributed import as_completed
+
+        places: dict[Any, int] = {}
+        finished = as_completed(loop=client.loop)
+
+        def begin() -> None:
+            # Twice as many as can run, so that no worker waits; asked every time, because workers come and go.
+            free = 2 * max(1, sum(client.nthreads().values())) - len(places)
+            for place, task in itertools.islice(work, max(0, free)):
+                future = client.submit(_attempt, compute, place, task, pure=False, priority=-place)
+                places[future] = place
+                finished.add(future)
+
+        try:
+            begin()
+            for future in finished:
+                place = places.pop(future)
+                yield _fetched(future, place)
+                begin()
+        except OSError:
+            raise ParameterError(
+                f"The Dask cluster at '{address}' no longer answers; what had finished is stored."
+            ) from None
+
+
+def _fetched(future: Any, place: int) -> Outcome:
+    if future.status == "cancelled":
+        return Outcome(place, None, error="the cluster lost it")
+    error = future.exception()
+    return Outcome(place, None, error=_said(error)) if error else future.result()
+
+
+def _connected(address: str) -> Client:
+    try:
+        from dask.distributed import Client
+    except ImportError:
+        raise MissingExtraError("A cluster needs Dask; install it with: pip install 'redescend[experiments]'") from None
+    # Asked first, because a client that cannot connect lingers for ten seconds at exit, and one that hears nothing
+    # waits for ever.
+    with ThreadPoolExecutor(1) as thread:  # where no other event loop runs, as one does in a notebook
+        problem = thread.submit(asyncio.run, _no_answer(address)).result()
+    if problem:
+        raise ParameterError(f"No Dask cluster answers at '{address}': {problem}.")
+    client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    try:
+        client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+    except TimeoutError:
+        client.close()
+        raise ParameterError(f"The Dask cluster at '{address}' has no workers.") from None
+    return client
+
+
+async def _no_answer(address: str) -> str:
+    """Why no scheduler is at the address, or nothing if one is."""
+    from distributed.core import rpc
+
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS), rpc(address) as scheduler:
+            identity = await scheduler.identity()
+    except TimeoutError:
+        return f"nothing was heard for {_CONNECT_SECONDS:g} s"
+    except (OSError, ValueError) as error:
+        return _said(error)
+    except Exception:  # whatever else listens there may answer anything
+        return "what is there is no Dask scheduler"
+    return "" if identity.get("type") == "Scheduler" else f"it is a Dask {identity.get('type')}"
+
+
+def _said(error: BaseException) -> str:
+    return traceback.format_exception_only(error)[-1].strip()
+
+
+def _task_error(missing: list[Task], failure: Outcome) -> TaskError:
+    error = TaskError(f"{missing[failure.place]} failed: {failure.error}")
+    if failure.details:
+        error.add_note(failure.details)
+    return error

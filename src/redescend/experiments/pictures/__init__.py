@@ -1,0 +1,38 @@
+"""Every picture of the report, drawn from the tidy results alone.
+
+A picture is one module with a function `draw`. To add one, write its module and a row in `PICTURES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from redescend.experiments.pictures import boundaries, grid, growth, losses, regret, weights
+from redescend.experiments.pictures.style import Picture
+from redescend.experiments.results import Results
+
+__all__ = ["PICTURES", "Picture", "draw_all"]
+
+Draw = Callable[[Results, Path], Picture | None]
+
+PICTURES: dict[str, Draw] = {
+    "losses": losses.draw,
+    "ridge-regret": partial(regret.draw, "ridge"),
+    "svm-regret": partial(regret.draw, "svm"),
+    "boundaries": boundaries.draw,
+    "ridge-weights": partial(weights.draw, "ridge"),
+    "svm-weights": partial(weights.draw, "svm"),
+    "ridge-growth": partial(growth.draw, "ridge"),
+    "svm-growth": partial(growth.draw, "svm"),
+    "ridge-grid": partial(grid.draw, "ridge"),
+    "svm-grid": partial(grid.draw, "svm"),
+}
+"""Each picture by its name; one draws into a folder, or gives None if the results for it are missing."""
+
+
+def draw_all(results: Results, folder: Path) -> list[Picture]:
+    """Draw every picture that the results are enough for."""
+    drawn = (draw(results, folder) for draw in PICTURES.values())
+    return [picture for picture in drawn if picture is not None]

@@ -1,0 +1,130 @@
+"""The whole paper: compute what is missing, draw, judge, report."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from redescend.errors import MissingExtraError
+from redescend.experiments import engine, paper, pictures, report
+from redescend.experiments.problems import YARDSTICK
+from redescend.experiments.results import Results
+from redescend.experiments.store import Store
+from redescend.experiments.tasks import Options, Task
+
+try:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Table
+except ImportError:
+    raise MissingExtraError("Reproducing the paper needs Rich; try: pip install 'redescend[cli]'") from None
+
+ALL, LOSSES = "all", "losses"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asked for."""
+
+    part: str
+    options: Options
+    folder: Path
+    jobs: int | None
+    cluster: str | None
+    command: list[str]
+
+    @property
+    def experiments(self) -> list[str]:
+        """The experiments to be played; the comparison of losses needs none."""
+        return [name for name in paper.EXPERIMENTS if self.part in (ALL, name)]
+
+    @property
+    def tasks(self) -> list[Task]:
+        return [task for name in self.experiments for task in paper.EXPERIMENTS[name].tasks(self.options)]
+
+
+def reproduce(request: Request, console: Console | None = None) -> tuple[Path, bool]:
+    """Where the report is, and whether it is whole or was interrupted."""
+    console = console or Console(stderr=True)
+    started = time.perf_counter()
+    tasks = request.tasks
+    store = Store(request.folder)
+    whole = _play(request, tasks, store, console)
+    finished = [task for task in tasks if store.load(task) is not None]
+    results = Results(store.tidy(finished))
+    store.export(finished)
+    notes = list(store.set_aside)
+    if not whole:
+        notes.append(f"{len(tasks) - len(finished)} of {len(tasks)} pieces are missing; the same command goes on.")
+    drawing = time.perf_counter()
+    with console.status("drawing"):
+        drawn = _draw(request, results)
+    seconds = {
+        name: sum(store.seconds(task) or 0.0 for task in finished if task.experiment == name)
+        for name in request.experiments
+    }
+    seconds["drawing"] = time.perf_counter() - drawing
+    options = {
+        "experiment": request.part,
+        "runs": request.options.runs,
+        "rounds": request.options.rounds or "as in the paper" if not request.options.quick else "fewer",
+        "seed": request.options.seed,
+    }
+    command = shlex.join([Path(request.command[0]).name, *request.command[1:]])
+    page = report.write(results, drawn, request.folder, options=options, command=command, seconds=seconds, notes=notes)
+    for problem in ("ridge", "svm"):
+        rows = report.summary(results, problem) if problem in request.experiments else []
+        if rows:
+            console.print(_table(problem, rows))
+    for note in notes:
+        console.print(note, highlight=False)
+    console.print(f"{time.perf_counter() - started:.0f} s. The report, with every figure and claim:", highlight=False)
+    return page, whole
+
+
+def _play(request: Request, tasks: list[Task], store: Store, console: Console) -> bool:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        missing = store.missing(tasks)
+        shown = bar.add_task("playing", total=len(tasks), completed=len(tasks) - len(missing))
+        try:
+            engine.run(
+                missing,
+                store,
+                paper.compute,
+                jobs=request.jobs,
+                cluster=request.cluster,
+                done=lambda task, seconds: bar.update(shown, advance=1, description=task.experiment),
+            )
+        except KeyboardInterrupt:
+            return False
+    return True
+
+
+def _draw(request: Request, results: Results) -> list[pictures.Picture]:
+    wanted = {
+        name: draw
+        for name, draw in pictures.PICTURES.items()
+        if request.part == ALL or name == LOSSES == request.part or (name != LOSSES and request.part != LOSSES)
+    }
+    drawn = (draw(results, request.folder / "figures") for draw in wanted.values())
+    return [picture for picture in drawn if picture is not None]
+
+
+def _table(problem: str, rows: list[report.Row]) -> Table:
+    counts = {row.count: row.k for row in rows}
+    title = f"{problem}: clean dynamic regret, mean of {rows[0].runs} runs ± standard error; * lowest without an oracle"
+    table = Table(title=title, box=SIMPLE_HEAD, padding=0, title_justify="left")
+    table.add_column("learner", no_wrap=True)
+    for count, k in counts.items():
+        table.add_column(f"k = {count}  \n{k:,}  ", justify="right", no_wrap=True)
+    for name in dict.fromkeys(row.learner for row in rows):
+        cells = {
+            row.count: f"[bold]{row.text} *[/]" if row.best else f"{row.text}  " for row in rows if row.learner == name
+        }
+        style = "dim" if name == YARDSTICK else None
+        table.add_row(name, *(cells.get(count, "") for count in counts), style=style)
+    return table

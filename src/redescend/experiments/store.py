@@ -1,0 +1,201 @@
+"""Finished tasks in a folder, each a Parquet file that is there in full or not at all.
+
+A file carries its task's experiment, settings, key and seconds, and a digest of all these and of its rows. A file that
+does not agree with its own digest, or with the task that asks for it, is moved out of the way and never read as a
+result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as parquet
+
+from redescend.errors import ParameterError
+from redescend.experiments.tasks import SCHEMA, Task
+
+_NAME = re.compile(r".+-[0-9a-f]{24}\.parquet")
+_PART = ".part"
+# Another process may be writing in the same folder; a file that it writes does not rest for so long.
+_STALE_SECONDS = 60.0
+
+
+class Store:
+    """The finished tasks in a folder.
+
+    Parameters
+    ----------
+    folder
+        Made if it is not there. Tasks are in `folder/tasks`, what is not trusted goes to `folder/set-aside`.
+
+    Attributes
+    ----------
+    set_aside
+        One sentence for each file that was not trusted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from redescend.experiments.tasks import table
+    >>> task = Task("ridge", (("run", 0),))
+    >>> row = {"experiment": "ridge", "problem": "ridge", "run": 0, "rounds": 9, "count": "0", "k": 0, "learner": "OGD"}
+    >>> rows = table([row | {"round": np.array([9]), "measure": "regret", "value": np.array([1.5])}])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     store.save(task, rows, seconds=0.5)
+    ...     store.load(task).equals(rows), store.seconds(task), store.missing([task, Task("ridge", (("run", 1),))])
+    (True, 0.5, [Task(experiment='ridge', settings=(('run', 1),))])
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self.set_aside: list[str] = []
+        self._tasks = self.folder / "tasks"
+        self._seconds: dict[str, float] = {}
+        try:
+            self._tasks.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self._tasks).close()
+        except OSError as error:
+            raise _unusable(self._tasks, error) from None
+        self._sweep()
+
+    def load(self, task: Task) -> pa.Table | None:
+        """The rows of a finished task, or None."""
+        path = self._path(task)
+        if not os.path.lexists(path):
+            return None
+        try:
+            rows, self._seconds[task.key] = _read(path, task)
+        except _UntrustedError as reason:
+            self._put_aside(path, str(reason))
+            return None
+        return rows
+
+    def seconds(self, task: Task) -> float | None:
+        """How long a finished task took, or None."""
+        if task.key not in self._seconds:
+            self.load(task)
+        return self._seconds.get(task.key)
+
+    def save(self, task: Task, table: pa.Table, seconds: float) -> None:
+        """Keep the rows of a finished task."""
+        if not isinstance(table, pa.Table) or not table.schema.equals(SCHEMA):
+            what = table.schema.names if isinstance(table, pa.Table) else table
+            raise ParameterError(
+                f"The rows of {task} must be a table with the columns of SCHEMA. Got {what!r} instead."
+            )
+        metadata = _identity(task) | {"seconds": repr(float(seconds))}
+        metadata["digest"] = _digest(metadata, table)
+        with _replacing(self._path(task)) as file:
+            parquet.write_table(table.replace_schema_metadata(metadata), file, compression="zstd")
+        self._seconds[task.key] = float(seconds)
+
+    def missing(self, tasks: Iterable[Task]) -> list[Task]:
+        """The tasks that are not finished, each once, in the order given."""
+        return [task for task in dict.fromkeys(tasks) if self.load(task) is None]
+
+    def tidy(self, tasks: Iterable[Task]) -> pa.Table:
+        """The rows of the finished ones among the tasks, in the order given."""
+        parts = [rows for rows in map(self.load, tasks) if rows is not None]
+        return pa.concat_tables(parts) if parts else SCHEMA.empty_table()
+
+    def export(self, tasks: Iterable[Task]) -> list[Path]:
+        """Write the tidy table as `results.parquet` and `results.csv`."""
+        rows = self.tidy(tasks)
+        paths = [self.folder / "results.parquet", self.folder / "results.csv"]
+        with _replacing(paths[0]) as file:
+            parquet.write_table(rows, file, compression="zstd")
+        with _replacing(paths[1]) as file:
+            csv.write_csv(rows, file)
+        return paths
+
+    def _path(self, task: Task) -> Path:
+        return self._tasks / f"{task.experiment}-{task.key}.parquet"
+
+    def _sweep(self) -> None:
+        for part in [*self.folder.glob(f".*{_PART}"), *self._tasks.glob(f".*{_PART}")]:
+            if part.is_file() and time.time() - part.stat().st_mtime > _STALE_SECONDS:
+                part.unlink(missing_ok=True)
+        for path in sorted(self._tasks.iterdir()):
+            if not _NAME.fullmatch(path.name) and path.suffix != _PART:
+                self._put_aside(path, "it is not a task's file")
+
+    def _put_aside(self, path: Path, reason: str) -> None:
+        aside = self.folder / "set-aside"
+        aside.mkdir(exist_ok=True)
+        target, number = aside / path.name, 1
+        while os.path.lexists(target):
+            number += 1
+            target = aside / f"{path.stem}.{number}{path.suffix}"
+        path.rename(target)
+        self.set_aside.append(f"'{path}' was set aside as '{target}' because {reason}.")
+
+
+class _UntrustedError(Exception):
+    """Why a file is not believed."""
+
+
+def _read(path: Path, task: Task) -> tuple[pa.Table, float]:
+    # What is not a plain file may never end when it is read.
+    if not path.is_file():
+        raise _UntrustedError("it is not a plain file")
+    try:
+        stored = parquet.ParquetFile(pa.BufferReader(path.read_bytes())).read(use_threads=False)
+        metadata = {name.decode(): value.decode() for name, value in (stored.schema.metadata or {}).items()}
+    except Exception:  # a damaged file fails in more ways than its reader documents, and any of them is reason enough
+        raise _UntrustedError("it cannot be read as Parquet") from None
+    if not stored.schema.equals(SCHEMA):
+        raise _UntrustedError("its columns are not those of a task")
+    digest = metadata.pop("digest", None)
+    if any(metadata.get(name) != value for name, value in _identity(task).items()):
+        raise _UntrustedError(f"it does not say that it is {task}")
+    if digest is None or digest != _digest(metadata, stored):
+        raise _UntrustedError("its contents are not those that were written")
+    return stored.replace_schema_metadata(None), float(metadata["seconds"])
+
+
+def _identity(task: Task) -> dict[str, str]:
+    return {"experiment": task.experiment, "settings": json.dumps(dict(task.settings)), "key": task.key}
+
+
+def _digest(metadata: dict[str, str], table: pa.Table) -> str:
+    """Of the values and not of the file, which has no place for a digest of itself."""
+    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        text = pa.types.is_string(column.type)
+        content = json.dumps(column.to_pylist()).encode() if text else column.to_numpy().tobytes()
+        digest.update(f"{name} {len(content)} ".encode() + content)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[BinaryIO]:
+    """A file beside the target that takes its place once it is complete and on the disk."""
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}{_PART}")
+    try:
+        with open(part, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _unusable(folder: Path, error: OSError) -> ParameterError:
+    blocking = next((place for place in (folder, *folder.parents) if os.path.isfile(place)), None)
+    if blocking is not None:
+        return ParameterError(f"Results need a folder, and '{blocking}' is a file.")
+    return ParameterError(f"Results cannot be kept in '{folder.parent}': {error.strerror}.")

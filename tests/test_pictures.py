@@ -1,0 +1,391 @@
+"""Pictures are drawn from results alone, the same every time, and say what they show."""
+
+import builtins
+import re
+import struct
+import xml.etree.ElementTree as ElementTree
+import zlib
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+
+from redescend.errors import MissingExtraError
+from redescend.experiments.pictures import PICTURES, boundaries, draw_all, grid, growth, losses, style, weights
+from redescend.experiments.problems import ridge, svm
+from redescend.experiments.results import Results
+from redescend.experiments.tasks import SCHEMA, table
+
+COUNTS = {"0": 0, "√T": 20, "T^⅔": 54, "T/4": 100}
+ROUNDS = 400
+LEARNERS = ("LEARN", "OGD", "Top-k", "Uncertain Top-k", "OGD, step/11", "Huber, c = 1", "oracle", "something new")
+
+
+def regret_blocks(problem):
+    at = np.unique(np.geomspace(1, ROUNDS, 20).astype(np.int64))
+    for count, k in COUNTS.items():
+        for run in range(3):
+            here = {"experiment": problem, "problem": problem, "run": run, "rounds": ROUNDS, "count": count, "k": k}
+            for place, learner in enumerate(LEARNERS):
+                value = (place + 1.0 + 0.1 * run) * at**0.5 * (1 + k / 50)
+                yield here | {"learner": learner, "round": at, "measure": "regret", "value": value}
+            yield here | {"learner": "too bold", "round": at, "measure": "regret", "value": 10.0 ** (at / 1.5)}
+            yield here | {"learner": "lost", "round": np.array([9]), "measure": "diverged", "value": np.ones(1)}
+        here = {"experiment": problem, "problem": problem, "run": 0, "rounds": ROUNDS, "count": count, "k": k}
+        for kind, number, weight in (("clean", ROUNDS - k, 0.09), ("corrupted", k, 0.03)):
+            if number:
+                values = {"round": np.arange(1, number + 1), "value": np.full(number, weight)}
+                yield here | values | {"learner": "LEARN", "measure": f"weight {kind}"}
+
+
+def boundary_blocks():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(50, 2))
+    for count, k in COUNTS.items():
+        here = {"experiment": "boundaries", "problem": "svm", "run": 0, "rounds": ROUNDS, "count": count, "k": k}
+        for learner, theta in {"LEARN": (1.0, 0.0), "OGD": (0.0, 1.0), "truth": (1.0, 1.0)}.items():
+            for place in range(2):
+                value = np.array([theta[place]])
+                yield here | {
+                    "learner": learner,
+                    "round": np.array([ROUNDS]),
+                    "measure": f"theta {place}",
+                    "value": value,
+                }
+        measures = {
+            "x 0": X[:, 0],
+            "x 1": X[:, 1],
+            "y": np.sign(X[:, 0]),
+            "clean": (np.arange(50) >= k / 8).astype(float),
+        }
+        for measure, value in measures.items():
+            yield here | {"learner": "stream", "round": np.arange(1, 51), "measure": measure, "value": value}
+
+
+def sweep_blocks(problem, power_of_k=1.0, power_of_rounds=0.75):
+    for run in range(2):
+        here = {"experiment": "sweep", "run": run, "measure": "final regret", "round": np.array([ROUNDS])}
+        for learner in ("LEARN", "OGD"):
+            for k in (0, 5, 10, 20, 40, 80, 160):
+                value = np.array([7.0 * max(k, 1) ** power_of_k])
+                cell = {"problem": f"{problem}-k", "rounds": ROUNDS, "count": "grid", "k": k, "value": value}
+                yield here | cell | {"learner": learner}
+            for rounds in (100, 200, 400, 800):
+                value = np.array([3.0 * rounds**power_of_rounds])
+                cell = {"problem": f"{problem}-T", "rounds": rounds, "count": "T^⅔", "k": int(rounds ** (2 / 3))}
+                yield here | cell | {"learner": learner, "value": value}
+        for count, k in COUNTS.items():
+            for a in (1.0, 10.0, 1e4):
+                for b in (1.0, 10.0):
+                    value = np.array([(100.0 if a == b == 1.0 else 250.0) + 2.0 * run - 1.0])
+                    cell = {"problem": f"{problem}-ab", "rounds": ROUNDS, "count": count, "k": k, "value": value}
+                    yield here | cell | {"learner": "LEARN", "a": a, "b": b}
+
+
+def every_block():
+    for problem in ("ridge", "svm"):
+        yield from regret_blocks(problem)
+        yield from sweep_blocks(problem)
+    yield from boundary_blocks()
+
+
+@pytest.fixture(scope="module")
+def results():
+    return Results(table(every_block()))
+
+
+@pytest.fixture(scope="module")
+def pictures(results, tmp_path_factory):
+    return {picture.name: picture for picture in draw_all(results, tmp_path_factory.mktemp("pictures"))}
+
+
+def chunks_of(png):
+    """The chunks of a PNG file, with their check sums checked."""
+    data = png.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    found, place = [], 8
+    while place < len(data):
+        (length,) = struct.unpack(">I", data[place : place + 4])
+        kind, body = data[place + 4 : place + 8], data[place + 8 : place + 8 + length]
+        assert struct.unpack(">I", data[place + 8 + length : place + 12 + length])[0] == zlib.crc32(kind + body)
+        found.append((kind, body))
+        place += 12 + length
+    return found
+
+
+def test_every_picture_is_drawn(pictures):
+    assert list(pictures) == list(PICTURES)
+    for picture in pictures.values():
+        assert picture.title
+        assert picture.see.endswith(".")
+
+
+def test_nothing_else_is_left_in_the_folder(pictures):
+    folder = next(iter(pictures.values())).png.parent
+    wanted = {path.name for picture in pictures.values() for path in (picture.png, picture.svg)}
+    assert {path.name for path in folder.iterdir()} == wanted
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_png_is_whole_wide_and_says_neither_when_nor_by_what_it_was_made(pictures, name):
+    chunks = chunks_of(pictures[name].png)
+    kinds = [kind for kind, _ in chunks]
+    assert kinds[0] == b"IHDR"
+    assert kinds[-1] == b"IEND"
+    assert struct.unpack(">I", chunks[0][1][:4])[0] >= 1200
+    assert not {b"tEXt", b"iTXt", b"zTXt", b"tIME"} & set(kinds)
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_svg_is_whole_and_says_neither_when_nor_by_what_it_was_made(pictures, name):
+    text = pictures[name].svg.read_text(encoding="utf-8")
+    assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+    assert "dc:date" not in text
+    assert "dc:creator" not in text
+
+
+def test_the_same_results_give_the_same_bytes_whatever_a_person_has_set(pictures, results, tmp_path):
+    with matplotlib.rc_context({"font.size": 31.0, "lines.linewidth": 9.0, "svg.hashsalt": None}):
+        again = draw_all(results, tmp_path)
+    for picture in again:
+        assert picture.png.read_bytes() == pictures[picture.name].png.read_bytes()
+        assert picture.svg.read_bytes() == pictures[picture.name].svg.read_bytes()
+        assert picture.see == pictures[picture.name].see
+
+
+def test_drawing_leaves_a_persons_settings_as_they_were(results, tmp_path):
+    with matplotlib.rc_context({"font.size": 31.0}):
+        losses.draw(results, tmp_path)
+        assert matplotlib.rcParams["font.size"] == 31.0
+
+
+def test_without_results_only_the_losses_are_drawn(tmp_path):
+    nothing = Results(SCHEMA.empty_table())
+    assert [name for name, draw in PICTURES.items() if draw(nothing, tmp_path) is not None] == ["losses"]
+    assert [picture.name for picture in draw_all(nothing, tmp_path)] == ["losses"]
+
+
+def test_results_of_one_problem_draw_its_pictures_alone(tmp_path):
+    drawn = draw_all(Results(table(regret_blocks("svm"))), tmp_path)
+    assert [picture.name for picture in drawn] == ["losses", "svm-regret", "svm-weights"]
+
+
+@pytest.mark.parametrize("name", ["ridge-regret", "ridge-weights", "boundaries", "ridge-growth", "ridge-grid"])
+def test_an_interrupted_run_is_drawn_as_far_as_it_came(results, tmp_path, name):
+    kept = np.isin(results.column("count"), ["0", "√T", "T^⅔", "grid"]) & (results.column("run") == 0)
+    assert PICTURES[name](Results(results.table.filter(kept)), tmp_path).png.stat().st_size > 0
+
+
+def test_a_learner_that_never_moved_has_no_boundary(tmp_path):
+    blocks = list(boundary_blocks())
+    for block in blocks:
+        if block["learner"] == "OGD":
+            block["value"] = np.zeros(1)
+    see = boundaries.draw(Results(table(blocks)), tmp_path).see
+    assert "LEARN 45.0°." in see
+    assert "OGD" not in see
+
+
+def test_a_sweep_over_no_outliers_is_no_growth(tmp_path):
+    blocks = [block for block in sweep_blocks("ridge") if block["problem"] != "ridge-k" or block["k"] == 0]
+    assert PICTURES["ridge-growth"](Results(table(blocks)), tmp_path) is None
+
+
+def test_half_of_a_sweep_is_no_growth(tmp_path):
+    blocks = [block for block in sweep_blocks("ridge") if block["problem"] == "ridge-k"]
+    assert PICTURES["ridge-growth"](Results(table(blocks)), tmp_path) is None
+
+
+def test_an_error_while_drawing_leaves_no_file(tmp_path):
+    with pytest.raises(ZeroDivisionError), style.sheet(tmp_path, "name", "title", 3.0):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_while_saving_keeps_the_old_picture_and_no_part_of_the_new(results, tmp_path, monkeypatch):
+    losses.draw(results, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(*arguments, **options):
+        Path(arguments[1]).write_bytes(b"half")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    with pytest.raises(OSError, match="No space"):
+        losses.draw(results, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_without_matplotlib_the_error_names_the_command(results, tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *arguments):
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return real(name, *arguments)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=re.escape("pip install 'redescend[experiments]'")):
+        losses.draw(results, tmp_path)
+
+
+# --- style ---
+
+
+EXTRA = ("Pegasos", "OGD, 1/(m·t)", "Top-k, 1/(m·t)")
+
+
+def all_learners():
+    names = list(EXTRA)
+    for problem in (ridge(200, 3), svm(200)):
+        names += problem.learners(problem.streams(0)["0"])
+    return list(dict.fromkeys(names))
+
+
+def test_each_learner_of_a_problem_has_a_look_of_its_own():
+    for problem in (ridge(200, 3), svm(200)):
+        names = {*problem.learners(problem.streams(0)["0"]), *EXTRA}
+        looks = {(style.look(name).color, style.look(name).dash) for name in names}
+        assert len(looks) == len(names)
+
+
+def test_the_papers_learners_are_solid_and_no_other_is():
+    solid = [name for name in all_learners() if not style.look(name).dash]
+    assert sorted(solid) == ["LEARN", "OGD", "Top-k", "Uncertain Top-k"]
+
+
+def test_a_drawn_learner_looks_the_same_whoever_else_is_there(tmp_path, monkeypatch):
+    from matplotlib.axes import Axes
+
+    plotted, real = [], Axes.plot
+
+    def spy(self, *arguments, **options):
+        plotted.append((options.get("color"), options.get("linestyle")))
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(Axes, "plot", spy)
+    seen = []
+    for learners in (["Huber, c = 1"], list(LEARNERS), list(reversed(LEARNERS[3:]))):
+        blocks = [
+            block for block in regret_blocks("ridge") if block["learner"] in learners and block["measure"] == "regret"
+        ]
+        plotted.clear()
+        PICTURES["ridge-regret"](Results(table(blocks)), tmp_path)
+        look = style.look("Huber, c = 1")
+        seen.append(plotted.count((look.color, (0, look.dash))))
+    assert seen == [len(COUNTS)] * 3
+
+
+@pytest.mark.parametrize("order", [LEARNERS, LEARNERS[::-1]])
+def test_legends_list_learners_in_one_order(order):
+    assert style.in_order(order) == [*LEARNERS[:6], "something new", "oracle"]
+
+
+# --- numbers ---
+
+
+@pytest.mark.parametrize("power", [-0.5, 0.0, 2 / 3, 1.0, 2.5])
+@pytest.mark.parametrize("points", [2, 3, 4, 9])
+def test_the_exponent_of_a_power_law_is_its_power(power, points):
+    x = np.geomspace(10.0, 1e6, points)
+    # The logarithms are exact to 1 ulp of about 40, and the slope divides by at least 11.
+    assert growth.exponent(x, 3.7 * x**power) == pytest.approx(power, abs=1e-13)
+
+
+def test_the_exponent_is_that_of_the_larger_half():
+    x = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+    y = np.array([5.0, 5.0, 5.0, 5.0, 8.0, 16.0, 32.0])
+    shuffled = np.random.default_rng(3).permutation(len(x))
+    assert growth.exponent(x[shuffled], y[shuffled]) == pytest.approx(1.0, abs=1e-13)
+
+
+@pytest.mark.parametrize(("x", "y"), [([1.0], [1.0]), ([0.0, 1.0], [1.0, 1.0]), ([2.0, 2.0], [1.0, 3.0]), ([], [])])
+def test_there_is_no_exponent_of_one_point(x, y):
+    assert np.isnan(growth.exponent(np.array(x), np.array(y)))
+
+
+def test_growth_tells_the_fitted_exponents_beside_the_theorems(tmp_path):
+    picture = PICTURES["ridge-growth"](Results(table(sweep_blocks("ridge", 0.9, 0.55))), tmp_path)
+    assert "LEARN k^0.90, T^0.55" in picture.see
+    assert "The theorem allows k^1.00, T^0.67 against" in picture.see
+
+
+def test_a_learner_that_diverges_in_the_sweep_has_no_exponent(tmp_path):
+    blocks = list(sweep_blocks("ridge"))
+    for block in blocks:
+        if block["learner"] == "OGD" and block["problem"] == "ridge-T":
+            block["value"] = 1e200 / np.array([block["rounds"] + block["run"]])
+    picture = PICTURES["ridge-growth"](Results(table(blocks)), tmp_path)
+    assert "OGD k^1.00, T: diverges" in picture.see
+
+
+def test_the_mean_and_error_of_a_line_are_over_its_runs():
+    where = {"rounds": np.array([10, 10, 20]), "value": np.array([1.0, 4.0, 9.0]), "run": np.array([0, 1, 0])}
+    block = {"experiment": "sweep", "problem": "p", "count": "", "k": 0, "learner": "L", "round": 1, "measure": "m"}
+    x, mean, error = growth.lines(Results(table([block | where])), "rounds")["L"]
+    assert x.tolist() == [10.0, 20.0]
+    assert mean.tolist() == [2.5, 9.0]
+    assert error.tolist() == pytest.approx([1.5, 0.0])
+
+
+def test_the_grid_tells_how_far_the_papers_choice_is_from_the_best(pictures):
+    for name in ("ridge-grid", "svm-grid"):
+        assert pictures[name].see.count("2.5 at k = ") == len(COUNTS)
+        assert pictures[name].see.count("star: a = 1, b = 1") == len(COUNTS)
+
+
+def test_a_cell_without_a_result_is_neither_best_nor_the_papers():
+    cells = grid.Grid(np.array([1.0, 10.0]), np.array([1.0, 10.0]), np.array([[np.nan, 5.0], [7.0, np.nan]]))
+    assert cells.best() == (0, 1)
+    assert cells.at(10.0, 10.0) is None
+    assert cells.at(3.0, 10.0) is None
+    assert cells.at(1.0, 10.0) == (1, 0)
+
+
+def test_a_grid_in_which_nothing_was_learned_is_not_drawn(tmp_path):
+    blocks = [block | {"value": np.array([np.inf])} for block in sweep_blocks("ridge")]
+    assert PICTURES["ridge-grid"](Results(table(blocks)), tmp_path) is None
+
+
+def test_weights_tell_how_much_less_a_corrupted_round_is_believed(pictures):
+    assert "0.09 on average and a corrupted one 67 % less" in pictures["ridge-weights"].see
+
+
+def test_medians_use_every_round_once():
+    random = np.random.default_rng(5)
+    rounds = random.permutation(np.arange(1, 1001))
+    middle, values = weights.medians(rounds, rounds.astype(float))
+    assert np.array_equal(middle, values)
+    assert len(middle) == 30
+    assert (np.diff(middle) > 0).all()
+
+
+def test_regret_tells_the_final_regrets_and_who_was_lost(pictures):
+    final = 1.1 * ROUNDS**0.5 * 3
+    see = pictures["svm-regret"].see
+    assert f"LEARN ends at {final:.3g}" in see
+    assert "they are of lost." in see
+    assert f"is {(5.1 / 1.1):.2f} times LEARN's" in see
+
+
+def test_boundaries_tell_the_angles_to_the_truth(pictures):
+    assert "LEARN 45.0°, OGD 45.0°" in pictures["boundaries"].see
+    assert boundaries.angle(np.array([-2.0, 0.0]), np.array([1.0, 0.0])) == pytest.approx(180.0)
+
+
+def test_the_losses_are_those_of_the_paper():
+    r = np.linspace(-8.0, 8.0, 33)
+    z = r * r
+    wanted = {
+        "LEARN, a = 2, b = e⁻²": -2 * np.log(np.exp(-z / 2) + np.exp(-2)) + 2 * np.log(1 + np.exp(-2)),
+        "square, r²": z,
+        "Tukey, c = 4": (16 / 6) * (1 - (1 - np.minimum(z / 16, 1)) ** 3),
+        "Tukey, c = 6": (36 / 6) * (1 - (1 - np.minimum(z / 36, 1)) ** 3),
+        "Welsch, c = 2": 1 - np.exp(-z / 8),
+    }
+    drawn = {curve.label: curve for curve in losses.curves()}
+    assert list(drawn) == list(wanted)
+    for label, curve in drawn.items():
+        value = curve.factor * (curve.transform.value(z) - curve.transform.value(0.0))
+        np.testing.assert_allclose(value, wanted[label], rtol=1e-13, atol=1e-14)

@@ -1,0 +1,125 @@
+"""The command that reproduces the paper: complete, repeatable, interruptible, and plain about what it cannot do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from redescend.experiments import paper
+from redescend.experiments.tasks import Options
+
+ROOT = Path(__file__).parents[1]
+COMMAND = [sys.executable, "-c", "from redescend.cli import app; app(prog_name='redescend')", "reproduce"]
+SMALL = ["svm", "--runs", "2", "--rounds", "400", "--jobs", "1"]
+
+
+def reproduce(*arguments: str, folder: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([*COMMAND, *arguments, "--out", str(folder)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("svm")
+    done = reproduce(*SMALL, folder=folder)
+    assert done.stdout == f"{folder / 'report.html'}\n"
+    assert "LEARN" in done.stderr
+    return folder
+
+
+def test_everything_is_there(finished):
+    page = (finished / "report.html").read_text()
+    for word in ("LEARN", "Pegasos", "Top-k", "--runs 2"):
+        assert word in page
+    for name in ("svm-regret", "svm-weights"):
+        assert (finished / "figures" / f"{name}.png").stat().st_size > 10_000
+        assert (finished / "figures" / f"{name}.svg").stat().st_size > 10_000
+    assert (finished / "results.csv").read_text().startswith('"experiment","problem","run"')
+
+
+def test_a_second_time_nothing_is_computed_and_nothing_differs(finished):
+    stamps = {path: path.stat().st_mtime_ns for path in (finished / "tasks").iterdir()}
+    before = (finished / "results.parquet").read_bytes()
+    reproduce(*SMALL, folder=finished)
+    assert {path: path.stat().st_mtime_ns for path in (finished / "tasks").iterdir()} == stamps
+    assert (finished / "results.parquet").read_bytes() == before
+
+
+def test_any_number_of_jobs_gives_the_same_bits(finished, tmp_path):
+    reproduce(*SMALL[:-1], "2", folder=tmp_path)
+    assert (tmp_path / "results.parquet").read_bytes() == (finished / "results.parquet").read_bytes()
+
+
+def test_the_comparison_of_losses_needs_no_game(tmp_path):
+    reproduce("losses", folder=tmp_path)
+    assert [path.name for path in sorted((tmp_path / "figures").iterdir())] == ["losses.png", "losses.svg"]
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_reports_what_it_has_and_goes_on(tmp_path):
+    arguments = ["svm", "--runs", "60", "--rounds", "5000", "--jobs", "1"]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments, "--out", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while process.poll() is None and len(list(tmp_path.glob("tasks/*.parquet"))) < 3:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "the same command goes on" in said
+    assert (tmp_path / "report.html").exists()
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("tasks/*.parquet")}
+    assert 3 <= len(kept) < 60
+    reproduce(*arguments, folder=tmp_path)
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in kept.items())
+    assert len(list(tmp_path.glob("tasks/*.parquet"))) == 60
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["astrology"], "astrology"),
+        (["svm", "--runs", "0"], "runs"),
+        (["svm", "--rounds", "3"], "rounds"),
+        (["svm", "--jobs", "0"], "jobs"),
+        (["svm", "--seed", "-1"], "seed"),
+        (["svm", "--runs", "1", "--rounds", "100", "--cluster", "tcp://127.0.0.1:9"], "127.0.0.1:9"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else "",
+)
+def test_bad_arguments_get_a_sentence(arguments, words, tmp_path):
+    assert words in reproduce(*arguments, folder=tmp_path, code=2).stderr
+
+
+def test_an_output_that_is_a_file_gets_a_sentence(tmp_path):
+    (tmp_path / "taken").write_text("mine")
+    assert "taken" in reproduce("losses", folder=tmp_path / "taken", code=2).stderr
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", sorted(paper.EXPERIMENTS))
+def test_a_task_is_the_same_every_time_and_another_with_another_seed(name):
+    options = Options(runs=1, rounds=200, seed=5, quick=True)
+    tasks = [next(iter(paper.EXPERIMENTS[name].tasks(replace(options, seed=seed)))) for seed in (5, 5, 6)]
+    first, again, other = (paper.compute(task) for task in tasks)
+    assert tasks[0].key == tasks[1].key != tasks[2].key
+    assert first.equals(again)
+    assert not first["value"].equals(other["value"])
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "examples").glob("*.py")))
+def test_the_examples_run_on_the_results(script, finished):
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    command = [sys.executable, "-W", "error", str(ROOT / "examples" / script), str(finished)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
