@@ -53,15 +53,30 @@ def reproduce(
 
     Finished pieces are kept in the folder: interrupt it, and the same command goes on where it stopped.
     """
-    from redescend.experiments.reproduce import Request, reproduce
-    from redescend.experiments.tasks import Options
-
-    options = Options(runs=min(runs, 3) if quick else runs, rounds=rounds, seed=seed, quick=quick)
     try:
-        report, whole = reproduce(Request(part.value, options, out, jobs, cluster, ["redescend", *sys.argv[1:]]))
+        report, whole = _reproduce(part.value, runs, rounds, jobs, out, seed, quick, cluster)
     except (RedescendError, OSError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
     typer.echo(report)
     if not whole:
         raise typer.Exit(130)
+
+
+def _reproduce(
+    part: str,
+    runs: int,
+    rounds: int | None,
+    jobs: int | None,
+    out: Path,
+    seed: int,
+    quick: bool,
+    cluster: str | None,
+) -> tuple[Path, bool]:
+    try:
+        from redescend.experiments.reproduce import Request, reproduce
+        from redescend.experiments.tasks import Options
+    except ImportError as error:
+        raise MissingExtraError(f"{error}; try: pip install 'redescend[experiments,cli]'") from None
+    options = Options(runs=min(runs, 3) if quick else runs, rounds=rounds, seed=seed, quick=quick)
+    return reproduce(Request(part, options, out, jobs, cluster, ["redescend", *sys.argv[1:]]))

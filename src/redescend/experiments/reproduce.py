@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from joblib import Parallel, delayed
+
 from redescend.errors import MissingExtraError
 from redescend.experiments import engine, paper, pictures, report
 from redescend.experiments.problems import YARDSTICK
@@ -110,7 +112,9 @@ def _draw(request: Request, results: Results) -> list[pictures.Picture]:
         for name, draw in pictures.PICTURES.items()
         if request.part == ALL or name == LOSSES == request.part or (name != LOSSES and request.part != LOSSES)
     }
-    drawn = (draw(results, request.folder / "figures") for draw in wanted.values())
+    # The processes that played are still there, and draw.
+    jobs = request.jobs or -1
+    drawn = Parallel(n_jobs=jobs)(delayed(draw)(results, request.folder / "figures") for draw in wanted.values())
     return [picture for picture in drawn if picture is not None]
 
 
