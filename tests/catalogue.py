@@ -135,3 +135,12 @@ def bounded(domain: domains.Domain) -> bool:
 def name_of(component: Any) -> str:
     """What a test is called by."""
     return repr(component) if not isinstance(component, losses.Custom) else "Custom"
+
+
+def target(loss: Any, random: np.random.Generator) -> float:
+    labels = isinstance(loss, losses.LinearLoss) and loss.margin
+    return float(random.choice([-1.0, 1.0])) if labels else float(3 * random.normal())
+
+
+def record(loss: Any, random: np.random.Generator) -> tuple[np.ndarray, float]:
+    return random.normal(size=DIM), target(loss, random)

@@ -38,7 +38,7 @@ def loss_pair(loss: losses.Loss) -> tuple[Callable[..., float], Callable[..., Ve
                 lambda p, y: -q if y > p else 1 - q if y < p else 0.0,
             )
         case _:
-            raise NotImplementedError(loss)
+            raise LookupError(loss)
     of_prediction, slope = parts
     l2 = loss.l2
     return (
@@ -71,7 +71,7 @@ def transform_weight(transform: transforms.Transform) -> Callable[[float], float
         case transforms.Barron(alpha=alpha, c=c):
             # 1 + z/β loses the digits of a small z, and a power of −10⁶ would show it
             return lambda f: float((np.longdouble(f) / (c**2 * (2 - alpha)) + 1) ** (alpha / 2 - 1))
-    raise NotImplementedError(transform)
+    raise LookupError(transform)
 
 
 def weigher(gate: gates.Gate) -> Callable[[int, float, float], float]:
@@ -102,7 +102,7 @@ def weigher(gate: gates.Gate) -> Callable[[int, float, float], float]:
                 return min(1.0, np.quantile(before, q, method="inverted_cdf") / g) if before and g > 0 else 1.0
 
             return clip
-    raise NotImplementedError(gate)
+    raise LookupError(gate)
 
 
 def step_size(step: steps.Step) -> Callable[[int, float, float], float]:
@@ -123,7 +123,7 @@ def step_size(step: steps.Step) -> Callable[[int, float, float], float]:
         case steps.Normalised(step=inner):
             size = step_size(inner)
             return lambda t, total, g: size(t, total, g) / g if g > 0 else 0.0
-    raise NotImplementedError(step)
+    raise LookupError(step)
 
 
 def meeting_point(excess: Callable[[float], float]) -> float:
@@ -148,7 +148,7 @@ def pulled(domain: domains.Domain, theta: Vector, mu: float) -> Vector:
             return np.sign(theta) * np.maximum(np.abs(theta) - mu, 0)
         case domains.Simplex(total=total):
             return np.maximum(theta - np.max(theta) + total - mu, 0)
-    raise NotImplementedError(domain)
+    raise LookupError(domain)
 
 
 def excess(domain: domains.Domain, z: Vector) -> float:
@@ -160,7 +160,7 @@ def excess(domain: domains.Domain, z: Vector) -> float:
             return float(np.sum(np.abs(z)) - radius)
         case domains.Simplex(total=total):
             return float(np.sum(z) - total)
-    raise NotImplementedError(domain)
+    raise LookupError(domain)
 
 
 def project(domain: domains.Domain, theta: Vector) -> Vector:

@@ -25,21 +25,15 @@ from redescend.losses import (
 from redescend.numeric import LARGEST
 from tests.catalogue import (
     DIM,
-    DOMAINS,
-    INTERSECTIONS,
     LINEAR_LOSSES,
     LOSSES,
-    bounded,
     name_of,
+    record,
 )
 
 EPS = float(np.finfo(float).eps)
-TINY = float(np.finfo(float).tiny)
 VECTORS = st.lists(st.floats(-10, 10), min_size=DIM, max_size=DIM).map(np.array)
 SEEDS = st.integers(0, 2**32 - 1)
-BOUNDED = [domain for domain in DOMAINS if bounded(domain)]
-PLAIN = [domain for domain in BOUNDED if domain not in INTERSECTIONS]
-STEEP = [loss for loss in LINEAR_LOSSES if loss.l2 > 1.0]
 
 
 def stated(loss: Any, p: float, y: float) -> float:
@@ -66,15 +60,6 @@ def kinks(loss: Any, y: float) -> list[float]:
     if isinstance(loss, EpsilonInsensitive):
         return [y - loss.epsilon, y + loss.epsilon]
     return [y] if isinstance(loss, Absolute | Pinball) else []
-
-
-def target(loss: Any, random: np.random.Generator) -> float:
-    labels = isinstance(loss, LinearLoss) and loss.margin
-    return float(random.choice([-1.0, 1.0])) if labels else float(3 * random.normal())
-
-
-def record(loss: Any, random: np.random.Generator) -> tuple[np.ndarray, float]:
-    return random.normal(size=DIM), target(loss, random)
 
 
 @pytest.mark.parametrize("loss", LINEAR_LOSSES, ids=name_of)

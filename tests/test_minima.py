@@ -17,7 +17,6 @@ from redescend.errors import DataError
 from redescend.losses import (
     Custom,
     Hinge,
-    LinearLoss,
     Logistic,
     Loss,
     Pinball,
@@ -33,6 +32,7 @@ from tests.catalogue import (
     name_of,
     quartic_gradient,
     quartic_value,
+    record,
 )
 
 EPS = float(np.finfo(float).eps)
@@ -42,15 +42,6 @@ SEEDS = st.integers(0, 2**32 - 1)
 BOUNDED = [domain for domain in DOMAINS if bounded(domain)]
 PLAIN = [domain for domain in BOUNDED if domain not in INTERSECTIONS]
 STEEP = [loss for loss in LINEAR_LOSSES if loss.l2 > 1.0]
-
-
-def target(loss: Any, random: np.random.Generator) -> float:
-    labels = isinstance(loss, LinearLoss) and loss.margin
-    return float(random.choice([-1.0, 1.0])) if labels else float(3 * random.normal())
-
-
-def record(loss: Any, random: np.random.Generator) -> tuple[np.ndarray, float]:
-    return random.normal(size=DIM), target(loss, random)
 
 
 def improvable(loss: Loss, x: np.ndarray, y: float, theta: np.ndarray, others: np.ndarray, slack: float) -> bool:

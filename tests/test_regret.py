@@ -394,15 +394,3 @@ def test_bad_arguments_are_refused_in_one_sentence():
     }.items():
         with pytest.raises(ParameterError, match=said):
             call()
-
-
-@pytest.mark.parametrize("size", [1e-200, 1e-160, 1e160])
-def test_records_at_the_ends_of_the_floats(size):
-    """Where ‖x‖² has no digits left, the vectorised minima are still those of the loss."""
-    random = np.random.default_rng(0)
-    stream = rd.Stream(size * random.normal(size=(30, 3)), random.normal(size=30))
-    loss = losses.Squared()
-    trace = rd.play(rd.Robust(3, loss=loss, transform=rd.transforms.Tukey(1e-50), step=rd.steps.Anytime()), stream)
-    least = sum(loss.minimum(x, y)[1] for x, y in zip(stream.X, stream.y, strict=True))
-    np.testing.assert_allclose(regret.clean_dynamic(trace, stream, loss)[-1], trace.losses.sum() - least, rtol=1e-12)
-    assert np.isfinite(regret.path_length(stream, loss)).all()
