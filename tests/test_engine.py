@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +101,9 @@ def expected(tmp_path_factory):
 
 @contextmanager
 def started(*command, **settings):
-    process = subprocess.Popen([sys.executable, *command], env=ENVIRONMENT, **settings)
+    # A shell makes its background jobs deaf to Ctrl-C, and the tests may be one.
+    hear = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen([sys.executable, *command], env=ENVIRONMENT, preexec_fn=hear, **settings)
     try:
         yield process
     finally:

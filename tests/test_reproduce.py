@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,11 @@ def reproduce(*arguments: str, folder: Path, code: int = 0) -> subprocess.Comple
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done
+
+
+def listen() -> None:
+    """Hear Ctrl-C, also where the tests run in the background of a shell, which makes its jobs deaf to it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +74,11 @@ def test_the_comparison_of_losses_needs_no_game(tmp_path):
 def test_an_interrupted_run_reports_what_it_has_and_goes_on(tmp_path):
     arguments = ["svm", "--runs", "60", "--rounds", "5000", "--jobs", "1"]
     process = subprocess.Popen(
-        [*COMMAND, *arguments, "--out", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, *arguments, "--out", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=listen,
     )
     while process.poll() is None and len(list(tmp_path.glob("tasks/*.parquet"))) < 3:
         time.sleep(0.01)
@@ -97,7 +107,17 @@ def test_an_interrupted_run_reports_what_it_has_and_goes_on(tmp_path):
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
 )
 def test_bad_arguments_get_a_sentence(arguments, words, tmp_path):
-    assert words in reproduce(*arguments, folder=tmp_path, code=2).stderr
+    said = reproduce(*arguments, folder=tmp_path, code=2).stderr.strip()
+    assert words in said
+    assert "\n" not in said
+
+
+def test_a_part_joins_what_the_folder_has(finished, tmp_path):
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    reproduce("boundaries", *SMALL[1:], folder=tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert "Pegasos" in page
+    assert (tmp_path / "results.parquet").stat().st_size > (finished / "results.parquet").stat().st_size
 
 
 def test_an_output_that_is_a_file_gets_a_sentence(tmp_path):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 from redescend.errors import MissingExtraError, RedescendError
+from redescend.parameters import AT_LEAST_ONE, COUNT, Interval, bad_parameter, check
 
 try:
     import typer
@@ -22,15 +22,7 @@ app = typer.Typer(
 )
 
 
-class Part(StrEnum):
-    """What can be reproduced."""
-
-    ridge = "ridge"
-    svm = "svm"
-    losses = "losses"
-    boundaries = "boundaries"
-    sweep = "sweep"
-    all = "all"
+PARTS = ("ridge", "svm", "losses", "boundaries", "sweep", "all")
 
 
 @app.callback()
@@ -40,12 +32,12 @@ def main() -> None:
 
 @app.command()
 def reproduce(
-    part: Annotated[Part, typer.Argument(help="Which experiment of the paper.")] = Part.all,
-    runs: Annotated[int, typer.Option(min=1, help="Independent runs to average; the paper has 30.")] = 30,
-    rounds: Annotated[int | None, typer.Option(min=100, help="Rounds of a run; the paper's own unless given.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes on this machine; one a core unless given.")] = None,
+    part: Annotated[str, typer.Argument(help=f"Which experiment of the paper: {', '.join(PARTS)}.")] = "all",
+    runs: Annotated[int, typer.Option(help="Independent runs to average; the paper has 30.")] = 30,
+    rounds: Annotated[int | None, typer.Option(help="Rounds of a run; the paper's own unless given.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes on this machine; one a core unless given.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report, the figures and the data.")] = Path("results"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first run.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the first run.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="Shorter and fewer runs: a look in 15 seconds.")] = False,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,
 ) -> None:
@@ -54,7 +46,7 @@ def reproduce(
     Finished pieces are kept in the folder: interrupt it, and the same command goes on where it stopped.
     """
     try:
-        report, whole = _reproduce(part.value, runs, rounds, jobs, out, seed, quick, cluster)
+        report, whole = _reproduce(part, runs, rounds, jobs, out, seed, quick, cluster)
     except (RedescendError, OSError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
@@ -78,5 +70,12 @@ def _reproduce(
         from redescend.experiments.tasks import Options
     except ImportError as error:
         raise MissingExtraError(f"{error}; try: pip install 'redescend[experiments,cli]'") from None
+    if part not in PARTS:
+        raise bad_parameter("reproduce", "part", f"one of {', '.join(PARTS)}", part)
+    check("reproduce", "runs", runs, AT_LEAST_ONE)
+    check("reproduce", "seed", seed, COUNT)
+    for name, value, rule in (("jobs", jobs, AT_LEAST_ONE), ("rounds", rounds, Interval(100, 10**9, whole=True))):
+        if value is not None:
+            check("reproduce", name, value, rule)
     options = Options(runs=min(runs, 3) if quick else runs, rounds=rounds, seed=seed, quick=quick)
     return reproduce(Request(part, options, out, jobs, cluster, ["redescend", *sys.argv[1:]]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +25,7 @@ try:
 except ImportError:
     raise MissingExtraError("Reproducing the paper needs Rich; try: pip install 'redescend[cli]'") from None
 
-ALL, LOSSES = "all", "losses"
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -43,42 +44,49 @@ class Request:
         """The experiments to be played; the comparison of losses needs none."""
         return [name for name in paper.EXPERIMENTS if self.part in (ALL, name)]
 
-    @property
-    def tasks(self) -> list[Task]:
-        return [task for name in self.experiments for task in paper.EXPERIMENTS[name].tasks(self.options)]
+    def tasks(self, experiments: Iterable[str]) -> list[Task]:
+        return [task for name in experiments for task in paper.EXPERIMENTS[name].tasks(self.options)]
 
 
 def reproduce(request: Request, console: Console | None = None) -> tuple[Path, bool]:
     """Where the report is, and whether it is whole or was interrupted."""
     console = console or Console(stderr=True)
     started = time.perf_counter()
-    tasks = request.tasks
+    tasks = request.tasks(request.experiments)
     store = Store(request.folder)
     whole = _play(request, tasks, store, console)
-    finished = [task for task in tasks if store.load(task) is not None]
+    missing = store.missing(tasks)
+    # What earlier commands with the same options left in the folder stays in the report.
+    kept = request.tasks(paper.EXPERIMENTS)
+    absent = set(store.missing(kept))
+    finished = [task for task in kept if task not in absent]
     results = Results(store.tidy(finished))
     store.export(finished)
     notes = list(store.set_aside)
     if not whole:
-        notes.append(f"{len(tasks) - len(finished)} of {len(tasks)} pieces are missing; the same command goes on.")
+        notes.append(f"{len(missing)} of {len(tasks)} pieces are missing; the same command goes on.")
     drawing = time.perf_counter()
     with console.status("drawing"):
         drawn = _draw(request, results)
     seconds = {
-        name: sum(store.seconds(task) or 0.0 for task in finished if task.experiment == name)
-        for name in request.experiments
+        f"{name}, summed over processes": sum(
+            store.seconds(task) or 0.0 for task in finished if task.experiment == name
+        )
+        for name in paper.EXPERIMENTS
     }
-    seconds["drawing"] = time.perf_counter() - drawing
+    seconds["drawing, by the clock"] = time.perf_counter() - drawing
+    seconds["this command until here, by the clock"] = time.perf_counter() - started
     options = {
         "experiment": request.part,
         "runs": request.options.runs,
-        "rounds": request.options.rounds or "as in the paper" if not request.options.quick else "fewer",
+        "rounds": request.options.rounds or ("fewer than in the paper" if request.options.quick else "as in the paper"),
         "seed": request.options.seed,
+        "sweep": "at most 10 runs, and 20,000 rounds but where T grows",
     }
     command = shlex.join([Path(request.command[0]).name, *request.command[1:]])
     page = report.write(results, drawn, request.folder, options=options, command=command, seconds=seconds, notes=notes)
     for problem in ("ridge", "svm"):
-        rows = report.summary(results, problem) if problem in request.experiments else []
+        rows = report.summary(results, problem)
         if rows:
             console.print(_table(problem, rows))
     for note in notes:
@@ -107,22 +115,22 @@ def _play(request: Request, tasks: list[Task], store: Store, console: Console) -
 
 
 def _draw(request: Request, results: Results) -> list[pictures.Picture]:
-    wanted = {
-        name: draw
-        for name, draw in pictures.PICTURES.items()
-        if request.part == ALL or name == LOSSES == request.part or (name != LOSSES and request.part != LOSSES)
-    }
     # The processes that played are still there, and draw.
-    jobs = request.jobs or -1
-    drawn = Parallel(n_jobs=jobs)(delayed(draw)(results, request.folder / "figures") for draw in wanted.values())
+    draw = Parallel(n_jobs=request.jobs or -1)
+    drawn = draw(delayed(picture)(results, request.folder / "figures") for picture in pictures.PICTURES.values())
     return [picture for picture in drawn if picture is not None]
+
+
+def _cell(row: report.Row) -> str:
+    text = row.text if row.mean < 1e5 else f"{row.mean:.1e}" if row.mean < 1e150 else "diverged"
+    return f"[bold]{text} *[/]" if row.best else f"{text}  "
 
 
 def _table(problem: str, rows: list[report.Row]) -> Table:
     counts = {row.count: row.k for row in rows}
     title = f"{problem}: clean dynamic regret, mean of {rows[0].runs} runs ± standard error; * lowest without an oracle"
     table = Table(title=title, box=SIMPLE_HEAD, padding=0, title_justify="left")
-    table.add_column("learner", no_wrap=True)
+    table.add_column("learner", no_wrap=True, min_width=max(len(row.learner) for row in rows))
     for count, k in counts.items():
         table.add_column(f"k = {count}  \n{k:,}  ", justify="right", no_wrap=True)
     for name in dict.fromkeys(row.learner for row in rows):

@@ -6,15 +6,18 @@ and a key, can be sent to another process, and gives the same bits wherever it i
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from redescend.kernels.compiler import source_digest
 from redescend.numeric import Array
 
 SCHEMA = pa.schema(
@@ -35,8 +38,12 @@ SCHEMA = pa.schema(
 )
 """The tidy table: one value of one measure, of one learner, in one round of one run. docs/results.md explains it."""
 
-VERSION = 1
-"""Counted up when a task with the same settings would give other rows."""
+
+@functools.cache
+def code_digest() -> str:
+    """A hash of the code that decides what a task gives: rows of other code are not taken for today's."""
+    files = [Path(__file__).with_name(name) for name in ("paper.py", "problems.py")]
+    return hashlib.sha256(b"".join([source_digest().encode(), *(file.read_bytes() for file in files)])).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -51,8 +58,8 @@ class Task:
 
     @property
     def key(self) -> str:
-        """The same for the same experiment, settings and version, in any process."""
-        text = json.dumps([VERSION, self.experiment, sorted(self.settings)], sort_keys=True)
+        """The same for the same experiment, settings and code, in any process."""
+        text = json.dumps([code_digest(), self.experiment, sorted(self.settings)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 

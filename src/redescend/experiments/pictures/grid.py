@@ -64,7 +64,10 @@ def draw(problem: str, results: Results, folder: Path) -> Picture | None:
     if not len(every):
         return None
     setting = PROBLEMS[problem]
-    name, title = f"{problem}-grid", f"{TITLES[problem]}: final regret of LEARN over its constants a and b"
+    name, title = (
+        f"{problem}-grid",
+        f"{TITLES[problem]}: final regret of LEARN over its constants a and b, T = {rows.unique('rounds')[0]:,}",
+    )
     with sheet(folder, name, title, 9.0) as figure:
         from matplotlib.colors import LogNorm
 

@@ -116,7 +116,7 @@ def _see(curves: dict[str, dict[str, Curves]], lost: list[str]) -> str:
     if smaller is None or "LEARN" not in finals:
         return told
     both = [each for each in curves.values() if smaller in each and "LEARN" in each]
-    ratios = sorted(f"{each[smaller].final / each['LEARN'].final:.2f}" for each in both)
+    ratios = [f"{ratio:.2f}" for ratio in sorted(each[smaller].final / each["LEARN"].final for each in both)]
     times = ratios[0] if ratios[0] == ratios[-1] else f"{ratios[0]} to {ratios[-1]}"
     return (
         f"{told} Compare LEARN with the dashed '{smaller}', which takes LEARN's largest step and has no gate: over the "
