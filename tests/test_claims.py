@@ -31,7 +31,7 @@ FINALS = {
     "oracle": (90.0,) * 4,
 }
 LATE = {"LEARN": 0.1, "OGD": 0.9}
-WEIGHTS = {"clean": (0.09,) * 4, "corrupted": (0.0, 0.01, 0.01, 0.01)}
+WEIGHTS = {"clean": (0.09,) * 4, "corrupted": (0.0, 0.08, 0.08, 0.08)}
 ANGLES = dict.fromkeys(problems.PAPER, (1.0, 3.0, 6.0, 20.0)) | {"LEARN": (1.0, 1.5, 2.0, 3.0)}
 
 

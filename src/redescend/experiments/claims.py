@@ -1,10 +1,10 @@
 """Each claim of the paper's experiments: what it says, the rule that decides it, and what was measured.
 
 Most rules compare paired runs: learners, and outlier counts, share the clean stream of a run, so that what differs
-within a run is due to them. A difference is clear if a two-sided paired t-test gives p < 0.01. A claim about several learners
-or counts is supported if its rule holds for all of them and contradicted if for none. It is partly supported if the
-rule holds for some, or if the means are as claimed but too few runs make it clear. If the results that a rule needs
-are missing, the claim was not run.
+within a run is due to them. A difference is clear if a two-sided paired t-test gives p < 0.01. A claim about several
+learners or counts is supported if its rule holds for all of them and contradicted if for none. It is partly supported
+if the rule holds for some, or if the means are as claimed but not clearly so. If the results that a rule needs are
+missing, the claim was not run.
 
 >>> from redescend.experiments.tasks import table
 >>> {judgement.verdict for judgement in judge(Results(table([])))}
