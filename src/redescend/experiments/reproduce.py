@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 from joblib import Parallel, delayed
@@ -122,7 +123,7 @@ def _draw(request: Request, results: Results) -> list[pictures.Picture]:
 
 
 def _cell(row: report.Row) -> str:
-    text = row.text if row.mean < 1e5 else f"{row.mean:.1e}" if row.mean < 1e150 else "diverged"
+    text = row.text if row.mean < 1e5 else f"{row.mean:.1e}" if isfinite(row.mean) else "diverged"
     return f"[bold]{text} *[/]" if row.best else f"{text}  "
 
 
@@ -134,9 +135,7 @@ def _table(problem: str, rows: list[report.Row]) -> Table:
     for count, k in counts.items():
         table.add_column(f"k = {count}  \n{k:,}  ", justify="right", no_wrap=True)
     for name in dict.fromkeys(row.learner for row in rows):
-        cells = {
-            row.count: f"[bold]{row.text} *[/]" if row.best else f"{row.text}  " for row in rows if row.learner == name
-        }
+        cells = {row.count: _cell(row) for row in rows if row.learner == name}
         style = "dim" if name == YARDSTICK else None
         table.add_row(name, *(cells.get(count, "") for count in counts), style=style)
     return table
