@@ -50,6 +50,9 @@ def reproduce(
     except (RedescendError, OSError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("Interrupted before the report was written; the same command goes on where it stopped.", err=True)
+        raise typer.Exit(130) from None
     typer.echo(report)
     if not whole:
         raise typer.Exit(130)

@@ -77,7 +77,7 @@ def run(
     jobs
         Processes on this machine: all its cores if not given, none but this one if 1. A cluster has its own.
     cluster
-        Address of a Dask scheduler, such as `tcp://10.0.0.1:8786`.
+        Address of a Dask scheduler, such as `tcp://host:8786`.
     done
         Called with each task that was computed and the seconds it took, once it is stored.
 
