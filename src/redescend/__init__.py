@@ -14,15 +14,20 @@ from redescend import adversaries, domains, errors, gates, losses, regret, steps
 from redescend.game import Originals, Stream, Trace, play
 from redescend.learners.base import Learner, Round
 from redescend.learners.descent import Descent
+from redescend.learners.experts import LearnWithExperts
+from redescend.learners.peers import Ader, JacobsenCutkosky
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
 
 __version__ = "0.1.0"
 
 __all__ = [
     "OGD",
+    "Ader",
     "ClippedOGD",
     "Descent",
+    "JacobsenCutkosky",
     "Learn",
+    "LearnWithExperts",
     "Learner",
     "NormalisedOGD",
     "Oracle",

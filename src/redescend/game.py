@@ -193,6 +193,7 @@ def play(
         raise ParameterError(f"The 'bad_rows' parameter of play must be 'raise' or 'skip'. Got {bad_rows!r} instead.")
     if stream.dim != learner.dim:
         raise DataError(f"The learner has {learner.dim} features and the stream has {stream.dim}; they must agree.")
+    learner.expect(len(stream))
     before = learner.state()
     learner.settle_precision(stream.X.dtype)
     losses, weights = np.empty(len(stream)), np.empty(len(stream))

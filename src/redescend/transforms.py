@@ -37,6 +37,11 @@ def learn_weight(f: Values, a: float, b: float) -> Values:
     return 1.0 / (1.0 + b * np.exp(f / a))
 
 
+def learn_rise(f: Values, a: float, b: float) -> Values:
+    """How much more than for f = 0: a number between 0 and a·ln(1 + 1/b), to all its digits."""
+    return -a * np.log1p(np.expm1(-f / a) / (1.0 + b))
+
+
 def huber_value(f: Values, c: float) -> Values:
     return choose(f <= c * c, f, c * (2.0 * np.sqrt(f) - c))
 

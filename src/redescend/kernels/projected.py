@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend import domains, gates
+from redescend import gates
 from redescend.kernels import layout
 from redescend.kernels.compiler import compiled, muladd, summing
+from redescend.kernels.projection import project
 from redescend.kernels.rounds import decide, memory_of, playable, settings_of
 from redescend.numeric import Array
 
@@ -53,7 +54,7 @@ def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights:
         losses[row] = f
         weights[row] = weight
         if weight > 0.0:
-            moved = domains.project(moved, domain)
+            moved = project(moved, domain)
             tt = np.dot(moved, moved)
             for j in range(dim):
                 theta[j] = moved[j]

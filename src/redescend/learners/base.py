@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,8 @@ class Learner(ABC):
 
     dim: int
     dtype: np.dtype[Any]
+    horizon: float = inf
+    """How many rounds it can play."""
 
     @property
     @abstractmethod
@@ -46,6 +49,14 @@ class Learner(ABC):
     @abstractmethod
     def theta(self) -> Array:
         """The action it plays now; a copy."""
+
+    def expect(self, rounds: int) -> None:
+        """Raise if it cannot play so many more rounds."""
+        if self.rounds + rounds > self.horizon:
+            raise DataError(
+                f"{type(self).__name__} was made for {self.horizon} rounds and has played {self.rounds}, so it cannot "
+                f"play {rounds} more; make it with a larger 'rounds'."
+            )
 
     @abstractmethod
     def update(self, x: Any, y: float) -> Round:

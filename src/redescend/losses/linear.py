@@ -105,6 +105,15 @@ def slope(kind: int, c: float, p: Values, y: Values) -> Values:
     return pinball_slope(p, y, c)
 
 
+def curvature(kind: int) -> float:
+    """The largest second derivative of `value` in p; 0 where the slope is piecewise constant."""
+    if kind == SQUARED:
+        return 2.0
+    if kind == LOGISTIC:
+        return 0.25
+    return 0.0
+
+
 class LinearLoss(Component, Loss):
     """φ(⟨x, θ⟩, y) + (l2/2)·‖θ‖².
 
