@@ -16,6 +16,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.experts import expert_rows
 from benchmarks.peers import peer_rows
 from benchmarks.report import Row
 from benchmarks.scaling import length_rows, width_rows
@@ -30,6 +31,7 @@ SECTIONS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "widths": width_rows,
     "lengths": length_rows,
     "gates that remember": gate_rows,
+    "many experts": expert_rows,
     "new processes": startup_rows,
 }
 

@@ -13,7 +13,7 @@ from redescend.losses import linear
 from redescend.numeric import Array, norm
 from redescend.parameters import AT_LEAST_ONE, SCALE, bad_parameter, check, check_instance
 
-UNSEEN = 1e-300
+UNSEEN = 1e-60
 """Experts whose prior is below this share of the largest are left out: they change no digit."""
 
 

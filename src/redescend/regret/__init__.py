@@ -14,7 +14,7 @@ array([ 0.    , 12.25  , 15.3125])
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from redescend.regret.hindsight import best_action
 from redescend.regret.minimisers import best_actions, least_values, values_at
 from redescend.transforms import Transform
 
-__all__ = ["best_fixed", "clean_dynamic", "clean_static", "deviation", "invex_dynamic", "path_length"]
+__all__ = ["best_fixed", "clean_dynamic", "clean_static", "deviation", "invex_dynamic", "path_length", "split"]
 
 BLOCK = 1 << 17
 """Minimisers are written out this many numbers at a time."""
@@ -73,6 +73,49 @@ def clean_dynamic(
     else:
         least = values_at(loss, stream.X, stream.y, _path(comparator, stream), counted)
     return _curve(trace.losses, least, counted)
+
+
+class Split(NamedTuple):
+    """The regret of a learner that combines experts, seen from one of them; the two curves add up to it."""
+
+    meta: Array
+    expert: Array
+
+
+def split(
+    trace: Trace,
+    alone: Trace,
+    stream: Stream,
+    loss: Loss,
+    comparator: Any = "round",
+    domain: Domain | None = None,
+) -> Split:
+    r"""Clean dynamic regret as the paper splits it: that of an expert alone, and what is lost beyond that expert.
+
+    The paper calls the regret of the expert against the comparator *meta regret*, and that of the learner against the
+    expert *expert regret*.
+
+    Parameters
+    ----------
+    trace : Trace
+        What the learner left.
+    alone : Trace
+        What one expert leaves by itself, such as ``play(learner.alone(expert), stream)``.
+    stream, loss, comparator, domain
+        As in `clean_dynamic`.
+
+    Examples
+    --------
+    >>> from redescend import LearnWithExperts, losses, play, streams
+    >>> loss, stream = losses.Squared(), streams.ridge(50, seed=0, dim=2)
+    >>> learner = LearnWithExperts(2, loss=loss, a=1.0, b=0.1, rounds=50)
+    >>> trace = play(learner, stream)
+    >>> parts = split(trace, play(learner.alone(learner.experts[0]), stream), stream, loss)
+    >>> bool(np.allclose(parts.meta + parts.expert, clean_dynamic(trace, stream, loss)))
+    True
+    """
+    meta = clean_dynamic(alone, stream, loss, comparator, domain)
+    return Split(meta, clean_dynamic(trace, stream, loss, comparator, domain) - meta)
 
 
 def clean_static(trace: Trace, stream: Stream, loss: Loss, domain: Domain | None = None) -> Array:
