@@ -9,10 +9,16 @@ from redescend.errors import DataError, DivergenceError, ParameterError
 
 T, DIM, K = 40, 3, 11
 
-RESPONSES = [adversaries.LabelFlip(), adversaries.UniformResponse(-3, 4), adversaries.ShiftResponse(2.5)]
+RESPONSES = [
+    adversaries.LabelFlip(),
+    adversaries.UniformResponse(-3, 4),
+    adversaries.ShiftResponse(2.5),
+    adversaries.ScaleResponse(-3.0),
+]
+DRAWN_RESPONSES = [adversaries.ReplaceResponse()]
 FEATURES = [adversaries.ReplaceFeatures(), adversaries.ReplaceFeatures(0.1), adversaries.ScaleFeatures(-7.0)]
 RECORDS = [adversaries.ReplaceRecord(), adversaries.ReplaceRecord(scale=5.0, response_scale=-2.0)]
-ALL = [*RESPONSES, *FEATURES, *RECORDS]
+ALL = [*RESPONSES, *DRAWN_RESPONSES, *FEATURES, *RECORDS]
 DRAWN = [each for each in ALL if type(each).__name__[:7] in ("Uniform", "Replace")]
 WORDS = ["random", "burst", "periodic", "first", "last"]
 
@@ -57,7 +63,7 @@ def test_changes_what_its_name_says(adversary):
     stream = labelled()
     spoiled = adversary.corrupt(stream, k=K, seed=1)
     rows = corrupted_rows(spoiled)
-    if adversary in RESPONSES:
+    if adversary in [*RESPONSES, *DRAWN_RESPONSES]:
         assert spoiled.X is stream.X
     else:
         assert (spoiled.X[rows] != stream.X[rows]).all()
@@ -75,6 +81,7 @@ def test_formulas():
         return adversary.corrupt(stream, k=2000, seed=1)
 
     np.testing.assert_array_equal(spoiled(adversaries.ShiftResponse(2.5)).y, stream.y + 2.5)
+    np.testing.assert_array_equal(spoiled(adversaries.ScaleResponse(-7.0)).y, stream.y * -7.0)
     np.testing.assert_array_equal(spoiled(adversaries.ScaleFeatures(-7.0)).X, stream.X * -7.0)
     uniform = spoiled(adversaries.UniformResponse(-3, 4)).y
     assert uniform.min() >= -3
@@ -88,13 +95,19 @@ def test_formulas():
     drawn = spoiled(adversaries.ReplaceRecord(response_scale=-2.0)).y
     assert np.isin(drawn, -2.0 * stream.y).all()
     assert (drawn != -2.0 * stream.y)[rows].mean() > 0.9
+    others = spoiled(adversaries.ReplaceResponse()).y
+    assert np.isin(others, stream.y).all()
+    # Of 2000 draws with replacement a share of 1 − 1/e of the responses is drawn, and about one stays in its place.
+    assert abs(len(np.unique(others)) / 2000 - (1 - np.exp(-1))) < 0.05
+    assert (others == stream.y).sum() < 10
     flipped = adversaries.LabelFlip().corrupt(labelled(), k=T, seed=0)
     np.testing.assert_array_equal(flipped.y, -labelled().y)
 
 
 def test_a_replaced_record_keeps_labels_labels():
-    spoiled = adversaries.ReplaceRecord().corrupt(labelled(), k=T, seed=0)
-    np.testing.assert_array_equal(np.unique(spoiled.y), [-1.0, 1.0])
+    for adversary in (adversaries.ReplaceRecord(), adversaries.ReplaceResponse(), adversaries.ScaleResponse(-1.0)):
+        spoiled = adversary.corrupt(labelled(), k=T, seed=0)
+        np.testing.assert_array_equal(np.unique(spoiled.y), [-1.0, 1.0])
 
 
 @pytest.mark.parametrize("when", WORDS)

@@ -15,6 +15,7 @@ from redescend.errors import MissingExtraError
 from redescend.experiments.pictures import PICTURES, boundaries, draw_all, grid, growth, losses, style, weights
 from redescend.experiments.problems import ridge, svm
 from redescend.experiments.results import Results
+from redescend.experiments.suite.design import chosen
 from redescend.experiments.tasks import SCHEMA, table
 
 COUNTS = {"0": 0, "√T": 20, "T^⅔": 54, "T/4": 100}
@@ -83,11 +84,21 @@ def sweep_blocks(problem, power_of_k=1.0, power_of_rounds=0.75):
                     yield here | cell | {"learner": "LEARN", "a": a, "b": b}
 
 
+def suite_blocks():
+    names = ("LEARN", "OGD", "oracle", "LEARN, best step", "OGD, best step", "oracle, best step")
+    for place, setting in enumerate(chosen(seed=0)[::9]):
+        here = {"experiment": "suite", "problem": setting.name, "run": 0, "rounds": ROUNDS, "count": setting.count}
+        own = {"k": 7, "round": ROUNDS, "measure": "final regret"}
+        for times, learner in enumerate(reversed(names), 1):
+            yield here | own | {"learner": learner, "value": np.array([times**1.5 + 0.1 * place])}
+
+
 def every_block():
     for problem in ("ridge", "svm"):
         yield from regret_blocks(problem)
         yield from sweep_blocks(problem)
     yield from boundary_blocks()
+    yield from suite_blocks()
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 
 
-PARTS = ("ridge", "svm", "losses", "boundaries", "sweep", "all")
+PARTS = ("ridge", "svm", "losses", "boundaries", "sweep", "all", "suite")
 
 
 @app.callback()
@@ -32,7 +32,7 @@ def main() -> None:
 
 @app.command()
 def reproduce(
-    part: Annotated[str, typer.Argument(help=f"Which experiment of the paper: {', '.join(PARTS)}.")] = "all",
+    part: Annotated[str, typer.Argument(help=f"Which experiment: {', '.join(PARTS)}; all are the paper's.")] = "all",
     runs: Annotated[int, typer.Option(help="Independent runs to average; the paper has 30.")] = 30,
     rounds: Annotated[int | None, typer.Option(help="Rounds of a run; the paper's own unless given.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes on this machine; one a core unless given.")] = None,

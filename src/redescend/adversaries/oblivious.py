@@ -117,6 +117,36 @@ class ShiftResponse(Adversary):
 
 
 @dataclass(frozen=True)
+class ScaleResponse(Adversary):
+    """y becomes by·y: a response in the wrong unit, or with by = −1 of the wrong sign.
+
+    Examples
+    --------
+    >>> ScaleResponse(-1.0).corrupt(Stream([[1.0], [2.0]], [1.0, 2.0]), k=1, seed=0, when="last").y
+    array([ 1., -2.])
+    """
+
+    by: Finite
+
+    def replacements(self, stream: Stream, rows: Array, random: np.random.Generator) -> tuple[None, Array]:
+        return None, self.by * stream.y[rows]
+
+
+@dataclass(frozen=True)
+class ReplaceResponse(Adversary):
+    """y becomes that of a round drawn at random: the response of something else. Labels stay labels.
+
+    Examples
+    --------
+    >>> ReplaceResponse().corrupt(Stream([[1.0], [2.0]], [7.0, 7.0]), k=2, seed=0).y
+    array([7., 7.])
+    """
+
+    def replacements(self, stream: Stream, rows: Array, random: np.random.Generator) -> tuple[None, Array]:
+        return None, random.choice(stream.y, len(rows))
+
+
+@dataclass(frozen=True)
 class ScaleFeatures(Adversary):
     """x becomes by·x: a record in the wrong unit.
 

@@ -32,6 +32,9 @@ SHORT = {"ridge": 20_000, "svm": 2_000}
 UNITS = (1e4, 1e-4)
 """Norms of the truth, in units of the paper's."""
 
+EVERY = -1
+"""The place of an outlier count that stands for all four."""
+
 LOOKS = 60
 """Rounds at which the weights of the experts are kept."""
 
@@ -41,13 +44,12 @@ Block = dict[str, Any]
 def _tasks(options: Options) -> Iterator[Task]:
     for name in PROBLEMS:
         rounds = options.rounds or (SHORT if options.quick else ROUNDS)[name]
-        for run in range(min(options.runs, 1 if options.quick else RUNS[name])):
-            for place in range(4):
-                settings = (("name", name), ("place", place), ("rounds", rounds), ("run", run), ("seed", options.seed))
-                yield Task("experts", (*settings, ("unit", 1.0)))
-        for unit in UNITS:
-            settings = (("name", name), ("place", -1), ("rounds", min(rounds, SHORT[name])), ("run", 0))
-            yield Task("experts", (*settings, ("seed", options.seed), ("unit", unit)))
+        runs = min(options.runs, 1 if options.quick else RUNS[name])
+        games = [(place, rounds, run, 1.0) for run in range(runs) for place in range(4)]
+        games += [(EVERY, min(rounds, SHORT[name]), 0, unit) for unit in UNITS]
+        for place, length, run, unit in games:
+            settings = {"name": name, "place": place, "rounds": length, "run": run, "seed": options.seed, "unit": unit}
+            yield Task("experts", tuple(settings.items()))
 
 
 def _experts(name: str, place: int, rounds: int, run: int, seed: int, unit: float) -> Iterator[Block]:
@@ -58,7 +60,7 @@ def _experts(name: str, place: int, rounds: int, run: int, seed: int, unit: floa
         if not problem.loss.margin:
             problem = replace(problem, a=problem.a * unit**2)
     for number, (count, stream) in enumerate(problem.streams(seed + run).items()):
-        if place not in (-1, number):
+        if place not in (EVERY, number):
             continue
         here = {"experiment": "experts", "problem": title, "run": run, "rounds": rounds, "count": count}
         here["k"] = stream.corrupted

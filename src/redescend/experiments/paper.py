@@ -1,4 +1,7 @@
-"""The paper's experiments as tasks: regret on ridge and SVM, decision boundaries, and sweeps over k, T, a and b."""
+"""The paper's experiments as tasks: regret on ridge and SVM, decision boundaries, and sweeps over k, T, a and b.
+
+`EXPERIMENTS` lists them, and the suite of adversity beside them.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import pyarrow as pa
 from redescend import regret
 from redescend.errors import DivergenceError
 from redescend.experiments.problems import PAPER, YARDSTICK, Problem, ridge, svm
+from redescend.experiments.suite.compute import SUITE
 from redescend.experiments.tasks import Experiment, Options, Task, table
 from redescend.game import Stream, Trace, play
 from redescend.learners.base import Learner
@@ -195,4 +199,5 @@ EXPERIMENTS = {
     "svm": Experiment("svm", _regret_tasks("svm"), _regret),
     "boundaries": Experiment("boundaries", _boundary_tasks, _boundaries),
     "sweep": Experiment("sweep", _sweep_tasks, _sweep),
+    "suite": SUITE,
 }

@@ -23,13 +23,15 @@ from redescend.experiments.claims import Judgement, judge
 from redescend.experiments.evidence import CLEAR, COUNTS, Finals, mean_and_error, number, p_value
 from redescend.experiments.problems import PAPER, YARDSTICK, ridge, svm
 from redescend.experiments.results import Results
+from redescend.experiments.suite.section import section as suite_section
 from redescend.numeric import Array
 
 if TYPE_CHECKING:
     from redescend.experiments.pictures import Picture
 
 _PROBLEMS = {"ridge": ("Online ridge regression", ridge), "svm": ("Online support vector machine", svm)}
-_EXPERIMENTS = ("ridge", "svm", "boundaries", "sweep")
+_EXPERIMENTS = ("ridge", "svm", "boundaries", "sweep", "suite")
+_PAPERS = _EXPERIMENTS[:-1]
 _PACKAGES = ("numpy", "numba", "scipy", "pyarrow", "joblib", "matplotlib")
 _PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -153,6 +155,8 @@ def _embedded(picture: Picture) -> _Shown | None:
 
 def _section(name: str) -> str:
     """The part of the page that a picture belongs to."""
+    if name.startswith("suite"):
+        return "suite"
     if "ridge" in name:
         return "ridge"
     return "svm" if "svm" in name or name == "boundaries" else "more"
@@ -223,7 +227,7 @@ def _answer(problems: list[dict[str, Any]], judged: list[Judgement]) -> list[str
 def _asked(options: dict[str, Any]) -> tuple[str, ...]:
     chosen = options.get("experiment", "all")
     names = (chosen,) if isinstance(chosen, str) else tuple(chosen)
-    return _EXPERIMENTS if "all" in names else tuple(name for name in names if name in _EXPERIMENTS)
+    return _PAPERS if "all" in names else tuple(name for name in names if name in _EXPERIMENTS)
 
 
 def _missing(results: Results, options: dict[str, Any], lost: list[str]) -> list[str]:
@@ -304,17 +308,19 @@ def write(
         ) from None
     shown = {picture.name: _embedded(picture) for picture in pictures}
     lost = [name for name, found in shown.items() if found is None]
-    sections: dict[str, list[_Shown]] = {"ridge": [], "svm": [], "more": []}
+    sections: dict[str, list[_Shown]] = {"ridge": [], "svm": [], "more": [], "suite": []}
     for found in shown.values():
         if found is not None:
             sections[_section(found.name)].append(found)
     problems = [_problem(results, name) for name in _PROBLEMS]
     judged = judge(results)
+    suite = suite_section(results)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     source = resources.files("redescend.experiments").joinpath("template.html.j2").read_text(encoding="utf-8")
     page = environment.from_string(source).render(
-        answer=_answer(problems, judged),
+        answer=[*_answer(problems, judged), *([suite["answer"]] if suite else [])],
         problems=problems,
+        suite=suite,
         pictures=sections,
         judged=judged,
         titles={found.name: found.title for found in shown.values() if found is not None},

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from joblib import Parallel, delayed
 
@@ -16,6 +17,9 @@ from redescend.experiments import engine, paper, pictures, report
 from redescend.experiments.problems import YARDSTICK
 from redescend.experiments.results import Results
 from redescend.experiments.store import Store
+from redescend.experiments.suite.compute import SUITE
+from redescend.experiments.suite.design import TASKS
+from redescend.experiments.suite.section import section
 from redescend.experiments.tasks import Options, Task
 
 try:
@@ -42,8 +46,8 @@ class Request:
 
     @property
     def experiments(self) -> list[str]:
-        """The experiments to be played; the comparison of losses needs none."""
-        return [name for name in paper.EXPERIMENTS if self.part in (ALL, name)]
+        """The experiments to be played; the comparison of losses needs none, and the suite is not of the paper."""
+        return [name for name in paper.EXPERIMENTS if self.part == name or (self.part == ALL and name != SUITE.name)]
 
     def tasks(self, experiments: Iterable[str]) -> list[Task]:
         return [task for name in experiments for task in paper.EXPERIMENTS[name].tasks(self.options)]
@@ -83,6 +87,7 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
         "rounds": request.options.rounds or ("fewer than in the paper" if request.options.quick else "as in the paper"),
         "seed": request.options.seed,
         "sweep": "at most 10 runs, and 20,000 rounds but where T grows",
+        "suite": "one run of each setting",
     }
     command = shlex.join([Path(request.command[0]).name, *request.command[1:]])
     page = report.write(results, drawn, request.folder, options=options, command=command, seconds=seconds, notes=notes)
@@ -90,6 +95,9 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
         rows = report.summary(results, problem)
         if rows:
             console.print(_table(problem, rows))
+    suite = section(results)
+    if suite is not None:
+        console.print(_suite_table(suite))
     for note in notes:
         console.print(note, highlight=False)
     console.print(f"{time.perf_counter() - started:.0f} s. The report, with every figure and claim:", highlight=False)
@@ -138,4 +146,21 @@ def _table(problem: str, rows: list[report.Row]) -> Table:
         cells = {row.count: _cell(row) for row in rows if row.learner == name}
         style = "dim" if name == YARDSTICK else None
         table.add_row(name, *(cells.get(count, "") for count in counts), style=style)
+    return table
+
+
+def _suite_table(suite: dict[str, Any]) -> Table:
+    title = (
+        f"suite: regret as a multiple of the oracle's, mean of {suite['settings']} settings; * lowest without an oracle"
+    )
+    table = Table(title=title, box=SIMPLE_HEAD, padding=0, title_justify="left")
+    learners = [learner for members in suite["kinds"].values() for learner in members]
+    table.add_column("learner", no_wrap=True, min_width=max(map(len, learners)))
+    groups = [group for group in suite["columns"] if group not in TASKS]  # as many as fit a terminal
+    for group in groups:
+        table.add_column(f"{group}  ", justify="right", no_wrap=True)
+    for learner in learners:
+        cells = [(suite["cells"][learner, group][0], (learner, group) in suite["best"]) for group in groups]
+        row = (f"[bold]{text} *[/]" if best else f"{text}  " for text, best in cells)
+        table.add_row(learner, *row, style="dim" if learner.startswith(YARDSTICK) else None)
     return table

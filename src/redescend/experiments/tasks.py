@@ -42,7 +42,12 @@ SCHEMA = pa.schema(
 @functools.cache
 def code_digest() -> str:
     """A hash of the code that decides what a task gives: rows of other code are not taken for today's."""
-    files = [Path(__file__).with_name(name) for name in ("paper.py", "problems.py")]
+    here = Path(__file__).parent
+    own = ("paper.py", "problems.py", "suite/design.py", "suite/games.py", "suite/players.py", "suite/compute.py")
+    played = [
+        file for name in ("learners", "streams", "adversaries", "regret") for file in (here.parent / name).glob("*.py")
+    ]
+    files = [*(here / name for name in own), here.parent / "game.py", *sorted(played)]
     return hashlib.sha256(b"".join([source_digest().encode(), *(file.read_bytes() for file in files)])).hexdigest()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from redescend.experiments.pictures import boundaries, grid, growth, losses, regret, weights
+from redescend.experiments.pictures import boundaries, grid, growth, losses, regret, suite, weights
 from redescend.experiments.pictures.style import Picture
 from redescend.experiments.results import Results
 
@@ -28,6 +28,8 @@ PICTURES: dict[str, Draw] = {
     "svm-growth": partial(growth.draw, "svm"),
     "ridge-grid": partial(grid.draw, "ridge"),
     "svm-grid": partial(grid.draw, "svm"),
+    "suite-profile": suite.draw_profile,
+    "suite-kinds": suite.draw_kinds,
 }
 """Each picture by its name; one draws into a folder, or gives None if the results for it are missing."""
 

@@ -47,9 +47,10 @@ def draw_alone(problem: str, results: Results, folder: Path) -> Picture | None:
     with sheet(folder, name, title, 7.6) as figure:
         drawn = panels(figure, list(titles.values()))
         least = min(_value(finals.select(count=count), learner) for count in titles for learner in (BEST, ROBUST))
+        top = min(CEILING * least, float(np.max(alone.column("value"))))
         for axes, count in zip(drawn, titles, strict=True):
-            handles |= _alone(axes, alone.select(count=count), finals.select(count=count), CEILING * least)
-            axes.set_ylim(0.5 * least, 2.0 * CEILING * least)
+            handles |= _alone(axes, alone.select(count=count), finals.select(count=count), top)
+            axes.set_ylim(0.5 * least, 2.0 * top)
         share_axes(drawn, "step α of the expert", "clean regret")
         for axes in drawn:
             log_axis(axes.yaxis)

@@ -88,6 +88,9 @@ class Look(NamedTuple):
 
 # In the order of every legend. A name that ends in … stands for every name that begins so.
 _LOOKS = {
+    "self-tuning, order 1": Look(VERMILION, LONG, 2.6),
+    "self-tuning, order 2": Look(VERMILION, SHORT, 2.6),
+    "LEARN with experts…": Look(VERMILION, MIXED, 1.8),
     "LEARN": Look(VERMILION, width=2.6),
     "OGD": Look(BLACK),
     "Top-k": Look(BLUE),

@@ -1,4 +1,4 @@
-"""Problems to play: clean streams, seeded."""
+"""The paper's two problems."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from redescend.game import Stream
-from redescend.parameters import AT_LEAST_ONE, check
+from redescend.streams.sizes import sizes
 
 
 def ridge(rounds: int, seed: Any, dim: int = 100) -> Stream:
@@ -20,7 +20,7 @@ def ridge(rounds: int, seed: Any, dim: int = 100) -> Stream:
     >>> ridge(5, seed=0, dim=3)
     Stream(5 rounds, 3 features, 0 corrupted)
     """
-    rounds, dim = _sizes("ridge", rounds, dim)
+    rounds, dim = sizes("ridge", rounds, dim)
     random = np.random.default_rng(seed)
     truth = random.uniform(-1.0, 1.0, dim)
     truth /= np.linalg.norm(truth)
@@ -38,7 +38,7 @@ def svm(rounds: int, seed: Any, dim: int = 2) -> Stream:
     >>> np.unique(svm(50, seed=0).y)
     array([-1.,  1.])
     """
-    rounds, dim = _sizes("svm", rounds, dim)
+    rounds, dim = sizes("svm", rounds, dim)
     random = np.random.default_rng(seed)
     truth = random.uniform(1.0, 11.0, dim)
     X = 10.0 * random.standard_normal((rounds, dim))
@@ -46,7 +46,3 @@ def svm(rounds: int, seed: Any, dim: int = 2) -> Stream:
     y = np.where(margin >= 0.0, 1.0, -1.0)
     mislabelled = (np.abs(margin) <= 0.1) & (random.random(rounds) < 0.05)
     return Stream(X, np.where(mislabelled, -y, y), truth=truth)
-
-
-def _sizes(owner: str, rounds: int, dim: int) -> tuple[int, int]:
-    return check(owner, "rounds", rounds, AT_LEAST_ONE), check(owner, "dim", dim, AT_LEAST_ONE)

@@ -1,0 +1,157 @@
+r"""What is played: a balanced, seeded fraction of all combinations.
+
+Corruption has six factors: when, what, how many, drift, noise, and feature scales. All combinations would be some
+thousands. Instead each block of 25 settings is an orthogonal array: for six factors of five levels, rows (i, j) and
+columns i, j, i + j, i + 2j, i + 3j, i + 4j modulo 5 have every pair of levels of every two factors exactly once. A
+factor of three or four levels gives some of the five places to the same level. Each block shuffles the places anew, and
+takes the next number of features.
+
+>>> settings = chosen(seed=0)
+>>> len(settings)
+361
+>>> print(settings[0].words)
+regression: the stream nox; no outliers, k = 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from redescend.adversaries.rounds import TIMES
+from redescend.streams import real
+from redescend.streams.synthetic import DRIFTS, NOISES
+
+TASKS = ("regression", "classification")
+WHATS = ("response replaced", "response shifted", "sign flipped", "x scaled by 1000", "x and y replaced")
+COUNTS = ("√T", "T^⅔", "T/10", "T/4")
+SCALES = {"1": (1.0, 1.0), "0.001 to 1000": (1e-3, 1e3), "0.001": (1e-3, 1e-3), "1000": (1e3, 1e3)}
+DIMS = (10, 20, 30)
+BLOCKS = 6
+"""Orthogonal arrays a task."""
+
+SYNTHETIC, NONE, ADAPTIVE = "synthetic", "none", "adaptive"
+OWN = "its own"
+"""What a real stream has for drift, noise and scales."""
+
+INJECTED = (
+    ("random", "x scaled by 1000", "T/10"),
+    ("random", "sign flipped", "T/4"),
+    ("burst", "response shifted", "T/10"),
+)
+"""What is done to a real stream, beside nothing."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One game for all learners, in words; `name` and `parsed` are how the tidy table keeps it."""
+
+    task: str
+    source: str
+    drift: str
+    noise: str
+    scales: str
+    when: str
+    what: str
+    count: str
+    dim: int
+
+    @property
+    def name(self) -> str:
+        parts = (self.task, self.source, self.drift, self.noise, self.scales, self.when, self.what, str(self.dim))
+        return "; ".join(parts)
+
+    @classmethod
+    def parsed(cls, name: str, count: str) -> Setting:
+        task, source, drift, noise, scales, when, what, dim = name.split("; ")
+        return cls(task, source, drift, noise, scales, when, what, count, int(dim))
+
+    @property
+    def words(self) -> str:
+        """For a person.
+
+        Examples
+        --------
+        >>> print(Setting("regression", "synthetic", "jump", "student", "1", "burst", "sign flipped", "T/4", 20).words)
+        regression: sign flipped in a burst, k = T/4; the truth jumps, Student's noise, features of size 1, d = 20
+        """
+        told = f"{self.what} {_WHEN[self.when]}, k = {self.count}" if self.count != "0" else "no outliers, k = 0"
+        if self.source != SYNTHETIC:
+            return f"{self.task}: the stream {self.source}; {told}"
+        stream = f"{_DRIFT[self.drift]}, {_NOISE[self.noise]}, features of size {self.scales}, d = {self.dim}"
+        return f"{self.task}: {told}; {stream}"
+
+
+_WHEN = {
+    "random": "at random",
+    "burst": "in a burst",
+    "periodic": "periodically",
+    "first": "in the first rounds",
+    "last": "in the last rounds",
+    ADAPTIVE: "by an adversary that sees the action",
+    NONE: "",
+}
+_DRIFT = {"none": "the truth stays", "jump": "the truth jumps", "rotation": "the truth turns"}
+_NOISE = {"gaussian": "normal noise", "student": "Student's noise", "heteroscedastic": "heteroscedastic noise"}
+
+
+def chosen(seed: int, quick: bool = False) -> list[Setting]:
+    """Every setting of the suite, real streams first, each once.
+
+    Parameters
+    ----------
+    seed : int
+        Decides which combinations are chosen.
+    quick : bool
+        One block a task, and fewer of the others.
+    """
+    random = np.random.default_rng([seed, 5])
+    found = [*_real(quick)]
+    for task in TASKS:
+        clean = list(_clean(task, random))
+        found += [*clean[: 4 if quick else None]]
+        for block in range(1 if quick else BLOCKS):
+            found += _block(task, DIMS[block % len(DIMS)], random)
+        adaptive = list(_adaptive(task))
+        found += adaptive[: 1 if quick else None]
+    return list(dict.fromkeys(found))
+
+
+def _real(quick: bool) -> Iterator[Setting]:
+    for task, names in zip(TASKS, (real.REGRESSION, real.CLASSIFICATION), strict=True):
+        for name in names[:: 3 if quick else 1]:
+            own = (task, name, OWN, OWN, OWN)
+            yield Setting(*own, NONE, NONE, "0", 0)
+            for when, what, count in INJECTED[: 1 if quick else None]:
+                yield Setting(*own, when, what, count, 0)
+
+
+def _clean(task: str, random: np.random.Generator) -> Iterator[Setting]:
+    """Every pair of levels of drift, noise and scales: a Latin square of noise in the other two."""
+    turned = random.permutation(len(NOISES))
+    for place, scales in enumerate(SCALES):
+        for row, drift in enumerate(DRIFTS):
+            noise = NOISES[turned[(row + place) % len(NOISES)]]
+            yield Setting(task, SYNTHETIC, drift, noise, scales, NONE, NONE, "0", DIMS[(row + place) % len(DIMS)])
+
+
+def _block(task: str, dim: int, random: np.random.Generator) -> Iterator[Setting]:
+    # At other scales a fixed step says little, so that plain features have two of the five places.
+    factors = (TIMES, WHATS, COUNTS, DRIFTS, NOISES, ("1", *SCALES))
+    # Which level each of five places stands for; a factor of fewer levels has some of them twice.
+    levels = [random.permutation(np.resize(random.permutation(len(factor)), 5)) for factor in factors]
+    for i in range(5):
+        for j in range(5):
+            places = (i, j, *((i + times * j) % 5 for times in range(1, 5)))
+            when, what, count, drift, noise, scales = (
+                factor[own[place]] for factor, own, place in zip(factors, levels, places, strict=True)
+            )
+            yield Setting(task, SYNTHETIC, drift, noise, scales, when, what, count, dim)
+
+
+def _adaptive(task: str) -> Iterator[Setting]:
+    """The adversary that sees the action, with each drift; it chooses what it does itself."""
+    for drift, noise, count in zip(("none", *DRIFTS), ("gaussian", *NOISES), ("T^⅔", *["√T"] * 3), strict=True):
+        yield Setting(task, SYNTHETIC, drift, noise, "1", ADAPTIVE, "record chosen", count, DIMS[0])

