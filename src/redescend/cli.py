@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 
 
-PARTS = ("ridge", "svm", "losses", "boundaries", "sweep", "all", "suite")
+PARTS = ("ridge", "svm", "losses", "boundaries", "sweep", "all", "experts", "suite")
 
 
 @app.callback()

@@ -1,6 +1,6 @@
 """The paper's experiments as tasks: regret on ridge and SVM, decision boundaries, and sweeps over k, T, a and b.
 
-`EXPERIMENTS` lists them, and the suite of adversity beside them.
+`EXPERIMENTS` lists them, and beside them the experts and the suite of adversity.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from redescend import regret
 from redescend.errors import DivergenceError
+from redescend.experiments.experts.compute import EXPERTS
 from redescend.experiments.problems import PAPER, YARDSTICK, Problem, ridge, svm
 from redescend.experiments.suite.compute import SUITE
 from redescend.experiments.tasks import Experiment, Options, Task, table
@@ -199,5 +200,6 @@ EXPERIMENTS = {
     "svm": Experiment("svm", _regret_tasks("svm"), _regret),
     "boundaries": Experiment("boundaries", _boundary_tasks, _boundaries),
     "sweep": Experiment("sweep", _sweep_tasks, _sweep),
+    "experts": EXPERTS,
     "suite": SUITE,
 }

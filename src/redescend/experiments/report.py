@@ -21,6 +21,7 @@ import redescend
 from redescend.errors import MissingExtraError
 from redescend.experiments.claims import Judgement, judge
 from redescend.experiments.evidence import CLEAR, COUNTS, Finals, mean_and_error, number, p_value
+from redescend.experiments.experts.section import section as experts_section
 from redescend.experiments.problems import PAPER, YARDSTICK, ridge, svm
 from redescend.experiments.results import Results
 from redescend.experiments.suite.section import section as suite_section
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from redescend.experiments.pictures import Picture
 
 _PROBLEMS = {"ridge": ("Online ridge regression", ridge), "svm": ("Online support vector machine", svm)}
-_EXPERIMENTS = ("ridge", "svm", "boundaries", "sweep", "suite")
-_PAPERS = _EXPERIMENTS[:-1]
+_PAPERS = ("ridge", "svm", "boundaries", "sweep")
+_EXPERIMENTS = (*_PAPERS, "experts", "suite")
 _PACKAGES = ("numpy", "numba", "scipy", "pyarrow", "joblib", "matplotlib")
 _PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -155,8 +156,9 @@ def _embedded(picture: Picture) -> _Shown | None:
 
 def _section(name: str) -> str:
     """The part of the page that a picture belongs to."""
-    if name.startswith("suite"):
-        return "suite"
+    for own in ("suite", "experts"):
+        if name.startswith(own):
+            return own
     if "ridge" in name:
         return "ridge"
     return "svm" if "svm" in name or name == "boundaries" else "more"
@@ -308,7 +310,7 @@ def write(
         ) from None
     shown = {picture.name: _embedded(picture) for picture in pictures}
     lost = [name for name, found in shown.items() if found is None]
-    sections: dict[str, list[_Shown]] = {"ridge": [], "svm": [], "more": [], "suite": []}
+    sections: dict[str, list[_Shown]] = {"ridge": [], "svm": [], "more": [], "experts": [], "suite": []}
     for found in shown.values():
         if found is not None:
             sections[_section(found.name)].append(found)
@@ -321,6 +323,7 @@ def write(
         answer=[*_answer(problems, judged), *([suite["answer"]] if suite else [])],
         problems=problems,
         suite=suite,
+        experts=experts_section(results),
         pictures=sections,
         judged=judged,
         titles={found.name: found.title for found in shown.values() if found is not None},

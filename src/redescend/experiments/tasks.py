@@ -43,7 +43,15 @@ SCHEMA = pa.schema(
 def code_digest() -> str:
     """A hash of the code that decides what a task gives: rows of other code are not taken for today's."""
     here = Path(__file__).parent
-    own = ("paper.py", "problems.py", "suite/design.py", "suite/games.py", "suite/players.py", "suite/compute.py")
+    own = (
+        "paper.py",
+        "problems.py",
+        "experts/compute.py",
+        "suite/design.py",
+        "suite/games.py",
+        "suite/players.py",
+        "suite/compute.py",
+    )
     played = [
         file for name in ("learners", "streams", "adversaries", "regret") for file in (here.parent / name).glob("*.py")
     ]

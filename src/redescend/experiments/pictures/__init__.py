@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from redescend.experiments.pictures import boundaries, grid, growth, losses, regret, suite, weights
+from redescend.experiments.pictures import boundaries, experts, grid, growth, losses, regret, suite, weights
 from redescend.experiments.pictures.style import Picture
 from redescend.experiments.results import Results
 
@@ -28,6 +28,11 @@ PICTURES: dict[str, Draw] = {
     "svm-growth": partial(growth.draw, "svm"),
     "ridge-grid": partial(grid.draw, "ridge"),
     "svm-grid": partial(grid.draw, "svm"),
+    "experts-ridge-alone": partial(experts.draw_alone, "ridge"),
+    "experts-ridge-weights": partial(experts.draw_weights, "ridge"),
+    "experts-svm-alone": partial(experts.draw_alone, "svm"),
+    "experts-svm-weights": partial(experts.draw_weights, "svm"),
+    "experts-distinct": experts.draw_distinct,
     "suite-profile": suite.draw_profile,
     "suite-kinds": suite.draw_kinds,
 }

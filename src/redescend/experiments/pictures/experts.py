@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from redescend.experiments.experts import BEST, PRINTED, ROBUST
+from redescend.experiments.experts.compute import BEST, PRINTED, ROBUST
 from redescend.experiments.pictures.style import (
     BLUE,
     GREY,

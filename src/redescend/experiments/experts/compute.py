@@ -48,8 +48,8 @@ def _tasks(options: Options) -> Iterator[Task]:
         games = [(place, rounds, run, 1.0) for run in range(runs) for place in range(4)]
         games += [(EVERY, min(rounds, SHORT[name]), 0, unit) for unit in UNITS]
         for place, length, run, unit in games:
-            settings = {"name": name, "place": place, "rounds": length, "run": run, "seed": options.seed, "unit": unit}
-            yield Task("experts", tuple(settings.items()))
+            own = (("place", place), ("rounds", length), ("run", run), ("seed", options.seed), ("unit", unit))
+            yield Task("experts", (("name", name), *own))
 
 
 def _experts(name: str, place: int, rounds: int, run: int, seed: int, unit: float) -> Iterator[Block]:
@@ -85,7 +85,7 @@ def _compared(problem: Problem, stream: Stream, here: Block) -> Iterator[Block]:
         if first:
             yield from ({**here, "learner": learner_name, **block} for block in seen)
     found["LEARN"] = score.learn
-    if first:
+    if first and here["problem"] in PROBLEMS:
         found |= {learner_name: score(learner) for learner_name, learner in _peers(problem, stream).items()}
     alone = [(expert, score(printed.alone(expert))) for expert in printed.experts]
     found[BEST] = min(value for _, value in alone)
