@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from redescend.errors import MissingExtraError
+from redescend.experiments.experts.compute import EVERY, EXPERTS
 from redescend.experiments.pictures import PICTURES, boundaries, draw_all, grid, growth, losses, style, weights
 from redescend.experiments.problems import ridge, svm
 from redescend.experiments.results import Results
@@ -97,6 +98,7 @@ def every_block():
     for problem in ("ridge", "svm"):
         yield from regret_blocks(problem)
         yield from sweep_blocks(problem)
+        yield from EXPERTS.compute(name=problem, place=EVERY, rounds=60, run=0, seed=0, unit=1.0)
     yield from boundary_blocks()
     yield from suite_blocks()
 
