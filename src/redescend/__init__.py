@@ -17,6 +17,7 @@ from redescend.learners.descent import Descent
 from redescend.learners.experts import LearnWithExperts
 from redescend.learners.peers import Ader, JacobsenCutkosky
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
+from redescend.learners.selftuning import SelfTuning
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ __all__ = [
     "Originals",
     "Robust",
     "Round",
+    "SelfTuning",
     "Stream",
     "TopK",
     "Trace",

@@ -18,11 +18,11 @@ from numba.core import caching
 from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
-from redescend.losses import linear
+from redescend.losses import likelihood, linear
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-MODULES = (numeric, linear, transforms, domains, steps, gates)
+MODULES = (numeric, linear, likelihood, transforms, domains, steps, gates)
 
 # Products may be fused with sums. Nothing else: a division stays one, so that a scalar is the same bits everywhere,
 # and NaN and infinity keep their meaning, so that they can be tested for.
@@ -51,7 +51,7 @@ for _module in MODULES:
 @functools.cache
 def source_digest() -> str:
     """A hash of every file that a kernel is made of: a cached kernel is used only while none has changed."""
-    files = [*Path(__file__).parent.glob("*.py"), *(Path(str(module.__file__)) for module in MODULES)]
+    files = [*Path(__file__).parent.rglob("*.py"), *(Path(str(module.__file__)) for module in MODULES)]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in sorted(files))).hexdigest()
 
 

@@ -21,6 +21,7 @@ class Ensemble(Learner):
     """A learner whose whole state is `_arrays`."""
 
     dtype = np.dtype(np.float64)
+    loss: losses.Loss
 
     def __init__(self, dim: int, loss: losses.Loss) -> None:
         name = type(self).__name__

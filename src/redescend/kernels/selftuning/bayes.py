@@ -1,0 +1,33 @@
+"""Bayes weights with a fixed share: who of the followers and the kept is played."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from redescend.kernels.compiler import inlined
+from redescend.kernels.selftuning.layout import SHARE
+from redescend.numeric import Array
+
+
+@inlined
+def reweigh(weights: Array, logs: Array, power: float, active: float) -> int:
+    """Weights times likelihood to this power, and a share for every active member; returns the leader.
+
+    A member with weight 0 is not active.
+    """
+    top = -np.inf
+    for i in range(len(weights)):
+        if weights[i] > 0.0:
+            logs[i] = np.log(weights[i]) + power * logs[i]
+            top = max(top, logs[i])
+    total = 0.0
+    for i in range(len(weights)):
+        if weights[i] > 0.0:
+            total += np.exp(logs[i] - top)
+    leader = 0
+    for i in range(len(weights)):
+        if weights[i] > 0.0:
+            weights[i] = (1.0 - SHARE) * (np.exp(logs[i] - top) / total) + SHARE / active
+            if weights[i] > weights[leader]:
+                leader = i
+    return leader

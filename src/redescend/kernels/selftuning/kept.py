@@ -1,0 +1,26 @@
+"""Kept hypotheses: zero, and two snapshots of the mean. They do not move; after a burst one of them is right again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from redescend.kernels.compiler import inlined
+from redescend.kernels.selftuning.layout import DUE, GROWTH, KEPT, SHARE, SLOT
+from redescend.numeric import Array
+
+
+@inlined
+def keep(thetas: Array, weights: Array, active: float, mean: Array, scalars: Array) -> None:
+    """The two slots in turn take the mean, unless more than half of the weight is on the slot itself."""
+    place = len(weights) - 2 + int(scalars[SLOT])
+    scalars[SLOT] = 1.0 - scalars[SLOT]
+    scalars[DUE] = np.floor(GROWTH * scalars[DUE]) + 1.0
+    if weights[place] == 0.0:
+        scalars[KEPT] += 1.0
+        weights[place] = SHARE / (active + 1.0)
+        total = np.sum(weights)
+        for i in range(len(weights)):
+            weights[i] /= total
+    if weights[place] <= 0.5:
+        for j in range(len(mean)):
+            thetas[place, j] = mean[j]

@@ -1,0 +1,29 @@
+"""Settings and scalar state of the self-tuning learner, each in one row of floats; and its constants."""
+
+from __future__ import annotations
+
+# settings; the switches are 0 where an ingredient is left out
+(LOSS, LOSS_C, L2, LABELS, ORDER, GATED, COPYING, TEMPERED, WARMED, SHARE_CELLS) = range(10)
+SETTINGS = 10
+
+# state: rounds played and learned from; the lowest scale, 0 until it is known; snapshots taken, the next slot and when;
+# what the mean is multiplied by; age of the second-order follower and the largest spread in its life; the spread now
+(ROUNDS, SEEN, LOWEST, KEPT, SLOT, DUE, TEMPERATURE, AGE, WIDEST, SPREAD) = range(10)
+SCALARS = 10
+
+FOLLOWERS = 3
+"""Followers with each metric: steps 16, 4, 1, ¼, 1/16 of the typical record's."""
+
+LONGEST, RATIO = 16.0, 0.0625
+
+SHARE = 1e-3
+"""What every member gets of the weight in each round."""
+
+NORMS, READY, MEMORY = 15, 5.0, 1000.0
+"""Lengths of records that are remembered; when the scale of a feature is known; over how many records it is a mean."""
+
+FIRST_SNAPSHOT, GROWTH = 62.0, 1.25
+
+RESOLUTION = 2.0**-52
+FARTHEST = 1e150
+"""Predictions beyond this are not told apart, so that their squares are floats."""

@@ -1,0 +1,114 @@
+"""The noise posterior: cells (scale s, outlier rate ε) with Bayes weights. Each cell is a LEARN loss.
+
+A cell believes that a record is clean with probability (1 − ε)·q/((1 − ε)·q + ε·u), where q and u are the densities of
+a clean record and of an outlier: that is LEARN's weight with an a and a b of its own. The gate is their mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from redescend.kernels.compiler import inlined
+from redescend.kernels.selftuning.layout import LOWEST, SPREAD
+from redescend.losses import likelihood
+from redescend.losses.linear import SQUARED
+from redescend.numeric import Array
+
+
+@inlined
+def size_of(kind: int, labels: bool, f: float, p: float, y: float) -> float:
+    """What a density looks at: √f, |r|, or the margin of a label."""
+    if labels:
+        return y * p
+    return np.sqrt(f) if kind == SQUARED else abs(p - y)
+
+
+@inlined
+def masses(cells: Array, rates: Array, clean: Array, outlier: Array) -> float:
+    """How much each scale says of clean records and of outliers; returns the rate of outliers."""
+    rate = 0.0
+    for i in range(len(clean)):
+        total = bad = 0.0
+        for j in range(len(rates)):
+            total += cells[i, j]
+            bad += cells[i, j] * rates[j]
+        clean[i] = total - bad
+        outlier[i] = bad
+        rate += bad
+    return rate
+
+
+@inlined
+def judge(
+    kind: int, c: float, f: float, size: float, lowest: float, clean: Array, outlier: Array, least: float, labels: bool
+) -> tuple[float, float]:
+    """Log-likelihood of a record and the probability that it is clean, by the scales with at least this mass."""
+    unit = 1.0 if labels else max(size, lowest)
+    believed = total = 0.0
+    s = lowest
+    for i in range(len(clean)):
+        if clean[i] + outlier[i] >= least:
+            q, u = likelihood.densities(kind, c, f, size, s, unit)
+            believed += clean[i] * q
+            total += clean[i] * q + outlier[i] * u
+        s *= 2.0
+    return np.log(total) - np.log(unit), believed / total
+
+
+@inlined
+def learn_noise(
+    kind: int,
+    c: float,
+    f: float,
+    size: float,
+    labels: bool,
+    share: float,
+    cells: Array,
+    prior: Array,
+    rates: Array,
+    scalars: Array,
+) -> None:
+    """Bayes' rule on the cells, a share of the prior, and the spread ŝ = exp(Σπ·ln s)."""
+    scales, count = cells.shape
+    lowest = scalars[LOWEST]
+    unit = 1.0 if labels else max(size, lowest)
+    total, s = 0.0, lowest
+    for i in range(scales):
+        q, u = likelihood.densities(kind, c, f, size, s, unit)
+        for j in range(count):
+            cells[i, j] *= (1.0 - rates[j]) * q + rates[j] * u
+            total += cells[i, j]
+        s *= 2.0
+    largest, mode, mean = -1.0, 0, 0.0
+    for i in range(scales):
+        mass = 0.0
+        for j in range(count):
+            cells[i, j] = (1.0 - share) * (cells[i, j] / total) + share * prior[i, j]
+            mass += cells[i, j]
+        mean += mass * i
+        if mass > largest:
+            largest, mode = mass, i
+    scalars[SPREAD] = lowest * 2.0**mean
+    if not labels:
+        float_window(cells, prior, share, mode, scalars)
+
+
+@inlined
+def float_window(cells: Array, prior: Array, share: float, mode: int, scalars: Array) -> None:
+    """Keep the likeliest scale in the middle third of the window, by octaves."""
+    scales, count = cells.shape
+    third = scales // 3
+    move = min(mode - third, 0) + max(mode - (scales - 1 - third), 0)
+    lowest = scalars[LOWEST] * 2.0**move
+    if move == 0 or not 1e-280 < lowest < 1e280:
+        return
+    old = cells.copy()
+    total = 0.0
+    for i in range(scales):
+        for j in range(count):
+            cells[i, j] = old[i + move, j] if 0 <= i + move < scales else share * prior[i, j]
+            total += cells[i, j]
+    for i in range(scales):
+        for j in range(count):
+            cells[i, j] /= total
+    scalars[LOWEST] = lowest

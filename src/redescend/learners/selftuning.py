@@ -1,0 +1,175 @@
+r"""LEARN that sets its own scale and step: nothing to tune."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+
+from redescend import losses
+from redescend.kernels.selftuning import layout, rounds
+from redescend.learners.base import Round
+from redescend.learners.ensemble import Ensemble
+from redescend.numeric import Array
+from redescend.parameters import bad_parameter, check_instance
+
+RATES = (0.01, 0.05, 0.1, 0.17, 0.25, 0.33)
+BELIEFS = (0.5, 0.1, 0.1, 0.1, 0.1, 0.1)
+"""Shares of outliers that a cell may expect, and how much each is believed at first."""
+
+OCTAVES, LABEL_OCTAVES = 24, range(-2, 7)
+"""Scales are powers of 2: a window that floats with the residuals, or for labels a fixed one."""
+
+DRIFT, LABEL_DRIFT = 1e-4, 1e-5
+"""What every cell gets of the noise posterior in each round."""
+
+INGREDIENTS = ("gate", "zero", "snapshots", "copying", "steps", "diagonal", "rates", "scales", "length", "temperature")
+
+_run: Any = rounds.run
+
+
+class SelfTuning(Ensemble):
+    r"""LEARN with nothing to set: the scale of clean records, the share of outliers and the step follow the stream.
+
+    A posterior over LEARN losses, each a scale s of clean records and a share ε of outliers, says how likely a record
+    is to be clean: its weight. Followers take implicit steps behind that gate, from timid to bold, with one length for
+    all features and with one for each; zero and two snapshots are kept; Bayes' rule with a fixed share decides how much
+    of each is played. After a jump a follower leads, after a burst of outliers a kept one does.
+
+    Multiplying all features or all targets by a constant changes no weight.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    loss : LinearLoss
+        What is paid, such as ``losses.Squared()`` or ``losses.Hinge(l2=1e-4)``.
+    order : 1 or 2
+        Whether a second-order follower is among them: O(d²) a round instead of O(d).
+    without : names of ingredients
+        For ablations: what is left out, of gate, zero, snapshots, copying, steps, diagonal, rates, scales, length and
+        temperature.
+
+    Examples
+    --------
+    >>> from redescend import adversaries, play, streams
+    >>> stream = adversaries.UniformResponse(0, 1).corrupt(streams.ridge(2000, seed=0, dim=5), k=200, seed=1)
+    >>> trace = play(SelfTuning(5, loss=losses.Squared()), stream)
+    >>> least_believed = np.argsort(trace.weights[200:])[:150] + 200
+    >>> bool(np.mean(~stream.clean[least_believed]) > 0.9)
+    True
+    """
+
+    order: int
+    loss: losses.LinearLoss
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        loss: losses.LinearLoss,
+        order: Literal[1, 2] = 1,
+        without: Iterable[str] = (),
+    ) -> None:
+        super().__init__(dim, loss)
+        name = type(self).__name__
+        check_instance(name, "loss", loss, losses.LinearLoss, "a loss of the prediction, such as Squared()")
+        if order not in (1, 2) or isinstance(order, bool):
+            raise bad_parameter(name, "order", "1 or 2", order)
+        self.order = int(order)
+        self.without = tuple(sorted(without))
+        for ingredient in self.without:
+            if ingredient not in INGREDIENTS:
+                raise bad_parameter(name, "without", f"of {', '.join(INGREDIENTS)}", ingredient)
+        self._settings = self._written_out()
+        self._prior, self._rates = self._cells()
+        self._arrays = self._fresh()
+
+    def _written_out(self) -> Array:
+        numbers = np.ones(layout.SETTINGS)
+        numbers[[layout.LOSS, layout.LOSS_C, layout.L2]] = self.loss.kind, self.loss.setting, self.loss.l2
+        numbers[[layout.LABELS, layout.ORDER]] = self.loss.margin, self.order
+        numbers[layout.SHARE_CELLS] = LABEL_DRIFT if self.loss.margin else DRIFT
+        switches = {
+            "gate": layout.GATED,
+            "copying": layout.COPYING,
+            "length": layout.TEMPERED,
+            "temperature": layout.WARMED,
+        }
+        for ingredient, place in switches.items():
+            numbers[place] = ingredient not in self.without
+        return numbers
+
+    def _cells(self) -> tuple[Array, Array]:
+        """What the noise posterior believes at first, a row for each scale and a column for each rate."""
+        rates, beliefs = (
+            (np.array(RATES), np.array(BELIEFS)) if "rates" not in self.without else (np.array([0.1]), np.ones(1))
+        )
+        scales = np.ones(len(LABEL_OCTAVES) if self.loss.margin else OCTAVES)
+        if "scales" in self.without and self.loss.margin:
+            scales[LABEL_OCTAVES.index(0)] = 1e12
+        return np.outer(scales / scales.sum(), beliefs), rates
+
+    def _fresh(self) -> dict[str, Array]:
+        followers, second = 2 * layout.FOLLOWERS, self.order - 1
+        members = followers + second + 3
+        weights = np.ones(members)
+        weights[-2:] = 0.0
+        if "zero" in self.without:
+            weights[followers + second] = 0.0
+        if "diagonal" in self.without:
+            weights[layout.FOLLOWERS : followers] = 0.0
+        if "steps" in self.without:
+            weights[[i for i in range(followers) if i % layout.FOLLOWERS != 1]] = 0.0
+        scalars = np.zeros(layout.SCALARS)
+        scalars[[layout.DUE, layout.TEMPERATURE]] = layout.FIRST_SNAPSHOT, 1.0
+        if "snapshots" in self.without:
+            scalars[layout.DUE] = 1e300
+        if self.loss.margin:
+            scalars[layout.LOWEST] = 2.0 ** LABEL_OCTAVES[0]
+        size = self.dim if second else 0
+        return {
+            "thetas": np.zeros((members, self.dim)),
+            "weights": weights / weights.sum(),
+            "cells": self._prior.copy(),
+            "norms": np.zeros(layout.NORMS),
+            "squares": np.zeros(self.dim),
+            "counts": np.zeros(self.dim),
+            "P": np.zeros((size, size)),
+            "scalars": scalars,
+        }
+
+    def __repr__(self) -> str:
+        without = f", without={self.without}" if self.without else ""
+        return f"{type(self).__name__}({self.dim}, {self.loss}, order={self.order}{without})"
+
+    @property
+    def rounds(self) -> int:
+        return int(self._arrays["scalars"][layout.ROUNDS])
+
+    @property
+    def theta(self) -> Array:
+        return rounds.action(self._arrays["thetas"], self._arrays["weights"], self._arrays["scalars"])
+
+    def skip(self) -> None:
+        self._arrays["scalars"][layout.ROUNDS] += 1
+
+    def _play(self, X: Array, y: Array, losses: Array, weights: Array, actions: Array) -> int:
+        return int(
+            _run(X, y, *self._arrays.values(), self._settings, self._prior, self._rates, losses, weights, actions)
+        )
+
+    def _carefully(self, x: Array, y: float) -> Round:
+        """A record beyond all belief: it is counted, and moves nothing."""
+        self.skip()
+        return Round(self.loss.value(self.theta, x, y), 0.0)
+
+    def _sound(self, arrays: dict[str, Any]) -> bool:
+        if any(array.shape != self._arrays[name].shape for name, array in arrays.items()):
+            return False
+        weights, cells, scalars = arrays["weights"], arrays["cells"], arrays["scalars"]
+        shares = all((part >= 0.0).all() and abs(part.sum() - 1.0) < 1e-6 for part in (weights, cells))
+        lengths = all((arrays[name] >= 0.0).all() for name in ("norms", "squares", "counts", "scalars"))
+        whole = np.all(scalars[[layout.ROUNDS, layout.SEEN, layout.KEPT, layout.SLOT, layout.AGE]] % 1.0 == 0.0)
+        return bool(shares and lengths and whole and scalars[layout.SLOT] <= 1.0 and scalars[layout.TEMPERATURE] >= 1.0)

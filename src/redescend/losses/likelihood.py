@@ -1,0 +1,108 @@
+r"""What a self-tuning learner asks of a loss: two densities, an implicit step, and the information of a record.
+
+A clean record at scale s has a density that falls as the loss grows; an outlier has one that falls like 1/|r|, the same
+under every s (one that is flat would drive s to 0). A label is clean with probability σ(m/s) at the margin m, and
+flipped with σ(−m/s). To add a loss: write its branch in each of the four functions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from redescend.losses.linear import EPSILON_INSENSITIVE, HINGE, LOGISTIC, PINBALL, SQUARED
+from redescend.numeric import choose
+
+NORMAL = 0.3989422804014327
+"""1/√(2π)."""
+
+OUTLIER = 0.25
+"""The density of an outlier is this share of 1/|r|, or of 1/s where |r| is less."""
+
+ROOT_STEPS, ROOT_FOUND = 100, 1e-13
+
+
+def sigmoid(z: float) -> float:
+    """1/(1 + e^−z), to all its digits on both sides."""
+    e = np.exp(-np.abs(z))
+    return choose(z >= 0.0, 1.0, e) / (1.0 + e)
+
+
+def densities(kind: int, c: float, f: float, size: float, s: float, unit: float) -> tuple[float, float]:
+    """Densities of a clean record and of an outlier at scale s, times `unit`.
+
+    f is the loss, and `size` the residual |r| (for the squared loss √f). For labels the size is the margin.
+    """
+    if kind in (HINGE, LOGISTIC):
+        clean = sigmoid(size / s)
+        return clean, 1.0 - clean
+    if kind == SQUARED:
+        z = size / s
+        return NORMAL * np.exp(-0.5 * z * z) * (unit / s), OUTLIER * unit / max(size, s)
+    if kind == PINBALL:
+        return c * (1.0 - c) * np.exp(-f / s) * (unit / s), OUTLIER * unit / max(size, s)
+    width = s + c if kind == EPSILON_INSENSITIVE else s
+    return 0.5 * np.exp(-f / s) * (unit / width), OUTLIER * unit / max(size, width)
+
+
+def logistic_pull(m: float, a: float) -> float:
+    """σ(−z) where z = m + a·σ(−z): the pull of a label on its margin m in an implicit step of size a.
+
+    By Newton's method inside the bracket [m, m + a].
+    """
+    low, high = m, m + a
+    z = m + a * sigmoid(-m) / (1.0 + 0.25 * a)
+    for _ in range(ROOT_STEPS):
+        pull = sigmoid(-z)
+        over = z - m - a * pull
+        if over > 0.0:
+            high = z
+        else:
+            low = z
+        better = z - over / (1.0 + a * pull * (1.0 - pull))
+        if not low <= better <= high:
+            better = 0.5 * (low + high)
+        found = np.abs(better - z) <= ROOT_FOUND * (1.0 + np.abs(z))
+        z = better
+        if found:
+            break
+    return sigmoid(-z)
+
+
+def steepness(kind: int, c: float, r: float) -> float:
+    """|φ'| of a loss that grows linearly, at the residual r = prediction − target."""
+    if kind == PINBALL:
+        return 1.0 - c if r > 0.0 else c
+    return 1.0
+
+
+def beyond_kink(kind: int, c: float, r: float) -> float:
+    """How far the residual is from where a loss that grows linearly is 0."""
+    return max(0.0, np.abs(r) - c) if kind == EPSILON_INSENSITIVE else np.abs(r)
+
+
+def implicit_move(kind: int, c: float, p: float, y: float, e: float, xx: float, spread: float) -> float:
+    """The μ with θ + μ·x the minimiser of f + ‖·−θ‖²/(2e), for ‖x‖² = xx; hinge moves as the logistic loss does.
+
+    Losses that grow linearly move by e·spread·|φ'|, in the units of the target, and at most to where they are 0.
+    """
+    r = p - y
+    if kind == SQUARED:
+        return -2.0 * e * r / (1.0 + 2.0 * e * xx)
+    if kind in (HINGE, LOGISTIC):
+        return e * logistic_pull(y * p, e * xx) * y
+    return -np.sign(r) * min(e * spread * steepness(kind, c, r), beyond_kink(kind, c, r) / xx)
+
+
+def information(kind: int, c: float, pull: float, spread: float) -> float:
+    """The curvature that a record adds to a second-order follower, in units of its gate.
+
+    For labels `pull` is σ(−z) at the new margin z; losses that grow linearly have the Fisher information of their
+    density.
+    """
+    if kind == SQUARED:
+        return 1.0
+    if kind in (HINGE, LOGISTIC):
+        return pull * (1.0 - pull)
+    if kind == PINBALL:
+        return c * (1.0 - c)
+    return spread / (spread + c) if kind == EPSILON_INSENSITIVE else 1.0
