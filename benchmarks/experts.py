@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import redescend as rd
 from benchmarks.report import Goal, Row, compare
@@ -22,8 +23,7 @@ def expert_rows(effort: Effort) -> Iterator[Row]:
     """Ridge with a quarter of the rounds corrupted."""
     rows = effort.rows_of(DIM)
     stream = corrupted(rows)
-    common = {"loss": rd.losses.Squared(l2=L2), "a": 10.0, "b": 10.0}
-    grid: rd.LearnWithExperts
+    common: dict[str, Any] = {"loss": rd.losses.Squared(l2=L2), "a": 10.0, "b": 10.0}
     rd.play(rd.LearnWithExperts(DIM, rounds=9, **common), rd.Stream(stream.X[:9], stream.y[:9]))
     grid = rd.LearnWithExperts(DIM, rounds=rows, **common)
     began = perf_counter()

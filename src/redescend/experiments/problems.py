@@ -10,6 +10,7 @@ from redescend import adversaries, domains, losses, steps, streams, transforms
 from redescend.game import Stream
 from redescend.learners.base import Learner
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
+from redescend.learners.selftuning import SelfTuning
 
 YARDSTICK = "oracle"
 """The learner that is told which rounds are clean."""
@@ -46,7 +47,7 @@ class Problem:
         }
 
     def learners(self, stream: Stream) -> dict[str, Learner]:
-        """Every learner at the paper's step 1/√T, fresh."""
+        """Every learner at the paper's step 1/√T, fresh; and the self-tuning one, which has none."""
         d, k, loss, step = self.dim, stream.corrupted, self.loss, steps.Horizon(self.rounds)
         smaller = steps.Horizon(self.rounds, scale=1.0 / (1.0 + self.b))
         classic = {
@@ -62,6 +63,8 @@ class Problem:
             "normalised OGD": NormalisedOGD(d, loss=loss, step=step),
             "median clip": ClippedOGD(d, loss=loss, step=step),
             **classic,
+            "self-tuning, order 1": SelfTuning(d, loss=loss),
+            "self-tuning, order 2": SelfTuning(d, loss=loss, order=2),
             YARDSTICK: Oracle(d, loss=loss, clean=stream.clean, step=step),
         }
 

@@ -18,7 +18,7 @@ NORMAL = 0.3989422804014327
 OUTLIER = 0.25
 """The density of an outlier is this share of 1/|r|, or of 1/s where |r| is less."""
 
-ROOT_STEPS, ROOT_FOUND = 100, 1e-13
+ROOT_STEPS, ROOT_FOUND = 200, 1e-13
 
 
 def sigmoid(z: float) -> float:
@@ -51,6 +51,7 @@ def logistic_pull(m: float, a: float) -> float:
     """
     low, high = m, m + a
     z = m + a * sigmoid(-m) / (1.0 + 0.25 * a)
+    last = a
     for _ in range(ROOT_STEPS):
         pull = sigmoid(-z)
         over = z - m - a * pull
@@ -59,12 +60,13 @@ def logistic_pull(m: float, a: float) -> float:
         else:
             low = z
         better = z - over / (1.0 + a * pull * (1.0 - pull))
-        if not low <= better <= high:
-            better = 0.5 * (low + high)
-        found = np.abs(better - z) <= ROOT_FOUND * (1.0 + np.abs(z))
-        z = better
-        if found:
+        if np.abs(better - z) <= ROOT_FOUND * (1.0 + np.abs(z)):
             break
+        # Newton may creep from side to side: a step that is not half as long as the last is replaced by a bisection.
+        if not (low < better < high and np.abs(better - z) <= 0.5 * last):
+            better = 0.5 * (low + high)
+        last = np.abs(better - z)
+        z = better
     return sigmoid(-z)
 
 

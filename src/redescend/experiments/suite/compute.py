@@ -9,7 +9,7 @@ import numpy as np
 
 from redescend.experiments.suite.design import chosen
 from redescend.experiments.suite.games import game
-from redescend.experiments.suite.players import played
+from redescend.experiments.suite.players import ablated, played
 from redescend.experiments.tasks import Experiment, Options, Task
 
 ROUNDS, QUICK_ROUNDS = 10_000, 1_000
@@ -49,6 +49,8 @@ def _compute(first: int, quick: int, rounds: int, seed: int) -> Iterator[dict[st
             }
             if finite and np.isfinite(step):
                 yield {**row, "learner": learner, "measure": "step", "value": np.array([step])}
+        for learner, regret, _ in ablated(here):
+            yield {**row, "learner": learner, "measure": "ablated regret", "value": np.array([min(regret, 1e300)])}
 
 
 SUITE = Experiment("suite", _tasks, _compute)

@@ -12,10 +12,12 @@ import numpy as np
 
 from redescend import steps, transforms
 from redescend.experiments.problems import YARDSTICK
+from redescend.experiments.suite.design import ADAPTIVE
 from redescend.experiments.suite.games import Game
 from redescend.learners.base import Learner
 from redescend.learners.experts import LearnWithExperts
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
+from redescend.learners.selftuning import INGREDIENTS, SelfTuning
 
 BEST = ", best step"
 """What the name of a learner ends in that has the best step in hindsight."""
@@ -46,11 +48,22 @@ PEERS: dict[str, Peer] = {
 """Learners that need a step; Top-k is told k, and the oracle which rounds are clean."""
 
 UNTUNED: dict[str, Callable[[Game], Learner]] = {
+    "self-tuning, order 1": lambda game: SelfTuning(game.stream.dim, loss=game.rules.loss),
+    "self-tuning, order 2": lambda game: SelfTuning(game.stream.dim, loss=game.rules.loss, order=2),
     "LEARN with experts": lambda game: LearnWithExperts(
         game.stream.dim, loss=game.rules.loss, a=game.rules.a, b=game.rules.b, meta="robust"
     ),
 }
 """Learners without a step; the report says where the first of them loses."""
+
+
+ABLATED: dict[str, Callable[[Game], Learner]] = {
+    f"without {ingredient}": lambda game, ingredient=ingredient: SelfTuning(  # type: ignore[misc]
+        game.stream.dim, loss=game.rules.loss, without=[ingredient]
+    )
+    for ingredient in INGREDIENTS
+}
+"""The self-tuning learner of order 1 with each of its ingredients left out."""
 
 
 class Result(NamedTuple):
@@ -68,6 +81,13 @@ def played(game: Game) -> Iterator[Result]:
     for name in PEERS:
         yield Result(name, *_at(game, name, steps.Horizon(game.rounds)))
         yield Result(f"{name}{BEST}", *_tuned(game, name))
+
+
+def ablated(game: Game) -> Iterator[Result]:
+    """What each ingredient of the self-tuning learner is worth; an adversary that adapts would take too long."""
+    if game.setting.when != ADAPTIVE:
+        for name, learner in ABLATED.items():
+            yield Result(name, game.final(learner(game)), np.nan)
 
 
 def _at(game: Game, name: str, step: steps.Step) -> tuple[float, float]:

@@ -15,6 +15,9 @@ from redescend.experiments.suite.players import BEST, PEERS, UNTUNED
 from redescend.numeric import Array
 
 ORACLE = f"{YARDSTICK}{BEST}"
+WHOLE = "self-tuning, order 1"
+"""The learner whose ingredients are left out in turn."""
+
 CAP = 1_000.0
 """A larger ratio, and divergence, counts as this in a geometric mean, and so does its inverse."""
 
@@ -47,6 +50,16 @@ class Loss(NamedTuple):
     ratio: float
     best: str
     best_ratio: float
+
+
+class Ablation(NamedTuple):
+    """The ratios of one variant: geometric means by task, share within 1.5, and the worst."""
+
+    name: str
+    regression: float
+    classification: float
+    within_15: float
+    worst: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +140,32 @@ def gather(results: Results) -> Ratios:
     whole = {setting: own for setting, own in regrets.items() if len(own) == len(learners) and own[ORACLE] < np.inf}
     values = [[own[name] / own[ORACLE] for name in learners] for own in whole.values()]
     return Ratios(list(whole), learners, np.array(values).reshape(len(values), len(learners)))
+
+
+def ablation(results: Results) -> list[Ablation]:
+    """What the self-tuning learner of order 1 is without each of its ingredients, and whole, in the same settings."""
+    ratios = gather(results)
+    rows = results.select(experiment="suite", measure="ablated regret").table.to_pylist()
+    known = dict(zip(ratios.settings, ratios.of(WHOLE), strict=True)) if WHOLE in ratios.learners else {}
+    least = {
+        row["problem"]: row["value"] for row in results.select(learner=ORACLE, measure="final regret").table.to_pylist()
+    }
+    found: dict[str, dict[Setting, float]] = {}
+    for row in rows:
+        setting = Setting.parsed(row["problem"], row["count"])
+        if setting in known:
+            found.setdefault(row["learner"], {})[setting] = row["value"] / least[row["problem"]]
+    if not found:
+        return []
+    whole = {setting: known[setting] for setting in next(iter(found.values()))}
+    return [_ablation(name, own) for name, own in {"whole": whole, **found}.items()]
+
+
+def _ablation(name: str, own: dict[Setting, float]) -> Ablation:
+    values = np.array(list(own.values()))
+    regression = np.array([setting.task == "regression" for setting in own])
+    one, other = (geometric_mean(values[mask]) if mask.any() else np.nan for mask in (regression, ~regression))
+    return Ablation(name, one, other, float(np.mean(values <= 1.5)), float(values.max()))
 
 
 def _in_order(learners: set[str]) -> list[str]:

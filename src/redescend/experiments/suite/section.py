@@ -10,7 +10,7 @@ from redescend.experiments.evidence import number
 from redescend.experiments.problems import YARDSTICK
 from redescend.experiments.results import Results
 from redescend.experiments.suite.players import BEST, UNTUNED
-from redescend.experiments.suite.ratios import GROUPS, ORACLE, Cell, Loss, Ratios, gather
+from redescend.experiments.suite.ratios import GROUPS, ORACLE, Cell, Loss, Ratios, ablation, gather
 
 
 def section(results: Results) -> dict[str, Any] | None:
@@ -41,6 +41,10 @@ def section(results: Results) -> dict[str, Any] | None:
             for group, cell in groups.items()
             if cell is not None
         },
+        "ablation": [
+            (one.name, number(one.regression), number(one.classification), f"{one.within_15:.0%}", number(one.worst))
+            for one in ablation(results)
+        ],
         "subject": subject,
         "losses": [sentence(loss) for loss in ratios.losses(subject)],
     }

@@ -8,26 +8,28 @@ from redescend.kernels.compiler import inlined
 from redescend.kernels.selftuning.layout import SHARE
 from redescend.numeric import Array
 
+LUCK = 30.0
+"""The most that a member gains on the leader in one round, as a ratio of likelihoods."""
+
 
 @inlined
 def reweigh(weights: Array, logs: Array, power: float, active: float) -> int:
     """Weights times likelihood to this power, and a share for every active member; returns the leader.
 
-    A member with weight 0 is not active.
+    A member with weight 0 is not active. None may gain more than `LUCK` on the leader in one round: when clean records
+    are narrow, an outlier that happens to meet a wrong member's prediction would else hand it the lead.
     """
+    most = logs[np.argmax(weights)] + np.log(LUCK)
     top = -np.inf
     for i in range(len(weights)):
         if weights[i] > 0.0:
-            logs[i] = np.log(weights[i]) + power * logs[i]
+            logs[i] = np.log(weights[i]) + power * min(logs[i], most)
             top = max(top, logs[i])
     total = 0.0
     for i in range(len(weights)):
         if weights[i] > 0.0:
             total += np.exp(logs[i] - top)
-    leader = 0
     for i in range(len(weights)):
         if weights[i] > 0.0:
             weights[i] = (1.0 - SHARE) * (np.exp(logs[i] - top) / total) + SHARE / active
-            if weights[i] > weights[leader]:
-                leader = i
-    return leader
+    return int(np.argmax(weights))

@@ -11,7 +11,7 @@ from redescend.losses import likelihood
 from redescend.losses.linear import SQUARED
 from redescend.numeric import Array
 
-START, FORGETTING = 1e3, 1e-3
+START, FORGETTING = 100.0, 1e-3
 """P begins at START/(d·typical x_j²), and never has more; a believed round forgets this share."""
 
 SHARPEST = 1e6

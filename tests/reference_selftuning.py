@@ -1,0 +1,310 @@
+"""The self-tuning learner in its slowest and most obvious form: one round a call, dense matrices, roots by SciPy.
+
+Nothing here calls a formula of the package: a loss is only asked for its settings.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from redescend import losses
+from tests.reference import loss_pair
+
+STEPS = (16.0, 1.0, 1 / 16)
+"""Of the followers, in units of the typical record; once with one length for all features, once with one for each."""
+
+RATES = np.array([0.01, 0.05, 0.1, 0.17, 0.25, 0.33])
+BELIEFS = np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1])
+OCTAVES, LABEL_OCTAVES = range(-12, 12), range(-2, 7)
+DRIFT, LABEL_DRIFT = 1e-4, 1e-5
+"""The cells of the noise posterior, and what each of them gets of it in each round."""
+
+OUTLIER = 0.25
+"""The density of an outlier is this share of 1/|r|."""
+
+SHARE = 1e-3
+"""What every member gets of the weight in each round; below twice as much, a follower starts again at the leader."""
+
+LUCK = 30.0
+"""The most that a member gains on the leader in one round."""
+
+NORMS, READY, MEMORY = 15, 5, 1000
+RESOLUTION = 2.0**-52
+"""Lengths of records remembered, when a feature's scale is known, over how many records it is a mean, its floor."""
+
+FIRST_SNAPSHOT, GROWTH, SNAPSHOTS = 62, 1.25, 2
+
+START, FORGETTING, SHARPEST, FLOOR, YOUNG = 100.0, 1e-3, 1e6, 1e-12, 31
+"""Of the second-order follower: P at first, what a round forgets, the most that a round counts, the least P, youth."""
+
+
+class Played(NamedTuple):
+    """A game: what was played, what it lost, how much of it was believed."""
+
+    actions: np.ndarray
+    losses: np.ndarray
+    weights: np.ndarray
+
+
+def play(X: np.ndarray, y: np.ndarray, *, loss: losses.LinearLoss, order: int) -> Played:
+    learner = SelfTuning(X.shape[1], loss, order)
+    actions, rounds = [], []
+    for x, target in zip(X, y, strict=True):
+        actions.append(learner.theta)
+        rounds.append(learner.update(x, target))
+    return Played(np.array(actions), *np.array(rounds).T)
+
+
+def band(loss: losses.LinearLoss) -> float:
+    """How far a residual may be from 0 at no loss."""
+    return getattr(loss, "epsilon", 0.0)
+
+
+def densities(loss: losses.LinearLoss, F: Any, p: Any, y: float, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of a clean record and of an outlier, where F is paid for the prediction p, at every scale s."""
+    if loss.margin:
+        return expit(y * p / s), expit(-y * p / s)
+    size, width = np.abs(p - y), s + band(loss)
+    match loss:
+        case losses.Squared():
+            clean, size = np.exp(-F / s**2 / 2) / np.sqrt(2 * np.pi) / s, np.sqrt(F)
+        case losses.Pinball(quantile=quantile):
+            clean = quantile * (1 - quantile) / s * np.exp(-F / s)
+        case _:
+            clean = np.exp(-F / s) / 2 / width
+    return clean, OUTLIER / np.maximum(size, width)
+
+
+def pull(m: float, a: float) -> float:
+    """σ(−z) where z = m + a·σ(−z)."""
+    slack = 1e-9 * (1 + abs(m))
+    return expit(-brentq(lambda z: z - m - a * expit(-z), m - slack, m + a + slack, xtol=1e-300, rtol=1e-15))
+
+
+def kink(loss: losses.LinearLoss, r: float) -> tuple[float, float]:
+    """Of a loss that grows linearly: how steep it is at r = p − y, and how far it is to where it is 0."""
+    steep = 1.0
+    if isinstance(loss, losses.Pinball):
+        steep = 1 - loss.quantile if r > 0 else loss.quantile
+    return steep, max(0.0, abs(r) - band(loss))
+
+
+def implicit(loss: losses.LinearLoss, p: float, y: float, e: float, xx: float, spread: float) -> float:
+    """How far along x the minimiser of f + ‖· − θ‖²/(2e) is."""
+    if loss.margin:
+        return e * pull(y * p, e * xx) * y
+    if isinstance(loss, losses.Squared):
+        return -2 * e * (p - y) / (1 + 2 * e * xx)
+    steep, distance = kink(loss, p - y)
+    return -np.sign(p - y) * min(e * spread * steep, distance / xx)
+
+
+class Noise:
+    """Cells (s, ε) with Bayes weights, a row for each scale."""
+
+    def __init__(self, labels: bool) -> None:
+        self.labels = labels
+        self.octaves = np.array(LABEL_OCTAVES if labels else OCTAVES)
+        self.drift = LABEL_DRIFT if labels else DRIFT
+        self.prior = np.outer(np.ones(len(self.octaves)) / len(self.octaves), BELIEFS)
+        self.cells = self.prior.copy()
+        self.scales = 2.0**self.octaves if labels else None
+        self.spread = 0.0
+
+    def masses(self) -> tuple[np.ndarray, np.ndarray]:
+        """What every scale says of clean records, and of outliers."""
+        return self.cells @ (1 - RATES), self.cells @ RATES
+
+    def learn(self, clean: np.ndarray, outlier: np.ndarray) -> None:
+        """Bayes' rule for a record with these densities at every scale."""
+        self.cells = self.cells * (np.outer(clean, 1 - RATES) + np.outer(outlier, RATES))
+        self.cells = (1 - self.drift) * self.cells / self.cells.sum() + self.drift * self.prior
+        mass = self.cells.sum(axis=1)
+        self.spread = np.exp(mass @ np.log(self.scales))
+        if not self.labels:
+            self.float_window(int(np.argmax(mass)))
+
+    def float_window(self, mode: int) -> None:
+        """Keep the likeliest scale in the middle third."""
+        count = len(self.cells)
+        third = count // 3
+        move = mode - min(max(mode, third), count - 1 - third)
+        outside = self.drift * self.prior
+        rows = [self.cells[i] if 0 <= i < count else outside[0] for i in np.arange(count) + move]
+        self.cells = np.array(rows) / np.sum(rows)
+        self.scales = self.scales * 2.0**move
+
+
+class Measure:
+    """The typical ‖x‖², and the typical share of it that each feature has."""
+
+    def __init__(self, dim: int) -> None:
+        self.norms: list[float] = []
+        self.shares, self.counts = np.zeros(dim), np.zeros(dim)
+
+    def see(self, x: np.ndarray) -> None:
+        self.norms = [*self.norms, x @ x][-NORMS:]
+        self.typical = np.quantile(self.norms, 0.5, method="inverted_cdf")
+        self.long = max(self.typical, x @ x)
+        for j in range(len(x)):
+            if x[j] ** 2 / self.long > 0 or self.counts[j] >= READY:
+                self.counts[j] = min(self.counts[j] + 1, MEMORY)
+                self.shares[j] += (x[j] ** 2 / self.long - self.shares[j]) / self.counts[j]
+        self.ready = self.counts >= READY
+        self.scale = np.maximum(self.shares, RESOLUTION)
+
+
+class Newton:
+    """Recursive least squares with forgetting, or a Kalman step."""
+
+    def __init__(self, dim: int) -> None:
+        self.dim, self.theta, self.P, self.age, self.widest = dim, np.zeros(dim), np.zeros((dim, dim)), 0, 0.0
+
+    def restart(self, measure: Measure, spread: float) -> None:
+        self.age, self.widest = 0, spread
+        self.P = np.diag(np.where(measure.ready, self.unknown(measure), 0.0))
+
+    def unknown(self, measure: Measure) -> np.ndarray:
+        """The variances of features of which nothing is known."""
+        return START / (self.dim * measure.typical * measure.scale)
+
+    def advance(
+        self, loss: losses.LinearLoss, x: np.ndarray, y: float, gate: float, spread: float, measure: Measure
+    ) -> None:
+        self.age, self.widest = self.age + 1, max(self.widest, spread)
+        unknown = self.unknown(measure)
+        for j in range(self.dim):
+            if measure.ready[j] and self.P[j, j] == 0:
+                self.P[j, j] = unknown[j]
+        Px, p = self.P @ x, x @ self.theta
+        t = x @ Px
+        if t == 0:
+            return
+        if not 0 < t < 1e100:
+            self.restart(measure, spread)
+            return
+        gain, move = self.gain_and_move(loss, p, y, t, gate, spread)
+        self.theta = self.theta + move * Px
+        self.P = (1 + FORGETTING * gate) * (self.P - gain / (1 + gain * t) * np.outer(Px, Px))
+        self.P += FLOOR * np.diag(np.where(measure.ready, unknown, 0.0))
+        self.P *= min(1.0, 1 / np.max(np.where(measure.ready, np.diag(self.P) / unknown, 0.0)))
+
+    def gain_and_move(
+        self, loss: losses.LinearLoss, p: float, y: float, t: float, gate: float, spread: float
+    ) -> tuple[float, float]:
+        if isinstance(loss, losses.Squared):
+            gain = gate * min((self.widest / spread) ** 2, SHARPEST)
+            return gain, -gain * (p - y) / (1 + gain * t)
+        if loss.margin:
+            one = pull(y * p, gate * t)
+            return gate * one * (1 - one), gate * one * y
+        gain = gate * spread / (spread + band(loss))
+        if isinstance(loss, losses.Pinball):
+            gain = gate * loss.quantile * (1 - loss.quantile)
+        steep, distance = kink(loss, p - y)
+        return gain, -np.sign(p - y) * min(gate * spread * steep / (1 + gain * t), distance / t)
+
+
+class SelfTuning:
+    """The whole learner. Its members are followers, perhaps the second-order one, zero, and snapshots."""
+
+    def __init__(self, dim: int, loss: losses.LinearLoss, order: int) -> None:
+        self.dim, self.loss, self.paid = dim, loss, loss_pair(loss)[0]
+        self.noise, self.measure = Noise(loss.margin), Measure(dim)
+        self.followers = [np.zeros(dim) for _ in range(2 * len(STEPS))]
+        self.newton = Newton(dim) if order == 2 else None
+        self.snapshots = [np.zeros(dim) for _ in range(SNAPSHOTS)]
+        active = len(self.followers) + order
+        self.weights = np.array([1 / active] * active + [0.0] * SNAPSHOTS)
+        self.temperature, self.seen, self.due, self.slot = 1.0, 0, FIRST_SNAPSHOT, 0
+
+    def members(self) -> np.ndarray:
+        second = [self.newton.theta] if self.newton else []
+        return np.array([*self.followers, *second, np.zeros(self.dim), *self.snapshots])
+
+    @property
+    def theta(self) -> np.ndarray:
+        return self.temperature * self.weights @ self.members()
+
+    def update(self, x: np.ndarray, y: float) -> tuple[float, float]:
+        F, noise, mean = self.paid(self.theta, x, y), self.noise, self.weights @ self.members()
+        if not x.any() or (noise.scales is None and F == 0):
+            return F, 1.0
+        if noise.scales is None:
+            noise.scales = (np.sqrt(F) if isinstance(self.loss, losses.Squared) else F) * 2.0**noise.octaves
+        self.seen += 1
+        self.measure.see(x)
+
+        A, B = noise.masses()
+        q, u = densities(self.loss, F, x @ mean, y, noise.scales)
+        gate = A @ q / (A @ q + B @ u)
+        likelihood, gates = self.judge(x, y, gate, A, B)
+        if self.loss.margin or F > 0:
+            noise.learn(q, u)
+
+        likelihood = np.minimum(likelihood, LUCK * likelihood[np.argmax(self.weights)])
+        weights = self.reweighed(likelihood ** min(1.0, self.measure.typical / (x @ x)))
+        self.follow(x, y, gates)
+        if self.newton:
+            self.newton.advance(self.loss, x, y, gates[len(STEPS) * 2], noise.spread, self.measure)
+        self.copy_leader(weights)
+        self.weights = weights
+        if self.seen >= self.due:
+            self.keep(mean)
+        if self.loss.margin:
+            self.temperature = 1 / min(1.0, noise.spread)
+        return F, gate
+
+    def judge(
+        self, x: np.ndarray, y: float, gate: float, A: np.ndarray, B: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """How likely the record is by each member, and how much of it each believes."""
+        members = self.members()
+        paid = np.array([self.paid(self.temperature * theta, x, y) for theta in members])
+        if self.loss.margin:
+            rate = B.sum()
+            return rate + (1 - 2 * rate) * np.exp(-paid), np.full(len(members), gate)
+        heavy = self.noise.drift <= A + B
+        q, u = densities(self.loss, paid[:, None], (members @ x)[:, None], y, self.noise.scales[heavy])
+        likelihood = q @ A[heavy] + u @ B[heavy]
+        return likelihood, q @ A[heavy] / likelihood
+
+    def reweighed(self, likelihood: np.ndarray) -> np.ndarray:
+        active = self.weights > 0
+        posterior = self.weights * likelihood / np.max(likelihood[active])
+        return np.where(active, (1 - SHARE) * posterior / posterior.sum() + SHARE / active.sum(), 0.0)
+
+    def follow(self, x: np.ndarray, y: float, gates: np.ndarray) -> None:
+        metric = np.where(self.measure.ready, 1 / (self.measure.long * self.measure.scale), 0.0)
+        for i in range(2 * len(STEPS)):
+            if i < len(STEPS):
+                direction, length = x, self.measure.long
+            else:
+                direction = x * metric
+                length = max(self.measure.ready.sum(), x @ direction)
+            if not direction.any():
+                continue
+            theta, e = self.followers[i], STEPS[i % len(STEPS)] * gates[i] / length
+            move = implicit(self.loss, x @ theta, y, e, x @ direction, self.noise.spread)
+            self.followers[i] = theta / (1 + self.loss.l2 * e) + move * direction
+
+    def copy_leader(self, weights: np.ndarray) -> None:
+        """Followers that nothing speaks for start again where the leader is."""
+        low, leader = weights < 2 * SHARE / np.sum(weights > 0), self.members()[np.argmax(weights)]
+        self.followers = [leader if low[i] else theta for i, theta in enumerate(self.followers)]
+        if self.newton and low[2 * len(STEPS)] and self.newton.age >= max(YOUNG, 4 * self.dim):
+            self.newton.theta = leader
+            self.newton.restart(self.measure, self.noise.spread)
+
+    def keep(self, mean: np.ndarray) -> None:
+        place = len(self.weights) - SNAPSHOTS + self.slot
+        if self.weights[place] == 0:
+            self.weights[place] = SHARE / (np.sum(self.weights > 0) + 1)
+            self.weights = self.weights / self.weights.sum()
+        if self.weights[place] <= 0.5:
+            self.snapshots[self.slot] = mean
+        self.slot, self.due = (self.slot + 1) % SNAPSHOTS, int(GROWTH * self.due) + 1
