@@ -20,6 +20,7 @@ from benchmarks.experts import expert_rows
 from benchmarks.peers import peer_rows
 from benchmarks.report import Row
 from benchmarks.scaling import length_rows, width_rows
+from benchmarks.selftuning import selftuning_rows
 from benchmarks.speed import gate_rows, precision_rows, update_rows
 from benchmarks.startup import startup_rows
 from benchmarks.timing import FULL, QUICK, Effort, clock
@@ -32,6 +33,7 @@ SECTIONS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "lengths": length_rows,
     "gates that remember": gate_rows,
     "many experts": expert_rows,
+    "nothing to tune": selftuning_rows,
     "new processes": startup_rows,
 }
 

@@ -18,7 +18,6 @@ LENGTHS = (1_000, 10_000, 100_000, 1_000_000)
 LENGTH_DIM = 20
 # Short games are played several times on end, up to so many rows: the long ones in between empty the cache.
 TOGETHER = 10_000
-LINEAR = Goal(1.1, "slope")
 
 
 def width_rows(effort: Effort) -> Iterator[Row]:
@@ -58,8 +57,8 @@ def repeated(task: Task, times: int) -> Task:
     return together
 
 
-def growth(what: str, times: Mapping[int, float]) -> Row:
-    """The slope of log time over log size; below 1 where a fixed cost shows.
+def growth(what: str, times: Mapping[int, float], power: int = 1) -> Row:
+    """The slope of log time over log size, against the power that is due; below it where a fixed cost shows.
 
     Examples
     --------
@@ -69,4 +68,5 @@ def growth(what: str, times: Mapping[int, float]) -> Row:
     sizes = sorted(times)
     slope = float(np.polyfit(np.log10(sizes), np.log10([times[size] for size in sizes]), 1)[0])
     span = f"from {sizes[0]:,} to {sizes[-1]:,}"
-    return Row(what, span, "linear growth, slope 1", round(slope, 12), str(LINEAR), LINEAR.verdict(slope))
+    goal, due = Goal(power + 0.1, "slope"), {1: "linear growth, slope 1", 2: "quadratic growth, slope 2"}[power]
+    return Row(what, span, due, round(slope, 12), str(goal), goal.verdict(slope))
