@@ -68,10 +68,13 @@ def densities(loss: losses.LinearLoss, F: Any, p: Any, y: float, s: np.ndarray) 
     """Of a clean record and of an outlier, where F is paid for the prediction p, at every scale s."""
     if loss.margin:
         return expit(y * p / s), expit(-y * p / s)
-    size, width = np.abs(p - y), s + band(loss)
+    size = np.sqrt(F) if isinstance(loss, losses.Squared) else np.abs(p - y)
+    # The last scale stands for all that are larger.
+    s = np.where(np.arange(len(s)) == len(s) - 1, np.maximum(s, size), s)
+    width = s + band(loss)
     match loss:
         case losses.Squared():
-            clean, size = np.exp(-F / s**2 / 2) / np.sqrt(2 * np.pi) / s, np.sqrt(F)
+            clean = np.exp(-F / s**2 / 2) / np.sqrt(2 * np.pi) / s
         case losses.Pinball(quantile=quantile):
             clean = quantile * (1 - quantile) / s * np.exp(-F / s)
         case _:
@@ -232,10 +235,10 @@ class SelfTuning:
 
     def update(self, x: np.ndarray, y: float) -> tuple[float, float]:
         F, noise, mean = self.paid(self.theta, x, y), self.noise, self.weights @ self.members()
-        if not x.any() or (noise.scales is None and F == 0):
-            return F, 1.0
-        if noise.scales is None:
+        if noise.scales is None and F > 0:
             noise.scales = (np.sqrt(F) if isinstance(self.loss, losses.Squared) else F) * 2.0**noise.octaves
+        if noise.scales is None or not x.any():
+            return F, 1.0
         self.seen += 1
         self.measure.see(x)
 
@@ -269,9 +272,9 @@ class SelfTuning:
             rate = B.sum()
             return rate + (1 - 2 * rate) * np.exp(-paid), np.full(len(members), gate)
         heavy = self.noise.drift <= A + B
-        q, u = densities(self.loss, paid[:, None], (members @ x)[:, None], y, self.noise.scales[heavy])
-        likelihood = q @ A[heavy] + u @ B[heavy]
-        return likelihood, q @ A[heavy] / likelihood
+        q, u = densities(self.loss, paid[:, None], (members @ x)[:, None], y, self.noise.scales)
+        likelihood = q @ (heavy * A) + u @ (heavy * B)
+        return likelihood, q @ (heavy * A) / likelihood
 
     def reweighed(self, likelihood: np.ndarray) -> np.ndarray:
         active = self.weights > 0

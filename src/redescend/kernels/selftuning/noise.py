@@ -39,6 +39,12 @@ def masses(cells: Array, rates: Array, clean: Array, outlier: Array) -> float:
 
 
 @inlined
+def widest(i: int, scales: int, s: float, size: float, labels: bool) -> float:
+    """The top scale stands for all that are larger: no residual is beyond it, so that the gate always opens again."""
+    return max(s, size) if i == scales - 1 and not labels else s
+
+
+@inlined
 def judge(
     kind: int, c: float, f: float, size: float, lowest: float, clean: Array, outlier: Array, least: float, labels: bool
 ) -> tuple[float, float]:
@@ -48,7 +54,7 @@ def judge(
     s = lowest
     for i in range(len(clean)):
         if clean[i] + outlier[i] >= least:
-            q, u = likelihood.densities(kind, c, f, size, s, unit)
+            q, u = likelihood.densities(kind, c, f, size, widest(i, len(clean), s, size, labels), unit)
             believed += clean[i] * q
             total += clean[i] * q + outlier[i] * u
         s *= 2.0
@@ -74,7 +80,7 @@ def learn_noise(
     unit = 1.0 if labels else max(size, lowest)
     total, s = 0.0, lowest
     for i in range(scales):
-        q, u = likelihood.densities(kind, c, f, size, s, unit)
+        q, u = likelihood.densities(kind, c, f, size, widest(i, scales, s, size, labels), unit)
         for j in range(count):
             cells[i, j] *= (1.0 - rates[j]) * q + rates[j] * u
             total += cells[i, j]
