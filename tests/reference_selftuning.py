@@ -192,9 +192,8 @@ class Newton:
             return
         gain, move = self.gain_and_move(loss, p, y, t, gate, spread)
         self.theta = self.theta + move * Px
-        self.P = (1 + FORGETTING * gate) * (self.P - gain / (1 + gain * t) * np.outer(Px, Px))
+        self.P = self.P - (gain / (1 + gain * t) - FORGETTING * gate / t) * np.outer(Px, Px)
         self.P += FLOOR * np.diag(np.where(measure.ready, unknown, 0.0))
-        self.P *= min(1.0, 1 / np.max(np.where(measure.ready, np.diag(self.P) / unknown, 0.0)))
 
     def gain_and_move(
         self, loss: losses.LinearLoss, p: float, y: float, t: float, gate: float, spread: float

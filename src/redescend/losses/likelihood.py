@@ -37,11 +37,11 @@ def densities(kind: int, c: float, f: float, size: float, s: float, unit: float)
         return clean, 1.0 - clean
     if kind == SQUARED:
         z = size / s
-        return NORMAL * np.exp(-0.5 * z * z) * (unit / s), OUTLIER * unit / max(size, s)
+        return NORMAL * np.exp(-0.5 * z * z) * unit / s, OUTLIER * unit / max(size, s)
     if kind == PINBALL:
-        return c * (1.0 - c) * np.exp(-f / s) * (unit / s), OUTLIER * unit / max(size, s)
+        return c * (1.0 - c) * np.exp(-f / s) * unit / s, OUTLIER * unit / max(size, s)
     width = s + c if kind == EPSILON_INSENSITIVE else s
-    return 0.5 * np.exp(-f / s) * (unit / width), OUTLIER * unit / max(size, width)
+    return 0.5 * np.exp(-f / s) * unit / width, OUTLIER * unit / max(size, width)
 
 
 def logistic_pull(m: float, a: float) -> float:
@@ -89,7 +89,7 @@ def implicit_move(kind: int, c: float, p: float, y: float, e: float, xx: float, 
     """
     r = p - y
     if kind == SQUARED:
-        return -2.0 * e * r / (1.0 + 2.0 * e * xx)
+        return -r * (2.0 * e / (1.0 + 2.0 * e * xx))
     if kind in (HINGE, LOGISTIC):
         return e * logistic_pull(y * p, e * xx) * y
     return -np.sign(r) * min(e * spread * steepness(kind, c, r), beyond_kink(kind, c, r) / xx)

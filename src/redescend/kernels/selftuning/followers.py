@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 from redescend.kernels.compiler import inlined, muladd
-from redescend.kernels.selftuning.layout import FOLLOWERS, LONGEST, MEMORY, NORMS, RATIO, READY, RESOLUTION, SEEN
+from redescend.kernels.selftuning.layout import (
+    FARTHEST,
+    FOLLOWERS,
+    HUGE,
+    LONGEST,
+    MEMORY,
+    NORMS,
+    RATIO,
+    READY,
+    RESOLUTION,
+    SEEN,
+)
 from redescend.losses import likelihood
 from redescend.numeric import Array
+
+
+@inlined
+def within(value: float, limit: float) -> float:
+    """The value, or the limit of its sign: no record makes an action infinite."""
+    return min(max(value, -limit), limit)
 
 
 @inlined
@@ -72,15 +89,15 @@ def follow(
     length = LONGEST
     for k in range(FOLLOWERS):
         e = length * gates[k] / max(typical, norm2)
-        move = likelihood.implicit_move(kind, c, predictions[k], y, e, norm2, spread)
+        move = within(likelihood.implicit_move(kind, c, predictions[k], y, e, norm2, spread), HUGE)
         keep = 1.0 / (1.0 + l2 * e)
         for j in range(len(metric)):
-            thetas[k, j] = muladd(move, X[row, j], keep * thetas[k, j])
+            thetas[k, j] = within(muladd(move, X[row, j], keep * thetas[k, j]), FARTHEST)
         if scaled > 0.0:
             i = FOLLOWERS + k
             e = length * gates[i] / max(ready, scaled)
-            move = likelihood.implicit_move(kind, c, predictions[i], y, e, scaled, spread)
+            move = within(likelihood.implicit_move(kind, c, predictions[i], y, e, scaled, spread), HUGE)
             keep = 1.0 / (1.0 + l2 * e)
             for j in range(len(metric)):
-                thetas[i, j] = muladd(move, X[row, j] * metric[j], keep * thetas[i, j])
+                thetas[i, j] = within(muladd(move, X[row, j] * metric[j], keep * thetas[i, j]), FARTHEST)
         length *= RATIO

@@ -12,7 +12,7 @@ SETTINGS = 10
 SCALARS = 10
 
 FOLLOWERS = 3
-"""Followers with each metric: steps 16, 4, 1, ¼, 1/16 of the typical record's."""
+"""Followers with each metric: steps of 16, 1 and 1/16 times the typical record's."""
 
 LONGEST, RATIO = 16.0, 0.0625
 
@@ -25,5 +25,5 @@ NORMS, READY, MEMORY = 15, 5.0, 1000.0
 FIRST_SNAPSHOT, GROWTH = 62.0, 1.25
 
 RESOLUTION = 2.0**-52
-FARTHEST = 1e150
-"""Predictions beyond this are not told apart, so that their squares are floats."""
+FARTHEST, HUGE = 1e150, 1e300
+"""Predictions and actions beyond the first are not told apart, so that their squares are floats."""

@@ -6,13 +6,17 @@ Only the lower triangle of P is kept, so that P is symmetric by construction.
 from __future__ import annotations
 
 from redescend.kernels.compiler import compiled, muladd, summing
-from redescend.kernels.selftuning.layout import AGE, READY, RESOLUTION, SPREAD, WIDEST
+from redescend.kernels.selftuning.followers import within
+from redescend.kernels.selftuning.layout import AGE, FARTHEST, HUGE, READY, RESOLUTION, SPREAD, WIDEST
 from redescend.losses import likelihood
 from redescend.losses.linear import SQUARED
 from redescend.numeric import Array
 
 START, FORGETTING = 100.0, 1e-3
-"""P begins at START/(d·typical x_j²), and never has more; a believed round forgets this share."""
+"""P begins at START/(d·typical x_j²); a believed round forgets this share, in the direction of its record alone.
+
+Forgetting in all directions would let P grow where nothing is seen, until the first record there throws θ far off.
+"""
 
 SHARPEST = 1e6
 """A round assimilated while the spread was a thousand times wider counts this many times less, and no less."""
@@ -100,19 +104,14 @@ def advance(
     else:
         gain = gate * likelihood.information(kind, c, 0.0, spread)
         move = likelihood.implicit_move(kind, c, p, y, gate / (1.0 + gain * t), t, spread)
-    shrink, grow = gain / (1.0 + gain * t), 1.0 + FORGETTING * gate
-    floor, largest = FLOOR * START / (dim * typical), 0.0
+    move = within(move, HUGE)
+    shrink = gain / (1.0 + gain * t) - FORGETTING * gate / t
+    floor = FLOOR * START / (dim * typical)
     for j in range(dim):
-        thetas[place, j] = muladd(move, Px[j], thetas[place, j])
+        thetas[place, j] = within(muladd(move, Px[j], thetas[place, j]), FARTHEST)
         less = shrink * Px[j]
         for k in range(j + 1):
-            P[j, k] = grow * (P[j, k] - less * Px[k])
+            P[j, k] -= less * Px[k]
         if counts[j] >= READY:
             scale = max(squares[j], RESOLUTION)
             P[j, j] = max(P[j, j], 0.0) + floor / scale
-            largest = max(largest, P[j, j] * scale * typical * dim)
-    if largest > START:
-        down = START / largest
-        for j in range(dim):
-            for k in range(j + 1):
-                P[j, k] *= down

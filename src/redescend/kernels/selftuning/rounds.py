@@ -17,7 +17,7 @@ from redescend.numeric import Array
 
 LARGEST = layout.FARTHEST**2
 # Records between these lengths are learned from.
-SHORTEST2, LONGEST2 = 1e-280, 1e200
+SHORTEST2, LONGEST2 = 1e-200, 1e200
 
 
 @summing
