@@ -245,7 +245,11 @@ class SelfTuning:
         q, u = densities(self.loss, F, x @ mean, y, noise.scales)
         gate = A @ q / (A @ q + B @ u)
         likelihood, gates = self.judge(x, y, gate, A, B)
-        if self.loss.margin or F > 0:
+        if not self.loss.margin:
+            leader = self.members()[np.argmax(self.weights)]
+            F_leader = self.paid(leader, x, y)
+            q, u = densities(self.loss, F_leader, x @ leader, y, noise.scales)
+        if self.loss.margin or F_leader > 0:
             noise.learn(q, u)
 
         likelihood = np.minimum(likelihood, LUCK * likelihood[np.argmax(self.weights)])

@@ -82,7 +82,8 @@ def run(
     moving = 2 * layout.FOLLOWERS + (1 if second else 0)
     clean, outlier, metric, Px = np.empty(scales), np.empty(scales), np.empty(dim), np.empty(dim)
     mean = np.empty((1, dim))
-    predictions, sizes2, logs, gates = np.zeros(members), np.zeros(members), np.zeros(members), np.zeros(members)
+    predictions, sizes2, paid = np.zeros(members), np.zeros(members), np.zeros(members)
+    logs, gates = np.zeros(members), np.zeros(members)
     for row in range(rows):
         target, factor = y[row], scalars[layout.TEMPERATURE]
         norm2, p, active = length2(X, row), 0.0, 0.0
@@ -121,14 +122,18 @@ def run(
             gates[i] = gate
             if weights[i] > 0.0:
                 own = linear.value(kind, c, factor * predictions[i], target) + 0.5 * l2 * factor * factor * sizes2[i]
-                own = min(own, LARGEST)
+                paid[i] = min(own, LARGEST)
                 if labels:
-                    logs[i] = np.log(rate + (1.0 - 2.0 * rate) * np.exp(-own))
+                    logs[i] = np.log(rate + (1.0 - 2.0 * rate) * np.exp(-paid[i]))
                 else:
-                    size_here = size_of(kind, labels, own, predictions[i], target)
-                    logs[i], gates[i] = judge(kind, c, own, size_here, lowest, clean, outlier, share, labels)
+                    own = size_of(kind, labels, paid[i], predictions[i], target)
+                    logs[i], gates[i] = judge(kind, c, paid[i], own, lowest, clean, outlier, share, labels)
             if numbers[layout.GATED] == 0.0:
                 gates[i] = 1.0
+        if not labels:
+            # The leader's residuals are what clean records look like; the mean's are wider while members disagree.
+            leader = int(np.argmax(weights))
+            f, size = paid[leader], size_of(kind, labels, paid[leader], predictions[leader], target)
         if labels or f > 0.0:
             learn_noise(kind, c, f, size, labels, share, cells, prior, rates, scalars)
 
