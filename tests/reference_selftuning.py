@@ -82,6 +82,11 @@ def densities(loss: losses.LinearLoss, F: Any, p: Any, y: float, s: np.ndarray) 
     return clean, OUTLIER / np.maximum(size, width)
 
 
+def leader_of(weights: np.ndarray) -> int:
+    """The first of those whose weight is the largest, but for rounding errors."""
+    return int(np.argmax(weights >= (1 - 1e-9) * weights.max()))
+
+
 def pull(m: float, a: float) -> float:
     """σ(−z) where z = m + a·σ(−z)."""
     slack = 1e-9 * (1 + abs(m))
@@ -185,9 +190,9 @@ class Newton:
                 self.P[j, j] = unknown[j]
         Px, p = self.P @ x, x @ self.theta
         t = x @ Px
-        if t == 0:
+        if t == 0 or t >= 1e100:
             return
-        if not 0 < t < 1e100:
+        if not t > 0:
             self.restart(measure, spread)
             return
         gain, move = self.gain_and_move(loss, p, y, t, gate, spread)
@@ -234,10 +239,11 @@ class SelfTuning:
 
     def update(self, x: np.ndarray, y: float) -> tuple[float, float]:
         F, noise, mean = self.paid(self.theta, x, y), self.noise, self.weights @ self.members()
-        if noise.scales is None and F > 0:
-            noise.scales = (np.sqrt(F) if isinstance(self.loss, losses.Squared) else F) * 2.0**noise.octaves
-        if noise.scales is None or not x.any():
+        if not x.any() or (noise.scales is None and F == 0):
             return F, 1.0
+        if noise.scales is None:
+            noise.spread = np.sqrt(F) if isinstance(self.loss, losses.Squared) else abs(x @ mean - y)
+            noise.scales = noise.spread * 2.0**noise.octaves
         self.seen += 1
         self.measure.see(x)
 
@@ -246,13 +252,13 @@ class SelfTuning:
         gate = A @ q / (A @ q + B @ u)
         likelihood, gates = self.judge(x, y, gate, A, B)
         if not self.loss.margin:
-            leader = self.members()[np.argmax(self.weights)]
+            leader = self.members()[leader_of(self.weights)]
             F_leader = self.paid(leader, x, y)
             q, u = densities(self.loss, F_leader, x @ leader, y, noise.scales)
         if self.loss.margin or F_leader > 0:
             noise.learn(q, u)
 
-        likelihood = np.minimum(likelihood, LUCK * likelihood[np.argmax(self.weights)])
+        likelihood = np.minimum(likelihood, LUCK * likelihood[leader_of(self.weights)])
         weights = self.reweighed(likelihood ** min(1.0, self.measure.typical / (x @ x)))
         self.follow(x, y, gates)
         if self.newton:
@@ -300,7 +306,7 @@ class SelfTuning:
 
     def copy_leader(self, weights: np.ndarray) -> None:
         """Followers that nothing speaks for start again where the leader is."""
-        low, leader = weights < 2 * SHARE / np.sum(weights > 0), self.members()[np.argmax(weights)]
+        low, leader = weights < 2 * SHARE / np.sum(weights > 0), self.members()[leader_of(weights)]
         self.followers = [leader if low[i] else theta for i, theta in enumerate(self.followers)]
         if self.newton and low[2 * len(STEPS)] and self.newton.age >= max(YOUNG, 4 * self.dim):
             self.newton.theta = leader

@@ -159,6 +159,9 @@ def test_bad_rows_are_skipped_and_listed():
         ("dim", {"dim": 0}),
         ("dim", {"dim": 1.5}),
         ("without", {"without": ["nothing"]}),
+        ("without", {"without": "gate"}),
+        ("without", {"without": None}),
+        ("without", {"without": ["gate", 3]}),
     ],
     ids=str,
 )
@@ -265,6 +268,20 @@ def test_no_finite_record_breaks_it(loss, where, order):
 
 @every_order
 @every_loss
+def test_a_record_without_features_does_not_set_the_scale(loss, order):
+    """It is followed by targets of 0, from which there is nothing to learn either; then the stream begins."""
+    X, y = records(loss, "outliers", 400, 3, seed=21)
+    X[0] = 0.0
+    if not loss.margin:
+        y[1:9] = 0.0
+    learner = rd.SelfTuning(3, loss=loss, order=order)
+    trace = played(learner, X, y)
+    assert sound(learner, trace)
+    assert learner.theta.any()
+
+
+@every_loss
+@every_order
 def test_records_without_features_teach_nothing(loss, order):
     learner = rd.SelfTuning(2, loss=loss, order=order)
     trace = played(learner, np.zeros((40, 2)), np.ones(40))

@@ -328,3 +328,22 @@ def test_one_line_adds_a_learner_without_a_step(monkeypatch, tmp_path):
     assert not results.select(learner=name, measure="step")
     drawn = PICTURES["suite-kinds"](results, tmp_path)
     assert drawn.see.split(" loses most")[0].endswith(told["subject"])
+
+
+def test_an_ablation_is_against_the_oracle_of_the_same_count():
+    """Two settings that differ in their number of outliers alone have two oracles."""
+    from redescend.experiments.suite.ratios import ORACLE, WHOLE, ablation
+
+    name = "regression; synthetic; none; gaussian; 1; burst; sign flipped; 10"
+    blocks = []
+    for count, oracle in (("T/10", 1.0), ("T/4", 100.0)):
+        here = {"experiment": "suite", "problem": name, "run": 0, "rounds": 9, "count": count, "k": 1, "round": 9}
+        for learner, times, measure in (
+            (ORACLE, 1.0, "final regret"),
+            (WHOLE, 2.0, "final regret"),
+            ("without gate", 3.0, "ablated regret"),
+        ):
+            blocks.append({**here, "learner": learner, "measure": measure, "value": np.array([times * oracle])})
+    whole, gate = ablation(Results(table(blocks)))
+    assert (whole.name, whole.regression, whole.worst) == ("whole", pytest.approx(2.0), pytest.approx(2.0))
+    assert (gate.name, gate.regression, gate.worst) == ("without gate", pytest.approx(3.0), pytest.approx(3.0))

@@ -23,6 +23,7 @@ app = typer.Typer(
 
 
 PARTS = ("ridge", "svm", "losses", "boundaries", "sweep", "all", "experts", "suite")
+PART_HELP = f"Which experiment: {', '.join(PARTS)}. The part 'all' is the paper's; experts and suite are apart."
 
 
 @app.callback()
@@ -32,8 +33,10 @@ def main() -> None:
 
 @app.command()
 def reproduce(
-    part: Annotated[str, typer.Argument(help=f"Which experiment: {', '.join(PARTS)}; all are the paper's.")] = "all",
-    runs: Annotated[int, typer.Option(help="Independent runs to average; the paper has 30.")] = 30,
+    part: Annotated[str, typer.Argument(help=PART_HELP)] = "all",
+    runs: Annotated[
+        int, typer.Option(help="Independent runs to average; the paper has 30, experts at most 3 and 10, suite 1.")
+    ] = 30,
     rounds: Annotated[int | None, typer.Option(help="Rounds of a run; the paper's own unless given.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes on this machine; one a core unless given.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report, the figures and the data.")] = Path("results"),

@@ -10,10 +10,10 @@ import numpy as np
 from redescend import domains, losses, transforms
 from redescend.kernels import experts as kernel
 from redescend.kernels import weighing
-from redescend.learners.grid import ANY_RADIUS, Expert, Experts
+from redescend.learners.grid import ANY_RADIUS, ROUNDS, Expert, Experts
 from redescend.learners.recipes import Learn
 from redescend.numeric import Array, norm
-from redescend.parameters import AT_LEAST_ONE, SCALE, Interval, bad_parameter, check
+from redescend.parameters import SCALE, Interval, bad_parameter, check
 from redescend.steps import Constant
 
 A_MAX = Interval(2.0, 1e100)
@@ -43,7 +43,7 @@ class LearnWithExperts(Experts):
     a, b : float
         The LEARN transform.
     rounds : int
-        The number T of rounds; needed by ``meta="paper"`` alone, as are the next two.
+        The number T of rounds. It and the next two make the grid of ``meta="paper"``; ``meta="robust"`` does without.
     epsilon : float
         The scale of the radii.
     a_max : float
@@ -86,9 +86,9 @@ class LearnWithExperts(Experts):
         if meta not in ("paper", "robust"):
             raise bad_parameter(name, "meta", "'paper' or 'robust'", meta)
         if rounds is None and meta == "paper":
-            raise bad_parameter(name, "rounds", f"{AT_LEAST_ONE} for meta='paper'", rounds)
+            raise bad_parameter(name, "rounds", f"{ROUNDS} for meta='paper'", rounds)
         self.meta = meta
-        T = inf if rounds is None else check(name, "rounds", rounds, AT_LEAST_ONE)
+        T = inf if rounds is None else check(name, "rounds", rounds, ROUNDS)
         self.epsilon = check(name, "epsilon", epsilon, SCALE)
         self.a_max = 2.0 * sqrt(T) if a_max is None else check(name, "a_max", a_max, A_MAX)
         learn = transforms.Learn(a, b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +16,14 @@ from redescend.learners.base import Round
 from redescend.learners.ensemble import Ensemble
 from redescend.losses import LinearLoss
 from redescend.numeric import LARGEST, Array
-from redescend.parameters import bad_parameter, check_instance
+from redescend.parameters import Interval, bad_parameter, check_instance
 
 # Both are called with the state and the settings as one row of arguments.
 _run: Any = kernel.run
 _settle: Any = kernel.settle
+
+ROUNDS = Interval(1, 2**53, whole=True)
+"""Rounds are counted as floats, and radii by their exponents."""
 
 ANY_RADIUS = 4096.0
 """An exponent whose radius no float holds: no ball at all."""
@@ -68,6 +72,7 @@ class Experts(Ensemble):
         self._settings = self._written_out(rate, unit, gradient), self._code()
         groups = np.array(groups, dtype=np.float64)
         self._experts = _how_many(groups)
+        self._first = groups[:, : layout.LOG_WEIGHT].copy()
         self._arrays = {
             "thetas": np.zeros((len(groups), self.dim)),
             "groups": groups,
@@ -181,13 +186,21 @@ class Experts(Ensemble):
         fits = groups.shape == (len(thetas), 5) and thetas.shape[1] == self.dim and clock.shape == (layout.CLOCK,)
         if not fits or not 1 <= count <= len(groups) or beliefs.shape != self._arrays["beliefs"].shape:
             return False
-        groups = groups[: int(count)]
-        low, high = groups[:, layout.LOW], groups[:, layout.HIGH]
+        groups, thetas = groups[: int(count)], thetas[: int(count)]
+        low, high, logs = groups[:, layout.LOW], groups[:, layout.HIGH], groups[:, layout.LOG_WEIGHT]
         counts = clock[[layout.ROUNDS, layout.GROUPS, layout.NORMS, layout.SCALES]]
         whole = np.all(np.concatenate([counts, low, high]) % 1.0 == 0.0) and _how_many(groups) == self._experts
         ordered = clock[layout.ROUNDS] <= self.horizon and (counts >= 0.0).all() and (low <= high).all()
-        weighed = (groups[:, layout.LOG_WEIGHT] <= 0.0).all() and (beliefs > 0.0).all() and clock[layout.GAP] >= 0.0
-        return bool(whole and ordered and weighed)
+        weighed = (logs <= 0.0).all() and logs.max() > -700.0 and (beliefs > 0.0).all() and clock[layout.GAP] >= 0.0
+        near = (np.abs(thetas) < kernel.FARTHEST).all()
+        return bool(whole and ordered and weighed and near and self._of_the_grid(groups))
+
+    def _of_the_grid(self, groups: Array) -> bool:
+        """Whether every group is part of one that there was at first."""
+        first = {(step, place): (low, high) for step, place, low, high in self._first.tolist()}
+        ranges = [first.get((step, place), (inf, -inf)) for step, place, *_ in groups.tolist()]
+        low, high = np.array(ranges).T
+        return bool((groups[:, layout.LOW] >= low).all() and (groups[:, layout.HIGH] <= high).all())
 
 
 def _how_many(groups: Array) -> float:

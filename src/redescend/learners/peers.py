@@ -8,10 +8,10 @@ import numpy as np
 
 from redescend import domains, losses, transforms
 from redescend.kernels import weighing
-from redescend.learners.grid import ANY_RADIUS, Experts
+from redescend.learners.grid import ANY_RADIUS, ROUNDS, Experts
 from redescend.losses import linear
 from redescend.numeric import Array, norm
-from redescend.parameters import AT_LEAST_ONE, SCALE, bad_parameter, check, check_instance
+from redescend.parameters import SCALE, bad_parameter, check, check_instance
 
 UNSEEN = 1e-60
 """Experts whose prior is below this share of the largest are left out: they change no digit."""
@@ -56,7 +56,7 @@ class Ader(Experts):
         check_instance(name, "domain", domain, domains.Domain, "a domain, such as Ball(1.0)")
         if not np.isfinite(domain.diameter):
             raise bad_parameter(name, "domain", "a bounded domain, such as Ball(1.0)", domain)
-        T = check(name, "rounds", rounds, AT_LEAST_ONE)
+        T = check(name, "rounds", rounds, ROUNDS)
         self.gradient = check(name, "gradient", gradient, SCALE)
         self.span = check(name, "span", span, SCALE)
         count = ceil(0.5 * log2(1.0 + 4.0 * T / 7.0)) + 1
@@ -127,11 +127,11 @@ class JacobsenCutkosky(Experts):
     ) -> None:
         name = type(self).__name__
         check_instance(name, "loss", loss, losses.LinearLoss, "a loss of the prediction, such as Squared()")
-        T = check(name, "rounds", rounds, AT_LEAST_ONE)
+        T = check(name, "rounds", rounds, ROUNDS)
         G = self.gradient = check(name, "gradient", gradient, SCALE)
         L = self.smoothness = check(name, "smoothness", smoothness, SCALE)
         self.epsilon = check(name, "epsilon", epsilon, SCALE)
-        first, largest = epsilon / (8.0 * (G + epsilon * L) * T), 1.0 / (8.0 * L)
+        first, largest = self.epsilon / (8.0 * (G + self.epsilon * L) * T), 1.0 / (8.0 * L)
         steps = [first]
         while steps[-1] < largest and len(steps) <= T:
             steps.append(min(2.0 * steps[-1], largest))

@@ -37,7 +37,7 @@ class SelfTuning(Ensemble):
     all features and with one for each; zero and two snapshots are kept; Bayes' rule with a fixed share decides how much
     of each is played. After a jump a follower leads, after a burst of outliers a kept one does.
 
-    Multiplying all features or all targets by a constant changes no weight.
+    Without l2, multiplying all features or all targets by a constant changes no weight.
 
     Parameters
     ----------
@@ -78,10 +78,12 @@ class SelfTuning(Ensemble):
         if order not in (1, 2) or isinstance(order, bool):
             raise bad_parameter(name, "order", "1 or 2", order)
         self.order = int(order)
-        self.without = tuple(sorted(without))
-        for ingredient in self.without:
+        if isinstance(without, str) or not isinstance(without, Iterable):
+            raise bad_parameter(name, "without", f"a list of names among {', '.join(INGREDIENTS)}", without)
+        for ingredient in (left_out := list(without)):
             if ingredient not in INGREDIENTS:
-                raise bad_parameter(name, "without", f"of {', '.join(INGREDIENTS)}", ingredient)
+                raise bad_parameter(name, "without", f"names among {', '.join(INGREDIENTS)}", ingredient)
+        self.without = tuple(sorted(set(left_out)))
         self._settings = self._written_out()
         self._prior, self._rates = self._cells()
         self._arrays = self._fresh()
@@ -89,7 +91,7 @@ class SelfTuning(Ensemble):
     def _written_out(self) -> Array:
         numbers = np.ones(layout.SETTINGS)
         numbers[[layout.LOSS, layout.LOSS_C, layout.L2]] = self.loss.kind, self.loss.setting, self.loss.l2
-        numbers[[layout.LABELS, layout.ORDER]] = self.loss.margin, self.order
+        numbers[layout.LABELS] = self.loss.margin
         numbers[layout.SHARE_CELLS] = LABEL_DRIFT if self.loss.margin else DRIFT
         switches = {
             "gate": layout.GATED,
@@ -171,5 +173,5 @@ class SelfTuning(Ensemble):
         weights, cells, scalars = arrays["weights"], arrays["cells"], arrays["scalars"]
         shares = all((part >= 0.0).all() and abs(part.sum() - 1.0) < 1e-6 for part in (weights, cells))
         lengths = all((arrays[name] >= 0.0).all() for name in ("norms", "squares", "counts", "scalars"))
-        whole = np.all(scalars[[layout.ROUNDS, layout.SEEN, layout.KEPT, layout.SLOT, layout.AGE]] % 1.0 == 0.0)
+        whole = np.all(scalars[[layout.ROUNDS, layout.SEEN, layout.SLOT, layout.AGE]] % 1.0 == 0.0)
         return bool(shares and lengths and whole and scalars[layout.SLOT] <= 1.0 and scalars[layout.TEMPERATURE] >= 1.0)

@@ -2,7 +2,8 @@ r"""What a self-tuning learner asks of a loss: two densities, an implicit step, 
 
 A clean record at scale s has a density that falls as the loss grows; an outlier has one that falls like 1/|r|, the same
 under every s (one that is flat would drive s to 0). A label is clean with probability σ(m/s) at the margin m, and
-flipped with σ(−m/s). To add a loss: write its branch in each of the four functions.
+flipped with σ(−m/s). To add a loss: write its branch in `densities`, in `implicit_move` (or in `steepness` and
+`beyond_kink`, if it grows linearly), and in `information`.
 """
 
 from __future__ import annotations

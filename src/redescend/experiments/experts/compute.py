@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -57,7 +57,10 @@ def _experts(name: str, place: int, rounds: int, run: int, seed: int, unit: floa
     if unit != 1.0:
         # The same game in other units: of the targets and so of a, or for labels of the features and so of l2.
         title = f"{name} × {unit:g}"
-        if not problem.loss.margin:
+        loss = problem.loss
+        if loss.margin:
+            problem = replace(problem, loss=replace(cast(Any, loss), l2=loss.l2 / unit**2))
+        else:
             problem = replace(problem, a=problem.a * unit**2)
     for number, (count, stream) in enumerate(problem.streams(seed + run).items()):
         if place not in (EVERY, number):

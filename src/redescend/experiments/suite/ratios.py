@@ -147,14 +147,13 @@ def ablation(results: Results) -> list[Ablation]:
     ratios = gather(results)
     rows = results.select(experiment="suite", measure="ablated regret").table.to_pylist()
     known = dict(zip(ratios.settings, ratios.of(WHOLE), strict=True)) if WHOLE in ratios.learners else {}
-    least = {
-        row["problem"]: row["value"] for row in results.select(learner=ORACLE, measure="final regret").table.to_pylist()
-    }
+    oracle = results.select(experiment="suite", learner=ORACLE, measure="final regret").table.to_pylist()
+    least = {(row["problem"], row["count"]): row["value"] for row in oracle}
     found: dict[str, dict[Setting, float]] = {}
     for row in rows:
         setting = Setting.parsed(row["problem"], row["count"])
         if setting in known:
-            found.setdefault(row["learner"], {})[setting] = row["value"] / least[row["problem"]]
+            found.setdefault(row["learner"], {})[setting] = row["value"] / least[row["problem"], row["count"]]
     if not found:
         return []
     whole = {setting: known[setting] for setting in next(iter(found.values()))}

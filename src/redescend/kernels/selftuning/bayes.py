@@ -12,6 +12,19 @@ LUCK = 30.0
 """The most that a member gains on the leader in one round, as a ratio of likelihoods."""
 
 
+TIED = 1.0 - 1e-9
+
+
+@inlined
+def leader_of(weights: Array) -> int:
+    """The member with the largest weight; of those that only rounding errors tell apart, the first."""
+    least = TIED * np.max(weights)
+    for i in range(len(weights)):
+        if weights[i] >= least:
+            return i
+    return 0
+
+
 @inlined
 def reweigh(weights: Array, logs: Array, power: float, active: float) -> int:
     """Weights times likelihood to this power, and a share for every active member; returns the leader.
@@ -19,7 +32,7 @@ def reweigh(weights: Array, logs: Array, power: float, active: float) -> int:
     A member with weight 0 is not active. None may gain more than `LUCK` on the leader in one round: when clean records
     are narrow, an outlier that happens to meet a wrong member's prediction would else hand it the lead.
     """
-    most = logs[np.argmax(weights)] + np.log(LUCK)
+    most = logs[leader_of(weights)] + np.log(LUCK)
     top = -np.inf
     for i in range(len(weights)):
         if weights[i] > 0.0:
@@ -32,4 +45,4 @@ def reweigh(weights: Array, logs: Array, power: float, active: float) -> int:
     for i in range(len(weights)):
         if weights[i] > 0.0:
             weights[i] = (1.0 - SHARE) * (np.exp(logs[i] - top) / total) + SHARE / active
-    return int(np.argmax(weights))
+    return leader_of(weights)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.kernels.compiler import inlined
-from redescend.kernels.selftuning.layout import DUE, GROWTH, KEPT, SHARE, SLOT
+from redescend.kernels.selftuning.layout import DUE, GROWTH, SHARE, SLOT
 from redescend.numeric import Array
 
 
@@ -16,7 +16,6 @@ def keep(thetas: Array, weights: Array, active: float, mean: Array, scalars: Arr
     scalars[SLOT] = 1.0 - scalars[SLOT]
     scalars[DUE] = np.floor(GROWTH * scalars[DUE]) + 1.0
     if weights[place] == 0.0:
-        scalars[KEPT] += 1.0
         weights[place] = SHARE / (active + 1.0)
         total = np.sum(weights)
         for i in range(len(weights)):

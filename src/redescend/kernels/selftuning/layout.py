@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 # settings; the switches are 0 where an ingredient is left out
-(LOSS, LOSS_C, L2, LABELS, ORDER, GATED, COPYING, TEMPERED, WARMED, SHARE_CELLS) = range(10)
-SETTINGS = 10
+(LOSS, LOSS_C, L2, LABELS, GATED, COPYING, TEMPERED, WARMED, SHARE_CELLS) = range(9)
+SETTINGS = 9
 
-# state: rounds played and learned from; the lowest scale, 0 until it is known; snapshots taken, the next slot and when;
+# state: rounds played and learned from; the lowest scale, 0 until it is known; the next slot for a snapshot, and when;
 # what the mean is multiplied by; age of the second-order follower and the largest spread in its life; the spread now
-(ROUNDS, SEEN, LOWEST, KEPT, SLOT, DUE, TEMPERATURE, AGE, WIDEST, SPREAD) = range(10)
-SCALARS = 10
+(ROUNDS, SEEN, LOWEST, SLOT, DUE, TEMPERATURE, AGE, WIDEST, SPREAD) = range(9)
+SCALARS = 9
 
 FOLLOWERS = 3
 """Followers with each metric: steps of 16, 1 and 1/16 times the typical record's."""

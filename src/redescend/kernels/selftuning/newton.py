@@ -22,6 +22,8 @@ SHARPEST = 1e6
 """A round assimilated while the spread was a thousand times wider counts this many times less, and no less."""
 
 FLOOR = 1e-12
+TOO_FAR = 1e100
+"""From a record whose x'Px is beyond this nothing can be learned."""
 
 
 @compiled
@@ -88,9 +90,9 @@ def advance(
         if P[j, j] == 0.0 and counts[j] >= READY:
             start(P, squares, counts, typical, j)
     t = times(P, X, row, Px)
-    if t == 0.0:
+    if t == 0.0 or t >= TOO_FAR:
         return
-    if not 0.0 < t < 1e100:
+    if not t > 0.0:
         restart(P, squares, counts, typical, scalars)
         return
     if kind == SQUARED:

@@ -6,18 +6,18 @@ import numpy as np
 
 from redescend.kernels.compiler import compiled, inlined, summing
 from redescend.kernels.selftuning import layout
-from redescend.kernels.selftuning.bayes import reweigh
+from redescend.kernels.selftuning.bayes import leader_of, reweigh
 from redescend.kernels.selftuning.followers import follow, measure
 from redescend.kernels.selftuning.kept import keep
 from redescend.kernels.selftuning.newton import advance, restart
 from redescend.kernels.selftuning.noise import judge, learn_noise, masses, size_of
 from redescend.losses import linear
-from redescend.losses.linear import SQUARED
 from redescend.numeric import Array
 
-LARGEST = layout.FARTHEST**2
-# Records between these lengths are learned from.
-SHORTEST2, LONGEST2 = 1e-200, 1e200
+# Losses beyond this are not told apart.
+WORST = layout.FARTHEST**2
+# Records between these lengths are learned from; and the smallest scale that residuals can begin with.
+SHORTEST2, LONGEST2, SMALLEST = 1e-200, 1e200, 1e-260
 
 
 @summing
@@ -102,27 +102,28 @@ def run(
         if l2 > 0.0 or due or len(actions):
             average(thetas, weights, mean)
             size2 = length2(mean, 0)
-        f = min(linear.value(kind, c, factor * p, target) + 0.5 * l2 * factor * factor * size2, LARGEST)
+        f = min(linear.value(kind, c, factor * p, target) + 0.5 * l2 * factor * factor * size2, WORST)
         losses[row], believed[row] = f, 1.0
         if len(actions):
             for j in range(dim):
                 actions[row, j] = factor * mean[0, j]
         scalars[layout.ROUNDS] += 1.0
-        if scalars[layout.LOWEST] == 0.0 and f > 0.0:
-            scalars[layout.LOWEST] = max((np.sqrt(f) if kind == SQUARED else f) * 2.0 ** (-scales // 2), 1e-270)
-        if norm2 < SHORTEST2 or scalars[layout.LOWEST] == 0.0:
+        size = size_of(kind, labels, f, p, target)
+        if norm2 < SHORTEST2 or (scalars[layout.LOWEST] == 0.0 and f == 0.0):
             continue
+        if scalars[layout.LOWEST] == 0.0:
+            scalars[layout.SPREAD] = max(size, SMALLEST)
+            scalars[layout.LOWEST] = scalars[layout.SPREAD] * 2.0 ** (-scales // 2)
 
         typical, scaled, ready = measure(X, row, norm2, norms, squares, counts, scalars, metric)
         rate, lowest = masses(cells, rates, clean, outlier), scalars[layout.LOWEST]
-        size = size_of(kind, labels, f, p, target)
         _, gate = judge(kind, c, f, size, lowest, clean, outlier, 0.0, labels)
         believed[row] = gate
         for i in range(members):
             gates[i] = gate
             if weights[i] > 0.0:
                 own = linear.value(kind, c, factor * predictions[i], target) + 0.5 * l2 * factor * factor * sizes2[i]
-                paid[i] = min(own, LARGEST)
+                paid[i] = min(own, WORST)
                 if labels:
                     logs[i] = np.log(rate + (1.0 - 2.0 * rate) * np.exp(-paid[i]))
                 else:
@@ -132,7 +133,7 @@ def run(
                 gates[i] = 1.0
         if not labels:
             # The leader's residuals are what clean records look like; the mean's are wider while members disagree.
-            leader = int(np.argmax(weights))
+            leader = leader_of(weights)
             f, size = paid[leader], size_of(kind, labels, paid[leader], predictions[leader], target)
         if labels or f > 0.0:
             learn_noise(kind, c, f, size, labels, share, cells, prior, rates, scalars)
