@@ -54,7 +54,8 @@ def _answer(ratios: Ratios, learners: list[str]) -> str:
     """The suite in a sentence: the subject, and the best of the others."""
     within = {learner: float(np.mean(ratios.of(learner) <= 1.5)) for learner in learners}
     subject = ratios.subject()
-    best = max((learner for learner in learners if learner != subject), key=lambda learner: within[learner])
+    family = subject.partition(",")[0]
+    best = max((learner for learner in learners if not learner.startswith(family)), key=lambda learner: within[learner])
     return (
         f"In a suite of {len(ratios.settings)} settings of adversity, {subject} is within 1.5 times an oracle with the "
         f"best step in {within[subject]:.0%} of them, and the best of the others, {best}, in {within[best]:.0%}."
