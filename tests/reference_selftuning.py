@@ -75,8 +75,8 @@ def densities(loss: losses.LinearLoss, F: Any, p: Any, y: float, s: np.ndarray) 
     match loss:
         case losses.Squared():
             clean = np.exp(-F / s**2 / 2) / np.sqrt(2 * np.pi) / s
-        case losses.Pinball(quantile=quantile):
-            clean = quantile * (1 - quantile) / s * np.exp(-F / s)
+        case losses.Pinball():
+            clean = np.exp(-size / s) / 2 / s
         case _:
             clean = np.exp(-F / s) / 2 / width
     return clean, OUTLIER / np.maximum(size, width)
@@ -282,8 +282,12 @@ class SelfTuning:
             return rate + (1 - 2 * rate) * np.exp(-paid), np.full(len(members), gate)
         heavy = self.noise.drift <= A + B
         q, u = densities(self.loss, paid[:, None], (members @ x)[:, None], y, self.noise.scales)
-        likelihood = q @ (heavy * A) + u @ (heavy * B)
-        return likelihood, q @ (heavy * A) / likelihood
+        gates = q @ (heavy * A) / (q @ (heavy * A) + u @ (heavy * B))
+        if isinstance(self.loss, losses.Pinball):
+            # Members of a quantile are compared by what they pay; how far a record is says whether it is clean.
+            s, tau = self.noise.scales, self.loss.quantile
+            q = np.exp(-paid[:, None] / (2 * tau * (1 - tau) * s)) / 2 / s
+        return q @ (heavy * A) + u @ (heavy * B), gates
 
     def reweighed(self, likelihood: np.ndarray) -> np.ndarray:
         active = self.weights > 0

@@ -164,9 +164,28 @@ def test_information_is_what_a_record_says_of_its_prediction(loss):
         assert found == pytest.approx((f(z + h, 1.0) - 2.0 * f(z, 1.0) + f(z - h, 1.0)) / h**2, rel=1e-6)
     else:
 
+        def density(r: float) -> float:
+            if isinstance(loss, losses.Pinball):  # the density of which the loss is the negative logarithm
+                return loss.quantile * (1.0 - loss.quantile) / s * np.exp(-loss.of_prediction(r, 0.0) / s)
+            return densities_of(loss, r, s)[0]
+
         def score2(r: float) -> float:
-            return densities_of(loss, r, s)[0] * (loss.slope(r, 0.0) / s) ** 2
+            return density(r) * (loss.slope(r, 0.0) / s) ** 2
 
         edge = loss.setting if isinstance(loss, losses.EpsilonInsensitive) else 0.0
         fisher = sum(quad(score2, *ends, limit=200)[0] for ends in ((-edge - 90.0, -edge), (edge, edge + 90.0)))
         assert found == pytest.approx(fisher * s**2, rel=1e-6)
+
+
+@pytest.mark.parametrize("quantile", [0.05, 0.5, 0.8])
+def test_members_of_a_quantile_are_compared_by_what_they_pay(quantile):
+    """By the density of which the loss is the negative logarithm, at the scale 2τ(1 − τ)·s: its integral is 1."""
+    loss, s = losses.Pinball(quantile), 0.7
+
+    def density(r: float) -> float:
+        f = float(loss.of_prediction(r, 0.0))
+        return likelihood.member_density(loss.kind, loss.setting, f, s, 1.0, np.nan)
+
+    total = quad(density, -300.0, 0.0, limit=500)[0] + quad(density, 0.0, 300.0, limit=500)[0]
+    assert total == pytest.approx(1.0, rel=1e-6)
+    assert likelihood.member_density(losses.Squared.kind, 0.0, 1.0, s, 1.0, 0.123) == 0.123

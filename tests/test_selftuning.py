@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata
 
 import redescend as rd
 from redescend import adversaries, errors, losses, streams
@@ -422,3 +422,15 @@ def test_weights_rank_outliers(k, order):
     ranks, bad = rankdata(1.0 - trace.weights[2_000:]), ~stream.clean[2_000:]
     auc = (ranks[bad].mean() - (bad.sum() + 1) / 2) / (~bad).sum()
     assert auc >= 0.99
+
+
+@every_order
+@pytest.mark.parametrize(("quantile", "within"), [(0.2, 1.1), (0.5, 1.02), (0.8, 1.1), (0.95, 1.6)])
+def test_a_quantile_of_clean_records_is_nearly_as_cheap_as_the_best(quantile, within, order):
+    """The gate pulls extreme quantiles in, as it cannot tell a tail from outliers; docs/selftuning.md has figures."""
+    random = np.random.default_rng(7)
+    X, noise = np.c_[np.ones(8000), random.normal(size=(8000, 3))], random.normal(size=8000)
+    loss = losses.Pinball(quantile)
+    paid = played(rd.SelfTuning(4, loss=loss, order=order), X, X @ [10.0, 1.0, 2.0, 3.0] + noise).losses[3000:]
+    best = loss.of_prediction(norm.ppf(quantile), noise[3000:])
+    assert paid.mean() <= within * best.mean()

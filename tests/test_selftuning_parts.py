@@ -133,7 +133,11 @@ def test_the_gate_is_the_mean_of_the_cells_by_how_likely_they_found_the_record(l
         f = float(loss.of_prediction(r, 1.0 * loss.margin))
         size = r if loss.margin else abs(r)
         log, gate = noise.judge(loss.kind, loss.setting, f, size, 0.5, clean, outlier, 0.0, loss.margin)
-        assert log == pytest.approx(np.log(likely.sum()), rel=1e-12, abs=1e-12)
+        paid = q
+        if isinstance(loss, losses.Pinball):  # members are compared by what they pay
+            paid = np.exp(-f / (2.0 * loss.quantile * (1.0 - loss.quantile) * s)) / (2.0 * s)
+        compared = cells * (np.outer(paid, 1.0 - RATES) + np.outer(u, RATES))
+        assert log == pytest.approx(np.log(compared.sum()), rel=1e-12, abs=1e-12)
         assert gate == pytest.approx(np.sum(likely * believed) / likely.sum(), rel=1e-12)
 
 

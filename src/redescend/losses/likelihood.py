@@ -40,9 +40,18 @@ def densities(kind: int, c: float, f: float, size: float, s: float, unit: float)
         z = size / s
         return NORMAL * np.exp(-0.5 * z * z) * unit / s, OUTLIER * unit / max(size, s)
     if kind == PINBALL:
-        return c * (1.0 - c) * np.exp(-f / s) * unit / s, OUTLIER * unit / max(size, s)
+        # What is far on the steep side is the signal: how far it is tells an outlier, not the loss.
+        return 0.5 * np.exp(-size / s) * unit / s, OUTLIER * unit / max(size, s)
     width = s + c if kind == EPSILON_INSENSITIVE else s
     return 0.5 * np.exp(-f / s) * unit / width, OUTLIER * unit / max(size, width)
+
+
+def member_density(kind: int, c: float, f: float, s: float, unit: float, clean: float) -> float:
+    """The density by which members are compared: that of a clean record, but for a quantile by what is paid.
+
+    A quantile is told from the median by its loss alone, whose scale is 2τ(1 − τ) times that of residuals.
+    """
+    return 0.5 * np.exp(-f / (2.0 * c * (1.0 - c) * s)) * unit / s if kind == PINBALL else clean
 
 
 def logistic_pull(m: float, a: float) -> float:

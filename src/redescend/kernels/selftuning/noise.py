@@ -50,15 +50,16 @@ def judge(
 ) -> tuple[float, float]:
     """Log-likelihood of a record and the probability that it is clean, by the scales with at least this mass."""
     unit = 1.0 if labels else max(size, lowest)
-    believed = total = 0.0
+    believed = total = likely = 0.0
     s = lowest
     for i in range(len(clean)):
         if clean[i] + outlier[i] >= least:
             q, u = likelihood.densities(kind, c, f, size, widest(i, len(clean), s, size, labels), unit)
             believed += clean[i] * q
             total += clean[i] * q + outlier[i] * u
+            likely += clean[i] * likelihood.member_density(kind, c, f, s, unit, q) + outlier[i] * u
         s *= 2.0
-    return np.log(total) - np.log(unit), believed / total
+    return np.log(likely) - np.log(unit), believed / total
 
 
 @inlined
