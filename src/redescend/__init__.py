@@ -10,7 +10,7 @@ step of weight × gradient and projects on its domain: θ ← Π_Θ(θ − α_t�
 Trace(1000 rounds, ...)
 """
 
-from redescend import adversaries, domains, errors, gates, losses, regret, steps, streams, transforms
+from redescend import adversaries, bounds, domains, errors, gates, losses, regret, steps, streams, transforms
 from redescend.game import Originals, Stream, Trace, play
 from redescend.learners.base import Learner, Round
 from redescend.learners.descent import Descent
@@ -40,6 +40,7 @@ __all__ = [
     "TopK",
     "Trace",
     "adversaries",
+    "bounds",
     "domains",
     "errors",
     "gates",

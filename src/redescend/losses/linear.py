@@ -114,6 +114,15 @@ def curvature(kind: int) -> float:
     return 0.0
 
 
+def jump(kind: int) -> float:
+    """How much the slope may differ between two predictions however near; 0 where it has a derivative."""
+    if kind in (HINGE, PINBALL):
+        return 1.0
+    if kind in (ABSOLUTE, EPSILON_INSENSITIVE):
+        return 2.0
+    return 0.0
+
+
 class LinearLoss(Component, Loss):
     """φ(⟨x, θ⟩, y) + (l2/2)·‖θ‖².
 

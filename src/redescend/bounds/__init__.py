@@ -1,0 +1,48 @@
+r"""The theory as code: constants, theorems, and certificates of single runs.
+
+>>> import redescend as rd
+>>> stream = rd.adversaries.UniformResponse(0, 1).corrupt(rd.streams.ridge(500, seed=0, dim=3), k=50, seed=1)
+>>> learner = rd.Learn(3, loss=rd.losses.Squared(l2=0.1), a=1.0, b=1.0, step=rd.steps.Horizon(500))
+>>> trace = rd.play(learner, stream, keep_actions=True)
+>>> setting = rd.bounds.estimate(trace, stream, learner)
+>>> paper = rd.bounds.clean_dynamic(setting, a=1.0, b=1.0, step=500**-0.5)
+>>> sharp = rd.bounds.clean_dynamic(setting, a=1.0, b=1.0, step=500**-0.5, sharp=True)
+>>> certificate = rd.bounds.certify(trace, stream, learner)
+>>> certificate.measured < certificate.value < sharp.value < paper.value
+True
+"""
+
+from redescend.bounds.certificate import Certificate, certify
+from redescend.bounds.constants import Constants, constants
+from redescend.bounds.setting import Setting, estimate
+from redescend.bounds.theorems import (
+    Bound,
+    clean_dynamic,
+    clean_dynamic_unbounded,
+    expert,
+    invex_dynamic,
+    normalised,
+    top_k,
+)
+from redescend.bounds.tracking import Ledger, follow, noise, outlier_price, tracking
+
+__all__ = [
+    "Bound",
+    "Certificate",
+    "Constants",
+    "Ledger",
+    "Setting",
+    "certify",
+    "clean_dynamic",
+    "clean_dynamic_unbounded",
+    "constants",
+    "estimate",
+    "expert",
+    "follow",
+    "invex_dynamic",
+    "noise",
+    "normalised",
+    "outlier_price",
+    "top_k",
+    "tracking",
+]

@@ -1,0 +1,117 @@
+"""Certificates: the inequality of the proof, evaluated with what really occurred."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from redescend.bounds.occurred import Occurred, occurred
+from redescend.game import Stream, Trace
+from redescend.learners.descent import Descent
+from redescend.losses import LinearLoss
+from redescend.numeric import LARGEST
+from redescend.regret import clean_dynamic
+
+ROUNDING = 1e-9
+"""Relative to what sums of rounds would be if nothing cancelled in them."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    r"""measured ≤ convexity ≤ value.
+
+    Attributes
+    ----------
+    measured : float
+        Clean dynamic regret against the minimisers of the rounds.
+    convexity : float
+        Σ over the clean rounds of ⟨∇f_t(θ_t), θ_t − u_t⟩: the first inequality of the proof.
+    start, gradients, outliers, path : float
+        The four parts of the proof's sum: Σ(‖θ_t − u_t‖² − ‖θ_{t+1} − u_{t+1}‖²)/2α_t; Σα_t·(w_t‖∇f_t‖)²/2;
+        Σ over the corrupted rounds of w_t·‖θ_t − u_t‖·‖∇f_t‖; and Σ(‖θ_{t+1} − u_{t+1}‖² − ‖θ_{t+1} − u_t‖²)/2α_t.
+    weakest : float
+        1/w of the least believed clean round that was believed at all; the paper's ξ bounds it.
+    filtered : float
+        The part of `convexity` that belongs to clean rounds of weight 0.
+    rounding : float
+        How far rounding errors may have moved `measured` and `convexity`.
+    """
+
+    measured: float
+    convexity: float
+    start: float
+    gradients: float
+    outliers: float
+    path: float
+    weakest: float
+    filtered: float
+    rounding: float
+
+    @property
+    def value(self) -> float:
+        """weakest·(start + gradients + outliers + path) + filtered: a bound on the clean regret."""
+        inside = self.start + self.gradients + self.outliers + self.path
+        return min(self.weakest * inside + self.filtered, LARGEST)
+
+    @property
+    def holds(self) -> bool:
+        """Whether measured ≤ convexity ≤ value, up to rounding errors."""
+        inside = sum(map(abs, (self.start, self.gradients, self.outliers, self.path)))
+        error = self.rounding + ROUNDING * self.weakest * inside
+        return self.measured <= self.convexity + self.rounding and self.convexity <= self.value + error
+
+
+def certify(trace: Trace, stream: Stream, learner: Descent) -> Certificate:
+    r"""What the proof of Theorem 3.3 guarantees for one run, with its own weights, gradients, steps and distances.
+
+    It holds for every learner that descends, whatever its gate, step and domain: nothing is assumed of the losses but
+    that they are convex.
+
+    Parameters
+    ----------
+    trace : Trace
+        Of a game played with ``keep_actions=True``.
+    stream : Stream
+        The stream that was played, with the originals of its corrupted rounds.
+    learner : Descent
+        The learner that played it.
+
+    Notes
+    -----
+    In a round, 2α·w·⟨∇f, θ − u⟩ ≤ ‖θ − u‖² − ‖θ' − u‖² + α²w²‖∇f‖², because projection on a convex set brings θ' no
+    farther from u. Sum over all rounds; bound the corrupted ones by Cauchy and Schwarz; the products of the clean ones
+    are at least w times their regret, which is not negative, so all of them may be divided by the smallest w.
+
+    Examples
+    --------
+    >>> import redescend as rd
+    >>> stream = rd.adversaries.UniformResponse(0, 1).corrupt(rd.streams.ridge(500, seed=0, dim=3), k=50, seed=1)
+    >>> learner = rd.Learn(3, loss=rd.losses.Squared(l2=0.1), a=1.0, b=1.0, step=rd.steps.Horizon(500))
+    >>> certificate = rd.bounds.certify(rd.play(learner, stream, keep_actions=True), stream, learner)
+    >>> certificate.measured <= certificate.value
+    True
+    """
+    return certificate_of(occurred(trace, stream, learner), trace, stream, learner)
+
+
+def certificate_of(game: Occurred, trace: Trace, stream: Stream, learner: Descent) -> Certificate:
+    """The certificate of a game that has been measured."""
+    assert isinstance(learner.loss, LinearLoss)
+    believed = game.clean & (game.weights > 0.0)
+    corrupted = ~stream.clean
+    # A round with step 0 moves nothing: its distances cancel.
+    double = 2.0 * np.where(game.steps > 0.0, game.steps, np.inf)
+    with np.errstate(over="ignore"):
+        pull = game.weights * game.gradient
+        return Certificate(
+            measured=float(clean_dynamic(trace, stream, learner.loss, domain=learner.domain)[-1]),
+            convexity=float(game.slack[game.clean].sum()),
+            start=float(((game.here - game.onward) / double).sum()),
+            gradients=float((0.5 * game.steps * pull * pull).sum()),
+            outliers=float((pull * np.sqrt(game.here))[corrupted].sum()),
+            path=float(((game.onward - game.moved) / double).sum()),
+            weakest=float(1.0 / game.weights[believed].min()) if believed.any() else 1.0,
+            filtered=float(game.slack[game.clean & ~believed].sum()),
+            rounding=ROUNDING * float((game.gradient * game.reach + trace.losses)[game.clean].sum()),
+        )

@@ -1,0 +1,312 @@
+"""Constants against their maximisers, theorems against their printed formulas, certificates on random games."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+import redescend as rd
+from redescend import domains, steps
+from redescend.bounds import Setting
+from redescend.bounds.occurred import occurred
+from tests import random_games
+from tests.games import REPRODUCIBLE
+
+scales = st.floats(-4, 4).map(lambda power: 10.0**power)
+sizes = st.one_of(st.just(0.0), scales)
+GAMES = settings(deadline=None, derandomize=True, max_examples=1000)
+ROUNDING = 1 + 1e-9
+
+
+def largest(value, around: float) -> float:
+    """The maximum over r > 0 of a function whose logarithm is concave in log r, near its maximiser's scale."""
+    found = minimize_scalar(
+        lambda log_r: -value(math.exp(log_r)),
+        bounds=(math.log(around) - 25, math.log(around) + 5),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    return -found.fun
+
+
+class TestConstants:
+    @given(m=scales, a=scales, b=scales, G=sizes, L=scales)
+    @settings(REPRODUCIBLE, max_examples=200)
+    def test_sharp_ones_are_attained(self, m, a, b, G, L):
+        sharp = rd.bounds.constants(m, G, L, a, b, B=2 * a, sharp=True)
+
+        def weight(r: float) -> float:
+            return 1 / (1 + b * math.exp(min(m * r * r / (2 * a), 700)))
+
+        near = math.sqrt(2 * a / m)
+        assert largest(lambda r: weight(r) * r, near) == pytest.approx(sharp.phi, rel=1e-9)
+        assert largest(lambda r: weight(r) * r * r, near) == pytest.approx(sharp.kappa, rel=1e-9)
+        assert largest(lambda f: f / (1 + b * math.exp(min(f / a, 700))), a) == pytest.approx(sharp.nu, rel=1e-9)
+        # With G the maximiser may be 0 itself, the end of the range.
+        best = max(weight(0.0) * G, largest(lambda r: weight(r) * (G + L * r), near))
+        assert best == pytest.approx(sharp.psi, rel=1e-9)
+        assert 1 / sharp.xi == pytest.approx(1 / (1 + b * math.exp(2)), rel=1e-12)
+
+    @given(m=scales, a=scales, b=scales, G=sizes, L=sizes)
+    @settings(REPRODUCIBLE, max_examples=200)
+    def test_printed_ones_are_the_formula_and_no_smaller(self, m, a, b, G, L):
+        printed, sharp = (rd.bounds.constants(m, G, L, a, b, B=a, sharp=sharp) for sharp in (False, True))
+        assert printed.psi == pytest.approx(G + max(m * L / (2 * a * b), 4 * a**2 * L / (m**2 * b)))
+        assert printed.phi == pytest.approx(max(m / (2 * a), 4 * a**2 / m**2) / b)
+        assert printed.kappa == pytest.approx(max(m / (2 * a), 2 * a / m) / b)
+        assert printed.nu == pytest.approx(max(a, 1 / a) / b)
+        assert printed.xi == sharp.xi == pytest.approx(1 + b * math.e)
+        assert all(small <= large * ROUNDING for small, large in zip(sharp, printed, strict=True))
+
+    def test_beyond_the_floats_they_stay_finite(self):
+        assert all(map(math.isfinite, rd.bounds.constants(1e-100, 1e300, 1e300, 1e100, 1e-100, B=1e308)))
+        assert all(map(math.isfinite, rd.bounds.constants(1e-100, 1e300, 1e300, 1e100, 1e-100, B=1e308, sharp=True)))
+
+    @pytest.mark.parametrize(("name", "value"), [("m", 0.0), ("a", -1.0), ("b", math.nan), ("G", -1.0), ("B", "1")])
+    def test_bad_values_get_the_sentence(self, name, value):
+        good = {"m": 1.0, "G": 1.0, "L": 1.0, "a": 1.0, "b": 1.0, "B": 1.0}
+        with pytest.raises(rd.errors.ParameterError, match=f"The '{name}' parameter of constants must be"):
+            rd.bounds.constants(**(good | {name: value}))
+
+
+@st.composite
+def drawn_settings(draw):
+    numbers = {field.name: draw(sizes) for field in dataclasses.fields(Setting) if field.name not in ("rounds", "k")}
+    return Setting(
+        **(numbers | {"rounds": draw(st.integers(2, 1000)), "k": draw(st.integers(0, 50)), "m": draw(scales)})
+    )
+
+
+class TestTheorems:
+    """Each against its formula, written again from the paper."""
+
+    @given(game=drawn_settings(), b=scales, sharp=st.booleans())
+    @settings(REPRODUCIBLE, max_examples=100)
+    def test_bounded_domain(self, game, b, sharp):
+        a = max(game.B, game.B_all, 1.0) / 5
+        T, k, D, V, V_all, delta = game.rounds, game.k, game.D, game.path, game.path_all, game.deviation
+        for B, path, function in ((game.B, V, rd.bounds.clean_dynamic), (game.B_all, V_all, rd.bounds.invex_dynamic)):
+            psi, phi, kappa, _, xi = rd.bounds.constants(game.m, game.G, game.L, a, b, B, sharp)
+            if psi == 0.0 or D == 0.0:
+                continue
+            bound = function(game, a, b, sharp=sharp)
+            outliers = k * (game.G * phi + game.L * kappa) + k * (game.G + game.L * phi) * delta
+            outliers = outliers if function is rd.bounds.clean_dynamic else 0.0
+            assert bound.value == pytest.approx(xi * (psi * math.sqrt((4 * D**2 + 6 * D * path) * T) + outliers))
+            assert bound.step == pytest.approx(math.sqrt((4 * D**2 + 6 * D * path) / (psi**2 * T)))
+            # The prescribed step is the best one.
+            for other in (0.5, 2.0):
+                assert function(game, a, b, sharp=sharp, step=other * bound.step).value >= bound.value
+            assert function(game, a, b, sharp=sharp, step=bound.step).value == pytest.approx(bound.value)
+
+    @given(game=drawn_settings(), b=scales, experts=st.integers(1, 10**6), sharp=st.booleans())
+    @settings(REPRODUCIBLE, max_examples=50)
+    def test_experts(self, game, b, experts, sharp):
+        a = max(game.B, 1.0) / 5
+        c = rd.bounds.constants(game.m, game.G, game.L, a, b, game.B, sharp)
+        bound = rd.bounds.expert(game, a, b, experts, sharp=sharp)
+        root = math.sqrt(game.rounds * math.log(experts) / 2)
+        assert bound.value == pytest.approx(c.xi * (game.k * c.nu + c.nu * root))
+        assert bound.step == pytest.approx(math.sqrt(8 * math.log(experts) / (game.rounds * c.nu**2)))
+
+    def test_the_five_cases_without_a_domain(self):
+        seen = set()
+        rng = np.random.default_rng(0)
+        for _ in range(2000):
+            T, k = int(rng.integers(2, 60)), int(rng.integers(0, 10))
+            size, V, G, L, delta, eps, a, b, B = 10.0 ** rng.uniform(
+                [-6, -3, -2, -2, -2, -2, -1, -1, -2], [25, 3, 2, 2, 2, 2, 1, 1, 0]
+            )
+            m, a_max = 10.0 ** rng.uniform(-2, 2), math.sqrt(T) * 10.0 ** rng.uniform(0.5, 2)
+            game = Setting(rounds=T, k=k, m=m, G=G, L=L, B=B, comparator=size, path=V, deviation=delta)
+            bound = rd.bounds.clean_dynamic_unbounded(game, a, b, eps, a_max)
+            psi, phi, kappa, nu, xi = rd.bounds.constants(m, G, L, a, b, B)
+            best = math.sqrt((32 * size**2 + 24 * size * V) / (T * psi**2))
+            rest = (
+                k * (G * phi + L * kappa + psi * delta)
+                + k * nu
+                + nu * math.sqrt(T * math.log(T * math.log2(a_max)) / 2)
+            )
+            C = a_max / math.sqrt(T)
+            if size > eps * 2**T / T:
+                case, value = "large comparator", 2 * size * (G + 2 * L * size) * math.log2(size * T / eps)
+                printed = rd.bounds.clean_dynamic_unbounded(game, a, b, eps, a_max, printed=True)
+                assert printed.value == pytest.approx(2 * size * (G + 2 * size) * math.log2(size * T / eps))
+            elif size < 2 * eps / T:
+                case = "small comparator"
+                value = xi * (
+                    8 * eps**2 / (T * math.sqrt(T)) + math.sqrt(T) * psi**2 + 6 * eps * V / math.sqrt(T) + rest
+                )
+            elif best <= 2 / math.sqrt(T):
+                case, both = "step below the grid", psi * math.sqrt((32 * size**2 + 24 * size * V) * T)
+                value = xi * (8 * size**2 * math.sqrt(T) + psi**2 * math.sqrt(T) + both + rest)
+            elif best >= C:
+                case, both = "step above the grid", psi / 2 * math.sqrt((32 * size**2 + 24 * size * V) * T)
+                value = xi * (16 * size**2 / C + both + 12 * size * V / C + rest)
+            else:
+                case = "inside the grid"
+                value = xi * (3 * math.sqrt(T * psi**2 / 2 * (16 * size**2 + 12 * size * V)) + rest)
+            assert (bound.case, bound.value) == (case, pytest.approx(value))
+            assert bound.step == pytest.approx(best)
+            seen.add(case)
+        assert len(seen) == 5
+
+    @given(game=drawn_settings())
+    @settings(REPRODUCIBLE, max_examples=50)
+    def test_peers(self, game):
+        T, k, D, V, G = game.rounds, game.k, game.D, game.path, game.gradient
+        if D == 0.0 or G == 0.0:
+            return
+        wide = 2 * D
+        bound = rd.bounds.top_k(game)
+        filtered = 2 * wide * G * k + 2 * wide * G * (k + 1)
+        assert bound.value == pytest.approx(2 * math.sqrt((3 * wide * V + wide**2) * T) * G + filtered)
+        assert bound.step == pytest.approx(math.sqrt(3 * wide * V + wide**2) / (2 * G * math.sqrt(T)))
+        bound = rd.bounds.normalised(game, K=3.0)
+        assert bound.value == pytest.approx(3 * (math.sqrt(T * (4 * D**2 + 6 * D * V)) + 2 * D * k))
+        assert bound.step == pytest.approx(math.sqrt((4 * D**2 + 6 * D * V) / T))
+
+
+def game_of(seed: int):
+    rng = np.random.default_rng(seed)
+    loss, dim = random_games.loss_of(rng, l2=10.0 ** rng.uniform(-2, 0)), int(rng.integers(1, 4))
+    domain = random_games.domain_of(rng, dim)
+    # Where minimisers have to be searched for, games are short.
+    rounds = int(rng.integers(2, 30 if domain.radial else 7))
+    return rng, loss, random_games.stream_of(rng, loss, rounds, dim), domain
+
+
+class TestGames:
+    @given(seed=st.integers(0, 2**32))
+    @GAMES
+    def test_no_certificate_is_violated(self, seed):
+        rng, loss, stream, domain = game_of(seed)
+        learner = random_games.learner_of(rng, loss, stream, domain)
+        try:
+            trace = rd.play(learner, stream, keep_actions=True)
+        except rd.errors.DivergenceError:
+            return
+        certificate = rd.bounds.certify(trace, stream, learner)
+        assert certificate.holds
+        assert certificate.measured == pytest.approx(rd.regret.clean_dynamic(trace, stream, loss, domain=domain)[-1])
+
+    @given(seed=st.integers(0, 2**32), scale=st.floats(-3, 0))
+    @GAMES
+    def test_no_theorem_whose_proof_stands_is_violated(self, seed, scale):
+        rng, loss, stream, domain = game_of(seed)
+        a, b, alpha = 10.0 ** rng.uniform(0, 2), 10.0 ** rng.uniform(-1, 1), 10.0**scale
+        common = {"loss": loss, "domain": domain, "step": steps.Constant(alpha)}
+
+        learner = rd.Learn(stream.dim, a=a, b=b, **common)
+        trace = rd.play(learner, stream, keep_actions=True)
+        certificate, game = rd.bounds.certify(trace, stream, learner), rd.bounds.estimate(trace, stream, learner)
+        sharp, printed = (rd.bounds.clean_dynamic(game, a, b, sharp=sharp, step=alpha) for sharp in (True, False))
+        assert certificate.holds
+        assert certificate.value <= sharp.value * ROUNDING
+        assert sharp.value <= printed.value * ROUNDING
+        regret = rd.regret.invex_dynamic(trace, stream, loss, rd.transforms.Learn(a, b), domain)[-1]
+        assert regret <= rd.bounds.invex_dynamic(game, a, b, sharp=True, step=alpha).value * ROUNDING
+
+        for learner, bound in (
+            (rd.TopK(stream.dim, k=stream.corrupted, **common), rd.bounds.top_k),
+            (rd.NormalisedOGD(stream.dim, **common), rd.bounds.normalised),
+        ):
+            try:
+                trace = rd.play(learner, stream, keep_actions=True)
+            except rd.errors.DivergenceError:
+                continue
+            regret = rd.regret.clean_dynamic(trace, stream, loss, domain=domain)[-1]
+            assert regret <= bound(rd.bounds.estimate(trace, stream, learner), step=alpha).value * ROUNDING
+
+
+def slow_game(trace, stream, learner):
+    """The quantities of the proof, a round at a time, from their definitions."""
+    nature, loss, T = stream.uncorrupted(), learner.loss, len(stream)
+    u = [loss.minimum(nature.X[t], nature.y[t], learner.domain)[0] for t in range(T)]
+    omega = [loss.minimum(stream.X[t], stream.y[t], learner.domain)[0] for t in range(T)]
+    theta = [*trace.actions, trace.theta]
+    g = [loss.gradient(theta[t], stream.X[t], stream.y[t]) for t in range(T)]
+    return u, omega, theta, g
+
+
+@pytest.mark.parametrize("domain", [domains.Reals(), domains.Ball(0.4), domains.Box(-0.3, 0.2)])
+@pytest.mark.parametrize("step", [steps.Constant(0.1), steps.AdaptiveNorm(0.3), steps.Normalised(steps.Anytime(0.2))])
+def test_what_occurred_is_measured_as_defined(domain, step):
+    rng = np.random.default_rng(7)
+    loss = rd.losses.Absolute(l2=0.1)
+    stream = random_games.stream_of(rng, loss, rounds=40, dim=3)
+    learner = rd.Learn(3, loss=loss, a=2.0, b=0.5, step=step, domain=domain)
+    trace = rd.play(learner, stream, keep_actions=True)
+    u, omega, theta, g = slow_game(trace, stream, learner)
+    game, last = occurred(trace, stream, learner), len(stream) - 1
+    for t in range(len(stream)):
+        onward = u[min(t + 1, last)]
+        expected = {
+            "gradient": np.linalg.norm(g[t]),
+            "slack": g[t] @ (theta[t] - u[t]),
+            "here": np.sum((theta[t] - u[t]) ** 2),
+            "moved": np.sum((theta[t + 1] - u[t]) ** 2),
+            "onward": np.sum((theta[t + 1] - onward) ** 2),
+            "path": np.linalg.norm(u[t] - onward),
+            "path_all": np.linalg.norm(omega[t] - omega[min(t + 1, last)]),
+            "deviation": np.linalg.norm(omega[t] - u[t]),
+            "reach": max(map(np.linalg.norm, (theta[t], theta[t + 1], u[t], omega[t]))),
+            "comparator": np.linalg.norm(u[t]),
+            "record": np.linalg.norm(stream.X[t]),
+        }
+        for name, value in expected.items():
+            assert getattr(game, name)[t] == pytest.approx(value, rel=1e-9, abs=1e-12), (name, t)
+        moved = theta[t] - game.steps[t] * game.weights[t] * g[t]
+        np.testing.assert_allclose(domain.project(moved), theta[t + 1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", [rd.losses.Squared(l2=0.1), rd.losses.Hinge(l2=0.1), rd.losses.Pinball(0.9, l2=0.1)])
+@pytest.mark.parametrize("domain", [None, domains.Ball(0.5)])
+def test_the_gradient_assumption_is_met_everywhere(loss, domain):
+    rng = np.random.default_rng(1)
+    stream = random_games.stream_of(rng, loss, rounds=30, dim=2)
+    learner = rd.OGD(2, loss=loss, step=steps.Constant(0.01), domain=domain or domains.Reals())
+    game = rd.bounds.estimate(rd.play(learner, stream, keep_actions=True), stream, learner)
+    slack = []
+    for t in range(30):
+        omega = loss.minimum(stream.X[t], stream.y[t], domain)[0]
+        for theta in [omega + 1e-9, *omega + rng.normal(size=(50, 2)) * 10.0 ** rng.uniform(-3, 3, (50, 1))]:
+            length = np.linalg.norm(loss.gradient(theta, stream.X[t], stream.y[t]))
+            slack.append(length / (game.G + game.L * np.linalg.norm(theta - omega)))
+    # Met, and by no more than a factor of three.
+    assert 1 / 3 < max(slack) <= ROUNDING
+
+
+def test_an_altered_trace_is_not_certified():
+    loss = rd.losses.Squared(l2=0.1)
+    stream = rd.adversaries.UniformResponse(0, 1).corrupt(rd.streams.ridge(30, seed=0, dim=2), k=5, seed=1)
+    learner = rd.Learn(2, loss=loss, a=5.0, b=1.0, step=steps.Constant(0.01))
+    trace = rd.play(learner, stream, keep_actions=True)
+    assert rd.bounds.certify(trace, stream, learner).holds
+    assert not rd.bounds.certify(dataclasses.replace(trace, losses=3.0 * trace.losses), stream, learner).holds
+    moved = dataclasses.replace(trace, theta=trace.theta + 1.0, weights=3.0 * trace.weights)
+    assert not rd.bounds.certify(moved, stream, learner).holds
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"trace": rd.Trace(np.zeros(3), np.ones(3), None, np.zeros(2), np.zeros(0, int))}, "keep_actions=True"),
+        ({"learner": rd.SelfTuning(2, loss=rd.losses.Squared())}, "a learner that descends"),
+        ({"trace": None}, "must be a Trace"),
+        ({"learner": rd.OGD(2, loss=rd.losses.Squared(), step=steps.Anytime())}, "has played 0 rounds"),
+    ],
+)
+def test_bad_input_gets_a_sentence(change, sentence):
+    loss = rd.losses.Squared()
+    stream = rd.streams.ridge(3, seed=0, dim=2)
+    learner = rd.OGD(2, loss=loss, step=steps.Anytime())
+    game = {"trace": rd.play(learner, stream, keep_actions=True), "stream": stream, "learner": learner}
+    with pytest.raises(rd.errors.RedescendError, match=sentence):
+        rd.bounds.certify(**(game | change))
