@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from redescend.errors import MissingExtraError
+from redescend.experiments.certificates import MEASURES
 from redescend.experiments.experts.compute import EVERY, EXPERTS
 from redescend.experiments.pictures import PICTURES, boundaries, draw_all, grid, growth, losses, style, weights
 from redescend.experiments.problems import ridge, svm
@@ -32,6 +33,9 @@ def regret_blocks(problem):
             for place, learner in enumerate(LEARNERS):
                 value = (place + 1.0 + 0.1 * run) * at**0.5 * (1 + k / 50)
                 yield here | {"learner": learner, "round": at, "measure": "regret", "value": value}
+            for place, measure in enumerate(MEASURES):
+                value = np.array([100.0 ** (place + 1) * (run + 1)])
+                yield here | {"learner": "LEARN", "round": np.array([ROUNDS]), "measure": measure, "value": value}
             yield here | {"learner": "too bold", "round": at, "measure": "regret", "value": 10.0 ** (at / 1.5)}
             yield here | {"learner": "lost", "round": np.array([9]), "measure": "diverged", "value": np.ones(1)}
         here = {"experiment": problem, "problem": problem, "run": 0, "rounds": ROUNDS, "count": count, "k": k}
@@ -363,6 +367,16 @@ def test_a_grid_in_which_nothing_was_learned_is_not_drawn(tmp_path):
 
 def test_weights_tell_how_much_less_a_corrupted_round_is_believed(pictures):
     assert "0.09 on average and a corrupted one 67 % less" in pictures["ridge-weights"].see
+
+
+def test_bounds_tell_how_many_runs_are_in_order(pictures, tmp_path):
+    see = pictures["ridge-bounds"].see
+    assert "in 12 of 12 runs. The certificate is at most 1e+04 times the regret and at least 1e+04 times below" in see
+    blocks = list(regret_blocks("ridge"))
+    for block in blocks:
+        if block["measure"] == "certificate" and block["run"] == 2:
+            block["value"] = 1e-9 * block["value"]
+    assert "in 8 of 12 runs" in PICTURES["ridge-bounds"](Results(table(blocks)), tmp_path).see
 
 
 def test_medians_use_every_round_once():

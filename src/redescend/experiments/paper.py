@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from redescend import regret
 from redescend.errors import DivergenceError
+from redescend.experiments.certificates import guarantees
 from redescend.experiments.experts.compute import EXPERTS
 from redescend.experiments.problems import PAPER, YARDSTICK, Problem, ridge, svm
 from redescend.experiments.suite.compute import SUITE
@@ -90,14 +91,16 @@ def _regret(name: str, rounds: int, run: int, seed: int) -> Iterator[Block]:
         for learner_name, learner in {**problem.learners(stream), **problem.strongly_convex(stream)}.items():
             here["learner"] = learner_name
             try:
-                trace = play(learner, stream)
+                trace = play(learner, stream, keep_actions=learner_name == "LEARN")
             except DivergenceError:
                 yield {**here, "round": np.array([learner.rounds]), "measure": "diverged", "value": np.ones(1)}
                 continue
             curve = regret.clean_dynamic(trace, stream, problem.loss)
             yield {**here, "round": at, "measure": "regret", "value": curve[at - 1]}
-            if learner_name == "LEARN" and run == 0:
-                yield from _weights(here, trace, stream, seed)
+            if learner_name == "LEARN" and isinstance(learner, Learn):
+                yield from guarantees(here, problem, trace, stream, learner)
+                if run == 0:
+                    yield from _weights(here, trace, stream, seed)
 
 
 def _weights(here: Block, trace: Trace, stream: Stream, seed: int) -> Iterator[Block]:

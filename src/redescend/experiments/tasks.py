@@ -46,6 +46,7 @@ def code_digest() -> str:
     own = (
         "paper.py",
         "problems.py",
+        "certificates.py",
         "experts/compute.py",
         "suite/design.py",
         "suite/games.py",
@@ -53,7 +54,9 @@ def code_digest() -> str:
         "suite/compute.py",
     )
     played = [
-        file for name in ("learners", "streams", "adversaries", "regret") for file in (here.parent / name).glob("*.py")
+        file
+        for name in ("learners", "streams", "adversaries", "regret", "bounds")
+        for file in (here.parent / name).glob("*.py")
     ]
     files = [*(here / name for name in own), here.parent / "game.py", *sorted(played)]
     return hashlib.sha256(b"".join([source_digest().encode(), *(file.read_bytes() for file in files)])).hexdigest()

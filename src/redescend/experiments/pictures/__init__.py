@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from redescend.experiments.pictures import boundaries, experts, grid, growth, losses, regret, suite, weights
+from redescend.experiments.pictures import boundaries, bounds, experts, grid, growth, losses, regret, suite, weights
 from redescend.experiments.pictures.style import Picture
 from redescend.experiments.results import Results
 
@@ -24,6 +24,8 @@ PICTURES: dict[str, Draw] = {
     "boundaries": boundaries.draw,
     "ridge-weights": partial(weights.draw, "ridge"),
     "svm-weights": partial(weights.draw, "svm"),
+    "ridge-bounds": partial(bounds.draw, "ridge"),
+    "svm-bounds": partial(bounds.draw, "svm"),
     "ridge-growth": partial(growth.draw, "ridge"),
     "svm-growth": partial(growth.draw, "svm"),
     "ridge-grid": partial(grid.draw, "ridge"),
