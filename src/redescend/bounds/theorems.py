@@ -6,7 +6,7 @@ that it prescribes: `step` gives the bound of the same proof for another constan
 
 from __future__ import annotations
 
-from math import inf, log, log2, sqrt
+from math import ceil, inf, log, log2, sqrt
 from typing import NamedTuple
 
 from redescend import steps
@@ -122,7 +122,7 @@ def clean_dynamic_unbounded(
         Of the grid of experts.
     sharp : bool
     printed : bool
-        Whether the large-comparator case drops L, as it does in the paper.
+        As in the paper, where the large-comparator case drops L and the grid has T·log₂ a_max experts, not rounded up.
 
     Examples
     --------
@@ -137,7 +137,8 @@ def clean_dynamic_unbounded(
     root, reach = sqrt(T), 16.0 * size**2 + 12.0 * size * path
     best = sqrt(2.0 * reach / T) / max(c.psi, 1e-100)
     outliers = setting.k * (setting.G * c.phi + setting.L * c.kappa + c.psi * setting.deviation + c.nu)
-    experts = c.nu * sqrt(T * log(max(T * log2(a_max), 1.0)) / 2.0)
+    steps_tried = log2(a_max) if printed else ceil(log2(a_max))
+    experts = c.nu * sqrt(T * log(max(T * steps_tried, 1.0)) / 2.0)
     # 2^T overflows, its logarithm does not.
     if size > 0.0 and log2(size) > log2(epsilon) + T - log2(T):
         case, gradient = "large comparator", setting.G + 2.0 * (1.0 if printed else setting.L) * size

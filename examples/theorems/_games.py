@@ -1,0 +1,112 @@
+"""Games that several claims play."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from math import ceil, log2, sqrt
+from typing import Any
+
+import numpy as np
+
+import redescend as rd
+
+LOSS = rd.losses.Squared(l2=0.5)
+RADIUS = 1.0
+
+
+def regression(rounds: int, k: int) -> rd.Stream:
+    """Records of three features and unit length; in k of them the response is anything between −3 and 3."""
+    clean = rd.streams.ridge(rounds, seed=0, dim=3)
+    clean = rd.Stream(clean.X / np.linalg.norm(clean.X, axis=1, keepdims=True), clean.y)
+    return rd.adversaries.UniformResponse(-3.0, 3.0).corrupt(clean, k=k, seed=1)
+
+
+def labels(rounds: int, k: int) -> rd.Stream:
+    """Records of unit length with labels −1 and +1, k of them flipped and five times as long."""
+    clean = rd.streams.svm(rounds, seed=0)
+    clean = rd.Stream(clean.X / np.linalg.norm(clean.X, axis=1, keepdims=True), clean.y)
+    X, y = clean.X.copy(), clean.y.copy()
+    rows = np.sort(np.random.default_rng(1).choice(rounds, k, replace=False))
+    X[rows], y[rows] = 5.0 * X[rows], -y[rows]
+    believed = np.ones(rounds, dtype=bool)
+    believed[rows] = False
+    return rd.Stream(X, y, believed, originals=rd.Originals(rows, clean.X[rows], clean.y[rows]))
+
+
+def at_prescribed_step(
+    learner: Callable[[rd.steps.Step], Any],
+    stream: rd.Stream,
+    theorem: Callable[[rd.bounds.Setting], rd.bounds.Bound],
+    **known: float,
+) -> tuple[rd.Trace, rd.bounds.Bound]:
+    """Play at the step that a theorem prescribes; what it promises for that game.
+
+    Of what the theorem assumes, `known` is known beforehand, and m, G, L, V_T and δ belong to the stream whatever the
+    actions are: a first game at any step measures them. The second one measures B, which the step does not depend on.
+    """
+    step: rd.steps.Step = rd.steps.Horizon(len(stream))
+    for _ in range(2):
+        player = learner(step)
+        trace = rd.play(player, stream, keep_actions=True)
+        bound = theorem(replace(rd.bounds.estimate(trace, stream, player), **known))
+        step = rd.steps.Constant(bound.step)
+    return trace, bound
+
+
+EXPERT_LOSS = rd.losses.Squared()
+"""What Algorithm 2 plays here on records with x = 1: f = (θ − y)², so that m = L = 2 and G = 0. LEARN has a = b = 1."""
+
+
+def one_step(rounds: int, first: float) -> rd.Stream:
+    """A clean stream in one dimension: y is `first` in the first round, and 0 from then on."""
+    y = np.zeros(rounds)
+    y[0] = first
+    return rd.Stream(np.ones((rounds, 1)), y)
+
+
+def waves(rounds: int, k: int) -> rd.Stream:
+    """A slow wave in one dimension, k of its records anywhere between −5 and 5."""
+    clean = rd.Stream(np.ones((rounds, 1)), 0.3 * np.sin(np.arange(rounds) / 20.0))
+    return rd.adversaries.UniformResponse(-5.0, 5.0).corrupt(clean, k=k, seed=0)
+
+
+STREAMS = {
+    "one step": partial(one_step, 300, 0.2),
+    "waves": partial(waves, 300, 0),
+    "corrupted waves": partial(waves, 300, 30),
+}
+"""Short enough to play every expert of Algorithm 2 alone."""
+
+
+def with_experts(stream: rd.Stream, reach: float) -> tuple[rd.LearnWithExperts, rd.Trace]:
+    """Algorithm 2 as printed on a stream, with A_max = reach·√T."""
+    rounds = len(stream)
+    learner = rd.LearnWithExperts(
+        1, loss=EXPERT_LOSS, a=1.0, b=1.0, rounds=rounds, epsilon=1.0, a_max=reach * sqrt(rounds)
+    )
+    return learner, rd.play(learner, stream)
+
+
+def expert_count(learner: rd.LearnWithExperts) -> int:
+    """N of Algorithm 2: every radius with every step."""
+    return int(learner.horizon) * ceil(log2(learner.a_max))
+
+
+def expert_setting(stream: rd.Stream, B: float) -> rd.bounds.Setting:
+    """What the theorems on experts assume of a stream with x = 1, where the minimiser of a round is its y."""
+    nature = stream.uncorrupted().y
+    return rd.bounds.Setting(
+        rounds=len(stream),
+        k=stream.corrupted,
+        m=2.0,
+        L=2.0,
+        B=B,
+        path=float(np.abs(np.diff(nature)).sum()),
+        comparator=float(np.abs(nature).max()),
+        deviation=float(np.abs(stream.y - nature).max()),
+    )
+
+
+def losses_of_experts(learner: rd.LearnWithExperts, stream: rd.Stream) -> np.ndarray:
+    """What each expert that differs from the others loses in each round, played alone: shape (experts, rounds)."""
+    return np.array([rd.play(learner.alone(expert), stream).losses for expert in learner.experts])

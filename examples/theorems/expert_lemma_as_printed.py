@@ -1,0 +1,35 @@
+"""The expert lemma as printed is false.
+
+Problem. f_t ≥ 0 convex; B is the largest clean loss at the actions that are played, as Section 3 of the paper says.
+
+Algorithm. LEARN with experts (Algorithm 2), rate β = √(8·ln N/(T·ν²)).
+
+Claim. Σ over the clean rounds of f_t(θ_t) − f_t(θ^τ_t) ≤ ξ·(k·ν + ν·√(T·ln N/2)), for every expert τ.
+
+Code. A clean stream in one dimension: y is 0.2 in the first round and 0 from then on. The experts with long steps swing
+about the minimiser for ever. η̃ is the least of all their weights, so what the lemma bounds is Σ η̃_t·(…) with η̃ far
+below 1/ξ; and it cannot be divided by η̃, because a regret to another expert may be negative in a round.
+expert_inequality.py has what stands.
+
+Kind: refuted. Source: Barik, Krishna and Tan, lemma 'bound on expert regret'.
+"""
+
+import numpy as np
+from _claim import claim, show
+from _games import EXPERT_LOSS, expert_count, expert_setting, one_step, with_experts
+
+import redescend as rd
+
+
+@claim("refuted")
+def expert_lemma_as_printed(rounds: int = 300, first: float = 0.2, reach: float = 16.0) -> tuple[float, float]:
+    stream = one_step(rounds, first)
+    learner, trace = with_experts(stream, reach)
+    alone = rd.play(learner.alone(learner.experts[0]), stream)
+    regret = rd.regret.split(trace, alone, stream, EXPERT_LOSS).expert
+    setting = expert_setting(stream, B=float(np.max(trace.losses)))
+    return float(regret[-1]), rd.bounds.expert(setting, a=1.0, b=1.0, experts=expert_count(learner)).value
+
+
+if __name__ == "__main__":
+    show(expert_lemma_as_printed)
