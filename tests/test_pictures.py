@@ -185,7 +185,7 @@ def test_without_results_only_the_losses_are_drawn(tmp_path):
 
 def test_results_of_one_problem_draw_its_pictures_alone(tmp_path):
     drawn = draw_all(Results(table(regret_blocks("svm"))), tmp_path)
-    assert [picture.name for picture in drawn] == ["losses", "svm-regret", "svm-weights"]
+    assert [picture.name for picture in drawn] == ["losses", "svm-regret", "svm-weights", "svm-bounds"]
 
 
 @pytest.mark.parametrize("name", ["ridge-regret", "ridge-weights", "boundaries", "ridge-growth", "ridge-grid"])
