@@ -19,6 +19,7 @@ from rich.table import Table
 from benchmarks.experts import expert_rows
 from benchmarks.peers import peer_rows
 from benchmarks.report import Row
+from benchmarks.river import river_rows
 from benchmarks.scaling import length_rows, width_rows
 from benchmarks.selftuning import selftuning_rows
 from benchmarks.speed import gate_rows, precision_rows, update_rows
@@ -34,6 +35,7 @@ SECTIONS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "gates that remember": gate_rows,
     "many experts": expert_rows,
     "nothing to tune": selftuning_rows,
+    "River's records": river_rows,
     "new processes": startup_rows,
 }
 

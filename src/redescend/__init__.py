@@ -11,6 +11,7 @@ Trace(1000 rounds, ...)
 """
 
 from redescend import adversaries, bounds, domains, errors, gates, losses, regret, steps, streams, transforms
+from redescend.checkpoint import load, save
 from redescend.game import Originals, Stream, Trace, play
 from redescend.learners.base import Learner, Round
 from redescend.learners.descent import Descent
@@ -44,9 +45,11 @@ __all__ = [
     "domains",
     "errors",
     "gates",
+    "load",
     "losses",
     "play",
     "regret",
+    "save",
     "steps",
     "streams",
     "transforms",

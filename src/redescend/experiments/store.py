@@ -11,13 +11,10 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv as csv
@@ -25,9 +22,9 @@ import pyarrow.parquet as parquet
 
 from redescend.errors import ParameterError
 from redescend.experiments.tasks import SCHEMA, Task
+from redescend.files import PART, replacing
 
 _NAME = re.compile(r".+-[0-9a-f]{24}\.parquet")
-_PART = ".part"
 # Another process may be writing in the same folder; a file that it writes does not rest for so long.
 _STALE_SECONDS = 60.0
 
@@ -98,7 +95,7 @@ class Store:
             )
         metadata = _identity(task) | {"seconds": repr(float(seconds))}
         metadata["digest"] = _digest(metadata, table)
-        with _replacing(self._path(task)) as file:
+        with replacing(self._path(task)) as file:
             parquet.write_table(table.replace_schema_metadata(metadata), file, compression="zstd")
         self._seconds[task.key] = float(seconds)
 
@@ -115,9 +112,9 @@ class Store:
         """Write the tidy table as `results.parquet` and `results.csv`."""
         rows = self.tidy(tasks)
         paths = [self.folder / "results.parquet", self.folder / "results.csv"]
-        with _replacing(paths[0]) as file:
+        with replacing(paths[0]) as file:
             parquet.write_table(rows, file, compression="zstd")
-        with _replacing(paths[1]) as file:
+        with replacing(paths[1]) as file:
             csv.write_csv(rows, file)
         return paths
 
@@ -125,11 +122,11 @@ class Store:
         return self._tasks / f"{task.experiment}-{task.key}.parquet"
 
     def _sweep(self) -> None:
-        for part in [*self.folder.glob(f".*{_PART}"), *self._tasks.glob(f".*{_PART}")]:
+        for part in [*self.folder.glob(f".*{PART}"), *self._tasks.glob(f".*{PART}")]:
             if part.is_file() and time.time() - part.stat().st_mtime > _STALE_SECONDS:
                 part.unlink(missing_ok=True)
         for path in sorted(self._tasks.iterdir()):
-            if not _NAME.fullmatch(path.name) and path.suffix != _PART:
+            if not _NAME.fullmatch(path.name) and path.suffix != PART:
                 self._put_aside(path, "it is not a task's file")
 
     def _put_aside(self, path: Path, reason: str) -> None:
@@ -178,20 +175,6 @@ def _digest(metadata: dict[str, str], table: pa.Table) -> str:
         content = json.dumps(column.to_pylist()).encode() if text else column.to_numpy().tobytes()
         digest.update(f"{name} {len(content)} ".encode() + content)
     return digest.hexdigest()
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[BinaryIO]:
-    """A file beside the target that takes its place once it is complete and on the disk."""
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}{_PART}")
-    try:
-        with open(part, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _unusable(folder: Path, error: OSError) -> ParameterError:

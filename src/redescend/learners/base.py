@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from inspect import signature
 from math import inf
 from typing import Any, NamedTuple
 
@@ -39,6 +41,14 @@ class Learner(ABC):
     dtype: np.dtype[Any]
     horizon: float = inf
     """How many rounds it can play."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The settings that another one like it is made with, by the names of its constructor.
+
+        Where it started is not among them: its state says where it is.
+        """
+        return constructor_settings(type(self), vars(self))
 
     @property
     @abstractmethod
@@ -84,6 +94,11 @@ class Learner(ABC):
     @abstractmethod
     def settle_precision(self, dtype: np.dtype[Any]) -> None:
         """Before the first round, take the precision of the records unless one was given."""
+
+
+def constructor_settings(kind: type, known: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of each setting that the constructor of a learner takes."""
+    return {name: known[name] for name in signature(kind).parameters if name != "start"}
 
 
 def checked_dim(owner: str, dim: Any) -> int:

@@ -23,6 +23,7 @@ from redescend.learners.base import (
     check_record,
     checked_dim,
     checked_precision,
+    constructor_settings,
     float_array,
     float_number,
 )
@@ -115,6 +116,13 @@ class Descent(Learner):
         self.__dict__.update(state)
         self.dtype = np.dtype(self.dtype.type)
         self._choose_loops()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        # A recipe's own settings are those of its gate.
+        own = {**vars(getattr(self.gate, "transform", self.gate)), **vars(self.gate)}
+        precision = None if self._free_precision else self.dtype.name
+        return constructor_settings(type(self), {**own, **vars(self), "dtype": precision})
 
     @property
     def _memory(self) -> Array:

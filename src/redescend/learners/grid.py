@@ -12,7 +12,7 @@ from redescend.errors import DivergenceError
 from redescend.kernels import experts as kernel
 from redescend.kernels import groups as layout
 from redescend.kernels import weighing
-from redescend.learners.base import Round
+from redescend.learners.base import Round, constructor_settings
 from redescend.learners.ensemble import Ensemble
 from redescend.losses import LinearLoss
 from redescend.numeric import LARGEST, Array
@@ -97,6 +97,12 @@ class Experts(Ensemble):
             return None
         parts = self.domain.parts if isinstance(self.domain, domains.Intersection) else (self.domain,)
         return domains.Intersection(*parts, domains.Ball(1.0)).code(self.dim)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        known = {**vars(self.transform), **vars(self), "rounds": self.horizon}
+        # An endless horizon, and the longest step that goes with it, were not given.
+        return {n: None if value == inf else value for n, value in constructor_settings(type(self), known).items()}
 
     @property
     def _parts(self) -> tuple[Any, ...]:

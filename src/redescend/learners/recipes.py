@@ -99,8 +99,9 @@ class NormalisedOGD(Descent):
     """
 
     def __init__(self, dim: int, **common: Unpack[Common]) -> None:
-        if isinstance(common.get("step"), steps.Step):
-            common["step"] = steps.Normalised(common["step"])
+        step = common.get("step")
+        if isinstance(step, steps.Step) and not isinstance(step, steps.Normalised):
+            common["step"] = steps.Normalised(step)
         super().__init__(dim, gate=gates.Always(), **common)
 
 

@@ -1,0 +1,51 @@
+"""A file is there in full or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+PART = ".part"
+"""How the name of a file ends that is still being written."""
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[BinaryIO]:
+    """A file beside the target that takes its place once it is complete and on the disk.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = Path(folder, "numbers")
+    ...     with replacing(target) as file:
+    ...         _ = file.write(b"1 2 3")
+    ...         before = target.exists()
+    ...     before, target.read_bytes()
+    (False, b'1 2 3')
+    """
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PART}")
+    try:
+        with open(part, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, target)
+        _settle_folder(target.parent)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _settle_folder(folder: Path) -> None:
+    """After a loss of power the folder still knows the new name; only POSIX systems let a folder be opened."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
