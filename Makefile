@@ -1,6 +1,7 @@
 # make demo    sets up, plays the whole paper: a report with every figure and claim, in results/report.html
 # make test    sets up, runs every check
 # make bench   sets up, measures speed against the limits and the peers
+# make test-torch   installs PyTorch as well, runs the checks that need it
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 RECIPE := pyproject.toml constraints.txt Makefile
 
-.PHONY: demo test bench browser clean
+.PHONY: demo test test-torch bench browser clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -19,7 +20,11 @@ test: $(VENV)/.test browser
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
+# One thread: small tensors gain nothing from more, and lose much on a busy machine.
+test-torch: $(VENV)/.torch
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_torch src/redescend/torch docs/pytorch.md
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -35,7 +40,7 @@ $(VENV)/.python:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-$(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: $(VENV)/.python $(RECIPE)
+$(VENV)/.demo $(VENV)/.test $(VENV)/.torch $(VENV)/.bench: $(VENV)/.%: $(VENV)/.python $(RECIPE)
 	@echo "Setting up $(VENV) for 'make $*' ..."
 	$(PIP) "pip>=25.1"
 	$(PIP) --editable . --group $*

@@ -1,8 +1,13 @@
 """Code in the README and in docs/ is run as it stands, the blocks of a page in their order."""
 
+from importlib.util import find_spec
+
 import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
+
+# PyTorch is large: `make test-torch` installs it and runs what needs it.
+collect_ignore = [] if find_spec("torch") else ["src/redescend/torch", "docs/pytorch.md", "tests_torch"]
 
 pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser()], patterns=["*.md"]).pytest()
 

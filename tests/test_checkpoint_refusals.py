@@ -196,3 +196,8 @@ def test_a_bomb_of_brackets_is_refused(tmp_path):
     for raw in (b"[" * 200_000, b'{"__metadata__":{"redescend":"' + b"[" * 200_000 + b'"}}'):
         path.write_bytes(len(raw).to_bytes(8, "little") + raw)
         assert "deep" in refused(path)
+
+
+def test_a_missing_folder_gets_a_sentence(tmp_path):
+    with pytest.raises(rd.errors.DataError, match=r"no folder '.*nowhere'; make it first"):
+        rd.save(rd.OGD(1, loss=rd.losses.Squared(), step=rd.steps.Anytime()), tmp_path / "nowhere" / "model")

@@ -45,6 +45,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     writer = Writer()
     description = writer.described(model)
     content = container.written(description, writer.arrays)
+    if not Path(path).parent.is_dir():
+        raise DataError(f"'{path}' cannot be written, because there is no folder '{Path(path).parent}'; make it first.")
     with replacing(Path(path)) as file:
         file.write(content)
 
