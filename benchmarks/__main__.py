@@ -25,6 +25,7 @@ from benchmarks.selftuning import selftuning_rows
 from benchmarks.speed import gate_rows, precision_rows, update_rows
 from benchmarks.startup import startup_rows
 from benchmarks.timing import FULL, QUICK, Effort, clock
+from redescend.files import replacing
 
 SECTIONS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "a game and one read of its records": precision_rows,
@@ -94,9 +95,8 @@ def processor() -> str:
 def save(path: Path, rows: list[Row]) -> None:
     """Write everything or nothing: a reader never meets half a file."""
     whole = json.dumps({"machine": machine(), "rows": [asdict(row) for row in rows]}, indent=2, ensure_ascii=False)
-    part = path.with_name(path.name + ".part")
-    part.write_text(whole + "\n", encoding="utf-8")
-    part.replace(path)
+    with replacing(path) as file:
+        file.write(f"{whole}\n".encode())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -47,5 +48,9 @@ def _settle_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        # Some network file systems know no such thing as a folder on the disk.
+        if error.errno not in (errno.EINVAL, errno.EBADF):
+            raise
     finally:
         os.close(handle)

@@ -25,6 +25,7 @@ from redescend.experiments.experts.section import section as experts_section
 from redescend.experiments.problems import PAPER, YARDSTICK, ridge, svm
 from redescend.experiments.results import Results
 from redescend.experiments.suite.section import section as suite_section
+from redescend.files import replacing
 from redescend.numeric import Array
 
 if TYPE_CHECKING:
@@ -338,7 +339,6 @@ def write(
     )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(page.strip() + "\n", encoding="utf-8")
-    os.replace(part, path)
+    with replacing(path) as file:
+        file.write(f"{page.strip()}\n".encode())
     return path
