@@ -198,14 +198,14 @@ def test_a_failed_write_leaves_the_old_report(tmp_path, monkeypatch):
     path, _ = written(tmp_path)
     path.write_text("old")
 
-    def fail(self, text, encoding):
-        self.write_bytes(b"half")
+    def full(handle):
         raise OSError("disk full")
 
-    monkeypatch.setattr(Path, "write_text", fail)
+    monkeypatch.setattr("redescend.files.os.fsync", full)
     with pytest.raises(OSError, match="disk full"):
         written(tmp_path)
     assert path.read_bytes() == b"old"
+    assert not list(tmp_path.glob(".*.part"))
 
 
 def test_without_jinja_the_extra_is_named(tmp_path, monkeypatch):
