@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.experts import expert_rows
+from benchmarks.invex import invex_rows
 from benchmarks.peers import peer_rows
 from benchmarks.report import Row
 from benchmarks.river import river_rows
@@ -36,6 +37,7 @@ SECTIONS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "gates that remember": gate_rows,
     "many experts": expert_rows,
     "nothing to tune": selftuning_rows,
+    "manifolds": invex_rows,
     "River's records": river_rows,
     "new processes": startup_rows,
 }

@@ -1,0 +1,146 @@
+r"""The dynamic regret of online invex optimisation (Algorithm 3), as a function of what occurred.
+
+A first-order algorithm plays θ_t, sees a ζ_t-invex loss g_t and moves with the step α_t. Let u_t be the points that it
+is compared with, Δ the distance, and assume for every round
+
+1. law of cosines: Δ(x, y)² ≤ Δ(x, z)² + γ₁·Δ(z, y)² + 2γ₂·Δ(x, z)·Δ(z, y); in any metric space with γ₁ = γ₂ = 1;
+2. bounded domain: Δ ≤ R;
+3. first-order update: Δ(θ_{t+1}, u_t)² ≤ Δ(θ_t, u_t)² + γ₃α_t²‖∇g_t(θ_t)‖² − (2/γ₄)·α_t·⟨−∇g_t(θ_t), ζ_t(u_t, θ_t)⟩.
+
+Only 1 to 3 and g_t(θ_t) − g_t(u_t) ≤ ⟨−∇g_t(θ_t), ζ_t(u_t, θ_t)⟩ are used in the theorem, so that it holds for any u_t
+of the domain, not only for the minimisers of g_t. The corollary needs the minimisers: see `constant_step`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from redescend.errors import ParameterError
+from redescend.numeric import Array, Values
+from redescend.parameters import NONNEGATIVE, POSITIVE, check
+
+
+def dynamic_regret(
+    distances: Values,
+    path: Values,
+    gradients: Values,
+    steps: Values,
+    *,
+    diameter: float,
+    gamma1: Values = 1.0,
+    gamma2: Values = 1.0,
+    gamma3: Values = 1.0,
+    gamma4: Values = 1.0,
+) -> float:
+    r"""The right-hand side of the theorem, with the distances and steps that occurred.
+
+    Σ γ₄(Δ(θ_t, u_t)² − Δ(θ_{t+1}, u_{t+1})²)/(2α_t) + ½·Σ α_tγ₃γ₄‖∇g_t‖² + R·Σ γ₄(γ₁ + 2γ₂)·Δ(u_t, u_{t+1})/(2α_t)
+
+    Parameters
+    ----------
+    distances : T + 1 floats
+        Δ(θ_t, u_t) for t = 1..T+1; u_{T+1} is of your choice, u_T for one.
+    path : T floats
+        Δ(u_t, u_{t+1}).
+    gradients : T floats
+        ‖∇g_t(θ_t)‖.
+    steps : float or T floats
+        α_t. A round that moved nothing because its gradient was 0 has any step you like.
+    diameter : float
+        R.
+    gamma1, gamma2, gamma3, gamma4 : float or T floats
+        The constants of the assumptions.
+
+    Examples
+    --------
+    One round from distance 1 to the minimiser itself:
+
+    >>> dynamic_regret([1.0, 0.0], [0.0], [2.0], 0.5, diameter=1.0)
+    2.0
+
+    References
+    ----------
+    Barik, Krishna and Tan, section 'A unified framework to bound dynamic regret for online invex optimization'. The
+    printed proof has Δ(θ_{t+1}, u_{t+1}) in the cross term of the law of cosines where Δ(θ_{t+1}, u_t) belongs; both
+    are at most R, so that nothing else changes.
+    """
+    away = _row("distances", distances)
+    rounds = len(away) - 1
+    moved, slopes = _row("path", path, rounds), _row("gradients", gradients, rounds)
+    alpha = _row("steps", np.broadcast_to(steps, rounds), rounds)
+    if (alpha <= 0.0).any():
+        raise ParameterError(f"steps must be positive. Got {alpha.min()} instead.")
+    radius = float(check("dynamic_regret", "diameter", diameter, NONNEGATIVE))
+    first, second, third, fourth = (
+        _row(name, np.broadcast_to(gamma, rounds), rounds)
+        for name, gamma in {"gamma1": gamma1, "gamma2": gamma2, "gamma3": gamma3, "gamma4": gamma4}.items()
+    )
+    nearer = away[:-1] ** 2 - away[1:] ** 2
+    drifted = radius * (first + 2.0 * second) * moved
+    return float(np.sum(fourth * ((nearer + drifted) / (2.0 * alpha) + 0.5 * alpha * third * slopes**2)))
+
+
+class ConstantStep(NamedTuple):
+    """What the corollary promises, and the step that it asks for."""
+
+    bound: float
+    step: float
+
+
+def constant_step(
+    *,
+    diameter: float,
+    path: float,
+    gradient: float,
+    gamma3: float,
+    gamma12: float = 3.0,
+    gamma4: float = 1.0,
+) -> ConstantStep:
+    r"""The corollary: regret ≤ γ₄ᵐᵃˣ·√((R² + R·γ₁₂·V_T)·𝒢²·Σγ₃), with α = √((R² + R·γ₁₂·V_T)/(𝒢²·Σγ₃)).
+
+    It holds for the dynamic regret against the minimisers u_t of g_t, but not by the step that the text suggests: with
+    γ₄ of its own in every round, Σ γ₄(Δ_t² − Δ_{t+1}²) has terms of both signs, and may exceed γ₄ᵐᵃˣ·Δ_1² (with γ₄ = 1
+    where the distance grows and γ₄ᵐᵃˣ where it falls, as often as one likes). What repairs it: divide each round by its
+    γ₄ before summing. The sum then telescopes to R²/(2α), and because no round has a negative regret,
+    Σ regret_t ≤ γ₄ᵐᵃˣ·Σ regret_t/γ₄. Against other comparators a round's regret may be negative, and γ₄ must be the
+    same in all rounds.
+
+    Parameters
+    ----------
+    diameter : float
+        R.
+    path : float
+        V_T = Σ Δ(u_t, u_{t+1}).
+    gradient : float
+        𝒢 ≥ ‖∇g_t(θ_t)‖.
+    gamma3 : float
+        Σ γ₃ over the rounds, T in flat space.
+    gamma12, gamma4 : float
+        The largest γ₁ + 2γ₂ and γ₄ of a round.
+
+    Examples
+    --------
+    Normalised descent in a ball of radius 1 (γ₃‖∇g‖² = 1, γ₄ = K), against a comparator that stands still:
+
+    >>> constant_step(diameter=2.0, path=0.0, gradient=1.0, gamma3=100.0, gamma4=3.0)
+    ConstantStep(bound=60.0, step=0.2)
+    """
+    name = "constant_step"
+    reach = check(name, "diameter", diameter, POSITIVE) ** 2 + diameter * check(
+        name, "gamma12", gamma12, NONNEGATIVE
+    ) * check(name, "path", path, NONNEGATIVE)
+    cost = check(name, "gradient", gradient, POSITIVE) ** 2 * check(name, "gamma3", gamma3, POSITIVE)
+    return ConstantStep(
+        bound=float(check(name, "gamma4", gamma4, NONNEGATIVE) * np.sqrt(reach * cost)),
+        step=float(np.sqrt(reach / cost)),
+    )
+
+
+def _row(name: str, values: Values, length: int | None = None) -> Array:
+    row = np.asarray(values, dtype=np.float64)
+    if row.ndim != 1 or not len(row) or not np.isfinite(row).all() or (length is not None and len(row) != length):
+        wanted = "a row of" if length is None else f"{length}"
+        raise ParameterError(f"{name} must be {wanted} finite floats. Got shape {row.shape} instead.")
+    return row

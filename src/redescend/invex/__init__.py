@@ -1,0 +1,53 @@
+r"""Algorithm 3: online invex optimisation beyond the Euclidean case.
+
+A round: the algorithm plays θ, an invex loss is revealed, and a first-order update moves θ. `play` is that loop, and
+says what the theorem promises for what occurred. An instance is a space, a loss over it, and an update.
+
+>>> import numpy as np
+>>> from redescend import invex
+>>> space, generator = invex.SPD(5), np.random.default_rng(0)
+>>> mean = invex.RobustFrechetMean(space)
+>>> for covariance in (space.random(generator, 0.1) for _ in range(100)):
+...     played = mean.update(covariance)
+>>> space.distance(mean.theta, space.origin) < 0.1
+True
+"""
+
+from redescend.invex.algorithm import FirstOrder, ManifoldDescent, Move
+from redescend.invex.assumptions import Slack, check_assumptions
+from redescend.invex.euclidean import Euclidean
+from redescend.invex.flat import Flat
+from redescend.invex.frechet import FrechetMean, frechet_mean
+from redescend.invex.game import Run, play
+from redescend.invex.hyperboloid import Hyperboloid
+from redescend.invex.losses import Loss, OperatorScaling, Pseudoconvex, Seen, SquaredDistance
+from redescend.invex.pseudoconvex import crease, quartic
+from redescend.invex.robust import RobustFrechetMean
+from redescend.invex.space import GeodesicBall, Space
+from redescend.invex.spd import SPD
+
+__all__ = [
+    "SPD",
+    "Euclidean",
+    "FirstOrder",
+    "Flat",
+    "FrechetMean",
+    "GeodesicBall",
+    "Hyperboloid",
+    "Loss",
+    "ManifoldDescent",
+    "Move",
+    "OperatorScaling",
+    "Pseudoconvex",
+    "RobustFrechetMean",
+    "Run",
+    "Seen",
+    "Slack",
+    "Space",
+    "SquaredDistance",
+    "check_assumptions",
+    "crease",
+    "frechet_mean",
+    "play",
+    "quartic",
+]

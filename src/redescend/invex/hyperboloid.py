@@ -1,0 +1,125 @@
+r"""Hyperbolic space as a sheet of the hyperboloid: x₀² = 1 + x₁² + … + x_d², x₀ > 0, curvature −1.
+
+Only x₁..x_d are free. x₀ is computed from them whenever a point is made, so that no number of steps leaves the sheet.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from redescend.errors import DataError
+from redescend.invex.space import Geodesic, Space, float_point
+from redescend.numeric import Array, norm
+from redescend.parameters import AT_LEAST_ONE, Component
+
+FARTHEST = 1e150
+OFF_THE_SHEET = 1e-6
+
+
+@dataclass(frozen=True)
+class Hyperboloid(Component, Space):
+    r"""H^dim with ⟨x, y⟩_L = −x₀y₀ + x₁y₁ + … and cosh Δ(x, y) = −⟨x, y⟩_L.
+
+    The farther from the origin, the fewer digits of a position are left: about 16 − 0.43·r of them at distance r.
+
+    Examples
+    --------
+    >>> space = Hyperboloid(2)
+    >>> round(space.distance(space.origin, space.lift([0.0, np.sinh(2.0)])), 12)
+    2.0
+    """
+
+    dim: Annotated[int, AT_LEAST_ONE]
+    curvature = -1.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.dim + 1,)
+
+    @property
+    def origin(self) -> Array:
+        return self.lift(np.zeros(self.dim))
+
+    def lift(self, free: Any) -> Array:
+        """The point of the sheet with these x₁..x_d."""
+        free = np.asarray(free, dtype=np.float64)
+        return np.concatenate([[math.hypot(1.0, norm(free))], free])
+
+    def distance(self, p: Array, q: Array) -> float:
+        return 2.0 * math.asinh(0.5 * math.sqrt(_gap(p, q)))
+
+    def inner(self, p: Array, u: Array, v: Array) -> float:
+        # Across p the metric is flat, along it a factor p₀⁻²: as a difference it would lose p₀² of its digits.
+        away = norm(p[1:])
+        if away == 0.0:
+            return float(u[1:] @ v[1:])
+        axis = p[1:] / away
+        along_u, along_v = float(axis @ u[1:]), float(axis @ v[1:])
+        across = float((u[1:] - along_u * axis) @ (v[1:] - along_v * axis))
+        return across + (along_u / p[0]) * (along_v / p[0])
+
+    def exp(self, p: Array, u: Array) -> Array:
+        length = self.norm(p, u)
+        if length > 700.0:
+            return np.full(self.shape, np.inf)
+        sinhc = math.sinh(length) / length if length > 1e-8 else 1.0
+        return self.lift(math.cosh(length) * p[1:] + sinhc * u[1:])
+
+    def log(self, p: Array, q: Array) -> Array:
+        gap = _gap(p, q)
+        distance = 2.0 * math.asinh(0.5 * math.sqrt(gap))
+        ratio = distance / math.sinh(distance) if distance > 1e-8 else 1.0
+        free = ratio * ((q[1:] - p[1:]) - 0.5 * gap * p[1:])
+        return np.concatenate([[float(p[1:] @ free) / p[0]], free])
+
+    def geodesic(self, p: Array, q: Array) -> Geodesic:
+        distance = self.distance(p, q)
+
+        def at(share: float) -> Array:
+            # As a sum of the two ends with weights ≥ 0 nothing cancels, however far they are apart.
+            if distance < 1e-8:
+                return self.lift(p[1:] + share * (q[1:] - p[1:]))
+            left, right = _sinh_ratio((1.0 - share) * distance, distance), _sinh_ratio(share * distance, distance)
+            return self.lift(left * p[1:] + right * q[1:])
+
+        return Geodesic(distance, at)
+
+    def check(self, name: str, point: Any) -> Array:
+        array = float_point(name, point, self.shape)
+        if norm(array) > FARTHEST:
+            raise DataError(f"{name} must be within {FARTHEST:g} of 0. Got a norm of {norm(array):g} instead.")
+        lifted = self.lift(array[1:])
+        if abs(lifted[0] - array[0]) > OFF_THE_SHEET * lifted[0]:
+            raise DataError(
+                f"{name} must be a point of the hyperboloid, with x0 = sqrt(1 + x1² + …) = {lifted[0]:g}. "
+                f"Got x0 = {array[0]:g} instead."
+            )
+        return lifted
+
+    def random(self, generator: np.random.Generator, spread: float = 1.0) -> Array:
+        direction = np.concatenate([[0.0], spread * generator.normal(size=self.dim)])
+        return self.exp(self.origin, direction)
+
+
+def _sinh_ratio(part: float, whole: float) -> float:
+    """sinh(part)/sinh(whole) for 0 ≤ part ≤ whole, also where neither is a float."""
+    return math.exp(part - whole) * (math.expm1(-2.0 * part) / math.expm1(-2.0 * whole))
+
+
+def _gap(p: Array, q: Array) -> float:
+    r"""⟨p − q, p − q⟩_L = 2·(cosh Δ − 1), without the cancellation of either form near Δ = 0.
+
+    With m = p + q, S = m₀ and a the part of p − q along m, the gap g satisfies g = |across|² + (a/S)²·(4 + g).
+    """
+    difference, total = p[1:] - q[1:], p[1:] + q[1:]
+    height, length = p[0] + q[0], norm(total)
+    along = float(difference @ (total / length)) if length > 0.0 else 0.0
+    slope2 = (along / height) ** 2
+    if slope2 > 0.25:
+        return max(norm(difference) ** 2 - (p[0] - q[0]) ** 2, 0.0)
+    across = difference - along * (total / length) if length > 0.0 else difference
+    return (float(across @ across) + 4.0 * slope2) / (1.0 - slope2)

@@ -1,0 +1,150 @@
+r"""A gate that reads its own scale off the distances that it sees.
+
+A cell is a typical distance τ of clean records, a dimension k in which they spread, and a share ε of outliers. The
+distance of a clean record is that of a Gaussian in k dimensions from its centre, with E[d²] = τ²; the distance of an
+outlier has a density that falls like 1/d, whatever τ and k. With z = d/τ, both times d:
+
+    clean    exp(C_k + k·(ln z − z²/2)),   C_k = (1 − k/2)·ln 2 − ln Γ(k/2) + (k/2)·ln k
+    outlier  ½·min(z, 1)^k
+
+A cell's weight (1 − ε)·clean/((1 − ε)·clean + ε·outlier) falls as d grows. As long as z < 1 it is LEARN's weight
+1/(1 + b·exp(f/a)) for f = d²/2, with a = τ²/k and b = ε·e^{−C_k}/(2(1 − ε)). Bayes' rule over the cells makes a and b
+follow the stream. In one dimension this is the noise posterior of `SelfTuning` on the squared loss.
+
+Why k: in n dimensions clean distances are within about 1/√(2n) of τ, so that a record at 1.5·τ is an outlier; but if
+the records spread mostly in a few directions it is not. The stream decides between k = 1, 2, 4, … and n.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from redescend.learners.selftuning import BELIEFS, DRIFT, RATES
+from redescend.numeric import Array
+
+OCTAVES = 12
+"""Scales are powers of 2 and steps between them, in a window that floats with the distances."""
+
+FINEST = 12
+"""Scales in an octave, at most; √n of them tell neighbouring τ about as well apart as one record does."""
+
+SMALLEST, LONGEST = 1e-140, 1e140
+MOST = 300.0
+
+
+class Sight(NamedTuple):
+    """Densities of a clean record and of an outlier, for every distance, τ and k; and the factor left out, by k."""
+
+    clean: Array
+    outlier: Array
+    tops: Array
+    logs: Array
+
+
+class Noise:
+    """The posterior over cells (τ, k, ε).
+
+    Examples
+    --------
+    >>> noise, generator = Noise(15), np.random.default_rng(0)
+    >>> for _ in range(200):
+    ...     noise.learn(noise.see(np.linalg.norm(0.1 * generator.normal(size=(1, 15)), axis=1)), 0)
+    >>> noise.believe(noise.see(np.array([0.4, 0.8]))).round(1)
+    array([1., 0.])
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.fineness = min(math.ceil(math.sqrt(dim)), FINEST)
+        self.kinds = np.array([2.0**power for power in range(dim.bit_length()) if 2**power < dim] + [float(dim)])
+        half = 0.5 * self.kinds
+        self._constants = (1.0 - half) * math.log(2.0) - gammaln(half) + half * np.log(self.kinds)
+        self._rates = np.array(RATES)
+        self._offsets = (math.log(2.0) / self.fineness) * np.arange(OCTAVES * self.fineness)
+        shape = (len(self._offsets), len(self.kinds), len(RATES))
+        self._prior = np.broadcast_to(np.array(BELIEFS) / (shape[0] * shape[1]), shape)
+        self.lowest = math.nan
+        """ln τ of the lowest cell; NaN before the first distance that is not 0."""
+        self.cells = self._prior.copy()
+
+    @property
+    def cells(self) -> Array:
+        """Probabilities of (τ, k, ε)."""
+        return self._cells
+
+    @cells.setter
+    def cells(self, cells: Array) -> None:
+        self._cells = cells
+        self._masses = cells.sum(axis=2)
+        self._bad = cells @ self._rates
+
+    @property
+    def ready(self) -> bool:
+        return not math.isnan(self.lowest)
+
+    @property
+    def typical(self) -> float:
+        """exp(E[ln τ]): how far clean records are, by and large."""
+        return math.exp(self.lowest + float(self._offsets @ self._masses.sum(axis=1)))
+
+    def see(self, distances: Array) -> Sight:
+        """Look at a record from several points; the first distance that is not 0 is where the scales begin."""
+        logs = np.log(np.clip(distances, SMALLEST, LONGEST))
+        if not self.ready:
+            self.lowest = float(logs.max()) - 0.5 * float(self._offsets[-1])
+        z = logs[:, None] - self.lowest - self._offsets
+        # The top scale stands for all that are larger: no record is beyond it, so that the gate always opens again.
+        z[:, -1] = np.minimum(z[:, -1], 0.0)
+        core = (z - 0.5 * np.exp(2.0 * np.minimum(z, 300.0)))[..., None]
+        clean = self._constants + self.kinds * core
+        outlier = self.kinds * np.minimum(z, 0.0)[..., None] - math.log(2.0)
+        tops = np.maximum(clean, outlier).max(axis=1, keepdims=True)
+        return Sight(np.exp(clean - tops), np.exp(outlier - tops), tops, logs)
+
+    def believe(self, sight: Sight) -> Array:
+        """The probability that the record is clean, from each point."""
+        factor = np.exp(sight.tops - sight.tops.max(axis=2, keepdims=True))
+        believed = ((self._masses - self._bad) * sight.clean * factor).sum(axis=(1, 2))
+        return believed / (believed + (self._bad * sight.outlier * factor).sum(axis=(1, 2)))
+
+    def compare(self, sight: Sight, leader: int) -> Array:
+        """How many times better each point explains the record than the leader does: the mean ratio over k.
+
+        In k dimensions, the density of a record at distance d is that of its distance over d^(k−1).
+        """
+        likely = ((self._masses - self._bad) * sight.clean + self._bad * sight.outlier).sum(axis=1)
+        logs = np.log(likely) + sight.tops[:, 0] - self.kinds * sight.logs[:, None]
+        return np.exp(np.minimum(logs - logs[leader], MOST)) @ self._masses.sum(axis=0)
+
+    def learn(self, sight: Sight, place: int) -> None:
+        """Bayes' rule on the cells for the record as one point sees it, and a share of the prior."""
+        factor = np.exp(sight.tops[place] - sight.tops[place].max())
+        clean, outlier = (sight.clean[place] * factor)[..., None], (sight.outlier[place] * factor)[..., None]
+        cells = self._cells * (clean + self._rates * (outlier - clean))
+        cells *= (1.0 - DRIFT) / cells.sum()
+        self.cells = cells + DRIFT * self._prior
+        self._float(float(sight.logs[place]))
+
+    def _float(self, distance: float) -> None:
+        """Keep the likeliest scale in the middle third of the window, by octaves.
+
+        If it is the first or the last, and the record is beyond, nobody knows how far: the window goes to the record.
+        """
+        scales = len(self._offsets)
+        third, mode = scales // 3, int(self._masses.sum(axis=1).argmax())
+        place = (distance - self.lowest) / float(self._offsets[1])
+        if (mode == 0 and place < 0.0) or (mode == scales - 1 and place > mode):
+            mode = round(place)
+        beyond = min(mode - third, 0) + max(mode - (scales - 1 - third), 0)
+        if beyond == 0:
+            return
+        octaves = math.copysign(math.ceil(abs(beyond) / self.fineness), beyond)
+        move = int(octaves) * self.fineness
+        cells = DRIFT * self._prior
+        if abs(move) < scales:
+            cells[max(-move, 0) : scales - max(move, 0)] = self._cells[max(move, 0) : scales + min(move, 0)]
+        self.cells = cells / cells.sum()
+        self.lowest += octaves * math.log(2.0)
