@@ -192,7 +192,7 @@ def test_two_precisions_are_all_the_compilations_there_are():
                         learner.update(rows[0], targets[0])
                         learner.update(rows[0].tolist(), 1)
     for kernel in (radial.run, radial.run_one, radial.action, projected.run, projected.run_one):
-        assert len(kernel.signatures) <= 2
+        assert len(kernel.signatures) <= 2, kernel.signatures
 
 
 # --- interruption ---

@@ -72,7 +72,7 @@ def test_the_comparison_of_losses_needs_no_game(tmp_path):
 
 @pytest.mark.slow
 def test_an_interrupted_run_reports_what_it_has_and_goes_on(tmp_path):
-    arguments = ["svm", "--runs", "60", "--rounds", "5000", "--jobs", "1"]
+    arguments = ["svm", "--runs", "24", "--rounds", "4000", "--jobs", "1"]
     process = subprocess.Popen(
         [*COMMAND, *arguments, "--out", str(tmp_path)],
         stdout=subprocess.PIPE,
@@ -88,10 +88,10 @@ def test_an_interrupted_run_reports_what_it_has_and_goes_on(tmp_path):
     assert "the same command goes on" in said
     assert (tmp_path / "report.html").exists()
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("tasks/*.parquet")}
-    assert 3 <= len(kept) < 60
+    assert 3 <= len(kept) < 24
     reproduce(*arguments, folder=tmp_path)
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in kept.items())
-    assert len(list(tmp_path.glob("tasks/*.parquet"))) == 60
+    assert len(list(tmp_path.glob("tasks/*.parquet"))) == 24
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,8 @@ class Linear:
         if not records.all_finite(X):
             records.check_table(columns, values)
         if counts is None:
+            # A frame's column may be read-only, for which the compiled loop would be compiled once more.
+            y = np.require(y, np.float64, ["C", "A", "W"])
             losses, believed = np.zeros(len(X)), np.zeros(len(X))
             trouble = engine.learner.learn_rows(X, y, losses, believed, np.empty((0, X.shape[1])))
             if trouble is not None:
