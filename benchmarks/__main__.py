@@ -18,11 +18,12 @@ from rich.table import Table
 
 from benchmarks.experts import expert_rows
 from benchmarks.invex import invex_rows
-from benchmarks.peers import peer_rows
+from benchmarks.neighbours import peer_rows
 from benchmarks.report import Row
 from benchmarks.river import river_rows
 from benchmarks.scaling import length_rows, width_rows
 from benchmarks.selftuning import selftuning_rows
+from benchmarks.sparse import sparse_rows
 from benchmarks.speed import gate_rows, precision_rows, update_rows
 from benchmarks.startup import startup_rows
 from benchmarks.timing import FULL, QUICK, Effort, clock
@@ -39,6 +40,7 @@ SECTIONS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "nothing to tune": selftuning_rows,
     "manifolds": invex_rows,
     "River's records": river_rows,
+    "sparse rows": sparse_rows,
     "new processes": startup_rows,
 }
 

@@ -252,6 +252,8 @@ class SelfTuning:
         gate = A @ q / (A @ q + B @ u)
         likelihood, gates = self.judge(x, y, gate, A, B)
         if not self.loss.margin:
+            # The weight of a round is the leader's, whose noise it is.
+            gate = gates[leader_of(self.weights)]
             leader = self.members()[leader_of(self.weights)]
             F_leader = self.paid(leader, x, y)
             q, u = densities(self.loss, F_leader, x @ leader, y, noise.scales)

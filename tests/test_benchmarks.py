@@ -7,7 +7,7 @@ import math
 
 import pytest
 from benchmarks.__main__ import SECTIONS, machine, save, table
-from benchmarks.peers import PEERS, peer_rows
+from benchmarks.neighbours import PEERS, peer_rows
 from benchmarks.report import Goal, Row, compare
 from benchmarks.scaling import growth
 from benchmarks.timing import Effort, best_of

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from redescend import river
+from redescend import sklearn as estimators
 from redescend.checkpoint import load, save
-from redescend.losses import Hinge
+from redescend.losses import Hinge, Pinball
+from redescend.steps import Anytime
+from redescend.transforms import Huber
 
 RIVER = {
     "regressor": (lambda: river.RedescendingRegressor(), "predict_one"),
@@ -45,3 +48,33 @@ def test_an_estimator_for_river_goes_on_bit_for_bit(name, seen, tmp_path):
         for one in (model, again):
             one.learn_one(x, y)
     assert repr(again) == repr(model)
+
+
+SKLEARN = {
+    "regressor": lambda: estimators.RedescendingRegressor(),
+    "regressor of order 2": lambda: estimators.RedescendingRegressor(order=2, loss=Pinball(0.8)),
+    "regressor with a transform": lambda: estimators.RedescendingRegressor(transform=Huber(1.0), step=Anytime(0.1)),
+    "classifier": lambda: estimators.RedescendingClassifier(average=True),
+    "scaler": lambda: estimators.MedianScaler(),
+}
+
+
+@pytest.mark.parametrize("seen", [0, 30])
+@pytest.mark.parametrize("name", SKLEARN)
+def test_an_estimator_for_scikit_learn_goes_on_bit_for_bit(name, seen, tmp_path):
+    random, model = np.random.default_rng(1), SKLEARN[name]()
+    X = random.normal(size=(60, 3))
+    y = np.array(["low", "high", "middle"])[random.integers(3, size=60)] if name == "classifier" else X[:, 0]
+    more = {"classes": ["low", "high", "middle"]} if name == "classifier" else {}
+    if seen:
+        model.partial_fit(X[:seen], y[:seen], **more)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert type(again) is type(model)
+    assert repr(again) == repr(model)
+    for one in (model, again):
+        one.partial_fit(X[seen:], y[seen:], **more)
+    for asked in ("predict", "score_samples", "transform"):
+        if hasattr(model, asked):
+            given = (X, y) if asked == "score_samples" else (X,)
+            np.testing.assert_array_equal(getattr(model, asked)(*given), getattr(again, asked)(*given))

@@ -1,7 +1,7 @@
 """One record of the self-tuning learner, with everything it needs in one row of floats: one argument is a cheap call.
 
-The row is the shape, what happened (loss and weight), the record (y and x), the state, and the settings. The loop takes
-sixteen arrays; from Python each costs as much as two features.
+The row is the shape, what happened (loss and weight), the record (its weight, y and x), the state, and the settings.
+The loop takes seventeen arrays; from Python each costs as much as two features.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from redescend.kernels.compiler import compiled, inlined, pointer
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.bayes import leader_of
 from redescend.kernels.selftuning.followers import within
+from redescend.kernels.selftuning.judging import LONGEST2, WORST
 from redescend.kernels.selftuning.noise import judge, masses, size_of
-from redescend.kernels.selftuning.rounds import LONGEST2, WORST, action, length2, product, run
+from redescend.kernels.selftuning.rounds import action, length2, product, run_weighted
 from redescend.losses import linear
 from redescend.numeric import Array
 
 # the shape: features, members, scales, rates of outliers, features of a second-order follower
 (DIM, MEMBERS, SCALES, RATES, SECOND) = range(5)
-# what happened, and the record
-LOSS, WEIGHT, TARGET, RECORD = range(5, 9)
+# what happened, how often the record counts, and the record
+LOSS, WEIGHT, TIMES, TARGET, RECORD = range(5, 10)
 UNPLAYED = -1.0
 
 
@@ -32,6 +33,7 @@ def in_one_row(arrays: dict[str, Any], numbers: Array, prior: Array, rates: Arra
     members, dim = arrays["thetas"].shape
     shape = [dim, members, *prior.shape, len(arrays["P"])]
     record = np.zeros(RECORD - LOSS + dim)
+    record[TIMES - LOSS] = 1.0
     row = np.concatenate([shape, record, *(array.ravel() for array in arrays.values()), numbers, prior.ravel(), rates])
     at, views = RECORD + dim, {}
     for name, array in arrays.items():
@@ -72,9 +74,10 @@ def run_one(row: Array) -> float:
     dim, members = int(row[DIM]), int(row[MEMBERS])
     scales, count, second = int(row[SCALES]), int(row[RATES]), int(row[SECOND])
     thetas, weights, cells, norms, squares, counts, P, scalars, numbers, prior = places(row)
-    played = run(
+    played = run_weighted(
         matrix(row, RECORD, 1, dim),
         vector(row, TARGET, 1),
+        vector(row, TIMES, 1),
         matrix(row, thetas, members, dim),
         vector(row, weights, members),
         matrix(row, cells, scales, count),

@@ -13,6 +13,7 @@ import numpy as np
 
 from redescend import steps
 from redescend.kernels import layout, radial, rows
+from redescend.kernels.selftuning.layout import HEAVIEST
 from redescend.learners.recipes import Robust
 from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
@@ -97,9 +98,12 @@ class Tuned(Engine):
         return rows.run_one(self._row)
 
     def play_weighted(self, w: float) -> None:
-        for _ in range(int(w)):
+        self._row[rows.TIMES] = min(w, HEAVIEST)
+        try:
             if self.play() < 0.0:
                 self.play_carefully()
+        finally:
+            self._row[rows.TIMES] = 1.0
 
     def predict(self) -> float:
         return rows.predict_one(self._row)

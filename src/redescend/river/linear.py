@@ -58,7 +58,7 @@ class Linear:
             self._engine.play_carefully()
 
     def _learn_weighted(self, x: Any, y: Any, w: Any) -> None:
-        if (w := self._checked_weight(w)) > 0.0:
+        if (w := records.checked_weight(w)) > 0.0:
             records.check(x, y)
             self._put(x, y)
             self._engine.play_weighted(w)
@@ -106,20 +106,11 @@ class Linear:
             whole = {name: whole[name] for name in self._known}
         return whole.values()
 
-    def _checked_weight(self, w: Any) -> float:
-        w = records.checked_weight(w)
-        if self._settings.transform is None and w != int(w):
-            raise DataError(
-                f"w must be a whole number for a model that tunes itself, which repeats the record. Got {w} instead; "
-                "with a transform it may be any."
-            )
-        return w
-
     # --- many records ---
 
     def learn_table(self, columns: list[Any], values: Array, y: Array, weights: Iterable[Any] | None = None) -> None:
         """Learn from the rows of a table, in turn; from none of them if a number is not finite."""
-        counts = None if weights is None else [self._checked_weight(w) for w in weights]
+        counts = None if weights is None else [records.checked_weight(w) for w in weights]
         if self._fresh or columns != self._columns:
             records.check_table(columns, values)
             self._meet(columns)

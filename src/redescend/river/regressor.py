@@ -93,8 +93,8 @@ class RedescendingRegressor(Model, base.MiniBatchRegressor):
         y
             Its target.
         w
-            How often it counts; 0 changes nothing. A model that tunes itself takes whole numbers and repeats the
-            record; with a transform any w makes the step of this record w times as long.
+            How much it counts; 0 changes nothing. Steps are w times as long, and for a model that tunes itself the
+            likelihood of the record is taken to the power w.
         """
         self._linear.learn(x, y, w)
 

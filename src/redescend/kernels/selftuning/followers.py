@@ -84,20 +84,26 @@ def follow(
     gates: Array,
     spread: float,
     thetas: Array,
+    spared: int = 0,
 ) -> None:
-    """One implicit step of every follower, on its own gate."""
+    """One implicit step of every follower, on its own gate; l2 spares so many of the last features."""
+    penalised = len(metric) - spared
     length = LONGEST
     for k in range(FOLLOWERS):
         e = length * gates[k] / max(typical, norm2)
         move = within(likelihood.implicit_move(kind, c, predictions[k], y, e, norm2, spread), HUGE)
         keep = 1.0 / (1.0 + l2 * e)
-        for j in range(len(metric)):
+        for j in range(penalised):
             thetas[k, j] = within(muladd(move, X[row, j], keep * thetas[k, j]), FARTHEST)
+        for j in range(penalised, len(metric)):
+            thetas[k, j] = within(muladd(move, X[row, j], thetas[k, j]), FARTHEST)
         if scaled > 0.0:
             i = FOLLOWERS + k
             e = length * gates[i] / max(ready, scaled)
             move = within(likelihood.implicit_move(kind, c, predictions[i], y, e, scaled, spread), HUGE)
             keep = 1.0 / (1.0 + l2 * e)
-            for j in range(len(metric)):
+            for j in range(penalised):
                 thetas[i, j] = within(muladd(move, X[row, j] * metric[j], keep * thetas[i, j]), FARTHEST)
+            for j in range(penalised, len(metric)):
+                thetas[i, j] = within(muladd(move, X[row, j] * metric[j], thetas[i, j]), FARTHEST)
         length *= RATIO

@@ -10,8 +10,8 @@ from redescend.numeric import Array
 
 
 @inlined
-def keep(thetas: Array, weights: Array, active: float, mean: Array, scalars: Array) -> None:
-    """The two slots in turn take the mean, unless more than half of the weight is on the slot itself."""
+def next_place(weights: Array, active: float, scalars: Array) -> int:
+    """The two slots in turn; returns the place of this one, or −1 if more than half of the weight is on it."""
     place = len(weights) - 2 + int(scalars[SLOT])
     scalars[SLOT] = 1.0 - scalars[SLOT]
     scalars[DUE] = np.floor(GROWTH * scalars[DUE]) + 1.0
@@ -20,6 +20,13 @@ def keep(thetas: Array, weights: Array, active: float, mean: Array, scalars: Arr
         total = np.sum(weights)
         for i in range(len(weights)):
             weights[i] /= total
-    if weights[place] <= 0.5:
+    return place if weights[place] <= 0.5 else -1
+
+
+@inlined
+def keep(thetas: Array, weights: Array, active: float, mean: Array, scalars: Array) -> None:
+    """A slot takes the mean, unless it is itself believed more than all others."""
+    place = next_place(weights, active, scalars)
+    if place >= 0:
         for j in range(len(mean)):
             thetas[place, j] = mean[j]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-# settings; the switches are 0 where an ingredient is left out
-(LOSS, LOSS_C, L2, LABELS, GATED, COPYING, TEMPERED, WARMED, SHARE_CELLS) = range(9)
-SETTINGS = 9
+# settings; the switches are 0 where an ingredient is left out, the last where l2 spares the last feature, an intercept
+(LOSS, LOSS_C, L2, LABELS, GATED, COPYING, TEMPERED, WARMED, SHARE_CELLS, PENALISED) = range(10)
+SETTINGS = 10
 
 # state: rounds played and learned from; the lowest scale, 0 until it is known; the next slot for a snapshot, and when;
 # what the mean is multiplied by; age of the second-order follower and the largest spread in its life; the spread now
@@ -23,6 +23,9 @@ NORMS, READY, MEMORY = 15, 5.0, 1000.0
 """Lengths of records that are remembered; when the scale of a feature is known; over how many records it is a mean."""
 
 FIRST_SNAPSHOT, GROWTH = 62.0, 1.25
+
+HEAVIEST = 1e6
+"""A record counts at most this many times."""
 
 RESOLUTION = 2.0**-52
 FARTHEST, HUGE = 1e150, 1e300

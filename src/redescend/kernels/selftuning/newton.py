@@ -107,7 +107,7 @@ def advance(
         gain = gate * likelihood.information(kind, c, 0.0, spread)
         move = likelihood.implicit_move(kind, c, p, y, gate / (1.0 + gain * t), t, spread)
     move = within(move, HUGE)
-    shrink = gain / (1.0 + gain * t) - FORGETTING * gate / t
+    shrink = gain / (1.0 + gain * t) - FORGETTING * min(gate, 1.0) / t
     floor = FLOOR * START / (dim * typical)
     for j in range(dim):
         thetas[place, j] = within(muladd(move, Px[j], thetas[place, j]), FARTHEST)

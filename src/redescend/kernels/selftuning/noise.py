@@ -63,6 +63,18 @@ def judge(
 
 
 @inlined
+def exponentiate(logs: Array) -> float:
+    """Logarithms to masses, the largest of which is 1; returns their sum."""
+    top = np.max(logs)
+    total = 0.0
+    for i in range(logs.shape[0]):
+        for j in range(logs.shape[1]):
+            logs[i, j] = np.exp(logs[i, j] - top)
+            total += logs[i, j]
+    return total
+
+
+@inlined
 def learn_noise(
     kind: int,
     c: float,
@@ -74,8 +86,9 @@ def learn_noise(
     prior: Array,
     rates: Array,
     scalars: Array,
+    times: float = 1.0,
 ) -> None:
-    """Bayes' rule on the cells, a share of the prior, and the spread ŝ = exp(Σπ·ln s)."""
+    """Bayes' rule on the cells, as if the record had come so many times; a share of the prior; ŝ = exp(Σπ·ln s)."""
     scales, count = cells.shape
     lowest = scalars[LOWEST]
     unit = 1.0 if labels else max(size, lowest)
@@ -83,9 +96,14 @@ def learn_noise(
     for i in range(scales):
         q, u = likelihood.densities(kind, c, f, size, widest(i, scales, s, size, labels), unit)
         for j in range(count):
-            cells[i, j] *= (1.0 - rates[j]) * q + rates[j] * u
-            total += cells[i, j]
+            if times == 1.0:
+                cells[i, j] *= (1.0 - rates[j]) * q + rates[j] * u
+                total += cells[i, j]
+            else:
+                cells[i, j] = np.log(cells[i, j]) + times * np.log((1.0 - rates[j]) * q + rates[j] * u)
         s *= 2.0
+    if times != 1.0:
+        total = exponentiate(cells)
     largest, mode, mean = -1.0, 0, 0.0
     for i in range(scales):
         mass = 0.0

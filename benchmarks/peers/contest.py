@@ -1,0 +1,106 @@
+"""The contest: predict, then learn; clean records alone count."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+import redescend as rd
+from benchmarks.timing import clock
+from redescend.numeric import Array
+
+BLOCK = 100
+"""Records that are predicted before any of them is learned."""
+
+SHARES = (0.0, 0.02, 0.1, 0.25)
+
+
+class Contestant(Protocol):
+    """What takes part: predictions of a block of records, and learning from it."""
+
+    def predict(self, X: Array) -> Array: ...
+
+    def learn(self, X: Array, y: Array) -> None: ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A name, and one contestant for each step that it is allowed to try."""
+
+    name: str
+    make: Callable[[float], Contestant]
+    steps: Sequence[float] = (0.0,)
+    ours: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """The clean prequential loss of the best step, that step, and rows per second of learning and predicting."""
+
+    name: str
+    share: float
+    loss: float
+    step: float
+    rate: float
+    ours: bool
+
+
+def compete(entries: Sequence[Entry], streams: dict[float, rd.Stream], loss: Callable[..., Any]) -> Iterator[Result]:
+    """Every entry on every stream; a contestant that leaves the floats has lost."""
+    for share, stream in streams.items():
+        for entry in entries:
+            # What is loaded or compiled at first is not the work that is timed.
+            play(entry.make(entry.steps[0]), rd.Stream(stream.X[: 2 * BLOCK], stream.y[: 2 * BLOCK]), loss)
+            best: Result | None = None
+            for step in entry.steps:
+                paid, seconds = play(entry.make(step), stream, loss)
+                if best is None or paid < best.loss:
+                    best = Result(entry.name, share, paid, step, len(stream) / seconds, entry.ours)
+            assert best is not None
+            yield best
+
+
+def play(contestant: Contestant, stream: rd.Stream, loss: Callable[..., Any]) -> tuple[float, float]:
+    """Mean loss over the clean records, and the seconds that it took."""
+    predictions = np.empty(len(stream))
+    began = clock()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        # Whoever diverges does so in his own way; it shows in the loss.
+        warnings.simplefilter("ignore")
+        for first in range(0, len(stream), BLOCK):
+            rows = slice(first, first + BLOCK)
+            try:
+                predictions[rows] = contestant.predict(stream.X[rows])
+                contestant.learn(stream.X[rows], stream.y[rows])
+            except (ValueError, FloatingPointError, OverflowError):
+                return float("inf"), clock() - began
+        seconds = clock() - began
+        paid = loss(predictions, stream.y)[stream.clean]
+        mean = float(paid.mean())
+    return (mean if np.isfinite(mean) else float("inf")), seconds
+
+
+def regression_streams(rounds: int, dim: int, seed: int = 0) -> dict[float, rd.Stream]:
+    """A linear truth, noise of a tenth of the signal, and responses replaced by anything up to ten times the signal."""
+    clean = rd.streams.regression(rounds, seed, dim, noise_scale=0.1)
+    wrong = rd.adversaries.UniformResponse(-10.0, 10.0)
+    return {share: wrong.corrupt(clean, int(share * rounds), [seed, place]) for place, share in enumerate(SHARES)}
+
+
+def classification_streams(rounds: int, dim: int, seed: int = 0) -> dict[float, rd.Stream]:
+    """The sign of such a response, and flipped labels."""
+    clean, wrong = rd.streams.classification(rounds, seed, dim, noise_scale=0.1), rd.adversaries.LabelFlip()
+    return {share: wrong.corrupt(clean, int(share * rounds), [seed, place]) for place, share in enumerate(SHARES)}
+
+
+def squared(predictions: Array, y: Array) -> Array:
+    return (predictions - y) ** 2
+
+
+def mistaken(predictions: Array, y: Array) -> Array:
+    """1 where the sign of the prediction is not the label."""
+    return (predictions * y <= 0.0).astype(float)
