@@ -16,6 +16,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.estimators import estimator_rows
 from benchmarks.experts import expert_rows
 from benchmarks.invex import invex_rows
 from benchmarks.neighbours import peer_rows
@@ -39,6 +40,7 @@ SECTIONS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "many experts": expert_rows,
     "nothing to tune": selftuning_rows,
     "manifolds": invex_rows,
+    "scikit-learn's tables": estimator_rows,
     "River's records": river_rows,
     "sparse rows": sparse_rows,
     "new processes": startup_rows,
