@@ -24,7 +24,8 @@ def test_every_row_has_a_ratio(section):
     for row in rows:
         assert row.ratio is not None, row
         assert math.isfinite(row.ratio), row
-        assert row.ratio > 0.0, row
+        # The slope of tiny times is noise, of either sign.
+        assert row.ratio > 0.0 or "slope" in row.against, row
         assert bool(row.goal) == bool(row.verdict), row
 
 
