@@ -15,6 +15,7 @@ import redescend as rd
 from redescend import domains, steps
 from redescend.bounds import Setting
 from redescend.bounds.occurred import occurred
+from redescend.experiments import problems
 from tests import random_games
 from tests.games import REPRODUCIBLE
 
@@ -36,9 +37,10 @@ def largest(value, around: float) -> float:
 
 
 class TestConstants:
-    @given(m=scales, a=scales, b=scales, G=sizes, L=scales)
+    @given(m=scales, a=scales, b=scales, G=sizes, more=sizes)
     @settings(REPRODUCIBLE, max_examples=200)
-    def test_sharp_ones_are_attained(self, m, a, b, G, L):
+    def test_sharp_ones_are_attained(self, m, a, b, G, more):
+        L = m + more  # no loss that is m-strongly convex has less, but for G
         sharp = rd.bounds.constants(m, G, L, a, b, B=2 * a, sharp=True)
 
         def weight(r: float) -> float:
@@ -79,7 +81,7 @@ class TestConstants:
 def drawn_settings(draw):
     numbers = {field.name: draw(sizes) for field in dataclasses.fields(Setting) if field.name not in ("rounds", "k")}
     return Setting(
-        **(numbers | {"rounds": draw(st.integers(2, 1000)), "k": draw(st.integers(0, 50)), "m": draw(scales)})
+        **(numbers | {"rounds": draw(st.integers(50, 1000)), "k": draw(st.integers(0, 50)), "m": draw(scales)})
     )
 
 
@@ -119,11 +121,11 @@ class TestTheorems:
         seen = set()
         rng = np.random.default_rng(0)
         for _ in range(2000):
-            T, k = int(rng.integers(2, 60)), int(rng.integers(0, 10))
+            T, k = int(rng.integers(2, 60)), int(rng.integers(0, 3))
             size, V, G, L, delta, eps, a, b, B = 10.0 ** rng.uniform(
                 [-6, -3, -2, -2, -2, -2, -1, -1, -2], [25, 3, 2, 2, 2, 2, 1, 1, 0]
             )
-            m, a_max = 10.0 ** rng.uniform(-2, 2), math.sqrt(T) * 10.0 ** rng.uniform(0.5, 2)
+            m, a_max = 10.0 ** rng.uniform(-6, 2), math.sqrt(T) * 10.0 ** rng.uniform(0.5, 2)
             game = Setting(rounds=T, k=k, m=m, G=G, L=L, B=B, comparator=size, path=V, deviation=delta)
             printed = bool(rng.integers(2))
             bound = rd.bounds.clean_dynamic_unbounded(game, a, b, eps, a_max, printed=printed)
@@ -191,7 +193,11 @@ class TestGames:
             return
         certificate = rd.bounds.certify(trace, stream, learner)
         assert certificate.holds
-        assert certificate.measured == pytest.approx(rd.regret.clean_dynamic(trace, stream, loss, domain=domain)[-1])
+        regret = sum(
+            loss.value(trace.actions[t], stream.X[t], stream.y[t]) - loss.minimum(stream.X[t], stream.y[t], domain)[1]
+            for t in np.flatnonzero(stream.clean)
+        )
+        assert certificate.measured == pytest.approx(regret, rel=1e-6, abs=certificate.rounding)
 
     @given(seed=st.integers(0, 2**32), scale=st.floats(-3, 0))
     @GAMES
@@ -264,7 +270,7 @@ def test_what_occurred_is_measured_as_defined(domain, step):
 
 
 @pytest.mark.parametrize("loss", [rd.losses.Squared(l2=0.1), rd.losses.Hinge(l2=0.1), rd.losses.Pinball(0.9, l2=0.1)])
-@pytest.mark.parametrize("domain", [None, domains.Ball(0.5)])
+@pytest.mark.parametrize("domain", [None, domains.Ball(0.5), domains.Box(-0.3, 0.2), domains.Box(0.0, np.inf)])
 def test_the_gradient_assumption_is_met_everywhere(loss, domain):
     rng = np.random.default_rng(1)
     stream = random_games.stream_of(rng, loss, rounds=30, dim=2)
@@ -276,8 +282,68 @@ def test_the_gradient_assumption_is_met_everywhere(loss, domain):
         for theta in [omega + 1e-9, *omega + rng.normal(size=(50, 2)) * 10.0 ** rng.uniform(-3, 3, (50, 1))]:
             length = np.linalg.norm(loss.gradient(theta, stream.X[t], stream.y[t]))
             slack.append(length / (game.G + game.L * np.linalg.norm(theta - omega)))
-    # Met, and by no more than a factor of three.
-    assert 1 / 3 < max(slack) <= ROUNDING
+    # Met, and not by far more than need be.
+    assert 0.2 < max(slack) <= ROUNDING
+
+
+@pytest.mark.parametrize("target", [3.0, 5.0, 7.0, 8.0, 20.0, 30.0])
+def test_a_gate_that_is_shut_is_certified_too(target):
+    """The step is below the last digit of the action: what rounding swallows is in the certificate."""
+    stream = rd.Stream(np.ones((3, 1)), np.full(3, target))
+    common = {"loss": rd.losses.Squared(), "step": steps.Constant(0.1), "start": [1e-3]}
+    learner = rd.Learn(1, a=1.0, b=1.0, **common)
+    certificate = rd.bounds.certify(rd.play(learner, stream, keep_actions=True), stream, learner)
+    assert certificate.holds
+    assert certificate.value >= certificate.measured > target**2
+
+
+@pytest.mark.parametrize("rows", [[0], [5, 6], [49]])
+def test_skipped_rows_do_not_count(rows):
+    whole = rd.streams.ridge(50, seed=0, dim=3)
+    X = whole.X.copy()
+    X[rows] = np.nan
+    rest = np.setdiff1d(np.arange(50), rows)
+    found = []
+    for stream in (rd.Stream(X, whole.y), rd.Stream(whole.X[rest], whole.y[rest])):
+        learner = rd.Learn(3, loss=rd.losses.Squared(l2=0.1), a=5.0, b=0.5, step=steps.Constant(0.1))
+        trace = rd.play(learner, stream, keep_actions=True, bad_rows="skip")
+        found.append((rd.bounds.certify(trace, stream, learner), rd.bounds.estimate(trace, stream, learner)))
+    assert found[0] == found[1]
+    assert found[0][0].holds
+
+
+@pytest.mark.parametrize("size", [1e60, 1e100, 1e160, 1e300])
+def test_a_huge_outlier_is_certified(size):
+    clean = rd.streams.ridge(50, seed=0, dim=3)
+    rows, X, y, kept = np.array([4, 20]), clean.X.copy(), clean.y.copy(), np.ones(50, dtype=bool)
+    kept[rows] = False
+    X[rows], y[rows] = X[rows] * size, size
+    stream = rd.Stream(X, y, kept, None, rd.Originals(rows, clean.X[rows], clean.y[rows]))
+    learner = rd.Learn(3, loss=rd.losses.Squared(l2=0.1), a=5.0, b=0.5, step=steps.Constant(0.1))
+    trace = rd.play(learner, stream, keep_actions=True)
+    assert rd.bounds.certify(trace, stream, learner).holds
+    game = rd.bounds.estimate(trace, stream, learner)
+    assert rd.bounds.clean_dynamic(game, 5.0, 0.5, step=0.1).value >= rd.bounds.certify(trace, stream, learner).value
+
+
+@pytest.mark.parametrize("loss", [rd.losses.Absolute(), rd.losses.Squared(l2=0.1)])
+def test_single_precision_is_certified(loss):
+    clean = rd.streams.ridge(5000, seed=0, dim=3)
+    stream = rd.Stream(clean.X.astype(np.float32), (clean.y + 100.0).astype(np.float32))
+    learner = rd.OGD(3, loss=loss, step=steps.Constant(0.01))
+    assert rd.bounds.certify(rd.play(learner, stream, keep_actions=True), stream, learner).holds
+
+
+def test_the_certificate_is_far_below_the_printed_bound():
+    """At the paper's ridge setting, by at least a factor of a million."""
+    problem = problems.ridge()
+    stream = problem.streams(0)["T^⅔"]
+    learner = rd.Learn(problem.dim, loss=problem.loss, a=10.0, b=10.0, step=steps.Horizon(problem.rounds))
+    trace = rd.play(learner, stream, keep_actions=True)
+    certificate, game = rd.bounds.certify(trace, stream, learner), rd.bounds.estimate(trace, stream, learner)
+    printed = rd.bounds.clean_dynamic(game, 10.0, 10.0, step=problem.rounds**-0.5)
+    assert certificate.holds
+    assert certificate.value < 1e-6 * printed.value
 
 
 def test_an_altered_trace_is_not_certified():
@@ -287,8 +353,9 @@ def test_an_altered_trace_is_not_certified():
     trace = rd.play(learner, stream, keep_actions=True)
     assert rd.bounds.certify(trace, stream, learner).holds
     assert not rd.bounds.certify(dataclasses.replace(trace, losses=3.0 * trace.losses), stream, learner).holds
-    moved = dataclasses.replace(trace, theta=trace.theta + 1.0, weights=3.0 * trace.weights)
-    assert not rd.bounds.certify(moved, stream, learner).holds
+    # Weights that were not those of the game: the steps they imply are not those that were taken.
+    claimed = rd.bounds.certify(dataclasses.replace(trace, weights=np.ones(30)), stream, learner)
+    assert claimed.errors > 1e3 * rd.bounds.certify(trace, stream, learner).errors
 
 
 @pytest.mark.parametrize(
@@ -297,7 +364,7 @@ def test_an_altered_trace_is_not_certified():
         ({"trace": rd.Trace(np.zeros(3), np.ones(3), None, np.zeros(2), np.zeros(0, int))}, "keep_actions=True"),
         ({"learner": rd.SelfTuning(2, loss=rd.losses.Squared())}, "a learner that descends"),
         ({"trace": None}, "must be a Trace"),
-        ({"learner": rd.OGD(2, loss=rd.losses.Squared(), step=steps.Anytime())}, "has played 0 rounds"),
+        ({"learner": rd.OGD(2, loss=rd.losses.Squared(), step=steps.Anytime())}, "not of the learner's last game"),
     ],
 )
 def test_bad_input_gets_a_sentence(change, sentence):

@@ -166,9 +166,11 @@ def test_a_record_that_cannot_be_learned_from_is_refused_and_leaves_no_trace(nam
     }
     for sentence, bad in bad_features.items():
         assert sentence in refusal(DataError, model.learn_one, bad, y)
-    bad_targets = [None, float("nan"), []] if labels else [float("nan"), np.inf, "a", None]
+    bad_targets = [None, float("nan"), [1], pd.NA] if labels else [float("nan"), np.inf, "a", None]
     for bad in bad_targets:
-        assert "y must be" in refusal(DataError, model.learn_one, {**x, "new": 1.0}, bad)
+        message = refusal(DataError, model.learn_one, {**x, "new": 1.0}, bad)
+        assert message.startswith("y must be")
+        assert f"Got {bad!r} instead" in message
     for bad in (-1.0, float("nan"), "a", None):
         assert "w must be" in refusal(DataError, model.learn_one, x, y, bad)
     for bad in ({**x, "x1": float("nan")}, {**x, "x0": "Paris"}, [1.0]):
@@ -230,6 +232,32 @@ def test_a_weight_makes_a_record_count_more_or_less():
         assert light.weights == pytest.approx(long.weights, rel=1e-12)
         light.learn_one(x, y)
         assert light._linear._engine.learner.step == rd.steps.Constant(0.01)
+
+
+@pytest.mark.parametrize("frame", [pd, pl], ids=["pandas", "polars"])
+def test_a_row_of_weight_0_is_as_if_it_were_not_there(frame):
+    def series(values):
+        return frame.Series(**{"data" if frame is pd else "values": values})
+
+    X = frame.DataFrame({"a": [np.nan, 1.0, 2.0, -1.0], "b": [1.0, 0.0, 1.0, np.inf]})
+    weights = [0.0, 1.0, 2.0, 0.0]
+    targets = {RedescendingClassifier: ["spam", "ham", "spam", None], RedescendingRegressor: [np.nan, 1.0, 2.0, np.inf]}
+    for kind, y in targets.items():
+        many, one, fresh = kind(), kind(), kind()
+        many.learn_many(X, series(y), series(weights))
+        for a, b, target, w in zip(X["a"].to_list(), X["b"].to_list(), y, weights, strict=True):
+            one.learn_one({"a": a, "b": b}, target, w)
+        assert same_but_name(one.state(), many.state())
+        for none in (0.0, series([0.0] * 4)):
+            fresh.learn_many(X, series(y), none)
+        fresh.learn_many(X[:0], series(y)[:0])
+        assert same_but_name(fresh.state(), kind().state())
+        assert "Got inf in row 3" in refusal(
+            DataError, many.learn_many, X, series([y[1]] * 4), series([0.0, 1.0, 1.0, 1.0])
+        )
+    assert "Got nan in row 0" in refusal(
+        DataError, RedescendingRegressor().learn_many, X[["b"]], series(targets[RedescendingRegressor]), 0.5
+    )
 
 
 def clean_probability(learner: rd.SelfTuning, x: np.ndarray, y: float) -> float:
@@ -299,6 +327,18 @@ def test_labels_of_every_kind(negative, positive):
     assert model.predict_proba_one(x)[positive] == bools.predict_proba_one(x)[True]
     assert model.predict_one(x) == positive
     assert "OneVsRestClassifier" in refusal(DataError, model.learn_one, x, "third")
+
+
+def test_the_probability_of_either_label_is_exact_however_small():
+    spam, ham = RedescendingClassifier(), RedescendingClassifier()
+    for t in range(200):
+        x = {"a": 1.0 if t % 2 else -1.0}
+        spam.learn_one(x, "spam" if t % 2 else "ham")
+        ham.learn_one(x, "ham" if t % 2 else "spam")
+    far = {"a": 100.0 / spam.weights["a"]}
+    assert 0.0 < spam.predict_proba_one(far)["ham"] < 1e-30
+    assert spam.predict_proba_one(far)["ham"] == ham.predict_proba_one(far)["spam"]
+    assert spam.predict_proba_many(pd.DataFrame([far]))["ham"][0] == spam.predict_proba_one(far)["ham"]
 
 
 def test_one_label_so_far():

@@ -6,10 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from river import base, linear_model, preprocessing
+from river import base, datasets, linear_model, multiclass, preprocessing
 
+import redescend as rd
+from redescend.errors import DataError
 from redescend.river import RedescendingFilter
 from tests import river_streams as streams
+from tests.refusals import refusal
 
 
 class Spy(base.Regressor):
@@ -100,3 +103,53 @@ def test_what_becomes_the_rule_is_passed_on():
 def test_a_text_is_a_mistake_and_not_an_outlier():
     with pytest.raises(ValueError, match="'city' must be a number"):
         RedescendingFilter().learn_one({"city": "Paris"}, 1.0)
+
+
+@pytest.mark.parametrize("labels", [False, True], ids=["numbers", "labels"])
+def test_the_score_of_the_last_record_is_saved_too(labels, tmp_path):
+    filtered = RedescendingFilter(loss="logistic" if labels else "squared")
+    for x, y in streams.stream(50, seed=5, labels=labels):
+        target = ("is", np.bool_(y)) if labels else np.float32(y)
+        filtered.learn_one({("name", name): np.float32(value) for name, value in x.items()}, target)
+    last = {("name", name): np.float32(value) for name, value in x.items()}, target
+    path = tmp_path / "filter.safetensors"
+    rd.save(filtered, path)
+    loaded = rd.load(path)
+    assert loaded.score_one(*last) == filtered.score_one(*last) != filtered.anomaly_detector.score_one(*last)
+    assert streams.same(loaded.state(), filtered.state())
+    before = filtered.state()
+    for bad in (3, [], [[["a"]], 1.0, 0.5], [[["a", 1.0]], 1.0, "high"]):
+        assert "altered" in refusal(DataError, filtered.restore, {**before, "last": bad})
+    assert streams.same(filtered.state(), before)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_number_that_is_not_finite_is_never_passed_on_even_of_a_feature_not_seen_before(loss):
+    spy, filtered = Spy(), RedescendingFilter(loss=loss)
+    pipeline = filtered | spy
+    pipeline.learn_one({"new": math.nan}, True)
+    pipeline.learn_one({"a": 1.0}, True)
+    pipeline.learn_one({"a": 1.0, "other": math.inf}, True)
+    assert (filtered.seen, filtered.held_back, spy.taught) == (3, 2, [True])
+    again = RedescendingFilter(loss=loss)
+    again.restore(filtered.state())
+    assert again.score_one({"a": 1.0, "other": math.inf}, True) == 1.0
+
+
+def test_more_than_two_labels_are_refused_with_what_to_do_and_that_works():
+    filtered = RedescendingFilter(loss="logistic")
+    pipeline = filtered | linear_model.LogisticRegression()
+    for label in ("a", "b"):
+        filtered.learn_one({"x": 1.0}, label)
+    message = refusal(DataError, pipeline.learn_one, {"x": 1.0}, "c")
+    assert "'a' or 'b'" in message
+    assert "with any filter of labels ahead of it, in river.multiclass.OneVsRestClassifier" in message
+    assert filtered.seen == 2
+    model = preprocessing.StandardScaler() | multiclass.OneVsRestClassifier(
+        RedescendingFilter(loss="logistic") | linear_model.LogisticRegression()
+    )
+    right = []
+    for x, y in datasets.ImageSegments().take(300):
+        right.append(model.predict_one(x) == y)
+        model.learn_one(x, y)
+    assert np.mean(right[100:]) > 0.6  # seven labels, so guessing gives 0.14

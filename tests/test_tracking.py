@@ -122,11 +122,25 @@ def test_the_mixture_of_predictions_is_covered_by_the_bound(flipped):
         chance = state["weights"] @ (1 / (1 + np.exp(-stream.y[t] * p)))
         assert ledger.mixed[t] == pytest.approx(-math.log(chance), rel=1e-9, abs=1e-12)
         robust = -math.log(rate.sum() + (1 - 2 * rate.sum()) * chance)
-        assert min(1.0, ledger.played[t] / robust) <= 1.0 + 1e-9
         learner.update(stream.X[t], stream.y[t])
         norms = learner.state()["norms"]
         typical = np.quantile(norms[norms > 0], 0.5, method="inverted_cdf")
         assert min(1.0, typical / (stream.X[t] @ stream.X[t])) * robust <= ledger.played[t] + 1e-9
+
+
+def test_a_stream_that_teaches_nothing_has_empty_books():
+    ledger = follow(rd.SelfTuning(2, loss=losses.Squared()), rd.Stream(np.ones((5, 2)), np.zeros(5)))
+    assert len(ledger.rows) == 0
+    assert ledger.tracks
+    assert ledger.knows_the_noise
+    assert ledger.outliers_cost_no_more
+
+
+def test_the_books_begin_with_the_learner():
+    learner = rd.SelfTuning(2, loss=losses.Squared())
+    rd.play(learner, rd.streams.ridge(5, seed=0, dim=2))
+    with pytest.raises(rd.errors.DataError, match="has played 5 rounds"):
+        follow(learner, rd.streams.ridge(5, seed=0, dim=2))
 
 
 def test_only_a_self_tuning_learner_has_books():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import cross_entropy, l1_loss, mse_loss
 
 from redescend import errors, transforms
 from redescend.torch import LearnLoss, SelfTuningLearnLoss, robustify
@@ -76,6 +78,50 @@ def test_reductions_and_any_loss_of_each_sample(reduction):
     np.testing.assert_allclose(criterion(input=scores, target=labels).numpy(), expected, rtol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+@pytest.mark.parametrize("ignore_index", [-100, 2])
+def test_ignored_samples_are_as_if_they_were_not_there(ignore_index, dtype):
+    torch.manual_seed(1)
+    scores, labels = torch.randn(6, 4, 5, dtype=dtype, requires_grad=True), torch.randint(0, 4, (6, 5))
+    labels[:3] = ignore_index
+    kept = labels != ignore_index
+    loss = nn.CrossEntropyLoss(reduction="none", ignore_index=ignore_index)
+    each = LearnLoss(loss, 1.5, 0.2, reduction="none")
+    alone = each(scores.movedim(1, 2)[kept], labels[kept])
+    # PyTorch adds the exponentials of four scores in an order that depends on the layout: a few roundings of about 2.
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(each(scores, labels)[kept], alone, rtol=0.0, atol=8 * eps)
+    assert (each(scores, labels)[~kept] == 0.0).all()
+    close = {"rtol": 8 * eps, "atol": 0.0}
+    torch.testing.assert_close(LearnLoss(loss, 1.5, 0.2)(scores, target=labels), alone.mean(), **close)
+    total = LearnLoss(loss, 1.5, 0.2, reduction="sum")(scores, labels)
+    torch.testing.assert_close(total, alone.sum(), **close)
+    total.backward()
+    assert (scores.grad.movedim(1, 2)[~kept] == 0.0).all()
+    assert LearnLoss(loss, 1.5, 0.2)(scores, torch.full_like(labels, ignore_index)).isnan()  # as PyTorch's mean of none
+
+
+def test_with_probabilities_as_targets_nothing_is_ignored():
+    scores, target = torch.zeros(3, 4, dtype=torch.float64), torch.full((3, 4), 0.25, dtype=torch.float64)
+    found = LearnLoss(nn.CrossEntropyLoss(reduction="none"), 1.5, 0.2)(scores, target)
+    np.testing.assert_allclose(found, transforms.Learn(1.5, 0.2).value(np.log(4.0)), rtol=1e-14)
+
+
+@pytest.mark.parametrize("ask", ["forward", "weights"])
+@pytest.mark.parametrize("make", [lambda loss: LearnLoss(loss, 1.0, 1.0), robustify])
+def test_a_loss_that_averages_is_refused_and_one_of_a_single_sample_is_not(make, ask):
+    x, label = torch.zeros(5, 3), torch.tensor([0, 1, 2, 0, 1])
+    for loss, target in ((mse_loss, x), (cross_entropy, label), (partial(l1_loss, reduction="sum"), x)):
+        criterion = make(loss)
+        before = {name: tensor.clone() for name, tensor in criterion.state_dict().items()}
+        with pytest.raises(errors.ParameterError, match=r"a number for each sample\. Got one for all 5 .*'none'\)\.$"):
+            getattr(criterion, ask)(x, target)
+        assert all(torch.equal(before[name], tensor) for name, tensor in criterion.state_dict().items())
+    for loss in (partial(cross_entropy, reduction="none"), nn.CrossEntropyLoss(reduction="none")):
+        assert getattr(make(loss), ask)(x, label).isfinite().all()
+        assert getattr(make(loss), ask)(x[0], label[0]).isfinite()
+
+
 def test_a_network_in_half_precision_keeps_its_gate_in_full():
     criterion = LearnLoss(nn.MSELoss(reduction="none"), 0.3, 1e-150)
     for changed in (criterion.half(), criterion.to(torch.bfloat16), criterion.float()):
@@ -105,6 +151,7 @@ def test_a_state_dict_carries_the_constants():
 def test_compiled_in_one_graph_it_is_the_same(make):
     torch.manual_seed(0)
     scores, labels = torch.randn(30, 4), torch.randint(0, 4, (30,))
+    labels[::3] = -100
     plain, compiled = (make(nn.CrossEntropyLoss(reduction="none")) for _ in range(2))
     fast = torch.compile(compiled, fullgraph=True, backend="aot_eager")
     gradients = []

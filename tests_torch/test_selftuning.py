@@ -140,6 +140,46 @@ def test_strange_batches_leave_numbers(kind, strange):
         assert torch.isfinite(criterion(records(6)[0][0])).all()
 
 
+@every_kind
+def test_an_empty_batch_says_nothing(kind):
+    make, records = KINDS[kind]
+    for warm in (0, 5):
+        criterion = make()
+        for batch in records(8)[0][:warm]:
+            criterion(batch)
+        before = {name: tensor.clone() for name, tensor in criterion.state_dict().items()}
+        criterion.reduction = "sum"
+        assert criterion(torch.zeros(0)) == 0.0
+        assert all(torch.equal(before[name], tensor) for name, tensor in criterion.state_dict().items())
+
+
+def test_ignored_samples_say_nothing():
+    """A cross-entropy of ready-made losses: of two scores 0 and ln(eᶠ − 1), the first label has the loss f."""
+    f, _ = label_batches(9, labels=2)
+    scores = torch.stack([torch.zeros_like(f), torch.log(torch.expm1(f.clamp(min=1e-6)))], dim=-1)
+    labels, padding = torch.zeros(64, dtype=torch.int64), torch.full((2000,), -100)
+    bare, padded = (SelfTuningLearnLoss(nn.CrossEntropyLoss(reduction="none")) for _ in range(2))
+    for batch in scores:
+        value = bare(batch, labels)
+        longer = padded(torch.cat([torch.zeros(2000, 2), batch]), torch.cat([padding, labels]))
+        torch.testing.assert_close(longer, value, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(padded.state_dict(), bare.state_dict(), rtol=1e-12, atol=1e-12)
+    assert 0.2 < padded.noise.share < 0.41
+    for criterion in (padded, SelfTuningLearnLoss(nn.CrossEntropyLoss(reduction="none"))):
+        before = {name: tensor.clone() for name, tensor in criterion.state_dict().items()}
+        criterion(torch.zeros(2000, 2), padding)
+        assert all(torch.equal(before[name], tensor) for name, tensor in criterion.state_dict().items())
+
+
+def test_likelihoods_of_labels_are_recognised_and_other_losses_are_of_values():
+    likelihoods = (nn.CrossEntropyLoss, nn.NLLLoss, nn.BCELoss, nn.BCEWithLogitsLoss, nn.SoftMarginLoss)
+    for kind in likelihoods:
+        assert type(SelfTuningLearnLoss(kind(reduction="none")).noise).__name__ == "Labels"
+    for kind in (nn.MultiMarginLoss, nn.HingeEmbeddingLoss, nn.PoissonNLLLoss, nn.HuberLoss):
+        assert type(SelfTuningLearnLoss(kind(reduction="none")).noise).__name__ == "Values"
+    assert type(SelfTuningLearnLoss(nn.MultiMarginLoss(reduction="none"), labels=4).noise).__name__ == "Labels"
+
+
 def test_labels_are_recognised_and_counted():
     torch.manual_seed(0)
     criterion = SelfTuningLearnLoss(nn.CrossEntropyLoss(reduction="none"))

@@ -6,10 +6,10 @@ Algorithm. LEARN with experts (Algorithm 2), rate β = √(8·ln N/(T·ν²)).
 
 Claim. Σ over the clean rounds of f_t(θ_t) − f_t(θ^τ_t) ≤ ξ·(k·ν + ν·√(T·ln N/2)), for every expert τ.
 
-Code. A clean stream in one dimension: y is 0.2 in the first round and 0 from then on. The experts with long steps swing
-about the minimiser for ever. η̃ is the least of all their weights, so what the lemma bounds is Σ η̃_t·(…) with η̃ far
-below 1/ξ; and it cannot be divided by η̃, because a regret to another expert may be negative in a round.
-expert_inequality.py has what stands.
+Code. A clean stream in one dimension: y is 0.2 in the first round and 0 from then on. The experts with long steps are
+thrown far away, where LEARN hardly moves them. η̃ is the least of all their weights, so what the lemma bounds is
+Σ η̃_t·(…) with η̃ far below 1/ξ; and it cannot be divided by η̃, because a regret to another expert may be negative in a
+round. expert_inequality.py has what stands.
 
 Kind: refuted. Source: Barik, Krishna and Tan, lemma 'bound on expert regret'.
 """

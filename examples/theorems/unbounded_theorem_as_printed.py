@@ -7,8 +7,9 @@ Algorithm. LEARN with experts (Algorithm 2), A_max = C·√T.
 
 Claim. The formal version of the theorem, in the case that applies here (a step below the grid), constants as printed.
 
-Code. A clean stream in one dimension: y is 0.1 in the first round and 0 from then on, T = 3000, C = 64. The mean of
-experts that swing about the minimiser stays about 1 away from it. unbounded_theorem.py has what stands.
+Code. A clean stream in one dimension: y is 0.1 in the first round and 0 from then on, T = 3000, C = 64. The experts
+with long steps are thrown far away and stay there, so that the mean stays about 1 away from the minimiser.
+unbounded_theorem.py has what stands.
 
 Kind: refuted. Source: Barik, Krishna and Tan, the formal version of Theorem 3.5.
 """

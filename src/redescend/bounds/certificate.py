@@ -29,7 +29,10 @@ class Certificate:
         Σ over the clean rounds of ⟨∇f_t(θ_t), θ_t − u_t⟩: the first inequality of the proof.
     start, gradients, outliers, path : float
         The four parts of the proof's sum: Σ(‖θ_t − u_t‖² − ‖θ_{t+1} − u_{t+1}‖²)/2α_t; Σα_t·(w_t‖∇f_t‖)²/2;
-        Σ over the corrupted rounds of w_t·‖θ_t − u_t‖·‖∇f_t‖; and Σ(‖θ_{t+1} − u_{t+1}‖² − ‖θ_{t+1} − u_t‖²)/2α_t.
+        −Σ over the corrupted rounds of w_t·⟨∇f_t, θ_t − u_t⟩, which the theorem bounds by Cauchy and Schwarz; and
+        Σ(‖θ_{t+1} − u_{t+1}‖² − ‖θ_{t+1} − u_t‖²)/2α_t.
+    errors : float
+        What the rounding of actions adds: Σ e_t·‖θ_{t+1} − u_t‖/α_t, with e_t the distance from the exact step.
     weakest : float
         1/w of the least believed clean round that was believed at all; the paper's ξ bounds it.
     filtered : float
@@ -44,19 +47,20 @@ class Certificate:
     gradients: float
     outliers: float
     path: float
+    errors: float
     weakest: float
     filtered: float
     rounding: float
 
     @property
     def value(self) -> float:
-        """weakest·(start + gradients + outliers + path) + filtered: a bound on the clean regret."""
-        inside = self.start + self.gradients + self.outliers + self.path
+        """weakest·(start + gradients + outliers + path + errors) + filtered: a bound on the clean regret."""
+        inside = self.start + self.gradients + self.outliers + self.path + self.errors
         return min(self.weakest * inside + self.filtered, LARGEST)
 
     @property
     def holds(self) -> bool:
-        """Whether measured ≤ convexity ≤ value, up to rounding errors."""
+        """Whether measured ≤ convexity ≤ value, up to rounding errors of the sums."""
         inside = sum(map(abs, (self.start, self.gradients, self.outliers, self.path)))
         error = self.rounding + ROUNDING * self.weakest * inside
         return self.measured <= self.convexity + self.rounding and self.convexity <= self.value + error
@@ -80,8 +84,9 @@ def certify(trace: Trace, stream: Stream, learner: Descent) -> Certificate:
     Notes
     -----
     In a round, 2α·w·⟨∇f, θ − u⟩ ≤ ‖θ − u‖² − ‖θ' − u‖² + α²w²‖∇f‖², because projection on a convex set brings θ' no
-    farther from u. Sum over all rounds; bound the corrupted ones by Cauchy and Schwarz; the products of the clean ones
-    are at least w times their regret, which is not negative, so all of them may be divided by the smallest w.
+    farther from u. Sum over all rounds, and take the corrupted ones to the other side; the products of the clean ones
+    are at least w times their regret, which is not negative, so all of them may be divided by the smallest w. Where
+    rounding moved θ' by e, ‖θ' − u‖² is at least what it should be less 2e·‖θ' − u‖.
 
     Examples
     --------
@@ -99,19 +104,21 @@ def certificate_of(game: Occurred, trace: Trace, stream: Stream, learner: Descen
     """The certificate of a game that has been measured."""
     assert isinstance(learner.loss, LinearLoss)
     believed = game.clean & (game.weights > 0.0)
-    corrupted = ~stream.clean
     # A round with step 0 moves nothing: its distances cancel.
     double = 2.0 * np.where(game.steps > 0.0, game.steps, np.inf)
     with np.errstate(over="ignore"):
-        pull = game.weights * game.gradient
+        pull = np.where(game.weights > 0.0, game.weights * game.gradient, 0.0)
+        path = float(((game.onward - game.moved) / double).sum())
+        against = np.where(game.weights > 0.0, game.weights * game.slack, 0.0)
         return Certificate(
             measured=float(clean_dynamic(trace, stream, learner.loss, domain=learner.domain)[-1]),
             convexity=float(game.slack[game.clean].sum()),
-            start=float(((game.here - game.onward) / double).sum()),
+            start=float((game.closer / double).sum()) - path,
             gradients=float((0.5 * game.steps * pull * pull).sum()),
-            outliers=float((pull * np.sqrt(game.here))[corrupted].sum()),
-            path=float(((game.onward - game.moved) / double).sum()),
+            outliers=-float(against[~game.clean].sum()),
+            path=path,
+            errors=float((2.0 * game.error * np.sqrt(game.moved) / double).sum()),
             weakest=float(1.0 / game.weights[believed].min()) if believed.any() else 1.0,
             filtered=float(game.slack[game.clean & ~believed].sum()),
-            rounding=ROUNDING * float((game.gradient * game.reach + trace.losses)[game.clean].sum()),
+            rounding=ROUNDING * float((game.gradient * game.reach + game.losses)[game.clean].sum()),
         )

@@ -32,7 +32,8 @@ def constants(m: float, G: float, L: float, a: float, b: float, B: float, sharp:
     m : float
         Strong convexity of the losses.
     G, L : float
-        ‖∇f_t(θ)‖ ≤ G + L·‖θ − ω*_t‖ in every round.
+        ‖∇f_t(θ)‖ ≤ G + L·‖θ − ω*_t‖ in every round. The sharp constants are attained if L ≥ m, which every loss without
+        a G satisfies.
     a, b : float
         LEARN's constants.
     B : float
@@ -65,7 +66,7 @@ def constants(m: float, G: float, L: float, a: float, b: float, B: float, sharp:
     """
     m, a, b = (check("constants", name, value, SCALE) for name, value in {"m": m, "a": a, "b": b}.items())
     G, L, B = (check("constants", name, value, NONNEGATIVE) for name, value in {"G": G, "L": L, "B": B}.items())
-    xi = 1.0 + b * math.exp(min(B / a, 709.0))
+    xi = 1.0 + math.exp(min(math.log(b) + B / a, 709.7))
     c = m / (2.0 * a)
     if sharp:
         phi, kappa = _largest_distance(b) / math.sqrt(c), _lambert(1.0 / (math.e * b)) / c

@@ -13,7 +13,8 @@ from redescend.game import Stream, Trace
 from redescend.learners.descent import Descent
 from redescend.losses import LinearLoss
 from redescend.losses.linear import curvature
-from redescend.parameters import AT_LEAST_ONE, COUNT, Component, NonNegative
+from redescend.numeric import LARGEST, Array
+from redescend.parameters import AT_LEAST_ONE, COUNT, Component, NonNegative, bad_parameter
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,18 @@ class Setting(Component):
     comparator: NonNegative = 0.0
     gradient: NonNegative = 0.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k > self.rounds:
+            raise bad_parameter("Setting", "k", f"at most the {self.rounds} rounds", self.k)
+
     def constants(self, a: float, b: float, sharp: bool = False, everywhere: bool = False) -> Constants:
         """ψ, φ, κ, ν, ξ of LEARN at (a, b); with `everywhere`, ξ for the losses of all rounds."""
         return constants(self.m, self.G, self.L, a, b, self.B_all if everywhere else self.B, sharp)
 
 
 def estimate(trace: Trace, stream: Stream, learner: Descent) -> Setting:
-    r"""The smallest numbers with which a game meets the assumptions.
+    r"""Numbers with which a game meets the assumptions, each as small as a single game lets it be; m as large.
 
     Parameters
     ----------
@@ -87,9 +93,9 @@ def estimate(trace: Trace, stream: Stream, learner: Descent) -> Setting:
     Notes
     -----
     m is the loss's l2: one record says nothing about the directions orthogonal to it. ∇f changes by at most
-    jump·‖x‖ + (curvature·‖x‖² + l2)·‖θ − ω‖, which gives G and L. D is the radius of the smallest ball around 0 that
-    holds every action and minimiser, also where the domain is larger or has no end: played in that ball, the game
-    would have been the same.
+    jump·‖x‖ + (curvature·‖x‖² + l2)·‖θ − ω‖, which gives G and, with the longest record, L. D is the radius of the
+    smallest ball around 0 that holds every action and minimiser, also where the domain is larger or has no end: played
+    in that ball, the game would have been the same. Rows that were skipped do not count.
 
     Examples
     --------
@@ -101,25 +107,31 @@ def estimate(trace: Trace, stream: Stream, learner: Descent) -> Setting:
     >>> setting.m, setting.G, setting.k
     (0.1, 0.0, 0)
     """
-    return setting_of(occurred(trace, stream, learner), trace, learner)
+    return setting_of(occurred(trace, stream, learner), learner)
 
 
-def setting_of(game: Occurred, trace: Trace, learner: Descent) -> Setting:
+def setting_of(game: Occurred, learner: Descent) -> Setting:
     """The setting of a game that has been measured."""
     loss = learner.loss
     assert isinstance(loss, LinearLoss)
+    longest = float(game.record.max())
     return Setting(
-        rounds=len(trace),
+        rounds=len(game.clean),
         m=loss.l2,
-        k=int(len(trace) - np.count_nonzero(game.clean)),
+        k=int(np.count_nonzero(~game.clean)),
         G=float(game.rest.max()),
-        L=float(loss.l2 + curvature(loss.kind) * game.record.max() ** 2),
-        B=float(trace.losses[game.clean].max(initial=0.0)),
-        B_all=float(trace.losses.max()),
+        L=float(min(loss.l2 + curvature(loss.kind) * longest * longest, LARGEST)),
+        B=float(game.losses[game.clean].max(initial=0.0)),
+        B_all=float(game.losses.max(initial=0.0)),
         D=float(game.reach.max()),
-        path=float(game.path.sum()),
-        path_all=float(game.path_all.sum()),
+        path=_total(game.path),
+        path_all=_total(game.path_all),
         deviation=float(game.deviation.max()),
         comparator=float(game.comparator.max()),
         gradient=float(game.gradient[game.clean].max(initial=0.0)),
     )
+
+
+def _total(values: Array) -> float:
+    with np.errstate(over="ignore"):
+        return float(min(values.sum(), LARGEST))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from math import ceil, inf, log, log2, sqrt
 from typing import NamedTuple
 
-from redescend import steps
 from redescend.bounds.setting import Setting
 from redescend.numeric import LARGEST
 from redescend.parameters import AT_LEAST_ONE, POSITIVE, Interval, check, check_instance
@@ -76,15 +75,18 @@ def clean_dynamic(setting: Setting, a: float, b: float, sharp: bool = False, ste
     c = check_instance("clean_dynamic", "setting", setting, Setting, "a Setting").constants(a, b, sharp)
     value, prescribed = _descent(setting, c.psi, step, setting.path)
     G, L, delta = setting.G, setting.L, setting.deviation
-    outliers = setting.k * (G * c.phi + L * c.kappa + (G + L * c.phi) * delta)
+    outliers = setting.k * _capped(G * c.phi + L * c.kappa + (G + L * c.phi) * delta)
     return Bound(_capped(c.xi * (value + outliers)), prescribed, (CONVEX, GRADIENTS, CLEAN_LOSSES, BOUNDED, CONSTANT))
 
 
 def _descent(setting: Setting, longest: float, step: float | None, path: float) -> tuple[float, float]:
     """(4D² + 6D·V_T)/(2α) + (α/2)·T times the square of the longest pull, and the α that makes it least."""
-    reach, longest = 4.0 * setting.D**2 + 6.0 * setting.D * path, max(longest, 1e-100)
-    best = steps.Theorem(setting.rounds, max(setting.D, 1e-100), path, longest).settings[0]
+    reach, longest = setting.D * (4.0 * setting.D + 6.0 * path), max(longest, 1e-300)
+    best = sqrt(reach / setting.rounds) / longest
     alpha = best if step is None else check("bounds", "step", step, POSITIVE)
+    # At the best step both parts are the same; D = 0 leaves nothing to lose.
+    if alpha in (0.0, best):
+        return longest * sqrt(reach) * sqrt(setting.rounds), best
     return reach / (2.0 * alpha) + 0.5 * (alpha * longest) * longest * setting.rounds, best
 
 
@@ -103,7 +105,7 @@ def expert(setting: Setting, a: float, b: float, experts: int, sharp: bool = Fal
     entropy = log(check("expert", "experts", experts, AT_LEAST_ONE))
     rate = sqrt(8.0 * entropy / setting.rounds) / c.nu
     value = c.xi * c.nu * (setting.k + sqrt(setting.rounds * entropy / 2.0))
-    return Bound(_capped(value), rate, ("every loss is convex and not negative", "every expert's clean losses are ≤ B"))
+    return Bound(_capped(value), rate, ("every loss is convex and not negative", CLEAN_LOSSES), case="not proved")
 
 
 def clean_dynamic_unbounded(
@@ -134,28 +136,30 @@ def clean_dynamic_unbounded(
     epsilon = check("clean_dynamic_unbounded", "epsilon", epsilon, POSITIVE)
     a_max = check("clean_dynamic_unbounded", "a_max", a_max, Interval(2.0, inf, "left"))
     T, size, path = setting.rounds, setting.comparator, setting.path
-    root, reach = sqrt(T), 16.0 * size**2 + 12.0 * size * path
-    best = sqrt(2.0 * reach / T) / max(c.psi, 1e-100)
-    outliers = setting.k * (setting.G * c.phi + setting.L * c.kappa + c.psi * setting.deviation + c.nu)
+    root, reach = sqrt(T), size * (16.0 * size + 12.0 * path)
+    best = sqrt(2.0) * sqrt(reach / T) / max(c.psi, 1e-300)
+    assumptions = (CONVEX, GRADIENTS, "every expert's clean losses are at most B", f"a_max ≥ {a_max / root:g}·√T")
+    price = setting.G * c.phi + setting.L * c.kappa + c.psi * setting.deviation + c.nu
+    outliers = setting.k * _capped(price)
     steps_tried = log2(a_max) if printed else ceil(log2(a_max))
     experts = c.nu * sqrt(T * log(max(T * steps_tried, 1.0)) / 2.0)
     # 2^T overflows, its logarithm does not.
     if size > 0.0 and log2(size) > log2(epsilon) + T - log2(T):
-        case, gradient = "large comparator", setting.G + 2.0 * (1.0 if printed else setting.L) * size
-        value = 2.0 * size * gradient * log2(size * T / epsilon) / c.xi - outliers - experts
-    elif size < 2.0 * epsilon / T:
+        gradient = setting.G + 2.0 * (1.0 if printed else setting.L) * size
+        value = 2.0 * size * gradient * (log2(size) + log2(T) - log2(epsilon))
+        return Bound(_capped(value), best, assumptions, "large comparator")
+    if size < 2.0 * epsilon / T:
         case = "small comparator"
-        value = 8.0 * epsilon**2 / (T * root) + root * c.psi**2 + 6.0 * epsilon * path / root
+        value = 8.0 * epsilon * epsilon / (T * root) + root * (c.psi * c.psi) + 6.0 * epsilon * path / root
     elif best <= 2.0 / root:
         case = "step below the grid"
-        value = 8.0 * size**2 * root + c.psi**2 * root + c.psi * sqrt(2.0 * reach * T)
+        value = 8.0 * size * size * root + c.psi * c.psi * root + c.psi * sqrt(2.0 * reach * T)
     elif best >= a_max / root:
         case, longest = "step above the grid", a_max / root
         value = reach / longest + 0.5 * c.psi * sqrt(2.0 * reach * T)
     else:
         case = "inside the grid"
         value = 3.0 * c.psi * sqrt(T * reach / 2.0)
-    assumptions = (CONVEX, GRADIENTS, "every expert's clean losses are at most B", f"a_max ≥ {a_max / root:g}·√T")
     return Bound(_capped(c.xi * (value + outliers + experts)), best, assumptions, case)
 
 

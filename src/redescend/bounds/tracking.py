@@ -7,10 +7,11 @@ and g_t(i) = −e_t·ln L_t(i). The weights predict with Z_t = Σ w_t(i)·e^(−
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, log1p, sqrt
+from math import inf, log, log1p, sqrt
 
 import numpy as np
 
+from redescend.errors import DataError
 from redescend.game import Stream
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.bayes import LUCK
@@ -67,7 +68,9 @@ def outlier_price(residual: float = 0.0, narrowest: float = 1.0, widest: float =
     """
     if labels:
         return log(99.0)
-    narrowest, widest = (check("outlier_price", "scale", scale, POSITIVE) for scale in (narrowest, widest))
+    residual = check("outlier_price", "residual", residual, Interval(-inf, inf, "neither"))
+    narrowest = check("outlier_price", "narrowest", narrowest, POSITIVE)
+    widest = check("outlier_price", "widest", widest, Interval(narrowest, inf, "left"))
     # Every record is at least .01·¼/max(|r|, s) likely, and none more than .99·½/s + .01·¼/s, at any s.
     return log(200.0 * max(abs(residual), widest) / narrowest)
 
@@ -115,10 +118,12 @@ class Ledger:
     @property
     def best_sequence(self) -> float:
         """The least of Σ g_t(i_t) + its tracking bound over all sequences of members, by dynamic programming."""
+        if not len(self.rows):
+            return 0.0
         best = self.members[0] + log(self.active[0])
         for t in range(1, len(self.members)):
             # A member that has just become active was given its share before the others were scaled down to make room.
-            room = log1p(layout.SHARE) if self.active[t] > self.active[t - 1] else 0.0
+            room = log1p(layout.SHARE / self.active[t]) if self.active[t] > self.active[t - 1] else 0.0
             switch = best.min() + log(self.active[t] / layout.SHARE)
             best = np.minimum(best + STAY, switch) + room + self.members[t]
         return float(best.min())
@@ -141,7 +146,7 @@ class Ledger:
     @property
     def outliers_cost_no_more(self) -> bool:
         """Whether in every round no active member is farther from −ln Z_t than `outlier_price`."""
-        cost = np.where(np.isfinite(self.members), self.members, -np.inf).max(axis=1) - self.played
+        cost = np.where(np.isfinite(self.members), self.members, -np.inf).max(axis=1, initial=-np.inf) - self.played
         return bool((cost <= self.price + 1e-9).all())
 
 
@@ -160,6 +165,8 @@ def follow(learner: SelfTuning, stream: Stream) -> Ledger:
     """
     check_instance("follow", "learner", learner, SelfTuning, "a SelfTuning learner")
     check_instance("follow", "stream", stream, Stream, "a Stream")
+    if learner.rounds:
+        raise DataError(f"follow needs a fresh learner. Got one that has played {learner.rounds} rounds instead.")
     pages: list[_Page] = []
     rows = []
     for row in range(len(stream)):
@@ -169,16 +176,16 @@ def follow(learner: SelfTuning, stream: Stream) -> Ledger:
             page.close(learner)
             pages.append(page)
             rows.append(row)
-    lowest = np.array([page.lowest for page in pages])
+    lowest, cells = np.array([page.lowest for page in pages]), [page.cells for page in pages]
     moves = int(np.count_nonzero(np.diff(lowest)))
     mixed = np.array([page.mixed for page in pages]) if learner.loss.kind == linear.LOGISTIC else None
     return Ledger(
         rows=np.array(rows, dtype=np.intp),
-        members=np.array([page.members for page in pages]),
+        members=np.array([page.members for page in pages]).reshape(len(pages), len(learner._arrays["weights"])),
         played=np.array([page.played for page in pages]),
         active=np.array([page.active for page in pages]),
         noise=np.array([page.noise for page in pages]),
-        cells=_at_one_scale([page.cells for page in pages], lowest, learner.loss.margin),
+        cells=_at_one_scale(np.array(cells).reshape(len(pages), *learner._prior.shape), lowest, learner.loss.margin),
         moves=moves,
         price=np.array([page.price for page in pages]),
         mixed=mixed,
@@ -187,9 +194,8 @@ def follow(learner: SelfTuning, stream: Stream) -> Ledger:
     )
 
 
-def _at_one_scale(cells: list[Array], lowest: Array, labels: bool) -> Array:
+def _at_one_scale(out: Array, lowest: Array, labels: bool) -> Array:
     """Log-losses of cells, so that a place is one scale all along; inf where it has left the window or was its top."""
-    out = np.array(cells)
     if labels or not len(out):
         return out
     scales = out.shape[1]

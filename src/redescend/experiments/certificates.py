@@ -22,7 +22,7 @@ MEASURES = ("measured", "convexity", "certificate", "sharp bound", "printed boun
 def guarantees(here: dict[str, Any], problem: Problem, trace: Trace, stream: Stream, learner: Descent) -> Iterator[Any]:
     """A block for each of the measures, after the last round."""
     game = occurred(trace, stream, learner)
-    certificate, setting = certificate_of(game, trace, stream, learner), setting_of(game, trace, learner)
+    certificate, setting = certificate_of(game, trace, stream, learner), setting_of(game, learner)
     step = learner.step.settings[0]
     sharp, printed = (clean_dynamic(setting, problem.a, problem.b, sharp, step).value for sharp in (True, False))
     values = (certificate.measured, certificate.convexity, certificate.value, sharp, printed)

@@ -81,8 +81,9 @@ class RedescendingClassifier(Model, base.MiniBatchClassifier):
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn from one record; w is how often it counts, as in `RedescendingRegressor.learn_one`."""
-        self._linear.learn(x, self._labels.sign(y), w)
-        if w != 0.0:
+        counts = w != 0.0
+        self._linear.learn(x, self._labels.sign(y) if counts else 0.0, w)
+        if counts:
             self._labels.keep(y)
 
     def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
@@ -102,12 +103,14 @@ class RedescendingClassifier(Model, base.MiniBatchClassifier):
         """Learn from the rows of a frame, one after the other; from none if a number in it is not finite."""
         columns, values = self._linear.frames.read(X)
         targets, name = records.series("y", y, len(values))
+        weights = records.weights(w, len(values))
         labels = deepcopy(self._labels)
-        signs = np.empty(len(values))
+        signs = np.zeros(len(values))
         for row, label in enumerate(targets.tolist()):
-            signs[row] = labels.sign(label)
-            labels.keep(label)
-        self._linear.learn_table(columns, values, signs, records.weights(w, len(values)))
+            if weights is None or weights[row] > 0.0:
+                signs[row] = labels.sign(label)
+                labels.keep(label)
+        self._linear.learn_table(columns, values, signs, weights)
         self._labels, self._y_name = labels, name
 
     def predict_proba_many(self, X: Any) -> Any:

@@ -11,7 +11,9 @@ from redescend import losses, steps, transforms
 from redescend.errors import DataError
 from redescend.parameters import COUNT, Interval, check
 from redescend.river.classifier import RedescendingClassifier
+from redescend.river.names import plain, unplain
 from redescend.river.records import NotFiniteError
+from redescend.river.records import check as check_record
 from redescend.river.regressor import RedescendingRegressor
 from redescend.river.settings import loss_of
 
@@ -23,8 +25,9 @@ class RedescendingFilter(base.AnomalyFilter):
     r"""Keeps the records that it does not believe from whatever model follows it in a pipeline.
 
     It learns the stream as a `RedescendingRegressor` does, or as a `RedescendingClassifier` if the loss is one of
-    labels, and passes on what it believes. It learns from every record, as much as it is
-    believed, and so it notices when what was an outlier becomes the rule.
+    labels, and passes on what it believes. It learns from every record, as much as it is believed, and so it notices
+    when what was an outlier becomes the rule. It tells two labels apart and refuses a third: for more, put it and the
+    model behind it in River's ``multiclass.OneVsRestClassifier``.
 
     A record with a number that is not finite is held back too. `seen` and `held_back` count: no record is lost without
     a trace.
@@ -72,6 +75,7 @@ class RedescendingFilter(base.AnomalyFilter):
         kind = RedescendingClassifier if labels else RedescendingRegressor
         usual = LABEL_THRESHOLD if labels else THRESHOLD
         super().__init__(kind(loss, order, transform, step, fit_intercept), protect_anomaly_detector=False)
+        self._of_labels = labels
         self._limit = usual if threshold is None else check(name, "threshold", threshold, SHARE)
         self.threshold = threshold
         self.loss = loss
@@ -101,6 +105,8 @@ class RedescendingFilter(base.AnomalyFilter):
         if self._last is not None and self._last[0] == x and self._last[1] == y:
             return self._last[2]
         try:
+            # The model alone would not look at a feature that it does not know.
+            check_record(x, 0.0 if self._of_labels else y)
             return self.anomaly_detector.score_one(x, y)
         except NotFiniteError:
             return 1.0
@@ -112,9 +118,10 @@ class RedescendingFilter(base.AnomalyFilter):
         try:
             score = self.anomaly_detector.score_one(x, y)
             self.anomaly_detector.learn_one(x, y, w)
+            self._last = dict(x), y, score
         except NotFiniteError:
             score = 1.0
-        self._last = dict(x), y, score
+            self._last = None
         self.seen += 1
         self.held_back += self.classify(score)
 
@@ -124,14 +131,34 @@ class RedescendingFilter(base.AnomalyFilter):
 
     def state(self) -> dict[str, Any]:
         """All that was learned, as arrays and plain values; copies."""
-        return {"model": self.anomaly_detector.state(), "seen": self.seen, "held_back": self.held_back}
+        last = None
+        if self._last is not None:
+            x, y, score = self._last
+            target = plain(y) if self._of_labels else float(y)
+            last = [[[plain(name), float(value)] for name, value in x.items()], target, score]
+        counts = {"seen": self.seen, "held_back": self.held_back}
+        return {"model": self.anomaly_detector.state(), **counts, "last": last}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go back to a state that a filter with the same parameters gave."""
-        if not isinstance(state, dict) or state.keys() != {"model", "seen", "held_back"}:
-            raise DataError("The state of RedescendingFilter must be a dict with the keys model, seen and held_back.")
+        if not isinstance(state, dict) or state.keys() != {"model", "seen", "held_back", "last"}:
+            raise DataError(
+                "The state of RedescendingFilter must be a dict with the keys model, seen, held_back and last."
+            )
         if not all(count in COUNT for count in (state["seen"], state["held_back"])):
             raise DataError("The state of RedescendingFilter has counts that cannot be; it has been altered.")
+        try:
+            last = _record(state["last"])
+        except (TypeError, ValueError):
+            raise DataError("The state of RedescendingFilter has no record as its last; it has been altered.") from None
         self.anomaly_detector.restore(state["model"])
-        self._last = None
+        self._last = last
         self.seen, self.held_back = int(state["seen"]), int(state["held_back"])
+
+
+def _record(state: Any) -> tuple[dict[Any, Any], Any, float] | None:
+    """The record that was learned last and its score, from a state."""
+    if state is None:
+        return None
+    features, target, score = state
+    return {unplain(name): float(value) for name, value in features}, unplain(target), float(score)

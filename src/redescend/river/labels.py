@@ -24,18 +24,18 @@ class Labels:
     def sign(self, label: Any) -> float:
         """The sign of a label, or that which a new one would get."""
         try:
-            known = self.signs.get(label)
-        except TypeError:
-            known = label = None
-        if known is not None:
-            return known
-        if label is None or label != label:
+            if (known := self.signs.get(label)) is not None:
+                return known
+            missing = label is None or bool(label != label)
+        except TypeError:  # It cannot be a key, or is the NA of pandas, which is neither equal nor unequal.
+            missing = True
+        if missing:
             raise DataError(f"y must be a label, such as True or 'spam'. Got {label!r} instead.")
         if len(self.signs) == 2:
             first, second = self.signs
             raise DataError(
                 f"y must be {first!r} or {second!r}, the two labels seen so far. Got {label!r} instead; for more, put "
-                "the classifier in river.multiclass.OneVsRestClassifier."
+                "the classifier, with any filter of labels ahead of it, in river.multiclass.OneVsRestClassifier."
             )
         return -next(iter(self.signs.values()), -1.0 if label == True else 1.0)  # noqa: E712 -- 1 and 1.0 are meant
 
@@ -57,7 +57,7 @@ class Labels:
         positive = probability(margin)
         if (ends := self.ends)[0] is ends[1]:
             return {ends[0]: 0.0 * positive + 1.0}
-        return {ends[0]: 1.0 - positive, ends[1]: positive}
+        return {ends[0]: probability(-margin), ends[1]: positive}
 
     def state(self) -> list[Any]:
         return [[plain(label), sign] for label, sign in self.signs.items()]

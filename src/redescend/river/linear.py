@@ -108,9 +108,12 @@ class Linear:
 
     # --- many records ---
 
-    def learn_table(self, columns: list[Any], values: Array, y: Array, weights: Iterable[Any] | None = None) -> None:
-        """Learn from the rows of a table, in turn; from none of them if a number is not finite."""
-        counts = None if weights is None else [records.checked_weight(w) for w in weights]
+    def learn_table(self, columns: list[Any], values: Array, y: Array, weights: list[float] | None = None) -> None:
+        """Learn from the rows of a table that count, in turn; from none of them if a number is not finite."""
+        if weights is not None:
+            values = records.blanked(values, weights)
+        if len(values) == 0 or (weights is not None and not any(weights)):
+            return
         if self._fresh or columns != self._columns:
             records.check_table(columns, values)
             self._meet(columns)
@@ -121,7 +124,7 @@ class Linear:
         X[:, self._at] = values
         if not records.all_finite(X):
             records.check_table(columns, values)
-        if counts is None:
+        if weights is None:
             # A frame's column may be read-only, for which the compiled loop would be compiled once more.
             y = np.require(y, np.float64, ["C", "A", "W"])
             losses, believed = np.zeros(len(X)), np.zeros(len(X))
@@ -129,7 +132,7 @@ class Linear:
             if trouble is not None:
                 raise trouble.error
             return
-        for x, target, w in zip(X, y, counts, strict=True):
+        for x, target, w in zip(X, y, weights, strict=True):
             if w > 0.0:
                 engine.record[0], engine.x[:] = target, x
                 engine.play_weighted(w)

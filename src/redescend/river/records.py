@@ -117,17 +117,26 @@ def series(name: str, y: Any, rows: int) -> tuple[Any, str | None]:
     return y.to_numpy(), y.name
 
 
-def weights(w: Any, rows: int) -> list[Any] | None:
+def weights(w: Any, rows: int) -> list[float] | None:
     """How often each row counts; None where each counts once."""
     if type(w) is float or isinstance(w, Real):
-        return None if w == 1.0 else [w] * rows
-    return series("w", w, rows)[0].tolist()
+        return None if w == 1.0 else [checked_weight(w)] * rows
+    return [checked_weight(one) for one in series("w", w, rows)[0].tolist()]
 
 
-def numbers(targets: Any) -> Array:
-    """Targets as finite floats."""
+def blanked(values: Array, weights: list[float]) -> Array:
+    """The rows of an array, with 0 in those that do not count: the others keep their places, which errors name."""
+    if all(weights):
+        return values
+    out = values.copy()
+    out[np.equal(weights, 0.0)] = 0.0
+    return out
+
+
+def numbers(targets: Any, weights: list[float] | None = None) -> Array:
+    """Targets as finite floats; 0 for those that do not count."""
     try:
-        values = np.asarray(targets, dtype=np.float64)
+        values = np.asarray(targets if weights is None else blanked(targets, weights), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"y must be numbers, but it cannot be read as such: {error}.") from None
     if not all_finite(values) and not np.isfinite(values).all():

@@ -116,11 +116,12 @@ class RedescendingRegressor(Model, base.MiniBatchRegressor):
         y
             The targets, a series.
         w
-            How often each row counts: one number, or a series.
+            How often each row counts: one number, or a series. A row of weight 0 is not even looked at.
         """
         columns, values = self._linear.frames.read(X)
         targets, name = records.series("y", y, len(values))
-        self._linear.learn_table(columns, values, records.numbers(targets), records.weights(w, len(values)))
+        weights = records.weights(w, len(values))
+        self._linear.learn_table(columns, values, records.numbers(targets, weights), weights)
         self._y_name = name
 
     def predict_many(self, X: Any) -> Any:

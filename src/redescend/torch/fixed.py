@@ -10,15 +10,21 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from redescend import transforms
+from redescend.errors import ParameterError
 from redescend.parameters import bad_parameter
 
 REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"none": lambda each: each, "mean": torch.mean, "sum": torch.sum}
 HALF = (torch.float16, torch.bfloat16)
 
 
+def widened(f: Tensor) -> Tensor:
+    """The same numbers, in single precision at least."""
+    return f.float() if f.dtype in HALF else f
+
+
 def opening(f: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """−f/a − ln b: the logit of the LEARN weight, in single precision at least, so that f/a does not overflow."""
-    f = f.float() if f.dtype in HALF else f
+    f = widened(f)
     return -f / a.to(f.dtype) - torch.log(b).to(f.dtype)
 
 
@@ -64,7 +70,15 @@ class Gated(nn.Module):
     def forward(self, *args: Any, **keywords: Any) -> Tensor:
         """The robust loss of what the wrapped loss is given."""
         f = self._of_each(*args, **keywords)
-        return REDUCTIONS[self.reduction](learn_value(f, *self._constants()))
+        ignored = self._ignored(f, *args, **keywords)
+        self._look(f if ignored is None else torch.where(ignored, torch.nan, f), *args, **keywords)
+        each = learn_value(f, *self._constants())
+        if ignored is None:
+            return REDUCTIONS[self.reduction](each)
+        each = torch.where(ignored, 0.0, each)
+        if self.reduction == "mean":
+            return (widened(each).sum() / (~ignored).sum()).to(each.dtype)
+        return REDUCTIONS[self.reduction](each)
 
     def weights(self, *args: Any, **keywords: Any) -> Tensor:
         """How much of each sample is believed, between 0 and 1: the probability that it is no outlier.
@@ -72,7 +86,7 @@ class Gated(nn.Module):
         Nothing is learned from these samples, and no gradient flows through the weights.
         """
         with torch.no_grad():
-            return learn_weight(self.loss(*args, **keywords), *self._constants())
+            return learn_weight(self._of_each(*args, **keywords), *self._constants())
 
     def _constants(self) -> tuple[Tensor, Tensor]:
         """Copies of a and b: the buffers may be written again before this batch goes backward."""
@@ -80,7 +94,27 @@ class Gated(nn.Module):
 
     def _of_each(self, *args: Any, **keywords: Any) -> Tensor:
         """The losses, one for each sample."""
-        return self.loss(*args, **keywords)
+        f = self.loss(*args, **keywords)
+        # PyTorch's own losses were asked when they were wrapped; theirs of a single sample has no dimension either.
+        if f.ndim == 0 and getattr(self.loss, "reduction", None) != "none":
+            given = [one for one in (*args, *keywords.values()) if isinstance(one, Tensor)]
+            if given and all(one.ndim > 0 for one in given):
+                raise ParameterError(
+                    f"The 'loss' parameter of {type(self).__name__} must give a number for each sample. Got one for "
+                    f"all {len(given[0])} instead; use the like of functools.partial(F.mse_loss, reduction='none')."
+                )
+        return f
+
+    def _ignored(self, f: Tensor, *args: Any, **keywords: Any) -> Tensor | None:
+        """Which samples the wrapped loss leaves out by its `ignore_index`; none if it has no such thing."""
+        index = getattr(self.loss, "ignore_index", None)
+        target = args[1] if len(args) > 1 else keywords.get("target")
+        if index is None or not isinstance(target, Tensor) or target.is_floating_point() or target.shape != f.shape:
+            return None
+        return target == index
+
+    def _look(self, f: Tensor, *args: Any, **keywords: Any) -> None:
+        """Learn from the losses of a batch before it is weighed; NaN stands for a sample that says nothing."""
 
     def _apply(self, function: Callable[[Tensor], Tensor], recurse: bool = True) -> Gated:
         kept = {part: dict(part.named_buffers(recurse=False)) for part in self._gates()}

@@ -58,16 +58,18 @@ class Labels(nn.Module):
     def forward(self, f: Tensor, labels: int) -> tuple[Tensor, Tensor]:
         """a and b for these losses, when so many labels were possible; a is 0 where nothing is known yet."""
         _, median = quartiles(f)
-        known = self.unit > 0.0
-        self.median.copy_(torch.where(known, MEMORY * self.median + (1.0 - MEMORY) * median, median))
+        known, told = self.unit > 0.0, torch.isfinite(f)
+        some = told.any()
+        memory = torch.where(some, MEMORY, 1.0)
+        self.median.copy_(torch.where(known, memory * self.median + (1.0 - memory) * median, median))
         self.unit.copy_(torch.maximum(self.unit, median / log(labels)))
         shares = torch.tensor(SHARES, dtype=f.dtype, device=f.device)
         right = torch.exp(-torch.where(self.unit > 0.0, f / self.unit, 0.0))[:, None]
         each = torch.log((1.0 - shares) * right + shares * (1.0 - right) / (labels - 1.0))
-        self.evidence.mul_(MEMORY).add_(torch.where(torch.isfinite(f)[:, None], each, 0.0).sum(dim=0))
+        self.evidence.mul_(memory).add_(torch.where(told[:, None], each, 0.0).sum(dim=0))
         beliefs = torch.softmax(self.evidence + torch.tensor(BELIEFS, dtype=f.dtype, device=f.device).log(), 0)
         suggested = (beliefs * shares).sum()
-        self.share.copy_(torch.maximum(suggested, KEPT * self.share))
+        self.share.copy_(torch.where(some, torch.maximum(suggested, KEPT * self.share), self.share))
         return self.unit.clone(), self.share / (1.0 - self.share) * torch.exp(-self.median / self.unit)
 
 

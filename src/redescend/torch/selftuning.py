@@ -12,6 +12,7 @@ from redescend.parameters import Interval, check
 from redescend.torch.fixed import Gated
 from redescend.torch.noise import Labels, Values
 
+# Those that are minus the logarithm of a label's probability, for which `Labels` is meant.
 SCORED = (nn.CrossEntropyLoss, nn.NLLLoss)
 BINARY = (nn.BCELoss, nn.BCEWithLogitsLoss, nn.SoftMarginLoss)
 
@@ -24,15 +25,17 @@ class SelfTuningLearnLoss(Gated):
 
     In training mode every batch is first looked at and then weighed, so that the very first is weighed well; in
     evaluation mode nothing changes. Multiplying the loss by a constant changes no weight. All that is learned is in
-    buffers: a `state_dict` continues where it was taken.
+    buffers: a `state_dict` continues where it was taken. Samples that the loss leaves out by its ``ignore_index`` say
+    nothing, and a mean is that of the others.
 
     Parameters
     ----------
     loss : function or module
         Gives a tensor of losses, one for each sample, such as ``nn.CrossEntropyLoss(reduction="none")``.
     labels : int, optional
-        How many labels there are, if the targets are labels of which some are wrong. PyTorch's own losses for labels
-        need not be told; with any other loss targets are values, unless this is given.
+        How many labels there are, if the targets are labels of which some are wrong. ``CrossEntropyLoss``, ``NLLLoss``,
+        ``BCELoss``, ``BCEWithLogitsLoss`` and ``SoftMarginLoss`` need not be told; with any other loss targets are
+        values, unless this is given.
     reduction : "mean", "sum" or "none"
         As usual.
 
@@ -61,15 +64,13 @@ class SelfTuningLearnLoss(Gated):
         self.register_buffer("a", torch.tensor([OPEN_A], dtype=torch.float64))
         self.register_buffer("b", torch.tensor([OPEN_B], dtype=torch.float64))
 
-    def _of_each(self, *args: Any, **keywords: Any) -> Tensor:
-        f = super()._of_each(*args, **keywords)
-        if self.training:
+    def _look(self, f: Tensor, *args: Any, **keywords: Any) -> None:
+        if self.training and f.numel() > 0:
             with torch.no_grad():
                 a, b = self.noise(f.detach().flatten().to(self.a.dtype), self._how_many(*args, **keywords))
                 known = a > 0.0
                 self.a.copy_(torch.where(known, a, self.a))
                 self.b.copy_(torch.where(known, b.clamp(1e-200, 1e200), self.b))
-        return f
 
     def _how_many(self, *args: Any, **keywords: Any) -> int:
         """Labels that were possible; PyTorch's losses are given a score for each. Values need no such number."""
