@@ -1,4 +1,4 @@
-"""Learners of every family and their records: what tests save, and what the files in `tests/files` were made from.
+"""Models of every family and their records: what tests save, and what the files in `tests/files` were made from.
 
 ``python -m tests.saved_models`` writes the files of the version at hand, beside those of earlier versions, which stay.
 """
@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 import redescend as rd
-from redescend import checkpoint, domains, gates, losses, steps, transforms
+from redescend import checkpoint, domains, gates, losses, river, steps, transforms
+from redescend import sklearn as estimators
 from tests import reference
 
 FILES = Path(__file__).parent / "files"
 DIM, ROUNDS = 3, 120
+BEFORE, AFTER = slice(0, ROUNDS // 2), slice(ROUNDS // 2, ROUNDS)
 
 COMMON: dict[str, Any] = {"loss": losses.Squared(l2=0.01), "step": steps.Anytime(0.5)}
 SPREAD: list[losses.LinearLoss] = [
@@ -64,12 +67,49 @@ LEARNERS: dict[str, Callable[[], rd.Learner]] = {
     "ablated": lambda: rd.SelfTuning(DIM, loss=losses.Squared(), without=["zero", "diagonal"]),
 }
 
+ESTIMATORS: dict[str, Callable[[], Any]] = {
+    "sklearn-regressor": lambda: estimators.RedescendingRegressor(order=2, average=5),
+    "sklearn-regressor-sparse": lambda: estimators.RedescendingRegressor(alpha=0.01),
+    "sklearn-regressor-transform": lambda: estimators.RedescendingRegressor(
+        "absolute", transform=transforms.Huber(1.0)
+    ),
+    "sklearn-classifier": lambda: estimators.RedescendingClassifier(),
+    "sklearn-scaler": lambda: estimators.MedianScaler(size=16),
+    "river-regressor": lambda: river.RedescendingRegressor(order=2),
+    "river-regressor-transform": lambda: river.RedescendingRegressor(transform=transforms.Huber(1.0)),
+    "river-classifier": lambda: river.RedescendingClassifier(),
+    "river-filter": lambda: river.RedescendingFilter(),
+}
+
+
+def teach(name: str, model: Any, part: slice) -> None:
+    """Let an estimator learn from a part of the records."""
+    X, y = reference.records_for(losses.Squared(), ROUNDS, DIM, seed=7)
+    targets = np.where(y > 0.0, "high", "low") if "classifier" in name else y
+    if name.startswith("river"):
+        for row, target in zip(X[part].tolist(), targets[part].tolist(), strict=True):
+            model.learn_one(dict(enumerate(row)), target)
+        return
+    classes = {"classes": ["high", "low"]} if "classifier" in name else {}
+    model.partial_fit(sparse.csr_array(X[part]) if "sparse" in name else X[part], targets[part], **classes)
+
+
+def answers(name: str, model: Any) -> list[float]:
+    """What an estimator says in the end: coefficients, units or predictions."""
+    if name == "sklearn-scaler":
+        return [*model.center_, *model.scale_]
+    if name.startswith("sklearn"):
+        return [*model.coef_.ravel(), *model.intercept_]
+    x = {0: 1.0, 1: -2.0, 2: 0.5}
+    if "classifier" in name:
+        return [model.predict_proba_one(x)["high"]]
+    return [model.score_one(x, 3.0)] if "filter" in name else [model.predict_one(x)]
+
 
 def streams(learner: rd.Learner) -> tuple[rd.Stream, rd.Stream]:
     """What is learned before a model is saved, and what it goes on with."""
     X, y = reference.records_for(learner.loss, ROUNDS, DIM, seed=7)  # type: ignore[attr-defined]
-    half = ROUNDS // 2
-    return rd.Stream(X[:half], y[:half]), rd.Stream(X[half:], y[half:])
+    return rd.Stream(X[BEFORE], y[BEFORE]), rd.Stream(X[AFTER], y[AFTER])
 
 
 def write() -> None:
@@ -82,6 +122,12 @@ def write() -> None:
         rd.play(learner, before)
         checkpoint.save(learner, folder / f"{name}.safetensors")
         ends[name] = rd.play(learner, after).theta.tolist()
+    for name, make in ESTIMATORS.items():
+        model = make()
+        teach(name, model, BEFORE)
+        checkpoint.save(model, folder / f"{name}.safetensors")
+        teach(name, model, AFTER)
+        ends[name] = [float(number) for number in answers(name, model)]
     (folder / "ends.json").write_text(json.dumps(ends, indent=1) + "\n", encoding="utf-8")
 
 

@@ -82,6 +82,31 @@ def test_quantiles_refuse_what_they_cannot_use() -> None:
         quantiles.restore({})
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("summaries", (0, 0, -1)), -3e8),
+        (("summaries", (0, 0, -1)), 1e18),
+        (("summaries", (0, 0, -1)), 0.5),
+        (("summaries", (0, 1, -1)), -1.0),
+        (("summaries", (1, 0, 3)), 1e9),
+        (("summaries", (1, 1, 3)), 0.0),
+        (("summaries", (1, 2, 3)), -1.0),
+        (("summaries", (1, 0, 3)), np.nan),
+        (("kept", 0), 17.0),
+        (("kept", 0), 5.0),
+        (("counts", 1), 1e300),
+    ],
+)
+def test_quantiles_refuse_a_state_that_cannot_be(place: Any, value: float) -> None:
+    quantiles = RunningQuantiles(2, size=16)
+    quantiles.update(np.random.default_rng(0).normal(size=(100, 2)))
+    state = quantiles.state()
+    state[place[0]][place[1]] = value
+    with pytest.raises(DataError, match="impossible"):
+        quantiles.restore(state)
+
+
 def test_the_scaler_is_robust_scaler_until_it_is_full() -> None:
     X = np.random.default_rng(0).standard_cauchy((128, 3))
     X[:, 2] = 5.0
@@ -107,3 +132,7 @@ def test_the_scaler_learns_from_batches_what_it_learns_from_all() -> None:
     np.testing.assert_allclose(whole.inverse_transform(whole.transform(X)), X, rtol=1e-9)
     with pytest.raises(ParameterError, match=r"'quantile_range' .* two rising numbers"):
         MedianScaler(quantile_range=(80.0, 20.0)).fit(X)
+    with pytest.raises(ParameterError, match="'size' parameter of MedianScaler"):
+        MedianScaler(size=4).fit(X)
+    with pytest.raises(ParameterError, match=r"'with_centering' .* True or False"):
+        MedianScaler(with_centering="no").fit(X)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
@@ -175,6 +176,7 @@ def test_no_record_makes_a_model_infinite(model: Any) -> None:
     for part in (model.coef_, model.intercept_, model.inlier_weight_, model.score_samples(X, y)):
         assert np.isfinite(part).all()
     assert np.isfinite(model.predict(X)).all()
+    clone(model).restore(model.state())
 
 
 def test_a_fixed_step_that_is_too_long_says_so() -> None:
@@ -183,6 +185,32 @@ def test_a_fixed_step_that_is_too_long_says_so() -> None:
     with pytest.raises(DivergenceError, match=r"Row .* smaller step"):
         model.partial_fit(X, y)
     assert np.isfinite(model.coef_).all()
+    assert model.state()["fitted"]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_where_one_output_would_diverge_none_moves(kind: Any) -> None:
+    X, y, _ = regression(50)
+    settings = {"transform": rd.transforms.Identity(), "step": rd.steps.Constant(1e-8), "standardize": False}
+    model = RedescendingRegressor(**settings).partial_fit(kind(X), np.column_stack([y, y]))
+    before = model.coef_
+    with pytest.raises(DivergenceError, match="Row 0"):
+        model.partial_fit(kind(X[:1]), [[1.0, 9e99]], sample_weight=1e6)
+    np.testing.assert_array_equal(model.coef_, before)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "pinball"])
+@pytest.mark.parametrize("weight", [100.0, 1e300])
+def test_a_heavy_row_is_not_passed(loss: str, weight: float) -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(500, 3))
+    y = X @ [1.0, 2.0, 3.0] + 4.0 + 0.1 * random.normal(size=500)
+    for rows in (X, sparse.csr_array(X)):
+        model = RedescendingRegressor(loss, transform=HUBER).fit(rows, y, sample_weight=np.full(500, weight))
+        assert model.score(rows, y) > 0.98
+    if loss == "squared":
+        last = RedescendingRegressor(transform=rd.transforms.Identity()).partial_fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(last.predict(X[-1:]), y[-1:], rtol=1e-9)
 
 
 def test_wrong_labels_do_not_move_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -61,19 +63,123 @@ def test_a_sparse_state_goes_on_to_the_last_bit() -> None:
 
 def test_states_that_do_not_fit_are_refused() -> None:
     X, y, _ = regression(50)
-    state = RedescendingRegressor().partial_fit(X, y).state()
-    with pytest.raises(DataError, match="shape"):
-        RedescendingRegressor(order=2).restore(state)
-    with pytest.raises(DataError, match="standardize"):
-        RedescendingRegressor(standardize=False).restore(state)
-    with pytest.raises(DataError, match="must be a dict"):
-        RedescendingRegressor().restore({"engine": 1})
-    del state["engine"]["units"]
-    with pytest.raises(DataError, match="units"):
-        RedescendingRegressor().restore(state)
-    fresh = RedescendingRegressor()
-    fresh.restore(RedescendingRegressor().state())
-    assert not hasattr(fresh, "coef_")
+    model = RedescendingRegressor().partial_fit(pd.DataFrame(X, columns=list("abcd")), y)
+    texts = RedescendingClassifier().partial_fit(X, y > 13.0, classes=[False, True])
+    scaler = MedianScaler().fit(X)
+    bad = [
+        (model, ["engine"], None, "lacks or garbles"),
+        (model, ["engine", "units"], None, "units"),
+        (model, ["engine", "standard"], 0, "standardize"),
+        (model, ["engine", "sparse"], 1, "sparse"),
+        (model, ["engine", "dim"], 60_000, "room"),
+        (model, ["engine", "dim"], True, "True features"),
+        (model, ["engine", "clock"], [np.nan, 0.0], "impossible"),
+        (model, ["engine", "clock"], [50.0, 3.0], "impossible"),
+        (model, ["made_with", "order"], 2, "room|shape"),
+        (model, ["made_with", "loss"], {"class": "redescend.OGD", "settings": {"dim": 10**12}}, "too short"),
+        (model, ["made_with", "loss"], "hinge", "'loss'"),
+        (model, ["columns"], None, "dimensions"),
+        (model, ["columns"], 7, "dimensions"),
+        (model, ["precision"], "float16", "precision"),
+        (model, ["inlier_weight"], [2.0], "weights"),
+        (model, ["passes"], "many", "passes"),
+        (model, ["feature_names"], ["a"], "4 features"),
+        (texts, ["classes"], [0, 1, 2], "3 classes"),
+        (texts, ["classes"], [1, 0], "in order"),
+        (texts, ["class_type"], "<V999999999", "cannot be"),
+        (texts, ["class_type"], None, "lacks or garbles"),
+        (scaler, ["dim"], None, "dim"),
+        (scaler, ["dim"], 10**12, "shape"),
+        (scaler, ["quantiles"], 3, "lacks or garbles"),
+        (scaler, ["scale"], [0.0] * 4, "above 0"),
+        (scaler, ["center"], [np.inf] * 4, "impossible"),
+    ]
+    for one, path, value, says in bad:
+        before, state = one.state(), one.state()
+        inner = state
+        for key in path[:-1]:
+            inner = inner[key]
+        if value is None:
+            del inner[path[-1]]
+        else:
+            inner[path[-1]] = value
+        with pytest.raises(DataError, match=says):
+            one.restore(state)
+        assert pickle.dumps(one.state()) == pickle.dumps(before)
+        with pytest.raises(DataError, match="must be a dict"):
+            one.restore({"engine": 1})
+
+
+def test_a_state_takes_the_place_of_all_that_was_there() -> None:
+    X, y, _ = regression(50)
+    named = pd.DataFrame(X, columns=list("abcd"))
+    regressor, other = RedescendingRegressor().fit(named, y), RedescendingRegressor().partial_fit(X, y)
+    regressor.restore(other.state())
+    assert regressor.__dict__.keys() == other.__dict__.keys()
+    classifier = RedescendingClassifier().fit(named, y > 13.0)
+    for model in (regressor, classifier, MedianScaler().fit(named)):
+        model.restore(clone(model).state())
+        assert model.__dict__.keys() == clone(model).__dict__.keys()
+
+
+def test_settings_changed_after_fitting_hold_from_the_next_model_on() -> None:
+    X, y, _ = regression(100)
+    for changed in ({"order": 2}, {"alpha": 0.5}, {"loss": "absolute"}, {"transform": HUBER}, {"max_iter": 0}):
+        model, other = (
+            RedescendingRegressor(alpha=np.float64(0.1), average=np.True_).fit(X[:50], y[:50]) for _ in range(2)
+        )
+        model.set_params(**changed)
+        again = clone(model)
+        again.restore(model.state())
+        for one in (again, other):
+            one.partial_fit(X[50:], y[50:])
+        same(again, other)
+    scaler = MedianScaler().fit(X).set_params(size=16)
+    again = clone(scaler)
+    again.restore(scaler.state())
+    np.testing.assert_array_equal(again.partial_fit(X).center_, scaler.partial_fit(X).center_)
+
+
+def test_a_batch_of_no_weight_teaches_nothing() -> None:
+    X, y, _ = regression(20)
+    for weight in (np.zeros(20), [0.0] * 20, 0.0):
+        model = RedescendingRegressor().partial_fit(X, y, sample_weight=weight)
+        with pytest.raises(AttributeError, match="has not been fitted"):
+            _ = model.coef_
+        same(model.partial_fit(X, y), RedescendingRegressor().partial_fit(X, y))
+        before = pickle.dumps(model.state())
+        assert pickle.dumps(model.partial_fit(X, y, sample_weight=weight).state()) == before
+        with pytest.raises(DataError, match="zero"):
+            model.fit(X, y, sample_weight=weight)
+        first = {"classes": [False, True], "sample_weight": weight}
+        assert not hasattr(RedescendingClassifier().partial_fit(X, y > 5.0, **first), "coef_")
+    for wrong in (np.ones(3), np.ones((20, 1)), -1.0, [np.nan] * 20, "heavy"):
+        with pytest.raises(DataError, match="sample_weight must be"):
+            RedescendingRegressor().partial_fit(X, y, sample_weight=wrong)
+
+
+def test_single_precision_is_judged_in_double_and_never_overflows() -> None:
+    X, y, _ = regression(200)
+    single = X.astype(np.float32)
+    y = y + 1e6
+    for rows in (single, sparse.csr_array(single)):
+        model = RedescendingRegressor().partial_fit(rows, y)
+        double = RedescendingRegressor().partial_fit(rows.astype(np.float64), y)
+        np.testing.assert_array_equal(model.score_samples(rows, y), double.score_samples(rows.astype(float), y))
+        np.testing.assert_array_equal(model.score_samples(rows), double.score_samples(rows.astype(float)))
+    huge = RedescendingRegressor().partial_fit(single, y * 1e60)
+    assert np.isfinite(huge.coef_).all()
+    assert np.isfinite(huge.predict(single)).all()
+
+
+def test_odd_rows_have_scores() -> None:
+    X, y = nonzeros()
+    plain = RedescendingRegressor(fit_intercept=False).partial_fit(X, y)
+    rows = sparse.csr_array(np.stack([np.zeros(30), np.full(30, 1e200), np.full(30, -1.7e308)]))
+    np.testing.assert_array_equal(plain.score_samples(rows), [1.0, 0.0, 0.0])
+    centred = RedescendingRegressor().partial_fit(X.toarray(), y)
+    np.testing.assert_array_equal(centred.score_samples(rows)[1:], [0.0, 0.0])
+    np.testing.assert_array_equal(centred.score_samples(rows.toarray())[1:], [0.0, 0.0])
 
 
 def test_a_batch_with_nan_teaches_nothing() -> None:
@@ -102,12 +208,20 @@ def test_a_batch_with_nan_teaches_nothing() -> None:
         ({"standardize": "yes"}, "'standardize' .* True, False or 'scale'"),
         ({"average": -1}, "'average'"),
         ({"max_iter": 0}, "'max_iter'"),
+        ({"shuffle": 1}, "'shuffle'"),
         ({"fit_intercept": "no"}, "'fit_intercept' .* True or False"),
     ],
 )
 def test_bad_settings_are_named(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ParameterError, match=says):
         RedescendingRegressor(**settings).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_a_warm_start_checks_its_passes() -> None:
+    X, y, _ = regression(20)
+    model = RedescendingRegressor(warm_start=True).fit(X, y).set_params(max_iter=0)
+    with pytest.raises(ParameterError, match="'max_iter'"):
+        model.fit(X, y)
 
 
 def test_bad_targets_are_named() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,9 @@ PART = ".part"
 
 @contextmanager
 def replacing(target: Path) -> Iterator[BinaryIO]:
-    """A file beside the target that takes its place once it is complete and on the disk.
+    """A file beside the target that takes its place, and its permissions, once it is complete and on the disk.
+
+    Of a link, what it points at is replaced.
 
     Examples
     --------
@@ -29,12 +32,16 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
     ...     before, target.read_bytes()
     (False, b'1 2 3')
     """
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PART}")
+    target = Path(os.path.realpath(target))
+    # A short name: that of the target may be as long as a name can be.
+    part = target.with_name(f".{secrets.token_hex(8)}{PART}")
     try:
         with open(part, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if target.exists():
+            part.chmod(stat.S_IMODE(target.stat().st_mode) & 0o777)
         os.replace(part, target)
         _settle_folder(target.parent)
     finally:

@@ -14,7 +14,11 @@ from redescend.parameters import AT_LEAST_ONE, Interval, bad_parameter, check
 SIZE = 128
 """Values that are kept of each feature."""
 
-LEAST_SIZE = 8
+SIZES = Interval(8, np.inf, "left", whole=True)
+"""How many there may be."""
+
+COUNTABLE = 2.0**53
+"""Floats count no further."""
 
 
 class RunningQuantiles:
@@ -44,7 +48,7 @@ class RunningQuantiles:
     def __init__(self, dim: int, size: int = SIZE) -> None:
         name = type(self).__name__
         self.dim = int(check(name, "dim", dim, AT_LEAST_ONE))
-        self.size = int(check(name, "size", size, Interval(LEAST_SIZE, np.inf, "left", whole=True)))
+        self.size = int(check(name, "size", size, SIZES))
         self._summaries = np.zeros((self.dim, 3, self.size + 2))
         self._kept = np.zeros(self.dim)
         self.counts = np.zeros(self.dim)
@@ -80,10 +84,25 @@ class RunningQuantiles:
         expected = self.state()
         if not isinstance(state, dict) or state.keys() != expected.keys():
             raise DataError(f"The state of {self!r} must be a dict with the keys {', '.join(expected)}.")
-        arrays = {name: np.array(state[name], dtype=np.float64, order="C") for name in expected}
-        kept = arrays["kept"]
-        if any(array.shape != expected[name].shape for name, array in arrays.items()) or not (
-            ((kept >= 0.0) & (kept <= self.size) & (kept % 1.0 == 0.0)).all()
-        ):
+        try:
+            arrays = {name: np.array(state[name], dtype=np.float64, order="C") for name in expected}
+            sound = all(array.shape == expected[name].shape for name, array in arrays.items()) and self._sound(**arrays)
+        except (TypeError, ValueError):
+            sound = False
+        if not sound:
             raise DataError(f"The state of {self!r} has missing, misshapen or impossible numbers; it has been altered.")
-        self._summaries, self._kept, self.counts = arrays["summaries"], kept, arrays["counts"]
+        self._summaries, self._kept, self.counts = arrays["summaries"], arrays["kept"], arrays["counts"]
+
+    def _sound(self, summaries: Array, kept: Array, counts: Array) -> bool:
+        """Whether these arrays could be a state: no search that begins with them leaves a summary."""
+        if not all(np.isfinite(part).all() for part in (summaries, kept, counts)):
+            return False
+        values, gaps, slacks = summaries[:, :, : self.size].swapaxes(0, 1)
+        there = np.arange(self.size) < kept[:, None]
+        rising = (values[:, 1:] >= values[:, :-1]) | ~there[:, 1:]
+        counted = (gaps >= 1.0) & (gaps % 1.0 == 0.0) & (slacks >= 0.0) | ~there
+        place, limit = summaries[:, sketch.VALUE, -1], summaries[:, sketch.GAP, -1]
+        searched = (place >= 0.0) & (place < self.size) & (place % 1.0 == 0.0) & (limit >= 0.0)
+        all_fit = (kept >= 0.0) & (kept % 1.0 == 0.0) & (kept == np.minimum(counts, self.size)) & (counts < COUNTABLE)
+        told = np.where(there, gaps, 0.0).sum(axis=1) == counts
+        return bool(rising.all() and counted.all() and (searched & all_fit & told).all())

@@ -12,7 +12,7 @@ from typing import Any
 
 from redescend.checkpoint import container
 from redescend.checkpoint.describe import Reader, Writer
-from redescend.errors import DataError, MissingExtraError, RedescendError
+from redescend.errors import DataError, MissingExtraError, ParameterError, RedescendError
 from redescend.files import replacing
 
 __all__ = ["load", "save"]
@@ -43,11 +43,18 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     (SelfTuning(2, Squared(l2=0.0), order=1), 1, True)
     """
     writer = Writer()
-    description = writer.described(model)
-    content = container.written(description, writer.arrays)
-    if not Path(path).parent.is_dir():
-        raise DataError(f"'{path}' cannot be written, because there is no folder '{Path(path).parent}'; make it first.")
-    with replacing(Path(path)) as file:
+    try:
+        content = container.written(writer.described(model), writer.arrays)
+    except RecursionError:
+        raise ParameterError(
+            "The model cannot be saved, because it is nested too deeply, or contains itself."
+        ) from None
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise DataError(f"'{path}' cannot be written, because it is a folder; name a file in it.")
+    if not target.parent.is_dir():
+        raise DataError(f"'{path}' cannot be written, because there is no folder '{target.parent}'; make it first.")
+    with replacing(target) as file:
         file.write(content)
 
 
@@ -70,6 +77,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     FileNotFoundError
         There is no such file.
     """
+    if Path(path).is_dir():
+        raise DataError(f"'{path}' cannot be loaded: it is a folder; name a file in it.")
     content = Path(path).read_bytes()
     try:
         description, arrays = container.read(content)

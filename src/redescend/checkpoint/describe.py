@@ -31,6 +31,10 @@ SIZES = frozenset({"dim", "k", "window"})
 """Settings that a constructor makes room for. What they count is in the state, so none exceeds the file's length."""
 
 
+LONGEST = 10_000
+"""Bits of a whole number; texts of much longer ones are not read back."""
+
+
 class Writer:
     """Describes a model; `arrays` fills up as it does."""
 
@@ -43,6 +47,8 @@ class Writer:
             return self._array(value, where)
         if isinstance(value, np.generic) and not isinstance(value, np.str_):
             return {"scalar": self._array(np.asarray(value), where)}
+        if isinstance(value, int) and value.bit_length() > LONGEST:
+            raise ParameterError(f"'{where}' cannot be saved, because it is a whole number of over {LONGEST} bits.")
         if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
             return str(value) if isinstance(value, np.str_) else value
         if isinstance(value, float):

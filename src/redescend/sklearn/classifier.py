@@ -15,6 +15,7 @@ from redescend import losses
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sklearn.base import LinearEstimator
+from redescend.sklearn.states import reading
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -104,9 +105,9 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RedescendingClassifier:
         """Forget what was learned, unless `warm_start`, and learn from all rows `max_iter` times."""
-        going_on = self.warm_start and "_engine" in self.__dict__
+        going_on = self._goes_on()
         X, y = self._validated(X, y, reset=not going_on)
-        times = self._times(sample_weight, X, len(y))
+        times = self._times_of_fit(sample_weight, len(y))
         if not going_on:
             self._start(X, np.unique(y))
         return self._fit_passes(X, self._signs(y), times)
@@ -118,10 +119,12 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         if plain and self._learned_plain(X, self._signs(y)):
             return self
         X, y = self._validated(X, y, reset=first)
-        times = self._times(sample_weight, X, len(y))
+        times = self._times(sample_weight, len(y))
+        if first and classes is None:
+            raise DataError("The first call of partial_fit must be given all classes, as classes=[...].")
+        if not times.any():
+            return self
         if first:
-            if classes is None:
-                raise DataError("The first call of partial_fit must be given all classes, as classes=[...].")
             self._start(X, np.unique(classes))
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise DataError(f"classes must be {self.classes_}, as in the first call. Got {classes} instead.")
@@ -195,7 +198,17 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
             return state
         return state | {"classes": self.classes_.tolist(), "class_type": self.classes_.dtype.str}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
-        if state["fitted"]:
-            self.classes_ = np.array(state["classes"], dtype=np.dtype(state["class_type"]))
+    def _read(self, state: dict[str, Any]) -> dict[str, Any]:
+        learned = super()._read(state)
+        with reading(type(self).__name__):
+            kind = np.dtype(state["class_type"])
+            if kind.kind not in "biufUO":
+                raise DataError(f"The state has classes of {kind}, which cannot be; it has been altered.")
+            # Texts take the room that they need, whatever room is asked for.
+            classes = np.array(state["classes"], dtype=np.str_ if kind.kind == "U" else kind)
+            outputs = 1 if len(classes) == 2 else len(classes)
+            if outputs != learned["_engine"].outputs or len(classes) < 2:
+                raise DataError(f"The state has {len(classes)} classes, which cannot be; it has been altered.")
+            if not np.array_equal(np.unique(classes), classes):
+                raise DataError("The state must name each class once, in order; it has been altered.")
+        return learned | {"classes_": classes}

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 
 from redescend import losses, steps, transforms
 from redescend.errors import DataError, DivergenceError
@@ -18,6 +18,7 @@ from redescend.kernels.online import descent, sparse_descent
 from redescend.kernels.online import units as unit
 from redescend.learners.recipes import Robust
 from redescend.numeric import Array
+from redescend.sklearn import sound
 
 _learn_table: Any = descent.learn
 _learn_rows: Any = sparse_descent.learn
@@ -131,13 +132,17 @@ class Engine(ABC):
     def usual(self, X: Any) -> Array:
         """How usual rows are by their features alone: min(1, N/‖z‖²), with N the median."""
         inverse, centre = self.units[unit.INVERSE], self.units[unit.CENTRE]
-        if isinstance(X, np.ndarray):
-            lengths = np.square((X - centre) * inverse).sum(axis=1)
-        else:
-            lengths = X.power(2) @ inverse**2 - X @ (2.0 * centre * inverse**2) + np.square(centre * inverse).sum()
-        lengths = np.maximum(lengths + (self.width - self.dim), np.finfo(float).tiny)
-        typical = self._typical()
-        return np.minimum(1.0, typical / lengths) if typical > 0.0 else np.ones(len(lengths))
+        # Whatever overflows is as long as can be.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if isinstance(X, np.ndarray):
+                lengths = np.square((X - centre) * inverse).sum(axis=1)
+            else:
+                Z, middle = X.astype(np.float64) @ diags_array(inverse), centre * inverse
+                lengths = Z.power(2) @ np.ones(self.dim) - 2.0 * (Z @ middle) + np.square(middle).sum()
+            lengths = np.nan_to_num(lengths + (self.width - self.dim), nan=np.inf, posinf=np.inf)
+            typical = self._typical()
+            usual = np.minimum(1.0, typical / np.maximum(lengths, np.finfo(float).tiny))
+        return usual if typical > 0.0 else np.ones(len(lengths))
 
     def coefficients(self) -> tuple[Array, Array]:
         """Coefficients and intercepts of every output, in the features as they were given."""
@@ -152,9 +157,10 @@ class Engine(ABC):
         return self.coefficients()
 
     def _in_features(self, theta: Array) -> tuple[Array, Array]:
-        coefficients = theta[:, : self.dim] * self.units[unit.INVERSE]
-        intercepts = theta[:, self.dim] if self.width > self.dim else np.zeros(self.outputs)
-        return coefficients, intercepts - coefficients @ self.units[unit.CENTRE]
+        with np.errstate(over="ignore", invalid="ignore"):
+            coefficients = np.nan_to_num(theta[:, : self.dim] * self.units[unit.INVERSE])
+            intercepts = theta[:, self.dim] if self.width > self.dim else np.zeros(self.outputs)
+            return coefficients, np.nan_to_num(intercepts - coefficients @ self.units[unit.CENTRE])
 
     def _sizes2(self) -> Array:
         """‖θ‖² of every output without its intercept."""
@@ -166,12 +172,26 @@ class Engine(ABC):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        for name in self.ARRAYS:
-            array, own = np.array(state[name], dtype=np.float64, order="C"), getattr(self, name)
-            if array.shape != own.shape:
-                raise DataError(f"The state has {name} of shape {array.shape}, not {own.shape}; it has been altered.")
+        """Go back to a state, if it could be one: compiled loops look at nothing twice."""
+        arrays = {name: np.array(state[name], dtype=np.float64, order="C") for name in self.ARRAYS}
+        for name, array in arrays.items():
+            if array.shape != (shape := getattr(self, name).shape):
+                raise DataError(f"The state has {name} of shape {array.shape}, not {shape}; it has been altered.")
+        if not (all(np.isfinite(array).all() for array in arrays.values()) and self._sound(arrays)):
+            raise DataError("The state has impossible numbers; it has been altered.")
+        for name, array in arrays.items():
             setattr(self, name, array)
         self._known = (-1.0, None)
+
+    def _sound(self, arrays: dict[str, Array]) -> bool:
+        """Whether finite arrays of the right shapes could be a state of this engine."""
+        clock, means = arrays["clock"], arrays["means"]
+        return (
+            sound.sound_units(arrays["units"])
+            and sound.whole(clock[:1], 0.0, sound.COUNTABLE)
+            and bool(clock[1] == self.clock[1])
+            and sound.within(means, -sound.LONGEST, sound.LONGEST)
+        )
 
 
 class DescentEngine(Engine):
@@ -216,9 +236,22 @@ class DescentEngine(Engine):
         rest = (self.states, self.numbers, self.clock, believed, np.empty(len(places)), places)
         return int(_learn_rows(*rows, self.dim, Y, times, self.standard, *units, *rest))
 
+    def _sound(self, arrays: dict[str, Array]) -> bool:
+        live, kept = arrays["states"][:, self.width :], arrays["states"][:, self.width + descent.KEPT]
+        return (
+            super()._sound(arrays)
+            and sound.sound_units(arrays["standing"])
+            and sound.within(live[:, [descent.TRAVELLED, descent.TOUCHED]], 0.0, np.inf)
+            and sound.within(kept, np.finfo(float).tiny, 1.0)
+            and sound.within(self._multiplied_out(arrays["states"]), -sound.LONGEST, sound.LONGEST)
+        )
+
     def _actions(self) -> Array:
-        actions = self.states[:, : self.width].copy()
-        actions[:, : self.dim] *= self.states[:, [self.width + descent.KEPT]]
+        return self._multiplied_out(self.states)
+
+    def _multiplied_out(self, states: Array) -> Array:
+        actions = states[:, : self.width].copy()
+        actions[:, : self.dim] *= states[:, [self.width + descent.KEPT]]
         return actions
 
     def _typical(self) -> float:

@@ -30,7 +30,7 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         that are all far from the first predictions, near 0, for outliers for ever: centre such targets.
     step : Step or None
         The step of a fixed transform. None: 1/(L·N·√(1 + t/N)), with N the larger of ‖z‖² and its median, z the
-        standardised row, L the curvature of the loss and t the rows so far: it never passes the record that it learns
+        standardised row, L the curvature of the loss and t the rows so far: for losses with curvature it never passes the record that it learns
         from, and shrinks once there were as many rows as there are directions. For a loss without curvature 1/L is the
         scale of the target.
     order : 1 or 2
@@ -129,9 +129,9 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RedescendingRegressor:
         """Forget what was learned, unless `warm_start`, and learn from all rows `max_iter` times."""
-        going_on = self.warm_start and "_engine" in self.__dict__
+        going_on = self._goes_on()
         X, Y = self._validated(X, y, reset=not going_on)
-        times = self._times(sample_weight, X, Y.shape[1])
+        times = self._times_of_fit(sample_weight, Y.shape[1])
         if not going_on:
             self._begin(X, len(Y))
         return self._fit_passes(X, self._matching(Y), times)
@@ -149,7 +149,9 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
             if first:
                 del self._engine
         X, Y = self._validated(X, y, reset=first)
-        times = self._times(sample_weight, X, Y.shape[1])
+        times = self._times(sample_weight, Y.shape[1])
+        if not times.any():
+            return self
         if first:
             self._begin(X, len(Y))
         return self._learn(self._ready(X), self._matching(Y), times)
@@ -199,7 +201,9 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         state = super().state()
         return state | {"columns": self._columns} if state["fitted"] else state
 
-    def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
-        if state["fitted"]:
-            self._columns = int(state["columns"])
+    def _read(self, state: dict[str, Any]) -> dict[str, Any]:
+        learned = super()._read(state)
+        columns = state.get("columns")
+        if columns not in (1, 2) or (columns == 1 and learned["_engine"].outputs != 1):
+            raise DataError(f"The state cannot have targets of {columns!r} dimensions; it has been altered.")
+        return learned | {"_columns": int(columns)}

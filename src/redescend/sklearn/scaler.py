@@ -10,8 +10,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.parameters import bad_parameter
-from redescend.scaling import SIZE, RunningQuantiles
+from redescend.parameters import bad_parameter, check
+from redescend.scaling import SIZE, SIZES, RunningQuantiles
+from redescend.sklearn.states import names_of, reading, renewed
+
+LEARNED = ("_quantiles", "n_features_in_", "center_", "scale_", "feature_names_in_")
 
 
 class MedianScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -83,6 +86,10 @@ class MedianScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: Any = None) -> MedianScaler:
         """Learn from more rows."""
         low, high = self._range()
+        for name in ("with_centering", "with_scaling"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise bad_parameter(type(self).__name__, name, "True or False", getattr(self, name))
+        check(type(self).__name__, "size", self.size, SIZES)
         first = "_quantiles" not in self.__dict__
         X = self._validated(X, reset=first)
         if first:
@@ -159,16 +166,31 @@ class MedianScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go back to a state that a scaler with the same settings gave; it continues to the last bit."""
-        if not isinstance(state, dict) or not isinstance(state.get("fitted"), bool):
-            raise DataError(f"The state of {type(self).__name__} must be a dict that its state() gave.")
-        if not state["fitted"]:
-            return
-        quantiles = RunningQuantiles(state["dim"], self.size)
-        quantiles.restore(state["quantiles"])
-        self._quantiles, self.n_features_in_ = quantiles, quantiles.dim
-        for name in ("center", "scale"):
-            part = state[name]
-            setattr(self, f"{name}_", None if part is None else np.array(part, dtype=np.float64))
-        if state["feature_names"] is not None:
-            self.feature_names_in_ = np.array(state["feature_names"], dtype=object)
+        """Go back to a state that a scaler gave; it continues to the last bit."""
+        renewed(self, state, LEARNED, self._read)
+
+    def _read(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What a fitted state says, by the names of the attributes."""
+        with reading(type(self).__name__):
+            dim, parts = state["dim"], state["quantiles"]
+            shape = np.shape(parts["summaries"])
+            if len(shape) != 3 or shape[0] != dim:
+                raise DataError(f"The state has summaries of shape {shape} for {dim} features; it has been altered.")
+            quantiles = RunningQuantiles(dim, shape[2] - 2)
+            quantiles.restore(parts)
+            unseen = quantiles.counts == 0.0
+            center, scale = (_units(state[name], unseen) for name in ("center", "scale"))
+            if scale is not None and not (unseen | (scale > 0.0)).all():
+                raise DataError("The state has a scale that is not above 0; it has been altered.")
+            learned = {"_quantiles": quantiles, "n_features_in_": quantiles.dim, "center_": center, "scale_": scale}
+            return learned | names_of(state["feature_names"], quantiles.dim)
+
+
+def _units(part: Any, unseen: Array) -> Array | None:
+    """A number for every feature that was seen."""
+    if part is None:
+        return None
+    units = np.array(part, dtype=np.float64)
+    if units.shape != unseen.shape or not (np.isfinite(units) | unseen).all():
+        raise DataError("The state has a center or a scale with missing or impossible numbers; it has been altered.")
+    return units

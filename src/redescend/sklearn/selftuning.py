@@ -12,6 +12,7 @@ from redescend.kernels.online import selftuning, sparse_layout, sparse_selftunin
 from redescend.kernels.selftuning import layout
 from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
+from redescend.sklearn import sound
 from redescend.sklearn.engines import Engine
 
 _learn_table: Any = selftuning.learn
@@ -33,7 +34,7 @@ class SelfTuningEngine(Engine):
     ) -> None:
         super().__init__(dim, outputs, loss, intercept, standard, average)
         self.order = order
-        pattern = SelfTuning(self.width, loss=loss, order=order)
+        pattern = self._pattern()
         self.shapes = {name: array.shape for name, array in pattern._arrays.items()}
         self.members, self.rates = len(pattern._arrays["weights"]), len(pattern._rates)
         self.numbers = np.concatenate([pattern._settings, pattern._prior.ravel(), pattern._rates])
@@ -42,6 +43,9 @@ class SelfTuningEngine(Engine):
         self.states = np.tile(fresh, (outputs, 1))
         self.work = np.empty(2 * dim + selftuning.BLOCK * (5 + self.width))
         self.sparse = False
+
+    def _pattern(self) -> SelfTuning:
+        return SelfTuning(self.width, loss=self.loss, order=self.order)
 
     def _parts(self, state: Array) -> dict[str, Array]:
         """The arrays of an output of the layout for tables, by name; views."""
@@ -106,9 +110,11 @@ class SelfTuningEngine(Engine):
         actions = np.empty((self.outputs, self.width))
         for k, state in enumerate(self.states):
             out = self._sparse_parts(state)
-            factors = np.where(np.arange(self.width)[:, None] < self.dim, out.kept, 1.0)
-            actions[k] = out.scalars[layout.TEMPERATURE] * ((factors * out.thetas) @ out.weights)
+            actions[k] = out.scalars[layout.TEMPERATURE] * (self._multiplied_out(out) @ out.weights)
         return actions
+
+    def _multiplied_out(self, out: sparse_layout.Output) -> Array:
+        return np.where(np.arange(self.width)[:, None] < self.dim, out.kept, 1.0) * out.thetas
 
     def judged_at(self) -> tuple[Array, Array]:
         # The noise is that of the leader's residuals; the mean's are wider while members disagree.
@@ -139,8 +145,28 @@ class SelfTuningEngine(Engine):
         return super().state() | {"sparse": self.sparse}
 
     def restore(self, state: dict[str, Any]) -> None:
-        if not isinstance(state.get("sparse"), bool):
+        if not isinstance(state.get("sparse"), bool) or (state["sparse"] and not self._takes_rows()):
             raise DataError("The state must say whether it is sparse; it has been altered.")
         self.sparse = state["sparse"]
         self.states = np.zeros((self.outputs, self._length()))
         super().restore(state)
+
+    def _sound(self, arrays: dict[str, Array]) -> bool:
+        pattern = self._pattern()
+        return super()._sound(arrays) and all(self._sound_output(pattern, state) for state in arrays["states"])
+
+    def _sound_output(self, pattern: SelfTuning, state: Array) -> bool:
+        part = self._named(state)
+        if self.sparse:
+            out = self._sparse_parts(state)
+            if not sound.sound_rows(out, self.dim):
+                return False
+            part |= {"thetas": self._multiplied_out(out).T, "P": pattern._arrays["P"]}
+        return (
+            pattern._sound({name: part[name] for name in self.shapes})
+            and sound.sound_scalars(part["scalars"], self.loss.margin)
+            and sound.within(part["thetas"], -sound.LONGEST, sound.LONGEST)
+            and sound.within(part["norms"], 0.0, sound.LARGEST)
+            and sound.within(part["squares"], 0.0, 1.0 + 1e-6)
+            and sound.within(part["counts"], 0.0, layout.MEMORY)
+        )

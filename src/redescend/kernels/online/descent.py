@@ -18,8 +18,22 @@ from redescend.numeric import LARGEST, Array
 (KEPT, SIZE2, TRAVELLED, TOUCHED) = range(4)
 LIVE = 4
 
+# what is decided of a row for each output before any moves; a weight below 0: the output does not learn from it
+(WEIGHT, TRAVELLED_THEN, KEEP, MOVE, LINEAR) = range(5)
+DECISION = 5
+
 FARTHEST, LONGEST2 = 1e100, 1e200
 """A model is not moved farther than this; a record longer than this is not learned from."""
+
+
+@inlined
+def fitting_times(s: Settings, scale: float, times: float, xx: float, paid: float, slope: float) -> float:
+    """How often a record counts where the step is its own: once, or up to so often that the step just fits it."""
+    if times <= 1.0 or slope == 0.0 or scale == 0.0:
+        return times
+    bend = linear.curvature(s.loss)
+    fits = 1.0 / (bend * xx) if bend > 0.0 else paid / (slope * slope * xx)
+    return max(1.0, min(times, fits / scale))
 
 
 @inlined
@@ -37,8 +51,10 @@ def decide(
     y: float,
 ) -> tuple[float, float, float, float]:
     """Weight, √Σw²‖∇f‖², keep and move of round t; l2 spares the intercept, and a record counts so many times."""
-    f = min(linear.value(s.loss, s.loss_c, p, y) + 0.5 * s.l2 * tt, LARGEST)
-    slope = linear.slope(s.loss, s.loss_c, p, y)
+    paid, slope = linear.value(s.loss, s.loss_c, p, y), linear.slope(s.loss, s.loss_c, p, y)
+    f = min(paid + 0.5 * s.l2 * tt, LARGEST)
+    if s.scale == 0.0:
+        times = fitting_times(s, scale, times, xx, paid, slope)
     length = np.sqrt(max(slope * slope * xx + 2.0 * slope * s.l2 * (p - intercept) + s.l2 * s.l2 * tt, 0.0))
     believed = gates.believe(s.gate, s.transform, s.gate_c, s.gate_b, memory, int(t), f, length)
     weight = times * believed
@@ -89,7 +105,8 @@ def own_scale(s: Settings, k: int, t: float, xx: float, standing: Array) -> floa
     """The scale of a step that nobody gave: 1/(L·N·√(1 + t/N)), N the larger of ‖z‖² and its median, L the curvature.
 
     Such a step never passes the record that it learns from, and starts to shrink once there were as many rows as there
-    are directions. A loss without curvature has slopes of 1 at most: for it 1/L is the scale of the target.
+    are directions. A loss without curvature has slopes of 1 at most: for it 1/L is the scale of the target, and a
+    record that is nearer than that may be passed.
     """
     outputs = standing.shape[1] - 1
     typical = max(standing[unit.CENTRE, outputs], unit.SMALLEST)
@@ -151,6 +168,7 @@ def learn(
     work = uncounted(work)
     z, ratios, shifts = work[:width].reshape(1, width), work[width : width + dim], work[width + dim :]
     bent = linear.curvature(s.loss) > 0.0
+    decisions = np.empty((outputs, DECISION))
     for k in range(outputs):
         settle(states, k, dim, width)
     for row in range(rows):
@@ -172,8 +190,8 @@ def learn(
                 return -1
             if own and not bent:
                 follow_number(y, k, seen, standing)
+            decisions[k, WEIGHT] = -1.0
             if not (0.0 < xx < LONGEST2 and abs(y) < FARTHEST):
-                believed[k, row] = 0.0
                 continue
             p, tt = product(z, states, k, width), size2_of(states, k, penalised) if s.l2 > 0.0 else 0.0
             intercept = states[k, dim] if width > dim else 0.0
@@ -183,7 +201,14 @@ def learn(
             )
             if not (abs(p) < FARTHEST and abs(move) * np.sqrt(xx) < FARTHEST and travelled < np.inf):
                 return row
-            believed[k, row], states[k, width + TRAVELLED] = weight, travelled
+            decisions[k, WEIGHT], decisions[k, TRAVELLED_THEN] = weight, travelled
+            decisions[k, KEEP], decisions[k, MOVE] = keep, move
+        for k in range(outputs):
+            believed[k, row] = max(decisions[k, WEIGHT], 0.0)
+            if decisions[k, WEIGHT] < 0.0:
+                continue
+            keep, move = decisions[k, KEEP], decisions[k, MOVE]
+            states[k, width + TRAVELLED] = decisions[k, TRAVELLED_THEN]
             if len(means) and clock[0] >= clock[1]:
                 for j in range(width):
                     means[k, j] += (states[k, j] - means[k, j]) / (clock[0] - clock[1] + 1.0)

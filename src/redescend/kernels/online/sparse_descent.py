@@ -6,13 +6,19 @@ import numpy as np
 
 from redescend.kernels.compiler import compiled, inlined
 from redescend.kernels.online.descent import (
+    DECISION,
     FARTHEST,
+    KEEP,
     KEPT,
+    LINEAR,
     LIVE,
     LONGEST2,
+    MOVE,
     SIZE2,
     TOUCHED,
     TRAVELLED,
+    TRAVELLED_THEN,
+    WEIGHT,
     decide,
     follow_number,
     own_scale,
@@ -82,6 +88,7 @@ def learn(
     features, changed, z, ratios = places[:most], places[most:], work[:most], work[most:]
     bent = curvature(s.loss) > 0.0
     constant = 1.0 if width > dim else 0.0
+    decisions = np.empty((outputs, DECISION))
     for row in range(rows):
         if times[row] <= 0.0:
             believed[:, row] = 0.0
@@ -97,7 +104,7 @@ def learn(
                 j, old = changed[a], state[changed[a]]
                 state[j] = within(old * ratios[a], FARTHEST)
                 state[width + SIZE2] += kept * kept * (state[j] * state[j] - old * old)
-            believed[k, row] = 0.0
+            decisions[k, WEIGHT] = -1.0
             if own and not bent:
                 follow_number(y, k, seen, standing)
             if not (0.0 < xx < LONGEST2 and abs(y) < FARTHEST):
@@ -114,7 +121,15 @@ def learn(
             )
             if not (abs(p) < FARTHEST and abs(move) * np.sqrt(xx) < FARTHEST and travelled < np.inf):
                 return row
-            believed[k, row], state[width + TRAVELLED] = weight, travelled
+            decisions[k, WEIGHT], decisions[k, TRAVELLED_THEN] = weight, travelled
+            decisions[k, KEEP], decisions[k, MOVE], decisions[k, LINEAR] = keep, move, linear
+        for k in range(outputs):
+            believed[k, row] = max(decisions[k, WEIGHT], 0.0)
+            if decisions[k, WEIGHT] < 0.0:
+                continue
+            state, keep, move, linear = states[k], decisions[k, KEEP], decisions[k, MOVE], decisions[k, LINEAR]
+            kept, tt = state[width + KEPT], max(state[width + SIZE2], 0.0)
+            state[width + TRAVELLED] = decisions[k, TRAVELLED_THEN]
             state[width + SIZE2] = keep * keep * tt - 2.0 * keep * move * linear + move * move * (xx - constant)
             if keep == 0.0:
                 for j in range(dim):
