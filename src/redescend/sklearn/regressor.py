@@ -30,9 +30,9 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         that are all far from the first predictions, near 0, for outliers for ever: centre such targets.
     step : Step or None
         The step of a fixed transform. None: 1/(L·N·√(1 + t/N)), with N the larger of ‖z‖² and its median, z the
-        standardised row, L the curvature of the loss and t the rows so far: for losses with curvature it never passes the record that it learns
-        from, and shrinks once there were as many rows as there are directions. For a loss without curvature 1/L is the
-        scale of the target.
+        standardised row, L the curvature of the loss and t the rows so far: it never passes the record that it learns
+        from, and shrinks once there were as many rows as there are directions. For a loss without curvature, which may
+        pass a record, 1/L is the scale of the target.
     order : 1 or 2
         2 adds a second-order follower to the self-tuning learner: O(d²) a row, fewer rows to learn from.
     alpha : float
