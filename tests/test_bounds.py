@@ -374,3 +374,46 @@ def test_bad_input_gets_a_sentence(change, sentence):
     game = {"trace": rd.play(learner, stream, keep_actions=True), "stream": stream, "learner": learner}
     with pytest.raises(rd.errors.RedescendError, match=sentence):
         rd.bounds.certify(**(game | change))
+
+
+def with_every_expert(seed: int):
+    """A small game of Algorithm 2, and what each expert of its grid did by itself."""
+    rng = np.random.default_rng(seed)
+    loss = rd.losses.Squared(l2=10.0 ** rng.uniform(-2, 0))
+    stream = random_games.stream_of(rng, loss, int(rng.integers(3, 9)), dim=int(rng.integers(1, 3)))
+    rounds, a, b = len(stream), 10.0 ** rng.uniform(-1, 1), 10.0 ** rng.uniform(-1, 1)
+    a_max = 10.0 ** rng.uniform(0.31, 1) * math.sqrt(rounds)
+    learner = rd.LearnWithExperts(stream.dim, loss=loss, a=a, b=b, rounds=rounds, a_max=a_max)
+    trace = rd.play(learner, stream)
+    alone = np.array([rd.play(learner.alone(expert), stream).losses for expert in learner.experts])
+    return stream, loss, a, b, a_max, trace, alone
+
+
+@given(seed=st.integers(0, 2**32))
+@GAMES
+def test_what_stands_for_experts_is_not_violated(seed):
+    """The weighted inequality for every expert, and Theorem 3.5 with B of all of them."""
+    try:
+        stream, loss, a, b, a_max, trace, alone = with_every_expert(seed)
+    except rd.errors.DivergenceError:
+        return
+    clean, rounds, k = stream.clean, len(stream), stream.corrupted
+    nature = stream.uncorrupted()
+    best = np.array([loss.minimum(nature.X[t], nature.y[t])[0] for t in range(rounds)])
+    game = Setting(
+        rounds=rounds,
+        k=k,
+        m=loss.l2,
+        L=loss.l2 + 2 * np.square(stream.X).sum(axis=1).max(),
+        B=min(float(alone[:, clean].max(initial=0.0)), 1e300),
+        comparator=float(np.linalg.norm(best, axis=1).max()),
+        path=float(rd.regret.path_length(stream, loss)[-1]),
+        deviation=rd.regret.deviation(stream, loss),
+    )
+    # The rate of Algorithm 2 is set for the printed ν, so the sharp one is not claimed.
+    nu = game.constants(a, b).nu
+    least = rd.transforms.Learn(a, b).weight(alone).min(axis=0)
+    allowed = k * nu + nu * math.sqrt(rounds * math.log(rounds * math.ceil(math.log2(a_max))) / 2)
+    assert ((trace.losses - alone) * least)[:, clean].sum(axis=1).max() <= allowed * ROUNDING
+    regret = rd.regret.clean_dynamic(trace, stream, loss)[-1]
+    assert regret <= rd.bounds.clean_dynamic_unbounded(game, a, b, 1.0, a_max).value * ROUNDING
