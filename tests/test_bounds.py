@@ -183,7 +183,7 @@ def game_of(seed: int):
 
 class TestGames:
     @given(seed=st.integers(0, 2**32))
-    @GAMES
+    @settings(GAMES, max_examples=300)
     def test_no_certificate_is_violated(self, seed):
         rng, loss, stream, domain = game_of(seed)
         learner = random_games.learner_of(rng, loss, stream, domain)
