@@ -46,9 +46,11 @@ def draw(problem: str, results: Results, folder: Path) -> Picture | None:
         axes = figure.add_axes((0.205, 0.24, 0.765, 0.65))
         for band, runs in enumerate(values.values()):
             heights = -band + np.linspace(0.32, -0.32, runs.shape[1]) if runs.shape[1] > 1 else np.array([-band])
-            for measure, points in zip(MEASURES, runs, strict=True):
+            for place, (measure, points) in enumerate(zip(MEASURES, runs, strict=True)):
                 label, color, marker = LABELS[measure]
-                dots: dict[str, Any] = {"color": color, "marker": marker, "linewidths": 0.0, "alpha": 0.8}
+                # Where they coincide, what was measured is seen.
+                look: dict[str, Any] = {"color": color, "marker": marker, "zorder": 4.0 - 0.1 * place}
+                dots = look | {"linewidths": 0.0, "alpha": 0.8}
                 handles[label] = axes.scatter(points, heights, 11.0, **dots)
         axes.set(xscale="log", xlabel="regret", ylim=(-len(values) + 0.4, 0.6))
         axes.set_yticks(-np.arange(len(values)), list(titles.values()))
