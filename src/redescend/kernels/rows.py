@@ -17,7 +17,7 @@ from redescend.kernels.selftuning.bayes import leader_of
 from redescend.kernels.selftuning.followers import within
 from redescend.kernels.selftuning.judging import LONGEST2, WORST
 from redescend.kernels.selftuning.noise import judge, masses, size_of
-from redescend.kernels.selftuning.rounds import action, length2, product, run_weighted
+from redescend.kernels.selftuning.rounds import action, length2, product, run
 from redescend.losses import linear
 from redescend.numeric import Array
 
@@ -74,7 +74,7 @@ def run_one(row: Array) -> float:
     dim, members = int(row[DIM]), int(row[MEMBERS])
     scales, count, second = int(row[SCALES]), int(row[RATES]), int(row[SECOND])
     thetas, weights, cells, norms, squares, counts, P, scalars, numbers, prior = places(row)
-    played = run_weighted(
+    played = run(
         matrix(row, RECORD, 1, dim),
         vector(row, TARGET, 1),
         vector(row, TIMES, 1),

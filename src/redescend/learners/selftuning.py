@@ -158,8 +158,9 @@ class SelfTuning(Ensemble):
         self._arrays["scalars"][layout.ROUNDS] += 1
 
     def _play(self, X: Array, y: Array, losses: Array, weights: Array, actions: Array) -> int:
+        once = np.ones(len(y))
         return int(
-            _run(X, y, *self._arrays.values(), self._settings, self._prior, self._rates, losses, weights, actions)
+            _run(X, y, once, *self._arrays.values(), self._settings, self._prior, self._rates, losses, weights, actions)
         )
 
     def _carefully(self, x: Array, y: float) -> Round:

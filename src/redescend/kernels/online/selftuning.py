@@ -14,7 +14,7 @@ from redescend.kernels.online.descent import rebase
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.judging import paid_for, settings_of
 from redescend.kernels.selftuning.noise import judge, masses, size_of
-from redescend.kernels.selftuning.rounds import action, run_weighted
+from redescend.kernels.selftuning.rounds import action, run
 from redescend.kernels.uncounted import uncounted
 from redescend.numeric import Array
 
@@ -37,7 +37,7 @@ def scalars_of(state: Array) -> Array:
 def parts(
     state: Array, width: int, members: int, scales: int, rates: int, second: bool
 ) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
-    """The arrays of one output, in the order in which `run_weighted` takes them."""
+    """The arrays of one output, in the order in which `run` takes them."""
     thetas = state[: members * width].reshape(members, width)
     weights = state[members * width : members * (width + 1)]
     cells = cells_of(state, width, members, scales, rates)
@@ -142,7 +142,7 @@ def learn(
                     y[i], gate[i] = Y[k, int(places[i])], 0.0
                 at = 0
                 while at < filled:
-                    at += run_weighted(
+                    at += run(
                         Z[at:filled],
                         y[at:filled],
                         weight[at:filled],

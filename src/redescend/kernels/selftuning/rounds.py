@@ -53,47 +53,6 @@ def action(thetas: Array, weights: Array, scalars: Array) -> Array:
 def run(
     X: Array,
     y: Array,
-    thetas: Array,
-    weights: Array,
-    cells: Array,
-    norms: Array,
-    squares: Array,
-    counts: Array,
-    P: Array,
-    scalars: Array,
-    numbers: Array,
-    prior: Array,
-    rates: Array,
-    losses: Array,
-    believed: Array,
-    actions: Array,
-) -> int:
-    """Play the rows of X until one cannot be played; returns how many were."""
-    return run_weighted(
-        X,
-        y,
-        np.ones(len(y)),
-        thetas,
-        weights,
-        cells,
-        norms,
-        squares,
-        counts,
-        P,
-        scalars,
-        numbers,
-        prior,
-        rates,
-        losses,
-        believed,
-        actions,
-    )
-
-
-@compiled
-def run_weighted(
-    X: Array,
-    y: Array,
     times: Array,
     thetas: Array,
     weights: Array,
@@ -110,7 +69,10 @@ def run_weighted(
     believed: Array,
     actions: Array,
 ) -> int:
-    """The same, with rows that count more or less than once: > 0 and at most `HEAVIEST` times."""
+    """Play the rows of X until one cannot be played; returns how many were.
+
+    A row counts `times`: more than 0, and at most `HEAVIEST`.
+    """
     rows, dim = X.shape
     s, members, scales = settings_of(numbers), len(weights), len(cells)
     memory = np.zeros(3 * dim + 2 * scales + 5 * members)
