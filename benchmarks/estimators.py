@@ -29,7 +29,7 @@ def estimator_rows(effort: Effort) -> Iterator[Row]:
         ("a transform", "River learn_one", 50),
         ("self-tuning", "River learn_one", 5),
         ("self-tuning", "SGDRegressor, row by row", 50),
-        ("self-tuning, row by row", "SGDRegressor, row by row", 25),
+        ("self-tuning, row by row", "SGDRegressor, row by row", 50),
     ):
         limit = Goal(goal, "speedup")
         yield compare(f"partial_fit, {ours}", times[ours], theirs, times[theirs], limit, per="row")

@@ -1,4 +1,6 @@
-"""What mistyped targets do to linear models, scikit-learn's and ours: python examples/scikit_learn.py docs/images
+"""What mistyped targets do to linear models, scikit-learn's and ours.
+
+python examples/scikit_learn.py docs/images [splits]
 
 Disease progression of 442 patients (`load_diabetes`); some targets have a digit too many. Draws the error on other
 patients against the share of such targets, and how much each target is believed; prints both.
@@ -22,7 +24,6 @@ from redescend.experiments.pictures.style import BLUE, GREY, ORANGE, SETTINGS, S
 from redescend.sklearn import RedescendingRegressor
 
 SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)
-SPLITS = 20
 
 
 def scaled(model: Any) -> Any:
@@ -50,11 +51,11 @@ def error(model: Any, share: float, seed: int) -> float:
     return float(np.mean(np.abs(model.fit(X, mistyped(y, share, seed)[0]).predict(unseen) - truth)))
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, splits: int = 20) -> None:
     plt.style.use(SETTINGS)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 4.6), width_ratios=(3, 2), layout="constrained")
     for name, (model, color) in MODELS.items():
-        errors = [np.mean([error(model, share, seed) for seed in range(SPLITS)]) for share in SHARES]
+        errors = [np.mean([error(model, share, seed) for seed in range(splits)]) for share in SHARES]
         print(f"{name}: " + ", ".join(f"{share:.0%}: {mean:.0f}" for share, mean in zip(SHARES, errors, strict=True)))
         left.plot(100.0 * np.array(SHARES), errors, "o-", color=color, markersize=4, label=name)
     left.set(xlabel="targets with a digit too many, %", ylabel="mean error on other patients", yscale="log")
@@ -77,4 +78,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."), *map(int, sys.argv[2:3]))

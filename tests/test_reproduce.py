@@ -136,10 +136,35 @@ def test_a_task_is_the_same_every_time_and_another_with_another_seed(name):
     assert not first["value"].equals(other["value"])
 
 
-@pytest.mark.parametrize("script", ["final_regret.py", "recovery.py", "weights.py", "who_wins.py"])
-def test_the_examples_run_on_the_results(script, finished):
+def run_example(*arguments: str) -> str:
     environment = {**os.environ, "MPLBACKEND": "Agg"}
-    command = [sys.executable, "-W", "error", str(ROOT / "examples" / script), str(finished)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    command = [sys.executable, "-W", "error", str(ROOT / "examples" / arguments[0]), *arguments[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("script", ["final_regret.py", "recovery.py", "weights.py", "who_wins.py"])
+def test_the_examples_run_on_the_results(script, finished):
+    run_example(script, str(finished))
+
+
+@pytest.mark.parametrize(
+    ("script", "before", "after", "picture"),
+    [
+        ("river_stream.py", [], [], "river.png"),
+        ("scikit_learn.py", [], ["1"], "scikit-learn.png"),
+        ("frechet_mean.py", ["1", "30"], [], "frechet.png"),
+    ],
+)
+def test_the_examples_with_streams_of_their_own_draw(script, before, after, picture, tmp_path):
+    assert picture in run_example(script, *before, str(tmp_path), *after)
+    assert (tmp_path / picture).stat().st_size > 10_000
+
+
+def test_every_example_is_run():
+    here = {path.name for path in (ROOT / "examples").glob("*.py")}
+    run_here = {"final_regret.py", "recovery.py", "weights.py", "who_wins.py"}
+    run_here |= {"river_stream.py", "scikit_learn.py", "frechet_mean.py"}
+    assert here - run_here == {"digits_flipped_labels.py"}, "the last one needs PyTorch: tests_torch runs it"
