@@ -91,6 +91,7 @@ def run_one(row: Array) -> float:
         vector(row, prior + scales * count, count),
         vector(row, LOSS, 1),
         vector(row, WEIGHT, 1),
+        vector(row, RECORD, 0),
         matrix(row, RECORD, 0, dim),
     )
     return row[WEIGHT] if played else UNPLAYED

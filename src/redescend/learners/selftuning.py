@@ -158,10 +158,8 @@ class SelfTuning(Ensemble):
         self._arrays["scalars"][layout.ROUNDS] += 1
 
     def _play(self, X: Array, y: Array, losses: Array, weights: Array, actions: Array) -> int:
-        once = np.ones(len(y))
-        return int(
-            _run(X, y, once, *self._arrays.values(), self._settings, self._prior, self._rates, losses, weights, actions)
-        )
+        fixed = (self._settings, self._prior, self._rates)
+        return int(_run(X, y, np.ones(len(y)), *self._arrays.values(), *fixed, losses, weights, np.empty(0), actions))
 
     def _carefully(self, x: Array, y: float) -> Round:
         """A record beyond all belief: it is counted, and moves nothing."""

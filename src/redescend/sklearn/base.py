@@ -12,13 +12,13 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from redescend.checkpoint.describe import Reader, Writer
+from redescend.engines import Engine
+from redescend.engines.sound import check_room, within
 from redescend.errors import DataError
 from redescend.kernels.online import units as unit
 from redescend.kernels.selftuning.layout import HEAVIEST
 from redescend.numeric import Array
-from redescend.sklearn.engines import Engine
 from redescend.sklearn.settings import MADE_WITH, Configured
-from redescend.sklearn.sound import check_room, within
 from redescend.sklearn.states import names_of, reading, renewed
 
 LEARNED = (

@@ -9,10 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from redescend import losses, steps, transforms
+from redescend.engines import DescentEngine, Engine, SelfTuningEngine
 from redescend.kernels.online import units as unit
 from redescend.parameters import AT_LEAST_ONE, COUNT, NONNEGATIVE, bad_parameter, check, check_instance
-from redescend.sklearn.engines import DescentEngine, Engine
-from redescend.sklearn.selftuning import SelfTuningEngine
 
 NAMES: dict[str, losses.LinearLoss] = {
     "squared": losses.Squared(),

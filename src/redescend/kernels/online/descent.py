@@ -140,6 +140,7 @@ def learn(
     means: Array,
     clock: Array,
     believed: Array,
+    predicted: Array,
     work: Array,
     unseen: bool,
 ) -> int:
@@ -160,6 +161,7 @@ def learn(
     means = uncounted(means)
     clock = uncounted(clock)
     believed = uncounted(believed)
+    predicted = uncounted(predicted)
     rows, dim = X.shape
     outputs, width = len(states), states.shape[1] - LIVE
     penalised = min(dim, width)
@@ -180,7 +182,7 @@ def learn(
                 rebase(states[k, :width], dim, ratios, shifts)
                 if len(means):
                     rebase(means[k], dim, ratios, shifts)
-        xx = unit.standardise(X, row, units, z, 0)
+        xx = unit.standardise(X, row, standard, units, z, 0)
         if unseen and not xx < np.inf:
             return -1
         follow_number(xx, outputs, seen, standing)
@@ -191,9 +193,11 @@ def learn(
             if own and not bent:
                 follow_number(y, k, seen, standing)
             decisions[k, WEIGHT] = -1.0
+            p, tt = product(z, states, k, width), size2_of(states, k, penalised) if s.l2 > 0.0 else 0.0
+            if predicted.size:
+                predicted[k, row] = p
             if not (0.0 < xx < LONGEST2 and abs(y) < FARTHEST):
                 continue
-            p, tt = product(z, states, k, width), size2_of(states, k, penalised) if s.l2 > 0.0 else 0.0
             intercept = states[k, dim] if width > dim else 0.0
             scale = own_scale(s, k, clock[0], xx, standing) if own else s.scale
             weight, travelled, keep, move = decide(

@@ -12,14 +12,15 @@ from redescend.kernels.compiler import compiled, inlined
 from redescend.kernels.online import units as unit
 from redescend.kernels.online.descent import rebase
 from redescend.kernels.selftuning import layout
+from redescend.kernels.selftuning.followers import within
 from redescend.kernels.selftuning.judging import paid_for, settings_of
 from redescend.kernels.selftuning.noise import judge, masses, size_of
-from redescend.kernels.selftuning.rounds import action, run
+from redescend.kernels.selftuning.rounds import action, product, run
 from redescend.kernels.uncounted import uncounted
 from redescend.numeric import Array
 
-BLOCK = 64
-"""Rows that are standardised before they are learned from."""
+BLOCK, COLUMNS = 64, 6
+"""Rows that are standardised before they are learned from, and numbers that are kept of each meanwhile."""
 
 
 @inlined
@@ -102,6 +103,7 @@ def learn(
     means: Array,
     clock: Array,
     believed: Array,
+    predicted: Array,
     work: Array,
     unseen: bool,
 ) -> int:
@@ -116,6 +118,7 @@ def learn(
     means = uncounted(means)
     clock = uncounted(clock)
     believed = uncounted(believed)
+    predicted = uncounted(predicted)
     work = uncounted(work)
     rows, dim = X.shape
     outputs = len(states)
@@ -124,9 +127,13 @@ def learn(
     rates = numbers[layout.SETTINGS + scales * rate_count :]
     width = dim if numbers[layout.PENALISED] != 0.0 else dim + 1
     room = min(BLOCK, rows)
-    ratios, shifts, columns = work[:dim], work[dim : 2 * dim], work[2 * dim : 2 * dim + 5 * BLOCK].reshape(5, BLOCK)
-    y, weight, loss, gate, places = columns[0], columns[1], columns[2], columns[3], columns[4]
-    Z = work[2 * dim + 5 * BLOCK : 2 * dim + 5 * BLOCK + room * width].reshape(room, width)
+    ratios, shifts, columns = (
+        work[:dim],
+        work[dim : 2 * dim],
+        work[2 * dim : 2 * dim + COLUMNS * BLOCK].reshape(COLUMNS, BLOCK),
+    )
+    y, weight, loss, gate, said, places = columns[0], columns[1], columns[2], columns[3], columns[4], columns[5]
+    Z = work[2 * dim + COLUMNS * BLOCK : 2 * dim + COLUMNS * BLOCK + room * width].reshape(room, width)
     actions = np.empty((room if len(means) else 0, width))
     filled, row = 0, 0
     while row < rows or filled:
@@ -159,17 +166,22 @@ def learn(
                         rates,
                         loss[at:filled],
                         gate[at:filled],
+                        said[at:filled],
                         actions[at:filled],
                     )
                     if at < filled:
                         # A record beyond all belief: it is counted, and moves nothing.
                         gate[at] = 0.0
                         scalars[layout.ROUNDS] += 1.0
+                        now = action(thetas, weights, scalars)
+                        said[at] = within(product(Z, at, now.reshape((1, width)), 0), layout.FARTHEST)
                         if len(means):
-                            actions[at] = action(thetas, weights, scalars)
+                            actions[at] = now
                         at += 1
                 for i in range(filled):
                     believed[k, int(places[i])] = gate[i]
+                    if predicted.size:
+                        predicted[k, int(places[i])] = said[i]
                     if len(means):
                         t = clock[0] + i - clock[1]
                         if t >= 0.0:
@@ -196,7 +208,7 @@ def learn(
                     rebase_information(P, dim, ratios, shifts)
                 if len(means):
                     rebase(means[k], dim, ratios, shifts)
-        norm2 = unit.standardise(X, row, units, Z, filled)
+        norm2 = unit.standardise(X, row, standard, units, Z, filled)
         for k in range(outputs):
             norm2 += 0.0 * Y[k, row]
         if unseen and not norm2 < np.inf:

@@ -12,8 +12,11 @@ from redescend.kernels.compiler import compiled, inlined, summing
 from redescend.kernels.uncounted import uncounted
 from redescend.numeric import Array
 
-AS_THEY_ARE, SCALED, CENTRED = range(3)
-"""How features are standardised: not at all, by the median size of what is not 0, or by median and quartiles."""
+AS_THEY_ARE, SCALED, CENTRED, WITH_MISSING = range(4)
+"""How features are standardised: not at all, by the median size of what is not 0, or by median and quartiles; or like
+that, and NaN is a value that is missing: the median takes its place, which is 0 in the units of the feature."""
+
+NEVER = 1e300
 
 SEEN, WAKE, NEXT, DUE, CENTRE, INVERSE = range(6)
 """What is known of a feature: values seen; at which value there is next something to do, one to keep in the sample, new
@@ -160,9 +163,11 @@ def observe_row(X: Array, row: int, standard: int, sample: Array, units: Array, 
         if changed:
             for j in range(dim):
                 ratios[j], shifts[j] = take_anew(sample, units, j, int(units[SEEN, 0]), standard)
-    elif standard == SCALED:
+    elif standard != AS_THEY_ARE:
         for j in range(dim):
-            if X[row, j] != 0.0 and observe(sample, units, j, abs(X[row, j])):
+            value = abs(X[row, j]) if standard == SCALED else X[row, j]
+            there = value != 0.0 if standard == SCALED else value == value
+            if there and observe(sample, units, j, value):
                 if not changed:
                     ratios[:], shifts[:] = 1.0, 0.0
                 changed = True
@@ -171,11 +176,13 @@ def observe_row(X: Array, row: int, standard: int, sample: Array, units: Array, 
 
 
 @summing
-def standardise(X: Array, row: int, units: Array, out: Array, place: int) -> float:
+def standardise(X: Array, row: int, standard: int, units: Array, out: Array, place: int) -> float:
     """The row in these units, and 1 behind it where there is room for an intercept; its ‖·‖²."""
     dim, norm2 = X.shape[1], 0.0
     for j in range(dim):
         z = (X[row, j] - units[CENTRE, j]) * units[INVERSE, j]
+        if standard == WITH_MISSING and z != z:
+            z = 0.0
         out[place, j] = z
         norm2 += z * z
     if out.shape[1] > dim:

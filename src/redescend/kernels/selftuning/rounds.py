@@ -67,11 +67,12 @@ def run(
     rates: Array,
     losses: Array,
     believed: Array,
+    predicted: Array,
     actions: Array,
 ) -> int:
     """Play the rows of X until one cannot be played; returns how many were.
 
-    A row counts `times`: more than 0, and at most `HEAVIEST`.
+    A row counts `times`: more than 0, and at most `HEAVIEST`. Where `predicted` has room, predictions are written down.
     """
     rows, dim = X.shape
     s, members, scales = settings_of(numbers), len(weights), len(cells)
@@ -101,6 +102,8 @@ def run(
             size2 = length2(mean, 0, spared)
         f = paid_for(s, p, target, factor, size2)
         losses[row], believed[row] = f, 1.0
+        if len(predicted):
+            predicted[row] = factor * p
         if len(actions):
             for j in range(dim):
                 actions[row, j] = factor * mean[0, j]

@@ -6,19 +6,20 @@ An engine is what an estimator has learned. It computes in double precision, wha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from redescend import losses, steps, transforms
+from redescend.engines import sound
 from redescend.errors import DataError, DivergenceError
 from redescend.kernels import layout
 from redescend.kernels.online import descent, sparse_descent
 from redescend.kernels.online import units as unit
 from redescend.learners.recipes import Robust
 from redescend.numeric import Array
-from redescend.sklearn import sound
 
 _learn_table: Any = descent.learn
 _learn_rows: Any = sparse_descent.learn
@@ -28,6 +29,17 @@ DENSE_ROWS = 256
 
 ONCE = np.ones(64)
 """That each row counts once, for short tables."""
+
+UNASKED = np.empty((0, 0))
+"""Where nobody wants to know what was predicted."""
+
+
+class Rounds(NamedTuple):
+    """What happened in every row, a row of each array for every output: before anything was learned from it."""
+
+    predictions: Array
+    losses: Array
+    weights: Array
 
 
 class Engine(ABC):
@@ -72,6 +84,14 @@ class Engine(ABC):
             self._count(self._table(X, Y, times, believed), len(X))
         return believed
 
+    def rounds(self, X: Array, Y: Array) -> Rounds:
+        """Learn from a C-ordered table of doubles; returns what was predicted of each row, paid, and believed."""
+        believed, predicted = np.zeros(Y.shape), np.zeros(Y.shape)
+        self._known = (-1.0, None)
+        self._count(self._table(X, Y, np.ones(len(X)), believed, predicted), len(X))
+        paid = np.minimum(self.loss.of_prediction(predicted, Y), np.finfo(float).max)
+        return Rounds(predicted, paid, believed)
+
     def learn_unseen(self, X: Array, Y: Array) -> Array | None:
         """Learn from rows that nobody has looked at; None, and nothing is learned, if a number may not be finite."""
         if len(X) <= len(ONCE):
@@ -110,7 +130,9 @@ class Engine(ABC):
         """Whether rows of non-zeros can be learned from as they are."""
 
     @abstractmethod
-    def _table(self, X: Array, Y: Array, times: Array, believed: Array, unseen: bool = False) -> int:
+    def _table(
+        self, X: Array, Y: Array, times: Array, believed: Array, predicted: Array = UNASKED, unseen: bool = False
+    ) -> int:
         """Learn from a table; see `kernels.online.descent.learn`."""
 
     @abstractmethod
@@ -155,6 +177,30 @@ class Engine(ABC):
     def judged_at(self) -> tuple[Array, Array]:
         """The coefficients and intercepts at whose predictions records are judged."""
         return self.coefficients()
+
+    def predicted(self, X: Array) -> Array:
+        """What every output predicts of the rows of a table."""
+        return self._linear(X, *self.coefficients())
+
+    def judged(self, X: Array, Y: Array) -> Array:
+        """How much of each row of a table would be believed by every output; nothing is learned."""
+        return self.score(Y, np.ascontiguousarray(self._linear(X, *self.judged_at())))
+
+    def _linear(self, X: Array, coefficients: Array, intercepts: Array) -> Array:
+        if self.standard == unit.WITH_MISSING:
+            X = np.where(np.isnan(X), self.units[unit.CENTRE], X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.nan_to_num(coefficients @ X.T + intercepts[:, None], nan=0.0)
+
+    def scales(self) -> Array:
+        """The scale of every feature; infinite where it is not known yet."""
+        with np.errstate(divide="ignore"):
+            return 1.0 / self.units[unit.INVERSE]
+
+    def leave(self, features: Sequence[int]) -> None:
+        """Take these features as they are, such as 0 and 1; to be said before the first row."""
+        self.units[np.ix_((unit.WAKE, unit.NEXT, unit.DUE), features)] = unit.NEVER
+        self.units[unit.INVERSE, features] = 1.0
 
     def _in_features(self, theta: Array) -> tuple[Array, Array]:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -226,9 +272,11 @@ class DescentEngine(Engine):
     def _takes_rows(self) -> bool:
         return True
 
-    def _table(self, X: Array, Y: Array, times: Array, believed: Array, unseen: bool = False) -> int:
+    def _table(
+        self, X: Array, Y: Array, times: Array, believed: Array, predicted: Array = UNASKED, unseen: bool = False
+    ) -> int:
         units = (self.sample, self.units, self.seen, self.standing)
-        rest = (self.states, self.numbers, self.means, self.clock, believed, self.work, unseen)
+        rest = (self.states, self.numbers, self.means, self.clock, believed, predicted, self.work, unseen)
         return int(_learn_table(X, Y, times, self.standard, *units, *rest))
 
     def _rows(self, rows: list[Array], places: Array, Y: Array, times: Array, believed: Array) -> int:

@@ -7,13 +7,13 @@ from typing import Any, Literal
 import numpy as np
 
 from redescend import losses
+from redescend.engines import sound
+from redescend.engines.engine import UNASKED, Engine
 from redescend.errors import DataError
 from redescend.kernels.online import selftuning, sparse_layout, sparse_selftuning
 from redescend.kernels.selftuning import layout
 from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
-from redescend.sklearn import sound
-from redescend.sklearn.engines import Engine
 
 _learn_table: Any = selftuning.learn
 _learn_rows: Any = sparse_selftuning.learn
@@ -41,7 +41,7 @@ class SelfTuningEngine(Engine):
         self.numbers[layout.PENALISED] = not intercept
         fresh = np.concatenate([array.ravel() for array in pattern._arrays.values()])
         self.states = np.tile(fresh, (outputs, 1))
-        self.work = np.empty(2 * dim + selftuning.BLOCK * (5 + self.width))
+        self.work = np.empty(2 * dim + selftuning.BLOCK * (selftuning.COLUMNS + self.width))
         self.sparse = False
 
     def _pattern(self) -> SelfTuning:
@@ -59,10 +59,12 @@ class SelfTuningEngine(Engine):
     def _takes_rows(self) -> bool:
         return self.order == 1
 
-    def _table(self, X: Array, Y: Array, times: Array, believed: Array, unseen: bool = False) -> int:
+    def _table(
+        self, X: Array, Y: Array, times: Array, believed: Array, predicted: Array = UNASKED, unseen: bool = False
+    ) -> int:
         self._lay_out(sparse=False)
         shape = (self.members, self.rates, self.order == 2)
-        rest = (self.numbers, self.means, self.clock, believed, self.work, unseen)
+        rest = (self.numbers, self.means, self.clock, believed, predicted, self.work, unseen)
         return int(_learn_table(X, Y, times, self.standard, self.sample, self.units, self.states, *shape, *rest))
 
     def _rows(self, rows: list[Array], places: Array, Y: Array, times: Array, believed: Array) -> int:

@@ -1,0 +1,16 @@
+"""Linear models of several outputs that learn from tables row by row: what estimators and streams are made of."""
+
+from redescend.engines.engine import DescentEngine, Engine, Rounds
+from redescend.engines.selftuning import SelfTuningEngine
+from redescend.kernels.online.units import AS_THEY_ARE, CENTRED, SCALED, WITH_MISSING
+
+__all__ = [
+    "AS_THEY_ARE",
+    "CENTRED",
+    "SCALED",
+    "WITH_MISSING",
+    "DescentEngine",
+    "Engine",
+    "Rounds",
+    "SelfTuningEngine",
+]
