@@ -42,6 +42,11 @@ START, FORGETTING, SHARPEST, FLOOR, YOUNG = 100.0, 1e-3, 1e6, 1e-12, 31
 """Of the second-order follower: P at first, what a round forgets, the most that a round counts, the least P, youth."""
 
 
+HALF, UNFIT, SLOWLY, KNOWN, LONGER, SIZE_STEP, WIDER = 0.5, 0.01, 0.25, 1e-6, 16.0, 0.4, 1.5
+"""Of what is new: how fast it grows old, with records that fit and that do not; the stream; when it is known; how much
+longer its steps are; how fast the size of residuals with it moves; how much wider than that its noise may be."""
+
+
 class Played(NamedTuple):
     """A game: what was played, what it lost, how much of it was believed."""
 
@@ -166,6 +171,41 @@ class Measure:
         self.scale = np.maximum(self.shares, RESOLUTION)
 
 
+class News:
+    """How new each feature is, and the median size of residuals with it; how new the stream is."""
+
+    def __init__(self, dim: int) -> None:
+        self.newness, self.sizes, self.stream = np.ones(dim), np.zeros(dim), 1.0
+
+    def look(self, x: np.ndarray, metric: np.ndarray, typical: float) -> tuple[float, float, np.ndarray]:
+        """The share of the record that is new, how wide residuals with that are, and the metric with longer steps."""
+        parts, excess = self.parts(x, metric), np.maximum(self.newness - self.stream, 0.0)
+        if parts @ excess == 0.0:
+            return 0.0, 0.0, metric
+        share = parts @ excess / parts.sum()
+        longer = metric * (1 + LONGER * np.maximum(excess - share, 0.0))
+        return share * min(1.0, typical / (x @ x)) ** 3, (parts * excess) @ self.sizes / (parts @ excess), longer
+
+    @staticmethod
+    def parts(x: np.ndarray, metric: np.ndarray) -> np.ndarray:
+        return np.where(x == 0, 0.0, np.where(metric > 0, np.minimum(1.0, x**2 * metric), 1.0))
+
+    def learn(self, x: np.ndarray, metric: np.ndarray, fits: float, size: float) -> None:
+        known = HALF * (fits + UNFIT * (1 - fits))
+        self.stream = self.old(self.stream * (1 - known * SLOWLY))
+        for j, part in enumerate(self.parts(x, metric)):
+            if part > 0 and x @ (x * (self.newness > 0)) > 0:
+                step = 1 + SIZE_STEP * part
+                moved = self.sizes[j] * (step if size > self.sizes[j] else 1 / step)
+                self.sizes[j] = moved if self.sizes[j] > 0 else size
+        if x @ (x * (self.newness > 0)) > 0:
+            self.newness = np.array([self.old(new) for new in self.newness * (1 - known * self.parts(x, metric))])
+
+    @staticmethod
+    def old(newness: float) -> float:
+        return newness if newness > KNOWN else 0.0
+
+
 class Newton:
     """Recursive least squares with forgetting, or a Kalman step."""
 
@@ -221,7 +261,7 @@ class SelfTuning:
 
     def __init__(self, dim: int, loss: losses.LinearLoss, order: int) -> None:
         self.dim, self.loss, self.paid = dim, loss, loss_pair(loss)[0]
-        self.noise, self.measure = Noise(loss.margin), Measure(dim)
+        self.noise, self.measure, self.news = Noise(loss.margin), Measure(dim), News(dim)
         self.followers = [np.zeros(dim) for _ in range(2 * len(STEPS))]
         self.newton = Newton(dim) if order == 2 else None
         self.snapshots = [np.zeros(dim) for _ in range(SNAPSHOTS)]
@@ -248,21 +288,28 @@ class SelfTuning:
         self.measure.see(x)
 
         A, B = noise.masses()
+        metric = np.where(self.measure.ready, 1 / (self.measure.long * self.measure.scale), 0.0)
+        new, wide, longer = (0.0, 0.0, metric) if self.loss.margin else self.news.look(x, metric, self.measure.typical)
         q, u = densities(self.loss, F, x @ mean, y, noise.scales)
         gate = A @ q / (A @ q + B @ u)
-        likelihood, gates = self.judge(x, y, gate, A, B)
+        likelihood, gates = self.judge(x, y, gate, A, B, new, wide)
         if not self.loss.margin:
             # The weight of a round is the leader's, whose noise it is.
             gate = gates[leader_of(self.weights)]
             leader = self.members()[leader_of(self.weights)]
             F_leader = self.paid(leader, x, y)
             q, u = densities(self.loss, F_leader, x @ leader, y, noise.scales)
+            heavy = noise.drift <= A + B
+            fits = q @ (heavy * A) / (q @ (heavy * A) + u @ (heavy * B))
+            size = np.sqrt(F_leader) if isinstance(self.loss, losses.Squared) else abs(x @ leader - y)
+            self.news.learn(x, longer, fits, size)
+            q = self.blended(q, F_leader, x @ leader, y, new, wide)
         if self.loss.margin or F_leader > 0:
             noise.learn(q, u)
 
         likelihood = np.minimum(likelihood, LUCK * likelihood[leader_of(self.weights)])
         weights = self.reweighed(likelihood ** min(1.0, self.measure.typical / (x @ x)))
-        self.follow(x, y, gates)
+        self.follow(x, y, gates, metric, longer)
         if self.newton:
             self.newton.advance(self.loss, x, y, gates[len(STEPS) * 2], noise.spread, self.measure)
         self.copy_leader(weights)
@@ -273,8 +320,19 @@ class SelfTuning:
             self.temperature = 1 / min(1.0, noise.spread)
         return F, gate
 
+    def blended(self, q: np.ndarray, F: Any, p: Any, y: float, new: float, wide: float) -> np.ndarray:
+        """Densities of a clean record of which a share is new."""
+        if new == 0.0:
+            return q
+        size = np.sqrt(F) if isinstance(self.loss, losses.Squared) else np.abs(p - y)
+        last = np.arange(len(self.noise.scales)) == len(self.noise.scales) - 1
+        s = np.where(last, np.maximum(self.noise.scales, size), self.noise.scales)
+        width = np.maximum(s, WIDER * wide if wide > 0 else size)
+        wider = np.vectorize(lambda w, F, p: densities(self.loss, F, p, y, np.array([w, np.inf]))[0][0])
+        return (1 - new) * q + new * wider(width, F, p)
+
     def judge(
-        self, x: np.ndarray, y: float, gate: float, A: np.ndarray, B: np.ndarray
+        self, x: np.ndarray, y: float, gate: float, A: np.ndarray, B: np.ndarray, new: float, wide: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """How likely the record is by each member, and how much of it each believes."""
         members = self.members()
@@ -284,6 +342,7 @@ class SelfTuning:
             return rate + (1 - 2 * rate) * np.exp(-paid), np.full(len(members), gate)
         heavy = self.noise.drift <= A + B
         q, u = densities(self.loss, paid[:, None], (members @ x)[:, None], y, self.noise.scales)
+        q = self.blended(q, paid[:, None], (members @ x)[:, None], y, new, wide)
         gates = q @ (heavy * A) / (q @ (heavy * A) + u @ (heavy * B))
         if isinstance(self.loss, losses.Pinball):
             # Members of a quantile are compared by what they pay; how far a record is says whether it is clean.
@@ -296,14 +355,13 @@ class SelfTuning:
         posterior = self.weights * likelihood / np.max(likelihood[active])
         return np.where(active, (1 - SHARE) * posterior / posterior.sum() + SHARE / active.sum(), 0.0)
 
-    def follow(self, x: np.ndarray, y: float, gates: np.ndarray) -> None:
-        metric = np.where(self.measure.ready, 1 / (self.measure.long * self.measure.scale), 0.0)
+    def follow(self, x: np.ndarray, y: float, gates: np.ndarray, metric: np.ndarray, longer: np.ndarray) -> None:
         for i in range(2 * len(STEPS)):
             if i < len(STEPS):
                 direction, length = x, self.measure.long
             else:
-                direction = x * metric
-                length = max(self.measure.ready.sum(), x @ direction)
+                direction = x * longer
+                length = max(self.measure.ready.sum(), x @ (x * metric))
             if not direction.any():
                 continue
             theta, e = self.followers[i], STEPS[i % len(STEPS)] * gates[i] / length

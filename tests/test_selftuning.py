@@ -27,7 +27,7 @@ SHRUNK = [
     losses.Hinge(l2=1e-2),
     losses.Logistic(l2=0.1),
 ]
-PATTERNS = ["clean", "outliers", "leverage", "zeros", "jump", "burst", "late features", "scales"]
+PATTERNS = ["clean", "outliers", "leverage", "zeros", "jump", "burst", "late features", "scales", "levels"]
 
 every_order = pytest.mark.parametrize("order", [1, 2])
 every_loss = pytest.mark.parametrize("loss", PLAIN, ids=name_of)
@@ -43,6 +43,10 @@ def records(loss: losses.LinearLoss, pattern: str, rounds: int, dim: int, seed: 
             X[[0, rounds // 2]] = 0.0
         case "late features":
             X[: rounds // 3, -1] = 0.0
+        case "levels":
+            # One column of many, of which the last ones are rare, and each matters much.
+            X = (np.arange(dim) == (dim * random.random(rounds) ** 3).astype(int)[:, None]).astype(float)
+            X[:, 0], truth = 1.0, 20.0 * truth
         case "scales":
             X *= np.logspace(-3, 3, dim)
             truth /= np.logspace(-3, 3, dim)

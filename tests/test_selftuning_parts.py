@@ -181,7 +181,7 @@ def test_every_follower_goes_to_the_minimum_of_its_own_objective(loss):
     x, norm2 = X[0], float(X[0] @ X[0])
     scaled = float(np.sum(x * x * metric))
     predictions = thetas @ x
-    arguments = (loss.kind, loss.setting, 0.0, X, 0, y, norm2, 2.0, scaled, 2.0, metric, predictions, gates)
+    arguments = (loss.kind, loss.setting, 0.0, X, 0, y, norm2, 2.0, scaled, scaled, 2.0, metric, predictions, gates)
     followers.follow(*arguments, 1.0, thetas)
     for i in range(2 * layout.FOLLOWERS):
         diagonal = i >= layout.FOLLOWERS

@@ -15,6 +15,8 @@ from redescend.errors import DataError
 from redescend.game import Stream
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.bayes import LUCK
+from redescend.kernels.selftuning.news import look
+from redescend.kernels.selftuning.noise import densities
 from redescend.learners.selftuning import DRIFT, LABEL_DRIFT, SelfTuning
 from redescend.losses import likelihood, linear
 from redescend.numeric import Array
@@ -214,7 +216,7 @@ class _Page:
         arrays = {name: array.copy() for name, array in learner._arrays.items()}
         self.loss, self.x, self.y = learner.loss, x, y
         self.weights, self.thetas, self.scalars = arrays["weights"], arrays["thetas"], arrays["scalars"]
-        self.masses = arrays["cells"]
+        self.masses, self.news = arrays["cells"], arrays["news"]
         self.active = int(np.count_nonzero(self.weights))
         self.rates = np.array(learner._rates)
 
@@ -230,6 +232,9 @@ class _Page:
             self.lowest = max(size, 1e-260) * 2.0 ** (-scales // 2)
         self.scale = self.lowest * 2.0 ** np.arange(scales)
         clean, bad = self.masses @ (1.0 - self.rates), self.masses @ self.rates
+        lengths = after["norms"][: int(min(after["scalars"][layout.SEEN], layout.NORMS))]
+        typical = np.quantile(lengths, 0.5, method="inverted_cdf")
+        self.new, self.wide = self._what_is_new(learner, float(typical))
         alive = np.flatnonzero(self.weights)
         logs = np.full(len(self.weights), -np.inf)
         for i in alive:
@@ -240,8 +245,6 @@ class _Page:
             else:
                 logs[i] = self._log_likelihood(paid, size, clean, bad)
         leader = int(np.argmax(self.weights >= (1.0 - 1e-9) * self.weights.max()))
-        lengths = after["norms"][: int(min(after["scalars"][layout.SEEN], layout.NORMS))]
-        typical = np.quantile(lengths, 0.5, method="inverted_cdf")
         power = min(1.0, typical / (self.x @ self.x))
         capped = np.minimum(logs, logs[leader] + np.log(LUCK))
         self.members = np.where(self.weights > 0.0, -power * capped, np.inf)
@@ -261,6 +264,16 @@ class _Page:
             chance = self.weights @ likelihood.sigmoid(temperature * (self.thetas @ self.x))
             self.mixed = -np.log(chance if self.y > 0 else 1.0 - chance)
 
+    def _what_is_new(self, learner: SelfTuning, typical: float) -> tuple[float, float]:
+        """The share of the record that is new, and how wide residuals with that are."""
+        if self.loss.margin or not learner._settings[layout.CURIOUS]:
+            return 0.0, 0.0
+        after, norm2 = learner._arrays, float(self.x @ self.x)
+        scale = max(typical, norm2) * np.maximum(after["squares"], layout.RESOLUTION)
+        metric = np.where(after["counts"] >= layout.READY, 1.0 / scale, 0.0)
+        new, wide, _ = look(self.x.reshape(1, -1), 0, norm2, typical, 0.0, self.news, self.scalars, metric)
+        return new, wide
+
     def _sizes(self, p: float, temperature: float, theta: Array | None = None) -> tuple[float, float]:
         """What is paid for a prediction, and what the densities look at."""
         loss, long = self.loss, 0.0 if theta is None else float(theta @ theta)
@@ -273,7 +286,7 @@ class _Page:
         # The top scale stands for all that are larger.
         top = i == len(self.scale) - 1 and not self.loss.margin
         s = max(self.scale[i], size) if top else self.scale[i]
-        return likelihood.densities(self.loss.kind, self.loss.setting, f, size, s, 1.0)
+        return densities(self.loss.kind, self.loss.setting, f, size, s, 1.0, self.new, self.wide)
 
     def _log_likelihood(self, f: float, size: float, clean: Array, bad: Array) -> float:
         share, total = LABEL_DRIFT if self.loss.margin else DRIFT, 0.0

@@ -16,7 +16,7 @@ from redescend import losses, steps, transforms
 from redescend.engines import sound
 from redescend.errors import DataError, DivergenceError
 from redescend.kernels import layout
-from redescend.kernels.online import descent, sparse_descent
+from redescend.kernels.online import descent, predictions, sparse_descent
 from redescend.kernels.online import units as unit
 from redescend.learners.recipes import Robust
 from redescend.numeric import Array
@@ -187,10 +187,8 @@ class Engine(ABC):
         return self.score(Y, np.ascontiguousarray(self._linear(X, *self.judged_at())))
 
     def _linear(self, X: Array, coefficients: Array, intercepts: Array) -> Array:
-        if self.standard == unit.WITH_MISSING:
-            X = np.where(np.isnan(X), self.units[unit.CENTRE], X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.nan_to_num(coefficients @ X.T + intercepts[:, None], nan=0.0)
+        X = np.require(X, np.float64, ["C", "A", "W"])
+        return np.asarray(predictions.predict(X, coefficients, intercepts, self.units[unit.CENTRE].copy()))
 
     def scales(self) -> Array:
         """The scale of every feature; infinite where it is not known yet."""

@@ -91,6 +91,7 @@ class SelfTuningEngine(Engine):
         table, out = self._parts(was), self._sparse_parts(now)
         for name in ("weights", "cells", "norms", "squares", "counts", "scalars"):
             getattr(out, name)[:] = table[name]
+        out.newness[:], out.sizes[:] = table["news"]
         out.thetas[:] = table["thetas"].T
         out.measured[:] = out.scalars[layout.SEEN]
         out.kept[:], out.partner[:] = 1.0, -1.0
@@ -103,6 +104,7 @@ class SelfTuningEngine(Engine):
         sparse_selftuning.catch_up_all(was, self.width, self.dim, self.members, *self.shapes["cells"])
         for name in ("weights", "cells", "norms", "squares", "counts", "scalars"):
             table[name][:] = getattr(out, name)
+        table["news"][:] = out.newness, out.sizes
         table["thetas"][:] = out.thetas.T
         table["thetas"][:, : self.dim] *= out.kept[:, None]
 
@@ -163,7 +165,11 @@ class SelfTuningEngine(Engine):
             out = self._sparse_parts(state)
             if not sound.sound_rows(out, self.dim):
                 return False
-            part |= {"thetas": self._multiplied_out(out).T, "P": pattern._arrays["P"]}
+            part |= {
+                "thetas": self._multiplied_out(out).T,
+                "P": pattern._arrays["P"],
+                "news": np.stack([out.newness, out.sizes]),
+            }
         return (
             pattern._sound({name: part[name] for name in self.shapes})
             and sound.sound_scalars(part["scalars"], self.loss.margin)

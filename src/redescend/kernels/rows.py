@@ -1,7 +1,7 @@
 """One record of the self-tuning learner, with everything it needs in one row of floats: one argument is a cheap call.
 
 The row is the shape, what happened (loss and weight), the record (its weight, y and x), the state, and the settings.
-The loop takes seventeen arrays; from Python each costs as much as two features.
+The loop takes nineteen arrays; from Python each costs as much as two features.
 """
 
 from __future__ import annotations
@@ -54,18 +54,19 @@ def matrix(row: Array, at: int, rows: int, columns: int) -> Array:
 
 
 @inlined
-def places(row: Array) -> tuple[int, int, int, int, int, int, int, int, int, int]:
-    """Where the eight arrays of the state begin, in the order of the loop, and then the settings and the prior."""
+def places(row: Array) -> tuple[int, int, int, int, int, int, int, int, int, int, int]:
+    """Where the nine arrays of the state begin, in the order of the loop, and then the settings and the prior."""
     dim, members, cells = int(row[DIM]), int(row[MEMBERS]), int(row[SCALES] * row[RATES])
     thetas = RECORD + dim
     weights = thetas + members * dim
     noise = weights + members
     norms = noise + cells
     squares = norms + layout.NORMS
-    P = squares + 2 * dim
+    news = squares + 2 * dim
+    P = news + 2 * dim
     scalars = P + int(row[SECOND]) ** 2
     numbers = scalars + layout.SCALARS
-    return thetas, weights, noise, norms, squares, squares + dim, P, scalars, numbers, numbers + layout.SETTINGS
+    return thetas, weights, noise, norms, squares, squares + dim, news, P, scalars, numbers, numbers + layout.SETTINGS
 
 
 @compiled
@@ -73,7 +74,7 @@ def run_one(row: Array) -> float:
     """Play the record in the row, and write down its loss and weight; a weight of `UNPLAYED` changed nothing."""
     dim, members = int(row[DIM]), int(row[MEMBERS])
     scales, count, second = int(row[SCALES]), int(row[RATES]), int(row[SECOND])
-    thetas, weights, cells, norms, squares, counts, P, scalars, numbers, prior = places(row)
+    thetas, weights, cells, norms, squares, counts, news, P, scalars, numbers, prior = places(row)
     played = run(
         matrix(row, RECORD, 1, dim),
         vector(row, TARGET, 1),
@@ -84,6 +85,7 @@ def run_one(row: Array) -> float:
         vector(row, norms, layout.NORMS),
         vector(row, squares, dim),
         vector(row, counts, dim),
+        matrix(row, news, 2, dim),
         matrix(row, P, second, second),
         vector(row, scalars, layout.SCALARS),
         vector(row, numbers, layout.SETTINGS),
@@ -101,7 +103,7 @@ def run_one(row: Array) -> float:
 def predict_one(row: Array) -> float:
     """What the action that is played now predicts for the record in the row."""
     dim, members = int(row[DIM]), int(row[MEMBERS])
-    thetas, weights, _, _, _, _, _, scalars, _, _ = places(row)
+    thetas, weights, _, _, _, _, _, _, scalars, _, _ = places(row)
     state = vector(row, scalars, layout.SCALARS)
     theta = action(matrix(row, thetas, members, dim), vector(row, weights, members), state)
     return product(matrix(row, RECORD, 1, dim), 0, theta.reshape((1, dim)), 0)
@@ -115,7 +117,7 @@ def judge_one(row: Array) -> float:
     near as its leader, and no record would be believed. 1 while nothing is known of the noise; nothing is learned.
     """
     dim, members, scales, count = int(row[DIM]), int(row[MEMBERS]), int(row[SCALES]), int(row[RATES])
-    thetas, weights, cells, _, _, _, _, scalars, numbers, prior = places(row)
+    thetas, weights, cells, _, _, _, _, _, scalars, numbers, prior = places(row)
     kind, c = int(row[numbers + layout.LOSS]), row[numbers + layout.LOSS_C]
     labels, lowest, target = row[numbers + layout.LABELS] != 0.0, row[scalars + layout.LOWEST], row[TARGET]
     x, iterates, shares = matrix(row, RECORD, 1, dim), matrix(row, thetas, members, dim), vector(row, weights, members)

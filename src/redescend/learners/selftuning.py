@@ -9,6 +9,7 @@ import numpy as np
 
 from redescend import losses
 from redescend.kernels.selftuning import layout, rounds
+from redescend.kernels.selftuning.news import NEWNESS
 from redescend.learners.base import Round
 from redescend.learners.ensemble import Ensemble
 from redescend.numeric import Array
@@ -24,7 +25,19 @@ OCTAVES, LABEL_OCTAVES = 24, range(-2, 7)
 DRIFT, LABEL_DRIFT = 1e-4, 1e-5
 """What every cell gets of the noise posterior in each round."""
 
-INGREDIENTS = ("gate", "zero", "snapshots", "copying", "steps", "diagonal", "rates", "scales", "length", "temperature")
+INGREDIENTS = (
+    "gate",
+    "zero",
+    "snapshots",
+    "copying",
+    "steps",
+    "diagonal",
+    "rates",
+    "scales",
+    "length",
+    "temperature",
+    "novelty",
+)
 
 _run: Any = rounds.run
 
@@ -48,8 +61,8 @@ class SelfTuning(Ensemble):
     order : 1 or 2
         Whether a second-order follower is among them: O(d²) a round instead of O(d).
     without : names of ingredients
-        For ablations: what is left out, of gate, zero, snapshots, copying, steps, diagonal, rates, scales, length and
-        temperature.
+        For ablations: what is left out, of gate, zero, snapshots, copying, steps, diagonal, rates, scales, length,
+        temperature and novelty.
 
     Examples
     --------
@@ -98,6 +111,7 @@ class SelfTuning(Ensemble):
             "copying": layout.COPYING,
             "length": layout.TEMPERED,
             "temperature": layout.WARMED,
+            "novelty": layout.CURIOUS,
         }
         for ingredient, place in switches.items():
             numbers[place] = ingredient not in self.without
@@ -125,7 +139,7 @@ class SelfTuning(Ensemble):
         if "steps" in self.without:
             weights[[i for i in range(followers) if i % layout.FOLLOWERS != 1]] = 0.0
         scalars = np.zeros(layout.SCALARS)
-        scalars[[layout.DUE, layout.TEMPERATURE]] = layout.FIRST_SNAPSHOT, 1.0
+        scalars[[layout.DUE, layout.TEMPERATURE, layout.NEW]] = layout.FIRST_SNAPSHOT, 1.0, 1.0
         if "snapshots" in self.without:
             scalars[layout.DUE] = 1e300
         if self.loss.margin:
@@ -138,6 +152,7 @@ class SelfTuning(Ensemble):
             "norms": np.zeros(layout.NORMS),
             "squares": np.zeros(self.dim),
             "counts": np.zeros(self.dim),
+            "news": np.outer([1.0, 0.0], np.ones(self.dim)),
             "P": np.zeros((size, size)),
             "scalars": scalars,
         }
@@ -171,6 +186,8 @@ class SelfTuning(Ensemble):
             return False
         weights, cells, scalars = arrays["weights"], arrays["cells"], arrays["scalars"]
         shares = all((part >= 0.0).all() and abs(part.sum() - 1.0) < 1e-6 for part in (weights, cells))
-        lengths = all((arrays[name] >= 0.0).all() for name in ("norms", "squares", "counts", "scalars"))
+        lengths = all((arrays[name] >= 0.0).all() for name in ("norms", "squares", "counts", "news", "scalars"))
         whole = np.all(scalars[[layout.ROUNDS, layout.SEEN, layout.SLOT, layout.AGE]] % 1.0 == 0.0)
-        return bool(shares and lengths and whole and scalars[layout.SLOT] <= 1.0 and scalars[layout.TEMPERATURE] >= 1.0)
+        new = (arrays["news"][NEWNESS] <= 1.0).all() and scalars[layout.NEW] <= 1.0
+        known = scalars[layout.SLOT] <= 1.0 and scalars[layout.TEMPERATURE] >= 1.0
+        return bool(shares and lengths and whole and new and known)

@@ -139,11 +139,11 @@ def width(state: dict[str, Any]) -> int:
 
 
 def widened(state: dict[str, Any], wider: dict[str, Any]) -> dict[str, Any]:
-    """A state with as many features as a fresh learner's, the new ones at 0: nothing that was learned changes."""
+    """A state with as many features as a fresh learner's, the new ones fresh: nothing that was learned changes."""
     out = {**state, "learner": wider["learner"]}
     for name, fresh in wider.items():
         if isinstance(fresh, np.ndarray):
             old: Array = state[name]
-            out[name] = np.zeros_like(fresh)
+            out[name] = fresh.copy()
             out[name][tuple(slice(size) for size in old.shape)] = old
     return out

@@ -1,7 +1,8 @@
 """The self-tuning learner on a table, for many outputs at once.
 
 The state of an output is its arrays one behind the other: actions, weights, cells, lengths of records, squares and
-counts of features, P, scalars; that of the settings is followed by the prior of the cells and the rates.
+counts of features, what is new of them, P, scalars; that of the settings is followed by the prior of the cells and the
+rates.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def scalars_of(state: Array) -> Array:
 @inlined
 def parts(
     state: Array, width: int, members: int, scales: int, rates: int, second: bool
-) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array, Array]:
     """The arrays of one output, in the order in which `run` takes them."""
     thetas = state[: members * width].reshape(members, width)
     weights = state[members * width : members * (width + 1)]
@@ -47,6 +48,8 @@ def parts(
     at += layout.NORMS
     squares, counts = state[at : at + width], state[at + width : at + 2 * width]
     at += 2 * width
+    news = state[at : at + 2 * width].reshape(2, width)
+    at += 2 * width
     size = width if second else 0
     return (
         thetas,
@@ -55,6 +58,7 @@ def parts(
         norms,
         squares,
         counts,
+        news,
         state[at : at + size * size].reshape(size, size),
         scalars_of(state),
     )
@@ -142,7 +146,7 @@ def learn(
             changed = unit.observe_row(X, row, standard, sample, units, ratios, shifts)
         if filled and (changed or filled == room):
             for k in range(outputs):
-                thetas, weights, cells, norms, squares, counts, P, scalars = parts(
+                thetas, weights, cells, norms, squares, counts, news, P, scalars = parts(
                     states[k], width, members, scales, rate_count, second
                 )
                 for i in range(filled):
@@ -159,6 +163,7 @@ def learn(
                         norms,
                         squares,
                         counts,
+                        news,
                         P,
                         scalars,
                         numbers,
@@ -197,7 +202,7 @@ def learn(
             continue
         if changed:
             for k in range(outputs):
-                thetas, weights, cells, norms, squares, counts, P, scalars = parts(
+                thetas, weights, cells, norms, squares, counts, news, P, scalars = parts(
                     states[k], width, members, scales, rate_count, second
                 )
                 for i in range(members):

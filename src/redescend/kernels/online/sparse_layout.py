@@ -28,6 +28,8 @@ class Output(NamedTuple):
     norms: Array
     squares: Array
     counts: Array
+    newness: Array
+    sizes: Array
     measured: Array
     trail: Array
     kept: Array
@@ -40,13 +42,13 @@ class Output(NamedTuple):
 
 def length(width: int, dim: int, members: int, scales: int, rates: int) -> int:
     """How many floats there are."""
-    features = width * (members + 3) + dim
+    features = width * (members + 5) + dim
     return features + members * (members + 4) + scales * rates + layout.NORMS + COUNTERS + layout.SCALARS
 
 
 def parts(state: Array, width: int, dim: int, members: int, scales: int, rates: int) -> Output:
     """The parts of a state, in the order of `Output`; views."""
-    a = width * (members + 3)
+    a = width * (members + 5)
     b = a + members
     c = b + scales * rates
     d = c + layout.NORMS
@@ -54,7 +56,7 @@ def parts(state: Array, width: int, dim: int, members: int, scales: int, rates: 
     g = f + members
     h = g + members * members
     i = h + 2 * members
-    features = state[:a].reshape(width, members + 3)
+    features = state[:a].reshape(width, members + 5)
     return Output(
         features[:, :members],
         state[a:b],
@@ -63,6 +65,8 @@ def parts(state: Array, width: int, dim: int, members: int, scales: int, rates: 
         features[:, members],
         features[:, members + 1],
         features[:, members + 2],
+        features[:, members + 3],
+        features[:, members + 4],
         state[d:f],
         state[f:g],
         state[g:h].reshape(members, members),

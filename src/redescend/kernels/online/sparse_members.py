@@ -9,6 +9,7 @@ from redescend.kernels.online.sparse_layout import KNOWN, Output
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.followers import median, within
 from redescend.kernels.selftuning.judging import Scratch, Settings
+from redescend.kernels.selftuning.news import age, follow_size, longer_by, part_of, share_of, stands_out
 from redescend.losses import likelihood
 from redescend.numeric import Array
 
@@ -49,6 +50,40 @@ def measure(out: Output, features: Array, z: Array, count: int, norm2: float, me
             metric[a] = inverse * one
             scaled += share * one
     return typical, scaled
+
+
+@inlined
+def look(
+    out: Output, features: Array, z: Array, count: int, norm2: float, typical: float, scaled: float, metric: Array
+) -> tuple[bool, float, float, float]:
+    """Whether anything in the record is not known for good; and what is new in it, see `news.look`."""
+    unknown, new, present, wide = False, 0.0, 0.0, 0.0
+    for a in range(count):
+        unknown = unknown or (z[a] != 0.0 and out.newness[features[a]] > 0.0)
+    if not unknown:
+        return False, 0.0, 0.0, scaled
+    for a in range(count):
+        part = part_of(z[a] * z[a], metric[a])
+        more = part * stands_out(out.newness[features[a]], out.scalars)
+        present += part
+        new += more
+        wide += more * out.sizes[features[a]]
+    if new == 0.0:
+        return True, 0.0, 0.0, scaled
+    for a in range(count):
+        extra = longer_by(out.newness[features[a]], new / present, metric[a], out.scalars)
+        metric[a] += extra
+        scaled += extra * z[a] * z[a]
+    return True, share_of(new, present, typical, norm2), wide / new, scaled
+
+
+@inlined
+def grow_old(out: Output, features: Array, z: Array, count: int, fits: float, size: float, metric: Array) -> None:
+    for a in range(count):
+        j, part = features[a], part_of(z[a] * z[a], metric[a])
+        if part > 0.0:
+            out.newness[j] = age(out.newness[j], fits, part)
+            out.sizes[j] = follow_size(out.sizes[j], size, part)
 
 
 @inlined
@@ -119,6 +154,7 @@ def follow(
     norm2: float,
     typical: float,
     scaled: float,
+    longer: float,
     now: Scratch,
     keeps: Array,
     moves: Array,
@@ -133,7 +169,7 @@ def follow(
         if scaled > 0.0:
             i = FOLLOWERS + k
             e = length * now.gates[i] / max(out.counters[KNOWN], scaled)
-            moves[i] = likelihood.implicit_move(s.kind, s.c, now.predictions[i], y, e, scaled, spread)
+            moves[i] = likelihood.implicit_move(s.kind, s.c, now.predictions[i], y, e, longer, spread)
             keeps[i] = 1.0 / (1.0 + s.l2 * e)
         length *= layout.RATIO
     for i in range(2 * FOLLOWERS):

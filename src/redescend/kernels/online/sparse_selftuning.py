@@ -9,7 +9,16 @@ from redescend.kernels.compiler import compiled, inlined
 from redescend.kernels.online.selftuning import rescaled
 from redescend.kernels.online.sparse_copies import keep_mean, mean_of, note, refresh, stale, take_over
 from redescend.kernels.online.sparse_layout import Output, parts_of
-from redescend.kernels.online.sparse_members import FOLLOWERS, catch_up, follow, measure, predict, size2_of_mean
+from redescend.kernels.online.sparse_members import (
+    FOLLOWERS,
+    catch_up,
+    follow,
+    grow_old,
+    look,
+    measure,
+    predict,
+    size2_of_mean,
+)
 from redescend.kernels.online.sparse_rows import gather
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.followers import within
@@ -24,6 +33,7 @@ from redescend.kernels.selftuning.judging import (
     weigh,
 )
 from redescend.kernels.selftuning.kept import next_place
+from redescend.kernels.selftuning.news import SLOWLY, age
 from redescend.kernels.selftuning.noise import size_of
 from redescend.kernels.uncounted import uncounted
 from redescend.numeric import Array
@@ -79,20 +89,28 @@ def play(
         return 1.0
     typical, scaled = measure(out, features, z, count, norm2, metric)
     power = min(1.0, typical / norm2) if s.tempered else 1.0
-    gate, leader = weigh(s, now, f, size, y, factor, power, times, active, weights, out.cells, prior, rates, scalars)
-    follow(s, out, dim, features, z, metric, count, y, norm2, typical, scaled, now, keeps, moves)
+    curious, new, wide, longer = False, 0.0, 0.0, scaled
+    if s.curious and not s.labels:
+        curious, new, wide, longer = look(out, features, z, count, norm2, typical, scaled, metric)
+    verdict = weigh(
+        s, now, f, size, y, factor, power, times, active, weights, out.cells, prior, rates, scalars, new, wide
+    )
+    if curious:
+        grow_old(out, features, z, count, verdict.fits, verdict.size, metric)
+    scalars[layout.NEW] = age(scalars[layout.NEW], verdict.fits, SLOWLY)
+    follow(s, out, dim, features, z, metric, count, y, norm2, typical, scaled, longer, now, keeps, moves)
     note(out, features, count if len(out.thetas) == dim else count - 1)
     if s.copying:
         for i in range(2 * FOLLOWERS):
             if weights[i] < 2.0 * layout.SHARE / active:
-                take_over(out, dim, i, leader)
+                take_over(out, dim, i, verdict.leader)
     if due:
         place = next_place(weights, active, scalars)
         if place >= 0:
             keep_mean(out, dim, place, mean)
     if s.labels and s.warmed:
         scalars[layout.TEMPERATURE] = 1.0 / min(1.0, scalars[layout.SPREAD])
-    return gate
+    return verdict.believed
 
 
 @compiled

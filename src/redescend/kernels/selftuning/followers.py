@@ -78,6 +78,7 @@ def follow(
     norm2: float,
     typical: float,
     scaled: float,
+    longer: float,
     ready: float,
     metric: Array,
     predictions: Array,
@@ -86,7 +87,10 @@ def follow(
     thetas: Array,
     spared: int = 0,
 ) -> None:
-    """One implicit step of every follower, on its own gate; l2 spares so many of the last features."""
+    """One implicit step of every follower, on its own gate; l2 spares so many of the last features.
+
+    Σ x_j²·metric_j is `scaled`, or `longer` where the metric of new features is.
+    """
     penalised = len(metric) - spared
     length = LONGEST
     for k in range(FOLLOWERS):
@@ -100,7 +104,7 @@ def follow(
         if scaled > 0.0:
             i = FOLLOWERS + k
             e = length * gates[i] / max(ready, scaled)
-            move = within(likelihood.implicit_move(kind, c, predictions[i], y, e, scaled, spread), HUGE)
+            move = within(likelihood.implicit_move(kind, c, predictions[i], y, e, longer, spread), HUGE)
             keep = 1.0 / (1.0 + l2 * e)
             for j in range(penalised):
                 thetas[i, j] = within(muladd(move, X[row, j] * metric[j], keep * thetas[i, j]), FARTHEST)

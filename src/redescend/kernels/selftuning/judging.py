@@ -31,6 +31,7 @@ class Settings(NamedTuple):
     copying: bool
     tempered: bool
     warmed: bool
+    curious: bool
 
 
 class Scratch(NamedTuple):
@@ -45,6 +46,15 @@ class Scratch(NamedTuple):
     gates: Array
 
 
+class Verdict(NamedTuple):
+    """How likely a record is to be clean, and how likely were nothing in it new; its residual; and who leads now."""
+
+    believed: float
+    fits: float
+    size: float
+    leader: int
+
+
 @inlined
 def settings_of(numbers: Array) -> Settings:
     return Settings(
@@ -57,6 +67,7 @@ def settings_of(numbers: Array) -> Settings:
         numbers[layout.COPYING] != 0.0,
         numbers[layout.TEMPERED] != 0.0,
         numbers[layout.WARMED] != 0.0,
+        numbers[layout.CURIOUS] != 0.0,
     )
 
 
@@ -112,11 +123,13 @@ def weigh(
     prior: Array,
     rates: Array,
     scalars: Array,
-) -> tuple[float, int]:
+    new: float,
+    wide: float,
+) -> Verdict:
     """Judge the record at every member (labels: at the action), learn its noise, and reweigh the members.
 
-    The record counts `times`: its likelihood is taken to that power, and steps are so many times as long. Returns the
-    probability that it is clean by the leader, whose noise it is, and who leads now.
+    The record counts `times`: its likelihood is taken to that power, and steps are so many times as long.
+    The verdict is the leader's, whose noise it is.
     """
     rate, lowest = masses(cells, rates, now.clean, now.outlier), scalars[layout.LOWEST]
     leader, gate, believed = leader_of(weights), 1.0, 1.0
@@ -132,7 +145,7 @@ def weigh(
             else:
                 own = size_of(s.kind, s.labels, now.paid[i], now.predictions[i], target)
                 now.logs[i], now.gates[i] = judge(
-                    s.kind, s.c, now.paid[i], own, lowest, now.clean, now.outlier, s.share, s.labels
+                    s.kind, s.c, now.paid[i], own, lowest, now.clean, now.outlier, s.share, s.labels, new, wide
                 )
                 if i == leader:
                     believed = now.gates[i]
@@ -143,6 +156,9 @@ def weigh(
         # The leader's residuals are what clean records look like; the mean's are wider while members disagree.
         f = now.paid[leader]
         size = size_of(s.kind, s.labels, f, now.predictions[leader], target)
+    fits = believed
+    if new > 0.0:
+        _, fits = judge(s.kind, s.c, f, size, lowest, now.clean, now.outlier, s.share, s.labels)
     if s.labels or f > 0.0:
-        learn_noise(s.kind, s.c, f, size, s.labels, s.share, cells, prior, rates, scalars, times)
-    return believed, reweigh(weights, now.logs, power * times, active)
+        learn_noise(s.kind, s.c, f, size, s.labels, s.share, cells, prior, rates, scalars, times, new, wide)
+    return Verdict(believed, fits, size, reweigh(weights, now.logs, power * times, active))

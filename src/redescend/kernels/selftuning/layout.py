@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-# settings; the switches are 0 where an ingredient is left out, the last where l2 spares the last feature, an intercept
-(LOSS, LOSS_C, L2, LABELS, GATED, COPYING, TEMPERED, WARMED, SHARE_CELLS, PENALISED) = range(10)
-SETTINGS = 10
+# settings; the switches are 0 where an ingredient is left out, PENALISED where l2 spares the last feature, an intercept
+(LOSS, LOSS_C, L2, LABELS, GATED, COPYING, TEMPERED, WARMED, SHARE_CELLS, PENALISED, CURIOUS) = range(11)
+SETTINGS = 11
 
 # state: rounds played and learned from; the lowest scale, 0 until it is known; the next slot for a snapshot, and when;
-# what the mean is multiplied by; age of the second-order follower and the largest spread in its life; the spread now
-(ROUNDS, SEEN, LOWEST, SLOT, DUE, TEMPERATURE, AGE, WIDEST, SPREAD) = range(9)
-SCALARS = 9
+# what the mean is multiplied by; age of the second-order follower and the largest spread in its life; the spread now;
+# how new the stream is
+(ROUNDS, SEEN, LOWEST, SLOT, DUE, TEMPERATURE, AGE, WIDEST, SPREAD, NEW) = range(10)
+SCALARS = 10
 
 FOLLOWERS = 3
 """Followers with each metric: steps of 16, 1 and 1/16 times the typical record's."""

@@ -14,6 +14,9 @@ from redescend.losses import likelihood
 from redescend.losses.linear import SQUARED
 from redescend.numeric import Array
 
+WIDER = 1.5
+"""The scale of residuals with what is new, in units of their median size."""
+
 
 @inlined
 def size_of(kind: int, labels: bool, f: float, p: float, y: float) -> float:
@@ -45,16 +48,41 @@ def widest(i: int, scales: int, s: float, size: float, labels: bool) -> float:
 
 
 @inlined
-def judge(
-    kind: int, c: float, f: float, size: float, lowest: float, clean: Array, outlier: Array, least: float, labels: bool
+def densities(
+    kind: int, c: float, f: float, size: float, s: float, unit: float, new: float, wide: float
 ) -> tuple[float, float]:
-    """Log-likelihood of a record and the probability that it is clean, by the scales with at least this mass."""
+    """Of a clean record and of an outlier, where a share of the record is new, and residuals with that are wide."""
+    clean, outlier = likelihood.densities(kind, c, f, size, s, unit)
+    if new > 0.0:
+        width = max(s, WIDER * wide if wide > 0.0 else size)
+        clean += new * (likelihood.densities(kind, c, f, size, width, unit)[0] - clean)
+    return clean, outlier
+
+
+@inlined
+def judge(
+    kind: int,
+    c: float,
+    f: float,
+    size: float,
+    lowest: float,
+    clean: Array,
+    outlier: Array,
+    least: float,
+    labels: bool,
+    new: float = 0.0,
+    wide: float = 0.0,
+) -> tuple[float, float]:
+    """Log-likelihood of a record and the probability that it is clean, by the scales with at least this mass.
+
+    Of a record of which the share `new` is new, residuals are as wide as they were with what is new.
+    """
     unit = 1.0 if labels else max(size, lowest)
     believed = total = likely = 0.0
     s = lowest
     for i in range(len(clean)):
         if clean[i] + outlier[i] >= least:
-            q, u = likelihood.densities(kind, c, f, size, widest(i, len(clean), s, size, labels), unit)
+            q, u = densities(kind, c, f, size, widest(i, len(clean), s, size, labels), unit, new, wide)
             believed += clean[i] * q
             total += clean[i] * q + outlier[i] * u
             likely += clean[i] * likelihood.member_density(kind, c, f, s, unit, q) + outlier[i] * u
@@ -87,6 +115,8 @@ def learn_noise(
     rates: Array,
     scalars: Array,
     times: float = 1.0,
+    new: float = 0.0,
+    wide: float = 0.0,
 ) -> None:
     """Bayes' rule on the cells, as if the record had come so many times; a share of the prior; ŝ = exp(Σπ·ln s)."""
     scales, count = cells.shape
@@ -94,7 +124,7 @@ def learn_noise(
     unit = 1.0 if labels else max(size, lowest)
     total, s = 0.0, lowest
     for i in range(scales):
-        q, u = likelihood.densities(kind, c, f, size, widest(i, scales, s, size, labels), unit)
+        q, u = densities(kind, c, f, size, widest(i, scales, s, size, labels), unit, new, wide)
         for j in range(count):
             if times == 1.0:
                 cells[i, j] *= (1.0 - rates[j]) * q + rates[j] * u

@@ -9,6 +9,7 @@ from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.followers import follow, measure
 from redescend.kernels.selftuning.judging import begin, paid_for, playable, scratch_of, settings_of, weigh
 from redescend.kernels.selftuning.kept import keep
+from redescend.kernels.selftuning.news import SLOWLY, age, anything, grow_old, look
 from redescend.kernels.selftuning.newton import advance, restart
 from redescend.kernels.selftuning.noise import size_of
 from redescend.numeric import Array
@@ -60,6 +61,7 @@ def run(
     norms: Array,
     squares: Array,
     counts: Array,
+    news: Array,
     P: Array,
     scalars: Array,
     numbers: Array,
@@ -114,9 +116,17 @@ def run(
 
         typical, scaled, ready = measure(X, row, norm2, norms, squares, counts, scalars, metric)
         power = min(1.0, typical / norm2) if s.tempered else 1.0
-        believed[row], leader = weigh(
-            s, now, f, size, target, factor, power, times[row], active, weights, cells, prior, rates, scalars
+        curious = s.curious and not s.labels and anything(X, row, news)
+        new, wide, longer = 0.0, 0.0, scaled
+        if curious:
+            new, wide, longer = look(X, row, norm2, typical, scaled, news, scalars, metric)
+        verdict = weigh(
+            s, now, f, size, target, factor, power, times[row], active, weights, cells, prior, rates, scalars, new, wide
         )
+        believed[row], leader = verdict.believed, verdict.leader
+        if curious:
+            grow_old(X, row, verdict.fits, verdict.size, metric, news)
+        scalars[layout.NEW] = age(scalars[layout.NEW], verdict.fits, SLOWLY)
         follow(
             s.kind,
             s.c,
@@ -127,6 +137,7 @@ def run(
             norm2,
             typical,
             scaled,
+            longer,
             ready,
             metric,
             now.predictions,
