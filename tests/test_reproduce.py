@@ -156,6 +156,7 @@ def test_the_examples_run_on_the_results(script, finished):
         ("river_stream.py", [], [], "river.png"),
         ("scikit_learn.py", [], ["1"], "scikit-learn.png"),
         ("frechet_mean.py", ["1", "30"], [], "frechet.png"),
+        ("nox_stream.py", [], [], "nox.png"),
     ],
 )
 def test_the_examples_with_streams_of_their_own_draw(script, before, after, picture, tmp_path):
@@ -163,8 +164,13 @@ def test_the_examples_with_streams_of_their_own_draw(script, before, after, pict
     assert (tmp_path / picture).stat().st_size > 10_000
 
 
+def test_what_is_rare_is_found():
+    found = run_example("rare_features.py", "1").splitlines()[1:]
+    assert all(line.split()[-4:-2] == ["1", "1"] for line in found)
+
+
 def test_every_example_is_run():
     here = {path.name for path in (ROOT / "examples").glob("*.py")}
     run_here = {"final_regret.py", "recovery.py", "weights.py", "who_wins.py"}
-    run_here |= {"river_stream.py", "scikit_learn.py", "frechet_mean.py"}
+    run_here |= {"river_stream.py", "scikit_learn.py", "frechet_mean.py", "nox_stream.py", "rare_features.py"}
     assert here - run_here == {"digits_flipped_labels.py"}, "the last one needs PyTorch: tests_torch runs it"

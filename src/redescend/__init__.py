@@ -10,6 +10,9 @@ step of weight × gradient and projects on its domain: θ ← Π_Θ(θ − α_t�
 Trace(1000 rounds, ...)
 """
 
+from importlib import import_module
+from typing import Any
+
 from redescend import adversaries, bounds, domains, errors, gates, losses, regret, steps, streams, transforms
 from redescend.checkpoint import load, save
 from redescend.game import Originals, Stream, Trace, play
@@ -21,6 +24,20 @@ from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Or
 from redescend.learners.selftuning import SelfTuning
 
 __version__ = "0.1.0"
+
+_OF_STREAMING = ("StreamModel", "fit_stream")
+"""Names that need PyArrow, which is imported only when one of them is asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_STREAMING:
+        return getattr(import_module("redescend.streaming"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_OF_STREAMING])
+
 
 __all__ = [
     "OGD",
