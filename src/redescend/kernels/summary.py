@@ -11,33 +11,44 @@ import numpy as np
 from redescend.kernels.compiler import compiled, inlined
 from redescend.numeric import Array
 
-TENTHS = 10
-"""Cells of a histogram of weights, between nothing and all of what a record can be believed."""
+LEVELS = (0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9)
+"""Where the cells of a histogram of weights meet, as shares of all that a record can be believed."""
 
 OCTAVES, STEPS = 512, 64
-"""A loss has a cell between 2⁻²⁵⁶ and 2²⁵⁶, in so many steps an octave; what lies beyond is in the first or the last."""
+"""A loss has a cell between 2⁻²⁵⁶ and 2²⁵⁶, so many an octave; what lies beyond is in the first or the last."""
 
 CELLS = OCTAVES * STEPS
 COARSE = 32
 """How many cells make one along the stream."""
+
+FINE = 1 << 20
+"""Whole numbers of this part can be added up in any order."""
 
 _MANTISSA = 52 - 6
 _FIRST = (1023 - OCTAVES // 2) * STEPS
 
 
 @inlined
-def tenth(weight: float, full: float) -> int:
+def level(weight: float, full: float) -> int:
     """The cell of a weight whose largest value is `full`; a weight that is not a number is none at all."""
-    share = weight / full
-    return min(int(TENTHS * share), TENTHS - 1) if share > 0.0 else 0
+    share, cell = weight / full, 0
+    for edge in LEVELS:
+        cell += share >= edge
+    return cell
 
 
 @compiled
-def tenths(weights: Array, full: float) -> Array:
-    """The cell of every weight."""
+def levels(weights: Array, full: float) -> Array:
+    """The cell of every weight.
+
+    Examples
+    --------
+    >>> levels(np.array([0.0, np.nan, 0.01, 0.1, 1.0]), 1.0)
+    array([0, 0, 2, 3, 7])
+    """
     out = np.empty(len(weights), np.int64)
     for i in range(len(weights)):
-        out[i] = tenth(weights[i], full)
+        out[i] = level(weights[i], full)
     return out
 
 
@@ -54,7 +65,7 @@ def count(
         cell = min(max((bits[i] >> _MANTISSA) - _FIRST, 0), CELLS - 1)
         cells[cell] += 1
         paid[place, cell // COARSE] += 1
-        believed[place, tenth(weights[i], full)] += 1
+        believed[place, level(weights[i], full)] += 1
 
 
 def edges(cells: Array) -> Array:
@@ -75,8 +86,8 @@ def count_labels(
 ) -> None:
     """Count what was predicted where, and how often what was said with a probability came true.
 
-    `labels` has the label, what was predicted, and whether the record was doubted; `sure` the cell of the probability
-    and whether it came true.
+    `labels` has the label, what was predicted, and whether the record was doubted; `sure` the cell of the probability,
+    and in it how many were wrong, how many came true, and the sum of the probabilities in units of 1/FINE.
     """
     most = len(sure)
     for i in range(len(targets)):
@@ -84,6 +95,7 @@ def count_labels(
         labels[label, predicted, doubted[i]] += 1
         cell = min(int(most * probabilities[i]), most - 1) if probabilities[i] > 0.0 else 0
         sure[cell, int(label == predicted)] += 1
+        sure[cell, 2] += int(FINE * probabilities[i] + 0.5)
 
 
 @inlined
@@ -122,7 +134,7 @@ def least(
 
 @compiled
 def shuffled(rows: Array) -> Array:
-    """A number between 0 and 2⁶³ for every row, as good as random: the finaliser of Steele, Lea and Flood's SplitMix64."""
+    """A number between 0 and 2⁶³ for every row, as good as random: Steele, Lea and Flood's SplitMix64."""
     out = np.empty(len(rows), np.int64)
     for i in range(len(rows)):
         z = np.uint64(rows[i]) * np.uint64(0x9E3779B97F4A7C15)

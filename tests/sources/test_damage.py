@@ -1,0 +1,104 @@
+"""Of a file that is damaged, all that can be read is read, and what is lost is said."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redescend.errors import DataError
+from redescend.sources import open_source
+from tests.sources.outcomes import of_batch, outcomes
+from tests.sources.written import COMPRESS, WRITE, as_arrow, as_parquet, sample_table
+
+LINES = [b"%.17g,%d" % (random.Random(7).random() * i, i) for i in range(20_000)]
+TEXT = b"x,i\n" + b"\n".join(LINES)
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_a_compressed_file_that_is_cut_short_gives_what_is_there_and_one_bad_record(tmp_path, ending):
+    whole = COMPRESS[ending](TEXT)
+    path = tmp_path / f"cut.csv.{ending}"
+    path.write_bytes(whole[: len(whole) * 3 // 4])
+    batches = list(open_source(path).batches(["x", "i"], most=3000))
+    found = [record for batch in batches for record in of_batch(batch)]
+    *good, last = found
+    assert len(good) > 5_000
+    assert [raw for *_, raw in good] == LINES[: len(good)]
+    assert all(verdict == "good" for _, verdict, *_ in good)
+    assert "the file ends in the middle" in last[2]
+    assert LINES[len(good)].startswith(last[3])
+    for end in (batches[0].end, batches[-1].end):
+        piped = open_source(io.BytesIO(path.read_bytes()), block=100_003)
+        assert outcomes(piped, ["x", "i"], start=end, most=7000) == found[end.row :]
+
+
+def test_a_line_without_end_or_an_open_quote_swallows_no_more_than_itself(tmp_path):
+    lines = [
+        b'1,"open',
+        *[b"%d,a" % i for i in range(300_000)],
+        b"x" * 3_000_000,
+        b'2,"c\nd"',
+        b'3,"' + b"y" * 2_000_000,
+    ]
+    path = tmp_path / "long.csv"
+    path.write_bytes(b"x,t\n" + b"\n".join(lines))
+    found = outcomes(open_source(path, kinds={"x": "number", "t": "text"}), ["x", "t"])
+    assert len(found) == len(lines)
+    assert found[0] == (1, "bad", "an unclosed quote", b'1,"open')
+    assert [record[1] for record in found].count("bad") == 3
+    assert found[-3] == (len(lines) - 2, "bad", "longer than the longest record, 1,048,576 bytes", b"x" * 2**20)
+    assert found[-2][2] == (2.0, "c\nd")
+    assert found[-1][3] == (b'3,"' + b"y" * 2**20)[: 2**20]
+
+
+def test_what_is_damaged_in_a_file_of_columns_is_one_bad_record(tmp_path):
+    table = sample_table(900)
+    parquet = bytearray(as_parquet(table, group=300))
+    arrow = bytearray(as_arrow(table, stream=False, group=300))
+    lengths = [len((name or "").encode()) for name in table["name"][300:600].to_pylist()]
+    offsets = np.cumsum([0, *lengths], dtype=np.int32).tobytes()
+    # All groups have the same ones: the second are the second group's.
+    ends = arrow.index(offsets, arrow.index(offsets) + 1)
+    page = pq.ParquetFile(io.BytesIO(parquet)).metadata.row_group(1).column(0).data_page_offset
+    parquet[page : page + 40] = b"\x99" * 40
+    arrow[ends + 40 : ends + 80] = b"\x99" * 40
+    for name, data in {"a.parquet": parquet, "a.arrow": arrow}.items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        source = open_source(path)
+        batches = list(source.batches(source.columns, most=100))
+        found = [record for batch in batches for record in of_batch(batch)]
+        assert [record[1] for record in found] == ["good"] * 300 + ["bad"] + ["good"] * 300
+        assert "damaged here" in found[300][2]
+        assert found[301][2][0] == 600 / 7
+        for end in (batches[2].end, batches[3].end, batches[4].end):
+            assert outcomes(open_source(path), source.columns, start=end) == found[end.row :]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from([*WRITE, "gz", "xz", "zst", "lz4"]),
+    st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=4), st.integers(0, 60)), min_size=1, max_size=4),
+)
+def test_no_damage_is_a_surprise(form, wounds):
+    table = sample_table(60)
+    data = WRITE[form](table) if form in WRITE else COMPRESS[form](WRITE["csv"](table))
+    for place, patch, gone in wounds:
+        at = int(place * len(data))
+        data = data[:at] + patch + data[at + gone :]
+    try:
+        source = open_source(io.BytesIO(data), format=form if form in WRITE else "csv")
+        found = outcomes(source, source.columns)
+    except DataError as error:
+        said = str(error)
+    else:
+        said = "one sentence."
+        assert [row for row, *_ in found] == list(range(1, len(found) + 1))
+    assert said.endswith(".")
+    assert "\n" not in said

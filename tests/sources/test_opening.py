@@ -1,0 +1,145 @@
+"""What a source is taken for, and what is refused, in one sentence."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from redescend.errors import DataError, ParameterError
+from redescend.sources import Kind, Position, open_source
+from tests.sources.outcomes import outcomes
+
+N, B, D, T = Kind.NUMBER, Kind.BOOLEAN, Kind.DATE, Kind.TEXT
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ("1 -2.5 +3e8 .5 inf", N),
+        ("? NA - N/A None", N),
+        ("1 " * 9 + "x", N),
+        ("1 " * 8 + "x y", T),
+        ("1 0 1", N),
+        ("true False TRUE ?", B),
+        ("2024-02-29 2024-01-01T10:00 2024-01-01T10:00:00.123456", D),
+        ("2024-01-01T10:00:00Z 2024-01-01T10:00+02:00", D),
+        ("2024-01 yesterday", T),
+        ("a b 1", T),
+    ],
+)
+def test_a_column_is_of_the_kind_that_nine_values_in_ten_are(values, kind):
+    text = "\n".join(["z,x", *(f"0,{value}" for value in values.split())])
+    lines = "\n".join(f'{{"x":"{value}"}}' for value in values.split())
+    assert open_source(io.BytesIO(text.encode())).kinds["x"] is kind
+    assert open_source(io.BytesIO(lines.encode())).kinds["x"] is kind
+
+
+def test_json_has_the_columns_of_its_first_records_and_theirs_are_the_kinds():
+    lines = [
+        b'\xef\xbb\xbf{"n": 1, "o": {"p": 1}, "b": true}',
+        b'{"n": "2", "t": "x", "b": false}',
+        b'{"n": NaN, "t": 5, "b": 0, "d": "2024-01-01"}',
+        b'{"n": true, "t": "NA"}',
+        b'{"o": [1]}',
+    ]
+    source = open_source(io.BytesIO(b"\n".join(lines)), kinds={"n": N, "t": T, "b": B, "later": N})
+    assert source.kinds == {"n": N, "b": B, "t": T, "d": D, "later": N}
+    found = outcomes(source, ["n", "t", "b", "later"])
+    assert repr([record[2] for record in found]) == repr(
+        [
+            (1.0, None, True, None),
+            (2.0, "x", False, None),
+            (float("nan"), "5", False, None),
+            "column 'n': True is not a number",
+            (None, None, None, None),
+        ]
+    )
+    with pytest.raises(DataError, match="Column 'o' of the file object is nested"):
+        source.batches(["o"])
+
+
+def test_dates_with_a_zone_and_without_are_moments_and_there_are_none_before_year_one():
+    zoned = [b"2024-01-01T10:00:00Z", b"2024-01-01T10:00:00+02:00"]
+    lines = [b"x", *zoned, b"2024-01-01", b"0001-01-01T00:00:00+01:00", *zoned * 15]
+    found = outcomes(open_source(io.BytesIO(b"\n".join(lines))), ["x"])[:4]
+    assert [str(held[0]) for *_, held, _ in found[:2]] == ["2024-01-01 10:00:00", "2024-01-01 08:00:00"]
+    assert str(found[2][2][0]) == "2024-01-01 00:00:00"
+    assert found[3][2] == "column 'x': '0001-01-01T00:00:00+01:00' is not a date"
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "columns", "first"),
+    [
+        (b"a;b\n1;x,y\n", None, ["a", "b"], (1.0, "x,y")),
+        (b"a|b\r1|x\r", None, ["a", "b"], (1.0, "x")),
+        (b"\xef\xbb\xbfa\tb\r\n\r\n1\tx\r\n", None, ["a", "b"], (1.0, "x")),
+        (b'"a,\n1",b\n1,x\n', "csv", ["a,\n1", "b"], (1.0, "x")),
+        (b'\n{"a": 1}\n', None, ["a"], (1.0,)),
+        (b"BZh,b\n1,x\n", None, ["BZh", "b"], (1.0, "x")),
+    ],
+)
+def test_text_says_what_it_is(text, form, columns, first):
+    source = open_source(io.BytesIO(text), format=form)
+    assert source.columns == columns
+    assert outcomes(source, columns)[0][2] == first
+
+
+def test_without_a_header_columns_are_numbered():
+    source = open_source(io.BytesIO(b"1,x\n2,y\n"), header=False)
+    assert outcomes(source, ["column2"]) == [(1, "good", ("x",), b"1,x"), (2, "good", ("y",), b"2,y")]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.csv", b"", "is empty"),
+        ("a.csv", b"\n\r\n", "is empty"),
+        ("a.csv", b"a,b\n", "has no records"),
+        ("a.csv", b"a,b,a\n1,2,3\n", "has two columns 'a'"),
+        ("a.csv", b"a,\n1,2\n", "Column 2 of .* has no name"),
+        ("a.csv", b'a,"b\n1,2\n', "header of .* cannot be read: an unclosed quote"),
+        ("a.csv", "größe\n1\n".encode("latin-1"), "header of .* is not UTF-8"),
+        ("a.csv", "a\n1\n".encode("utf-16"), "is UTF-16"),
+        ("a.json", b'[{"a": 1}]', "one JSON array"),
+        ("a.jsonl", b"1\n2\n", "has no columns"),
+        ("a.csv.gz", b"a\n1\n", "does not hold gzip data"),
+        ("a.parquet", b"PAR1", "cannot be read"),
+        ("a.arrow", b"ARROW1\0\0", "cannot be read"),
+    ],
+)
+def test_a_file_of_which_nothing_can_be_made_is_refused_in_a_sentence(tmp_path, name, data, words):
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=words) as refusal:
+        open_source(path)
+    assert name in str(refusal.value)
+    assert str(refusal.value).endswith(".")
+
+
+def test_what_cannot_be_read_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"x\n1\n")
+    (tmp_path / "b.jsonl").write_bytes(b'{"x": 1}\n')
+    (tmp_path / "none").mkdir()
+    for source, words in {
+        tmp_path / "nowhere.csv": "There is no file",
+        str(tmp_path / "*.tsv"): "No file is called like",
+        tmp_path / "none": "has no files with data",
+        tmp_path: "one format at a time",
+        (): "nothing to read",
+    }.items():
+        with pytest.raises(DataError, match=words):
+            open_source(source)
+    with pytest.raises(DataError, match="binary mode"):
+        open_source(io.StringIO("x\n1\n"))
+    with pytest.raises(ParameterError, match="'source' parameter"):
+        open_source(5)
+    with pytest.raises(ParameterError, match="'format' parameter"):
+        open_source(tmp_path / "a.csv", format="xls")
+    source = open_source(tmp_path / "a.csv")
+    with pytest.raises(DataError, match=r"has no column 'y'; it has 'x'\."):
+        source.batches(["y"])
+    with pytest.raises(ParameterError, match="'most' parameter"):
+        source.batches(["x"], most=0)
+    with pytest.raises(DataError, match="has no position"):
+        source.batches(["x"], start=Position(7, 0, 0, 0))
