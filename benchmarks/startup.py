@@ -18,7 +18,7 @@ PART = "from time import process_time; began = process_time(); {}; print(process
 PROGRAMS = {
     "start": WHOLE.format("pass"),
     "numba": WHOLE.format("import numba"),
-    "redescend": WHOLE.format("import redescend"),
+    "redescend": WHOLE.format("import redescend; redescend.play; redescend.SelfTuning; redescend.bounds"),
     "call": "from benchmarks.limits import read_once; import numpy; X = numpy.ones((9, 9)); "
     + PART.format("read_once(X)"),
     "play": "from benchmarks.subjects import *; game = playing(stream_of(9, 9)); " + PART.format("game()"),

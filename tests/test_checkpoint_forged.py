@@ -150,7 +150,7 @@ def test_a_small_file_asks_for_little(tmp_path: Any) -> None:
     state["engine"] = {"dict": list(engine.items())}
     description["state"] = {"dict": list(state.items())}
     writer.arrays["model.state.engine.units"] = np.zeros((6, 60_000))
-    (tmp_path / "model").write_bytes(container.written(description, writer.arrays))
+    (tmp_path / "model").write_bytes(b"".join(container.written(description, writer.arrays)))
     with pytest.raises(DataError, match="no room for 60000 features"):
         rd.load(tmp_path / "model")
 

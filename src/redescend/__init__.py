@@ -11,32 +11,52 @@ Trace(1000 rounds, ...)
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from redescend import adversaries, bounds, domains, errors, gates, losses, regret, steps, streams, transforms
-from redescend.checkpoint import load, save
-from redescend.game import Originals, Stream, Trace, play
-from redescend.learners.base import Learner, Round
-from redescend.learners.descent import Descent
-from redescend.learners.experts import LearnWithExperts
-from redescend.learners.peers import Ader, JacobsenCutkosky
-from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
-from redescend.learners.selftuning import SelfTuning
+if TYPE_CHECKING:
+    from redescend import adversaries, bounds, domains, errors, gates, losses, regret, steps, streams, transforms
+    from redescend.checkpoint import load, save
+    from redescend.game import Originals, Stream, Trace, play
+    from redescend.learners.base import Learner, Round
+    from redescend.learners.descent import Descent
+    from redescend.learners.experts import LearnWithExperts
+    from redescend.learners.peers import Ader, JacobsenCutkosky
+    from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
+    from redescend.learners.selftuning import SelfTuning
+    from redescend.streaming import ModelStore, StreamModel, fit_stream
 
 __version__ = "0.1.0"
 
-_OF_STREAMING = ("StreamModel", "fit_stream")
-"""Names that need PyArrow, which is imported only when one of them is asked for."""
+_HOMES = {
+    "checkpoint": ("load", "save"),
+    "game": ("Originals", "Stream", "Trace", "play"),
+    "learners.base": ("Learner", "Round"),
+    "learners.descent": ("Descent",),
+    "learners.experts": ("LearnWithExperts",),
+    "learners.peers": ("Ader", "JacobsenCutkosky"),
+    "learners.recipes": ("OGD", "ClippedOGD", "Learn", "NormalisedOGD", "Oracle", "Robust", "TopK"),
+    "learners.selftuning": ("SelfTuning",),
+    "streaming": ("ModelStore", "StreamModel", "fit_stream"),
+}
+"""Where names live. Each is imported when it is first used: `redescend --help` does not wait for a compiler."""
+
+_MODULES = (
+    *("adversaries", "bounds", "domains", "errors", "gates", "losses", "regret", "steps", "streams", "transforms"),
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_STREAMING:
-        return getattr(import_module("redescend.streaming"), name)
+    if name in _MODULES:
+        return import_module(f"redescend.{name}")
+    for home, names in _HOMES.items():
+        if name in names:
+            globals()[name] = found = getattr(import_module(f"redescend.{home}"), name)
+            return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_OF_STREAMING])
+    return sorted({*globals(), *_MODULES, *(name for names in _HOMES.values() for name in names)})
 
 
 __all__ = [
@@ -48,6 +68,7 @@ __all__ = [
     "Learn",
     "LearnWithExperts",
     "Learner",
+    "ModelStore",
     "NormalisedOGD",
     "Oracle",
     "Originals",
@@ -55,12 +76,14 @@ __all__ = [
     "Round",
     "SelfTuning",
     "Stream",
+    "StreamModel",
     "TopK",
     "Trace",
     "adversaries",
     "bounds",
     "domains",
     "errors",
+    "fit_stream",
     "gates",
     "load",
     "losses",

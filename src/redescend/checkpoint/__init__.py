@@ -44,7 +44,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """
     writer = Writer()
     try:
-        content = container.written(writer.described(model), writer.arrays)
+        description = writer.described(model)
     except RecursionError:
         raise ParameterError(
             "The model cannot be saved, because it is nested too deeply, or contains itself."
@@ -55,7 +55,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if not target.parent.is_dir():
         raise DataError(f"'{path}' cannot be written, because there is no folder '{target.parent}'; make it first.")
     with replacing(target) as file:
-        file.write(content)
+        for piece in container.written(description, writer.arrays):
+            file.write(piece)
 
 
 def load(path: str | os.PathLike[str]) -> Any:

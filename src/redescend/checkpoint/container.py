@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from redescend.errors import DataError, MissingExtraError
@@ -22,16 +23,15 @@ LENGTH = 8
 UNSEALED = "0" * 64
 
 
-def written(description: Any, arrays: dict[str, Array]) -> bytes:
-    """The content of a file."""
+def written(description: Any, arrays: dict[str, Array]) -> Iterator[bytes | memoryview]:
+    """The content of a file, piece by piece: it may be large, and is not copied to be sealed."""
     from redescend import __version__
 
     text = json.dumps({"format": FORMAT, "library": __version__, "digest": UNSEALED, "model": description})
-    content = bytearray(_safetensors().save(arrays, {KEY: text}))
+    content = _safetensors().save(arrays, {KEY: text})
     # The model comes after the digest: the first run of zeros is the digest's place.
-    place = content.index(UNSEALED.encode())
-    content[place : place + len(UNSEALED)] = _digest(content, place).encode()
-    return bytes(content)
+    place, view = content.index(UNSEALED.encode()), memoryview(content)
+    yield from (view[:place], _digest(content, place).encode(), view[place + len(UNSEALED) :])
 
 
 def read(content: bytes) -> tuple[Any, dict[str, Array]]:
@@ -62,7 +62,7 @@ def _text(content: bytes) -> Any:
         raise DataError("it is not a file that redescend.save wrote, or it has been altered.") from None
 
 
-def _digest(content: bytes | bytearray, place: int) -> str:
+def _digest(content: bytes, place: int) -> str:
     view = memoryview(content)
     digest = hashlib.sha256(view[:place])
     digest.update(UNSEALED.encode())

@@ -76,7 +76,7 @@ class Writer:
         name = where
         while name in self.arrays:
             name += "'"
-        self.arrays[name] = np.array(values, dtype=values.dtype.newbyteorder("="), order="C")
+        self.arrays[name] = np.asarray(values, dtype=values.dtype.newbyteorder("="), order="C")
         return {"array": name}
 
     def _model(self, model: Any, where: str) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Writer:
 class Reader:
     """Makes what a `Writer` described, from the arrays of a file of `room` bytes."""
 
-    def __init__(self, arrays: Mapping[str, Array], room: int) -> None:
+    def __init__(self, arrays: dict[str, Array], room: int) -> None:
         self._arrays, self._room = arrays, room
 
     def made(self, description: Any) -> Any:
@@ -118,7 +118,8 @@ class Reader:
             case {"dict": list(pairs), **rest} if not rest:
                 return {self.made(key): self.made(value) for key, value in pairs}
             case {"array": str(name), **rest} if not rest and name in self._arrays:
-                return self._arrays[name].copy()
+                # Given away: a large array is not kept twice.
+                return self._arrays.pop(name).copy()
             case {"scalar": {"array": str(name)}, **rest} if not rest and name in self._arrays:
                 return self._arrays[name][()]
             case {"dtype": str(name), **rest} if not rest and name in NUMBERS:

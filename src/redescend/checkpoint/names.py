@@ -26,6 +26,7 @@ KNOWN = {
     "redescend.gates": ("Always", "Robust", "TopK", "Oracle", "Clip"),
     "redescend.sklearn": ("RedescendingRegressor", "RedescendingClassifier", "MedianScaler"),
     "redescend.river": ("RedescendingRegressor", "RedescendingClassifier", "RedescendingFilter"),
+    "redescend.streaming": ("ModelStore", "StreamModel"),
 }
 
 
