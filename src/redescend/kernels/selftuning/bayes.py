@@ -36,13 +36,15 @@ def reweigh(weights: Array, logs: Array, power: float, active: float) -> int:
     top = -np.inf
     for i in range(len(weights)):
         if weights[i] > 0.0:
-            logs[i] = np.log(weights[i]) + power * min(logs[i], most)
-            top = max(top, logs[i])
+            top = max(top, min(logs[i], most))
+    # No active weight is far below its share, so that the sum is not 0.
     total = 0.0
     for i in range(len(weights)):
         if weights[i] > 0.0:
-            total += np.exp(logs[i] - top)
+            logs[i] = weights[i] * np.exp(power * (min(logs[i], most) - top))
+            total += logs[i]
+    kept, share = (1.0 - SHARE) / total, SHARE / active
     for i in range(len(weights)):
         if weights[i] > 0.0:
-            weights[i] = (1.0 - SHARE) * (np.exp(logs[i] - top) / total) + SHARE / active
+            weights[i] = kept * logs[i] + share
     return leader_of(weights)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import inlined
+from redescend.kernels.compiler import inlined, summing
 from redescend.kernels.selftuning.layout import LOWEST, SPREAD
 from redescend.losses import likelihood
 from redescend.losses.linear import SQUARED
 from redescend.numeric import Array
+
+USUAL = 6
+"""Rates of outliers that there usually are: a loop of known length is several times faster."""
 
 WIDER = 1.5
 """The scale of residuals with what is new, in units of their median size."""
@@ -26,15 +29,22 @@ def size_of(kind: int, labels: bool, f: float, p: float, y: float) -> float:
     return np.sqrt(f) if kind == SQUARED else abs(p - y)
 
 
+@summing
+def split(cells: Array, i: int, rates: Array, count: int) -> tuple[float, float]:
+    """How much the cells of a scale believe in, and in outliers."""
+    total = bad = 0.0
+    for j in range(count):
+        total += cells[i, j]
+        bad += cells[i, j] * rates[j]
+    return total, bad
+
+
 @inlined
 def masses(cells: Array, rates: Array, clean: Array, outlier: Array) -> float:
     """How much each scale says of clean records and of outliers; returns the rate of outliers."""
-    rate = 0.0
+    rate, usual = 0.0, len(rates) == USUAL
     for i in range(len(clean)):
-        total = bad = 0.0
-        for j in range(len(rates)):
-            total += cells[i, j]
-            bad += cells[i, j] * rates[j]
+        total, bad = split(cells, i, rates, USUAL) if usual else split(cells, i, rates, len(rates))
         clean[i] = total - bad
         outlier[i] = bad
         rate += bad
@@ -87,7 +97,7 @@ def judge(
             total += clean[i] * q + outlier[i] * u
             likely += clean[i] * likelihood.member_density(kind, c, f, s, unit, q) + outlier[i] * u
         s *= 2.0
-    return np.log(likely) - np.log(unit), believed / total
+    return np.log(likely / unit), believed / total
 
 
 @inlined
@@ -100,6 +110,26 @@ def exponentiate(logs: Array) -> float:
             logs[i, j] = np.exp(logs[i, j] - top)
             total += logs[i, j]
     return total
+
+
+@summing
+def multiply(cells: Array, i: int, rates: Array, q: float, u: float, count: int) -> float:
+    """Bayes' rule for the cells of a scale; returns their sum."""
+    total = 0.0
+    for j in range(count):
+        cells[i, j] *= q + rates[j] * (u - q)
+        total += cells[i, j]
+    return total
+
+
+@summing
+def give_share(cells: Array, i: int, prior: Array, kept: float, share: float, count: int) -> float:
+    """A share of the prior for the cells of a scale; returns their sum."""
+    mass = 0.0
+    for j in range(count):
+        cells[i, j] = kept * cells[i, j] + share * prior[i, j]
+        mass += cells[i, j]
+    return mass
 
 
 @inlined
@@ -120,26 +150,25 @@ def learn_noise(
 ) -> None:
     """Bayes' rule on the cells, as if the record had come so many times; a share of the prior; ŝ = exp(Σπ·ln s)."""
     scales, count = cells.shape
-    lowest = scalars[LOWEST]
+    lowest, usual = scalars[LOWEST], count == USUAL
     unit = 1.0 if labels else max(size, lowest)
     total, s = 0.0, lowest
     for i in range(scales):
         q, u = densities(kind, c, f, size, widest(i, scales, s, size, labels), unit, new, wide)
-        for j in range(count):
-            if times == 1.0:
-                cells[i, j] *= (1.0 - rates[j]) * q + rates[j] * u
-                total += cells[i, j]
-            else:
+        if times != 1.0:
+            for j in range(count):
                 cells[i, j] = np.log(cells[i, j]) + times * np.log((1.0 - rates[j]) * q + rates[j] * u)
+        else:
+            total += multiply(cells, i, rates, q, u, USUAL) if usual else multiply(cells, i, rates, q, u, count)
         s *= 2.0
     if times != 1.0:
         total = exponentiate(cells)
-    largest, mode, mean = -1.0, 0, 0.0
+    largest, mode, mean, kept = -1.0, 0, 0.0, (1.0 - share) / total
     for i in range(scales):
-        mass = 0.0
-        for j in range(count):
-            cells[i, j] = (1.0 - share) * (cells[i, j] / total) + share * prior[i, j]
-            mass += cells[i, j]
+        if usual:
+            mass = give_share(cells, i, prior, kept, share, USUAL)
+        else:
+            mass = give_share(cells, i, prior, kept, share, count)
         mean += mass * i
         if mass > largest:
             largest, mode = mass, i
