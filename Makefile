@@ -2,6 +2,7 @@
 # make test    sets up, runs every check
 # make bench   sets up, measures speed against the limits and the peers
 # make test-torch   installs PyTorch as well, runs the checks that need it
+# make crash-test   sets up, kills a run a thousand times and compares what it leaves, bit for bit
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 RECIPE := pyproject.toml constraints.txt Makefile
 
-.PHONY: demo test test-torch bench browser clean
+.PHONY: demo test test-torch crash-test bench browser clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -25,6 +26,9 @@ test: $(VENV)/.test browser
 # One thread: small tensors gain nothing from more, and lose much on a busy machine.
 test-torch: $(VENV)/.torch
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_torch src/redescend/torch docs/pytorch.md
+
+crash-test: $(VENV)/.test
+	$(BIN)/python -m tests.streaming.crash 1000
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

@@ -13,6 +13,10 @@ class DataError(RedescendError, ValueError):
     """A record or a stream cannot be used; the learner is left as it was."""
 
 
+class BadRecordError(DataError):
+    """A record cannot be used, and the run was to end there."""
+
+
 class UntoldError(DataError):
     """An oracle has not been told about this round."""
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import random
+from functools import partial
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -13,6 +16,7 @@ from hypothesis import strategies as st
 
 from redescend.errors import DataError
 from redescend.sources import open_source
+from redescend.sources.tables import said
 from tests.sources.outcomes import of_batch, outcomes
 from tests.sources.written import COMPRESS, WRITE, as_arrow, as_parquet, sample_table
 
@@ -57,6 +61,20 @@ def test_a_line_without_end_or_an_open_quote_swallows_no_more_than_itself(tmp_pa
     assert found[-1][3] == (b'3,"' + b"y" * 2**20)[: 2**20]
 
 
+def test_what_an_error_quotes_of_a_damaged_file_can_be_printed():
+    assert said(OSError("don't know what type: \x0e.\nAnd more")) == "don't know what type: \N{REPLACEMENT CHARACTER}"
+
+
+def test_a_million_digits_are_looked_at_once():
+    """Were the time to grow with the square of their number, this would take hours."""
+    digits = b"9" * 1_000_000
+    text = b"x,t\n1,a\n2," + digits + b"\n" + digits + b"x,c\n" + digits + b",d\n"
+    found = outcomes(open_source(io.BytesIO(text), format="csv", kinds={"x": "number", "t": "text"}), ["x", "t"])
+    assert [record[1] for record in found] == ["good", "good", "bad", "good"]
+    assert found[2][2].endswith("9…' is not a number")
+    assert found[3][2] == (float("inf"), "d")
+
+
 def test_what_is_damaged_in_a_file_of_columns_is_one_bad_record(tmp_path):
     table = sample_table(900)
     parquet = bytearray(as_parquet(table, group=300))
@@ -81,6 +99,17 @@ def test_what_is_damaged_in_a_file_of_columns_is_one_bad_record(tmp_path):
             assert outcomes(open_source(path), source.columns, start=end) == found[end.row :]
 
 
+@pytest.mark.parametrize("form", ["parquet", "feather", "arrow"])
+def test_a_bad_record_comes_back_as_it_was_where_a_column_that_is_not_read_is_damaged(form):
+    texts = pa.array([b"fine"] * 3 + [b"\xff"] + [b"fine"] * 5, pa.binary()).view(pa.string())
+    table = pa.table({"x": [str(row) for row in range(9)], "t": texts})
+    write = {"parquet": as_parquet, "feather": partial(as_arrow, stream=False), "arrow": partial(as_arrow, stream=True)}
+    source = open_source(io.BytesIO(write[form](table, group=3)), kinds={"x": "date"})
+    found = outcomes(source, ["x"])
+    assert [reason for _, _, reason, _ in found] == [f"column 'x': '{row}' is not a date" for row in range(9)]
+    assert [json.loads(raw)["x"] for *_, raw in found] == [str(row) for row in range(9)]
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from([*WRITE, "gz", "xz", "zst", "lz4"]),
@@ -96,9 +125,9 @@ def test_no_damage_is_a_surprise(form, wounds):
         source = open_source(io.BytesIO(data), format=form if form in WRITE else "csv")
         found = outcomes(source, source.columns)
     except DataError as error:
-        said = str(error)
+        sentence = str(error)
     else:
-        said = "one sentence."
+        sentence = "one sentence."
         assert [row for row, *_ in found] == list(range(1, len(found) + 1))
-    assert said.endswith(".")
-    assert "\n" not in said
+    assert sentence.endswith(".")
+    assert "\n" not in sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 
 import pandas
@@ -90,6 +91,17 @@ def test_columns_of_many_types_become_the_four_kinds():
     frame = pandas.DataFrame({"x": [1, "a", b"c"]})
     with pytest.raises(DataError, match="several types"):
         open_source(frame)
+
+
+def test_days_that_are_in_no_calendar_are_bad_and_the_others_are_not():
+    days = pa.array([1, 2**31 - 1, None, -(2**31)], pa.int32()).view(pa.date32())
+    found = outcomes(open_source(pa.table({"day": days})), ["day"])
+    assert [record[2] for record in found] == [
+        (datetime.datetime(1970, 1, 2),),
+        "column 'day': '2147483647' is not a date",
+        (None,),
+        "column 'day': '-2147483648' is not a date",
+    ]
 
 
 def test_kinds_that_are_known_make_other_values_bad():

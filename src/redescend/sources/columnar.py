@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,12 @@ class ArrowPart(ColumnarPart):
                     self.taken = int(share * self.size)
             if columns is not None:
                 self.taken = self.size
+
+    def look_up(self, columns: list[str], row: int) -> Rows:
+        # Batch by batch: how many rows there are in one that is damaged, those columns tell that are not.
+        pairs = zip_longest(self.rows(columns, -1, True), self.rows(None, -1, True))
+        group, whole = next((group, whole) for group, whole in pairs if group is not None and row < group.stop)
+        return group if whole is None or isinstance(whole.held, Exception) else group._replace(held=whole.held)
 
     def _open(self, file: Any, fields: list[int] | None) -> Iterator[Any]:
         """The schema, then every batch, or what is wrong with it, and the share of the file that has been read."""

@@ -18,6 +18,7 @@ from redescend.sources.words import shown
 
 FIRST, LAST = (pa.scalar(end, TYPES[Kind.DATE]).value for end in (datetime.datetime.min, datetime.datetime.max))
 LENIENT = {"allow_int_overflow": True, "allow_time_truncate": True, "allow_float_truncate": True}
+DATED = (pa.TimestampScalar, pa.Date32Scalar, pa.Date64Scalar)
 NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
 
 
@@ -118,7 +119,7 @@ def _plain(value: pa.Scalar) -> Any:
         return _plain(value.value)
     if hasattr(value, "as_buffer"):
         return value.as_buffer().to_pybytes()
-    return str(value.value) if isinstance(value, pa.TimestampScalar) else str(value.type)
+    return str(value.value) if isinstance(value, DATED) else str(value.type)
 
 
 def _number(value: Any) -> float | None:
@@ -153,7 +154,8 @@ def _date(value: Any) -> Any:
             return pc.cast(pc.cast(pa.scalar(value), ZONED), TYPES[Kind.DATE])
     if not isinstance(value, datetime.date):
         raise ValueError
-    return value
+    # A day is no moment to PyArrow, which takes a date with a time for one.
+    return value if isinstance(value, datetime.datetime) else datetime.datetime(*value.timetuple()[:3])
 
 
 def _text(value: Any) -> str:

@@ -49,6 +49,14 @@ class JsonPart(TextPart):
         for chunk in self.chunks(0, keep=True):
             yield from [chunk.data] if chunk.reason else self.grammar.records(chunk.data)
 
+    def lack(self) -> str | None:
+        """Why it has no columns, if that is for want of records."""
+        first = next(self.records(), None)
+        if first is None:
+            return "no records"
+        wrong = decoded(first)
+        return f"no record that can be read; the first: {wrong}" if isinstance(wrong, str) else None
+
 
 def guess_kinds(parts: Sequence[JsonPart]) -> tuple[dict[str, Kind], dict[str, str]]:
     """The columns of the first records and their kinds; and those whose values are most often nested."""
@@ -77,7 +85,7 @@ def _kind(values: list[Any]) -> Kind:
             counts[Kind.NUMBER] += 1
         elif isinstance(value, str):
             counts[_kind_of_string(value)] += 1
-    return agreed(counts, len(values))
+    return agreed(counts.__getitem__, len(values))
 
 
 @functools.lru_cache(maxsize=SAMPLE)

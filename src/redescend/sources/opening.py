@@ -174,7 +174,8 @@ def _source(name: str, format: str, parts: list[Any], known: Mapping[str, Kind],
         kinds, others = kinds_of(first)
     kinds.update({key: kind for key, kind in known.items() if key in kinds or isinstance(first, JsonPart)})
     if not kinds:
-        raise DataError(f"{name} has no columns of numbers, dates, text or true and false.")
+        lack = first.lack() if isinstance(first, JsonPart) else None
+        raise DataError(f"{name} has {lack or 'no columns of numbers, dates, text or true and false'}.")
     return Source(name, format, parts, kinds, size, {key: others[key] for key in others.keys() - kinds.keys()})
 
 

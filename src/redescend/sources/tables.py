@@ -84,15 +84,22 @@ class ColumnarPart:
 
     def recall(self, start: int, rows: pa.RecordBatch) -> Callable[[int], bytes]:
         """How one of these rows is brought back with all its columns: they are read again."""
-        return functools.partial(self.record, start)
+        return functools.partial(self.record, rows.schema.names, start)
 
-    def record(self, start: int, index: int) -> bytes:
+    def record(self, columns: list[str], start: int, index: int) -> bytes:
         """The record so many rows after this one, with all its columns; read again."""
         row = start + index
         if self._looked_up is None or not self._looked_up.start <= row < self._looked_up.stop:
-            self._looked_up = next(group for group in self.rows(None, row, True) if row < group.stop)
+            self._looked_up = self.look_up(columns, row)
         held = self._looked_up.held
         return b"" if isinstance(held, Exception) else as_json(held, row - self._looked_up.start)
+
+    def look_up(self, columns: list[str], row: int) -> Rows:
+        """The group that a row is in: with all columns or, where others are damaged, with these that were read."""
+        group = next(group for group in self.rows(None, row, True) if row < group.stop)
+        if isinstance(group.held, Exception):
+            group = next(group for group in self.rows(columns, row, True) if row < group.stop)
+        return group
 
 
 def read_rows(rows: pa.RecordBatch, kinds: Mapping[str, Kind], offset: int, raw: Callable[[int], bytes]) -> Piece:
@@ -122,8 +129,9 @@ def _damaged(kinds: Mapping[str, Kind], rows: Rows) -> Piece:
 
 
 def said(error: Exception) -> str:
-    """The first line of what an error says, to be put in a sentence."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    """The first line of what an error says, to be put in a sentence: it may quote bytes of a damaged file."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)
 
 
 def kinds_of(part: ColumnarPart) -> tuple[dict[str, Kind], dict[str, str]]:

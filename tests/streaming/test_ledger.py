@@ -1,0 +1,125 @@
+"""Ledgers, quarantine and round log: every line once, and the same files whatever the batches."""
+
+import errno
+import json
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redescend.errors import DataError
+from redescend.sources import Bad, Kind
+from redescend.streaming import quarantine, roundlog
+from redescend.streaming.books import QUARANTINE, ROUNDS, Books
+from redescend.streaming.ledger import Ledger
+from redescend.streaming.rounds import Rounds
+from redescend.streaming.schema import Schema
+
+NUMBERS = Schema("y", Kind.NUMBER, "regression", [], [])
+LABELS = Schema("y", Kind.TEXT, "classification", ["no", "yes", "per\u0127aps"], [])
+
+
+def some_rounds(count, seed, labels=0):
+    random = np.random.default_rng(seed)
+    if not labels:
+        return Rounds(
+            np.arange(1, count + 1), *random.normal(size=(2, count)), np.full(count, np.nan), *random.random((2, count))
+        )
+    answers = random.integers(labels, size=(2, count)).astype(float)
+    return Rounds(np.arange(1, count + 1) * 2, *answers, *random.random((3, count)))
+
+
+def test_what_was_written_after_the_checkpoint_is_cut_off(tmp_path):
+    path = tmp_path / "ledger"
+    with Ledger(path) as ledger:
+        ledger.append(b"12345")
+        size = ledger.settled()
+        assert path.read_bytes() == b"12345"
+        ledger.append(b"6789")
+    with Ledger(path, size) as ledger:
+        assert ledger.settled() == 5
+        ledger.append(b"x")
+        assert ledger.settled() == 6
+    assert path.read_bytes() == b"12345x"
+    with pytest.raises(DataError, match=r"is shorter than when the checkpoint was written \(6 of 7 bytes\)"):
+        Ledger(path, 7)
+    assert path.read_bytes() == b"12345x"
+
+
+@given(st.integers(1), st.text(st.characters(codec=None)), st.text(), st.binary())
+def test_a_quarantined_record_is_one_line_and_comes_back_as_it_came(row, file, reason, raw):
+    bad = Bad(row, file, reason, raw)
+    text = quarantine.line(bad)
+    assert text.endswith(b"\n")
+    assert text.count(b"\n") == 1
+    assert json.loads(text.decode())["row"] == row
+    assert quarantine.read(text) == bad
+
+
+def test_bad_records_in_memory_are_bounded_in_number_and_in_size():
+    kept = quarantine.Kept()
+    kept.add(Bad(row, "f", "r", b"x" * 10) for row in range(1, 2001))
+    assert [bad.row for bad in kept.records] == list(range(1, 1001))
+    again = quarantine.Kept()
+    again.restore(kept.state())
+    assert again.records == kept.records
+    large = quarantine.Kept()
+    large.add(Bad(row, "f", "r", b"x" * (1 << 20)) for row in range(1, 9))
+    assert len(large.records) == 3
+    other = quarantine.Kept()
+    other.restore(large.state())
+    other.add([Bad(9, "f", "r", b"x" * (1 << 20)), Bad(10, "f", "r", b"x")])
+    assert [bad.row for bad in other.records] == [1, 2, 3, 10]
+
+
+@pytest.mark.parametrize("schema", [NUMBERS, LABELS])
+def test_the_round_log_holds_every_round_in_groups_that_do_not_depend_on_batches(tmp_path, schema):
+    count, labels = roundlog.GROUP + 5000, len(schema.labels)
+    rounds = some_rounds(count, seed=3, labels=labels)
+    contents = []
+    for most in (7777, count):
+        target = tmp_path / f"{most}.parquet"
+        with Books(None, {ROUNDS: target}) as books:
+            for start in range(0, count, most):
+                books.add(rounds[start : start + most], [])
+            books.publish(schema)
+        contents.append(target.read_bytes())
+    assert contents[0] == contents[1]
+    file = parquet.ParquetFile(target)
+    assert [file.metadata.row_group(at).num_rows for at in range(2)] == [roundlog.GROUP, 5000]
+    table = file.read()
+    if labels:
+        expected = {
+            name: [schema.labels[int(place)] for place in values]
+            for name, values in (("target", rounds.targets), ("prediction", rounds.predictions))
+        }
+        expected["probability"] = rounds.probabilities
+    else:
+        expected = {"target": rounds.targets, "prediction": rounds.predictions}
+    expected = {"row": rounds.rows, **expected, "loss": rounds.losses, "weight": rounds.weights}
+    assert table.column_names == list(expected)
+    assert table.equals(pa.table(expected, schema=table.schema))
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".parquet"] == []
+
+
+def test_files_that_cannot_be_written_are_refused_before_anything_is_done(tmp_path):
+    with pytest.raises(DataError, match=r"there is no folder '.*nowhere'; make it first\."):
+        Books(None, {QUARANTINE: tmp_path / "nowhere" / "bad.jsonl"})
+    with pytest.raises(DataError, match=r"because it is a folder; name a file in it\."):
+        Books(tmp_path, {ROUNDS: tmp_path})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_said_in_one_sentence(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Ledger(tmp_path / "ledger") as ledger:
+        ledger.append(b"12345")
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(DataError, match=r"cannot be written \(No space left on device\); make room for it, and"):
+            ledger.settled()

@@ -1,0 +1,133 @@
+"""Many engines in one array: each is, to the last bit, what it would be alone."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from redescend import losses, steps, transforms
+from redescend.engines import WITH_MISSING, DescentEngine, SelfTuningEngine
+from redescend.engines.fleet import Fleet
+from redescend.errors import DataError
+
+DIM, KEYS = 3, 7
+LOSSES = [
+    losses.Squared(),
+    losses.Squared(l2=0.01),
+    losses.Absolute(),
+    losses.EpsilonInsensitive(0.1),
+    losses.Pinball(0.3),
+    losses.Logistic(),
+    losses.Hinge(l2=0.1),
+]
+KINDS = {
+    "order 1": lambda *shared: SelfTuningEngine(*shared, 1),
+    "order 2": lambda *shared: SelfTuningEngine(*shared, 2),
+    "own step": lambda *shared: DescentEngine(*shared, transforms.Huber(1.0), None),
+    "given step": lambda *shared: DescentEngine(*shared, transforms.Learn(1.0, 0.1), steps.AdaptiveNorm(0.1)),
+}
+
+
+def engine_of(kind, loss, outputs):
+    engine = KINDS[kind](DIM, outputs, loss, True, WITH_MISSING, None)
+    engine.leave([DIM - 1])
+    return engine
+
+
+def records(loss, outputs, rows, seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(rows, DIM)) * [0.01, 100.0, 1.0] + [0.0, 5.0, 0.0]
+    Y = random.normal(size=(outputs, DIM)) / [0.01, 100.0, 1.0] @ X.T + 0.1 * random.normal(size=(outputs, rows))
+    Y[:, ::9] = 1e4
+    X[random.random(X.shape) < 0.1] = np.nan
+    X[:, -1] = random.random(rows) < 0.3
+    return X, np.where(Y > 0.0, 1.0, -1.0) if loss.margin else Y, random.integers(KEYS, size=rows) ** 2 % KEYS
+
+
+def arrays(engine):
+    return {name: getattr(engine, name) for name in engine.ARRAYS}
+
+
+def travelled(fleet):
+    """As over a network, from which arrays come read-only."""
+    buffers = []
+    content = pickle.dumps(fleet, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(content, buffers=[buffer.raw().tobytes() for buffer in buffers])
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_engine_learns_what_it_would_alone(kind, loss, outputs):
+    X, Y, keys = records(loss, outputs, 240, seed=3)
+    fleet = Fleet(engine_of(kind, loss, outputs), [DIM - 1])
+    said, believed = np.empty(Y.shape), np.empty(Y.shape)
+    for part in np.split(np.arange(240), [1, 40, 41, 200]):
+        order = part[np.argsort(keys[part], kind="stable")]
+        starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+        fleet.grow(1 + max(keys[order]))
+        runs = (np.append(starts, len(order)), keys[order[starts]])
+        said[:, order], believed[:, order] = fleet.learn(X[order], Y[:, order], *runs)
+        fleet = travelled(fleet)
+    for key in np.unique(keys):
+        alone, own = engine_of(kind, loss, outputs), keys == key
+        rounds = alone.rounds(X[own], np.ascontiguousarray(Y[:, own]))
+        assert {name: array.tolist() for name, array in arrays(fleet.engine(key)).items()} == {
+            name: array.tolist() for name, array in arrays(alone).items()
+        }
+        np.testing.assert_array_equal(rounds.predictions, said[:, own])
+        np.testing.assert_array_equal(rounds.weights, believed[:, own])
+        assert fleet.ones(key).tolist() == [X[own, -1].sum()]
+        np.testing.assert_array_equal(fleet.engine(key).predicted(X), alone.predicted(X))
+    assert fleet.clocks().tolist() == [(keys == key).sum() for key in range(len(fleet))]
+
+
+@pytest.mark.parametrize("loss", [losses.Squared(), losses.Logistic()], ids=repr)
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_refused_just_where_an_engine_refuses_its_state(kind, loss):
+    X, Y, _ = records(loss, 1, 200, seed=5)
+    fleet = Fleet(engine_of(kind, loss, 1), [])
+    fleet.grow(3)
+    fleet.learn(X, Y, np.array([0, 40, 90, 200]), np.array([0, 1, 2]))
+    sound = fleet.rows.copy()
+    random, refused = np.random.default_rng(6), 0
+    alone, forged, other = engine_of(kind, loss, 1), *(Fleet(engine_of(kind, loss, 1), []) for _ in range(2))
+    # Every number of a model is forged: some values are impossible for some of them.
+    values = random.choice([np.nan, -1.0, 0.5, 2.0, 1e4, 1e200, 1e305, -1e305], sound.shape[1])
+    for place, value in enumerate(values):
+        rows = sound.copy()
+        rows[1, place] = value
+        forged._rows, forged._count = rows, 3
+        try:
+            alone.restore(forged.engine(1).state())
+        except DataError:
+            refused += 1
+            with pytest.raises(DataError, match=r"^The state has impossible numbers; it has been altered\.$"):
+                fleet.restore(rows)
+            assert (fleet.rows == sound).all()
+        else:
+            other.restore(rows)
+    assert refused > 30
+    with pytest.raises(DataError, match=r"^The state has rows of .* numbers, not .*; it has been altered\.$"):
+        fleet.restore(sound[:, 1:])
+
+
+def test_counts_of_indicators_are_at_most_the_records():
+    fleet = Fleet(engine_of("order 1", losses.Squared(), 1), [DIM - 1])
+    fleet.grow(2)
+    rows = fleet.rows.copy()
+    rows[1, -1] = 1.0
+    with pytest.raises(DataError, match="impossible numbers"):
+        fleet.restore(rows)
+
+
+def test_an_engine_that_would_move_too_far_stops_and_the_others_go_on():
+    shape = (DIM, 1, losses.Squared(), True, WITH_MISSING, None, transforms.Identity(), steps.Constant(100.0))
+    X, Y, _ = records(losses.Squared(), 1, 400, seed=7)
+    fleet = Fleet(DescentEngine(*shape), [])
+    fleet.grow(2)
+    _, believed = fleet.learn(X, Y, np.array([0, 395, 400]), np.array([1, 0]))
+    learned = int(fleet.clocks()[1])
+    assert 5 < learned < 395
+    assert np.isnan(believed[0]).nonzero()[0].tolist() == list(range(learned, 395))
+    assert fleet.clocks()[0] == 5
