@@ -1,4 +1,4 @@
-"""The command: `redescend`. Results go to standard output, everything else to standard error."""
+"""`redescend reproduce`: the paper's experiments."""
 
 from __future__ import annotations
 
@@ -6,32 +6,14 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from redescend.errors import MissingExtraError, RedescendError
-from redescend.parameters import AT_LEAST_ONE, COUNT, Interval, bad_parameter, check
-
-try:
-    import typer
-except ImportError:
-    raise MissingExtraError("The command needs Typer and Rich; try: pip install 'redescend[cli]'") from None
-
-app = typer.Typer(
-    help="Online learning that outliers cannot move.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
 
 PARTS = ("ridge", "svm", "losses", "boundaries", "sweep", "all", "experts", "suite")
 PART_HELP = f"Which experiment: {', '.join(PARTS)}. The part 'all' is the paper's; experts and suite are apart."
 
 
-@app.callback()
-def main() -> None:
-    """Online learning that outliers cannot move."""
-
-
-@app.command()
 def reproduce(
     part: Annotated[str, typer.Argument(help=PART_HELP)] = "all",
     runs: Annotated[
@@ -74,6 +56,7 @@ def _reproduce(
     try:
         from redescend.experiments.reproduce import Request, reproduce
         from redescend.experiments.tasks import Options
+        from redescend.parameters import AT_LEAST_ONE, COUNT, Interval, bad_parameter, check
     except ImportError as error:
         raise MissingExtraError(f"{error}; try: pip install 'redescend[experiments,cli]'") from None
     if part not in PARTS:

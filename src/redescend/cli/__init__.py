@@ -1,0 +1,91 @@
+"""The command: `redescend`. Results go to standard output, everything else to standard error.
+
+One file a command. What takes long to import is imported by the command that needs it, so that help comes at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from redescend.errors import MissingExtraError
+
+try:
+    import typer
+except ImportError:
+    raise MissingExtraError("The command needs Typer and Rich; try: pip install 'redescend[cli]'") from None
+
+from redescend.cli.fit import fit
+from redescend.cli.help import examples
+from redescend.cli.inspect import inspect
+from redescend.cli.outcomes import EXIT_CODES
+from redescend.cli.predict import predict
+from redescend.cli.reproduce import reproduce
+from redescend.cli.score import score
+from redescend.cli.tail import tail
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from redescend import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback(
+    epilog=examples(
+        "redescend fit houses.csv --target price --model houses.safetensors",
+        "redescend score houses.safetensors new.csv --threshold 0.01",
+    )
+    + EXIT_CODES
+)
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version, and exit.")
+    ] = False,
+) -> None:
+    """Online learning that outliers cannot move.
+
+    Learn from a file, a folder or a pipe in one pass, see which records are not believed, and go on where it stopped.
+    """
+
+
+app.command(
+    epilog=examples(
+        "redescend fit houses.csv --target price --model houses.safetensors",
+        "zcat log.csv.gz | redescend fit - --target seconds --features size,host --model log.safetensors",
+        "redescend fit parts/ --target y --model m.safetensors --checkpoint run --resume",
+    )
+    + EXIT_CODES
+)(fit)
+app.command(
+    epilog=examples(
+        "redescend predict houses.safetensors new.csv > predictions.csv",
+        "redescend predict houses.safetensors new/ --out predictions.parquet",
+    )
+)(predict)
+app.command(
+    epilog=examples(
+        "redescend score houses.safetensors new.csv > scores.csv",
+        "redescend score houses.safetensors new.csv --threshold 0.01",
+    )
+)(score)
+app.command(
+    epilog=examples("redescend inspect houses.safetensors", "redescend inspect houses.safetensors --json | jq .Columns")
+)(inspect)
+app.command(
+    epilog=examples(
+        "redescend tail sensor.csv --target level --model sensor.safetensors",
+        "redescend tail sensor.csv --target level --checkpoint run --resume >> doubted.jsonl",
+    )
+)(tail)
+app.command()(reproduce)

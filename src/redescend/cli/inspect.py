@@ -1,0 +1,35 @@
+"""`redescend inspect`: what is in a model file, in words."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from redescend.cli import options
+from redescend.cli.outcomes import outcome, reader_may_leave
+
+
+def inspect(
+    model: options.ModelToRead,
+    as_json: Annotated[bool, typer.Option("--json", help="As a JSON object, for other programs.")] = False,
+    key: Annotated[
+        str | None, typer.Option(show_default=False, help="Of many models (fit --by), that of this key.")
+    ] = None,
+    debug: options.Debug = False,
+) -> None:
+    """Say in words what is in a model file: what it predicts, from what, and what it has learned."""
+    with outcome(debug):
+        from redescend.cli.models import check_there, read_key
+        from redescend.streaming import words
+
+        check_there(model)
+        facts = words.inspect(model) if key is None else words.describe(read_key(model, key))
+        with reader_may_leave():
+            if as_json:
+                typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+                return
+            for heading, content in facts.items():
+                said = f" {content}" if isinstance(content, str) else "".join(f"\n  {line}" for line in content)
+                typer.echo(f"{heading}:{said}")

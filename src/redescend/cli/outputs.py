@@ -1,0 +1,99 @@
+"""The files that a command writes: where they go, and that none of them goes over another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from redescend.errors import ParameterError
+
+QUARANTINE = "quarantine.jsonl"
+"""What the file for bad records is called where no other file gives it a name."""
+
+
+def beside(file: Path, ending: str) -> Path:
+    """A file beside another that shares its name.
+
+    Examples
+    --------
+    >>> beside(Path("models", "houses.safetensors"), "report.html").as_posix()
+    'models/houses.report.html'
+    """
+    return file.with_name(f"{file.stem}.{ending}")
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What learning writes; None is not written.
+
+    Parameters
+    ----------
+    model, rounds, report, quarantine
+        The files.
+    tidy
+        Whether a quarantine without a record is removed: nobody asked for it by name.
+    """
+
+    model: Path | None
+    rounds: Path | None
+    report: Path | None
+    quarantine: Path | None
+    tidy: bool
+
+    @staticmethod
+    def chosen(
+        model: Path | None,
+        rounds: Path | None,
+        report: Path | None,
+        no_report: bool,
+        quarantine: Path | None,
+        on_bad: str,
+    ) -> Outputs:
+        """What was asked for, and what goes with it."""
+        if no_report and report is not None:
+            raise ParameterError("Leave out one of --report and --no-report.")
+        if quarantine is not None and on_bad != "quarantine":
+            raise ParameterError(f"No record is set aside with --on-bad {on_bad}; leave --quarantine out.")
+        check_writable(path for path in (model, rounds, report, quarantine) if path is not None)
+        if report is None and model is not None and not no_report:
+            report = beside(model, "report.html")
+        aside = quarantine
+        if aside is None and on_bad == "quarantine":
+            named = model or rounds
+            aside = Path(QUARANTINE) if named is None else beside(named, QUARANTINE)
+        outputs = Outputs(model, rounds, report, aside, tidy=quarantine is None)
+        check_apart(outputs.written())
+        return outputs
+
+    def written(self) -> dict[str, Path]:
+        """The files by what is in them."""
+        files = {
+            "the model": self.model,
+            "the report": self.report,
+            "the rounds": self.rounds,
+            "the quarantine": self.quarantine,
+        }
+        return {what: path for what, path in files.items() if path is not None}
+
+
+def check_writable(paths: Iterable[Path]) -> None:
+    """Hours of work should not end with a file that cannot be written."""
+    for path in paths:
+        folder = path.absolute().parent
+        if path.is_dir():
+            raise ParameterError(f"'{path}' cannot be written, because it is a folder; name a file in it.")
+        if not folder.is_dir():
+            raise ParameterError(f"'{path}' cannot be written, because there is no folder '{folder}'; make it first.")
+        if not os.access(folder, os.W_OK):
+            raise ParameterError(f"'{path}' cannot be written, because nobody may write to the folder '{folder}'.")
+
+
+def check_apart(written: dict[str, Path], read: Iterable[str | Path] = ()) -> None:
+    """No file is written over another, and least of all over one that is read."""
+    seen: dict[str, str] = {os.path.realpath(path): "what is read" for path in read}
+    for what, path in written.items():
+        other = seen.setdefault(os.path.realpath(path), what)
+        if other != what:
+            raise ParameterError(f"'{path}' cannot be {what} and {other} too; name another file.")

@@ -1,0 +1,189 @@
+"""`redescend fit`: the same model as the library's, the least believed records, and nothing lost."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import redescend as rd
+from redescend.streaming import StreamModel, fit_stream
+from tests.cli.commands import BAD, prices, refused, run
+
+FIT = ("fit", "prices.csv", "--target", "price")
+
+
+@pytest.fixture
+def records(in_a_folder):
+    return prices(in_a_folder / "prices.csv")
+
+
+def names(folder: Path = Path()) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def test_the_model_of_the_library_and_the_least_believed_records(records):
+    done = run(*FIT, "--model", "m.safetensors", "--rounds", "r.parquet")
+    model, rounds = fit_stream(records, "price")
+    played = sorted(rounds, key=lambda one: (one.weight, -one.loss, one.row))
+    rd.save(model, "expected")
+    assert Path("m.safetensors").read_bytes() == Path("expected").read_bytes()
+    assert pq.read_table("r.parquet").num_rows == 2000
+    assert names() == ["expected", "m.report.html", "m.safetensors", "prices.csv", "r.parquet"]
+
+    shown = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert list(shown[0]) == ["row", "file", "inlier_probability", "prediction", "target", "loss", "size", "town"]
+    assert [int(one["row"]) for one in shown] == [one.row for one in played[:10]]
+    given = list(csv.DictReader(io.StringIO(records.read_text())))
+    for one, expected in zip(shown, played, strict=False):
+        assert float(one["inlier_probability"]) == expected.weight
+        assert float(one["prediction"]) == expected.prediction
+        record = given[expected.row - 1]
+        assert float(one["target"]) == float(record["price"])
+        assert (float(one["size"]), one["town"]) == (float(record["size"]), record["town"])
+    for words in ("'town': one of 3 texts", "Of 2,000 records, 2,000 were learned from.", "Report: m.report.html"):
+        assert words in done.stderr
+
+
+def test_a_quiet_run_without_a_model_leaves_nothing_and_says_nothing(records):
+    assert run(*FIT, "--quiet").stderr == ""
+    assert names() == ["prices.csv"]
+    assert "--model" in run(*FIT).stderr
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "said"),
+    [("quarantine", 3, "3 records could not"), ("skip", 3, "skipped"), ("fail", 4, "Row 7, in")],
+)
+def test_what_cannot_be_used_is_set_aside_counted_or_the_end(in_a_folder, how, code, said):
+    prices(in_a_folder / "prices.csv", bad=BAD)
+    done = run(*FIT, "--model", "m", "--on-bad", how, code=code)
+    assert said in done.stderr
+    assert Path("m").exists() == (how != "fail")
+    assert Path("m.quarantine.jsonl").exists() == (how == "quarantine")
+    if how == "quarantine":
+        aside = [json.loads(line) for line in Path("m.quarantine.jsonl").read_text().splitlines()]
+        assert {one["row"]: one["record"] for one in aside} == BAD
+        assert "1 × column 'size': … is not a number (such as row 1500 of prices.csv)" in done.stderr
+    if how == "fail":
+        assert done.stdout == ""
+        assert "--on-bad quarantine" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit", "no.csv", "--target", "price"], "no file no.csv"),
+        (["fit", "no*.csv", "--target", "price"], "No file is called like no*.csv"),
+        (["fit", "prices.csv", "--target", "Prize"], "did you mean 'price'?"),
+        (["fit", "prices.csv", "--target", "weather"], "there are 'size', 'town', 'price'"),
+        ([*FIT, "--features", "size,price"], "'price' cannot be"),
+        ([*FIT, "--features", "size", "--features", "twon"], "did you mean 'town'?"),
+        ([*FIT, "--ignore", "size,town"], "No column is left"),
+        ([*FIT, "--transform", "hubert:1"], "'hubert' is none of"),
+        ([*FIT, "--transform", "huber"], "huber:c"),
+        ([*FIT, "--transform", "learn:a,b"], "must be numbers"),
+        ([*FIT, "--transform", "huber:-1"], "Got -1.0"),
+        ([*FIT, "--transform", "huber:1", "--order", "2"], "order"),
+        ([*FIT, "--loss", "hinge"], "Hinge"),
+        ([*FIT, "--loss", "pinball:0.5,0,0"], "pinball:quantile"),
+        ([*FIT, "--model", "prices.csv"], "'prices.csv' cannot be the model and what is read"),
+        ([*FIT, "--model", "a", "--rounds", "./a"], "cannot be the rounds and the model"),
+        ([*FIT, "--model", "nowhere/a"], "no folder"),
+        ([*FIT, "--model", "."], "it is a folder"),
+        ([*FIT, "--report", "a", "--no-report"], "--no-report"),
+        ([*FIT, "--quarantine", "a", "--on-bad", "skip"], "leave --quarantine out"),
+        ([*FIT, "--resume"], "name the folder of its checkpoint"),
+        ([*FIT, "--format", "excel"], "excel"),
+        (["fit", "empty.csv", "--target", "price"], "empty.csv"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else "",
+)
+def test_a_mistake_gets_a_sentence_and_writes_nothing(records, arguments, words):
+    Path("empty.csv").write_text("")
+    before = {name: Path(name).read_bytes() for name in names()}
+    assert words in refused(*arguments)
+    assert {name: Path(name).read_bytes() for name in names()} == before
+
+
+@pytest.mark.parametrize("arguments", [["fit", "prices.csv"], [*FIT, "--order", "3"], [*FIT, "--task", "guess"]])
+def test_wrong_usage_shows_how_it_is_used(records, arguments):
+    done = run(*arguments, code=2)
+    assert "Usage: redescend fit" in done.stderr
+    assert done.stdout == ""
+
+
+def test_what_should_not_happen_is_one_sentence_too(records, monkeypatch):
+    def broken(*arguments, **settings):
+        raise ZeroDivisionError("no such luck")
+
+    monkeypatch.setattr("redescend.streaming.fit_stream", broken)
+    said = refused(*FIT, code=1)
+    assert "ZeroDivisionError: no such luck" in said
+    assert "--debug" in said
+    assert "Traceback" in run(*FIT, "--debug", code=1).stderr
+
+
+def test_a_run_that_stopped_goes_on_and_a_finished_one_does_nothing(in_a_folder):
+    prices(in_a_folder / "prices.csv", bad={1500: "x,Rome,3"})
+    kept = ("--on-bad", "fail", "--checkpoint", "run", "--every", "400")
+    assert "Row 1500" in run(*FIT, *kept, "--model", "m", "--rounds", "r", code=4).stderr
+    assert names() == ["prices.csv", "run"]
+    assert "holds a checkpoint" in refused(*FIT, *kept, "--model", "m", "--rounds", "r")
+    prices(in_a_folder / "prices.csv")
+    done = run(*FIT, *kept, "--model", "m", "--rounds", "r", "--resume")
+    assert "Resumed after row 1,200." in done.stderr
+    run(*FIT, "--on-bad", "fail", "--model", "alone", "--rounds", "alone_r")
+    for one, other in (("m", "alone"), ("r", "alone_r"), ("m.report.html", "alone.report.html")):
+        assert Path(one).read_bytes() == Path(other).read_bytes()
+
+    Path("m").unlink()
+    again = run(*FIT, *kept, "--model", "m", "--rounds", "r", "--resume")
+    assert "was finished before" in again.stderr
+    assert again.stdout == done.stdout
+    assert not Path("m").exists()
+
+
+def test_columns_labels_losses_and_formats_are_as_asked(in_a_folder):
+    prices(in_a_folder / "prices.csv")
+    lines = (in_a_folder / "prices.csv").read_text().splitlines()
+    (in_a_folder / "bare").write_text("\n".join(lines[1:]))
+    run("fit", "bare", "--no-header", "--format", "csv", "--target", "column3", "--features", "column1", "--model", "a")
+    schema = rd.load("a").schema
+    assert (schema.target, schema.inputs) == ("column3", ["column1"])
+    settings = ("--labels", "Oslo, Rome", "--labels", "Bonn,Bern", "--loss", "hinge", "--transform", "learn:0.1,0.01")
+    run("fit", "prices.csv", "--target", "town", "--ignore", "size", *settings, "--model", "b", "--no-report")
+    model = rd.load("b")
+    assert isinstance(model, StreamModel)
+    assert model.schema.labels == ["Oslo", "Rome", "Bonn", "Bern"]
+    assert model.schema.inputs == ["price"]
+    assert model._given["transform"] == rd.transforms.Learn(0.1, 0.01)
+    assert model._given["loss"] == rd.losses.Hinge()
+    assert not Path("b.report.html").exists()
+
+
+def test_many_models_in_one_pass_on_any_number_of_threads(records):
+    stdout = run(*FIT, "--by", "town", "--model", "one").stdout
+    assert run(*FIT, "--by", "town", "--model", "two", "--jobs", "2", "--quiet").stdout == stdout
+    assert Path("one").read_bytes() == Path("two").read_bytes()
+    assert Path("one.report.html").read_bytes() == Path("two.report.html").read_bytes()
+    assert sorted(rd.load("one").keys) == ["Bonn", "Oslo", "Rome"]
+    assert next(csv.DictReader(io.StringIO(stdout)))["town"] in rd.load("one")
+    assert "name the column of keys" in refused(*FIT, "--jobs", "2")
+
+
+def test_several_files_are_one_stream(in_a_folder):
+    lines = prices(in_a_folder / "prices.csv").read_text().splitlines()
+    for name, part in (("a.csv", lines[1:900]), ("b.csv", lines[900:])):
+        (in_a_folder / name).write_text("\n".join([lines[0], *part]))
+    whole = run(*FIT, "--model", "whole", "--quiet").stdout
+    parts = run("fit", "a.csv", "b.csv", "--target", "price", "--model", "parts", "--quiet").stdout
+    assert Path("whole").read_bytes() == Path("parts").read_bytes()
+    rows, files = zip(*((int(one["row"]), one["file"]) for one in csv.DictReader(io.StringIO(parts))), strict=True)
+    assert list(rows) == [int(one["row"]) for one in csv.DictReader(io.StringIO(whole))]
+    assert list(files) == ["a.csv" if row < 900 else "b.csv" for row in rows]

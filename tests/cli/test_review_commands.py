@@ -1,0 +1,152 @@
+"""`redescend predict`, `score` and `inspect`: what the model says, of every record or in words."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import redescend as rd
+from redescend.streaming import words
+from tests.cli.commands import BAD, prices, refused, run
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A model of numbers, one of labels, and one for each town."""
+    folder = tmp_path_factory.mktemp("models")
+    source = prices(folder / "prices.csv")
+    for name, settings in {"m": ["price"], "labels": ["town"], "many": ["price", "--by", "town"]}.items():
+        run("fit", source, "--model", folder / name, "--no-report", "--quiet", "--target", *settings)
+    return folder
+
+
+@pytest.fixture
+def models(made, in_a_folder):
+    """These models, and new records."""
+    shutil.copytree(made, in_a_folder, dirs_exist_ok=True)
+    return prices(in_a_folder / "new.csv", 300)
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_predictions_are_those_of_the_model(models):
+    table = pd.read_csv(models)
+    shown = rows_of(run("predict", "m", "new.csv").stdout)
+    assert [int(one["row"]) for one in shown] == list(range(1, 301))
+    assert [float(one["prediction"]) for one in shown] == rd.load("m").predict(table).tolist()
+    labels = rd.load("labels")
+    shown = rows_of(run("predict", "labels", "new.csv").stdout)
+    assert [one["prediction"] for one in shown] == labels.predict(table).tolist()
+    assert [float(one["probability"]) for one in shown] == labels.predict_proba(table).max(axis=1).tolist()
+
+
+def test_scores_are_those_of_the_model_and_can_be_cut(models):
+    table = pd.read_csv(models)
+    expected = rd.load("m").judge(table).tolist()
+    done = run("score", "m", "new.csv")
+    shown = rows_of(done.stdout)
+    assert done.stderr == ""
+    assert list(shown[0]) == ["row", "inlier_probability", "target", "prediction", "loss"]
+    assert [float(one["inlier_probability"]) for one in shown] == expected
+    assert [float(one["loss"]) for one in shown] == pytest.approx(
+        [(float(one["target"]) - float(one["prediction"])) ** 2 for one in shown]
+    )
+    few = rows_of(run("score", "m", "new.csv", "--threshold", "0.01").stdout)
+    assert [int(one["row"]) for one in few] == [row for row, weight in enumerate(expected, 1) if weight < 0.01]
+    assert {20 * place for place in range(1, 16)} <= {int(one["row"]) for one in few}
+
+
+def test_every_form_of_output_says_the_same(models):
+    shown = rows_of(run("score", "labels", "new.csv").stdout)
+    for name in ("out.csv", "out.jsonl", "out.parquet"):
+        assert run("score", "labels", "new.csv", "--out", name).stdout == ""
+    assert rows_of(Path("out.csv").read_text()) == shown
+    lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert lines == pq.read_table("out.parquet").to_pylist()
+    assert [{name: str(value) for name, value in line.items()} for line in lines] == shown
+
+
+@pytest.mark.parametrize("command", ["predict", "score"])
+def test_a_record_that_cannot_be_used_is_reported(models, in_a_folder, command):
+    prices(in_a_folder / "new.csv", bad=BAD)
+    # The last of them has no target, which a prediction does not need.
+    bad = {row: record for row, record in BAD.items() if command == "score" or row != 1501}
+    done = run(command, "m", "new.csv", code=3)
+    assert len(rows_of(done.stdout)) == 2000 - len(bad)
+    assert f"{len(bad)} records of 2,000 could not be used, set aside in quarantine.jsonl" in done.stderr
+    aside = [json.loads(line) for line in Path("quarantine.jsonl").read_text().splitlines()]
+    assert {one["row"]: one["record"] for one in aside} == bad
+    skipped = run(command, "m", "new.csv", "--on-bad", "skip", "--out", "out.csv", code=3)
+    assert "skipped" in skipped.stderr
+    assert not Path("out.quarantine.jsonl").exists()
+    Path("out.csv").unlink()
+    assert "Row 7, in 'new.csv'" in refused(command, "m", "new.csv", "--on-bad", "fail", "--out", "out.csv", code=4)
+    assert not Path("out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["predict", "nothing", "new.csv"], "no model file nothing"),
+        (["predict", "new.csv", "new.csv"], "'new.csv' cannot be loaded"),
+        (["predict", ".", "new.csv"], "it is a folder"),
+        (["predict", "learner", "new.csv"], "holds a OGD, which is no model of a stream"),
+        (["predict", "m", "no.csv"], "no file no.csv"),
+        (["predict", "m", "other.csv"], "'town'"),
+        (["score", "m", "other.csv"], "'town'"),
+        (["predict", "m", "new.csv", "--out", "out.xls"], ".parquet"),
+        (["predict", "m", "new.csv", "--out", "no/out.csv"], "no folder"),
+        (["predict", "m", "new.csv", "--out", "new.csv"], "cannot be the output and what is read"),
+        (["score", "m", "new.csv", "--quarantine", "m"], "cannot be the quarantine and what is read"),
+        (["score", "m", "new.csv", "--quarantine", "a", "--on-bad", "skip"], "leave --quarantine out"),
+        (["predict", "many", "other.csv"], "'town'"),
+        (["inspect", "m", "--key", "Rome"], "leave --key out"),
+        (["inspect", "many", "--key", "Paris"], "no model of 'Paris'"),
+        (["inspect", "nothing"], "no model file nothing"),
+        (["inspect", "new.csv"], "'new.csv' cannot be loaded"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else "",
+)
+def test_a_mistake_gets_a_sentence(models, arguments, words):
+    rd.save(rd.OGD(2, loss=rd.losses.Squared(), step=rd.steps.Constant(0.1)), "learner")
+    Path("other.csv").write_text("size,price\n1,2\n")
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    assert words in refused(*arguments)
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+def test_a_model_in_words(models):
+    facts = words.inspect("m")
+    assert json.loads(run("inspect", "m", "--json").stdout) == facts
+    said = run("inspect", "m").stdout.splitlines()
+    assert f"Task: {facts['Task']}" in said
+    at = said.index("Columns:")
+    assert said[at + 1 : at + 3] == [f"  {line}" for line in facts["Columns"]]
+
+
+def test_the_models_of_many_keys_answer_together_and_one_by_one(models):
+    table = pd.read_csv(models)
+    store = rd.load("many")
+    shown = rows_of(run("predict", "many", "new.csv").stdout)
+    assert [float(one["prediction"]) for one in shown] == store.predict(table).tolist()
+    shown = rows_of(run("score", "many", "new.csv").stdout)
+    assert [float(one["inlier_probability"]) for one in shown] == store.judge(table).tolist()
+    Path("paris.csv").write_text("size,town\n1,Rome\n1,Paris\n")
+    done = run("predict", "many", "paris.csv", code=3)
+    assert [one["row"] for one in rows_of(done.stdout)] == ["1"]
+    assert json.loads(Path("quarantine.jsonl").read_text())["record"] == "1,Paris"
+    said = run("inspect", "many").stdout
+    assert "3 models, one for each 'town': " in said
+    for town in ("Rome", "Oslo", "Bonn"):
+        assert f"'{town}'" in said
+        of_one = json.loads(run("inspect", "many", "--key", town, "--json").stdout)
+        assert of_one["Learned from"] == f"{store[town].records} records"

@@ -1,0 +1,73 @@
+"""`redescend tail`: a file that grows is learned from as it does, and goes on after the last whole record."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import redescend as rd
+from redescend.streaming import fit_stream
+from tests.cli.commands import BAD, prices, refused, run, started
+
+TAIL = ("tail", "growing.csv", "--target", "price")
+
+
+@pytest.fixture
+def lines(in_a_folder):
+    return prices(in_a_folder / "prices.csv", 1000).read_text().splitlines(keepends=True)
+
+
+def test_what_is_there_once_and_later_what_has_come(lines):
+    growing = Path("growing.csv")
+    growing.write_text("".join(lines[:400]) + lines[400][:5])
+    kept = ("--once", "--model", "m", "--rounds", "r", "--checkpoint", "run", "--no-report")
+    first = run(*TAIL, *kept)
+    assert rd.load("m").records == 399
+    growing.write_text("".join(lines))
+    second = run(*TAIL, *kept, "--resume")
+    assert "after row 399" in second.stderr
+    # The columns were decided from what was there then: the same three towns, so the same model.
+    alone, rounds = fit_stream("prices.csv", "price")
+    doubted = [one for batch in rounds.batches() for one in batch[rounds.summary.doubts(batch)].records(alone.schema)]
+    rd.save(alone, "alone")
+    assert Path("m").read_bytes() == Path("alone").read_bytes()
+    told = [json.loads(line) for line in (first.stdout + second.stdout).splitlines()]
+    assert [(one["row"], one["inlier_probability"]) for one in told] == [(one.row, one.weight) for one in doubted]
+    row = told[-1]["row"]
+    assert list(told[-1]["values"]) == ["size", "town"]
+    assert f"{told[-1]['values']['size']},{told[-1]['values']['town']},{told[-1]['target']}\n" == lines[row]
+    third = run(*TAIL, *kept, "--resume", "--threshold", "0")
+    assert third.stdout == ""
+    assert rd.load("m").records == 1000
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_it_waits_tells_at_once_and_ends_when_asked_to(lines, stop):
+    growing = Path("growing.csv")
+    process = started(*TAIL, "--model", "m", "--interval", "0.02", "--no-report", "--threshold", "1e-3", cwd=".")
+    with open(growing, "a", buffering=1) as file:
+        file.writelines(lines[:301])
+        told = [json.loads(process.stdout.readline())["row"] for _ in range(5)]
+        file.write("0.1,Rome,9999\n" + BAD[7] + "\n0.1,Ro")
+        while told[-1] < 301:
+            told.append(json.loads(process.stdout.readline())["row"])
+    time.sleep(0.2)
+    process.send_signal(stop)
+    rest, said = process.communicate(timeout=60)
+    assert process.returncode == 3, said
+    assert rest == b""
+    assert b"Row 302 of growing.csv cannot be used: 2 values where the header has 3" in said
+    assert b"Of 302 records, 301 were learned from." in said
+    assert rd.load("m").records == 301
+    assert json.loads(Path("m.quarantine.jsonl").read_text())["row"] == 302
+
+
+def test_what_cannot_be_followed_gets_a_sentence(lines):
+    assert "no file growing.csv" in refused(*TAIL, "--once")
+    run("fit", "prices.csv", "--target", "price", "--model", "m", "--rounds", "r.parquet", "--quiet", "--no-report")
+    said = run("tail", "r.parquet", "--target", "target", "--once", "--quiet", code=2).stderr
+    assert "r.parquet cannot be followed: only a file of text" in said
