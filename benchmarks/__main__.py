@@ -27,6 +27,7 @@ from benchmarks.selftuning import selftuning_rows
 from benchmarks.sparse import sparse_rows
 from benchmarks.speed import gate_rows, precision_rows, update_rows
 from benchmarks.startup import startup_rows
+from benchmarks.streaming import streaming_rows
 from benchmarks.timing import FULL, QUICK, Effort, clock
 from redescend.files import replacing
 
@@ -44,6 +45,7 @@ SECTIONS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "River's records": river_rows,
     "sparse rows": sparse_rows,
     "new processes": startup_rows,
+    "streams from files": streaming_rows,
 }
 
 

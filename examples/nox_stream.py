@@ -50,8 +50,8 @@ def main(folder: Path) -> None:
         f"less than {DOUBT} clean: {marked.sum()} hours, of which {(errors[marked] < 0).mean():.0%} have too little NOx"
     )
     print(f"and {together.sum() / marked.sum():.0%} are beside another such hour. Least believed:")
-    for row, observed, predicted, _, _, weight in (record.round for record in rounds.summary.least):
-        print(f"  row {row}: {observed:.2f} observed, {predicted:.2f} predicted, {weight:.0e} clean")
+    for hour in (record.round for record in rounds.summary.least):
+        print(f"  row {hour.row}: {hour.target:.2f} observed, {hour.prediction:.2f} predicted, {hour.weight:.0e} clean")
     draw(played, marked, folder / "nox.png")
 
 

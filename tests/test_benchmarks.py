@@ -6,6 +6,7 @@ import json
 import math
 
 import pytest
+from benchmarks import streaming
 from benchmarks.__main__ import SECTIONS, machine, save, table
 from benchmarks.neighbours import PEERS, peer_rows
 from benchmarks.report import Goal, Row, compare
@@ -18,7 +19,10 @@ ALONE = [section for section in SECTIONS.values() if section is not peer_rows]
 
 
 @pytest.mark.parametrize("section", ALONE, ids=lambda section: section.__name__)
-def test_every_row_has_a_ratio(section):
+def test_every_row_has_a_ratio(section, monkeypatch):
+    # Each pass over a file is a process of its own: one kind of file and one model stand for all.
+    monkeypatch.setattr(streaming, "READERS", {"parquet": streaming.READERS["parquet"]})
+    monkeypatch.setattr(streaming, "PASSES", {"self-tuning": streaming.PASSES["self-tuning"]})
     rows = list(section(TINY))
     assert rows
     for row in rows:
