@@ -19,8 +19,8 @@ import pytest
 import threadpoolctl
 from joblib.externals import loky
 
+from redescend import cluster
 from redescend.errors import MissingExtraError, ParameterError
-from redescend.experiments import engine
 from redescend.experiments.engine import TaskError, run
 from redescend.experiments.store import Store
 from redescend.experiments.tasks import Task, table
@@ -310,7 +310,7 @@ def local_workers():
 
 @pytest.fixture
 def hurried(monkeypatch):
-    monkeypatch.setattr(engine, "_CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.3)
 
 
 @pytest.fixture
@@ -350,7 +350,7 @@ def test_something_that_is_no_cluster(tmp_path, hurried, listener, reply):
 
 
 def test_a_cluster_without_workers(tmp_path, monkeypatch, scheduler):
-    monkeypatch.setattr(engine, "_CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 2.0)
     with pytest.raises(ParameterError, match=r"^The Dask cluster at 'tcp://127\.0\.0\.1:\d+' has no workers\.$"):
         run(TASKS, Store(tmp_path / "out"), compute, cluster=address(scheduler))
 

@@ -5,19 +5,18 @@ A task is plain settings and carries its own seed: its rows are the same bits wh
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from redescend.cluster import connected, said
 from redescend.errors import MissingExtraError, ParameterError, RedescendError
 from redescend.experiments.store import Store
 from redescend.experiments.tasks import Task
@@ -31,13 +30,8 @@ except ImportError:
         "Experiments need joblib and threadpoolctl; install them with: pip install 'redescend[experiments]'"
     ) from None
 
-if TYPE_CHECKING:
-    from dask.distributed import Client
-
 Compute = Callable[[Task], pa.Table]
 Done = Callable[[Task, float], object]
-
-_CONNECT_SECONDS = 5.0
 
 
 class TaskError(RedescendError, RuntimeError):
@@ -122,7 +116,7 @@ def _attempt(compute: Compute, place: int, task: Task) -> Outcome:
     try:
         table = compute(task)
     except Exception as error:
-        return Outcome(place, None, error=_said(error), details=traceback.format_exc())
+        return Outcome(place, None, error=said(error), details=traceback.format_exc())
     return Outcome(place, table, time.perf_counter() - started)
 
 
@@ -153,7 +147,7 @@ def _on_this_machine(
 def _on_cluster(work: Iterator[tuple[int, Task]], compute: Compute, address: str) -> Generator[Outcome, None, None]:
     # Not joblib's own Dask backend: it waits for ever for a task that the cluster gives up (its workers died, or cannot
     # import it), and with a single worker thread it computes in this process instead of on the cluster.
-    with _connected(address) as client:
+    with connected(address) as client:
         from dask.distributed import as_completed
 
         places: dict[Any, int] = {}
@@ -183,47 +177,7 @@ def _fetched(future: Any, place: int) -> Outcome:
     if future.status == "cancelled":
         return Outcome(place, None, error="the cluster lost it")
     error = future.exception()
-    return Outcome(place, None, error=_said(error)) if error else future.result()
-
-
-def _connected(address: str) -> Client:
-    try:
-        from dask.distributed import Client
-    except ImportError:
-        raise MissingExtraError("A cluster needs Dask; install it with: pip install 'redescend[experiments]'") from None
-    # Asked first, because a client that cannot connect lingers for ten seconds at exit, and one that hears nothing
-    # waits for ever.
-    with ThreadPoolExecutor(1) as thread:  # where no other event loop runs, as one does in a notebook
-        problem = thread.submit(asyncio.run, _no_answer(address)).result()
-    if problem:
-        raise ParameterError(f"No Dask cluster answers at '{address}': {problem}.")
-    client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
-    try:
-        client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
-    except TimeoutError:
-        client.close()
-        raise ParameterError(f"The Dask cluster at '{address}' has no workers.") from None
-    return client
-
-
-async def _no_answer(address: str) -> str:
-    """Why no scheduler is at the address, or nothing if one is."""
-    from distributed.core import rpc
-
-    try:
-        async with asyncio.timeout(_CONNECT_SECONDS), rpc(address) as scheduler:
-            identity = await scheduler.identity()
-    except TimeoutError:
-        return f"nothing was heard for {_CONNECT_SECONDS:g} s"
-    except (OSError, ValueError) as error:
-        return _said(error)
-    except Exception:  # whatever else listens there may answer anything
-        return "what is there is no Dask scheduler"
-    return "" if identity.get("type") == "Scheduler" else f"it is a Dask {identity.get('type')}"
-
-
-def _said(error: BaseException) -> str:
-    return traceback.format_exception_only(error)[-1].strip()
+    return Outcome(place, None, error=said(error)) if error else future.result()
 
 
 def _task_error(missing: list[Task], failure: Outcome) -> TaskError:

@@ -24,6 +24,7 @@ from redescend.sources.memory import memory_part
 from redescend.sources.source import Part, Source
 from redescend.sources.streams import BLOCK, FileOrigin, Origin, PipeOrigin, Text
 from redescend.sources.tables import kinds_of
+from redescend.sources.words import shown
 
 
 def open_source(
@@ -184,4 +185,4 @@ def _check_names(file: str, names: Sequence[str]) -> None:
         if not name:
             raise DataError(f"Column {number} of {file} has no name.")
         if name in names[: number - 1]:
-            raise DataError(f"{file} has two columns {name!r}.")
+            raise DataError(f"{file} has two columns {shown(name)}.")

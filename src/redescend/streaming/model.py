@@ -84,7 +84,7 @@ class StreamModel(Answering):
         self._engine = engine = self._ready()
         for part in readied.parts():
             said, paid, believed = engine.rounds(part.X, targets.answers(self.schema, part.values))
-            self._ones += part.X.sum(axis=0)[self.schema.indicators]
+            self._ones += part.X[:, self.schema.indicators].sum(axis=0)
             told = (said, targets.summed(paid), believed.min(axis=0))
             rounds.append((part, played(self.schema, batch, part, *told)))
         return gathered(batch, readied, rounds)

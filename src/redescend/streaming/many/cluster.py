@@ -7,6 +7,7 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
+from redescend.cluster import connected
 from redescend.engines.fleet import Fleet
 from redescend.errors import DataError
 from redescend.streaming.many.shards import Said, Task, learn
@@ -34,9 +35,7 @@ class There:
     """
 
     def __init__(self, fleets: list[Fleet], address: str) -> None:
-        from redescend.experiments.engine import _connected
-
-        self._address, self._client = address, _connected(address)
+        self._address, self._client = address, connected(address)
         self._records = [int(fleet.clocks().sum()) for fleet in fleets]
         self._links = 0
         try:
