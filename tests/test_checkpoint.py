@@ -16,6 +16,7 @@ import redescend as rd
 from redescend import errors, losses, steps
 from redescend.checkpoint import container, load, names, save
 from redescend.checkpoint.describe import NUMBERS, Reader, Writer
+from redescend.files import replacing
 from tests.catalogue import CATALOGUE, name_of, public_classes
 from tests.saved_models import AFTER, COMMON, DIM, ESTIMATORS, FAMILIES, FILES, LEARNERS, answers, streams, teach
 
@@ -189,6 +190,20 @@ def test_a_file_that_is_replaced_keeps_its_permissions_and_its_links(tmp_path):
     longest = tmp_path / ("m" * 255)
     save(rd.OGD(3, **COMMON), longest)
     assert load(longest).dim == 3
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("pipe")
+    for path in (pipe, link):
+        sentence = rf"^'.*{path.name}' cannot be replaced, because it is no regular file; name another\.$"
+        with pytest.raises(errors.DataError, match=sentence), replacing(path):
+            pytest.fail("Nothing must be written.")
+    with pytest.raises(errors.DataError, match="is no regular file"):
+        save(rd.OGD(1, **COMMON), pipe)
+    assert pipe.is_fifo()
+    assert sorted(tmp_path.iterdir()) == [link, pipe]
 
 
 def test_without_safetensors_the_error_says_what_to_install(tmp_path, monkeypatch):

@@ -8,7 +8,6 @@ import shutil
 import struct
 import subprocess
 import zlib
-from html.parser import HTMLParser
 from pathlib import Path
 
 import matplotlib.image
@@ -21,6 +20,7 @@ from redescend.experiments import claims, evidence, report
 from redescend.experiments.pictures import Picture
 from redescend.experiments.results import Results
 from redescend.experiments.tasks import table
+from tests.pages import Page
 
 HOSTILE = '<script>alert("x")</script>&'
 COLOURS = {
@@ -29,7 +29,6 @@ COLOURS = {
     "boundaries": (255, 255, 0),
     "losses": (0, 0, 255),
 }
-VOID = {"meta", "link", "img", "br"}
 
 
 def results(counts=evidence.COUNTS, runs=5, names=("LEARN", "OGD", "Top-k", HOSTILE, "oracle")):
@@ -76,33 +75,6 @@ def written(folder, found=None, **changes):
     return path, path.read_text(encoding="utf-8")
 
 
-class Page(HTMLParser):
-    """What a page is made of; a tag that is not closed in order is an error."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.text = [], [], []
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attributes):
-        names = [name for name, _ in attributes]
-        assert len(names) == len(set(names))
-        self.tags.append((tag, dict(attributes)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-    def all(self, tag):
-        return [attributes for name, attributes in self.tags if name == tag]
-
-
 def test_the_page_is_whole(tmp_path):
     path, text = written(tmp_path)
     page = Page(text)
@@ -132,7 +104,7 @@ def test_the_page_asks_for_nothing_outside(tmp_path):
 
 def test_the_page_says_what_it_is_made_of(tmp_path):
     _, text = written(tmp_path)
-    words = " ".join(" ".join(Page(text).text).split())
+    words = Page(text).words
     for claim in claims.CLAIMS:
         assert claim.says in words
         assert claim.rule in words

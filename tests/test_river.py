@@ -269,6 +269,8 @@ def clean_probability(learner: rd.SelfTuning, x: np.ndarray, y: float) -> float:
     p = state["weights"] @ predictions if labels else predictions[np.argmax(state["weights"])]
     good = bad = 0.0
     for i, cells in enumerate(state["cells"]):
+        if not labels and cells.sum() < 1e-4:
+            continue  # scales that hardly anything speaks for are not asked
         s, r = lowest * 2.0**i, abs(p - y)
         if i == len(state["cells"]) - 1 and not labels:
             s = max(s, r)

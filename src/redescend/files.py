@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from redescend.errors import DataError
+
 PART = ".part"
 """How the name of a file ends that is still being written."""
 
@@ -19,7 +21,7 @@ PART = ".part"
 def replacing(target: Path) -> Iterator[BinaryIO]:
     """A file beside the target that takes its place, and its permissions, once it is complete and on the disk.
 
-    Of a link, what it points at is replaced.
+    Of a link, what it points at is replaced; a device, a pipe or a folder is refused.
 
     Examples
     --------
@@ -32,6 +34,7 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
     ...     before, target.read_bytes()
     (False, b'1 2 3')
     """
+    check_replaceable(target)
     target = Path(os.path.realpath(target))
     # A short name: that of the target may be as long as a name can be.
     part = target.with_name(f".{secrets.token_hex(8)}{PART}")
@@ -46,6 +49,12 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
         _settle_folder(target.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+def check_replaceable(target: Path) -> None:
+    """Raise an error if something is there that is no file: a device would be gone for all who use it."""
+    if target.exists() and not target.is_file():
+        raise DataError(f"'{target}' cannot be replaced, because it is no regular file; name another.")
 
 
 def _settle_folder(folder: Path) -> None:

@@ -6,12 +6,15 @@ import csv
 import io
 import json
 import os
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import redescend as rd
+from redescend.cli import app
 from redescend.streaming import StreamModel, fit_stream
 from tests.cli.commands import BAD, prices, refused, run
 
@@ -94,6 +97,9 @@ def test_what_cannot_be_used_is_set_aside_counted_or_the_end(in_a_folder, how, c
         ([*FIT, "--loss", "pinball:0.5,0,0"], "pinball:quantile"),
         ([*FIT, "--model", "prices.csv"], "'prices.csv' cannot be the model and what is read"),
         ([*FIT, "--model", "a", "--rounds", "./a"], "cannot be the rounds and the model"),
+        ([*FIT, "--model", "a", "--checkpoint", ".", "--report", "lock"], "the report and a file of the checkpoint"),
+        (["fit", ".", "--target", "price", "--on-bad", "skip", "--model", "a"], "everything in the folder '.' is read"),
+        (["fit", ".", "--target", "price"], "cannot be the quarantine, because everything in"),
         ([*FIT, "--model", "nowhere/a"], "no folder"),
         ([*FIT, "--model", "."], "it is a folder"),
         ([*FIT, "--report", "a", "--no-report"], "--no-report"),
@@ -109,6 +115,48 @@ def test_a_mistake_gets_a_sentence_and_writes_nothing(records, arguments, words)
     before = {name: Path(name).read_bytes() for name in names()}
     assert words in refused(*arguments)
     assert {name: Path(name).read_bytes() for name in names()} == before
+
+
+def test_the_quarantine_is_called_after_the_source_and_that_of_another_run_stays(in_a_folder):
+    prices(in_a_folder / "q1.csv", bad=BAD)
+    prices(in_a_folder / "prices.csv")
+    assert "Quarantine: q1.quarantine.jsonl" in run("fit", "q1.csv", "--target", "price", code=3).stderr
+    aside = Path("q1.quarantine.jsonl").read_bytes()
+    prices(in_a_folder / "q1.csv")
+    for source in ("q1.csv", "prices.csv"):
+        assert "Quarantine:" not in run("fit", source, "--target", "price").stderr
+    assert names() == ["prices.csv", "q1.csv", "q1.quarantine.jsonl"]
+    assert Path("q1.quarantine.jsonl").read_bytes() == aside
+    text = Path("q1.csv").read_text() + "1,2\n"
+    done = CliRunner().invoke(app, ["fit", "-", "--target", "price", "--quiet"], input=text)
+    assert done.exit_code == 3
+    assert json.loads(Path("stdin.quarantine.jsonl").read_text())["record"] == "1,2"
+
+
+def test_a_file_whose_name_is_not_utf_8_is_a_file_like_others(in_a_folder):
+    file = os.fsdecode(b"a\xff.csv")
+    prices(in_a_folder / file, 300, bad={7: "1,2"})
+    kept = ("--model", "m", "--checkpoint", "run", "--report", "r.html")
+    done = run("fit", file, "--target", "price", *kept, code=3)
+    assert {one["file"] for one in csv.DictReader(io.StringIO(done.stdout))} == {r"a\udcff.csv"}
+    assert "such as row 7 of a\N{REPLACEMENT CHARACTER}.csv" in done.stderr
+    assert r"a\udcff.csv" in Path("r.html").read_text(encoding="utf-8")
+    assert json.loads(Path("m.quarantine.jsonl").read_text())["file"] == file
+    assert run("fit", file, "--target", "price", *kept, "--resume", code=3).stdout == done.stdout
+
+
+def test_a_terminal_is_not_moved_by_what_the_data_hold(in_a_folder, monkeypatch, capsys):
+    odd = "\x1b]0;moved\x07"
+    text = prices(in_a_folder / "prices.csv", 300, bad={7: f"1,2,{odd}"}).read_text()
+    Path(f"o{odd}.csv").write_text(text.replace("size", f"si{odd}ze").replace("Rome", f"Ro\x9b{odd}me"))
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    arguments = ["fit", f"o{odd}.csv", "--target", "price", "--model", f"m{odd}", "--no-report"]
+    assert app(arguments, standalone_mode=False) == 3
+    shown = capsys.readouterr()
+    for said in (shown.out, shown.err):
+        assert not {"\x1b", "\x07", "\x9b"} & set(said)
+        assert "]0;moved" in said
 
 
 @pytest.mark.parametrize("arguments", [["fit", "prices.csv"], [*FIT, "--order", "3"], [*FIT, "--task", "guess"]])

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import redescend as rd
+from redescend.cli import app
 from redescend.streaming import words
 from tests.cli.commands import BAD, prices, refused, run
 
@@ -82,8 +84,8 @@ def test_a_record_that_cannot_be_used_is_reported(models, in_a_folder, command):
     bad = {row: record for row, record in BAD.items() if command == "score" or row != 1501}
     done = run(command, "m", "new.csv", code=3)
     assert len(rows_of(done.stdout)) == 2000 - len(bad)
-    assert f"{len(bad)} records of 2,000 could not be used, set aside in quarantine.jsonl" in done.stderr
-    aside = [json.loads(line) for line in Path("quarantine.jsonl").read_text().splitlines()]
+    assert f"{len(bad)} records of 2,000 could not be used, set aside in new.quarantine.jsonl" in done.stderr
+    aside = [json.loads(line) for line in Path("new.quarantine.jsonl").read_text().splitlines()]
     assert {one["row"]: one["record"] for one in aside} == bad
     skipped = run(command, "m", "new.csv", "--on-bad", "skip", "--out", "out.csv", code=3)
     assert "skipped" in skipped.stderr
@@ -106,6 +108,7 @@ def test_a_record_that_cannot_be_used_is_reported(models, in_a_folder, command):
         (["predict", "m", "new.csv", "--out", "out.xls"], ".parquet"),
         (["predict", "m", "new.csv", "--out", "no/out.csv"], "no folder"),
         (["predict", "m", "new.csv", "--out", "new.csv"], "cannot be the output and what is read"),
+        (["predict", "m", ".", "--out", "out.csv", "--on-bad", "skip"], "everything in the folder '.' is read"),
         (["score", "m", "new.csv", "--quarantine", "m"], "cannot be the quarantine and what is read"),
         (["score", "m", "new.csv", "--quarantine", "a", "--on-bad", "skip"], "leave --quarantine out"),
         (["predict", "many", "other.csv"], "'town'"),
@@ -122,6 +125,19 @@ def test_a_mistake_gets_a_sentence(models, arguments, words):
     before = {path: path.read_bytes() for path in Path().iterdir()}
     assert words in refused(*arguments)
     assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+@pytest.mark.parametrize("command", ["predict", "inspect"])
+def test_a_terminal_is_not_moved_by_labels(in_a_folder, monkeypatch, capsys, command):
+    lines = prices(in_a_folder / "new.csv", 300).read_text().replace("Rome", "Ro\x1b]0;me")
+    Path("new.csv").write_text(lines)
+    run("fit", "new.csv", "--target", "town", "--model", "m", "--no-report", "--quiet")
+    assert "Ro\x1b]0;me" in run("predict", "m", "new.csv").stdout
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert app([command, "m", *(["new.csv"] if command == "predict" else [])], standalone_mode=False) in (None, 0)
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "Ro\N{REPLACEMENT CHARACTER}]0;me" in out or r"Ro\x1b]0;me" in out
 
 
 def test_a_model_in_words(models):
@@ -143,7 +159,7 @@ def test_the_models_of_many_keys_answer_together_and_one_by_one(models):
     Path("paris.csv").write_text("size,town\n1,Rome\n1,Paris\n")
     done = run("predict", "many", "paris.csv", code=3)
     assert [one["row"] for one in rows_of(done.stdout)] == ["1"]
-    assert json.loads(Path("quarantine.jsonl").read_text())["record"] == "1,Paris"
+    assert json.loads(Path("paris.quarantine.jsonl").read_text())["record"] == "1,Paris"
     said = run("inspect", "many").stdout
     assert "3 models, one for each 'town': " in said
     for town in ("Rome", "Oslo", "Bonn"):

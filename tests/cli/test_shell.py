@@ -45,8 +45,9 @@ def test_an_interrupted_run_tidies_up_after_itself(in_a_folder):
     process = started("fit", "-", "--target", "price", "--rounds", "rounds.parquet")
     process.stdin.write(text[:-100])
     process.stdin.flush()
-    while process.poll() is None and not list(in_a_folder.glob(".*.part")):
-        time.sleep(0.01)
+    while process.poll() is None and not process.stderr.readline().startswith(b"Columns"):
+        pass
+    assert len(list(in_a_folder.glob(".*.part"))) == 1
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -26,10 +26,12 @@ def test_what_is_there_once_and_later_what_has_come(lines):
     growing.write_text("".join(lines[:400]) + lines[400][:5])
     kept = ("--once", "--model", "m", "--rounds", "r", "--checkpoint", "run", "--no-report")
     first = run(*TAIL, *kept)
+    assert "What follows row 399 of growing.csv is no complete line yet, and was left.\n" in first.stderr
     assert rd.load("m").records == 399
     growing.write_text("".join(lines))
     second = run(*TAIL, *kept, "--resume")
     assert "after row 399" in second.stderr
+    assert "no complete line" not in second.stderr
     # The columns were decided from what was there then: the same three towns, so the same model.
     alone, rounds = fit_stream("prices.csv", "price")
     doubted = [one for batch in rounds.batches() for one in batch[rounds.summary.doubts(batch)].records(alone.schema)]
@@ -49,21 +51,35 @@ def test_what_is_there_once_and_later_what_has_come(lines):
 def test_it_waits_tells_at_once_and_ends_when_asked_to(lines, stop):
     growing = Path("growing.csv")
     process = started(*TAIL, "--model", "m", "--interval", "0.02", "--no-report", "--threshold", "1e-3", cwd=".")
+    # Nobody waits for ever for a record that is not told of.
+    limit = threading.Timer(120, process.kill)
+    limit.start()
     with open(growing, "a", buffering=1) as file:
         file.writelines(lines[:301])
         told = [json.loads(process.stdout.readline())["row"] for _ in range(5)]
+        # In one piece, so that the batch that tells of the first has the second too.
         file.write("0.1,Rome,9999\n" + BAD[7] + "\n0.1,Ro")
         while told[-1] < 301:
             told.append(json.loads(process.stdout.readline())["row"])
-    time.sleep(0.2)
     process.send_signal(stop)
-    rest, said = process.communicate(timeout=60)
+    rest, said = process.communicate()
+    limit.cancel()
     assert process.returncode == 3, said
     assert rest == b""
     assert b"Row 302 of growing.csv cannot be used: 2 values where the header has 3" in said
     assert b"Of 302 records, 301 were learned from." in said
     assert rd.load("m").records == 301
     assert json.loads(Path("m.quarantine.jsonl").read_text())["row"] == 302
+
+
+def test_a_finished_run_cannot_be_followed(lines):
+    growing = Path("growing.csv")
+    growing.write_text("".join(lines[:400]))
+    kept = ("--target", "price", "--checkpoint", "run")
+    run("fit", "growing.csv", *kept, "--quiet")
+    growing.write_text("".join(lines))
+    said = refused("tail", "growing.csv", *kept, "--once", "--resume")
+    assert said == ("The run in 'run' has come to its end, and a run that has cannot be followed; name another folder.")
 
 
 def test_what_cannot_be_followed_gets_a_sentence(lines):

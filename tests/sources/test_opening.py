@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import tempfile
 
+import pyarrow as pa
 import pytest
 
 from redescend.errors import DataError, ParameterError
 from redescend.sources import Kind, Position, open_source
+from redescend.sources.opening import _check_names
 from tests.sources.outcomes import outcomes
 
 N, B, D, T = Kind.NUMBER, Kind.BOOLEAN, Kind.DATE, Kind.TEXT
@@ -140,9 +143,67 @@ def test_what_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(ParameterError, match="'format' parameter"):
         open_source(tmp_path / "a.csv", format="xls")
     source = open_source(tmp_path / "a.csv")
-    with pytest.raises(DataError, match=r"has no column 'y'; it has 'x'\."):
+    with pytest.raises(DataError, match=r"a\.csv has no column 'y'; there are 'x'\.$"):
         source.batches(["y"])
     with pytest.raises(ParameterError, match="'most' parameter"):
         source.batches(["x"], most=0)
     with pytest.raises(DataError, match="has no position"):
         source.batches(["x"], start=Position(7, 0, 0, 0))
+
+
+def test_one_who_asks_for_a_column_that_is_not_there_is_told_few_of_those_that_are():
+    names = [f"feature {number}" for number in range(5000)] + ["n" * 1000]
+    source = open_source(pa.table({name: [1.0] for name in names}))
+    for wanted, words in {
+        "Feature  4321": "; did you mean 'feature 4321'?",
+        "z": "; there are 'feature 0', 'feature 1', .* 'feature 9' and 4991 more.",
+        "n" * 999: "no column 'n{40}…'; did you mean 'n{40}…'?",
+    }.items():
+        with pytest.raises(DataError, match=words.replace("?", r"\?$")) as refusal:
+            source.batches([wanted])
+        assert len(str(refusal.value)) < 300
+
+
+class Counted(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_a_name_is_not_compared_with_every_other(monkeypatch):
+    monkeypatch.setattr(Counted, "compared", 0)
+    names = [Counted(number) for number in range(1000)]
+    source = open_source(pa.table({str(number): [1.0] for number in range(1000)}))
+    source.batches(names)
+    _check_names("wide.csv", names)
+    assert 0 < Counted.compared < 10 * len(names)
+
+
+def test_a_source_names_its_files(tmp_path):
+    for name in ("b.csv", "a.csv"):
+        (tmp_path / name).write_bytes(b"x\n1\n")
+    assert open_source(tmp_path).files == [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+    assert open_source(io.BytesIO(b"x\n1\n")).files == ["the file object"]
+    assert open_source(pa.table({"x": [1.0]})).files == ["the Table"]
+
+
+def test_a_pipe_that_fails_leaves_no_temporary_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    class Failing:
+        answers = iter([b"PAR1" + bytes(4000)])
+
+        def read(self, size):
+            for data in self.answers:
+                return data
+            raise OSError("the other side is gone")
+
+    with pytest.raises(OSError, match="the other side is gone"):
+        open_source(Failing())
+    assert list(tmp_path.iterdir()) == []

@@ -9,11 +9,13 @@ import sys
 import threading
 import time
 
+import pyarrow as pa
 import pytest
 
 from redescend.errors import DataError
 from redescend.sources import open_source
-from redescend.sources.ahead import Ahead
+from redescend.sources.ahead import MOST_THREADS, Ahead
+from redescend.sources.tables import ColumnarPart, Rows
 from tests.sources.outcomes import outcomes
 
 
@@ -55,6 +57,41 @@ def test_a_pipe_is_read_as_it_comes_and_nothing_is_lost():
     assert outcomes(open_source(f"/dev/fd/{reading}"), ["x", "t"]) == whole
     writer.join()
     os.close(reading)
+
+
+def test_a_pipe_that_has_nothing_yet_is_waited_for():
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    waiting = threading.Event()
+
+    class Pipe(io.FileIO):
+        def read(self, size=-1):
+            data = super().read(size)
+            if data is None:
+                waiting.set()
+            return data
+
+    def write() -> None:
+        with open(writing, "wb", buffering=0) as pipe:
+            pipe.write(b"x\n1\n2")
+            assert waiting.wait(30)
+            pipe.write(b"3\n4\n")
+
+    expected = [(1, "good", (1.0,), b"1"), (2, "good", (23.0,), b"23"), (3, "good", (4.0,), b"4")]
+    writer = threading.Thread(target=write)
+    writer.start()
+    with Pipe(reading) as pipe:
+        assert outcomes(open_source(pipe), ["x"]) == expected
+    writer.join()
+    assert waiting.is_set()
+
+    class Unnumbered:
+        answers = iter([None, b"x\n1\n2", None, None, b"3\n4\n"])
+
+        def read(self, size):
+            return next(self.answers, b"")
+
+    assert outcomes(open_source(Unnumbered()), ["x"]) == expected
 
 
 def test_standard_input_can_be_left_while_it_waits():
@@ -139,6 +176,50 @@ def test_work_ahead_keeps_its_order_its_bound_and_its_errors():
     assert next(early) == 0
     early.close()
     assert all_threads_end()
+
+
+def test_work_ahead_is_bounded_however_many_processors_there_are(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    handed, go_on = [], threading.Event()
+
+    def jobs():
+        yield lambda: True
+        for number in range(1000):
+            handed.append(number)
+            yield go_on.wait
+
+    results = Ahead(jobs()).results()
+    assert next(results)
+    # Those that wait, and the one in the hands of the thread that hands them out.
+    while len(handed) < MOST_THREADS + 1:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    most = len(handed)
+    go_on.set()
+    assert most == MOST_THREADS + 1
+    results.close()
+    assert all_threads_end()
+
+
+def test_a_record_is_its_own_while_another_thread_looks_up_another():
+    class Interrupted(Rows):
+        """In the middle of its use another thread has its turn."""
+
+        @property
+        def held(self):
+            other = threading.Thread(target=part.record, args=(["x"], 0, 3))
+            other.start()
+            other.join()
+            return self[2]
+
+    class Part(ColumnarPart):
+        def look_up(self, columns, row):
+            if row < 2:
+                return Interrupted(0, 2, pa.record_batch({"x": [0, 1]}))
+            return Rows(2, 4, pa.record_batch({"x": [2, 3]}))
+
+    part = Part("table")
+    assert [part.record(["x"], 0, row) for row in range(4)] == [b'{"x": %d}' % row for row in range(4)]
 
 
 def all_threads_end() -> bool:

@@ -214,11 +214,47 @@ def test_settings_are_checked_before_anything_is_read(settings, sentence):
 
 
 def test_nothing_is_written_over_the_records_or_over_another_file(source, tmp_path):
-    with pytest.raises(ParameterError, match=r"stream\.csv' is read, so rounds cannot be written to it\.$"):
+    with pytest.raises(
+        ParameterError, match=r"stream\.csv' cannot be the rounds and what is read too; name another file\.$"
+    ):
         fit_stream(source, "y", rounds=tmp_path / "." / "stream.csv")
-    with pytest.raises(ParameterError, match=r"cannot both go to '.*both'; name two files\.$"):
+    with pytest.raises(ParameterError, match=r"both' cannot be the quarantine and the rounds too"):
         fit_stream(source, "y", rounds=tmp_path / "both", quarantine=tmp_path / "both")
     assert source.read_text() == TEXT
+
+
+@pytest.mark.parametrize("name", ["checkpoint.safetensors", "lock", "rounds.ledger", "quarantine.ledger"])
+def test_nothing_is_written_over_the_files_of_the_checkpoint(source, tmp_path, name):
+    with pytest.raises(ParameterError, match=f"{name}' cannot be the rounds and a file of the checkpoint too"):
+        fit_stream(source, "y", rounds=tmp_path / "run" / name, checkpoint=tmp_path / "run")
+    assert [path.name for path in tmp_path.iterdir()] == ["stream.csv"]
+
+
+def test_nothing_is_written_to_a_folder_that_is_read(source, tmp_path):
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    source.rename(parts / "a.csv")
+    for sources in (parts, [parts / "a.csv", parts], str(tmp_path / "p*")):
+        with pytest.raises(ParameterError, match=r"run' cannot be the folder of checkpoints, because everything in"):
+            fit_stream(sources, "y", checkpoint=parts / "run")
+        with pytest.raises(ParameterError, match=r"r' cannot be the rounds, .* is read; name a place outside it\.$"):
+            fit_stream(sources, "y", rounds=parts / "r")
+    assert [path.name for path in parts.iterdir()] == ["a.csv"]
+    # What begins with an underscore is not read, and neither are other files beside one that is named.
+    kept = {"checkpoint": parts / "_run", "rounds": parts / "_r", "every": 1000}
+    with fit_stream(parts, "y", **kept)[1] as rounds:
+        next(itertools.islice(rounds.batches(), 1, None))
+    assert fit_stream(parts, "y", resume=True, **kept)[1].run().counts.records == ROWS
+    fit_stream(parts / "a.csv", "y", rounds=parts / "r")[1].run()
+
+
+def test_a_run_that_has_come_to_its_end_is_not_followed(source, tmp_path):
+    kept = {"checkpoint": tmp_path / "run"}
+    fit_stream(source, "y", **kept)[1].run()
+    with open(source, "a") as more:
+        more.write("1,2,3\n")
+    with pytest.raises(ParameterError, match=r"has come to its end, and a run that has cannot be followed; name anoth"):
+        fit_stream(source, "y", resume=True, follow=lambda: False, **kept)
 
 
 def test_a_pass_that_nobody_holds_lets_go_of_its_folder(source, tmp_path):

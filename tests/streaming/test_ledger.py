@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -112,6 +113,30 @@ def test_files_that_cannot_be_written_are_refused_before_anything_is_done(tmp_pa
     with pytest.raises(DataError, match=r"because it is a folder; name a file in it\."):
         Books(tmp_path, {ROUNDS: tmp_path})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_while_the_folder_of_the_ledgers_is_made_leaves_none(tmp_path, monkeypatch):
+    make = Path.mkdir
+
+    def interrupted(*arguments):
+        make(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Books(None, {ROUNDS: tmp_path / "r"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tidy_quarantine_is_written_only_if_it_has_a_record(tmp_path):
+    target = tmp_path / "bad.jsonl"
+    target.write_text("of another run")
+    for bad, expected in (([], b"of another run"), ([Bad(1, "f", "r", b"x")], quarantine.line(Bad(1, "f", "r", b"x")))):
+        with Books(None, {QUARANTINE: target}) as books:
+            books.tidy = True
+            books.add(some_rounds(0, 1), bad)
+            books.publish(NUMBERS)
+        assert target.read_bytes() == expected
 
 
 def test_a_full_disk_is_said_in_one_sentence(tmp_path, monkeypatch):

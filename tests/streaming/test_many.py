@@ -4,6 +4,7 @@ import dataclasses
 import io
 import itertools
 import json
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -140,6 +141,10 @@ def test_a_cluster_learns_the_same_and_says_when_it_lost_models(expected, tmp_pa
         lost = fit_stream(stream(), "price", by="shop", ignore=["size", "dear"], cluster=address, every=500)[1]
         next(lost.batches())
         cluster.scale(0)
+        # It only begins to end them.
+        while cluster.scheduler.workers:
+            time.sleep(0.01)
+        monkeypatch.setattr(clusters, "SECONDS", 1)
         with pytest.raises(DataError, match=r"^The Dask cluster at '.*' has lost models \(.*\); resume from the last"):
             lost.run()
 

@@ -14,7 +14,7 @@ from redescend.streaming.schema import Schema
 from tests.refusals import refusal
 from tests.streaming.tables import decided
 
-MANY = 200
+MANY = 600
 X = [float(row % 7) for row in range(MANY)]
 DAY = datetime.datetime(2024, 2, 29)
 
@@ -55,9 +55,9 @@ def test_what_is_predicted(target, named, task, labels):
 @pytest.mark.parametrize(
     ("target", "named", "words"),
     [
-        ([None] * MANY, {}, "'y' has no value in the first 200 records"),
-        (["a"] * MANY, {}, "always 'a' in the first 200 records"),
-        ([float("inf")] * MANY, {"task": "classification"}, "no number in the first 200 records that can be a label"),
+        ([None] * MANY, {}, "'y' has no value in the first 600 records"),
+        (["a"] * MANY, {}, "always 'a' in the first 600 records"),
+        ([float("inf")] * MANY, {"task": "classification"}, "no number in the first 600 records that can be a label"),
         (texts(101), {}, "has 101 different values"),
         (texts(3), {"task": "regression"}, "is text, such as 'w0'"),
         ([DAY] * MANY, {"task": "classification"}, "a date, which is no label"),
@@ -107,11 +107,11 @@ def test_a_sentence_is_one_line_and_short_whatever_names_and_labels_hold():
         ([*X[:-1], float("nan")], "number", [], True),
         ([True, False] * (MANY // 2), "boolean", [], False),
         ([DAY, DAY + datetime.timedelta(1)] * (MANY // 2), "date", [], False),
-        (texts(32), "levels", sorted(set(texts(32))), False),
-        (texts(33), "hashed", [], False),
-        (texts(100), "hashed", [], False),
+        (texts(256), "levels", sorted(set(texts(256))), False),
+        (texts(257), "hashed", [], False),
+        (texts(290), "hashed", [], False),
         (["é", "", None, "E"] * (MANY // 4), "levels", ["", "E", "é"], True),
-        ([f"w{row}" for row in range(51)] * 2 + [None] * 98, "hashed", [], True),
+        ([f"w{row}" for row in range(270)] * 2 + [None] * 60, "hashed", [], True),
         (["only", None] * (MANY // 2), "levels", ["only"], True),
         ([5.0, None] * (MANY // 2), "number", [], True),
     ],
@@ -119,19 +119,19 @@ def test_a_sentence_is_one_line_and_short_whatever_names_and_labels_hold():
 def test_what_becomes_of_a_column(values, how, levels, missing):
     (feature,) = decided({"x": values, "y": X}, "y").features
     assert (feature.how, feature.levels, feature.missing) == (how, levels, missing)
-    width = {"levels": len(levels) + 8, "hashed": 32}.get(how, 1)
+    width = {"levels": len(levels) + 8, "hashed": 256}.get(how, 1)
     assert len(feature.encoded) == len(set(feature.encoded)) == width + missing
 
 
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ([None] * MANY, "no value in the first 200 records"),
+        ([None] * MANY, "no value in the first 600 records"),
         ([4.0] * MANY, "always 4 in"),
         (["a"] * MANY, "always 'a' in"),
         ([True] * MANY, "always true in"),
-        (texts(101), "101 different texts in 200 values, so it is taken for an identifier"),
-        ([*texts(51, 100), *[None] * 100], "51 different texts in 100 values"),
+        (texts(301), "301 different texts in 600 values, so it is taken for an identifier"),
+        ([*texts(51, 100), *[None] * 500], "51 different texts in 100 values"),
     ],
 )
 def test_columns_that_are_left_out_unless_asked_for(values, words):
@@ -146,7 +146,7 @@ def test_columns_that_are_left_out_unless_asked_for(values, words):
 
 
 def test_few_texts_that_all_differ_are_no_identifiers():
-    assert decided({"x": texts(99, 99), "y": X[:99]}, "y").features[0].how == "hashed"
+    assert decided({"x": texts(99, 99), "y": X[:99]}, "y").features[0].how == "levels"
 
 
 def test_the_columns_that_are_asked_for():
@@ -190,7 +190,7 @@ def everything() -> Schema:
         "truth": [value > 3 for value in X],
         "day": [DAY + datetime.timedelta(value) for value in X],
         "few": texts(3),
-        "many": texts(80),
+        "many": texts(280),
         "name": [f"{row}" for row in range(MANY)],
         "key": texts(5),
     }
@@ -201,7 +201,7 @@ def test_a_schema_survives_json():
     schema = everything()
     assert [feature.how for feature in schema.features] == ["number", "boolean", "date", "levels", "hashed"]
     assert Schema.from_plain(json.loads(json.dumps(schema.as_plain()))) == schema
-    assert schema.dim == len(schema.encoded) == len(set(schema.encoded)) == 2 + 1 + 1 + 3 + 8 + 32 + 1
+    assert schema.dim == len(schema.encoded) == len(set(schema.encoded)) == 2 + 1 + 1 + 3 + 8 + 256 + 1
     assert [schema.encoded[place] for place in schema.indicators] == [
         name for name in schema.encoded if name not in ("number", "truth", "day")
     ]
@@ -224,7 +224,7 @@ ALTERED = {
     "too many labels": lambda plain: plain.update(labels=texts(101)),
     "another way": lambda plain: plain["features"][0].update(how="hashed"),
     "levels of a number": lambda plain: plain["features"][0].update(levels=["a"]),
-    "too many levels": lambda plain: plain["features"][3].update(levels=texts(33)),
+    "too many levels": lambda plain: plain["features"][3].update(levels=texts(257, 257)),
     "missing perhaps": lambda plain: plain["features"][0].update(missing=1),
     "no reason": lambda plain: plain["left_out"].append(["x"]),
     "nothing": lambda plain: plain.clear(),

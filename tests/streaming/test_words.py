@@ -92,6 +92,16 @@ def test_a_model_that_has_learned_nothing_and_one_of_another_kind(tmp_path):
         words.inspect(path)
 
 
+def test_names_of_columns_are_in_quotes_without_what_a_terminal_obeys():
+    odd = "ci\x1b]0;ty"
+    table = pa.table({odd: ["Rome", "Oslo"] * 50, "x": np.arange(100.0), "y": np.arange(100.0)})
+    for settings in ({}, {"by": odd}):
+        said = words.describe(learned(table, "y", **settings))
+        text = "\n".join(part if isinstance(part, str) else "\n".join(part) for part in said.values())
+        assert "\x1b" not in text
+        assert repr(odd) in text
+
+
 def test_many_labels_and_long_ones_stay_short():
     labels = [f"{place:02d}" + "x" * 300 for place in range(30)]
     table = pa.table({"x": np.arange(600.0), "kind": labels * 20})

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from redescend.cli.outcomes import reader_may_leave
+from redescend.cli.printable import printable
 from redescend.streaming.saying import number, rounded, value
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def show(least: Sequence[Doubted], schema: Schema, strongest: Sequence[str] = ()
         if sys.stdout.isatty():
             _print_table(least, schema, strongest)
         else:
-            sys.stdout.buffer.write(as_csv(least, schema).encode())
+            sys.stdout.buffer.write(as_csv(least, schema).encode("utf-8", "backslashreplace"))
             sys.stdout.buffer.flush()
 
 
@@ -85,11 +86,11 @@ def _print_table(least: Sequence[Doubted], schema: Schema, strongest: Sequence[s
     for heading in ("row", *(["file"] if several else []), "clean", "prediction"):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in (schema.target, *names[:COLUMNS]):
-        table.add_column(Text(heading), justify="right", max_width=24, overflow="ellipsis", no_wrap=True)
+        table.add_column(Text(printable(heading)), justify="right", max_width=24, overflow="ellipsis", no_wrap=True)
     for record in least:
         played = record.round
         first = [str(played.row), *([record.file] if several else []), number(played.weight)]
         answers = [rounded(played.prediction), value(played.target)]
         cells = [*first, *answers, *(value(record.values[name]) for name in names[:COLUMNS])]
-        table.add_row(*map(Text, cells))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     Console().print(table)

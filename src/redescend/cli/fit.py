@@ -88,7 +88,7 @@ def fit(
         from redescend.cli.learning import Wanted, begin, code_of
 
         wanted = Wanted(target, features, ignore, task, labels, order, loss, transform)
-        outputs = Outputs.chosen(model, rounds, report, no_report, quarantine, on_bad)
+        outputs = Outputs.chosen(source, checkpoint, model, rounds, report, no_report, quarantine, on_bad)
         settings: dict[str, Any] = {
             "on_bad": str(on_bad),
             "format": format,
@@ -123,7 +123,7 @@ def _run(passing: Pass, outputs: Outputs, checkpoint: Path | None, quiet: bool) 
     if not quiet:
         if finished:
             say(f"The run in '{checkpoint}' was finished before: nothing was learned or written now.")
-        say_end(passing, outputs.written())
+        say_end(passing, outputs)
         if outputs.model is None:
             say("The model is not kept; to keep it, name a file with --model.")
         if passing.summary.least:

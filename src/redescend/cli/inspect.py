@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from redescend.cli import options
 from redescend.cli.outcomes import outcome, reader_may_leave
+from redescend.cli.printable import json_text, printable
 
 
 def inspect(
@@ -28,8 +28,8 @@ def inspect(
         facts = words.inspect(model) if key is None else words.describe(read_key(model, key))
         with reader_may_leave():
             if as_json:
-                typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+                typer.echo(json_text(facts, indent=2))
                 return
             for heading, content in facts.items():
-                said = f" {content}" if isinstance(content, str) else "".join(f"\n  {line}" for line in content)
-                typer.echo(f"{heading}:{said}")
+                lines = [f"{heading}: {content}"] if isinstance(content, str) else [f"{heading}:", *content]
+                typer.echo("\n  ".join(map(printable, lines)))

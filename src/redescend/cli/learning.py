@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from redescend.cli.named import listed, loss_named, transform_named
 from redescend.cli.outcomes import Code
-from redescend.cli.outputs import Outputs, check_apart
+from redescend.cli.outputs import Outputs
 
 if TYPE_CHECKING:
     from redescend.streaming.passing import Counts, Pass
@@ -43,7 +43,7 @@ class Wanted:
 def begin(source: Any, wanted: Wanted, outputs: Outputs, **settings: Any) -> Pass:
     """A pass that writes its files, the model and the report among them, when it ends."""
     from redescend.streaming import fit_stream
-    from redescend.streaming.passing import files_of
+    from redescend.streaming.apart import check_apart, files_of
 
     model, passing = fit_stream(
         source,
@@ -58,6 +58,8 @@ def begin(source: Any, wanted: Wanted, outputs: Outputs, **settings: Any) -> Pas
     except BaseException:
         passing.close()
         raise
+    if outputs.tidy:
+        passing.tidy()
     for write in _last_writes(model, passing, outputs):
         passing.at_end(write)
     return passing
@@ -73,8 +75,6 @@ def _last_writes(model: Any, passing: Pass, outputs: Outputs) -> list[Callable[[
     if (page := outputs.report) is not None:
         alone = model if model.schema.by is None else None
         writes.append(lambda: report.write(page, alone, passing.summary, passing.counts, source=passing.source.name))
-    if (aside := outputs.quarantine) is not None and outputs.tidy:
-        writes.append(lambda: None if passing.counts.quarantined else aside.unlink(missing_ok=True))
     return writes
 
 

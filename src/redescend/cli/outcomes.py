@@ -13,6 +13,7 @@ from enum import IntEnum
 
 import typer
 
+from redescend.cli.printable import printable
 from redescend.errors import BadRecordError, RedescendError
 
 
@@ -86,7 +87,7 @@ def _terminated_like_interrupted() -> Iterator[None]:
 
 
 def _ended(code: Code, sentence: str) -> typer.Exit:
-    typer.echo(" ".join(sentence.split()), err=True)
+    typer.echo(printable(" ".join(sentence.split())), err=True)
     return typer.Exit(int(code))
 
 

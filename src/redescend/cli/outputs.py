@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from redescend.errors import ParameterError
+from redescend.files import check_replaceable
 
 QUARANTINE = "quarantine.jsonl"
-"""What the file for bad records is called where no other file gives it a name."""
+"""How the name of the file for bad records ends."""
 
 
 def beside(file: Path, ending: str) -> Path:
@@ -24,6 +25,22 @@ def beside(file: Path, ending: str) -> Path:
     return file.with_name(f"{file.stem}.{ending}")
 
 
+def aside_of(sources: Sequence[str]) -> Path:
+    """The file for bad records, in this folder, where no other file gives it a name: called after the first source.
+
+    Examples
+    --------
+    >>> [str(aside_of([source])) for source in ("q1.csv", "-", "parts/*.csv", "data/parts/")]
+    ['q1.quarantine.jsonl', 'stdin.quarantine.jsonl', 'parts.quarantine.jsonl', 'parts.quarantine.jsonl']
+    """
+    if sources[0] == "-":
+        return Path(f"stdin.{QUARANTINE}")
+    parts = Path(os.path.abspath(sources[0])).parts[1:]
+    # Of a pattern, the folder that it is in has a name.
+    stems = ("".join(letter for letter in Path(part).stem if letter not in "*?[]") for part in reversed(parts))
+    return Path(f"{next(filter(None, stems), 'records')}.{QUARANTINE}")
+
+
 @dataclass(frozen=True)
 class Outputs:
     """What learning writes; None is not written.
@@ -33,7 +50,7 @@ class Outputs:
     model, rounds, report, quarantine
         The files.
     tidy
-        Whether a quarantine without a record is removed: nobody asked for it by name.
+        Whether a quarantine without a record is not written: nobody asked for it by name.
     """
 
     model: Path | None
@@ -44,6 +61,8 @@ class Outputs:
 
     @staticmethod
     def chosen(
+        sources: Sequence[str],
+        checkpoint: Path | None,
         model: Path | None,
         rounds: Path | None,
         report: Path | None,
@@ -52,6 +71,8 @@ class Outputs:
         on_bad: str,
     ) -> Outputs:
         """What was asked for, and what goes with it."""
+        from redescend.streaming.apart import check_apart, check_outside
+
         if no_report and report is not None:
             raise ParameterError("Leave out one of --report and --no-report.")
         if quarantine is not None and on_bad != "quarantine":
@@ -62,9 +83,10 @@ class Outputs:
         aside = quarantine
         if aside is None and on_bad == "quarantine":
             named = model or rounds
-            aside = Path(QUARANTINE) if named is None else beside(named, QUARANTINE)
+            aside = aside_of(sources) if named is None else beside(named, QUARANTINE)
         outputs = Outputs(model, rounds, report, aside, tidy=quarantine is None)
-        check_apart(outputs.written())
+        check_apart(outputs.written(), checkpoint=checkpoint)
+        check_outside(outputs.written(), sources)
         return outputs
 
     def written(self) -> dict[str, Path]:
@@ -84,16 +106,8 @@ def check_writable(paths: Iterable[Path]) -> None:
         folder = path.absolute().parent
         if path.is_dir():
             raise ParameterError(f"'{path}' cannot be written, because it is a folder; name a file in it.")
+        check_replaceable(path)
         if not folder.is_dir():
             raise ParameterError(f"'{path}' cannot be written, because there is no folder '{folder}'; make it first.")
         if not os.access(folder, os.W_OK):
             raise ParameterError(f"'{path}' cannot be written, because nobody may write to the folder '{folder}'.")
-
-
-def check_apart(written: dict[str, Path], read: Iterable[str | Path] = ()) -> None:
-    """No file is written over another, and least of all over one that is read."""
-    seen: dict[str, str] = {os.path.realpath(path): "what is read" for path in read}
-    for what, path in written.items():
-        other = seen.setdefault(os.path.realpath(path), what)
-        if other != what:
-            raise ParameterError(f"'{path}' cannot be {what} and {other} too; name another file.")

@@ -16,14 +16,14 @@ import pyarrow as pa
 from redescend.cli.live import Live
 from redescend.cli.models import read_model
 from redescend.cli.outcomes import Code
-from redescend.cli.outputs import QUARANTINE, beside, check_apart, check_writable
+from redescend.cli.outputs import QUARANTINE, aside_of, beside, check_writable
 from redescend.cli.said import say, say_reasons
 from redescend.cli.writing import form_of, writing
 from redescend.errors import BadRecordError, ParameterError
 from redescend.files import replacing
 from redescend.sources import Bad, open_source
 from redescend.streaming import quarantine
-from redescend.streaming.passing import files_of
+from redescend.streaming.apart import check_apart, check_outside, files_of
 from redescend.streaming.reasons import Reasons
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.saying import counted
@@ -47,14 +47,20 @@ class Reading:
             raise ParameterError(f"No record is set aside with --on-bad {self.on_bad}; leave --quarantine out.")
         if self.out is not None:
             form_of(self.out)
-        check_writable([self.aside])
+        check_writable(self.written().values())
+        check_outside(self.written(), self.sources)
 
     @property
     def aside(self) -> Path:
         """The file for records that cannot be used."""
         if self.quarantine is not None:
             return self.quarantine
-        return Path(QUARANTINE) if self.out is None else beside(self.out, QUARANTINE)
+        return aside_of(self.sources) if self.out is None else beside(self.out, QUARANTINE)
+
+    def written(self) -> dict[str, Path]:
+        """The files by what is in them."""
+        aside = {"the quarantine": self.aside} if self.on_bad == "quarantine" else {}
+        return aside if self.out is None else {**aside, "the output": self.out}
 
 
 class Aside:
@@ -123,8 +129,7 @@ def review(
         header=reading.header,
         kinds=schema.kinds,
     )
-    written = {"the quarantine": reading.aside, **({} if reading.out is None else {"the output": reading.out})}
-    check_apart(written, [model_file, *files_of(source)])
+    check_apart(reading.written(), [model_file, *files_of(source)])
     form = columns(schema)
     names = [name for name in schema.columns if target or name != schema.target]
     # On one terminal, the line would be in the midst of the answers.

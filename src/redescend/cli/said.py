@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from redescend.cli.printable import printable
 from redescend.streaming.report import answer
 from redescend.streaming.words import describe_schema
 
 if TYPE_CHECKING:
+    from redescend.cli.outputs import Outputs
     from redescend.streaming.passing import Pass
     from redescend.streaming.reasons import Reasons
     from redescend.streaming.schema import Schema
@@ -25,7 +26,7 @@ REASONS = 5
 
 def say(text: str) -> None:
     """One line on standard error."""
-    typer.echo(text, err=True)
+    typer.echo(printable(text), err=True)
 
 
 def say_of(facts: Mapping[str, str | list[str]], most: int = LINES) -> None:
@@ -56,11 +57,13 @@ def say_reasons(reasons: Reasons) -> None:
         say(f"  and {len(kinds) - REASONS} more reasons")
 
 
-def say_end(passing: Pass, written: Mapping[str, Path]) -> None:
+def say_end(passing: Pass, outputs: Outputs) -> None:
     """What became of the records, and where the files are."""
     for sentence in answer(passing.summary, passing.counts):
         say(sentence)
     say_reasons(passing.summary.reasons)
-    for what, path in written.items():
-        if path.exists():
+    for what, path in outputs.written().items():
+        # Without a record set aside, the file of that name may be another run's.
+        of_another = path == outputs.quarantine and outputs.tidy and not passing.counts.quarantined
+        if path.exists() and not of_another:
             say(f"{what.removeprefix('the ').capitalize()}: {path}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import threading
@@ -16,6 +15,7 @@ import typer
 from redescend.cli import options
 from redescend.cli.outcomes import Code, outcome, reader_may_leave
 from redescend.cli.outputs import Outputs
+from redescend.cli.printable import json_text
 
 if TYPE_CHECKING:
     from redescend.streaming.passing import Pass
@@ -102,7 +102,7 @@ def tail(
         from redescend.cli.said import say, say_columns, say_end
 
         wanted = Wanted(target, features, ignore, task, labels, order, loss, transform)
-        outputs = Outputs.chosen(model, rounds, report, no_report, quarantine, on_bad)
+        outputs = Outputs.chosen([str(file)], checkpoint, model, rounds, report, no_report, quarantine, on_bad)
         if not once and not _ready(file, first, interval, stop):
             say(f"Interrupted before there were {first} records in {file}; nothing was written.")
             raise typer.Exit(int(Code.INTERRUPTED))
@@ -124,7 +124,9 @@ def tail(
             say(f"Following {file}{where}{'' if once else '; Ctrl-C ends it'}.")
         _follow(passing, outputs, threshold, every, quiet, stop)
         if not quiet:
-            say_end(passing, outputs.written())
+            say_end(passing, outputs)
+            if once and _is_more(file, passing):
+                say(f"What follows row {passing.counts.records:,} of {file} is no complete line yet, and was left.")
         raise typer.Exit(code_of(passing.counts))
 
 
@@ -182,6 +184,13 @@ def _follow(
                 return
 
 
+def _is_more(file: Path, passing: Pass) -> bool:
+    """Whether the file goes on after the last record."""
+    with open(file, "rb") as content:
+        content.seek(0 if passing.position is None else passing.position.offset)
+        return bool(content.read(LOOKED_AT).strip())
+
+
 def _tell(passing: Pass, played: Rounds, threshold: float | None) -> None:
     """A line for each record that is not believed."""
     from redescend.cli.doubted import as_object
@@ -194,5 +203,5 @@ def _tell(passing: Pass, played: Rounds, threshold: float | None) -> None:
     for place in doubted.nonzero()[0]:
         values = values_of(schema, batch, int(kept[place]))
         record = Doubted(played.record(int(place), schema), batch.files, values)
-        sys.stdout.write(json.dumps(as_object(record), ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text(as_object(record)) + "\n")
     sys.stdout.flush()

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from redescend.cli.outcomes import reader_may_leave
 from redescend.cli.outputs import check_writable
+from redescend.cli.printable import printable
 from redescend.errors import ParameterError
 from redescend.files import replacing
 
@@ -31,7 +32,7 @@ def writing(path: Path | None, schema: pa.Schema) -> Iterator[Write]:
     """
     if path is None:
         with reader_may_leave():
-            with _csv(sys.stdout.buffer, schema) as write:
+            with _csv(sys.stdout.buffer, schema, shown=sys.stdout.isatty()) as write:
                 yield write
             sys.stdout.buffer.flush()
         return
@@ -49,7 +50,8 @@ def form_of(path: Path) -> Any:
 
 
 @contextmanager
-def _csv(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+def _csv(file: BinaryIO, schema: pa.Schema, shown: bool = False) -> Iterator[Write]:
+    """CSV; if it is shown on a terminal, labels must be fit for one."""
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(schema.names)
     file.write(header.getvalue().encode())
@@ -58,7 +60,8 @@ def _csv(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
     def write(batch: pa.RecordBatch) -> None:
         text = pa.BufferOutputStream()
         pc.write_csv(batch, text, options)
-        file.write(text.getvalue())
+        content = text.getvalue().to_pybytes()
+        file.write("\n".join(map(printable, content.decode().split("\n"))).encode() if shown else content)
         # Each batch as soon as it is there: another program may be waiting for it.
         file.flush()
 

@@ -134,4 +134,5 @@ def judge_one(row: Array) -> float:
     f = min(f, WORST)
     clean, outlier = np.empty(scales), np.empty(scales)
     masses(matrix(row, cells, scales, count), vector(row, prior + scales * count, count), clean, outlier)
-    return judge(kind, c, f, size_of(kind, labels, f, p, target), lowest, clean, outlier, 0.0, labels)[1]
+    least = 0.0 if labels else row[numbers + layout.SHARE_CELLS]
+    return judge(kind, c, f, size_of(kind, labels, f, p, target), lowest, clean, outlier, least, labels)[1]

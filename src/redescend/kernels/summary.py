@@ -11,7 +11,7 @@ import numpy as np
 from redescend.kernels.compiler import compiled, inlined
 from redescend.numeric import Array
 
-LEVELS = (0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9)
+LEVELS = (1e-6, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9)
 """Where the cells of a histogram of weights meet, as shares of all that a record can be believed."""
 
 OCTAVES, STEPS = 512, 64
@@ -44,7 +44,7 @@ def levels(weights: Array, full: float) -> Array:
     Examples
     --------
     >>> levels(np.array([0.0, np.nan, 0.01, 0.1, 1.0]), 1.0)
-    array([0, 0, 2, 3, 7])
+    array([0, 0, 3, 4, 8])
     """
     out = np.empty(len(weights), np.int64)
     for i in range(len(weights)):

@@ -15,6 +15,10 @@ Job = Callable[[], T]
 PATIENCE = 0.1
 """Seconds after which a thread looks whether it is still wanted."""
 
+MOST_THREADS = 4
+"""How many threads work where nothing else is said: every one of them has blocks in memory, and a machine with many
+processors is to need no more of it than one with few."""
+
 
 class Ahead(Generic[T]):
     """The results of jobs, in their order, worked on before they are asked for.
@@ -26,7 +30,7 @@ class Ahead(Generic[T]):
     jobs
         What is to be done; its items are made in a thread of their own.
     threads
-        How many jobs are done at a time; as many as there are processors if None.
+        How many jobs are done at a time; as many as there are processors, up to four, if None.
     depth
         How many results may wait; as many as there are threads if None.
 
@@ -37,7 +41,7 @@ class Ahead(Generic[T]):
     """
 
     def __init__(self, jobs: Iterator[Job[T]], threads: int | None = None, depth: int | None = None) -> None:
-        workers = threads or os.cpu_count() or 1
+        workers = threads or min(os.cpu_count() or 1, MOST_THREADS)
         self._jobs = jobs
         self._results: queue.Queue[Future[T] | None] = queue.Queue(depth or workers)
         self._unwanted = threading.Event()

@@ -24,8 +24,8 @@ ARROW_STREAM = b"\xff\xff\xff\xff"
 class ParquetPart(ColumnarPart):
     """A Parquet file. Row groups before the one where reading begins are not read."""
 
-    def __init__(self, name: str, path: Path) -> None:
-        super().__init__(name)
+    def __init__(self, name: str, path: Path, damage: str | None = None) -> None:
+        super().__init__(name, damage)
         self.path = path
         self.size = path.stat().st_size
 
@@ -48,6 +48,8 @@ class ParquetPart(ColumnarPart):
                 row += count
                 if columns is not None:
                     self.taken = self.size * row // total
+            if self.damage is not None and row >= start:
+                yield Rows(row, row + 1, pa.ArrowInvalid(self.damage))
 
     @staticmethod
     def _group(
@@ -65,8 +67,8 @@ class ParquetPart(ColumnarPart):
 class ArrowPart(ColumnarPart):
     """A file of Arrow batches, with an index at its end or, as a stream, without."""
 
-    def __init__(self, name: str, path: Path) -> None:
-        super().__init__(name)
+    def __init__(self, name: str, path: Path, damage: str | None = None) -> None:
+        super().__init__(name, damage)
         self.path = path
         self.size = path.stat().st_size
 
@@ -77,7 +79,8 @@ class ArrowPart(ColumnarPart):
     def rows(self, columns: list[str] | None, start: int, keep: bool) -> Iterator[Rows]:
         row = 0
         with pa.OSFile(str(self.path)) as file:
-            batches = self._open(file, None if columns is None else [self.names.index(name) for name in columns])
+            places = {name: place for place, name in enumerate(self.names)}
+            batches = self._open(file, None if columns is None else [places[name] for name in columns])
             try:
                 next(batches)
             except UNREADABLE as error:
@@ -115,6 +118,8 @@ class ArrowPart(ColumnarPart):
                 yield reader.schema
                 for number in range(reader.num_record_batches):
                     yield _checked(partial(reader.get_batch, number)), (number + 1) / reader.num_record_batches
+                if self.damage is not None:
+                    yield pa.ArrowInvalid(self.damage), 1.0
                 return
         stream = pa.ipc.open_stream(file, options=options)
         yield stream.schema
@@ -122,6 +127,8 @@ class ArrowPart(ColumnarPart):
         while batch is not None and not isinstance(batch, Exception):
             yield batch, file.tell() / max(self.size, 1)
             batch = _checked(stream.read_next_batch)
+        if self.damage is not None:
+            batch = pa.ArrowInvalid(self.damage)
         if indexed or batch is not None:
             yield batch or pa.ArrowInvalid("the end of the file is missing"), 1.0
 

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -144,20 +145,23 @@ def _part(origin: Origin, form: Form, header: bool, block: int, longest: int) ->
     make = ParquetPart if form.format == "parquet" else ArrowPart
     if isinstance(origin, FileOrigin) and form.compression is None:
         return make(origin.name, origin.path)
-    path = _spooled(origin, form)
-    part = make(origin.name, path)
+    path, damage = _spooled(origin, form)
+    part = make(origin.name, path, damage)
     weakref.finalize(part, path.unlink, missing_ok=True)
     return part
 
 
-def _spooled(origin: Origin, form: Form) -> Path:
-    """A copy in a temporary file: columns cannot be read from one end to the other."""
-    text = Text(origin, form.compression, 0, keep=False)
-    with tempfile.NamedTemporaryFile(prefix="redescend-", delete=False) as file:
-        while data := text.read():
-            file.write(data)
-    text.close()
-    return Path(file.name)
+def _spooled(origin: Origin, form: Form) -> tuple[Path, str | None]:
+    """A copy in a temporary file, as columns cannot be read from one end to the other; and why it is not all there."""
+    handle, path = tempfile.mkstemp(prefix="redescend-")
+    try:
+        with open(handle, "wb") as file, closing(Text(origin, form.compression, 0, keep=False)) as text:
+            while data := text.read():
+                file.write(data)
+    except BaseException:
+        os.unlink(path)
+        raise
+    return Path(path), text.damage
 
 
 def _source(name: str, format: str, parts: list[Any], known: Mapping[str, Kind], size: int | None) -> Source:
@@ -181,8 +185,10 @@ def _source(name: str, format: str, parts: list[Any], known: Mapping[str, Kind],
 
 
 def _check_names(file: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
     for number, name in enumerate(names, 1):
         if not name:
             raise DataError(f"Column {number} of {file} has no name.")
-        if name in names[: number - 1]:
+        if name in seen:
             raise DataError(f"{file} has two columns {shown(name)}.")
+        seen.add(name)

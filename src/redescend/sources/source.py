@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -17,6 +18,7 @@ from redescend.parameters import AT_LEAST_ONE, check
 from redescend.sources.ahead import Ahead
 from redescend.sources.batch import START, Batch, Piece, Position, joined
 from redescend.sources.kinds import SAMPLE, TYPES, Kind
+from redescend.sources.words import shown, there_are
 
 MOST = 65_536
 """How many records a batch has at most."""
@@ -48,6 +50,7 @@ class Source:
     ----------
     name : what it is called.
     format : csv, tsv, jsonl, parquet, arrow or memory.
+    files : the names of its files, in the order in which they are read; of a table, what it is called.
     size : its bytes, as they are stored, where that is known.
     columns : their names, in order.
     kinds : the kind of each.
@@ -65,6 +68,7 @@ class Source:
     ) -> None:
         self.name = name
         self.format = format
+        self.files = [part.name for part in parts]
         self.size = size
         self.columns = list(kinds)
         self.kinds = dict(kinds)
@@ -153,16 +157,20 @@ class Source:
     def _check_columns(self, columns: Sequence[str]) -> None:
         for name in columns:
             if name in self._others:
-                raise DataError(f"Column {name!r} of {self.name} is {self._others[name]}: no number, date or text.")
+                raise DataError(
+                    f"Column {shown(name)} of {self.name} is {self._others[name]}: no number, date or text."
+                )
             if name not in self.kinds:
-                raise DataError(f"{self.name} has no column {name!r}; it has {', '.join(map(repr, self.columns))}.")
+                raise DataError(f"{self.name} has no column {shown(name)}; {there_are(self.columns, name)}")
         for part in self._parts:
-            names = columns if part.names is None else part.names
+            if part.names is None:
+                continue
+            times = Counter(part.names)
             for name in columns:
-                if name not in names:
-                    raise DataError(f"{part.name} has no column {name!r}, which {self._parts[0].name} has.")
-                if names.count(name) > 1:
-                    raise DataError(f"{part.name} has two columns {name!r}.")
+                if not times[name]:
+                    raise DataError(f"{part.name} has no column {shown(name)}, which {self._parts[0].name} has.")
+                if times[name] > 1:
+                    raise DataError(f"{part.name} has two columns {shown(name)}.")
 
 
 def _numbered(file: int, job: Callable[[], Piece]) -> tuple[int, Piece]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import select
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +15,9 @@ from redescend.sources.compression import Damage, decompressed
 
 BLOCK = 2**21
 """How many bytes are read at a time."""
+
+NAP = 0.01
+"""Seconds after which a pipe is asked again, where the system cannot wait for it."""
 
 
 class Raw(Protocol):
@@ -106,16 +110,29 @@ class _Replay:
 
 def available(file: Any, size: int) -> bytes:
     """What a pipe has for us now, up to so many bytes; waits for the first of them alone."""
-    data = file.read(size)
+    while (data := file.read(size)) is None:
+        # A pipe that does not block has nothing yet, which is no end.
+        _wait(file)
     if isinstance(data, str):
         raise DataError("The file object gives text; open it in binary mode.")
-    if not data or not isinstance(file, io.FileIO) or os.name != "posix":
-        return data or b""
     pieces = [data]
-    while data and (size := size - len(data)) > 0 and select.select([file], [], [], 0)[0]:
-        data = file.read(size) or b""
-        pieces.append(data)
+    if isinstance(file, io.FileIO) and os.name == "posix":
+        while data and (size := size - len(data)) > 0 and select.select([file], [], [], 0)[0]:
+            data = file.read(size) or b""
+            pieces.append(data)
     return b"".join(pieces)
+
+
+def _wait(file: Any) -> None:
+    """Until there is something to read, or nothing more to come."""
+    try:
+        waiting = select.poll()
+        waiting.register(file, select.POLLIN)
+    except (AttributeError, TypeError, ValueError, OSError):
+        # Windows knows no such thing, and not all that can be read has a number that the system knows.
+        time.sleep(NAP)
+    else:
+        waiting.poll()
 
 
 class Text:

@@ -38,12 +38,15 @@ class ColumnarPart:
     ----------
     name
         What it is called.
+    damage
+        Why it is not all there; None if it is, as far as is known.
     """
 
     can_grow = False
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, damage: str | None = None) -> None:
         self.name = name
+        self.damage = damage
         self.taken = 0
         self._looked_up: Rows | None = None
 
@@ -53,7 +56,7 @@ class ColumnarPart:
         try:
             return self.read_schema()
         except UNREADABLE as error:
-            raise DataError(f"{self.name} cannot be read: {said(error)}.") from None
+            raise DataError(f"{self.name} cannot be read: {self.damage or said(error)}.") from None
 
     @functools.cached_property
     def names(self) -> list[str]:
@@ -89,10 +92,11 @@ class ColumnarPart:
     def record(self, columns: list[str], start: int, index: int) -> bytes:
         """The record so many rows after this one, with all its columns; read again."""
         row = start + index
-        if self._looked_up is None or not self._looked_up.start <= row < self._looked_up.stop:
-            self._looked_up = self.look_up(columns, row)
-        held = self._looked_up.held
-        return b"" if isinstance(held, Exception) else as_json(held, row - self._looked_up.start)
+        # Held here: another thread may look up another group at any time.
+        group = self._looked_up
+        if group is None or not group.start <= row < group.stop:
+            group = self._looked_up = self.look_up(columns, row)
+        return b"" if isinstance(group.held, Exception) else as_json(group.held, row - group.start)
 
     def look_up(self, columns: list[str], row: int) -> Rows:
         """The group that a row is in: with all columns or, where others are damaged, with these that were read."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from redescend.errors import DataError
-from redescend.files import PART
+from redescend.files import PART, check_replaceable
 from redescend.sources import Bad
 from redescend.streaming import quarantine, roundlog
 from redescend.streaming.ledger import Ledger
@@ -18,7 +18,8 @@ from redescend.streaming.rounds import Rounds
 from redescend.streaming.schema import Schema
 
 ROUNDS, QUARANTINE = "rounds", "quarantine"
-_NAMES = {ROUNDS: "rounds.ledger", QUARANTINE: "quarantine.ledger"}
+LEDGERS = {ROUNDS: "rounds.ledger", QUARANTINE: "quarantine.ledger"}
+"""What the ledgers are called."""
 
 
 class Books:
@@ -34,10 +35,15 @@ class Books:
         bad records, the first of them are kept in memory.
     state
         What `settled` returned when a checkpoint was written, to go on from there.
+
+    Attributes
+    ----------
+    tidy
+        Whether no file is made for bad records where there are none.
     """
 
     def __init__(self, folder: Path | None, targets: dict[str, Path], state: dict[str, Any] | None = None) -> None:
-        self._targets = targets
+        self._targets, self.tidy = targets, False
         for target in targets.values():
             _check(target)
         self.kept = quarantine.Kept()
@@ -46,12 +52,15 @@ class Books:
         self._temporary = None
         if folder is None and targets:
             beside = next(iter(targets.values())).absolute().parent
-            folder = self._temporary = Path(tempfile.mkdtemp(suffix=PART, prefix=".", dir=beside))
+            # It has its name before it is there, so that `close` finds it whenever this is interrupted.
+            folder = self._temporary = beside / f".{secrets.token_hex(8)}{PART}"
         self._folder = folder
         self._ledgers: dict[str, Ledger] = {}
         try:
+            if self._temporary is not None:
+                self._temporary.mkdir(0o700)
             for name in targets:
-                path = Path(folder or "", _NAMES[name])
+                path = Path(folder or "", LEDGERS[name])
                 self._ledgers[name] = Ledger(path, 0 if state is None else state["sizes"][name])
         except BaseException:
             self.close()
@@ -77,7 +86,7 @@ class Books:
             ledger.flush()
             if name == ROUNDS:
                 roundlog.write(ledger.path, schema, self._targets[name], names)
-            else:
+            elif not self.tidy or ledger.path.stat().st_size:
                 quarantine.write(ledger.path, self._targets[name])
 
     def close(self) -> None:
@@ -92,7 +101,7 @@ class Books:
         """Remove the ledgers: nobody will go on with them."""
         self.close()
         if self._folder is not None:
-            for name in _NAMES.values():
+            for name in LEDGERS.values():
                 (self._folder / name).unlink(missing_ok=True)
 
     def __enter__(self) -> Books:
@@ -106,5 +115,6 @@ def _check(target: Path) -> None:
     """Hours of work should not end with a file that cannot be written."""
     if target.is_dir():
         raise DataError(f"'{target}' cannot be written, because it is a folder; name a file in it.")
+    check_replaceable(target)
     if not target.absolute().parent.is_dir():
         raise DataError(f"'{target}' cannot be written, because there is no folder '{target.parent}'; make it first.")

@@ -8,18 +8,31 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from redescend.checkpoint import load, save
 from redescend.errors import DataError, ParameterError
 from redescend.files import PART
+from redescend.parameters import Component
+from redescend.sources import Kind
+from redescend.streaming.books import LEDGERS
+from redescend.streaming.many import ModelStore
+from redescend.streaming.model import StreamModel
+from redescend.streaming.quarantine import Kept
+from redescend.streaming.summary import Summary
 
 FILE = "checkpoint.safetensors"
 LOCK = "lock"
 VERSION = 1
 """Raised when the pass writes checkpoints that an older one would misread."""
+
+_LEFT = re.compile(r"\.[0-9a-f]{16}" + re.escape(PART))
+"""What `redescend.files.replacing` calls a file that it is writing."""
 
 
 class Checkpoints:
@@ -97,7 +110,7 @@ class Checkpoints:
             )
         content = load(path)
         version = content.get("pass_version") if isinstance(content, dict) else None
-        if not isinstance(version, int):
+        if type(version) is not int:
             raise DataError(f"'{path}' is not a checkpoint of a pass over a stream; name another folder.")
         if version > VERSION:
             raise DataError(f"'{path}' was written by a newer version; update with: pip install --upgrade redescend")
@@ -105,8 +118,72 @@ class Checkpoints:
 
     def _sweep(self) -> None:
         """A process that was killed leaves the file that it was writing."""
-        for part in self.folder.glob(f".*{PART}"):
-            part.unlink(missing_ok=True)
+        for part in self.folder.iterdir():
+            if _LEFT.fullmatch(part.name) and part.is_file() and not part.is_symlink():
+                part.unlink(missing_ok=True)
+
+
+def check_content(content: Mapping[str, Any], folder: Path) -> None:
+    """Refuse what no pass wrote: a file that was made or altered by someone may hold anything."""
+    try:
+        sound = _is_sound(**{name: value for name, value in content.items() if name != "pass_version"})
+    except Exception:  # what is put in the place of a part can make any use of it fail in any way
+        sound = False
+    if not sound:
+        raise DataError(
+            f"The checkpoint in '{folder}' does not hold what a run writes, so it is damaged or has been altered; "
+            "start afresh with an empty folder."
+        )
+
+
+def _is_sound(
+    *,
+    settings: dict[str, Any],
+    beginning: dict[str, Any],
+    kinds: dict[str, str],
+    model: StreamModel | ModelStore,
+    position: list[int] | None,
+    files: list[str],
+    books: dict[str, Any],
+    counts: list[int],
+    summary: dict[str, Any],
+    ended: bool,
+    finished: bool,
+) -> bool:
+    """Whether the parts of a checkpoint are what they should be, and agree."""
+    records, learned, quarantined, skipped = counts
+    _, _, _, row = [0, 0, 0, 0] if position is None else position
+    found = Summary(model.schema, settings["transform"])
+    found.restore(summary)
+    Kept().restore(books["kept"])
+    return (
+        isinstance(model, StreamModel | ModelStore)
+        and (model.schema.target, model.schema.by) == (settings["target"], settings["by"])
+        and all(type(flag) is bool for flag in (ended, finished))
+        and (ended or not finished)
+        and _are_counts([*counts, *(position or []), beginning["records"], *books["sizes"].values()])
+        and records == learned + quarantined + skipped == row
+        and learned == found.learned
+        and books["sizes"].keys() == {name for name in LEDGERS if settings[name] is not None}
+        and books["kept"].dtype == np.uint8
+        and _is_plain(list(settings.values()))
+        and all(isinstance(text, str) for text in (*settings, *kinds, *files, *beginning["columns"]))
+        and isinstance(files, list)
+        and isinstance(beginning["columns"], list)
+        and isinstance(beginning["digest"], str)
+        and all(Kind(kind) for kind in kinds.values())
+    )
+
+
+def _are_counts(values: list[Any]) -> bool:
+    return all(type(value) is int and value >= 0 for value in values)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a setting can be compared with another."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str | np.generic | Component)
 
 
 def compare(request: Mapping[str, Any], before: Mapping[str, Any], folder: Path) -> None:

@@ -25,8 +25,9 @@ import pyarrow.compute as pc
 
 from redescend.numeric import Array
 from redescend.sources import Kind, words
+from redescend.streaming.saying import first
 
-MOST_LEVELS, LATER, HASHED = 32, 8, 32
+MOST_LEVELS, LATER, HASHED = 256, 8, 256
 ENOUGH = 100
 
 FARTHEST = 1e100
@@ -124,9 +125,9 @@ def reason_to_leave_out(kind: Kind, column: Any) -> str | None:
     values = present(column)
     distinct = pc.unique(values)
     if len(values) == 0:
-        return f"has no value in the first {len(column):,} records"
+        return f"has no value in {first(len(column))}"
     if len(distinct) == 1 and len(values) == len(column):
-        return f"is always {shown(distinct[0].as_py())} in the first {len(column):,} records"
+        return f"is always {shown(distinct[0].as_py())} in {first(len(column))}"
     if kind is Kind.TEXT and len(values) >= ENOUGH and 2 * len(distinct) > len(values):
         return f"has {len(distinct):,} different texts in {len(values):,} values, so it is taken for an identifier"
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, get_args
@@ -14,12 +14,13 @@ from redescend.errors import ParameterError
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources import Batch, Kind, Source, open_source
 from redescend.sources.source import Follow
+from redescend.streaming.apart import FOLDER, check_apart, check_outside, files_of
 from redescend.streaming.books import QUARANTINE, ROUNDS, Books
-from redescend.streaming.checkpoints import Checkpoints, compare
+from redescend.streaming.checkpoints import Checkpoints, check_content, compare
 from redescend.streaming.many import ModelStore
 from redescend.streaming.many.keys import check_keys
 from redescend.streaming.model import StreamModel
-from redescend.streaming.passing import OnBad, Pass, files_of
+from redescend.streaming.passing import OnBad, Pass
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.schema import Schema
 from redescend.streaming.summary import Summary
@@ -163,6 +164,9 @@ def fit_stream(
         "header": header,
         "by": by,
     } | {name: "a file" if name in targets else None for name in asked}
+    written = {f"the {name}": path for name, path in targets.items()}
+    check_apart(written, checkpoint=checkpoint)
+    check_outside(written | ({} if checkpoint is None else {FOLDER: Path(checkpoint)}), source)
 
     with ExitStack() as stack:
         checkpoints = before = None
@@ -176,7 +180,13 @@ def fit_stream(
             # The last line of a file that grows may not be whole yet, and would not be known again.
             known = _beginning(stream, FIRST if follow is None else min(FIRST, len(stream.sample.rows) - 1))
         else:
+            check_content(before, Path(checkpoint or ""))
             compare(settings, before["settings"], Path(checkpoint or ""))
+            if follow is not None and before["ended"]:
+                raise ParameterError(
+                    f"The run in '{checkpoint}' has come to its end, and a run that has cannot be followed; name "
+                    "another folder."
+                )
             kinds = {name: Kind(kind) for name, kind in before["kinds"].items()}
             stream = open_source(source, format=format, header=header, kinds=kinds)
             model, known = before["model"], before["beginning"]
@@ -188,7 +198,7 @@ def fit_stream(
                     f"'{stream.name}' does not begin with the records, or the files, that the run in '{checkpoint}' "
                     "has read; resume it with the same source, or name an empty folder."
                 )
-        _check_apart(targets, stream)
+        check_apart(written, files_of(stream))
         # The ledgers of a finished run are gone.
         to_write = {} if before is not None and before["finished"] else targets
         folder = None if checkpoints is None else checkpoints.folder
@@ -226,13 +236,3 @@ def _beginning(source: Source, most: int = FIRST) -> dict[str, Any]:
     for index in range(count):
         digest.update(source.sample.raw(index) + b"\n")
     return {"columns": source.columns, "records": count, "digest": digest.hexdigest()}
-
-
-def _check_apart(targets: Mapping[str, Path], source: Source) -> None:
-    """No file is written over another, and least of all over the records."""
-    written = {os.path.realpath(path): name for name, path in targets.items()}
-    if len(written) < len(targets):
-        raise ParameterError(f"Rounds and quarantined records cannot both go to '{targets[ROUNDS]}'; name two files.")
-    for file in files_of(source):
-        if os.path.realpath(file) in written:
-            raise ParameterError(f"'{file}' is read, so {written[os.path.realpath(file)]} cannot be written to it.")

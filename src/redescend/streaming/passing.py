@@ -12,6 +12,7 @@ from redescend.errors import BadRecordError, DataError
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch, Position, Source
 from redescend.sources.source import Follow
+from redescend.streaming.apart import files_of
 from redescend.streaming.books import Books
 from redescend.streaming.checkpoints import Checkpoints
 from redescend.streaming.many import ModelStore
@@ -62,6 +63,8 @@ class Pass:
         What was found up to now.
     resumed : int
         How many records had been read when the run was resumed; 0 if it was not.
+    position : Position or None
+        Where the next record is; None before the first batch.
     latest : Latest or None
         The batch that was learned from last.
     ended, finished : bool
@@ -89,7 +92,7 @@ class Pass:
         self._books, self._checkpoints, self._request = books, checkpoints, request or {}
         self._on_bad, self._every, self._watch, self._follow = on_bad, every, watch, follow
         self.latest: Latest | None = None
-        self._position: Position | None = None
+        self.position: Position | None = None
         self._reader: Generator[Batch, None, None] | None = None
         self._due = 0
         self._rounds, self._given = Rounds.joined([]), 0
@@ -141,6 +144,10 @@ class Pass:
         If the run is killed before it is finished, this is called again at the end of the one that resumes it.
         """
         self._last_writes.append(write)
+
+    def tidy(self) -> None:
+        """Write no quarantine if no record is in it; what is there under its name then stays as it is."""
+        self._books.tidy = True
 
     def finish(self) -> None:
         """Write the files; the end of the last round does so by itself."""
@@ -202,12 +209,12 @@ class Pass:
     def _read(self) -> Batch | None:
         records = self.counts.records
         if self._reader is None:
-            if self._position is None:
+            if self.position is None:
                 # What cannot be saved is told before hours of work.
                 self._checkpoint()
             self._due = records + self._every
             columns, most = self.model.schema.columns, min(MOST, self._every)
-            self._reader = self.source.batches(columns, start=self._position, most=most, follow=self._follow)
+            self._reader = self.source.batches(columns, start=self.position, most=most, follow=self._follow)
         elif records >= self._due:
             # Only now that more is asked for: who was given the rounds before has had the time to use them.
             self._checkpoint()
@@ -222,11 +229,10 @@ class Pass:
         quarantined = bad if self._on_bad == "quarantine" else []
         self._books.add(learned.rounds, quarantined)
         self.summary.add(learned.rounds, batch, learned.kept)
-        if bad:
-            self.summary.add_bad(bad)
+        self.summary.add_bad(bad)
         more = (batch.count, len(learned.rounds), len(quarantined), len(bad) - len(quarantined))
         self.counts = Counts(*(before + new for before, new in zip(self.counts, more, strict=True)))
-        self._position, self.latest = batch.end, Latest(batch, learned.kept, bad)
+        self.position, self.latest = batch.end, Latest(batch, learned.kept, bad)
         if self._watch is not None:
             self._watch(self, learned.rounds)
         return learned.rounds
@@ -251,8 +257,8 @@ class Pass:
             **self._request,
             "kinds": {name: kind.value for name, kind in self.source.kinds.items()},
             "model": self.model,
-            "position": None if self._position is None else list(self._position),
-            "files": files_of(self.source, 0 if self._position is None else self._position.file + 1),
+            "position": None if self.position is None else list(self.position),
+            "files": files_of(self.source, 0 if self.position is None else self.position.file + 1),
             "books": self._books.settled(),
             "counts": list(self.counts),
             "summary": self.summary.state(),
@@ -264,16 +270,11 @@ class Pass:
     def _restore(self, content: dict[str, Any]) -> None:
         self.counts = Counts(*content["counts"])
         self.summary.restore(content["summary"])
-        self._position = None if content["position"] is None else Position(*content["position"])
+        self.position = None if content["position"] is None else Position(*content["position"])
         self.resumed, self.ended, self.finished = self.counts.records, content["ended"], content["finished"]
         if self.finished:
             self._books.discard()
             self.close()
-
-
-def files_of(source: Source, count: int | None = None) -> list[str]:
-    """The names of the first files of a source: a position in one means nothing where another has taken its place."""
-    return [part.name for part in source._parts[:count]]
 
 
 def _failure(bad: Bad) -> BadRecordError:

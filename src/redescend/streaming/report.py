@@ -107,7 +107,7 @@ def write(
     )
     path = Path(path)
     with replacing(path) as file:
-        file.write(f"{page.strip()}\n".encode())
+        file.write(f"{page.strip()}\n".encode("utf-8", "backslashreplace"))
     return path
 
 

@@ -74,6 +74,17 @@ def rounded(content: Any) -> str:
     return value(float(f"{content:.4g}") if isinstance(content, float) else content)
 
 
+def first(count: int) -> str:
+    """The records that a stream begins with.
+
+    Examples
+    --------
+    >>> first(1), first(1000)
+    ('the first record', 'the first 1,000 records')
+    """
+    return "the first record" if count == 1 else f"the first {counted(count)}"
+
+
 def counted(count: int, what: str = "record") -> str:
     """A count of things.
 

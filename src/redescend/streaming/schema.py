@@ -5,7 +5,6 @@ The rules for columns are in `columns`, those for the target in `targets`.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import itertools
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,9 @@ from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 from redescend.sources import Batch, Kind
+from redescend.sources.words import there_are
 from redescend.streaming.columns import Feature, feature_of, reason_to_leave_out, shown
+from redescend.streaming.saying import first
 from redescend.streaming.targets import MOST_LABELS, Task, task_and_labels
 
 __all__ = ["Feature", "LeftOut", "Schema"]
@@ -204,11 +205,9 @@ class Schema:
         """
         asked = _asked(kinds, target, features, ignore, by)
         if sample.bad and not len(sample.rows):
-            first = sample.bad[0]
-            raise DataError(
-                f"None of the first {sample.count:,} records can be read; row {first.row}, in '{first.file}': "
-                f"{first.reason}."
-            )
+            bad, count = sample.bad[0], sample.count
+            none = "The first record cannot" if count == 1 else f"None of {first(count)} can"
+            raise DataError(f"{none} be read; row {bad.row}, in '{bad.file}': {bad.reason}.")
         chosen, found = task_and_labels(target, kinds[target], sample.table.column(target), task, labels)
         taken, left_out = [], [LeftOut(name, "is ignored, as asked") for name in dict.fromkeys(ignore)]
         for name in asked:
@@ -235,16 +234,8 @@ def _asked(columns: Mapping[str, Kind], target: str, features: Any, ignore: Any,
     for role, names in named.items():
         for name in names:
             if name not in columns:
-                raise DataError(f"There is no column {name!r} {role}; {_there_are(list(columns), name)}")
+                raise DataError(f"There is no column {name!r} {role}; {there_are(list(columns), name)}")
             if seen.setdefault(name, role) != role:
                 raise DataError(f"The column {name!r} cannot be one {seen[name]} and one {role} too.")
     # A name that comes twice counts once.
     return [name for name in columns if name not in seen] if features is None else list(dict.fromkeys(features))
-
-
-def _there_are(columns: list[str], wanted: str) -> str:
-    folded = {name.casefold(): name for name in columns}
-    if near := difflib.get_close_matches(wanted.casefold(), folded, n=1):
-        return f"did you mean {shown(folded[near[0]])}?"
-    listed = ", ".join(map(shown, columns[:10]))
-    return f"there are {listed}" + (f" and {len(columns) - 10} more." if len(columns) > 10 else ".")

@@ -13,7 +13,7 @@ import numpy as np
 from redescend.errors import DataError
 from redescend.kernels import summary as kernel
 from redescend.numeric import Array
-from redescend.streaming.curve import LABELS, NUMBERS, Curve
+from redescend.streaming.curve import GATED, LABELS, NUMBERS, Curve
 from redescend.streaming.least import Doubted, Least
 from redescend.streaming.reasons import Reasons
 from redescend.streaming.rounds import Rounds
@@ -40,13 +40,14 @@ class Summary:
         What the records are.
     transform : transform, optional
         The gate, if it is a fixed one. What a record's weight is compared with is the largest that the gate gives;
-        without one that is 1. A number looks clean if it has a tenth of that, a label if it has half.
+        without one that is 1. A label looks clean if it has half of that, a number if it has a thousandth, or behind a
+        fixed gate a tenth.
     """
 
     def __init__(self, schema: Schema, transform: transforms.Transform | None = None) -> None:
         self.schema = schema
         self.full = 1.0 if transform is None else float(transform.weight(0.0))
-        self.curve = Curve(self.full, LABELS if schema.classifies else NUMBERS)
+        self.curve = Curve(self.full, LABELS if schema.classifies else NUMBERS if transform is None else GATED)
         self.least_believed = Least(schema)
         self.sample, self.doubted = Sample(SAMPLED), Sample(DOUBTED)
         self.reasons = Reasons()

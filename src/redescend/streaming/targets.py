@@ -23,6 +23,7 @@ from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 from redescend.sources import Kind
 from redescend.streaming.columns import FARTHEST, as_numbers, number_text, present, reason_against, shown, unusable
+from redescend.streaming.saying import first
 
 if TYPE_CHECKING:
     from redescend.streaming.schema import Schema
@@ -44,7 +45,7 @@ def task_and_labels(
         raise bad_parameter("fit_stream", "task", "'auto', 'regression' or 'classification'", task)
     values = present(column)
     if len(values) == 0:
-        raise DataError(f"The target {name!r} has no value in the first {len(column):,} records.")
+        raise DataError(f"The target {name!r} has no value in {first(len(column))}.")
     distinct = _distinct(kind, values)
     binary = kind in (Kind.TEXT, Kind.BOOLEAN) or (kind is Kind.NUMBER and len(distinct) == 2)
     if task == "regression" or (task == "auto" and labels is None and not binary):
@@ -75,14 +76,14 @@ def _distinct(kind: Kind, values: Any) -> list[str]:
 def _found(name: str, labels: list[str], records: int) -> list[str]:
     if len(labels) < 2:
         raise DataError(
-            f"The target {name!r} is always {shown(labels[0])} in the first {records:,} records, and a classifier "
+            f"The target {name!r} is always {shown(labels[0])} in {first(records)}, and a classifier "
             "needs two labels or more; name all labels that there can be."
             if labels
-            else f"The target {name!r} has no number in the first {records:,} records that can be a label."
+            else f"The target {name!r} has no number in {first(records)} that can be a label."
         )
     if len(labels) > MOST_LABELS:
         raise DataError(
-            f"The target {name!r} has {len(labels):,} different values in the first {records:,} records, and a "
+            f"The target {name!r} has {len(labels):,} different values in {first(records)}, and a "
             f"classifier has at most {MOST_LABELS} labels; name those that count, or try regression if it is a number."
         )
     return labels

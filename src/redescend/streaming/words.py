@@ -42,7 +42,7 @@ def describe(model: StreamModel | ModelStore) -> dict[str, str | list[str]]:
     """
     said: dict[str, str | list[str]] = {"Learned from": counted(model.records)}
     if isinstance(model, ModelStore):
-        said["Keys"] = f"{counted(len(model), 'model')}, one for each '{model.schema.by}': {_listed(model.keys)}"
+        said["Keys"] = f"{counted(len(model), 'model')}, one for each {model.schema.by!r}: {_listed(model.keys)}"
         said["How"] = _how(model._blank)
     else:
         said |= {"How": _how(model), **_noise(model)}
@@ -59,7 +59,7 @@ def describe_schema(schema: Schema) -> dict[str, str | list[str]]:
     if schema.classifies:
         said["Labels"] = _listed(schema.labels)
     if schema.by is not None:
-        said["Keys"] = f"one model for each value of '{schema.by}'"
+        said["Keys"] = f"one model for each value of {schema.by!r}"
     said["Columns"] = [f"{feature.name!r}: {_feature(feature)}" for feature in schema.features]
     if schema.left_out:
         said["Left out"] = [f"{name!r}: {reason}" for name, reason in schema.left_out]
@@ -130,7 +130,7 @@ def _posterior(engine: SelfTuningEngine, output: int) -> tuple[float, float]:
 
 
 def _drive(column: str, share: float, way: str) -> str:
-    return f"'{column}': {percent(share)} of what moves the prediction{f' ({way})' if way else ''}"
+    return f"{column!r}: {percent(share)} of what moves the prediction{f' ({way})' if way else ''}"
 
 
 def _bytes(size: int) -> str:

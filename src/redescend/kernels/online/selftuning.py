@@ -252,5 +252,7 @@ def score(Y: Array, P: Array, sizes2: Array, scalars: Array, cells: Array, numbe
             f = paid_for(s, p, Y[k, row], factor, sizes2[k] / (factor * factor))
             if scalars[k, layout.LOWEST] > 0.0:
                 size = size_of(s.kind, s.labels, f, p, Y[k, row])
-                _, out[k, row] = judge(s.kind, s.c, f, size, scalars[k, layout.LOWEST], clean, outlier, 0.0, s.labels)
+                # As in a round: scales without mass are asked about labels alone.
+                least = 0.0 if s.labels else s.share
+                _, out[k, row] = judge(s.kind, s.c, f, size, scalars[k, layout.LOWEST], clean, outlier, least, s.labels)
     return out
