@@ -16,12 +16,13 @@ RECIPE := pyproject.toml constraints.txt Makefile
 demo: $(VENV)/.demo
 	$(BIN)/redescend reproduce
 
+# Each process has one thread for linear algebra: there are as many processes as cores.
 test: $(VENV)/.test browser
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 # One thread: small tensors gain nothing from more, and lose much on a busy machine.
 test-torch: $(VENV)/.torch

@@ -126,7 +126,7 @@ class Curve:
         Examples
         --------
         >>> curve = Curve()
-        >>> curve.add(np.arange(1, 9), np.array([0.9, 0.01, 0.8, 0.7, 0.02, 0.0, 0.9, 0.9]), np.ones(8))
+        >>> curve.add(np.arange(1, 9), np.array([0.9, 1e-4, 0.8, 0.7, 2e-4, 0.0, 0.9, 0.9]), np.ones(8))
         >>> curve.shares(4)
         array([0.5, 1. , 0. , 1. ])
         """
