@@ -88,6 +88,7 @@ def values_of(fields: list[bytes] | None) -> tuple | None:
     st.randoms(use_true_random=False),
 )
 @example(("jsonl", b'{"x":2}\n{"x":1}\0}\n{"x":3}\n'), 16, 1, 1000, Random(0))
+@example(("jsonl", b"\xef\xbb\xbf1"), 1, 1, 1000, Random(0))
 @example(("csv", b"1,a\n2,b\n3,c\n4,d\n5,e\n"), 60, 3, 1000, Random(2))
 def test_a_record_is_the_same_however_the_text_is_read_and_from_wherever(case, block, most, longest, random):
     form, text = case

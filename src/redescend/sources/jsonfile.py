@@ -28,7 +28,8 @@ class JsonPart(TextPart):
         text = self.text(0, keep=True)
         try:
             first = b""
-            while not first.strip() and (data := text.read()):
+            # A block may be shorter than the mark at the beginning.
+            while (len(first) <= len(BOM) or not first.removeprefix(BOM).strip()) and (data := text.read()):
                 first += data
         finally:
             text.close()
