@@ -21,7 +21,7 @@ import redescend as rd
 from redescend.checkpoint import container
 from redescend.checkpoint.describe import Writer
 from redescend.errors import DataError, DivergenceError
-from redescend.kernels.online import units
+from redescend.kernels.tabular import standardize
 from redescend.sklearn import MedianScaler, RedescendingClassifier, RedescendingRegressor
 
 HUBER = rd.transforms.Huber(1.0)
@@ -113,7 +113,7 @@ ALTERED: dict[str, tuple[str, Callable[[Any], None]]] = {
     "nan": ("dense", lambda model: put(model._engine.states[0, :1], np.nan)),
     "weights": ("dense", lambda model: put(model._engine._parts(model._engine.states[0])["weights"], 3.0)),
     "cells": ("second order", lambda model: put(model._engine._parts(model._engine.states[0])["cells"], 1.0)),
-    "count": ("labels", lambda model: put(model._engine.units[units.SEEN], -5.0)),
+    "count": ("labels", lambda model: put(model._engine.units[standardize.SEEN], -5.0)),
     "clock": ("labels", lambda model: put(model._engine.clock[:1], 1e300)),
     "trail": ("sparse", lambda model: put(first_output(model).trail, 1e9)),
     "partner": ("sparse", lambda model: put(first_output(model).partner, -7e8)),
@@ -121,7 +121,7 @@ ALTERED: dict[str, tuple[str, Callable[[Any], None]]] = {
     "half": ("sparse", lambda model: put(first_output(model).trail, 0.5)),
     "counters": ("sparse labels", lambda model: put(first_output(model).counters, -3e8)),
     "kept": ("sparse labels", lambda model: put(first_output(model).kept, 0.0)),
-    "standing": ("transform", lambda model: put(model._engine.standing[units.SEEN], -9.0)),
+    "standing": ("transform", lambda model: put(model._engine.standing[standardize.SEEN], -9.0)),
     "model": ("sparse transform", lambda model: put(model._engine.states, np.inf)),
     "search": ("scaler", lambda model: put(model._quantiles._summaries[:, 0, -1], -3e8)),
     "kept values": ("scaler", lambda model: put(model._quantiles._kept, 1e6)),

@@ -21,7 +21,7 @@ from joblib.externals import loky
 
 from redescend import cluster
 from redescend.errors import MissingExtraError, ParameterError
-from redescend.experiments.engine import TaskError, run
+from redescend.experiments.runner import TaskError, run
 from redescend.experiments.store import Store
 from redescend.experiments.tasks import Task, table
 

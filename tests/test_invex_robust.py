@@ -7,7 +7,7 @@ from scipy import stats
 
 import redescend as rd
 from redescend import invex
-from redescend.invex.noise import Noise
+from redescend.invex.gate import Noise
 from redescend.losses import likelihood
 from redescend.losses.linear import SQUARED
 

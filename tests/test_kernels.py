@@ -17,7 +17,8 @@ from numba import njit
 
 import redescend as rd
 from redescend import domains, game, gates, losses, steps, transforms
-from redescend.kernels import compiler, projected, radial
+from redescend.kernels import compiler
+from redescend.kernels.descent import projected, radial
 from redescend.losses import linear
 from tests import reference
 from tests.catalogue import LINEAR_LOSSES, STEPS, TRANSFORMS
@@ -147,7 +148,7 @@ def test_importing_brings_in_no_neighbour():
     loaded = in_a_process("import json, sys, redescend; print(json.dumps(sorted(sys.modules)))")
     assert not {module.partition(".")[0] for module in loaded} & {*NEIGHBOURS, "numba", "numpy"}
     used = in_a_process("import json, sys, redescend; redescend.Learn; print(json.dumps(sorted(sys.modules)))")
-    assert "redescend.kernels.radial" in used
+    assert "redescend.kernels.descent.radial" in used
     assert not {module.partition(".")[0] for module in used} & set(NEIGHBOURS)
 
 

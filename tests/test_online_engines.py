@@ -5,7 +5,7 @@ import pytest
 
 from redescend import losses, transforms
 from redescend.engines import WITH_MISSING, DescentEngine, SelfTuningEngine
-from redescend.kernels.online import units as unit
+from redescend.kernels.tabular import standardize as unit
 
 DIM = 4
 

@@ -16,7 +16,7 @@ import pytest
 import scipy.stats
 
 from redescend.errors import MissingExtraError
-from redescend.experiments import claims, evidence, report
+from redescend.experiments import claims, report, statistics
 from redescend.experiments.pictures import Picture
 from redescend.experiments.results import Results
 from redescend.experiments.tasks import table
@@ -31,7 +31,7 @@ COLOURS = {
 }
 
 
-def results(counts=evidence.COUNTS, runs=5, names=("LEARN", "OGD", "Top-k", HOSTILE, "oracle")):
+def results(counts=statistics.COUNTS, runs=5, names=("LEARN", "OGD", "Top-k", HOSTILE, "oracle")):
     """Two problems in which the hostile learner is the best of those not told, and OGD equals Top-k."""
     random = np.random.default_rng(3)
     levels = {"LEARN": 700.0, "OGD": 500.0, "Top-k": 500.0, HOSTILE: 300.0, "oracle": 10.0}

@@ -5,7 +5,7 @@ import pytest
 
 import redescend as rd
 from redescend import losses
-from redescend.kernels.selftuning import layout, news
+from redescend.kernels.selftuning import layout, novelty
 from tests.reference_selftuning import News
 
 
@@ -22,14 +22,14 @@ def test_what_is_new_is_as_stated():
         metric = np.where(random.random(5) < 0.1, 0.0, random.uniform(0.5, 2.0, size=5))
         typical, fits, size = random.uniform(1.0, 5.0), random.random() ** 4, random.exponential()
         longer, norm2 = metric.copy(), float(x @ x)
-        assert news.anything(X, row, table) == bool(np.any((x != 0.0) & (expected.newness > 0.0)))
-        seen = news.look(X, row, norm2, typical, float(metric @ x**2), table, scalars, longer)
+        assert novelty.anything(X, row, table) == bool(np.any((x != 0.0) & (expected.newness > 0.0)))
+        seen = novelty.look(X, row, norm2, typical, float(metric @ x**2), table, scalars, longer)
         share, wide, stretched = expected.look(x, metric, typical)
         np.testing.assert_allclose(seen, [share, wide, stretched @ x**2], rtol=1e-12)
         np.testing.assert_allclose(longer, stretched, rtol=1e-12)
-        if news.anything(X, row, table):
-            news.grow_old(X, row, fits, size, longer, table)
-        scalars[layout.NEW] = news.age(scalars[layout.NEW], fits, news.SLOWLY)
+        if novelty.anything(X, row, table):
+            novelty.grow_old(X, row, fits, size, longer, table)
+        scalars[layout.NEW] = novelty.age(scalars[layout.NEW], fits, novelty.SLOWLY)
         expected.learn(x, stretched, fits, size)
         np.testing.assert_allclose(table, [expected.newness, expected.sizes], rtol=1e-12)
         assert scalars[layout.NEW] == pytest.approx(expected.stream, rel=1e-12)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from redescend import losses, transforms
-from redescend.kernels.selftuning import bayes, followers, kept, layout, newton, noise
+from redescend.kernels.selftuning import followers, layout, mixture, noise, second_order, snapshots
 from redescend.losses import likelihood
 from redescend.numeric import Array
 from tests import reference_selftuning
@@ -209,7 +209,7 @@ class Follower:
         self.scalars, self.thetas = np.zeros(layout.SCALARS), np.zeros((1, dim))
         self.scalars[layout.SPREAD] = 1.0
         self.P = np.zeros((dim, dim))
-        newton.restart(self.P, self.squares, self.counts, typical, self.scalars)
+        second_order.restart(self.P, self.squares, self.counts, typical, self.scalars)
 
     @property
     def curvature(self) -> Array:
@@ -221,20 +221,20 @@ class Follower:
         known = (self.typical, self.squares, self.counts, self.scalars)
         record = (x[None, :].copy(), 0, y, prediction, gate)
         kind = (loss.kind, loss.setting, loss.margin)
-        newton.advance(*kind, *record, *known, self.P, np.empty(self.dim), self.thetas, 0)
+        second_order.advance(*kind, *record, *known, self.P, np.empty(self.dim), self.thetas, 0)
 
 
 def test_only_the_lower_triangle_is_read():
     random = np.random.default_rng(9)
     P, x, out = random.normal(size=(5, 5)), random.normal(size=(2, 5)), np.empty(5)
     whole = np.tril(P) + np.tril(P, -1).T
-    assert newton.times(P, x, 1, out) == pytest.approx(x[1] @ whole @ x[1], rel=1e-12)
+    assert second_order.times(P, x, 1, out) == pytest.approx(x[1] @ whole @ x[1], rel=1e-12)
     np.testing.assert_allclose(out, whole @ x[1], rtol=1e-12)
 
 
 def forgotten(P: Array, x: Array, gate: float) -> Array:
     """What a believed round adds to P: a share of it, in the direction of its record."""
-    return newton.FORGETTING * gate * np.outer(P @ x, P @ x) / (x @ P @ x)
+    return second_order.FORGETTING * gate * np.outer(P @ x, P @ x) / (x @ P @ x)
 
 
 def test_it_is_least_squares_with_forgetting():
@@ -266,7 +266,7 @@ def test_nothing_is_forgotten_where_nothing_is_seen():
 
 def test_records_that_came_while_the_spread_was_wide_count_less():
     """A spread a tenth as wide: a hundred times the weight; never more than a million times."""
-    for narrow, times in ((0.1, 100.0), (1e-9, newton.SHARPEST)):
+    for narrow, times in ((0.1, 100.0), (1e-9, second_order.SHARPEST)):
         one, x = Follower(2, seed=11), np.array([1.0, -0.5])
         one.scalars[layout.SPREAD] = narrow
         P = one.curvature
@@ -323,7 +323,7 @@ def test_the_slots_take_the_mean_in_turn():
     for i, place in enumerate([4, 5, 4, 5]):
         mean = np.array([i + 1.0, -i])
         others = thetas.copy()
-        kept.keep(thetas, weights, float(np.sum(weights > 0.0)), mean, scalars)
+        snapshots.keep(thetas, weights, float(np.sum(weights > 0.0)), mean, scalars)
         np.testing.assert_array_equal(thetas[place], mean)
         others[place] = mean
         np.testing.assert_array_equal(thetas, others)
@@ -338,7 +338,7 @@ def test_the_slots_take_the_mean_in_turn():
 def test_a_slot_that_leads_is_kept(weight, taken):
     thetas, scalars = np.ones((4, 2)), np.zeros(layout.SCALARS)
     weights = np.array([1.0 - weight, 0.0, weight, 0.0])
-    kept.keep(thetas, weights, 2.0, np.zeros(2), scalars)
+    snapshots.keep(thetas, weights, 2.0, np.zeros(2), scalars)
     assert (thetas[2] == (0.0 if taken else 1.0)).all()
     assert scalars[layout.SLOT] == 1.0
 
@@ -362,10 +362,10 @@ def test_weights_keep_up_with_the_best_sequence(seed, size):
         # Who is good changes every 50 rounds.
         logs = size * random.normal(size=n) - size * (np.arange(n) != (t // 50) % n)
         power = random.choice([1.0, 0.3])
-        lost = -power * np.minimum(logs, logs[np.argmax(weights)] + np.log(bayes.LUCK))
+        lost = -power * np.minimum(logs, logs[np.argmax(weights)] + np.log(mixture.LUCK))
         mixed -= np.log(np.sum(weights * np.exp(-(lost - lost.min())))) - lost.min()
         best = (np.minimum(best + stay, best.min() + switch) if t else best) + lost
-        bayes.reweigh(weights, logs.copy(), power, float(n))
+        mixture.reweigh(weights, logs.copy(), power, float(n))
         assert weights.sum() == pytest.approx(1.0, abs=1e-12)
         assert weights.min() >= share / n
     assert mixed <= best.min() + 1e-9 * (1.0 + abs(best.min()))
@@ -375,7 +375,7 @@ def test_bayes_rule_with_a_share():
     weights, likelihood = np.array([0.5, 0.0, 0.3, 0.2]), np.array([0.1, 9.0, 0.4, 0.8])
     expected = weights * likelihood**0.5
     expected = (1.0 - layout.SHARE) * expected / expected.sum() + layout.SHARE / 3.0
-    assert bayes.reweigh(weights, np.log(likelihood), 0.5, 3.0) == 2
+    assert mixture.reweigh(weights, np.log(likelihood), 0.5, 3.0) == 2
     np.testing.assert_allclose(weights[[0, 2, 3]], expected[[0, 2, 3]], rtol=1e-14)
     assert weights[1] == 0.0
 
@@ -383,13 +383,13 @@ def test_bayes_rule_with_a_share():
 def test_one_lucky_round_does_not_make_a_leader():
     """A likelihood 1e9 times the leader's counts 30-fold; one that is as much smaller counts in full."""
     weights = np.array([0.98, 0.01, 0.01])
-    assert bayes.reweigh(weights, np.log([1.0, 1e9, 1e-9]), 1.0, 3.0) == 0
-    expected = np.array([0.98, 0.01 * bayes.LUCK, 0.01e-9])
+    assert mixture.reweigh(weights, np.log([1.0, 1e9, 1e-9]), 1.0, 3.0) == 0
+    expected = np.array([0.98, 0.01 * mixture.LUCK, 0.01e-9])
     np.testing.assert_allclose(weights, 0.999 * expected / expected.sum() + 0.001 / 3.0, rtol=1e-12)
 
 
 def test_likelihoods_beyond_all_floats_are_weighed():
     weights = np.full(3, 1.0 / 3.0)
-    assert bayes.reweigh(weights, np.array([-1e5, -1e5 - 1.0, -3e5]), 1.0, 3.0) == 0
+    assert mixture.reweigh(weights, np.array([-1e5, -1e5 - 1.0, -3e5]), 1.0, 3.0) == 0
     assert weights[0] / weights[1] == pytest.approx(np.e, rel=1e-2)
     assert weights[2] == pytest.approx(layout.SHARE / 3.0, rel=1e-12)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from redescend.errors import DataError
-from redescend.kernels import sketch
+from redescend.kernels import quantiles
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, Interval, bad_parameter, check
 
@@ -62,18 +62,18 @@ class RunningQuantiles:
         X = np.require(X, np.float64, ["C", "A", "W"])
         if X.ndim != 2 or X.shape[1] != self.dim:
             raise DataError(f"X must have shape (rows, {self.dim}). Got {X.shape} instead.")
-        sketch.insert_rows(X, self._summaries, self._kept, self.counts)
+        quantiles.insert_rows(X, self._summaries, self._kept, self.counts)
 
     def at(self, share: float) -> Array:
         """The quantile of every feature, between neighbours as ``np.quantile`` has it; NaN where nothing was seen."""
         if share not in Interval(0, 1):
             raise bad_parameter(f"{type(self).__name__}.at", "share", Interval(0, 1), share)
-        return sketch.quantiles(self._summaries, self._kept, float(share))
+        return quantiles.quantiles(self._summaries, self._kept, float(share))
 
     @property
     def rank_error(self) -> Array:
         """By how much the rank of any quantile of a feature can be wrong, as a share of all values; 0 while exact."""
-        return sketch.rank_errors(self._summaries, self._kept)
+        return quantiles.rank_errors(self._summaries, self._kept)
 
     def state(self) -> dict[str, Any]:
         """All that was seen, as arrays; copies."""
@@ -101,7 +101,7 @@ class RunningQuantiles:
         there = np.arange(self.size) < kept[:, None]
         rising = (values[:, 1:] >= values[:, :-1]) | ~there[:, 1:]
         counted = (gaps >= 1.0) & (gaps % 1.0 == 0.0) & (slacks >= 0.0) | ~there
-        place, limit = summaries[:, sketch.VALUE, -1], summaries[:, sketch.GAP, -1]
+        place, limit = summaries[:, quantiles.VALUE, -1], summaries[:, quantiles.GAP, -1]
         searched = (place >= 0.0) & (place < self.size) & (place % 1.0 == 0.0) & (limit >= 0.0)
         all_fit = (kept >= 0.0) & (kept % 1.0 == 0.0) & (kept == np.minimum(counts, self.size)) & (counts < COUNTABLE)
         told = np.where(there, gaps, 0.0).sum(axis=1) == counts

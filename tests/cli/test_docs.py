@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from redescend.cli import app
-from redescend.cli.outcomes import MEANINGS
+from redescend.cli.exit_codes import MEANINGS
 from tests.cli.commands import BAD, prices
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from redescend.cli.live import Live
+from redescend.cli.progress import Live
 from redescend.streaming import fit_stream
 
 

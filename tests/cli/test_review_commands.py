@@ -15,7 +15,7 @@ import pytest
 
 import redescend as rd
 from redescend.cli import app
-from redescend.streaming import words
+from redescend.streaming.report import describe
 from tests.cli.commands import BAD, prices, refused, run
 
 
@@ -123,7 +123,7 @@ def test_a_mistake_gets_a_sentence(models, arguments, words):
     rd.save(rd.OGD(2, loss=rd.losses.Squared(), step=rd.steps.Constant(0.1)), "learner")
     Path("other.csv").write_text("size,price\n1,2\n")
     before = {path: path.read_bytes() for path in Path().iterdir()}
-    assert words in refused(*arguments)
+    assert describe in refused(*arguments)
     assert {path: path.read_bytes() for path in Path().iterdir()} == before
 
 
@@ -141,7 +141,7 @@ def test_a_terminal_is_not_moved_by_labels(in_a_folder, monkeypatch, capsys, com
 
 
 def test_a_model_in_words(models):
-    facts = words.inspect("m")
+    facts = describe.inspect("m")
     assert json.loads(run("inspect", "m", "--json").stdout) == facts
     said = run("inspect", "m").stdout.splitlines()
     assert f"Task: {facts['Task']}" in said

@@ -10,7 +10,7 @@ import pytest
 
 from redescend.errors import DataError, ParameterError
 from redescend.sources import Kind, Position, open_source
-from redescend.sources.opening import _check_names
+from redescend.sources.open import _check_names
 from tests.sources.outcomes import outcomes
 
 N, B, D, T = Kind.NUMBER, Kind.BOOLEAN, Kind.DATE, Kind.TEXT

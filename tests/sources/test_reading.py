@@ -14,7 +14,7 @@ import pytest
 
 from redescend.errors import DataError
 from redescend.sources import open_source
-from redescend.sources.ahead import MOST_THREADS, Ahead
+from redescend.sources.prefetch import MOST_THREADS, Ahead
 from redescend.sources.tables import ColumnarPart, Rows
 from tests.sources.outcomes import outcomes
 

@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 from redescend.checkpoint import load, save
-from redescend.streaming import report
-from redescend.streaming.checkpoints import FILE
 from redescend.streaming.fit import fit_stream
-from redescend.streaming.passing import Pass
+from redescend.streaming.io.checkpoints import FILE
+from redescend.streaming.report import page
+from redescend.streaming.run import Pass
 
 OUTPUTS = ("model.safetensors", "rounds.parquet", "quarantine.jsonl", "report.html")
 TARGET = "price"
@@ -79,7 +79,7 @@ def opened(sources: list[Path], folder: Path, every: int | None, halt: float = m
         sources, TARGET, **outputs, **kept, watch=lambda run, _: _wait(run.counts.records >= halt)
     )
     rounds.at_end(lambda: save(model, folder / "model.safetensors"))
-    rounds.at_end(lambda: report.write(folder / "report.html", model, rounds.summary, rounds.counts))
+    rounds.at_end(lambda: page.write(folder / "report.html", model, rounds.summary, rounds.counts))
     return rounds
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from redescend.sources import Batch, Kind, Position
-from redescend.streaming.schema import Schema
+from redescend.streaming.encoding.schema import Schema
 
 TYPES = {
     Kind.NUMBER: pa.float64(),

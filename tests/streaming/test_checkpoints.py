@@ -7,8 +7,8 @@ import pytest
 
 import redescend as rd
 from redescend.errors import DataError, ParameterError
-from redescend.streaming.checkpoints import FILE, VERSION, Checkpoints, compare
 from redescend.streaming.fit import fit_stream
+from redescend.streaming.io.checkpoints import FILE, VERSION, Checkpoints, compare
 
 
 def test_a_checkpoint_comes_back_and_leftovers_of_a_killed_process_go(tmp_path):

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redescend.sources import Kind
-from redescend.streaming.columns import Feature
-from redescend.streaming.encoder import Columns, encode
-from redescend.streaming.schema import Schema
-from redescend.streaming.targets import encode_target, summed
+from redescend.streaming.encoding.encoder import Columns, encode
+from redescend.streaming.encoding.features import Feature
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.encoding.target import encode_target, summed
 from tests.streaming.tables import TYPES, batch_of
 
 EPOCH = datetime.datetime(1970, 1, 1)

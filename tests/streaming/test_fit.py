@@ -13,9 +13,9 @@ import pytest
 import redescend as rd
 from redescend.errors import DataError, ParameterError
 from redescend.sources import open_source
+from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.fit import fit_stream
 from redescend.streaming.model import StreamModel
-from redescend.streaming.schema import Schema
 
 BAD = {5: "1,2", 700: "1,b,3", 701: ",,", 1203: "1,inf,2", 2999: "1,1,1e308"}
 """By row: too few values, no number, no target, not finite, too large."""

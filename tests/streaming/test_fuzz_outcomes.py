@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import redescend as rd
 from redescend.errors import BadRecordError, RedescendError
-from redescend.streaming import quarantine
+from redescend.streaming.io import quarantine
 from redescend.streaming.rounds import Rounds
 from tests.streaming.fuzzing.cases import DAMAGES, Case, cases
 from tests.streaming.fuzzing.sheets import TARGET, TEXTS

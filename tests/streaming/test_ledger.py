@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from redescend.errors import DataError
 from redescend.sources import Bad, Kind
-from redescend.streaming import quarantine, roundlog
-from redescend.streaming.books import QUARANTINE, ROUNDS, Books
-from redescend.streaming.ledger import Ledger
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.io import quarantine, round_log
+from redescend.streaming.io.append_log import Ledger
+from redescend.streaming.io.writers import QUARANTINE, ROUNDS, Books
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.schema import Schema
 
 NUMBERS = Schema("y", Kind.NUMBER, "regression", [], [])
 LABELS = Schema("y", Kind.TEXT, "classification", ["no", "yes", "per\u0127aps"], [])
@@ -79,7 +79,7 @@ def test_bad_records_in_memory_are_bounded_in_number_and_in_size():
 
 @pytest.mark.parametrize("schema", [NUMBERS, LABELS])
 def test_the_round_log_holds_every_round_in_groups_that_do_not_depend_on_batches(tmp_path, schema):
-    count, labels = roundlog.GROUP + 5000, len(schema.labels)
+    count, labels = round_log.GROUP + 5000, len(schema.labels)
     rounds = some_rounds(count, seed=3, labels=labels)
     contents = []
     for most in (7777, count):
@@ -91,7 +91,7 @@ def test_the_round_log_holds_every_round_in_groups_that_do_not_depend_on_batches
         contents.append(target.read_bytes())
     assert contents[0] == contents[1]
     file = parquet.ParquetFile(target)
-    assert [file.metadata.row_group(at).num_rows for at in range(2)] == [roundlog.GROUP, 5000]
+    assert [file.metadata.row_group(at).num_rows for at in range(2)] == [round_log.GROUP, 5000]
     table = file.read()
     if labels:
         expected = {

@@ -16,8 +16,8 @@ import redescend as rd
 from redescend.errors import DataError, DivergenceError, ParameterError
 from redescend.sources import open_source
 from redescend.streaming import ModelStore, StreamModel, fit_stream
-from redescend.streaming.many import cluster as clusters
-from redescend.streaming.schema import Schema
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.keyed import cluster as clusters
 
 ROWS, SHOPS = 3000, 90
 

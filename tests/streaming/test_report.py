@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 import redescend as rd
 from redescend.errors import MissingExtraError
 from redescend.sources import Bad
-from redescend.streaming import fit_stream, report
-from redescend.streaming.charts import Chart, Scale, around
-from redescend.streaming.summary import Summary
+from redescend.streaming import fit_stream
+from redescend.streaming.report import page as report
+from redescend.streaming.report.charts import Chart, Scale, around
+from redescend.streaming.summary.summary import Summary
 from tests.pages import Page
 
 HOSTILE = "<script>alert('x')</script>&\""
@@ -202,9 +203,9 @@ def test_a_gate_that_believes_little_says_how_much(tmp_path):
 
 def test_without_jinja_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    monkeypatch.delitem(sys.modules, "redescend.streaming.report")
+    monkeypatch.delitem(sys.modules, "redescend.streaming.report.page")
     with pytest.raises(MissingExtraError, match=re.escape("pip install 'redescend[cli]'")):
-        importlib.import_module("redescend.streaming.report")
+        importlib.import_module("redescend.streaming.report.page")
 
 
 def test_a_browser_has_nothing_to_say_against_it(tmp_path):

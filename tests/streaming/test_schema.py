@@ -10,7 +10,7 @@ import pytest
 
 from redescend.errors import DataError, ParameterError
 from redescend.sources import Kind, open_source
-from redescend.streaming.schema import Schema
+from redescend.streaming.encoding.schema import Schema
 from tests.refusals import refusal
 from tests.streaming.tables import decided
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 import redescend as rd
 from redescend.errors import DataError
-from redescend.kernels import summary as kernel
+from redescend.kernels import histograms as kernel
 from redescend.sources.batch import Bad
 from redescend.sources.kinds import Kind
-from redescend.streaming import curve, least, reasons
-from redescend.streaming.columns import Feature
+from redescend.streaming.encoding.features import Feature
+from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.sampled import Sample
-from redescend.streaming.schema import Schema
-from redescend.streaming.summary import Summary
+from redescend.streaming.summary import histograms, rejections, suspects
+from redescend.streaming.summary.reservoir import Sample
+from redescend.streaming.summary.summary import Summary
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
 NUMBERS = Schema("y", Kind.NUMBER, "regression", [], [Feature("x", Kind.NUMBER, "number")])
@@ -111,9 +111,9 @@ def test_the_curve_counts_every_round_where_it_is():
     rounds = stream(5000, 2)
     found = summarised(rounds, [10, 11, 4000]).curve
     each = 2**found.shift
-    assert rounds.rows[-1] / curve.PLACES <= each < 2 * rounds.rows[-1] / curve.PLACES
-    counts = np.zeros((curve.PLACES, 9), dtype=int)
-    bad = np.zeros(curve.PLACES, dtype=int)
+    assert rounds.rows[-1] / histograms.PLACES <= each < 2 * rounds.rows[-1] / histograms.PLACES
+    counts = np.zeros((histograms.PLACES, 9), dtype=int)
+    bad = np.zeros(histograms.PLACES, dtype=int)
     for row, weight in zip(rounds.rows, rounds.weights, strict=True):
         counts[(row - 1) // each, np.searchsorted(kernel.LEVELS, weight, side="right")] += 1
     for one in between(rounds, 1, int(rounds.rows[-1])):
@@ -132,14 +132,14 @@ def test_the_curve_counts_every_round_where_it_is():
 @PROPERTY
 def test_the_median_loss_is_close_in_any_unit(seed, unit):
     losses = unit * np.random.default_rng(seed).exponential(size=501) ** 3
-    found = curve.Curve()
+    found = histograms.Curve()
     found.add(np.arange(1, 502), np.ones(501), losses)
     assert found.median_loss == pytest.approx(np.median(losses), rel=0.02)
     assert found.quantiles(0.9, 1)[0] == pytest.approx(np.quantile(losses, 0.9), rel=0.35)
 
 
 def test_losses_of_nothing_and_beyond_all_numbers_have_a_place():
-    found = curve.Curve()
+    found = histograms.Curve()
     assert np.isnan(found.median_loss)
     found.add(np.arange(1, 4), np.array([1.0, np.nan, 2.0]), np.array([0.0, 0.0, np.inf]))
     assert found.median_loss == 0.0
@@ -149,7 +149,7 @@ def test_losses_of_nothing_and_beyond_all_numbers_have_a_place():
 def test_the_least_believed_are_those_of_a_sort_and_have_their_values():
     rounds = stream(3000, 3)
     found = summarised(rounds, range(7, 3000, 131)).least
-    order = sorted(range(3000), key=lambda i: (rounds.weights[i], -rounds.losses[i], rounds.rows[i]))[: least.MOST]
+    order = sorted(range(3000), key=lambda i: (rounds.weights[i], -rounds.losses[i], rounds.rows[i]))[: suspects.MOST]
     assert [one.round.row for one in found] == [rounds.rows[i] for i in order]
     for one, i in zip(found, order, strict=True):
         assert one.values == {"x": float(rounds.rows[i])}
@@ -162,7 +162,7 @@ def test_values_of_the_least_believed_are_short_and_labels_are_words():
     table = pa.record_batch({"x": ["é" * 5000]})
     found = Summary(LABELS)
     found.add(part, SimpleNamespace(table=table, files="b"), np.array([0]))
-    assert found.least[0].values["x"] == "é" * least.LONGEST + "…"
+    assert found.least[0].values["x"] == "é" * suspects.LONGEST + "…"
     assert found.least[0].round.target == LABELS.labels[int(part.targets[0])]
 
 
@@ -209,17 +209,17 @@ def test_labels_are_counted():
 
 
 def test_reasons_that_differ_only_in_a_value_are_one_and_too_many_are_the_rest():
-    found = reasons.Reasons()
+    found = rejections.Reasons()
     for row in range(1, 101):
         found.add([Bad(row, "f", f"column 'x{row % 50}': '{row}' is not a number", b"a" * 9000)])
         found.add([Bad(row, "f", f"{row} values where the header has 20", b"\xff")])
     assert sum(found.counts.values()) == 200
     assert found.most_frequent()[0] == "… values where the header has …"
-    assert len(found.counts) == reasons.KINDS + 1
-    assert found.counts[reasons.REST] == 100 - 2 * (reasons.KINDS - 1)
-    assert max(map(len, found.examples.values())) == reasons.EXAMPLES
+    assert len(found.counts) == rejections.KINDS + 1
+    assert found.counts[rejections.REST] == 100 - 2 * (rejections.KINDS - 1)
+    assert max(map(len, found.examples.values())) == rejections.EXAMPLES
     examples = [one for shown in found.examples.values() for one in shown]
-    assert all(len(one.record) <= least.LONGEST + 1 for one in examples)
+    assert all(len(one.record) <= suspects.LONGEST + 1 for one in examples)
     assert found.examples["… values where the header has …"][0][:3] == (1, "f", "1 values where the header has 20")
 
 

@@ -11,8 +11,9 @@ import pytest
 
 import redescend as rd
 from redescend.errors import DataError
-from redescend.streaming import fit_stream, words
-from redescend.streaming.drives import drives
+from redescend.streaming import fit_stream
+from redescend.streaming.importance import drives
+from redescend.streaming.report import describe
 
 
 def shops(count=3000):
@@ -37,7 +38,7 @@ def learned(table, target, **settings):
 def test_a_regression_in_words(tmp_path):
     model = learned(shops(), "price")
     rd.save(model, tmp_path / "m.safetensors")
-    said = words.inspect(tmp_path / "m.safetensors")
+    said = describe.inspect(tmp_path / "m.safetensors")
     size = (tmp_path / "m.safetensors").stat().st_size
     assert said["File"].endswith(
         f"m.safetensors: {size / 1024:.1f} KiB, format 1, written by redescend {rd.__version__}"
@@ -58,7 +59,7 @@ def test_a_regression_in_words(tmp_path):
     assert {line.partition(":")[0] for line in strongest[:2]} == {"'when'", "'shop'"}
     assert "(later: lower)" in " ".join(strongest)
     assert "(Rome: higher · " in " ".join(strongest)
-    assert words.describe(model) == {heading: content for heading, content in said.items() if heading != "File"}
+    assert describe.describe(model) == {heading: content for heading, content in said.items() if heading != "File"}
 
 
 def test_a_classification_in_words():
@@ -66,7 +67,7 @@ def test_a_classification_in_words():
     size = random.normal(size=2000)
     table = pa.table({"size": size, "noise": random.normal(size=2000), "kind": np.where(size > 0, "big", "small")})
     model = learned(table, "kind", transform=rd.transforms.Huber(1.0), step=rd.steps.Constant(0.01))
-    said = words.describe(model)
+    said = describe.describe(model)
     assert said["Task"] == "predicts which of 2 labels 'kind' has (classification)"
     assert said["Labels"] == "'big', 'small'"
     assert said["How"] == "Logistic(l2=0.0) behind a fixed gate, Huber(c=1.0), with Constant(alpha=0.01)"
@@ -81,22 +82,22 @@ def test_a_classification_in_words():
 
 def test_a_model_that_has_learned_nothing_and_one_of_another_kind(tmp_path):
     model, _ = fit_stream(shops(50), "price")
-    said = words.describe(model)
+    said = describe.describe(model)
     assert said["Learned from"] == "0 records"
     assert not {"Strongest columns", "Noise scale", "Clean-looking share"} & said.keys()
     path = tmp_path / "other.safetensors"
     rd.save(rd.OGD(2, loss=rd.losses.Squared(), step=rd.steps.Constant(0.1)), path)
-    assert re.fullmatch(r"OGD\(.*\)", words.inspect(path)["Model"])
+    assert re.fullmatch(r"OGD\(.*\)", describe.inspect(path)["Model"])
     path.write_bytes(b"no model")
     with pytest.raises(DataError, match="is not a file that"):
-        words.inspect(path)
+        describe.inspect(path)
 
 
 def test_names_of_columns_are_in_quotes_without_what_a_terminal_obeys():
     odd = "ci\x1b]0;ty"
     table = pa.table({odd: ["Rome", "Oslo"] * 50, "x": np.arange(100.0), "y": np.arange(100.0)})
     for settings in ({}, {"by": odd}):
-        said = words.describe(learned(table, "y", **settings))
+        said = describe.describe(learned(table, "y", **settings))
         text = "\n".join(part if isinstance(part, str) else "\n".join(part) for part in said.values())
         assert "\x1b" not in text
         assert repr(odd) in text
@@ -106,6 +107,6 @@ def test_many_labels_and_long_ones_stay_short():
     labels = [f"{place:02d}" + "x" * 300 for place in range(30)]
     table = pa.table({"x": np.arange(600.0), "kind": labels * 20})
     model, _ = fit_stream(table, "kind")
-    said = words.describe(model)["Labels"]
-    assert said.endswith(f"…' and {30 - words.SHOWN} more")
-    assert len(said) < 220 * words.SHOWN
+    said = describe.describe(model)["Labels"]
+    assert said.endswith(f"…' and {30 - describe.SHOWN} more")
+    assert len(said) < 220 * describe.SHOWN

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from redescend.bounds.occurred import Occurred, occurred
+from redescend.bounds.measurements import Occurred, occurred
 from redescend.game import Stream, Trace
 from redescend.learners.descent import Descent
 from redescend.losses import LinearLoss

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from redescend.bounds.constants import Constants, constants
-from redescend.bounds.occurred import Occurred, occurred
+from redescend.bounds.measurements import Occurred, occurred
 from redescend.game import Stream, Trace
 from redescend.learners.descent import Descent
 from redescend.losses import LinearLoss

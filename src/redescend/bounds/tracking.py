@@ -14,9 +14,9 @@ import numpy as np
 from redescend.errors import DataError
 from redescend.game import Stream
 from redescend.kernels.selftuning import layout
-from redescend.kernels.selftuning.bayes import LUCK
-from redescend.kernels.selftuning.news import look
+from redescend.kernels.selftuning.mixture import LUCK
 from redescend.kernels.selftuning.noise import densities
+from redescend.kernels.selftuning.novelty import look
 from redescend.learners.selftuning import DRIFT, LABEL_DRIFT, SelfTuning
 from redescend.losses import likelihood, linear
 from redescend.numeric import Array

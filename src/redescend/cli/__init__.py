@@ -14,10 +14,10 @@ try:
 except ImportError:
     raise MissingExtraError("The command needs Typer and Rich; try: pip install 'redescend[cli]'") from None
 
+from redescend.cli.exit_codes import EXIT_CODES
 from redescend.cli.fit import fit
 from redescend.cli.help import examples
 from redescend.cli.inspect import inspect
-from redescend.cli.outcomes import EXIT_CODES
 from redescend.cli.predict import predict
 from redescend.cli.reproduce import reproduce
 from redescend.cli.score import score

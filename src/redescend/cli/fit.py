@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from redescend.cli import options
-from redescend.cli.outcomes import outcome
+from redescend.cli.exit_codes import outcome
 from redescend.cli.outputs import Outputs
 
 if TYPE_CHECKING:
-    from redescend.streaming.passing import Pass
+    from redescend.streaming.run import Pass
 
 Model = Annotated[
     Path | None,
@@ -85,7 +85,7 @@ def fit(
     ten least believed go to standard output: as a table on a terminal, else as CSV.
     """
     with outcome(debug, _how_to_go_on(checkpoint)):
-        from redescend.cli.learning import Wanted, begin, code_of
+        from redescend.cli.training import Wanted, begin, code_of
 
         wanted = Wanted(target, features, ignore, task, labels, order, loss, transform)
         outputs = Outputs.chosen(source, checkpoint, model, rounds, report, no_report, quarantine, on_bad)
@@ -106,11 +106,11 @@ def fit(
 
 
 def _run(passing: Pass, outputs: Outputs, checkpoint: Path | None, quiet: bool) -> None:
-    from redescend.cli.doubted import show
-    from redescend.cli.live import Live
-    from redescend.cli.said import say, say_columns, say_end
+    from redescend.cli.console import say, say_columns, say_end
+    from redescend.cli.progress import Live
+    from redescend.cli.suspects import show
     from redescend.streaming import StreamModel
-    from redescend.streaming.drives import drives
+    from redescend.streaming.importance import drives
 
     finished = passing.finished
     if not quiet and not finished:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from redescend.cli import options
-from redescend.cli.outcomes import outcome, reader_may_leave
+from redescend.cli.exit_codes import outcome, reader_may_leave
 from redescend.cli.printable import json_text, printable
 
 
@@ -22,10 +22,10 @@ def inspect(
     """Say in words what is in a model file: what it predicts, from what, and what it has learned."""
     with outcome(debug):
         from redescend.cli.models import check_there, read_key
-        from redescend.streaming import words
+        from redescend.streaming.report import describe
 
         check_there(model)
-        facts = words.inspect(model) if key is None else words.describe(read_key(model, key))
+        facts = describe.inspect(model) if key is None else describe.describe(read_key(model, key))
         with reader_may_leave():
             if as_json:
                 typer.echo(json_text(facts, indent=2))

@@ -71,7 +71,7 @@ class Outputs:
         on_bad: str,
     ) -> Outputs:
         """What was asked for, and what goes with it."""
-        from redescend.streaming.apart import check_apart, check_outside
+        from redescend.streaming.io.collisions import check_apart, check_outside
 
         if no_report and report is not None:
             raise ParameterError("Leave out one of --report and --no-report.")

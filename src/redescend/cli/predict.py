@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from redescend.cli import options
-from redescend.cli.outcomes import outcome
+from redescend.cli.exit_codes import outcome
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.rounds import Rounds
-    from redescend.streaming.schema import Schema
 
 Out = Annotated[
     Path | None,
@@ -43,7 +43,7 @@ def predict(
     Records need the columns that the model was made with; the target may be missing.
     """
     with outcome(debug):
-        from redescend.cli.reviewing import Reading, review
+        from redescend.cli.scoring import Reading, review
 
         reading = Reading(source, format, not no_header, on_bad, quarantine, out, quiet)
         raise typer.Exit(review(model, reading, _columns, _told, target=False))
@@ -52,14 +52,14 @@ def predict(
 def _columns(schema: Schema) -> pa.Schema:
     import pyarrow as pa
 
-    from redescend.cli.reviewing import answer_type
+    from redescend.cli.scoring import answer_type
 
     fields = [("row", pa.int64()), ("prediction", answer_type(schema))]
     return pa.schema([*fields, *([("probability", pa.float64())] if schema.classifies else [])])
 
 
 def _told(schema: Schema, rounds: Rounds) -> list[Any]:
-    from redescend.cli.reviewing import answers
+    from redescend.cli.scoring import answers
 
     told = [rounds.rows, answers(schema, rounds.predictions)]
     return [*told, rounds.probabilities] if schema.classifies else told

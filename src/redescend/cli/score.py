@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from redescend.cli import options
-from redescend.cli.outcomes import outcome
+from redescend.cli.exit_codes import outcome
 from redescend.cli.predict import Out
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.rounds import Rounds
-    from redescend.streaming.schema import Schema
 
 Threshold = Annotated[
     float | None,
@@ -45,7 +45,7 @@ def score(
     Records need the target, too. Nothing is learned from them.
     """
     with outcome(debug):
-        from redescend.cli.reviewing import Reading, review
+        from redescend.cli.scoring import Reading, review
 
         reading = Reading(source, format, not no_header, on_bad, quarantine, out, quiet)
         raise typer.Exit(review(model, reading, _columns, _told, target=True, below=threshold))
@@ -54,8 +54,8 @@ def score(
 def _columns(schema: Schema) -> pa.Schema:
     import pyarrow as pa
 
-    from redescend.cli.doubted import PROBABILITY
-    from redescend.cli.reviewing import answer_type
+    from redescend.cli.scoring import answer_type
+    from redescend.cli.suspects import PROBABILITY
 
     answer = answer_type(schema)
     numbers = [("target", answer), ("prediction", answer), ("loss", pa.float64())]
@@ -63,7 +63,7 @@ def _columns(schema: Schema) -> pa.Schema:
 
 
 def _told(schema: Schema, rounds: Rounds) -> list[Any]:
-    from redescend.cli.reviewing import answers
+    from redescend.cli.scoring import answers
 
     said = (answers(schema, rounds.targets), answers(schema, rounds.predictions))
     return [rounds.rows, rounds.weights, *said, rounds.losses]

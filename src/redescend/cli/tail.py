@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from redescend.cli import options
-from redescend.cli.outcomes import Code, outcome, reader_may_leave
+from redescend.cli.exit_codes import Code, outcome, reader_may_leave
 from redescend.cli.outputs import Outputs
 from redescend.cli.printable import json_text
 
 if TYPE_CHECKING:
-    from redescend.streaming.passing import Pass
     from redescend.streaming.rounds import Rounds
+    from redescend.streaming.run import Pass
 
 LOOKED_AT = 1 << 22
 """Bytes at the beginning of a file in which lines are counted; as many are enough to begin with."""
@@ -98,8 +98,8 @@ def tail(
     checkpoint, --resume goes on after the last record that was read.
     """
     with outcome(debug), _signals() as stop:
-        from redescend.cli.learning import Wanted, begin, code_of
-        from redescend.cli.said import say, say_columns, say_end
+        from redescend.cli.console import say, say_columns, say_end
+        from redescend.cli.training import Wanted, begin, code_of
 
         wanted = Wanted(target, features, ignore, task, labels, order, loss, transform)
         outputs = Outputs.chosen([str(file)], checkpoint, model, rounds, report, no_report, quarantine, on_bad)
@@ -166,7 +166,7 @@ def _follow(
     passing: Pass, outputs: Outputs, threshold: float | None, every: int, quiet: bool, stop: threading.Event
 ) -> None:
     from redescend.checkpoint import save
-    from redescend.cli.said import say
+    from redescend.cli.console import say
 
     due = passing.counts.records + every
     with passing:
@@ -193,8 +193,8 @@ def _is_more(file: Path, passing: Pass) -> bool:
 
 def _tell(passing: Pass, played: Rounds, threshold: float | None) -> None:
     """A line for each record that is not believed."""
-    from redescend.cli.doubted import as_object
-    from redescend.streaming.least import Doubted, values_of
+    from redescend.cli.suspects import as_object
+    from redescend.streaming.summary.suspects import Doubted, values_of
 
     doubted = passing.summary.doubts(played) if threshold is None else played.weights < threshold
     if passing.latest is None or not doubted.any():

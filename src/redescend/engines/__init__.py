@@ -2,7 +2,7 @@
 
 from redescend.engines.engine import DescentEngine, Engine, Rounds
 from redescend.engines.selftuning import SelfTuningEngine
-from redescend.kernels.online.units import AS_THEY_ARE, CENTRED, SCALED, WITH_MISSING
+from redescend.kernels.tabular.standardize import AS_THEY_ARE, CENTRED, SCALED, WITH_MISSING
 
 __all__ = [
     "AS_THEY_ARE",

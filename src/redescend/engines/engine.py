@@ -13,16 +13,16 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from redescend import losses, steps, transforms
-from redescend.engines import sound
+from redescend.engines import validation
 from redescend.errors import DataError, DivergenceError
 from redescend.kernels import layout
-from redescend.kernels.online import descent, predictions, sparse_descent
-from redescend.kernels.online import units as unit
+from redescend.kernels.tabular import dense, predict, sparse
+from redescend.kernels.tabular import standardize as unit
 from redescend.learners.recipes import Robust
 from redescend.numeric import Array
 
-_learn_table: Any = descent.learn
-_learn_rows: Any = sparse_descent.learn
+_learn_table: Any = dense.learn
+_learn_rows: Any = sparse.learn
 
 DENSE_ROWS = 256
 """Rows of non-zeros that are made into a table at a time, where there is no other way."""
@@ -37,7 +37,7 @@ UNASKED = np.empty((0, 0))
 class Rounds(NamedTuple):
     """What happened in every row, a row of each array for every output: before anything was learned from it."""
 
-    predictions: Array
+    predict: Array
     losses: Array
     weights: Array
 
@@ -53,7 +53,7 @@ class Engine(ABC):
     intercept : bool
         Whether there is a constant feature behind the others, which l2 spares.
     standard : int
-        How features are standardised, one of the constants of `kernels.online.units`.
+        How features are standardised, one of the constants of `kernels.tabular.standardize`.
     average : int or None
         After how many rows the mean of the actions is taken; None: not at all.
     """
@@ -133,7 +133,7 @@ class Engine(ABC):
     def _table(
         self, X: Array, Y: Array, times: Array, believed: Array, predicted: Array = UNASKED, unseen: bool = False
     ) -> int:
-        """Learn from a table; see `kernels.online.descent.learn`."""
+        """Learn from a table; see `kernels.tabular.dense.learn`."""
 
     @abstractmethod
     def _rows(self, rows: list[Array], places: Array, Y: Array, times: Array, believed: Array) -> int:
@@ -188,7 +188,7 @@ class Engine(ABC):
 
     def _linear(self, X: Array, coefficients: Array, intercepts: Array) -> Array:
         X = np.require(X, np.float64, ["C", "A", "W"])
-        return np.asarray(predictions.predict(X, coefficients, intercepts, self.units[unit.CENTRE].copy()))
+        return np.asarray(predict.predict(X, coefficients, intercepts, self.units[unit.CENTRE].copy()))
 
     def scales(self) -> Array:
         """The scale of every feature; infinite where it is not known yet."""
@@ -231,17 +231,17 @@ class Engine(ABC):
         """Whether finite arrays of the right shapes could be a state of this engine."""
         clock, means = arrays["clock"], arrays["means"]
         return (
-            sound.sound_units(arrays["units"])
-            and sound.whole(clock[:1], 0.0, sound.COUNTABLE)
+            validation.sound_units(arrays["units"])
+            and validation.whole(clock[:1], 0.0, validation.COUNTABLE)
             and bool(clock[1] == self.clock[1])
-            and sound.within(means, -sound.LONGEST, sound.LONGEST)
+            and validation.within(means, -validation.LONGEST, validation.LONGEST)
         )
 
 
 class DescentEngine(Engine):
     """Descent behind the gate of a transform.
 
-    Without a step it has one of its own, in which no unit matters; see `kernels.online.descent.own_scale`.
+    Without a step it has one of its own, in which no unit matters; see `kernels.tabular.dense.own_scale`.
     """
 
     ARRAYS = (*Engine.ARRAYS, "seen", "standing")
@@ -263,9 +263,9 @@ class DescentEngine(Engine):
         self.numbers[layout.SCALE] *= step is not None
         self.seen = np.zeros((outputs + 1, unit.SAMPLE))
         self.standing = unit.fresh(outputs + 1)
-        self.states = np.zeros((outputs, self.width + descent.LIVE))
-        self.states[:, self.width + descent.KEPT] = 1.0
-        self.states[:, self.width + descent.SIZE2] = -1.0
+        self.states = np.zeros((outputs, self.width + dense.LIVE))
+        self.states[:, self.width + dense.KEPT] = 1.0
+        self.states[:, self.width + dense.SIZE2] = -1.0
 
     def _takes_rows(self) -> bool:
         return True
@@ -283,13 +283,13 @@ class DescentEngine(Engine):
         return int(_learn_rows(*rows, self.dim, Y, times, self.standard, *units, *rest))
 
     def _sound(self, arrays: dict[str, Array]) -> bool:
-        live, kept = arrays["states"][:, self.width :], arrays["states"][:, self.width + descent.KEPT]
+        live, kept = arrays["states"][:, self.width :], arrays["states"][:, self.width + dense.KEPT]
         return (
             super()._sound(arrays)
-            and sound.sound_units(arrays["standing"])
-            and sound.within(live[:, [descent.TRAVELLED, descent.TOUCHED]], 0.0, np.inf)
-            and sound.within(kept, np.finfo(float).tiny, 1.0)
-            and sound.within(self._multiplied_out(arrays["states"]), -sound.LONGEST, sound.LONGEST)
+            and validation.sound_units(arrays["standing"])
+            and validation.within(live[:, [dense.TRAVELLED, dense.TOUCHED]], 0.0, np.inf)
+            and validation.within(kept, np.finfo(float).tiny, 1.0)
+            and validation.within(self._multiplied_out(arrays["states"]), -validation.LONGEST, validation.LONGEST)
         )
 
     def _actions(self) -> Array:
@@ -297,12 +297,12 @@ class DescentEngine(Engine):
 
     def _multiplied_out(self, states: Array) -> Array:
         actions = states[:, : self.width].copy()
-        actions[:, : self.dim] *= states[:, [self.width + descent.KEPT]]
+        actions[:, : self.dim] *= states[:, [self.width + dense.KEPT]]
         return actions
 
     def _typical(self) -> float:
         return float(self.standing[unit.CENTRE, self.outputs])
 
     def score(self, Y: Array, predictions: Array) -> Array:
-        paid = self.loss.of_prediction(predictions, Y) + 0.5 * self.loss.l2 * self._sizes2()[:, None]
+        paid = self.loss.of_prediction(predict, Y) + 0.5 * self.loss.l2 * self._sizes2()[:, None]
         return np.asarray(self.transform.weight(np.minimum(paid, np.finfo(float).max)))

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from redescend.engines import sound
+from redescend.engines import validation
 from redescend.engines.engine import DescentEngine, Engine
-from redescend.engines.packed import sound_states
+from redescend.engines.fleet_validation import sound_states
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import DataError
-from redescend.kernels.online import fleet
+from redescend.kernels.tabular import fleet
 from redescend.numeric import Array
 
 _by_descent: Any = fleet.by_descent
@@ -160,9 +160,9 @@ class Fleet:
         arrays["states"] = arrays["states"].reshape(-1, arrays["states"].shape[-1])
         return (
             bool(np.isfinite(rows).all())
-            and sound.whole(clocks[:, 0], 0.0, sound.COUNTABLE)
+            and validation.whole(clocks[:, 0], 0.0, validation.COUNTABLE)
             and bool((clocks[:, 1:] == clock[1:]).all())
-            and sound.whole(ones, 0.0, sound.COUNTABLE)
+            and validation.whole(ones, 0.0, validation.COUNTABLE)
             and bool((ones <= clocks[:, :1]).all())
             and self._sound_engines(arrays | {"clock": clock, "means": self._pattern.means})
         )

@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 
 from redescend import losses
-from redescend.engines import sound
+from redescend.engines import validation
 from redescend.engines.engine import UNASKED, Engine
 from redescend.errors import DataError
-from redescend.kernels.online import selftuning, sparse_layout, sparse_selftuning
 from redescend.kernels.selftuning import layout
+from redescend.kernels.tabular import selftuning, sparse_layout, sparse_selftuning
 from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
 
@@ -163,7 +163,7 @@ class SelfTuningEngine(Engine):
         part = self._named(state)
         if self.sparse:
             out = self._sparse_parts(state)
-            if not sound.sound_rows(out, self.dim):
+            if not validation.sound_rows(out, self.dim):
                 return False
             part |= {
                 "thetas": self._multiplied_out(out).T,
@@ -172,9 +172,9 @@ class SelfTuningEngine(Engine):
             }
         return (
             pattern._sound({name: part[name] for name in self.shapes})
-            and sound.sound_scalars(part["scalars"], self.loss.margin)
-            and sound.within(part["thetas"], -sound.LONGEST, sound.LONGEST)
-            and sound.within(part["norms"], 0.0, sound.LARGEST)
-            and sound.within(part["squares"], 0.0, 1.0 + 1e-6)
-            and sound.within(part["counts"], 0.0, layout.MEMORY)
+            and validation.sound_scalars(part["scalars"], self.loss.margin)
+            and validation.within(part["thetas"], -validation.LONGEST, validation.LONGEST)
+            and validation.within(part["norms"], 0.0, validation.LARGEST)
+            and validation.within(part["squares"], 0.0, 1.0 + 1e-6)
+            and validation.within(part["counts"], 0.0, layout.MEMORY)
         )

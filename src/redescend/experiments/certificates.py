@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from redescend.bounds.certificate import certificate_of
-from redescend.bounds.occurred import occurred
+from redescend.bounds.measurements import occurred
 from redescend.bounds.setting import setting_of
 from redescend.bounds.theorems import clean_dynamic
 from redescend.experiments.problems import Problem

@@ -19,9 +19,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from redescend.experiments.evidence import CLEAR, COUNTS, Finals, MissingResultsError, mean_and_error, number, p_value
 from redescend.experiments.problems import PAPER, ridge, svm
 from redescend.experiments.results import Results
+from redescend.experiments.statistics import CLEAR, COUNTS, Finals, MissingResultsError, mean_and_error, number, p_value
 from redescend.numeric import Array
 
 Verdict = Literal["supported", "partly", "contradicted", "not run"]

@@ -20,10 +20,10 @@ import numpy as np
 import redescend
 from redescend.errors import MissingExtraError
 from redescend.experiments.claims import Judgement, judge
-from redescend.experiments.evidence import CLEAR, COUNTS, Finals, mean_and_error, number, p_value
 from redescend.experiments.experts.section import section as experts_section
 from redescend.experiments.problems import PAPER, YARDSTICK, ridge, svm
 from redescend.experiments.results import Results
+from redescend.experiments.statistics import CLEAR, COUNTS, Finals, mean_and_error, number, p_value
 from redescend.experiments.suite.section import section as suite_section
 from redescend.files import replacing
 from redescend.numeric import Array

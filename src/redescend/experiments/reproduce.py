@@ -13,7 +13,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from redescend.errors import MissingExtraError
-from redescend.experiments import engine, paper, pictures, report
+from redescend.experiments import paper, pictures, report, runner
 from redescend.experiments.experts.compute import EXPERTS
 from redescend.experiments.problems import YARDSTICK
 from redescend.experiments.results import Results
@@ -114,7 +114,7 @@ def _play(request: Request, tasks: list[Task], store: Store, console: Console) -
         missing = store.missing(tasks)
         shown = bar.add_task("playing", total=len(tasks), completed=len(tasks) - len(missing))
         try:
-            engine.run(
+            runner.run(
                 missing,
                 store,
                 paper.compute,

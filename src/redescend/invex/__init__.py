@@ -15,8 +15,8 @@ True
 
 from redescend.invex.algorithm import FirstOrder, ManifoldDescent, Move
 from redescend.invex.assumptions import Slack, check_assumptions
+from redescend.invex.descent import Flat
 from redescend.invex.euclidean import Euclidean
-from redescend.invex.flat import Flat
 from redescend.invex.frechet import FrechetMean, frechet_mean
 from redescend.invex.game import Run, play
 from redescend.invex.hyperboloid import Hyperboloid

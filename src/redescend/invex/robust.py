@@ -9,10 +9,10 @@ import numpy as np
 
 from redescend.errors import DataError
 from redescend.invex.algorithm import check_state
-from redescend.invex.noise import Noise, Sight
+from redescend.invex.gate import Noise, Sight
 from redescend.invex.space import Geodesic, Space
-from redescend.kernels.selftuning.bayes import LUCK, TIED
 from redescend.kernels.selftuning.layout import SHARE
+from redescend.kernels.selftuning.mixture import LUCK, TIED
 from redescend.learners.base import Round
 from redescend.numeric import Array
 from redescend.parameters import check_instance

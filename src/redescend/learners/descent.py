@@ -15,7 +15,8 @@ from numpy import ndarray
 
 from redescend import domains, gates, losses, steps
 from redescend.errors import DataError, DivergenceError, UntoldError
-from redescend.kernels import layout, projected, radial
+from redescend.kernels import layout
+from redescend.kernels.descent import projected, radial
 from redescend.learners.base import (
     Learner,
     Round,

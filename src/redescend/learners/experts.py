@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from redescend import domains, losses, transforms
-from redescend.kernels import experts as kernel
-from redescend.kernels import weighing
+from redescend.kernels.experts import loop as kernel
+from redescend.kernels.experts import weighting
 from redescend.learners.grid import ANY_RADIUS, ROUNDS, Expert, Experts
 from redescend.learners.recipes import Learn
 from redescend.numeric import Array, norm
@@ -109,7 +109,7 @@ class LearnWithExperts(Experts):
         }
 
     def _anytime(self) -> dict[str, Any]:
-        self._weighing = weighing.ADAPTIVE
+        self._weighing = weighting.ADAPTIVE
         groups = [[0.5**i, i, ANY_RADIUS, ANY_RADIUS, -log(HALVINGS)] for i in range(HALVINGS)]
         return {"rounds": inf, "rate": 0.0, "unit": 1.0, "groups": groups}
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from redescend import domains, losses, transforms
 from redescend.errors import DivergenceError
-from redescend.kernels import experts as kernel
-from redescend.kernels import groups as layout
-from redescend.kernels import weighing
+from redescend.kernels.experts import groups as layout
+from redescend.kernels.experts import loop as kernel
+from redescend.kernels.experts import weighting
 from redescend.learners.base import Round, constructor_settings
 from redescend.learners.ensemble import Ensemble
 from redescend.losses import LinearLoss
@@ -46,7 +46,7 @@ class Expert(NamedTuple):
 class Experts(Ensemble):
     """Projected descents with steps and balls of their own; exponential weights decide how much of each is played."""
 
-    _weighing: int = weighing.HEDGE
+    _weighing: int = weighting.HEDGE
 
     def __init__(
         self,

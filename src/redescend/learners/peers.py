@@ -7,7 +7,7 @@ from math import ceil, exp, log, log2, sqrt
 import numpy as np
 
 from redescend import domains, losses, transforms
-from redescend.kernels import weighing
+from redescend.kernels.experts import weighting
 from redescend.learners.grid import ANY_RADIUS, ROUNDS, Experts
 from redescend.losses import linear
 from redescend.numeric import Array, norm
@@ -113,7 +113,7 @@ class JacobsenCutkosky(Experts):
     Jacobsen and Cutkosky, Unconstrained online learning with unbounded losses, ICML 2023, Algorithm 3.
     """
 
-    _weighing = weighing.CENTRED
+    _weighing = weighting.CENTRED
 
     def __init__(
         self,

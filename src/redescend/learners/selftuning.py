@@ -9,7 +9,7 @@ import numpy as np
 
 from redescend import losses
 from redescend.kernels.selftuning import layout, rounds
-from redescend.kernels.selftuning.news import NEWNESS
+from redescend.kernels.selftuning.novelty import NEWNESS
 from redescend.learners.base import Round
 from redescend.learners.ensemble import Ensemble
 from redescend.numeric import Array

@@ -18,8 +18,8 @@ import numpy as np
 from redescend.errors import DataError
 from redescend.numeric import Array, dot
 from redescend.river import records
-from redescend.river.engines import Engine, engine_of, widened, width
 from redescend.river.names import getter, plain, unplain
+from redescend.river.rounds import Engine, engine_of, widened, width
 from redescend.river.settings import Settings
 
 

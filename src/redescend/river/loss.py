@@ -9,7 +9,7 @@ import numpy as np
 from river import optim
 
 from redescend import losses, transforms
-from redescend.kernels.prediction import slope
+from redescend.kernels.descent.prediction import slope
 from redescend.numeric import choose
 from redescend.parameters import bad_parameter
 from redescend.river.labels import probability

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from redescend.checkpoint.describe import Reader, Writer
 from redescend.engines import Engine
-from redescend.engines.sound import check_room, within
+from redescend.engines.validation import check_room, within
 from redescend.errors import DataError
-from redescend.kernels.online import units as unit
 from redescend.kernels.selftuning.layout import HEAVIEST
+from redescend.kernels.tabular import standardize as unit
 from redescend.numeric import Array
 from redescend.sklearn.settings import MADE_WITH, Configured
 from redescend.sklearn.states import names_of, reading, renewed

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from redescend import losses, steps, transforms
 from redescend.engines import DescentEngine, Engine, SelfTuningEngine
-from redescend.kernels.online import units as unit
+from redescend.kernels.tabular import standardize as unit
 from redescend.parameters import AT_LEAST_ONE, COUNT, NONNEGATIVE, bad_parameter, check, check_instance
 
 NAMES: dict[str, losses.LinearLoss] = {

@@ -11,7 +11,7 @@ from redescend.errors import MissingExtraError
 try:
     from redescend.sources.batch import Bad, Batch, Position
     from redescend.sources.kinds import SAMPLE, Kind
-    from redescend.sources.opening import open_source
+    from redescend.sources.open import open_source
     from redescend.sources.source import Source
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "pyarrow":

@@ -13,8 +13,8 @@ import pyarrow.csv
 
 from redescend.numeric import Array
 from redescend.sources.conversion import CONVERT, outside_calendar
-from redescend.sources.cutting import LONGEST, Grammar
 from redescend.sources.kinds import A_VALUE, FALSE, LOOKS_LIKE, MISSING_SPELLINGS, TRUE, TYPES, ZONED, Kind
+from redescend.sources.splitter import LONGEST, Grammar
 from redescend.sources.words import shown
 
 BOM = b"\xef\xbb\xbf"

@@ -9,7 +9,7 @@ from redescend.errors import DataError, ParameterError
 from redescend.sources.columnar import ARROW_FILE, ARROW_STREAM, PARQUET_FILE
 from redescend.sources.compression import ENDINGS, compression_of
 from redescend.sources.delimited import BOM
-from redescend.sources.streams import Origin, Text
+from redescend.sources.readers import Origin, Text
 
 FORMATS = {
     "csv": "csv",

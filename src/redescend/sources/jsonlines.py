@@ -14,8 +14,8 @@ import pyarrow.json
 
 from redescend.numeric import Array
 from redescend.sources.conversion import CONVERT, outside_calendar
-from redescend.sources.cutting import LONGEST, Grammar
 from redescend.sources.kinds import A_VALUE, LOOKS_LIKE, MISSING_SPELLINGS, TYPES, Kind
+from redescend.sources.splitter import LONGEST, Grammar
 from redescend.sources.words import shown
 
 PLAIN = {Kind.NUMBER: (int, float), Kind.BOOLEAN: (bool,), Kind.DATE: (str,), Kind.TEXT: (str,)}

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from redescend.errors import DataError
 from redescend.parameters import AT_LEAST_ONE, check
-from redescend.sources.ahead import Ahead
 from redescend.sources.batch import START, Batch, Piece, Position, joined
 from redescend.sources.kinds import SAMPLE, TYPES, Kind
+from redescend.sources.prefetch import Ahead
 from redescend.sources.words import shown, there_are
 
 MOST = 65_536

@@ -12,7 +12,7 @@ except ImportError:
     raise MissingExtraError("redescend.streaming needs PyArrow; try: pip install 'redescend[cli]'") from None
 
 from redescend.streaming.fit import fit_stream
-from redescend.streaming.many import ModelStore
+from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel
 
 del _pyarrow

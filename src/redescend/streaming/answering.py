@@ -11,11 +11,11 @@ import numpy as np
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch
-from redescend.streaming import targets
-from redescend.streaming.frames import record_batches
-from redescend.streaming.readied import Part, Readied
+from redescend.streaming.encoding import target as targets
+from redescend.streaming.encoding.batches import Part, Readied
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.encoding.tables import record_batches
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.schema import Schema
 
 
 class Learned(NamedTuple):

@@ -14,16 +14,16 @@ from redescend.errors import ParameterError
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources import Batch, Kind, Source, open_source
 from redescend.sources.source import Follow
-from redescend.streaming.apart import FOLDER, check_apart, check_outside, files_of
-from redescend.streaming.books import QUARANTINE, ROUNDS, Books
-from redescend.streaming.checkpoints import Checkpoints, check_content, compare
-from redescend.streaming.many import ModelStore
-from redescend.streaming.many.keys import check_keys
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.io.checkpoints import Checkpoints, check_content, compare
+from redescend.streaming.io.collisions import FOLDER, check_apart, check_outside, files_of
+from redescend.streaming.io.writers import QUARANTINE, ROUNDS, Books
+from redescend.streaming.keyed import ModelStore
+from redescend.streaming.keyed.keys import check_keys
 from redescend.streaming.model import StreamModel
-from redescend.streaming.passing import OnBad, Pass
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.schema import Schema
-from redescend.streaming.summary import Summary
+from redescend.streaming.run import OnBad, Pass
+from redescend.streaming.summary.summary import Summary
 
 StrPath = str | os.PathLike[str]
 

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from redescend.engines import Engine
-from redescend.engines.sound import check_room, whole
+from redescend.engines.validation import check_room, whole
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.parameters import check_instance
 from redescend.sources import Batch
-from redescend.streaming import settings, targets
+from redescend.streaming import config
 from redescend.streaming.answering import Answering, Learned, gathered, played
-from redescend.streaming.moves import moves_of
-from redescend.streaming.readied import Part, Readied
-from redescend.streaming.schema import Schema
+from redescend.streaming.encoding import target as targets
+from redescend.streaming.encoding.batches import Part, Readied
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.importance_moves import moves_of
 
 
 class StreamModel(Answering):
@@ -58,7 +59,7 @@ class StreamModel(Answering):
         if isinstance(schema, Mapping):
             schema = Schema.from_plain(schema)
         self.schema = check_instance(owner, "schema", schema, Schema, "a Schema")
-        self._settings = settings.checked(owner, schema.classifies, order, loss, transform, step)
+        self._settings = config.checked(owner, schema.classifies, order, loss, transform, step)
         self._given = {"order": order, "loss": loss, "transform": transform, "step": step}
         self._engine: Engine | None = None
         self._ones = np.zeros(len(schema.indicators))

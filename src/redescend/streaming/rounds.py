@@ -11,7 +11,7 @@ import numpy as np
 from redescend.numeric import Array
 
 if TYPE_CHECKING:
-    from redescend.streaming.schema import Schema
+    from redescend.streaming.encoding.schema import Schema
 
 
 class Played(NamedTuple):

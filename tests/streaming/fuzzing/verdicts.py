@@ -15,9 +15,9 @@ from redescend import transforms
 from redescend.errors import RedescendError
 from redescend.sources import Bad
 from redescend.streaming import StreamModel, fit_stream
-from redescend.streaming.passing import Pass
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.summary import Summary
+from redescend.streaming.run import Pass
+from redescend.streaming.summary.summary import Summary
 from tests.sources.outcomes import read_slowly
 from tests.streaming.fuzzing.cases import Case
 from tests.streaming.fuzzing.sheets import TARGET

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from redescend.experiments.evidence import mean_and_error, number
 from redescend.experiments.experts.compute import BEST, PRINTED, ROBUST
 from redescend.experiments.results import Results
+from redescend.experiments.statistics import mean_and_error, number
 
 LEARNERS = (ROBUST, PRINTED, "LEARN", "Ader", "Jacobsen–Cutkosky", BEST)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from redescend.experiments.evidence import number
 from redescend.experiments.problems import YARDSTICK
 from redescend.experiments.results import Results
+from redescend.experiments.statistics import number
 from redescend.experiments.suite.players import BEST, UNTUNED
 from redescend.experiments.suite.ratios import GROUPS, ORACLE, Cell, Loss, Ratios, ablation, gather
 

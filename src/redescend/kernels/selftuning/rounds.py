@@ -7,11 +7,11 @@ import numpy as np
 from redescend.kernels.compiler import compiled, inlined, summing
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.followers import follow, measure
-from redescend.kernels.selftuning.judging import begin, paid_for, playable, scratch_of, settings_of, weigh
-from redescend.kernels.selftuning.kept import keep
-from redescend.kernels.selftuning.news import SLOWLY, age, anything, grow_old, look
-from redescend.kernels.selftuning.newton import advance, restart
+from redescend.kernels.selftuning.likelihood import begin, paid_for, playable, scratch_of, settings_of, weigh
 from redescend.kernels.selftuning.noise import size_of
+from redescend.kernels.selftuning.novelty import SLOWLY, age, anything, grow_old, look
+from redescend.kernels.selftuning.second_order import advance, restart
+from redescend.kernels.selftuning.snapshots import keep
 from redescend.numeric import Array
 
 

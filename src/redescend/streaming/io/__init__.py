@@ -1,0 +1,1 @@
+"""What a run writes: round log, quarantine, checkpoints."""
