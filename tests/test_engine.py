@@ -249,7 +249,7 @@ def test_what_cannot_be_trusted_is_computed_again(tmp_path, expected):
 # Says each task that is stored, so that the test knows when to interrupt.
 PROGRAM = """
 import sys
-from redescend.experiments.engine import run
+from redescend.experiments.runner import run
 from redescend.experiments.store import Store
 from tests.test_engine import TASKS, slowly
 try:

@@ -34,7 +34,7 @@ def describe(model: StreamModel | ModelStore) -> dict[str, str | list[str]]:
     >>> import pyarrow as pa
     >>> from redescend.sources import open_source
     >>> from redescend.streaming.model import StreamModel
-    >>> from redescend.streaming.schema import Schema
+    >>> from redescend.streaming.encoding.schema import Schema
     >>> source = open_source(pa.table({"size": np.arange(50.0), "price": 3.0 * np.arange(50.0)}))
     >>> said = describe(StreamModel(Schema.decide(source.sample, source.kinds, "price")))
     >>> said["Task"], said["Columns"]
