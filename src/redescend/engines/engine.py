@@ -37,7 +37,7 @@ UNASKED = np.empty((0, 0))
 class Rounds(NamedTuple):
     """What happened in every row, a row of each array for every output: before anything was learned from it."""
 
-    predict: Array
+    predictions: Array
     losses: Array
     weights: Array
 
@@ -304,5 +304,5 @@ class DescentEngine(Engine):
         return float(self.standing[unit.CENTRE, self.outputs])
 
     def score(self, Y: Array, predictions: Array) -> Array:
-        paid = self.loss.of_prediction(predict, Y) + 0.5 * self.loss.l2 * self._sizes2()[:, None]
+        paid = self.loss.of_prediction(predictions, Y) + 0.5 * self.loss.l2 * self._sizes2()[:, None]
         return np.asarray(self.transform.weight(np.minimum(paid, np.finfo(float).max)))
