@@ -1,0 +1,214 @@
+"""The arrays of a saved state, declared once: what each holds, and the check before compiled code trusts it.
+
+Compiled loops do not check bounds, so every number that is used as an index, a count or a length is declared as one.
+
+>>> SPECS = (
+...     ArraySpec("values", ("size",)),
+...     ArraySpec("order", ("size",), kind="index", high="size"),
+...     ArraySpec("row_count", kind="count"),
+... )
+>>> state = {"values": [0.5, 2.0], "order": [1, 0], "row_count": 7}
+>>> arrays = read_arrays(SPECS, state, {}, "Ranking")
+>>> arrays["order"], int(arrays["row_count"])
+(array([1., 0.]), 7)
+>>> read_arrays(SPECS, state | {"order": [1, 2]}, {}, "Ranking")
+Traceback (most recent call last):
+    ...
+redescend.errors.DataError: The state of Ranking has values of 'order' that are not whole numbers in [0, 2): the file is
+corrupt or was written by an incompatible version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import inf, prod
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from redescend.errors import DataError
+from redescend.numeric import Array
+
+Dims: TypeAlias = Mapping[str, int]
+Size: TypeAlias = int | str | Callable[[Dims], int]
+"""A length or a bound: a number, the name of a dimension, or a function of all dimensions."""
+
+CORRUPT = "the file is corrupt or was written by an incompatible version"
+
+MAX_COUNT = 2**53
+"""Floats represent every whole number up to this one."""
+
+SHARE_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """What one array of a state must look like.
+
+    Parameters
+    ----------
+    name : str
+        Its key in the state.
+    shape : tuple of Size
+        The length of every axis; () for a number. A named dimension that the caller does not give is read off the
+        first array that has it, and must be the same in all others.
+    kind : str
+        "float"; "count": whole numbers, not negative; "index": whole numbers below `high`; "flag": 0 or 1; "share":
+        not negative, with a sum of 1 over the whole array.
+    low, high : Size or float, optional
+        The range of the values, ends included; the upper end of an index is excluded.
+    dtype : dtype or None
+        What the array is converted to. None: float32 or float64, whichever it has.
+    finite : bool
+        Whether NaN and infinity are refused. Otherwise NaN is allowed, and infinity where the range has it.
+    parts : mapping of int to ArraySpec
+        Further rules for single entries of the first axis, such as the counts in an array of mixed numbers. Their
+        shape is ignored.
+    """
+
+    name: str
+    shape: tuple[Size, ...] = ()
+    kind: Literal["float", "count", "index", "flag", "share"] = "float"
+    low: Size | float | None = None
+    high: Size | float | None = None
+    dtype: Any = np.float64
+    finite: bool = True
+    parts: Mapping[int, ArraySpec] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kind == "index" and self.high is None:
+            raise TypeError(f"The index {self.name!r} needs a 'high'.")
+
+
+def read_arrays(
+    specs: Iterable[ArraySpec], state: Any, dims: Dims, owner: object, others: Iterable[str] = ()
+) -> dict[str, Array]:
+    """Copy the arrays of a state, checked: C-contiguous, writable and of the declared types.
+
+    Parameters
+    ----------
+    specs : iterable of ArraySpec
+    state : dict
+        Has exactly the names of the specs and those of `others`, which the caller reads.
+    dims : mapping of str to int
+        The named dimensions that are known.
+    owner : object
+        Whose state it is; named in errors.
+
+    Raises
+    ------
+    DataError
+        A key is missing or unknown, or an array is not what its spec declares.
+    """
+    specs = tuple(specs)
+    names = [*others, *(spec.name for spec in specs)]
+    if not isinstance(state, dict) or set(state) != set(names):
+        raise DataError(f"The state of {owner} must be a dict with the keys {', '.join(names)}: {CORRUPT}.")
+    known = dict(dims)
+    arrays = {spec.name: _converted(spec, state[spec.name], known, owner) for spec in specs}
+    check_arrays(specs, arrays, known, owner)
+    return arrays
+
+
+def check_arrays(specs: Iterable[ArraySpec], arrays: Mapping[str, Array], dims: Dims, owner: object) -> None:
+    """Raise if the values of arrays are outside what their specs declare; any axes may precede those of a spec."""
+    for spec in specs:
+        array = arrays[spec.name]
+        batch = array.ndim - len(spec.shape)
+        _check_values(spec, array, dims, owner, axes=tuple(range(batch, array.ndim)))
+        for place, part in spec.parts.items():
+            _check_values(part, array[(slice(None),) * batch + (place,)], dims, owner, axes=())
+
+
+def require(condition: Any, owner: object, what: str) -> None:
+    """Raise the one sentence about a corrupt state unless the condition holds."""
+    if not condition:
+        raise corrupt_state(owner, what)
+
+
+def corrupt_state(owner: object, what: str) -> DataError:
+    """The error that a state has something it cannot have.
+
+    Examples
+    --------
+    >>> print(corrupt_state("OGD(3)", "-1 rounds"))
+    The state of OGD(3) has -1 rounds: the file is corrupt or was written by an incompatible version.
+    """
+    return DataError(f"The state of {owner} has {what}: {CORRUPT}.")
+
+
+def packed_size(specs: Iterable[ArraySpec], dims: Dims) -> int:
+    """How many numbers the arrays of these specs have, one behind the other."""
+    return sum(prod(_resolved_shape(spec, dims)) for spec in specs)
+
+
+def unpack(specs: Iterable[ArraySpec], rows: Array, dims: Dims) -> dict[str, Array]:
+    """Views of arrays that are packed one behind the other along the last axis of `rows`.
+
+    Examples
+    --------
+    >>> specs = ArraySpec("theta", (2,)), ArraySpec("rounds", kind="count")
+    >>> unpack(specs, np.array([[0.5, 2.0, 7.0]]), {})
+    {'theta': array([[0.5, 2. ]]), 'rounds': array([7.])}
+    """
+    out, start = {}, 0
+    for spec in specs:
+        shape = _resolved_shape(spec, dims)
+        end = start + prod(shape)
+        out[spec.name] = rows[..., start:end].reshape(*rows.shape[:-1], *shape)
+        start = end
+    return out
+
+
+def _resolve(size: Any, dims: Dims) -> Any:
+    return size(dims) if callable(size) else dims[size] if isinstance(size, str) else size
+
+
+def _resolved_shape(spec: ArraySpec, dims: Dims) -> tuple[int, ...]:
+    return tuple(_resolve(size, dims) for size in spec.shape)
+
+
+def _converted(spec: ArraySpec, value: Any, dims: dict[str, int], owner: object) -> Array:
+    """A copy of the value in the type and shape of its spec; reads unknown dimensions off it."""
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        array = np.empty(0, object)
+    dtype = np.dtype(spec.dtype if spec.dtype is not None else array.dtype)
+    if dtype not in (np.float32, np.float64) and spec.dtype is None:
+        raise corrupt_state(owner, f"an array '{spec.name}' that is not of float32 or float64")
+    kinds = {"f": "iuf", "i": "iu", "u": "iu", "b": "b"}[dtype.kind]
+    if array.dtype.kind not in kinds and (array.size or array.dtype.kind == "O"):
+        raise corrupt_state(owner, f"an array '{spec.name}' that is not of {dtype}")
+    if array.size and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if int(array.min()) < limits.min or int(array.max()) > limits.max:
+            raise corrupt_state(owner, f"values of '{spec.name}' that do not fit in {dtype}")
+    if array.ndim == len(spec.shape):
+        for size, length in zip(spec.shape, array.shape, strict=True):
+            if isinstance(size, str):
+                dims.setdefault(size, length)
+    shape = tuple(_resolve(size, dims) if not isinstance(size, str) else dims.get(size, -1) for size in spec.shape)
+    if array.shape != shape:
+        raise corrupt_state(owner, f"an array '{spec.name}' of shape {array.shape}, not {shape}")
+    with np.errstate(over="ignore"):
+        return np.array(array, dtype=dtype, order="C")
+
+
+def _check_values(spec: ArraySpec, array: Array, dims: Dims, owner: object, axes: tuple[int, ...]) -> None:
+    whole = spec.kind in ("count", "index", "flag")
+    low = _resolve(spec.low, dims) if spec.low is not None else (-inf if spec.kind == "float" else 0)
+    high = _resolve(spec.high, dims)
+    if high is None:
+        high = {"count": MAX_COUNT, "flag": 1}.get(spec.kind, inf)
+    if array.dtype.kind == "f" and spec.finite and not np.isfinite(array).all():
+        raise corrupt_state(owner, f"values of '{spec.name}' that are not finite")
+    outside = (array < low) | ((array >= high) if spec.kind == "index" else (array > high))
+    if whole and array.dtype.kind == "f":
+        outside |= array % 1.0 != 0.0
+    if outside.any():
+        noun, end = "whole numbers" if whole else "numbers", ")" if spec.kind == "index" or high == inf else "]"
+        raise corrupt_state(owner, f"values of '{spec.name}' that are not {noun} in [{low}, {high}{end}")
+    if spec.kind == "share" and (abs(array.sum(axis=axes) - 1.0) > SHARE_TOLERANCE).any():
+        raise corrupt_state(owner, f"shares '{spec.name}' whose sum is not 1")
