@@ -133,6 +133,8 @@ class LinearLoss(Component, Loss):
     l2: float
     kind: ClassVar[int]
     margin: ClassVar[bool] = False
+    default_parameters: ClassVar[tuple[float, ...]] = ()
+    """Parameters of the loss that its bare name stands for, such as ``loss="pinball"`` in scikit-learn."""
 
     @property
     def setting(self) -> float:
@@ -305,6 +307,7 @@ class EpsilonInsensitive(LinearLoss):
     epsilon: NonNegative
     l2: NonNegative = 0.0
     kind: ClassVar[int] = EPSILON_INSENSITIVE
+    default_parameters: ClassVar[tuple[float, ...]] = (0.1,)
 
     @property
     def setting(self) -> float:
@@ -329,6 +332,7 @@ class Pinball(LinearLoss):
     quantile: Annotated[float, Interval(0, 1, "neither")]
     l2: NonNegative = 0.0
     kind: ClassVar[int] = PINBALL
+    default_parameters: ClassVar[tuple[float, ...]] = (0.5,)
 
     @property
     def setting(self) -> float:
