@@ -1,0 +1,199 @@
+"""Settings of a linear model: checked here once, for scikit-learn, River and streams alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from redescend import losses, steps, transforms
+from redescend.engines.engine import DescentEngine, Engine
+from redescend.engines.selftuning import SelfTuningEngine
+from redescend.kernels.tabular.standardize import AS_THEY_ARE, CENTRED, SCALED, WITH_MISSING
+from redescend.learners.recipes import Robust
+from redescend.learners.selftuning import SelfTuning
+from redescend.parameters import COUNT, NONNEGATIVE, bad_parameter, check, check_instance
+from redescend.registry import LOSSES
+
+Task: TypeAlias = Literal["regression", "classification"]
+
+DEFAULT_LOSS: Mapping[Task, str] = {"regression": "squared", "classification": "logistic"}
+
+LEARNER_STEP = steps.Constant(0.01)
+"""Step of a learner with a transform unless one is given: River's default learning rate."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Checked settings of a linear model; make one with `from_parameters`.
+
+    Parameters
+    ----------
+    loss : LinearLoss
+        The loss, including its l2 penalty.
+    order : 1 or 2
+        Whether the self-tuning learner has a second-order follower.
+    transform : Transform or None
+        A fixed robust transform. None: the model tunes itself.
+    step : Step or None
+        The step that goes with the transform. None: the default of the engine or learner.
+    fit_intercept : bool
+        Whether there is a constant feature.
+    standardize : bool or 'scale'
+        Whether features are centered and scaled, or only scaled.
+    average : int or None
+        Number of rows after which models are averaged. None: they are not.
+
+    Examples
+    --------
+    >>> config = ModelConfig.from_parameters("Model", "regression", loss="absolute", alpha=0.1)
+    >>> config.loss
+    Absolute(l2=0.1)
+    >>> ModelConfig.from_parameters("Model", "regression", order=3)
+    Traceback (most recent call last):
+        ...
+    redescend.errors.ParameterError: The 'order' parameter of Model must be 1 or 2. Got 3 instead.
+    """
+
+    loss: losses.LinearLoss
+    order: Literal[1, 2] = 1
+    transform: transforms.Transform | None = None
+    step: steps.Step | None = None
+    fit_intercept: bool = True
+    standardize: bool | Literal["scale"] = True
+    average: int | None = None
+
+    @classmethod
+    def from_parameters(
+        cls,
+        owner: str,
+        task: Task | None,
+        *,
+        loss: Any = None,
+        order: Any = 1,
+        transform: Any = None,
+        step: Any = None,
+        alpha: Any = 0.0,
+        fit_intercept: Any = True,
+        standardize: Any = True,
+        average: Any = False,
+    ) -> ModelConfig:
+        """Check the parameters of a model.
+
+        Parameters
+        ----------
+        owner : str
+            Name of the class or function in error messages.
+        task : 'regression', 'classification' or None
+            Which losses are allowed. None: all.
+        loss : str, LinearLoss or None
+            A loss or its name. None: the default of the task.
+        order, transform, step, fit_intercept, standardize
+            As in `ModelConfig`.
+        alpha : float
+            Added to the l2 of the loss.
+        average : bool or int
+            Whether to average models, or the number of rows after which to start.
+
+        Returns
+        -------
+        config : ModelConfig
+            The settings, with plain Python types.
+
+        Raises
+        ------
+        ParameterError
+            A parameter is invalid, or does not go with another.
+        """
+        loss = check_loss(owner, loss, task)
+        if l2 := check(owner, "alpha", alpha, NONNEGATIVE):
+            loss = replace(loss, l2=loss.l2 + l2)
+        if order not in (1, 2) or isinstance(order, bool):
+            raise bad_parameter(owner, "order", "1 or 2", order)
+        if transform is None:
+            if step is not None:
+                raise bad_parameter(owner, "step", "None unless a transform is given", step)
+        else:
+            example = "a transform, such as Huber(1.0), or None"
+            check_instance(owner, "transform", transform, transforms.Transform, example)
+            if order == 2:
+                raise bad_parameter(owner, "order", "1 if a transform is given", order)
+            if step is not None:
+                check_instance(owner, "step", step, steps.Step, "a step, such as Constant(0.01), or None")
+        return cls(
+            loss=loss,
+            order=int(order),  # type: ignore[arg-type]
+            transform=transform,
+            step=step,
+            fit_intercept=check_bool(owner, "fit_intercept", fit_intercept),
+            standardize=_check_standardize(owner, standardize),
+            average=_check_average(owner, average),
+        )
+
+    def make_engine(self, dim: int, outputs: int, *, sparse: bool = False, missing: bool = False) -> Engine:
+        """Make an engine without anything learned.
+
+        Parameters
+        ----------
+        dim, outputs : int
+            Number of features and of outputs.
+        sparse : bool
+            Whether the first rows are sparse; those are scaled but never centered.
+        missing : bool
+            Whether features may be NaN; they are then standardized and imputed.
+        """
+        standard = WITH_MISSING if missing else self._standardization(sparse)
+        shared = (dim, outputs, self.loss, self.fit_intercept, standard, self.average)
+        if self.transform is None:
+            return SelfTuningEngine(*shared, self.order)
+        return DescentEngine(*shared, self.transform, self.step)
+
+    def make_learner(self, dim: int) -> Robust | SelfTuning:
+        """Make a learner of one output in double precision; features are neither standardized nor averaged."""
+        if self.transform is None:
+            return SelfTuning(dim, loss=self.loss, order=self.order)
+        step = LEARNER_STEP if self.step is None else self.step
+        return Robust(dim, loss=self.loss, transform=self.transform, step=step, dtype=np.float64)
+
+    def _standardization(self, sparse: bool) -> int:
+        if not self.standardize:
+            return AS_THEY_ARE
+        return SCALED if self.standardize == "scale" or sparse or not self.fit_intercept else CENTRED
+
+
+def check_loss(owner: str, loss: Any, task: Task | None = None) -> losses.LinearLoss:
+    """Return a loss, given itself or its name, if it suits the task."""
+    if loss is None and task is not None:
+        loss = DEFAULT_LOSS[task]
+    is_label_loss = task == "classification"
+    names = [name for name, kind in LOSSES.items() if task is None or kind.margin == is_label_loss]
+    found = LOSSES.make_default(loss) if isinstance(loss, str) and loss in names else loss
+    if not isinstance(found, losses.LinearLoss) or (task is not None and found.margin != is_label_loss):
+        what = f"one of {', '.join(map(repr, names))}, or a LinearLoss{f' for {task}' if task else ''}"
+        raise bad_parameter(owner, "loss", what, loss)
+    return found
+
+
+def check_bool(owner: str, name: str, value: Any) -> bool:
+    """Return a boolean parameter, or raise."""
+    if not isinstance(value, bool | np.bool_):
+        raise bad_parameter(owner, name, "True or False", value)
+    return bool(value)
+
+
+def _check_standardize(owner: str, standardize: Any) -> bool | Literal["scale"]:
+    if isinstance(standardize, str) and standardize == "scale":
+        return "scale"
+    if not isinstance(standardize, bool | np.bool_):
+        raise bad_parameter(owner, "standardize", "True, False or 'scale'", standardize)
+    return bool(standardize)
+
+
+def _check_average(owner: str, average: Any) -> int | None:
+    if isinstance(average, bool | np.bool_):
+        return 0 if average else None
+    if average not in COUNT:
+        raise bad_parameter(owner, "average", "True, False or a whole number in [0, inf)", average)
+    return int(average)
