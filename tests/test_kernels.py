@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ import redescend as rd
 from redescend import domains, game, gates, losses, steps, transforms
 from redescend.kernels import compiler
 from redescend.kernels.descent import projected, radial
+from redescend.kernels.selftuning import rounds
 from redescend.losses import linear
 from tests import reference
 from tests.catalogue import LINEAR_LOSSES, STEPS, TRANSFORMS
@@ -88,55 +90,92 @@ def test_a_kernel_and_python_compute_the_same_steps():
 # --- the cache ---
 
 
-@pytest.mark.parametrize("kernel", [radial.run, radial.run_one, radial.action, projected.run, projected.run_one])
-def test_kernels_are_kept_on_disk_under_the_hash_of_their_sources(kernel):
-    assert kernel._cache._impl.locator.get_source_stamp() == compiler.source_digest()
+def test_kernels_are_cached_under_the_hash_of_the_files_they_use():
+    for kernel in (radial.run, radial.run_one, radial.action, projected.run, projected.run_one, rounds.run):
+        stamp = kernel._cache._impl.locator.get_source_stamp()
+        assert stamp == compiler.module_digest(Path(inspect.getfile(kernel.py_func)))
 
 
-SOURCES = [
-    *[str(Path(str(module.__file__)).relative_to(PACKAGE)) for module in compiler.MODULES],
-    *[f"kernels/{file.name}" for file in sorted((PACKAGE / "kernels").glob("*.py"))],
-]
-
-
-@pytest.mark.parametrize("changed", SOURCES)
-def test_a_changed_source_is_a_changed_digest(changed, tmp_path, monkeypatch):
-    for source in SOURCES:
-        (tmp_path / source).parent.mkdir(exist_ok=True)
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """The sources of kernels in a place where they may be changed, and a function that hashes them."""
+    sources = [file.relative_to(PACKAGE) for file in compiler._kernel_sources()]
+    for source in sources:
+        (tmp_path / source).parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(PACKAGE / source, tmp_path / source)
     monkeypatch.setattr(compiler, "__file__", str(tmp_path / "kernels" / "compiler.py"))
-    modules = [
-        SimpleNamespace(__file__=tmp_path / Path(str(module.__file__)).relative_to(PACKAGE))
-        for module in compiler.MODULES
-    ]
-    monkeypatch.setattr(compiler, "MODULES", modules)
-    digest = compiler.source_digest.__wrapped__
-    before = digest()
-    assert digest() == before
-    with (tmp_path / changed).open("a") as source:
-        source.write("\n# a change\n")
-    assert digest() != before
+    modules = [tmp_path / Path(str(module.__file__)).relative_to(PACKAGE) for module in compiler.MODULES]
+    monkeypatch.setattr(compiler, "MODULES", [SimpleNamespace(__file__=file) for file in modules])
+
+    def digests() -> dict[str, str]:
+        for cached in (compiler._imports, compiler.module_digest, compiler.source_digest):
+            cached.cache_clear()
+        found = {str(source): compiler.module_digest(tmp_path / source) for source in sources}
+        return {**found, "all": compiler.source_digest()}
+
+    yield tmp_path, sources, digests
+    monkeypatch.undo()
+    compiler._imports.cache_clear()
+    compiler.module_digest.cache_clear()
+    compiler.source_digest.cache_clear()
+
+
+def test_a_changed_source_changes_the_digests_of_those_who_import_it(copied):
+    folder, sources, digests = copied
+    imported = {
+        "gates.py": ["kernels/descent/radial.py", "kernels/descent/projected.py", "kernels/tabular/fleet.py"],
+        "domains.py": ["kernels/descent/projected.py", "kernels/experts/loop.py"],
+        "losses/likelihood.py": ["kernels/selftuning/single.py", "kernels/tabular/sparse.py"],
+        "kernels/compiler.py": [str(source) for source in sources],
+        "kernels/selftuning/noise.py": ["kernels/selftuning/rounds.py", "kernels/tabular/selftuning.py"],
+    }
+    apart = {
+        "gates.py": ["kernels/text.py", "kernels/quantiles.py", "kernels/experts/loop.py"],
+        "domains.py": ["kernels/descent/radial.py", "kernels/text.py"],
+        "kernels/selftuning/noise.py": ["kernels/descent/radial.py"],
+    }
+    before = digests()
+    assert digests() == before
+    for source in imported:
+        with (folder / source).open("a") as file:
+            file.write("\n# a change\n")
+        after = digests()
+        assert after[source] != before[source]
+        assert after["all"] != before["all"]
+        assert all(after[name] != before[name] for name in imported[source])
+        assert all(after[name] == before[name] for name in apart.get(source, []))
+        before = after
 
 
 USE = """
-import json, redescend as rd
-from redescend.kernels import radial
-theta = rd.OGD(2, loss=rd.losses.Squared(), step=rd.steps.Constant(0.25), start=[1.0, 2.0]).theta
+import json, logging, redescend as rd
+from redescend.kernels import compiler
+from redescend.kernels.descent import radial
+logging.basicConfig(level="INFO", handlers=[handler := logging.NullHandler()])
+logged, messages = [], []
+handler.handle = logged.append
+with compiler.on_compile(messages.append):
+    learner = rd.OGD(2, loss=rd.losses.Squared(), step=rd.steps.Constant(0.25), start=[1.0, 2.0])
+    theta = learner.theta
+with compiler.on_compile(messages.append):
+    learner.theta
 stats = radial.action.stats
-print(json.dumps([theta.tolist(), sum(stats.cache_hits.values()), sum(stats.cache_misses.values())]))
+print(json.dumps([theta.tolist(), sum(stats.cache_hits.values()), messages, len(logged)]))
 """
 
 
 def test_a_second_process_loads_what_the_first_compiled_until_a_formula_changes(tmp_path):
+    """What has to be compiled is announced once; what is loaded is not."""
     copy = tmp_path / "redescend"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    assert in_a_process(USE, tmp_path, **cache) == [[1.0, 2.0], 0, 1]
-    assert in_a_process(USE, tmp_path, **cache) == [[1.0, 2.0], 1, 0]
-    with (copy / "losses" / "linear.py").open("a") as source:
-        source.write("\n# a change\n")
-    assert in_a_process(USE, tmp_path, **cache) == [[1.0, 2.0], 0, 1]
-    assert in_a_process(USE, tmp_path, **cache) == [[1.0, 2.0], 1, 0]
+    compiles, loads = [[1.0, 2.0], 0, [compiler.COMPILING], 1], [[1.0, 2.0], 1, [], 0]
+    assert in_a_process(USE, tmp_path, **cache) == compiles
+    assert in_a_process(USE, tmp_path, **cache) == loads
+    for changed, expected in (("losses/linear.py", compiles), ("domains.py", loads)):
+        with (copy / changed).open("a") as source:
+            source.write("\n# a change\n")
+        assert in_a_process(USE, tmp_path, **cache) == expected
 
 
 # --- what an import brings in ---
@@ -165,7 +204,7 @@ def test_playing_brings_in_no_neighbour():
 def test_importing_compiles_nothing():
     counts = in_a_process(
         "import json, redescend\n"
-        "from redescend.kernels import projected, radial\n"
+        "from redescend.kernels.descent import projected, radial\n"
         "kernels = (radial.run, radial.run_one, radial.action, projected.run, projected.run_one)\n"
         "print(json.dumps([len(kernel.signatures) for kernel in kernels]))"
     )

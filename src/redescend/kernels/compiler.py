@@ -1,34 +1,40 @@
-"""How the rest of the package is compiled: flags, cache, and the formulas that a kernel may call.
+"""Compilation of kernels: flags, the cache on disk, and the formulas that a kernel may call.
 
-Kernels call the very functions that the classes call from Python: they are registered here, not written again.
+Kernels call the same functions as the classes do from Python: the formula modules are registered here.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from llvmlite import ir
-from numba import njit, types
+from numba import carray, njit, types
 from numba.core import caching
 from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
 from redescend.losses import likelihood, linear
+from redescend.numeric import Array
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 MODULES = (numeric, linear, likelihood, transforms, domains, steps, gates)
 
-# Products may be fused with sums. Nothing else: a division stays one, so that a scalar is the same bits everywhere,
-# and NaN and infinity keep their meaning, so that they can be tested for.
+# Products may be fused with sums, but nothing else is relaxed: divisions stay divisions, so that a scalar has the same
+# bits everywhere, and NaN and infinity keep their meaning, so that kernels can test for them.
 FLAGS = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 # Sums over features may be reordered as well.
 SUMS = {**FLAGS, "fastmath": {"contract", "reassoc"}}
+
+COMPILING = "Compiling the learner for its first use on this machine (about 20 s); the result is cached."
 
 
 @overload(numeric.choose, strict=False)
@@ -37,26 +43,62 @@ def _choose(condition: Any, yes: Any, no: Any) -> Any:
 
 
 def _register(module: ModuleType, inline: bool) -> None:
-    """Every function of a formula module may be called from a kernel."""
+    """Let kernels call every function of a formula module."""
     for member in list(vars(module).values()):
         if isinstance(member, FunctionType) and member.__module__ == module.__name__ and member is not numeric.choose:
             register_jitable(forceinline=inline, **FLAGS)(member)
 
 
 for _module in MODULES:
-    # Projections are long: put in place, they would take twice as long to compile.
+    # Projections are long: inlined, they would double the time of compilation.
     _register(_module, inline=_module is not domains)
+
+
+def _kernel_sources() -> list[Path]:
+    return sorted([*Path(__file__).parent.rglob("*.py"), *(Path(str(module.__file__)) for module in MODULES)])
+
+
+def _hash(files: list[Path]) -> str:
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
 
 @functools.cache
 def source_digest() -> str:
-    """A hash of every file that a kernel is made of: a cached kernel is used only while none has changed."""
-    files = [*Path(__file__).parent.rglob("*.py"), *(Path(str(module.__file__)) for module in MODULES)]
-    return hashlib.sha256(b"\0".join(file.read_bytes() for file in sorted(files))).hexdigest()
+    """Hash of every file that kernels are compiled from."""
+    return _hash(_kernel_sources())
+
+
+@functools.cache
+def _imports(file: Path) -> frozenset[Path]:
+    """Files of this package that a file may import; they need not exist."""
+    names = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.ImportFrom):
+            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    folders = [Path(__file__).parents[1].joinpath(*name.split(".")[1:]) for name in names]
+    return frozenset(path for folder in folders for path in (folder.with_suffix(".py"), folder / "__init__.py"))
+
+
+@functools.cache
+def module_digest(file: Path) -> str:
+    """Hash of a kernel's file and of all the kernels and formulas that it imports, directly or not.
+
+    This file is hashed but its imports are not followed: it registers every formula, and a kernel that calls one
+    imports it.
+    """
+    sources, pending = set(_kernel_sources()), [file]
+    used = {file, Path(__file__)}
+    while pending:
+        more = (_imports(pending.pop()) & sources) - used
+        used |= more
+        pending += more
+    return _hash(sorted(used))
 
 
 def _stamped(locator: type) -> type:
-    return type(locator.__name__, (locator,), {"get_source_stamp": lambda self: source_digest()})
+    return type(locator.__name__, (locator,), {"get_source_stamp": lambda self: module_digest(Path(self._py_file))})
 
 
 class _CacheImpl(caching.CompileResultCacheImpl):
@@ -66,27 +108,66 @@ class _CacheImpl(caching.CompileResultCacheImpl):
 class _Cache(caching.FunctionCache):
     _impl_class = _CacheImpl
 
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Load a compiled kernel from disk; where there is none it will be compiled, which is announced."""
+        loaded = super().load_overload(signature, target)
+        if loaded is None:
+            _announce()
+        return loaded
+
+
+_listeners: list[Callable[[str], None]] = []
+_announce_log = functools.cache(logging.getLogger("redescend").info)
+
+
+def _announce() -> None:
+    _announce_log(COMPILING)
+    while _listeners:
+        _listeners.pop()(COMPILING)
+
+
+@contextmanager
+def on_compile(callback: Callable[[str], None]) -> Iterator[None]:
+    """Call back once, with a message for the user, if a kernel is compiled because it is not in the cache.
+
+    Parameters
+    ----------
+    callback : function of one string
+        Called when the first compilation begins, at most once.
+
+    Examples
+    --------
+    >>> with on_compile(print):
+    ...     pass  # whatever may compile
+    """
+    _listeners.append(callback)
+    try:
+        yield
+    finally:
+        if callback in _listeners:
+            _listeners.remove(callback)
+
 
 def compiled(function: F) -> F:
-    """Compile on first use, and keep the result on disk for as long as the sources are the same."""
+    """Compile on first use, and cache the result on disk until its sources change."""
     dispatcher = njit(**FLAGS)(function)
     dispatcher._cache = _Cache(dispatcher.py_func)
     return dispatcher
 
 
 def inlined(function: F) -> F:
-    """A piece of a kernel, put in place where it is called."""
+    """Compile a part of a kernel, inlined where it is called."""
     return njit(forceinline=True, **FLAGS)(function)
 
 
 def summing(function: F) -> F:
-    """A piece of a kernel that sums over features."""
+    """Compile a part of a kernel that sums over features, in any order."""
     return njit(forceinline=True, **SUMS)(function)
 
 
 @intrinsic
 def muladd(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """a·b + c, in one rounding where the machine can: everywhere the same, so that equal rounds give equal bits."""
+    """a·b + c with one rounding where the machine has it, in every loop, so that equal rounds give equal bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         number = arguments[0].type
@@ -98,7 +179,7 @@ def muladd(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def pointer(typing: Any, address: Any) -> Any:
-    """An address as a pointer. Views made from it are not counted: slicing X costs two atomic operations a row."""
+    """Make a pointer of an address. Views made from it have no reference count."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
@@ -108,7 +189,7 @@ def pointer(typing: Any, address: Any) -> Any:
 
 @intrinsic
 def prefetch(typing: Any, address: Any) -> Any:
-    """Ask for the cache line at an address; never faults."""
+    """Prefetch the cache line at an address; it never faults."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -118,3 +199,9 @@ def prefetch(typing: Any, address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(address), generate
+
+
+@inlined
+def uncounted(array: Array) -> Array:
+    """View an array without reference counting, which costs atomic operations in loops; the array must outlive it."""
+    return carray(pointer(array.ctypes.data), array.shape, array.dtype)

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined
-from redescend.kernels.uncounted import uncounted
+from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.numeric import Array
 
 VALUE, GAP, SLACK = range(3)

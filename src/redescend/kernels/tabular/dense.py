@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from redescend import gates, steps
-from redescend.kernels.compiler import compiled, inlined, muladd, summing
+from redescend.kernels.compiler import compiled, inlined, muladd, summing, uncounted
 from redescend.kernels.descent.decision import memory_of, settings_of
 from redescend.kernels.layout import Settings
 from redescend.kernels.selftuning.followers import within
 from redescend.kernels.tabular import standardize as unit
-from redescend.kernels.uncounted import uncounted
 from redescend.losses import linear
 from redescend.numeric import LARGEST, Array
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined
+from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.kernels.tabular import dense, selftuning
-from redescend.kernels.uncounted import uncounted
 from redescend.numeric import Array
 
 (SAMPLE, UNITS, CLOCK, STATES, SEEN, STANDING, ONES) = range(7)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined
+from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.followers import within
 from redescend.kernels.selftuning.likelihood import paid_for, settings_of
@@ -17,7 +17,6 @@ from redescend.kernels.selftuning.noise import judge, masses, size_of
 from redescend.kernels.selftuning.rounds import action, product, run
 from redescend.kernels.tabular import standardize as unit
 from redescend.kernels.tabular.dense import rebase
-from redescend.kernels.uncounted import uncounted
 from redescend.numeric import Array
 
 BLOCK, COLUMNS = 64, 6

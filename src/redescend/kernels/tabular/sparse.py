@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined
+from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.kernels.descent.decision import memory_of, settings_of
 from redescend.kernels.selftuning.followers import within
 from redescend.kernels.tabular.dense import (
@@ -27,7 +27,6 @@ from redescend.kernels.tabular.dense import (
     size2_of,
 )
 from redescend.kernels.tabular.sparse_rows import gather
-from redescend.kernels.uncounted import uncounted
 from redescend.losses.linear import curvature
 from redescend.numeric import Array
 

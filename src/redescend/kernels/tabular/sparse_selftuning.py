@@ -5,7 +5,7 @@ Two things cost all features: a snapshot, ever more seldom, and a leader that no
 
 from __future__ import annotations
 
-from redescend.kernels.compiler import compiled, inlined
+from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.followers import within
 from redescend.kernels.selftuning.likelihood import (
@@ -35,7 +35,6 @@ from redescend.kernels.tabular.sparse_members import (
     size2_of_mean,
 )
 from redescend.kernels.tabular.sparse_rows import gather
-from redescend.kernels.uncounted import uncounted
 from redescend.numeric import Array
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined, summing
-from redescend.kernels.uncounted import uncounted
+from redescend.kernels.compiler import compiled, inlined, summing, uncounted
 from redescend.numeric import Array
 
 AS_THEY_ARE, SCALED, CENTRED, WITH_MISSING = range(4)
