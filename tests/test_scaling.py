@@ -130,7 +130,7 @@ def test_the_scaler_learns_from_batches_what_it_learns_from_all() -> None:
     np.testing.assert_array_equal(parts.n_samples_seen_, [700, 700])
     assert 0.0 < whole.rank_error_.max() < 0.03
     np.testing.assert_allclose(whole.inverse_transform(whole.transform(X)), X, rtol=1e-9)
-    with pytest.raises(ParameterError, match=r"'quantile_range' .* two rising numbers"):
+    with pytest.raises(ParameterError, match=r"'quantile_range' .* two increasing numbers"):
         MedianScaler(quantile_range=(80.0, 20.0)).fit(X)
     with pytest.raises(ParameterError, match="'size' parameter of MedianScaler"):
         MedianScaler(size=4).fit(X)

@@ -14,47 +14,65 @@ from sklearn.utils.validation import validate_data
 from redescend import losses
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.sklearn.base import LinearEstimator
-from redescend.sklearn.states import reading
+from redescend.sklearn.linear import LinearEstimator
+from redescend.state import require
 
 
 def _has_probabilities(estimator: Any) -> bool:
     if estimator.loss == "logistic" or isinstance(estimator.loss, losses.Logistic):
         return True
-    raise AttributeError(f"predict_proba is there for loss='logistic'. Got loss={estimator.loss!r} instead.")
+    raise AttributeError(f"predict_proba is only available for loss='logistic'. Got loss={estimator.loss!r}.")
 
 
 class RedescendingClassifier(ClassifierMixin, LinearEstimator):
     r"""Linear classification, learned row by row, that wrong labels cannot move.
 
-    There is nothing to tune: the step and the share of wrong labels follow the stream (`redescend.SelfTuning`). A batch
-    teaches exactly what its rows teach one by one. Three or more classes are each learned against the rest, in one
-    pass.
+    There is nothing to tune: the step size and the share of wrong labels are estimated from the stream, as in
+    `redescend.SelfTuning`. Learning from a batch gives exactly the same model as learning from its rows one by one.
+    With three or more classes, each is learned against the rest, in one pass.
 
     Parameters
     ----------
-    loss : {'logistic', 'hinge'} or LinearLoss
-        What is paid; the l2 of an object is added to `alpha`.
-    transform : Transform or None
-        A fixed transform of the loss, such as ``transforms.Learn.from_threshold(3.0, softness=0.5)``: first-order
-        descent behind its gate, which is several times faster.
-    step : Step or None
+    loss : {'logistic', 'hinge'} or LinearLoss, default='logistic'
+        The loss. The l2 of an object is added to `alpha`.
+    transform : Transform or None, default=None
+        A fixed robust transform of the loss, such as ``transforms.Learn.from_threshold(3.0, softness=0.5)``. The
+        model is then plain gradient descent behind the gate of the transform, which is several times faster.
+    step : Step or None, default=None
         The step of a fixed transform. None: one that needs no tuning, as in `RedescendingRegressor`.
-    order : 1 or 2
-        2 adds a second-order follower to the self-tuning learner: O(d²) a row, fewer rows to learn from.
-    alpha, fit_intercept, standardize, average, max_iter, shuffle, random_state, warm_start
-        As in `RedescendingRegressor`.
+    order : 1 or 2, default=1
+        2 adds a second-order follower to the self-tuning learner: O(d²) per row, but fewer rows are needed.
+    alpha : float, default=0.0
+        L2 penalty on the coefficients of the standardized features.
+    fit_intercept : bool, default=True
+        Whether to learn an intercept.
+    standardize : bool or 'scale', default=True
+        Whether to center and scale features, or only to scale them; see `RedescendingRegressor`.
+    average : bool or int, default=False
+        Whether to predict with the mean of all models so far, or of all after this number of rows.
+    max_iter : int, default=10
+        Number of passes of `fit` over the rows.
+    shuffle : bool, default=True
+        Whether `fit` shuffles the rows before each pass.
+    random_state : int, RandomState or None, default=0
+        Seed of the shuffling.
+    warm_start : bool, default=False
+        Whether `fit` continues from the current model.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-    coef_ : array of shape (1, n_features) for two classes, or (n_classes, n_features)
+        The classes, sorted.
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, in the original units of the features; one row for two classes.
     intercept_ : array of shape (1,) or (n_classes,)
+        Intercepts.
     inlier_weight_ : array of shape (n_samples,)
-        How likely each label of the last call was to be right when it came (with a transform: its weight); 0 for a row
-        of weight 0. With three or more classes, the least over the classes.
-    t_, n_features_in_, feature_names_in_
-        As in `RedescendingRegressor`, where the meaning of `sample_weight` is written too.
+        For each row of the last call, the probability that its label was right, as judged before learning from it
+        (with a transform: its weight); 0 for rows with a sample weight of 0. With three or more classes, the smallest
+        over the classes.
+    t_, n_iter_, n_features_in_, feature_names_in_
+        As in `RedescendingRegressor`, whose notes explain `sample_weight`.
 
     Examples
     --------
@@ -67,8 +85,7 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
     True
     """
 
-    LOSSES = ("logistic", "hinge")
-    MARGIN = True
+    TASK = "classification"
 
     classes_: Array
 
@@ -88,6 +105,7 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         random_state: Any = 0,
         warm_start: bool = False,
     ) -> None:
+        # scikit-learn reads the parameters off this signature, so it is written out.
         super().__init__(
             loss,
             transform=transform,
@@ -103,112 +121,169 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
             warm_start=warm_start,
         )
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RedescendingClassifier:
-        """Forget what was learned, unless `warm_start`, and learn from all rows `max_iter` times."""
-        going_on = self._goes_on()
-        X, y = self._validated(X, y, reset=not going_on)
-        times = self._times_of_fit(sample_weight, len(y))
-        if not going_on:
-            self._start(X, np.unique(y))
-        return self._fit_passes(X, self._signs(y), times)
-
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> RedescendingClassifier:
-        """Learn from rows, once, in their order; the first call must name all classes."""
-        first = "_engine" not in self.__dict__
-        plain = not first and classes is None and sample_weight is None and self._plain(X, y)
-        if plain and self._learned_plain(X, self._signs(y)):
-            return self
-        X, y = self._validated(X, y, reset=first)
-        times = self._times(sample_weight, len(y))
-        if first and classes is None:
-            raise DataError("The first call of partial_fit must be given all classes, as classes=[...].")
-        if not times.any():
-            return self
-        if first:
-            self._start(X, np.unique(classes))
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+        """Learn from rows once, in their order.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), optional
+            All classes that may occur; required in the first call.
+        sample_weight : float or array-like of shape (n_samples,), optional
+            How much each row counts.
+
+        Returns
+        -------
+        self : RedescendingClassifier
+
+        Examples
+        --------
+        >>> RedescendingClassifier().partial_fit([[1.0], [-1.0]], ["yes", "no"], classes=["no", "yes"]).classes_
+        array(['no', 'yes'], dtype='<U3')
+        """
+        if classes is not None:
+            classes = np.unique(classes)
+        if not self.__sklearn_is_fitted__():
+            if classes is None:
+                raise DataError("The first call of partial_fit needs all classes, as classes=[...].")
+        elif classes is not None and not np.array_equal(classes, self.classes_):
             raise DataError(f"classes must be {self.classes_}, as in the first call. Got {classes} instead.")
-        return self._learn(self._ready(X), self._signs(y), times)
-
-    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, Array]:
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=reset)
-        check_classification_targets(y)
-        return X, y
-
-    def _start(self, X: Any, classes: Array) -> None:
-        if len(classes) < 2:
-            raise DataError(f"A classifier needs two classes or more; got {len(classes)} class: {classes}.")
-        self._begin(X, 1 if len(classes) == 2 else len(classes))
-        self.classes_ = classes
-
-    def _signs(self, y: Array) -> Array:
-        """+1 for the class of each output and −1 for the others, a row for each output."""
-        classes = self.classes_
-        places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        if not np.array_equal(classes[places], y):
-            strange = np.setdiff1d(y, classes)
-            raise DataError(f"y must have no other classes than {classes}. Got {strange} instead.")
-        if len(classes) == 2:
-            return 2.0 * places.reshape(1, -1) - 1.0
-        return np.where(np.arange(len(classes))[:, None] == places, 1.0, -1.0)
+        return self._partial_fit(X, y, sample_weight, classes)
 
     def decision_function(self, X: Any) -> Array:
-        """Margins: positive for the second of two classes; a column for each of three or more."""
-        margins = self._predicted(self._checked(X))
+        """Return the margin of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        margins : array of shape (n_samples,) or (n_samples, n_classes)
+            With two classes, positive for the second; otherwise a column for each class.
+
+        Examples
+        --------
+        >>> model = RedescendingClassifier().fit([[-1.0], [1.0]] * 9, ["no", "yes"] * 9)
+        >>> model.decision_function([[-2.0], [2.0]]) > 0
+        array([False, True])
+        """
+        margins = self._predict_outputs(X)
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
     def predict(self, X: Any) -> Array:
-        """The class of every row."""
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        y : array of shape (n_samples,)
+            The most probable class.
+
+        Examples
+        --------
+        >>> model = RedescendingClassifier().fit([[-1.0], [1.0]] * 9, ["no", "yes"] * 9)
+        >>> model.predict([[-2.0], [2.0]])
+        array(['no', 'yes'], dtype='<U3')
+        """
         margins = self.decision_function(X)
         places = (margins > 0.0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
         return self.classes_[places]
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes; for three or more, those of each against the rest, made to sum to 1."""
+        """Return the probability of each class; only with a logistic loss.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes)
+            With three or more classes, those of each class against the rest, normalized to sum to 1.
+
+        Examples
+        --------
+        >>> model = RedescendingClassifier().fit([[-1.0], [1.0]] * 9, ["no", "yes"] * 9)
+        >>> model.predict_proba([[0.0]]).round(1)
+        array([[0.5, 0.5]])
+        """
         margins = self.decision_function(X)
         if margins.ndim == 1:
-            second = expit(margins)
-            return np.column_stack([expit(-margins), second])
+            return np.column_stack([expit(-margins), expit(margins)])
         shares = expit(margins)
         totals = shares.sum(axis=1, keepdims=True)
         return np.where(totals > 0.0, shares / np.where(totals > 0.0, totals, 1.0), 1.0 / len(self.classes_))
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the probabilities."""
+        """Return the logarithm of the probability of each class; only with a logistic loss.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        log_probabilities : array of shape (n_samples, n_classes)
+            Logarithms of `predict_proba`.
+
+        Examples
+        --------
+        >>> model = RedescendingClassifier().fit([[-1.0], [1.0]] * 9, ["no", "yes"] * 9)
+        >>> model.predict_log_proba([[0.0]]).round(1)
+        array([[-0.7, -0.7]])
+        """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def score_samples(self, X: Any, y: Any = None) -> Array:
-        """How likely each label is to be right, by what was learned so far: 1 is normal, 0 is a wrong label.
+    def _validate(self, X: Any, y: Any, reset: bool) -> tuple[Any, Array]:
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=reset)
+        check_classification_targets(y)
+        return X, y
 
-        Nothing is learned. With three or more classes, the least over the classes; with a transform, its weight.
-        Without y, how usual the features are: min(1, N/‖z‖²) of the standardised row z, with N the median of ‖z‖².
-        """
-        checked = self._checked(X)
-        if y is None:
-            return self._engine.usual(checked)
-        X, y = self._validated(X, y, reset=False)
-        return self._scored(X, self._signs(y))
+    def _start(self, X: Any, y: Array, classes: Array | None) -> None:
+        classes = np.unique(y) if classes is None else classes
+        if len(classes) < 2:
+            raise DataError(f"A classifier needs two classes or more; got {len(classes)} class: {classes}.")
+        self._make_engine(X, 1 if len(classes) == 2 else len(classes))
+        self.classes_ = classes
 
-    def state(self) -> dict[str, Any]:
-        state = super().state()
-        if not state["fitted"]:
-            return state
-        return state | {"classes": self.classes_.tolist(), "class_type": self.classes_.dtype.str}
+    def _encode(self, y: Array) -> Array:
+        """+1 for the class of each output and −1 for the others, a row for each output."""
+        classes = self.classes_
+        places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        if not np.array_equal(classes[places], y):
+            raise DataError(f"y must be one of {classes}. Got {np.setdiff1d(y, classes)} instead.")
+        if len(classes) == 2:
+            return 2.0 * places.reshape(1, -1) - 1.0
+        return np.where(np.arange(len(classes))[:, None] == places, 1.0, -1.0)
 
-    def _read(self, state: dict[str, Any]) -> dict[str, Any]:
-        learned = super()._read(state)
-        with reading(type(self).__name__):
-            kind = np.dtype(state["class_type"])
-            if kind.kind not in "biufUO":
-                raise DataError(f"The state has classes of {kind}, which cannot be; it has been altered.")
-            # Texts take the room that they need, whatever room is asked for.
-            classes = np.array(state["classes"], dtype=np.str_ if kind.kind == "U" else kind)
-            outputs = 1 if len(classes) == 2 else len(classes)
-            if outputs != learned["_engine"].outputs or len(classes) < 2:
-                raise DataError(f"The state has {len(classes)} classes, which cannot be; it has been altered.")
-            if not np.array_equal(np.unique(classes), classes):
-                raise DataError("The state must name each class once, in order; it has been altered.")
+    def _learn_fast(self, X: Array, y: Array) -> bool:
+        return self.__sklearn_is_fitted__() and self._learn_unchecked(X, self._encode(y))
+
+    def _learned_state(self) -> dict[str, Any]:
+        classes = {"classes": self.classes_.tolist(), "class_type": self.classes_.dtype.str}
+        return super()._learned_state() | classes
+
+    def _read_state(self, state: dict[str, Any]) -> dict[str, Any]:
+        learned, owner = super()._read_state(state), type(self).__name__
+        dtype = np.dtype(state["class_type"])
+        require(dtype.kind in "biufUO", owner, f"classes of type {dtype}")
+        # The length of strings follows from the classes: the one in the file may ask for any amount of memory.
+        classes = np.array(state["classes"], dtype=np.str_ if dtype.kind == "U" else dtype)
+        outputs = 1 if len(classes) == 2 else len(classes)
+        require(len(classes) > 1 and outputs == learned["_engine"].outputs, owner, f"{len(classes)} classes")
+        require(np.array_equal(np.unique(classes), classes), owner, "classes that are not unique and sorted")
         return learned | {"classes_": classes}

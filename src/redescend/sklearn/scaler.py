@@ -5,41 +5,49 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from redescend.errors import DataError
+from redescend.engines.config import check_bool
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter, check
 from redescend.scaling import SIZE, SIZES, RunningQuantiles
-from redescend.sklearn.states import names_of, reading, renewed
+from redescend.sklearn.base import StatefulEstimator
+from redescend.state import ArraySpec, read_arrays, require
 
-LEARNED = ("_quantiles", "n_features_in_", "center_", "scale_", "feature_names_in_")
 
+class MedianScaler(OneToOneFeatureMixin, TransformerMixin, StatefulEstimator):
+    r"""Subtract the median and divide by the range between two quantiles: `RobustScaler`, learned from batches.
 
-class MedianScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Subtracts the median and divides by the range between two quantiles: `RobustScaler`, learned from batches.
-
-    Up to `size` rows it is `RobustScaler` exactly. After that quantiles come from a summary of `size` values a feature,
-    and their error in rank is bounded by `rank_error_`: about 1 % with 128. Batches of any size give the same. NaN is
-    left out when learning, and stays NaN.
+    Up to `size` rows the result is exactly that of `RobustScaler`. After that, quantiles come from a summary of `size`
+    values per feature; the error in their rank is at most `rank_error_`, about 1 % with the default. The result does
+    not depend on how rows are split into batches. NaN is ignored when learning, and stays NaN.
 
     Parameters
     ----------
-    with_centering, with_scaling : bool
-        Whether to subtract the median, and to divide by the range.
-    quantile_range : tuple of two floats
+    with_centering : bool, default=True
+        Whether to subtract the median.
+    with_scaling : bool, default=True
+        Whether to divide by the range between the quantiles.
+    quantile_range : tuple of two floats, default=(25.0, 75.0)
         The quantiles in percent. A feature whose range is 0 is divided by 1.
-    size : int
-        Values kept of each feature, at least 8.
+    size : int, default=128
+        Number of values stored per feature, at least 8.
 
     Attributes
     ----------
-    center_, scale_ : arrays of shape (n_features,), or None where not asked for
+    center_ : array of shape (n_features,) or None
+        Medians; None without centering.
+    scale_ : array of shape (n_features,) or None
+        Ranges between the quantiles; None without scaling.
     rank_error_ : array of shape (n_features,)
-        By how much the rank of a quantile may be wrong, as a share of all rows.
+        Bound on the error in the rank of a quantile, as a share of all rows.
     n_samples_seen_ : array of shape (n_features,)
-        Rows that were not NaN.
+        Number of rows that were not NaN.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
 
     Examples
     --------
@@ -52,8 +60,10 @@ class MedianScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([[1.]])
     """
 
+    FITTED = "_quantiles"
+    LEARNED = ("_quantiles", "n_features_in_", "center_", "scale_", "feature_names_in_")
+
     _quantiles: RunningQuantiles
-    n_features_in_: int
 
     def __init__(
         self,
@@ -74,67 +84,108 @@ class MedianScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_quantiles")
-
     def fit(self, X: Any, y: Any = None) -> MedianScaler:
-        """Forget what was learned, and learn from these rows."""
-        if "_quantiles" in self.__dict__:
-            del self._quantiles
+        """Learn from rows, and forget all earlier ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is ignored.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : MedianScaler
+
+        Examples
+        --------
+        >>> MedianScaler().fit([[1.0], [2.0], [3.0]]).center_
+        array([2.])
+        """
+        self.__dict__.pop("_quantiles", None)
         return self.partial_fit(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> MedianScaler:
-        """Learn from more rows."""
-        low, high = self._range()
-        for name in ("with_centering", "with_scaling"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise bad_parameter(type(self).__name__, name, "True or False", getattr(self, name))
-        check(type(self).__name__, "size", self.size, SIZES)
-        first = "_quantiles" not in self.__dict__
-        X = self._validated(X, reset=first)
-        if first:
+        """Learn from more rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is ignored.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : MedianScaler
+
+        Examples
+        --------
+        >>> MedianScaler().fit([[1.0], [2.0]]).partial_fit([[3.0], [4.0]]).center_
+        array([2.5])
+        """
+        owner, (low, high) = type(self).__name__, self._check_range()
+        check_bool(owner, "with_centering", self.with_centering)
+        check_bool(owner, "with_scaling", self.with_scaling)
+        check(owner, "size", self.size, SIZES)
+        is_new = not self.__sklearn_is_fitted__()
+        X = self._validate(X, reset=is_new)
+        if is_new:
             self._quantiles = RunningQuantiles(X.shape[1], self.size)
         self._quantiles.update(X)
         self.center_ = self._quantiles.at(0.5) if self.with_centering else None
         self.scale_ = None
         if self.with_scaling:
-            top, bottom = self._quantiles.at(high), self._quantiles.at(low)
-            width = np.minimum(top, np.finfo(float).max / 2) - np.maximum(bottom, -np.finfo(float).max / 2)
+            largest = np.finfo(float).max / 2
+            width = np.minimum(self._quantiles.at(high), largest) - np.maximum(self._quantiles.at(low), -largest)
             self.scale_ = np.where(width > 10.0 * np.finfo(float).eps, width, np.where(np.isnan(width), np.nan, 1.0))
         return self
 
-    def _range(self) -> tuple[float, float]:
+    def _check_range(self) -> tuple[float, float]:
         try:
             low, high = (float(end) / 100.0 for end in self.quantile_range)
         except (TypeError, ValueError):
             low, high = 1.0, 0.0
         if not 0.0 <= low < high <= 1.0:
-            what = "two rising numbers between 0 and 100"
+            what = "two increasing numbers in [0, 100]"
             raise bad_parameter(type(self).__name__, "quantile_range", what, self.quantile_range)
         return low, high
 
-    def _validated(self, X: Any, reset: bool) -> Any:
-        return validate_data(
-            self, X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", reset=reset, copy=not reset
-        )
+    def _validate(self, X: Any, reset: bool) -> Any:
+        options = {"ensure_all_finite": "allow-nan", "copy": not reset}
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=reset, **options)
 
     @property
     def rank_error_(self) -> Array:
-        return self._seen().rank_error
+        """Bound on the error in the rank of a quantile, as a share of all rows."""
+        return self._fitted().rank_error
 
     @property
     def n_samples_seen_(self) -> Array:
-        return self._seen().counts.astype(np.int64)
-
-    def _seen(self) -> RunningQuantiles:
-        if "_quantiles" not in self.__dict__:
-            raise AttributeError(f"This {type(self).__name__} has not been fitted.")
-        return self._quantiles
+        """Number of rows of each feature that were not NaN."""
+        return self._fitted().counts.astype(np.int64)
 
     def transform(self, X: Any) -> Array:
-        """Rows in units of the range, from the median."""
+        """Center and scale rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN stays NaN.
+
+        Returns
+        -------
+        X : array of shape (n_samples, n_features)
+            The transformed rows; a copy.
+
+        Examples
+        --------
+        >>> MedianScaler().fit([[1.0], [2.0], [3.0]]).transform([[4.0]])
+        array([[2.]])
+        """
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
+        X = self._validate(X, reset=False)
         if self.center_ is not None:
             X -= self.center_.astype(X.dtype)
         if self.scale_ is not None:
@@ -142,55 +193,51 @@ class MedianScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return X
 
     def inverse_transform(self, X: Any) -> Array:
-        """Rows as they were before `transform`."""
+        """Undo `transform`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Transformed rows.
+
+        Returns
+        -------
+        X : array of shape (n_samples, n_features)
+            The original rows; a copy.
+
+        Examples
+        --------
+        >>> MedianScaler().fit([[1.0], [2.0], [3.0]]).inverse_transform([[2.0]])
+        array([[4.]])
+        """
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
+        X = self._validate(X, reset=False)
         if self.scale_ is not None:
             X *= self.scale_.astype(X.dtype)
         if self.center_ is not None:
             X += self.center_.astype(X.dtype)
         return X
 
-    def state(self) -> dict[str, Any]:
-        """All that was learned, as arrays and plain values; copies."""
-        if "_quantiles" not in self.__dict__:
-            return {"fitted": False}
-        names = getattr(self, "feature_names_in_", None)
+    def _learned_state(self) -> dict[str, Any]:
         return {
-            "fitted": True,
             "dim": self.n_features_in_,
             "quantiles": self._quantiles.state(),
             "center": None if self.center_ is None else self.center_.copy(),
             "scale": None if self.scale_ is None else self.scale_.copy(),
-            "feature_names": None if names is None else [str(name) for name in names],
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go back to a state that a scaler gave; it continues to the last bit."""
-        renewed(self, state, LEARNED, self._read)
-
-    def _read(self, state: dict[str, Any]) -> dict[str, Any]:
-        """What a fitted state says, by the names of the attributes."""
-        with reading(type(self).__name__):
-            dim, parts = state["dim"], state["quantiles"]
-            shape = np.shape(parts["summaries"])
-            if len(shape) != 3 or shape[0] != dim:
-                raise DataError(f"The state has summaries of shape {shape} for {dim} features; it has been altered.")
-            quantiles = RunningQuantiles(dim, shape[2] - 2)
-            quantiles.restore(parts)
-            unseen = quantiles.counts == 0.0
-            center, scale = (_units(state[name], unseen) for name in ("center", "scale"))
-            if scale is not None and not (unseen | (scale > 0.0)).all():
-                raise DataError("The state has a scale that is not above 0; it has been altered.")
-            learned = {"_quantiles": quantiles, "n_features_in_": quantiles.dim, "center_": center, "scale_": scale}
-            return learned | names_of(state["feature_names"], quantiles.dim)
-
-
-def _units(part: Any, unseen: Array) -> Array | None:
-    """A number for every feature that was seen."""
-    if part is None:
-        return None
-    units = np.array(part, dtype=np.float64)
-    if units.shape != unseen.shape or not (np.isfinite(units) | unseen).all():
-        raise DataError("The state has a center or a scale with missing or impossible numbers; it has been altered.")
-    return units
+    def _read_state(self, state: dict[str, Any]) -> dict[str, Any]:
+        owner, dim, summaries = type(self).__name__, state["dim"], np.shape(state["quantiles"]["summaries"])
+        require(len(summaries) == 3 and summaries[0] == dim, owner, f"summaries of shape {summaries}")
+        quantiles = RunningQuantiles(dim, summaries[2] - 2)
+        quantiles.restore(state["quantiles"])
+        unseen = quantiles.counts == 0.0
+        learned = {"_quantiles": quantiles, "n_features_in_": quantiles.dim, "center_": None, "scale_": None}
+        for name in ("center", "scale"):
+            if state[name] is not None:
+                spec = ArraySpec(name, (dim,), low=0.0 if name == "scale" else None, finite=False)
+                values = read_arrays([spec], {name: state[name]}, {}, owner)[name]
+                is_known = np.isfinite(values) & (values != 0.0 if name == "scale" else True)
+                require((unseen | is_known).all(), owner, f"a {name} that is zero, missing or infinite")
+                learned[f"{name}_"] = values
+        return learned

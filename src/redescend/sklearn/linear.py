@@ -1,0 +1,342 @@
+"""What the regressor and the classifier share: parameters, input validation, and an engine that learns."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from redescend.checkpoint.describe import Reader, Writer
+from redescend.engines import SCALED, Engine, ModelConfig
+from redescend.engines.config import Task, check_bool
+from redescend.engines.validation import check_room
+from redescend.errors import DataError
+from redescend.kernels.selftuning.layout import HEAVIEST
+from redescend.numeric import Array
+from redescend.parameters import AT_LEAST_ONE, check
+from redescend.sklearn.base import StatefulEstimator
+from redescend.state import ArraySpec, read_arrays, require
+
+Self = TypeVar("Self", bound="LinearEstimator")
+
+ENGINE_PARAMETERS = ("loss", "transform", "step", "order", "alpha", "fit_intercept", "standardize", "average")
+"""Parameters that an engine is made with; after a change the engine at hand is still used until the next `fit`."""
+
+
+class LinearEstimator(StatefulEstimator):
+    """A linear model that is learned row by row."""
+
+    TASK: ClassVar[Task]
+    FITTED = "_engine"
+    LEARNED = (
+        *("_engine", "_engine_parameters", "_dtype", "_target_ndim", "inlier_weight_", "n_iter_", "classes_"),
+        *("n_features_in_", "feature_names_in_"),
+    )
+
+    _engine: Engine
+    _engine_parameters: dict[str, Any]
+    _dtype: np.dtype[Any]
+
+    def __init__(
+        self,
+        loss: Any = "squared",
+        *,
+        transform: Any = None,
+        step: Any = None,
+        order: int = 1,
+        alpha: float = 0.0,
+        fit_intercept: bool = True,
+        standardize: Any = True,
+        average: Any = False,
+        max_iter: int = 10,
+        shuffle: bool = True,
+        random_state: Any = 0,
+        warm_start: bool = False,
+    ) -> None:
+        self.loss = loss
+        # An attribute of that name would make scikit-learn take the model for a transformer.
+        self._transform = transform
+        self.step = step
+        self.order = order
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.average = average
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.warm_start = warm_start
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        names = self._get_param_names()
+        return {name: self._transform if name == "transform" else getattr(self, name) for name in names}
+
+    def set_params(self: Self, **params: Any) -> Self:
+        if "transform" in params:
+            self._transform = params.pop("transform")
+        return super().set_params(**params)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # --- targets, which the regressor and the classifier define ---
+
+    @abstractmethod
+    def _validate(self, X: Any, y: Any, reset: bool) -> tuple[Any, Array]:
+        """Checked features and targets."""
+
+    @abstractmethod
+    def _start(self, X: Any, y: Array, classes: Array | None) -> None:
+        """Make a new engine for targets like these."""
+
+    @abstractmethod
+    def _encode(self, y: Array) -> Array:
+        """Checked targets as numbers, a row for each output."""
+
+    @abstractmethod
+    def _learn_fast(self, X: Array, y: Array) -> bool:
+        """Learn from plain arrays, unless a number is not finite: then learn nothing and return False."""
+
+    # --- learning ---
+
+    def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit a new model, or with `warm_start` continue the current one, on `max_iter` passes over the rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets; only a regressor takes several outputs.
+        sample_weight : float or array-like of shape (n_samples,), optional
+            How much each row counts.
+
+        Returns
+        -------
+        self : estimator
+
+        Examples
+        --------
+        >>> from redescend.sklearn import RedescendingRegressor
+        >>> RedescendingRegressor(max_iter=50).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).coef_.round(1)
+        array([2.])
+        """
+        owner = type(self).__name__
+        shuffle = check_bool(owner, "shuffle", self.shuffle)
+        warm_start = check_bool(owner, "warm_start", self.warm_start)
+        check(owner, "max_iter", self.max_iter, AT_LEAST_ONE)
+        is_new = not (warm_start and self.__sklearn_is_fitted__())
+        X, y = self._validate(X, y, reset=is_new)
+        weights = _check_sample_weight(sample_weight, X.shape[0])
+        if not weights.any():
+            raise DataError("sample_weight must not be zero for all rows.")
+        if is_new:
+            self._start(X, y, None)
+        table, Y, random = _engine_input(X), self._encode(y), check_random_state(self.random_state)
+        for _ in range(self.max_iter):
+            order = random.permutation(len(weights)) if shuffle else np.arange(len(weights))
+            inlier_weights = self._engine.learn(table[order], np.ascontiguousarray(Y[:, order]), weights[order])
+            self.inlier_weight_ = np.empty(len(weights))
+            self.inlier_weight_[order] = _smallest(inlier_weights)
+        self.n_iter_ = self.max_iter
+        return self
+
+    def _partial_fit(self: Self, X: Any, y: Any, sample_weight: Any, classes: Array | None = None) -> Self:
+        """Learn from rows once, in their order."""
+        if sample_weight is None and self._is_plain(X, y) and self._learn_fast(X, y):
+            return self
+        is_new = not self.__sklearn_is_fitted__()
+        X, y = self._validate(X, y, reset=is_new)
+        weights = _check_sample_weight(sample_weight, X.shape[0])
+        if weights.any():
+            if is_new:
+                self._start(X, y, classes)
+            self.inlier_weight_ = _smallest(self._engine.learn(_engine_input(X), self._encode(y), weights))
+        return self
+
+    def _is_plain(self, X: Any, y: Any) -> bool:
+        """Whether both are plain arrays like those before, of which only the values are left to check.
+
+        Full validation costs more than learning from a few rows does.
+        """
+        own = self.__dict__
+        return (
+            type(X) is np.ndarray
+            and type(y) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and y.shape == X.shape[:1]
+            and X.size > 0
+            and X.flags.carray
+            and own.get("n_features_in_", X.shape[1]) == X.shape[1]
+            and "feature_names_in_" not in own
+        )
+
+    def _learn_unchecked(self, X: Array, Y: Array) -> bool:
+        """Learn from rows if all their values are finite."""
+        weights = self._engine.learn_unseen(X, Y)
+        if weights is None:
+            return False
+        self.inlier_weight_ = _smallest(weights)
+        return True
+
+    def _make_engine(self, X: Any, outputs: int) -> None:
+        parameters = self.get_params(deep=False)
+        self._engine = self._config(parameters).make_engine(X.shape[1], outputs, sparse=issparse(X))
+        # Searches pass NumPy scalars, which a state does not hold.
+        plain = {name: parameters[name] for name in ENGINE_PARAMETERS}
+        self._engine_parameters = {
+            name: value.item() if isinstance(value, np.generic) else value for name, value in plain.items()
+        }
+        self._dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+        self.inlier_weight_ = np.empty(0)
+
+    def _config(self, parameters: dict[str, Any]) -> ModelConfig:
+        chosen = {name: parameters[name] for name in ENGINE_PARAMETERS}
+        return ModelConfig.from_parameters(type(self).__name__, self.TASK, **chosen)
+
+    # --- what was learned ---
+
+    @property
+    def t_(self) -> int:
+        """Number of rows learned from."""
+        return int(self._fitted().clock[0])
+
+    @property
+    def coef_(self) -> Array:
+        """Coefficients of the features, in their original units."""
+        coefficients, _ = self._fitted().coefficients()
+        return self._shape_coefficients(_cast(self._dtype, coefficients))
+
+    @property
+    def intercept_(self) -> Array:
+        """Prediction of each output where all features are 0."""
+        _, intercepts = self._fitted().coefficients()
+        return _cast(self._dtype, intercepts)
+
+    def _shape_coefficients(self, coefficients: Array) -> Array:
+        return coefficients
+
+    def _predict_outputs(self, X: Any) -> Array:
+        """The prediction of every output, a column each."""
+        X = self._validate_features(X)
+        coefficients, intercepts = self._engine.coefficients()
+        return _linear(X, _cast(self._dtype, coefficients), _cast(self._dtype, intercepts))
+
+    def _validate_features(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+
+    def score_samples(self, X: Any, y: Any = None) -> Array:
+        """Return the probability that each record is clean: near 1 for a normal record, near 0 for an outlier.
+
+        Nothing is learned.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
+            Targets. Without them the score is how usual the features are: min(1, N/‖z‖²) for a standardized row z,
+            where N is the median of ‖z‖².
+
+        Returns
+        -------
+        scores : array of shape (n_samples,)
+            With several outputs or three or more classes, the smallest of them; with a transform, its weight.
+
+        Examples
+        --------
+        >>> from redescend.sklearn import RedescendingRegressor
+        >>> model = RedescendingRegressor().fit([[0.0], [1.0], [2.0], [3.0]] * 9, [1.0, 3.0, 5.0, 7.0] * 9)
+        >>> model.score_samples([[4.0], [4.0]], [9.0, 90.0]).round(1)
+        array([0.8, 0. ])
+        """
+        checked = self._validate_features(X)
+        if y is None:
+            return self._engine.usual(checked)
+        X, y = self._validate(X, y, reset=False)
+        # In double precision, as the records were learned from.
+        predictions = _linear(X.astype(np.float64), *self._engine.judged_at())
+        return _smallest(self._engine.score(self._encode(y), np.ascontiguousarray(predictions.T)))
+
+    # --- state ---
+
+    def _learned_state(self) -> dict[str, Any]:
+        return {
+            "engine": self._engine.state(),
+            "made_with": {name: Writer().described(value, name) for name, value in self._engine_parameters.items()},
+            "precision": self._dtype.name,
+            "inlier_weight": self.inlier_weight_.copy(),
+            "passes": getattr(self, "n_iter_", None),
+        }
+
+    def _read_state(self, state: dict[str, Any]) -> dict[str, Any]:
+        owner, engine_state, passes = type(self).__name__, state["engine"], state["passes"]
+        parameters = {name: Reader({}, room=0).made(state["made_with"][name]) for name in ENGINE_PARAMETERS}
+        # Checked before the engine is made, so that a small file cannot claim a large model.
+        dim, outputs = check_room(engine_state, parameters["fit_intercept"] is not False, parameters["order"] == 2)
+        engine = self._config(parameters).make_engine(dim, outputs, sparse=engine_state["standard"] == SCALED)
+        require(engine.standard == engine_state["standard"], owner, "another 'standardize' than its parameters")
+        engine.restore(engine_state)
+        require(state["precision"] in ("float32", "float64"), owner, "an unknown precision")
+        require(passes is None or (type(passes) is int and passes > 0), owner, "an impossible number of passes")
+        weights = ArraySpec("inlier_weight", ("rows",), low=0.0, high=1.0)
+        learned = {
+            "_engine": engine,
+            "_engine_parameters": parameters,
+            "_dtype": np.dtype(state["precision"]),
+            "inlier_weight_": read_arrays([weights], {weights.name: state[weights.name]}, {}, owner)[weights.name],
+            "n_features_in_": dim,
+        }
+        return learned if passes is None else learned | {"n_iter_": passes}
+
+
+def _check_sample_weight(sample_weight: Any, rows: int) -> Array:
+    """The weight of each row, at most the largest that the learner distinguishes."""
+    if sample_weight is None:
+        return np.ones(rows)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"sample_weight must be numbers. Got {sample_weight!r} instead.") from None
+    if weights.shape not in ((), (rows,)):
+        raise DataError(f"sample_weight must be a number or have shape ({rows},). Got shape {weights.shape} instead.")
+    if not (np.isfinite(weights) & (weights >= 0.0)).all():
+        raise DataError("sample_weight must be finite and >= 0.")
+    return np.minimum(np.broadcast_to(weights, (rows,)), HEAVIEST)
+
+
+def _engine_input(X: Any) -> Any:
+    """Validated features as an engine takes them."""
+    if isinstance(X, np.ndarray):
+        return np.require(X, np.float64, ["C", "A", "W"])
+    X = X.astype(np.float64)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _smallest(weights: Array) -> Array:
+    """The smallest weight of each row over all outputs."""
+    return weights[0] if len(weights) == 1 else weights.min(axis=0)
+
+
+def _cast(dtype: np.dtype[Any], values: Array) -> Array:
+    """Values in this precision, clipped to its range."""
+    limit = np.finfo(dtype).max
+    return np.clip(values, -limit, limit).astype(dtype)
+
+
+def _linear(X: Any, coefficients: Array, intercepts: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        out = safe_sparse_dot(X, coefficients.T, dense_output=True) + intercepts
+    return np.nan_to_num(out, nan=0.0)
