@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from redescend.errors import ParameterError
-from redescend.numeric import Array, largest_entry
+from redescend.numeric import Array, largest_entry, unknown_code
 from redescend.parameters import Component, Interval, bad_parameter
 
 REALS, BALL, BOX, L1_BALL, SIMPLEX, INTERSECTION = range(6)
@@ -70,7 +70,9 @@ def project_part(theta: Array, kind: float, numbers: Array) -> Array:
         return project_l1_ball(theta, numbers[0])
     if kind == SIMPLEX:
         return project_simplex(theta, numbers[0])
-    return theta
+    if kind == REALS:
+        return theta
+    return np.full_like(theta, unknown_code(kind))
 
 
 def dykstra(theta: Array, code: Array, sweeps: int) -> tuple[Array, bool]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from redescend import transforms
 from redescend.errors import ParameterError
-from redescend.numeric import Array
+from redescend.numeric import Array, unknown_code
 from redescend.parameters import AT_LEAST_ONE, COUNT, Component, Interval, check_instance
 
 ALWAYS, ROBUST, TOP_K, ORACLE, CLIP = range(5)
@@ -95,7 +95,9 @@ def believe(kind: int, transform: int, c: float, b: float, memory: Array, t: int
         return memory[t] if t < len(memory) else np.nan
     if kind == CLIP:
         return clip_weight(memory, c, length)
-    return 1.0
+    if kind == ALWAYS:
+        return 1.0
+    return unknown_code(kind)
 
 
 def remember(kind: int, memory: Array, length: float) -> None:
@@ -104,6 +106,13 @@ def remember(kind: int, memory: Array, length: float) -> None:
         top_k_remember(memory, length)
     elif kind == CLIP:
         clip_remember(memory, length)
+    elif kind not in (ALWAYS, ROBUST, ORACLE):
+        unknown_code(kind)
+
+
+def needs_length(kind: int) -> bool:
+    """Whether the gate looks at ‖∇f‖; a new gate does, unless it is listed here."""
+    return kind not in (ALWAYS, ROBUST, ORACLE)
 
 
 class Gate(Component):

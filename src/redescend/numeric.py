@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from redescend.errors import ParameterError
+
 Array: TypeAlias = NDArray[Any]
 Values: TypeAlias = Any
 """A float or an array of floats: the formulas of this package take either."""
@@ -17,6 +19,11 @@ LARGEST = float(np.finfo(np.float64).max)
 def choose(condition: Values, yes: Values, no: Values) -> Values:
     """`yes` where the condition holds, `no` elsewhere; on scalars a plain conditional once compiled."""
     return np.where(condition, yes, no)
+
+
+def unknown_code(code: float) -> float:
+    """Raise, because no formula has this code; NaN in compiled code, which cannot play such a round and asks Python."""
+    raise ParameterError(f"No formula has the code {code}; add its branch to every function that takes a code.")
 
 
 def one_like(f: Values) -> Values:

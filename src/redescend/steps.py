@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from redescend.numeric import unknown_code
 from redescend.parameters import Component, Interval, Positive, Scale, check_instance
 
 FIXED, PER_ROOT_ROUND, PER_ROUND, PER_TRAVELLED = range(4)
@@ -26,8 +27,10 @@ def size(kind: int, scale: float, normalised: float, t: float, travelled: float,
         alpha = scale / t
     elif kind == PER_TRAVELLED:
         alpha = scale / travelled if travelled > 0.0 else 0.0
-    else:
+    elif kind == FIXED:
         alpha = scale
+    else:
+        alpha = unknown_code(kind)
     if normalised != 0.0:
         return alpha / length if length > 0.0 else 0.0
     return alpha
@@ -37,6 +40,12 @@ class Step(Component):
     """How far to go along the weighted gradient."""
 
     kind: ClassVar[int]
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Raise an error at once if the branch for the code of a new step was forgotten."""
+        super().__init_subclass__(**keywords)
+        if isinstance(cls.kind, int):
+            size(cls.kind, 1.0, 0.0, 1.0, 1.0, 1.0)
 
     @property
     def settings(self) -> tuple[float, float]:

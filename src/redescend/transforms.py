@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from redescend.numeric import Values, choose, log1p_ratio, one_like
+from redescend.numeric import Values, choose, log1p_ratio, one_like, unknown_code
 from redescend.parameters import SCALE, Component, Interval, Scale, bad_parameter, check
 
 # Below this share of its scale a transform is f to the last digit; below this α Barron's is Welsch's.
@@ -128,7 +128,9 @@ def value(kind: int, c: float, b: float, f: Values) -> Values:
         return tukey_value(f, c)
     if kind == BARRON:
         return barron_value(f, b, c)
-    return f + 0.0
+    if kind == IDENTITY:
+        return f + 0.0
+    return unknown_code(kind)
 
 
 def weight(kind: int, c: float, b: float, f: Values) -> Values:
@@ -147,7 +149,9 @@ def weight(kind: int, c: float, b: float, f: Values) -> Values:
         return tukey_weight(f, c)
     if kind == BARRON:
         return barron_weight(f, b, c)
-    return one_like(f)
+    if kind == IDENTITY:
+        return one_like(f)
+    return unknown_code(kind)
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,11 @@ class Transform(Component):
     """What all transforms share: h and h' on a float or an array, computed in double precision."""
 
     kind: ClassVar[int]
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Raise an error at once if a branch for the code of a new transform was forgotten."""
+        super().__init_subclass__(**keywords)
+        value(cls.kind, 1.0, 1.0, 0.5), weight(cls.kind, 1.0, 1.0, 0.5)
 
     @property
     def settings(self) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
+import numpy as np
 from llvmlite import ir
 from numba import carray, njit, types
 from numba.core import caching
@@ -37,15 +38,23 @@ SUMS = {**FLAGS, "fastmath": {"contract", "reassoc"}}
 COMPILING = "Compiling the learner for its first use on this machine (about 20 s); the result is cached."
 
 
+OVERLOADED = (numeric.choose, numeric.unknown_code)
+
+
 @overload(numeric.choose, strict=False)
 def _choose(condition: Any, yes: Any, no: Any) -> Any:
     return lambda condition, yes, no: yes if condition else no
 
 
+@overload(numeric.unknown_code, strict=False)
+def _unknown_code(code: Any) -> Any:
+    return lambda code: np.nan
+
+
 def _register(module: ModuleType, inline: bool) -> None:
     """Let kernels call every function of a formula module."""
     for member in list(vars(module).values()):
-        if isinstance(member, FunctionType) and member.__module__ == module.__name__ and member is not numeric.choose:
+        if isinstance(member, FunctionType) and member.__module__ == module.__name__ and member not in OVERLOADED:
             register_jitable(forceinline=inline, **FLAGS)(member)
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.losses.linear import EPSILON_INSENSITIVE, HINGE, LOGISTIC, PINBALL, SQUARED
-from redescend.numeric import choose
+from redescend.losses.linear import ABSOLUTE, EPSILON_INSENSITIVE, HINGE, LOGISTIC, PINBALL, SQUARED
+from redescend.numeric import choose, unknown_code
 
 NORMAL = 0.3989422804014327
 """1/√(2π)."""
@@ -42,8 +42,10 @@ def densities(kind: int, c: float, f: float, size: float, s: float, unit: float)
     if kind == PINBALL:
         # What is far on the steep side is the signal: how far it is tells an outlier, not the loss.
         return 0.5 * np.exp(-size / s) * unit / s, OUTLIER * unit / max(size, s)
-    width = s + c if kind == EPSILON_INSENSITIVE else s
-    return 0.5 * np.exp(-f / s) * unit / width, OUTLIER * unit / max(size, width)
+    if kind in (ABSOLUTE, EPSILON_INSENSITIVE):
+        width = s + c if kind == EPSILON_INSENSITIVE else s
+        return 0.5 * np.exp(-f / s) * unit / width, OUTLIER * unit / max(size, width)
+    return unknown_code(kind), np.nan
 
 
 def member_density(kind: int, c: float, f: float, s: float, unit: float, clean: float) -> float:
@@ -102,7 +104,9 @@ def implicit_move(kind: int, c: float, p: float, y: float, e: float, xx: float, 
         return -r * (2.0 * e / (1.0 + 2.0 * e * xx))
     if kind in (HINGE, LOGISTIC):
         return e * logistic_pull(y * p, e * xx) * y
-    return -np.sign(r) * min(e * spread * steepness(kind, c, r), beyond_kink(kind, c, r) / xx)
+    if kind in (ABSOLUTE, EPSILON_INSENSITIVE, PINBALL):
+        return -np.sign(r) * min(e * spread * steepness(kind, c, r), beyond_kink(kind, c, r) / xx)
+    return unknown_code(kind)
 
 
 def information(kind: int, c: float, pull: float, spread: float) -> float:
@@ -117,4 +121,6 @@ def information(kind: int, c: float, pull: float, spread: float) -> float:
         return pull * (1.0 - pull)
     if kind == PINBALL:
         return c * (1.0 - c)
-    return spread / (spread + c) if kind == EPSILON_INSENSITIVE else 1.0
+    if kind in (ABSOLUTE, EPSILON_INSENSITIVE):
+        return spread / (spread + c) if kind == EPSILON_INSENSITIVE else 1.0
+    return unknown_code(kind)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, cast
 import numpy as np
 
 from redescend.losses.base import ConvexSet, Loss
-from redescend.numeric import LARGEST, Array, Values, choose, dot, norm
+from redescend.numeric import LARGEST, Array, Values, choose, dot, norm, unknown_code
 from redescend.parameters import Component, Interval, NonNegative
 
 TINY = float(np.finfo(np.float64).tiny)
@@ -87,7 +87,9 @@ def value(kind: int, c: float, p: Values, y: Values) -> Values:
         return absolute_value(p, y)
     if kind == EPSILON_INSENSITIVE:
         return epsilon_insensitive_value(p, y, c)
-    return pinball_value(p, y, c)
+    if kind == PINBALL:
+        return pinball_value(p, y, c)
+    return unknown_code(kind)
 
 
 def slope(kind: int, c: float, p: Values, y: Values) -> Values:
@@ -102,7 +104,9 @@ def slope(kind: int, c: float, p: Values, y: Values) -> Values:
         return absolute_slope(p, y)
     if kind == EPSILON_INSENSITIVE:
         return epsilon_insensitive_slope(p, y, c)
-    return pinball_slope(p, y, c)
+    if kind == PINBALL:
+        return pinball_slope(p, y, c)
+    return unknown_code(kind)
 
 
 def curvature(kind: int) -> float:
@@ -111,7 +115,9 @@ def curvature(kind: int) -> float:
         return 2.0
     if kind == LOGISTIC:
         return 0.25
-    return 0.0
+    if kind in (HINGE, ABSOLUTE, EPSILON_INSENSITIVE, PINBALL):
+        return 0.0
+    return unknown_code(kind)
 
 
 def jump(kind: int) -> float:
@@ -120,7 +126,9 @@ def jump(kind: int) -> float:
         return 1.0
     if kind in (ABSOLUTE, EPSILON_INSENSITIVE):
         return 2.0
-    return 0.0
+    if kind in (SQUARED, LOGISTIC):
+        return 0.0
+    return unknown_code(kind)
 
 
 class LinearLoss(Component, Loss):
@@ -135,6 +143,11 @@ class LinearLoss(Component, Loss):
     margin: ClassVar[bool] = False
     default_parameters: ClassVar[tuple[float, ...]] = ()
     """Parameters of the loss that its bare name stands for, such as ``loss="pinball"`` in scikit-learn."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Raise an error at once if a branch for the code of a new loss was forgotten."""
+        super().__init_subclass__(**keywords)
+        value(cls.kind, 0.5, 0.0, 1.0), slope(cls.kind, 0.5, 0.0, 1.0), curvature(cls.kind), jump(cls.kind)
 
     @property
     def setting(self) -> float:

@@ -20,7 +20,7 @@ UNDERFLOW, CANCELLED = 1e-280, 1e-4
 @inlined
 def settings_of(numbers: Array) -> Settings:
     adaptive = numbers[layout.NORMALISED] != 0.0 or numbers[layout.STEP] == steps.PER_TRAVELLED
-    needs_length = adaptive or numbers[layout.GATE] == gates.TOP_K or numbers[layout.GATE] == gates.CLIP
+    needs_length = adaptive or gates.needs_length(int(numbers[layout.GATE]))
     return Settings(
         int(numbers[layout.LOSS]),
         numbers[layout.LOSS_C],
