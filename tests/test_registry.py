@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import redescend as rd
 from redescend import domains, gates, losses, steps, transforms
 from redescend.errors import ParameterError
 from redescend.registry import DOMAINS, GATES, LOSSES, REGISTRIES, STEPS, TRANSFORMS
@@ -96,3 +97,26 @@ def test_a_bad_text_is_refused_in_one_sentence(registry, text, message):
     with pytest.raises(ParameterError) as refused:
         registry.parse(text)
     assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize("base", [losses.LinearLoss, transforms.Transform, steps.Step])
+def test_a_class_without_its_branches_cannot_be_defined(base):
+    with pytest.raises(ParameterError, match="No formula has the code 99; add its branch"):
+        type("Forgotten", (base,), {"kind": 99})
+
+
+def test_an_unknown_gate_or_domain_raises_where_it_is_used(monkeypatch):
+    monkeypatch.setattr(gates.Clip, "kind", 99)
+    with pytest.raises(ParameterError, match="No formula has the code 99"):
+        rd.Descent(1, loss=losses.Squared(), gate=gates.Clip(), step=steps.Anytime()).update([1.0], 1.0)
+    with pytest.raises(ParameterError, match="No formula has the code 99"):
+        gates.remember(99, gates.Clip().fresh_memory(), 1.0)
+    monkeypatch.setattr(domains.Ball, "kind", 99)
+    with pytest.raises(ParameterError, match="No formula has the code 99"):
+        domains.Ball(1.0).project([1.0])
+
+
+def test_a_loss_without_a_likelihood_is_not_self_tuned(monkeypatch):
+    monkeypatch.setattr(losses.Absolute, "kind", 99)
+    with pytest.raises(ParameterError, match="a loss with a likelihood in losses"):
+        rd.SelfTuning(1, loss=losses.Absolute())

@@ -12,6 +12,7 @@ from redescend.kernels.selftuning import layout, rounds
 from redescend.kernels.selftuning.novelty import NEWNESS
 from redescend.learners.base import Round
 from redescend.learners.ensemble import Ensemble
+from redescend.losses import likelihood
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter, check_instance
 
@@ -88,6 +89,7 @@ class SelfTuning(Ensemble):
         super().__init__(dim, loss)
         name = type(self).__name__
         check_instance(name, "loss", loss, losses.LinearLoss, "a loss of the prediction, such as Squared()")
+        likelihood.check_likelihood(name, loss)
         if order not in (1, 2) or isinstance(order, bool):
             raise bad_parameter(name, "order", "1 or 2", order)
         self.order = int(order)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.losses.linear import ABSOLUTE, EPSILON_INSENSITIVE, HINGE, LOGISTIC, PINBALL, SQUARED
+from redescend.errors import ParameterError
+from redescend.losses.linear import ABSOLUTE, EPSILON_INSENSITIVE, HINGE, LOGISTIC, PINBALL, SQUARED, LinearLoss
 from redescend.numeric import choose, unknown_code
+from redescend.parameters import bad_parameter
 
 NORMAL = 0.3989422804014327
 """1/√(2π)."""
@@ -20,6 +22,16 @@ OUTLIER = 0.25
 """The density of an outlier is this share of 1/|r|, or of 1/s where |r| is less."""
 
 ROOT_STEPS, ROOT_FOUND = 200, 1e-13
+
+
+def check_likelihood(owner: str, loss: LinearLoss) -> None:
+    """Raise an error if the loss has no branches here, as self-tuning needs."""
+    kind, c = loss.kind, loss.setting
+    try:
+        densities(kind, c, 1.0, 1.0, 1.0, 1.0), implicit_move(kind, c, 1.0, 2.0, 1.0, 1.0, 1.0)
+        information(kind, c, 0.5, 1.0)
+    except ParameterError:
+        raise bad_parameter(owner, "loss", "a loss with a likelihood in losses/likelihood.py", loss) from None
 
 
 def sigmoid(z: float) -> float:
