@@ -1,4 +1,12 @@
-"""What can go wrong: one base class, and each error is also a builtin's kind."""
+"""What can go wrong: one base class, and each error is also a builtin's kind; how messages quote values."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+QUOTED_LENGTH = 40
+LISTED_NAMES = 10
 
 
 class RedescendError(Exception):
@@ -27,3 +35,32 @@ class DivergenceError(RedescendError, ArithmeticError):
 
 class MissingExtraError(RedescendError, ImportError):
     """An optional dependency is not installed; the message names the command that installs it."""
+
+
+def quote(value: object) -> str:
+    """Format a value for a message: its repr, shortened if it is long.
+
+    Examples
+    --------
+    >>> quote("abc"), quote("a" * 100)
+    ("'abc'", "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'")
+    """
+    if isinstance(value, bytes | str) and len(value) > QUOTED_LENGTH:
+        cut = repr(value[:QUOTED_LENGTH])
+        return f"{cut[:-1]}…{cut[-1]}"
+    return repr(value)
+
+
+def suggest(names: Sequence[str], wanted: str) -> str:
+    """Suggest the closest of these names, or list the first of them.
+
+    Examples
+    --------
+    >>> suggest(["Price", "area"], "prise"), suggest(["Price", "area"], "x")
+    ("did you mean 'Price'?", "there are 'Price', 'area'.")
+    """
+    folded = {name.casefold(): name for name in names}
+    if near := difflib.get_close_matches(wanted.casefold(), folded, n=1):
+        return f"did you mean {quote(folded[near[0]])}?"
+    listed = ", ".join(map(quote, names[:LISTED_NAMES]))
+    return f"there are {listed}" + (f" and {len(names) - LISTED_NAMES} more." if len(names) > LISTED_NAMES else ".")

@@ -82,7 +82,7 @@ def test_what_cannot_be_used_is_set_aside_counted_or_the_end(in_a_folder, how, c
     ("arguments", "words"),
     [
         (["fit", "no.csv", "--target", "price"], "no file no.csv"),
-        (["fit", "no*.csv", "--target", "price"], "No file is called like no*.csv"),
+        (["fit", "no*.csv", "--target", "price"], "No file matches no*.csv"),
         (["fit", "prices.csv", "--target", "Prize"], "did you mean 'price'?"),
         (["fit", "prices.csv", "--target", "weather"], "there are 'size', 'town', 'price'"),
         ([*FIT, "--features", "size,price"], "'price' cannot be"),

@@ -123,7 +123,7 @@ def test_a_mistake_gets_a_sentence(models, arguments, words):
     rd.save(rd.OGD(2, loss=rd.losses.Squared(), step=rd.steps.Constant(0.1)), "learner")
     Path("other.csv").write_text("size,price\n1,2\n")
     before = {path: path.read_bytes() for path in Path().iterdir()}
-    assert describe in refused(*arguments)
+    assert words in refused(*arguments)
     assert {path: path.read_bytes() for path in Path().iterdir()} == before
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from redescend.errors import DataError
 from redescend.sources import open_source
-from redescend.sources.tables import said
+from redescend.sources.columnar import format_error
 from tests.sources.outcomes import of_batch, outcomes
 from tests.sources.written import COMPRESS, WRITE, as_arrow, as_parquet, sample_table
 
@@ -35,7 +35,7 @@ def test_a_compressed_file_that_is_cut_short_gives_what_is_there_and_one_bad_rec
     assert len(good) > 5_000
     assert [raw for *_, raw in good] == LINES[: len(good)]
     assert all(verdict == "good" for _, verdict, *_ in good)
-    assert "the file ends in the middle" in last[2]
+    assert "the file is incomplete" in last[2]
     assert LINES[len(good)].startswith(last[3])
     for end in (batches[0].end, batches[-1].end):
         piped = open_source(io.BytesIO(path.read_bytes()), block=100_003)
@@ -62,7 +62,10 @@ def test_a_line_without_end_or_an_open_quote_swallows_no_more_than_itself(tmp_pa
 
 
 def test_what_an_error_quotes_of_a_damaged_file_can_be_printed():
-    assert said(OSError("don't know what type: \x0e.\nAnd more")) == "don't know what type: \N{REPLACEMENT CHARACTER}"
+    assert (
+        format_error(OSError("don't know what type: \x0e.\nAnd more"))
+        == "don't know what type: \N{REPLACEMENT CHARACTER}"
+    )
 
 
 def test_a_million_digits_are_looked_at_once():
@@ -110,12 +113,12 @@ def test_columns_that_were_compressed_and_are_cut_short_are_not_taken_for_whole(
     batches = list(open_source(path).batches(["x"], most=1000))
     found = [record for batch in batches for record in of_batch(batch)]
     assert [record[1] for record in found] == ["good"] * 3000 + ["bad"]
-    assert found[-1][2].endswith("the file ends in the middle: the gzip data are cut short")
+    assert found[-1][2].endswith("the file is incomplete: the gzip data are cut short")
     for batch in batches[-2:]:
         assert outcomes(open_source(path), ["x"], start=batch.end) == found[batch.end.row :]
     path.write_bytes(stored[: len(stored) // 2])
     if form == "parquet":
-        with pytest.raises(DataError, match=r"gz cannot be read: .* in the middle: the gzip data are cut short\.$"):
+        with pytest.raises(DataError, match=r"gz cannot be read: .* incomplete: the gzip data are cut short\.$"):
             open_source(path)
     else:
         *good, last = outcomes(open_source(path), ["x"])

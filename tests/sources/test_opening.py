@@ -10,7 +10,7 @@ import pytest
 
 from redescend.errors import DataError, ParameterError
 from redescend.sources import Kind, Position, open_source
-from redescend.sources.open import _check_names
+from redescend.sources.formats import check_names
 from tests.sources.outcomes import outcomes
 
 N, B, D, T = Kind.NUMBER, Kind.BOOLEAN, Kind.DATE, Kind.TEXT
@@ -109,7 +109,7 @@ def test_without_a_header_columns_are_numbered():
         ("a.json", b'[{"a": 1}]', "one JSON array"),
         ("a.jsonl", b"1\n2\n", "has no record that can be read; the first: not a JSON object"),
         ("a.jsonl", b'{"x": [1]}\n', "has no columns of numbers"),
-        ("a.csv.gz", b"a\n1\n", "does not hold gzip data"),
+        ("a.csv.gz", b"a\n1\n", "is not gzip data"),
         ("a.parquet", b"PAR1", "cannot be read"),
         ("a.arrow", b"ARROW1\0\0", "cannot be read"),
     ],
@@ -129,8 +129,8 @@ def test_what_cannot_be_read_is_refused(tmp_path):
     (tmp_path / "none").mkdir()
     for source, words in {
         tmp_path / "nowhere.csv": "There is no file",
-        str(tmp_path / "*.tsv"): "No file is called like",
-        tmp_path / "none": "has no files with data",
+        str(tmp_path / "*.tsv"): "No file matches",
+        tmp_path / "none": "contains no files with data",
         tmp_path: "one format at a time",
         (): "nothing to read",
     }.items():
@@ -181,7 +181,7 @@ def test_a_name_is_not_compared_with_every_other(monkeypatch):
     names = [Counted(number) for number in range(1000)]
     source = open_source(pa.table({str(number): [1.0] for number in range(1000)}))
     source.batches(names)
-    _check_names("wide.csv", names)
+    check_names("wide.csv", names)
     assert 0 < Counted.compared < 10 * len(names)
 
 

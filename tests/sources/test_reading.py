@@ -14,8 +14,8 @@ import pytest
 
 from redescend.errors import DataError
 from redescend.sources import open_source
-from redescend.sources.prefetch import MOST_THREADS, Ahead
-from redescend.sources.tables import ColumnarPart, Rows
+from redescend.sources.columnar import ColumnarFile, Rows
+from redescend.sources.prefetch import MOST_THREADS, Prefetch
 from tests.sources.outcomes import outcomes
 
 
@@ -144,7 +144,7 @@ def test_a_file_that_shrinks_while_it_is_followed_and_one_that_cannot_grow_are_r
         path.write_bytes(b"x\n1\n")
         return True
 
-    with pytest.raises(DataError, match="has become shorter"):
+    with pytest.raises(DataError, match="was truncated"):
         list(source.batches(["x"], follow=shrink))
     with pytest.raises(DataError, match="cannot be followed"):
         open_source(io.BytesIO(b"x\n1\n")).batches(["x"], follow=shrink)
@@ -164,7 +164,7 @@ def test_work_ahead_keeps_its_order_its_bound_and_its_errors():
         for number in range(1000):
             yield lambda number=number: work(number)
 
-    results = Ahead(jobs(), threads=3, depth=2).results()
+    results = Prefetch(jobs(), threads=3, depth=2).results()
     for number in range(20):
         assert next(results) == number
         # The one that came, those that wait, and the one in the hands of the thread that hands them out.
@@ -172,7 +172,7 @@ def test_work_ahead_keeps_its_order_its_bound_and_its_errors():
     with pytest.raises(DataError, match="The twentieth"):
         next(results)
     assert all_threads_end()
-    early = Ahead(jobs(), threads=3, depth=2).results()
+    early = Prefetch(jobs(), threads=3, depth=2).results()
     assert next(early) == 0
     early.close()
     assert all_threads_end()
@@ -188,7 +188,7 @@ def test_work_ahead_is_bounded_however_many_processors_there_are(monkeypatch):
             handed.append(number)
             yield go_on.wait
 
-    results = Ahead(jobs()).results()
+    results = Prefetch(jobs()).results()
     assert next(results)
     # Those that wait, and the one in the hands of the thread that hands them out.
     while len(handed) < MOST_THREADS + 1:
@@ -206,20 +206,20 @@ def test_a_record_is_its_own_while_another_thread_looks_up_another():
         """In the middle of its use another thread has its turn."""
 
         @property
-        def held(self):
-            other = threading.Thread(target=part.record, args=(["x"], 0, 3))
+        def content(self):
+            other = threading.Thread(target=part.read_record, args=(["x"], 0, 3))
             other.start()
             other.join()
             return self[2]
 
-    class Part(ColumnarPart):
+    class Part(ColumnarFile):
         def look_up(self, columns, row):
             if row < 2:
                 return Interrupted(0, 2, pa.record_batch({"x": [0, 1]}))
             return Rows(2, 4, pa.record_batch({"x": [2, 3]}))
 
     part = Part("table")
-    assert [part.record(["x"], 0, row) for row in range(4)] == [b'{"x": %d}' % row for row in range(4)]
+    assert [part.read_record(["x"], 0, row) for row in range(4)] == [b'{"x": %d}' % row for row in range(4)]
 
 
 def all_threads_end() -> bool:

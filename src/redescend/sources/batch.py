@@ -1,9 +1,9 @@
-"""What one read brings: good records as typed columns, bad ones as they came, and where the next one is."""
+"""What one read returns: good records as typed columns, bad records as they came, and the position of the next one."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from redescend.numeric import Array
+from redescend.sources.kinds import TYPES, Kind
 
 
 class Bad(NamedTuple):
@@ -18,9 +19,9 @@ class Bad(NamedTuple):
 
     Attributes
     ----------
-    row : the number of the record, from 1, over the whole source.
-    file : the file that it is in.
-    reason : why, in words.
+    row : its row number, from 1, over the whole source.
+    file : the name of its file.
+    reason : what is wrong with it.
     raw : the record as it came.
     """
 
@@ -31,14 +32,14 @@ class Bad(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where the next record is.
+    """The position of the next record.
 
     Attributes
     ----------
-    file : the number of the file, from 0.
-    offset : the byte of its (decompressed) text, or its row where it has rows.
-    skip : how many records after that to pass over, good or bad.
-    row : how many records there are before it, over the whole source.
+    file : the index of the file.
+    offset : the byte offset in its (decompressed) text, or the row in a columnar file.
+    skip : the number of records to skip after the offset, good or bad.
+    row : the number of records before it, over the whole source.
     """
 
     file: int
@@ -52,15 +53,15 @@ START = Position(0, 0, 0, 0)
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Records in the order in which they came.
+    """Consecutive records.
 
     Attributes
     ----------
-    table : the good records; one typed column for each that was asked for, in that order, null where it is missing.
+    table : the good records: the columns that were asked for, in that order, null where a value is missing.
     rows : the row number of each good record.
-    bad : the others; their rows and those of the good records interleave.
-    files : the name of the file that they are from.
-    end : where the record after the last one is.
+    bad : the bad records; their row numbers and those of the good records interleave.
+    files : the name of their file.
+    end : the position after the last record.
     """
 
     table: pa.RecordBatch
@@ -68,20 +69,20 @@ class Batch:
     bad: list[Bad]
     files: str
     end: Position
-    _raw: Callable[[int], bytes]
+    read_raw: Callable[[int], bytes]
 
     @property
     def count(self) -> int:
-        """How many records there are, good and bad."""
+        """The number of records, good and bad."""
         return len(self.rows) + len(self.bad)
 
     def raw(self, index: int) -> bytes:
         """The good record at this index as it came: its text, or all of its values as a JSON object."""
-        return self._raw(int(self.rows[index]))
+        return self.read_raw(int(self.rows[index]))
 
 
-def joined(batches: Sequence[Batch]) -> Batch:
-    """Batches that follow each other as one, under the name of the first."""
+def concat_batches(batches: Sequence[Batch]) -> Batch:
+    """Concatenate consecutive batches; the result has the file name of the first."""
     ends = [batch.end.row for batch in batches]
     return Batch(
         table=pa.concat_batches([batch.table for batch in batches]),
@@ -89,55 +90,52 @@ def joined(batches: Sequence[Batch]) -> Batch:
         bad=[bad for batch in batches for bad in batch.bad],
         files=batches[0].files,
         end=batches[-1].end,
-        _raw=lambda row: batches[bisect_left(ends, row)]._raw(row),
+        read_raw=lambda row: batches[bisect_left(ends, row)].read_raw(row),
     )
 
 
-class Fault(NamedTuple):
-    """A record of a piece that could not be read: which, why, and its bytes."""
-
-    place: int
-    reason: str
-    raw: bytes
+def empty_table(kinds: Mapping[str, Kind]) -> pa.RecordBatch:
+    """Columns of these kinds without a record."""
+    return pa.RecordBatch.from_pylist([], pa.schema([(name, TYPES[kind]) for name, kind in kinds.items()]))
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some records of one file, counted from 0, before they are numbered over the whole source.
+    """Consecutive records of one file, numbered from 0, before they get their row numbers.
 
     Attributes
     ----------
-    offset, stop : where in the file they begin and where the next begin.
-    table : the good ones.
-    places : which records these are.
-    faults : the others.
-    raw : the bytes of a record.
+    offset, stop : the offset of the first record, and of the record after the last.
+    table : the good records.
+    places : the numbers of the good records.
+    bad : the bad records.
+    raw : returns the bytes of a record by its number.
     """
 
     offset: int
     stop: int
     table: pa.RecordBatch
     places: Array
-    faults: list[Fault]
+    bad: list[Bad]
     raw: Callable[[int], bytes]
 
     @property
     def count(self) -> int:
-        return len(self.places) + len(self.faults)
+        return len(self.places) + len(self.bad)
 
-    def cut(self, low: int, high: int, file: int, name: str, row: int) -> Batch:
-        """Its records from `low` up to `high`, the first of which has `row` records before it over the whole source."""
+    def slice(self, low: int, high: int, file: int, name: str, row: int) -> Batch:
+        """The records from `low` up to `high`; `row` is the number of records before them over the whole source."""
         first, last = np.searchsorted(self.places, (low, high))
         base = row - low + 1
         end = Position(file, self.offset, high, row + high - low)
-        # A damaged end has no bytes that could be passed over, only a record.
+        # A damaged end has no bytes to skip, only a record.
         if high == self.count and self.stop > self.offset:
             end = end._replace(offset=self.stop, skip=0)
         return Batch(
             table=self.table.slice(first, last - first),
             rows=self.places[first:last] + base,
-            bad=[Bad(f.place + base, name, f.reason, f.raw) for f in self.faults if low <= f.place < high],
+            bad=[bad._replace(row=bad.row + base, file=name) for bad in self.bad if low <= bad.row < high],
             files=name,
             end=end,
-            _raw=lambda number: self.raw(number - base),
+            read_raw=lambda number: self.raw(number - base),
         )

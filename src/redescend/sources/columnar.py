@@ -1,145 +1,197 @@
-"""Parquet and Arrow files, a group of rows at a time."""
+"""Files and tables that are stored by columns: rows in groups, some of which may be damaged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import zip_longest
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from redescend.sources.tables import SLICE, UNREADABLE, ColumnarPart, Rows
+from redescend.errors import DataError
+from redescend.sources.batch import Bad, Piece, empty_table
+from redescend.sources.formats import Columns, Follow, ReadOptions, SourceFile, check_names
+from redescend.sources.kinds import Kind, convert_column, format_json, infer_type_kind
+from redescend.sources.readers import FileOrigin, Origin, Text
 
-BUFFER = 2**16
-"""How many bytes of a column of a Parquet file are read at a time."""
+SLICE = 65_536
+"""The number of rows to convert at a time."""
 
-ARROW_FILE = b"ARROW1"
-PARQUET_FILE = b"PAR1"
-ARROW_STREAM = b"\xff\xff\xff\xff"
-
-
-class ParquetPart(ColumnarPart):
-    """A Parquet file. Row groups before the one where reading begins are not read."""
-
-    def __init__(self, name: str, path: Path, damage: str | None = None) -> None:
-        super().__init__(name, damage)
-        self.path = path
-        self.size = path.stat().st_size
-
-    def read_schema(self) -> pa.Schema:
-        return pq.read_schema(self.path)
-
-    def rows(self, columns: list[str] | None, start: int, keep: bool) -> Iterator[Rows]:
-        try:
-            # Through a buffer: a row group may be larger than the memory that we allow ourselves.
-            file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
-        except UNREADABLE as error:
-            yield Rows(0, 1, error)
-            return
-        with file:
-            row, total = 0, max(file.metadata.num_rows, 1)
-            for group in range(file.num_row_groups):
-                count = file.metadata.row_group(group).num_rows
-                if row + count > start:
-                    yield from self._group(file, group, columns, row, row + count, start)
-                row += count
-                if columns is not None:
-                    self.taken = self.size * row // total
-            if self.damage is not None and row >= start:
-                yield Rows(row, row + 1, pa.ArrowInvalid(self.damage))
-
-    @staticmethod
-    def _group(
-        file: pq.ParquetFile, group: int, columns: list[str] | None, row: int, stop: int, start: int
-    ) -> Iterator[Rows]:
-        try:
-            for batch in file.iter_batches(SLICE, row_groups=[group], columns=columns):
-                if row + batch.num_rows > start:
-                    yield Rows(row, row + batch.num_rows, batch)
-                row += batch.num_rows
-        except UNREADABLE as error:
-            yield Rows(row, stop, error)
+UNREADABLE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, MemoryError)
+"""What PyArrow raises if a file is damaged."""
 
 
-class ArrowPart(ColumnarPart):
-    """A file of Arrow batches, with an index at its end or, as a stream, without."""
+class Rows(NamedTuple):
+    """Consecutive rows: the first, the one after the last, and their content, or the error if they are damaged."""
 
-    def __init__(self, name: str, path: Path, damage: str | None = None) -> None:
-        super().__init__(name, damage)
-        self.path = path
-        self.size = path.stat().st_size
+    start: int
+    stop: int
+    content: pa.RecordBatch | Exception
+
+
+class ColumnarFile(SourceFile):
+    """A file that is read as Arrow record batches.
+
+    A format defines `read_batches`, which reads the file at `path`, or, if it can start at any row, `read_rows` and
+    `read_schema`. `damage` says why the file is incomplete; None if it is complete, as far as is known.
+    """
+
+    path: Path
+    size: int
+
+    def __init__(self, name: str, damage: str | None = None) -> None:
+        self.name = name
+        self.damage = damage
+        self._looked_up: Rows | None = None
+
+    @classmethod
+    def open(cls, origin: Origin, compression: str | None, options: ReadOptions) -> Self:
+        if isinstance(origin, FileOrigin) and compression is None:
+            file = cls(origin.name)
+            file.path = origin.path
+        else:
+            path, damage = _copy(origin, compression)
+            file = cls(origin.name, damage)
+            file.path = path
+            weakref.finalize(file, path.unlink, missing_ok=True)
+        file.size = file.path.stat().st_size
+        return file
+
+    def read_batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the whole file."""
+        raise NotImplementedError
 
     def read_schema(self) -> pa.Schema:
-        with pa.OSFile(str(self.path)) as file:
-            return next(self._open(file, None))
+        """Read the names and types of the columns."""
+        batch = next(iter(self.read_batches()), None)
+        return pa.schema([]) if batch is None else batch.schema
 
-    def rows(self, columns: list[str] | None, start: int, keep: bool) -> Iterator[Rows]:
-        row = 0
-        with pa.OSFile(str(self.path)) as file:
-            places = {name: place for place, name in enumerate(self.names)}
-            batches = self._open(file, None if columns is None else [places[name] for name in columns])
-            try:
-                next(batches)
-            except UNREADABLE as error:
-                yield Rows(0, 1, error)
-                return
-            for batch, share in batches:
-                # How many rows are lost is not known: they count as one.
-                count = 1 if isinstance(batch, Exception) else batch.num_rows
-                if row + count > start:
-                    yield Rows(row, row + count, batch)
-                row += count
-                if columns is not None:
-                    self.taken = int(share * self.size)
-            if columns is not None:
-                self.taken = self.size
+    def read_rows(self, columns: list[str] | None, start: int) -> Iterator[Rows]:
+        """Read rows from this one on, with all columns if None. The groups must be the same each time."""
+        return group_rows(self.read_batches(), columns, start)
+
+    def infer_columns(self, files: Sequence[Self]) -> Columns:
+        check_names(self.name, self.names)
+        kinds = {field.name: infer_type_kind(field.type) for field in self.schema}
+        return Columns(
+            {name: kind for name, kind in kinds.items() if kind is not None},
+            {field.name: str(field.type) for field in self.schema if kinds[field.name] is None},
+        )
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        try:
+            return self.read_schema()
+        except UNREADABLE as error:
+            raise DataError(f"{self.name} cannot be read: {self.damage or format_error(error)}.") from None
+
+    @cached_property
+    def names(self) -> list[str]:
+        try:
+            return list(self.schema.names)
+        except UnicodeDecodeError:
+            raise DataError(f"{self.name} cannot be read: the name of a column is not UTF-8.") from None
+
+    def read_head(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
+        return (job() for job in self._jobs(kinds, self.read_rows(list(kinds), 0), 0))
+
+    def jobs(
+        self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None
+    ) -> Iterator[Callable[[], Piece]]:
+        return self._jobs(kinds, self.read_rows(list(kinds), start), start)
+
+    def _jobs(self, kinds: Mapping[str, Kind], groups: Iterator[Rows], start: int) -> Iterator[Callable[[], Piece]]:
+        for group in groups:
+            if isinstance(group.content, Exception):
+                yield partial(_make_damaged_piece, kinds, group)
+                continue
+            for at in range(max(start - group.start, 0), group.content.num_rows, SLICE):
+                rows, first = group.content.slice(at, SLICE), group.start + at
+                yield partial(convert_rows, rows, kinds, first, self.recall(first, rows))
+
+    def recall(self, start: int, rows: pa.RecordBatch) -> Callable[[int], bytes]:
+        """A function that returns one of these rows with all its columns, which are read again."""
+        return partial(self.read_record, rows.schema.names, start)
+
+    def read_record(self, columns: list[str], start: int, index: int) -> bytes:
+        """Read one record again, with all its columns."""
+        row = start + index
+        # A local name: another thread may look up another group at any time.
+        group = self._looked_up
+        if group is None or not group.start <= row < group.stop:
+            group = self._looked_up = self.look_up(columns, row)
+        return b"" if isinstance(group.content, Exception) else format_json(group.content, row - group.start)
 
     def look_up(self, columns: list[str], row: int) -> Rows:
-        # Batch by batch: how many rows there are in one that is damaged, those columns tell that are not.
-        pairs = zip_longest(self.rows(columns, -1, True), self.rows(None, -1, True))
-        group, whole = next((group, whole) for group, whole in pairs if group is not None and row < group.stop)
-        return group if whole is None or isinstance(whole.held, Exception) else group._replace(held=whole.held)
+        """The group of a row with all columns; with these columns if others are damaged."""
+        group = next(group for group in self.read_rows(None, row) if row < group.stop)
+        if isinstance(group.content, Exception):
+            group = next(group for group in self.read_rows(columns, row) if row < group.stop)
+        return group
 
-    def _open(self, file: Any, fields: list[int] | None) -> Iterator[Any]:
-        """The schema, then every batch, or what is wrong with it, and the share of the file that has been read."""
-        options = pa.ipc.IpcReadOptions(included_fields=fields)
-        indexed = file.read(len(ARROW_FILE)) == ARROW_FILE
-        file.seek(0)
-        if indexed:
-            try:
-                reader = pa.ipc.open_file(file, options=options)
-            except UNREADABLE:
-                # Without its index it is still a stream, after eight bytes.
-                file.seek(8)
-            else:
-                yield reader.schema
-                for number in range(reader.num_record_batches):
-                    yield _checked(partial(reader.get_batch, number)), (number + 1) / reader.num_record_batches
-                if self.damage is not None:
-                    yield pa.ArrowInvalid(self.damage), 1.0
+
+def group_rows(batches: Iterator[pa.RecordBatch], columns: list[str] | None, start: int) -> Iterator[Rows]:
+    """Number the rows of batches, and skip batches before `start`."""
+    row, batches = 0, iter(batches)
+    while True:
+        try:
+            batch = next(batches, None)
+            if batch is None:
                 return
-        stream = pa.ipc.open_stream(file, options=options)
-        yield stream.schema
-        batch = _checked(stream.read_next_batch)
-        while batch is not None and not isinstance(batch, Exception):
-            yield batch, file.tell() / max(self.size, 1)
-            batch = _checked(stream.read_next_batch)
-        if self.damage is not None:
-            batch = pa.ArrowInvalid(self.damage)
-        if indexed or batch is not None:
-            yield batch or pa.ArrowInvalid("the end of the file is missing"), 1.0
+            batch = batch if columns is None else batch.select(columns)
+        except UNREADABLE as error:
+            yield Rows(row, row + 1, error)
+            return
+        if row + batch.num_rows > start:
+            yield Rows(row, row + batch.num_rows, batch)
+        row += batch.num_rows
 
 
-def _checked(read: Callable[[], pa.RecordBatch]) -> pa.RecordBatch | Exception | None:
-    """A batch, or what is wrong with it; None at the end. One that is not checked may point anywhere in memory."""
+def _copy(origin: Origin, compression: str | None) -> tuple[Path, str | None]:
+    """Copy to a temporary file, because columns are not read from start to end; and why the copy is incomplete."""
+    handle, path = tempfile.mkstemp(prefix="redescend-")
     try:
-        batch = read()
-        batch.validate(full=True)
-    except StopIteration:
-        return None
-    except UNREADABLE as error:
-        return error
-    return batch
+        with open(handle, "wb") as file, closing(Text(origin, compression, 0, keep=False)) as text:
+            while data := text.read():
+                file.write(data)
+    except BaseException:
+        os.unlink(path)
+        raise
+    return Path(path), text.damage
+
+
+def convert_rows(rows: pa.RecordBatch, kinds: Mapping[str, Kind], offset: int, raw: Callable[[int], bytes]) -> Piece:
+    """Convert columns to their kinds; a record with a value that is not of its column's kind is bad."""
+    arrays: list[pa.Array] = []
+    wrong: dict[int, str] = {}
+    for name, kind in kinds.items():
+        values, errors = convert_column(rows.column(name), kind)
+        arrays.append(values)
+        for index, error in errors.items():
+            wrong.setdefault(index, f"column {name!r}: {error}")
+    table = pa.RecordBatch.from_arrays(arrays, names=list(kinds))
+    places = np.arange(rows.num_rows)
+    if wrong:
+        places = np.delete(places, list(wrong))
+        table = table.take(pa.array(places))
+    bad = [Bad(index, "", wrong[index], raw(index)) for index in sorted(wrong)]
+    return Piece(offset, offset + rows.num_rows, table, places, bad, raw)
+
+
+def _make_damaged_piece(kinds: Mapping[str, Kind], rows: Rows) -> Piece:
+    """One bad record in the place of rows that are lost."""
+    assert isinstance(rows.content, Exception)
+    bad = Bad(0, "", f"the file is damaged here: {format_error(rows.content)}", b"")
+    return Piece(rows.start, rows.stop, empty_table(kinds), np.empty(0, np.int64), [bad], lambda place: b"")
+
+
+def format_error(error: Exception) -> str:
+    """The first line of an error's message, printable: it may quote bytes of a damaged file."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)

@@ -1,6 +1,6 @@
-"""Streams that were compressed, as they were; of one that is damaged, all that can be had.
+"""Decompression of streams; of a damaged stream, as much as can be recovered.
 
-How much that is depends on the stream alone: not on the pieces in which it comes.
+How much that is does not depend on the size of the pieces in which the stream is read.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ MAGIC = {
     "lz4": b"\x04\x22\x4d\x18",
     "xz": b"\xfd7zXZ\x00",
 }
-"""What a file of each compression begins with."""
+"""The first bytes of each compression."""
 
 BLOCK_OF_BZ2 = (b"1AY&SY", b"\x17rE8P\x90")
-"""How the first block of a bzip2 file begins, or its end: three letters may be a word."""
+"""What follows the magic of bzip2, whose three letters may also be text."""
 
 ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".xz": "xz"}
-"""How its name ends."""
+"""The suffix of each compression."""
 
 STEP = 4096
-"""How many bytes are worked on at a time: no more than these are lost where the stream is damaged."""
+"""Bytes to decompress at a time: at most these are lost where the stream is damaged."""
 
 MOST = 2**20
-"""How many bytes may come out of one step at a time: a small file may hold a great many."""
+"""The most bytes that one step may return: a small file may expand to a huge one."""
 
 
-def compression_of(first: bytes) -> str | None:
-    """How a file is compressed that begins with these bytes."""
+def detect_compression(first: bytes) -> str | None:
+    """The compression of a file that begins with these bytes; None if it is not compressed."""
     found = next((name for name, magic in MAGIC.items() if first.startswith(magic)), None)
     return None if found == "bz2" and not first[4:].startswith(BLOCK_OF_BZ2) else found
 
@@ -45,9 +45,9 @@ class Damage(Exception):  # noqa: N818
     """The rest of a stream cannot be decompressed."""
 
 
-def decompressed(stored: Iterator[bytes], compression: str, block: int) -> Iterator[bytes]:
-    """What the stored bytes hold, in blocks; ends with `Damage` where they are damaged or end too soon."""
-    steps = _by_arrow(stored, compression) if compression in ("zstd", "lz4") else _by_python(stored, compression)
+def decompress(stored: Iterator[bytes], compression: str, block: int) -> Iterator[bytes]:
+    """Decompress in blocks; raise `Damage` where the stored bytes are damaged or cut short."""
+    steps = (_decompress_by_arrow if compression in ("zstd", "lz4") else _decompress_by_python)(stored, compression)
     held: list[bytes] = []
     size = 0
     try:
@@ -65,7 +65,7 @@ def decompressed(stored: Iterator[bytes], compression: str, block: int) -> Itera
 
 
 class _Inflate:
-    """Python's decompressor of gzip, with the manners of its others."""
+    """Python's decompressor of gzip, with the interface of the others."""
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(wbits=31)
@@ -86,36 +86,36 @@ class _Inflate:
         return self._inner.unused_data
 
 
-NEW: dict[str, Callable[[], Any]] = {"gzip": _Inflate, "bz2": bz2.BZ2Decompressor, "xz": lzma.LZMADecompressor}
+DECODERS: dict[str, Callable[[], Any]] = {"gzip": _Inflate, "bz2": bz2.BZ2Decompressor, "xz": lzma.LZMADecompressor}
 
 
-def _by_python(stored: Iterator[bytes], compression: str) -> Iterator[bytes]:
+def _decompress_by_python(stored: Iterator[bytes], compression: str) -> Iterator[bytes]:
     feed = _Feed(stored)
-    machine = NEW[compression]()
+    decoder = DECODERS[compression]()
     while data := feed.read(STEP):
         while data:
-            if machine.eof:
-                # Files may be joined; what pads the last one to a whole block is none.
+            if decoder.eof:
+                # Files may be concatenated; zeros may pad the last one to a whole block.
                 data = data.lstrip(b"\0")
                 if not data:
                     break
-                machine = NEW[compression]()
-            yield machine.decompress(data, MOST)
-            while not machine.eof and not machine.needs_input:
-                yield machine.decompress(b"", MOST)
-            data = machine.unused_data if machine.eof else b""
-    if not machine.eof:
+                decoder = DECODERS[compression]()
+            yield decoder.decompress(data, MOST)
+            while not decoder.eof and not decoder.needs_input:
+                yield decoder.decompress(b"", MOST)
+            data = decoder.unused_data if decoder.eof else b""
+    if not decoder.eof:
         raise Damage
 
 
-def _by_arrow(stored: Iterator[bytes], compression: str) -> Iterator[bytes]:
+def _decompress_by_arrow(stored: Iterator[bytes], compression: str) -> Iterator[bytes]:
     stream = pa.CompressedInputStream(pa.PythonFile(_Feed(stored), "r"), compression)
     while data := stream.read(STEP):
         yield data
 
 
 class _Feed:
-    """Bytes in the sizes that are asked for; a file that Arrow can read from."""
+    """A file object over pieces of bytes, which returns exactly the size that is asked for."""
 
     closed = False
 

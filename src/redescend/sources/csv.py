@@ -1,153 +1,273 @@
-"""A file of delimited text: its delimiter and the names of its columns."""
+"""CSV files and other delimited text, parsed by PyArrow."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 
-from redescend.errors import DataError
-from redescend.sources.delimited import BOM, DelimitedParser
-from redescend.sources.kinds import SAMPLE, Kind, kind_of_text, zoned
-from redescend.sources.readers import BLOCK, Origin
-from redescend.sources.splitter import LONGEST, Grammar, chunks
-from redescend.sources.text import TextPart
+from redescend.errors import DataError, quote
+from redescend.numeric import Array
+from redescend.sources.formats import Columns, check_names, read_sample
+from redescend.sources.kinds import (
+    CONVERTERS,
+    DESCRIPTIONS,
+    FALSE,
+    MISSING_SPELLINGS,
+    PATTERNS,
+    TRUE,
+    TYPES,
+    ZONED,
+    Kind,
+    find_outside_calendar,
+    has_time_zones,
+    infer_text_kind,
+)
+from redescend.sources.readers import Text
+from redescend.sources.splitter import Grammar, split
+from redescend.sources.text import BOM, Head, TextFile
 
 OTHER_DELIMITERS = ("\t", ";", "|")
-WIDE = (b"\xff\xfe", b"\xfe\xff")
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-class _Head(NamedTuple):
-    delimiter: str
-    names: list[str]
-    body: int
+class CsvFile(TextFile):
+    """A CSV file: its delimiter is that of its first line, its columns are named by the header."""
 
+    format = "csv"
+    suffixes: ClassVar[tuple[str, ...]] = ("csv",)
+    delimiter: ClassVar[str | None] = None
+    zoned: frozenset[str] = frozenset()
 
-class DelimitedPart(TextPart):
-    """One delimited file.
+    def start(self, text: Text) -> Head:
+        line = _read_first_line(text, self.options.longest)
+        if text.damage is not None:
+            raise DataError(f"The header of {self.name} cannot be read: {text.damage}.")
+        if line.startswith(UTF16):
+            raise DataError(f"{self.name} is UTF-16 text; convert it to UTF-8.")
+        begin = len(BOM) if line.startswith(BOM) else 0
+        delimiter = self.delimiter or _detect_delimiter(line[begin:])
+        grammar = Grammar.delimited(delimiter, self.options.longest)
+        text.push_back(line[begin:])
+        record, size = self._read_first_record(text, grammar)
+        values = CsvParser([], {}, grammar).fields(record)
+        return Head(begin + size, grammar, self._name_columns(values))
 
-    Parameters
-    ----------
-    origin, compression, block, longest
-        As of any file of text.
-    delimiter
-        What a field ends with; None to take the one of the first line: the comma if there is one in it, else the most
-        frequent of tab, semicolon and bar.
-    header
-        Whether the first record is the names of the columns; else they are column1, column2, ...
-    """
+    def _read_first_record(self, text: Text, grammar: Grammar) -> tuple[bytes, int]:
+        """The first record, and its size if it is a header; what follows is read again."""
+        data = b""
 
-    def __init__(
-        self,
-        origin: Origin,
-        compression: str | None,
-        delimiter: str | None,
-        header: bool,
-        block: int = BLOCK,
-        longest: int = LONGEST,
-    ) -> None:
-        super().__init__(origin, compression, block, longest)
-        self.delimiter = delimiter
-        self.header = header
+        def read() -> bytes:
+            nonlocal data
+            block = text.read()
+            data += block
+            return block
 
-    @property
-    def names(self) -> list[str]:
-        return self._head.names
-
-    @property
-    def body(self) -> int:
-        return self._head.body
-
-    @functools.cached_property
-    def grammar(self) -> Grammar:
-        return Grammar.delimited(self._head.delimiter, self.longest)
-
-    def parser(self, kinds: Mapping[str, Kind]) -> DelimitedParser:
-        return DelimitedParser(self.names, self._types(kinds), self._head.delimiter, self.longest)
-
-    def guess(self, missing: int) -> pa.Table | None:
-        """Its first records, so many at most, as text; None if it has none."""
-        tables = []
-        for job in self.jobs(dict.fromkeys(self.names, Kind.TEXT), 0, keep=True):
-            piece = job()
-            tables.append(piece.table.slice(0, np.searchsorted(piece.places, missing)))
-            missing -= piece.count
-            if missing <= 0:
-                break
-        return pa.Table.from_batches(tables) if tables else None
-
-    @functools.cached_property
-    def _head(self) -> _Head:
-        text = self.text(0, keep=True)
-        try:
-            line = _first_line(text.read, self.longest)
-            if text.damage is not None:
-                raise DataError(f"The header of {self.name} cannot be read: {text.damage}.")
-            if line.startswith(WIDE):
-                raise DataError(f"{self.name} is UTF-16 text; convert it to UTF-8.")
-            begin = len(BOM) if line.startswith(BOM) else 0
-            delimiter = self.delimiter or _delimiter(line[begin:])
-            grammar = Grammar.delimited(delimiter, self.longest)
-            again = iter([line[begin:]])
-            record, stop = self._first_record(lambda: next(again, b"") or text.read(), grammar)
-        finally:
-            text.close()
-        values = DelimitedParser([], {}, delimiter).fields(record)
-        return _Head(delimiter, self._named(values), begin + stop if self.header else begin)
-
-    def _first_record(self, read: Callable[[], bytes], grammar: Grammar) -> tuple[bytes, int]:
-        for chunk in chunks(read, grammar, 0):
+        for chunk in split(read, grammar, 0, lambda: text.damage):
             if chunk.reason is not None:
                 raise DataError(f"The header of {self.name} cannot be read: {chunk.reason}.")
             bounds, _, _ = grammar.bounds(np.frombuffer(chunk.data, np.uint8))
             if len(bounds):
                 low, high, _ = bounds[0].tolist()
-                return chunk.data[low:high], chunk.offset + high
+                size = chunk.offset + high if self.options.header else 0
+                text.push_back(data[size:])
+                return chunk.data[low:high], size
         raise DataError(f"{self.name} is empty.")
 
-    def _named(self, values: list[bytes]) -> list[str]:
-        if not self.header:
+    def _name_columns(self, values: list[bytes]) -> list[str]:
+        if not self.options.header:
             return [f"column{number}" for number in range(1, len(values) + 1)]
         try:
             return [value.decode() for value in values]
         except UnicodeDecodeError:
             raise DataError(f"The header of {self.name} is not UTF-8; convert the file to UTF-8.") from None
 
+    def infer_columns(self, files: Sequence[Self]) -> Columns:
+        # Read first: the header comes with it.
+        _ = self.sample
+        names = self.names or []
+        check_names(self.name, names)
+        table = read_sample(files, dict.fromkeys(names, Kind.TEXT)).table
+        zoned = frozenset(name for name in names if has_time_zones(table.column(name)))
+        for file in files:
+            file.zoned = zoned
+        return Columns({name: infer_text_kind(table.column(name)) for name in names}, {})
 
-def _first_line(read: Callable[[], bytes], longest: int) -> bytes:
-    """The beginning of a text, until a line in it that is not empty has ended or is too long."""
-    text = b""
-    while data := read():
-        text += data
-        line = text.lstrip(b"\r\n")
+    def parser(self, kinds: Mapping[str, Kind]) -> CsvParser:
+        zoned = {name for name, kind in kinds.items() if kind is Kind.DATE} & self.zoned
+        types = {name: ZONED if name in zoned else TYPES[kind] for name, kind in kinds.items()}
+        return CsvParser(self.names or [], types, self.head.grammar)
+
+
+class TsvFile(CsvFile):
+    """A file of tab-separated values."""
+
+    format = "tsv"
+    suffixes = ("tsv", "tab")
+    delimiter = "\t"
+
+
+def _read_first_line(text: Text, longest: int) -> bytes:
+    """Read until a line that is not empty has ended, or is too long."""
+    data = b""
+    while block := text.read():
+        data += block
+        line = data.lstrip(b"\r\n")
         if b"\n" in line or b"\r" in line or len(line) > longest:
             break
-    return text
+    return data
 
 
-def _delimiter(text: bytes) -> str:
+def _detect_delimiter(text: bytes) -> str:
+    """The comma if there is one in the first line, else the most frequent of the others."""
     line = text.lstrip(b"\r\n").split(b"\n")[0].split(b"\r")[0]
     best = max(OTHER_DELIMITERS, key=lambda other: line.count(other.encode()))
     return best if b"," not in line and best.encode() in line else ","
 
 
-def guess_kinds(parts: list[DelimitedPart]) -> tuple[dict[str, Kind], frozenset[str]]:
-    """The kinds of the columns, from the first records of the files; and which dates name their zone."""
-    names, missing = parts[0].names, SAMPLE
-    tables = []
-    for part in parts:
-        if missing <= 0 or not set(names) <= set(part.names):
-            break
-        table = part.guess(missing)
+class CsvParser:
+    """Parses some columns of delimited text: `names` are all columns of the file, `types` those to read."""
+
+    def __init__(self, names: Sequence[str], types: Mapping[str, pa.DataType], grammar: Grammar) -> None:
+        self.names = list(names)
+        self.types = dict(types)
+        self.grammar = grammar
+        self.delimiter = chr(grammar.delimiter)
+
+    def empty(self) -> pa.RecordBatch:
+        return _to_batch(pa.schema(list(self.types.items())).empty_table())
+
+    def parse(self, data: bytes) -> pa.RecordBatch | None:
+        try:
+            table = _to_batch(self._read(data, self._convert))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+        return None if any(len(find_outside_calendar(values)) for values in table.columns) else table
+
+    def find_suspicious(self, records: list[bytes]) -> Array:
+        counts = self.grammar.bounds(np.frombuffer(b"\n".join(records), np.uint8))[0][:, 2]
+        suspicious = counts != len(self.names)
+        even = b"\n".join(record for record, ragged in zip(records, suspicious, strict=True) if not ragged) + b"\n"
+        table = self._read(even, _conversion(dict.fromkeys(self.types, pa.binary())))
+        unlike = np.zeros(table.num_rows, bool)
+        for values, wanted in zip(table.columns, self.types.values(), strict=True):
+            unlike |= _find_unlike(values.combine_chunks(), _kind(wanted))
+        suspicious[~suspicious] = unlike
+        return suspicious
+
+    def parse_one(self, record: bytes) -> pa.RecordBatch | str:
+        count = int(self.grammar.bounds(np.frombuffer(record, np.uint8))[0][0, 2])
+        if count != len(self.names):
+            return f"{count} value{'s'[: count > 1]} where the header has {len(self.names)}"
+        values = dict(zip(self.names, self.fields(record), strict=True))
+        suspicious = [name for name in self.types if not _looks_like(values[name], _kind(self.types[name]))]
+        columns = self._parse_columns(suspicious, record, values)
+        if isinstance(columns, str):
+            return columns
+        table = self.parse(record + b"\n")
         if table is not None:
-            tables.append(table.select(names))
-            missing -= table.num_rows
-    if not tables:
-        return dict.fromkeys(names, Kind.NUMBER), frozenset()
-    whole = pa.concat_tables(tables).combine_chunks()
-    columns = {name: pa.concat_arrays(whole.column(name).chunks or [pa.array([], pa.string())]) for name in names}
-    kinds = {name: kind_of_text(values) for name, values in columns.items()}
-    return kinds, frozenset(name for name, values in columns.items() if zoned(values))
+            return table
+        columns = self._parse_columns(list(self.types), record, values)
+        return columns if isinstance(columns, str) else pa.RecordBatch.from_arrays(columns, names=list(self.types))
+
+    def _parse_columns(self, names: list[str], record: bytes, values: Mapping[str, bytes]) -> list[pa.Array] | str:
+        """Parse some columns of a record, each alone; or say what is wrong with the first bad one."""
+        columns = []
+        for name in names:
+            column = self._parse_column(name, record, values[name])
+            if isinstance(column, str):
+                return f"column {name!r}: {column}"
+            columns.append(column)
+        return columns
+
+    def _parse_column(self, name: str, record: bytes, value: bytes) -> pa.Array | str:
+        """Parse one column of a record; dates with a time zone and without may be mixed."""
+        column = self._alone[name].parse(record + b"\n")
+        if column is not None:
+            return column.column(0)
+        kind = _kind(self.types[name])
+        try:
+            text = value.decode()
+            if kind is Kind.DATE:
+                date = pa.array([CONVERTERS[kind](text)], TYPES[kind])
+                if not len(find_outside_calendar(date)):
+                    return date
+        except UnicodeDecodeError as error:
+            return f"invalid UTF-8 at byte {error.start + 1} of {quote(value)}"
+        except pa.ArrowInvalid:
+            pass
+        return f"{quote(text)} is not {DESCRIPTIONS[kind]}"
+
+    @cached_property
+    def _alone(self) -> dict[str, CsvParser]:
+        return {name: CsvParser(self.names, {name: self.types[name]}, self.grammar) for name in self.types}
+
+    def fields(self, record: bytes) -> list[bytes]:
+        """Split one record into its values."""
+        if b'"' not in record:
+            return record.split(self.delimiter.encode())
+        most = record.count(self.delimiter.encode()) + 1
+        options = pa.csv.ReadOptions(use_threads=False, block_size=len(record) + 2, autogenerate_column_names=True)
+        convert = pa.csv.ConvertOptions(column_types={f"f{number}": pa.binary() for number in range(most)})
+        table = pa.csv.read_csv(pa.BufferReader(_protect_bom(record) + b"\n"), options, self._dialect(), convert)
+        return [column[0].as_py() for column in table.columns]
+
+    def _read(self, data: bytes, convert: pa.csv.ConvertOptions) -> pa.Table:
+        options = pa.csv.ReadOptions(use_threads=False, block_size=len(data) + 2, column_names=self.names)
+        return pa.csv.read_csv(pa.BufferReader(_protect_bom(data)), options, self._dialect(), convert)
+
+    @cached_property
+    def _convert(self) -> pa.csv.ConvertOptions:
+        return _conversion(self.types)
+
+    def _dialect(self) -> pa.csv.ParseOptions:
+        return pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+
+
+def _conversion(types: Mapping[str, pa.DataType]) -> pa.csv.ConvertOptions:
+    return pa.csv.ConvertOptions(
+        column_types=types,
+        include_columns=list(types),
+        strings_can_be_null=True,
+        null_values=MISSING_SPELLINGS,
+        true_values=[*TRUE, "1"],
+        false_values=[*FALSE, "0"],
+        timestamp_parsers=[pa.csv.ISO8601],
+    )
+
+
+def _to_batch(table: pa.Table) -> pa.RecordBatch:
+    """A table in one batch, with dates in UTC."""
+    arrays = [column.combine_chunks() for column in table.columns]
+    arrays = [values.cast(TYPES[Kind.DATE]) if values.type == ZONED else values for values in arrays]
+    return pa.RecordBatch.from_arrays(arrays, names=table.column_names)
+
+
+def _kind(type: pa.DataType) -> Kind:
+    return Kind.DATE if pa.types.is_timestamp(type) else next(kind for kind, known in TYPES.items() if known == type)
+
+
+def _protect_bom(data: bytes) -> bytes:
+    """PyArrow would drop a byte order mark at the beginning, which is part of the first record here."""
+    return b"\n" + data if data.startswith(BOM) else data
+
+
+def _find_unlike(values: pa.Array, kind: Kind) -> Array:
+    """Which values do not look like the kind."""
+    if kind is Kind.TEXT:
+        return np.array([value is not None and not _looks_like(value, kind) for value in values.to_pylist()], bool)
+    return ~pc.fill_null(pc.match_substring_regex(values, PATTERNS[kind]), True).to_numpy(zero_copy_only=False)
+
+
+def _looks_like(value: bytes, kind: Kind) -> bool:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return False
+    return kind is Kind.TEXT or text in MISSING_SPELLINGS or re.match(PATTERNS[kind], text) is not None

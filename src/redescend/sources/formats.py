@@ -1,88 +1,222 @@
-"""Which format a file is in: by its name, else by its first bytes."""
+"""The registry of file formats, and the base class of a format: one class, one file, one registration."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
-from redescend.errors import DataError, ParameterError
-from redescend.sources.columnar import ARROW_FILE, ARROW_STREAM, PARQUET_FILE
-from redescend.sources.compression import ENDINGS, compression_of
-from redescend.sources.delimited import BOM
-from redescend.sources.readers import Origin, Text
+import numpy as np
 
-FORMATS = {
-    "csv": "csv",
-    "tsv": "tsv",
-    "tab": "tsv",
-    "jsonl": "jsonl",
-    "ndjson": "jsonl",
-    "json": "jsonl",
-    "parquet": "parquet",
-    "pq": "parquet",
-    "arrow": "arrow",
-    "arrows": "arrow",
-    "feather": "arrow",
-    "ipc": "arrow",
-}
-"""How a name ends, or what may be asked for, and the format that it stands for."""
+from redescend.errors import DataError, ParameterError, quote
+from redescend.sources.batch import START, Batch, Piece, concat_batches, empty_table
+from redescend.sources.compression import ENDINGS, detect_compression
+from redescend.sources.kinds import SAMPLE, Kind
+from redescend.sources.readers import BLOCK, Origin, Text
+from redescend.sources.splitter import LONGEST
 
 PEEK = 4096
 ENOUGH = 16
-"""How many bytes tell what a file is."""
+"""The number of bytes by which a format is recognised."""
+
+FALLBACK = "csv"
+
+Follow = Callable[[], bool]
 
 
-class Form(NamedTuple):
-    """A format, and how it is compressed; None if it is not."""
+class ReadOptions(NamedTuple):
+    """How files are read: see `open_source`."""
 
-    format: str
-    compression: str | None
+    header: bool = True
+    block: int = BLOCK
+    longest: int = LONGEST
 
 
-def checked(format: str | None) -> str | None:
-    """The format that was asked for."""
-    if format is None:
+class Columns(NamedTuple):
+    """The kinds of the columns that can be read, and the types of the others."""
+
+    kinds: dict[str, Kind]
+    others: dict[str, str]
+
+
+class SourceFile(ABC):
+    """A file of records. A format is a subclass of it, registered by `register_format`.
+
+    Most formats derive from `redescend.sources.TextFile` or `redescend.sources.ColumnarFile`.
+
+    Attributes
+    ----------
+    format : the name of the format, as in ``--format``.
+    suffixes : how the names of its files end, without the dot.
+    magic : how its content may begin.
+    can_grow : whether the file can be followed while it grows.
+    name : the name of the file.
+    taken : the number of stored bytes read so far.
+    """
+
+    format: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    magic: ClassVar[tuple[bytes, ...]] = ()
+    can_grow = False
+    name: str
+    taken = 0
+
+    @classmethod
+    def recognizes(cls, first: bytes) -> bool:
+        """Whether a file that begins with these bytes is of this format."""
+        return first.startswith(cls.magic)
+
+    @classmethod
+    @abstractmethod
+    def open(cls, origin: Origin, compression: str | None, options: ReadOptions) -> SourceFile:
+        """Open a file of this format."""
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[str] | None:
+        """The names of its columns; None if a record may have any."""
+
+    @abstractmethod
+    def infer_columns(self, files: Sequence[Self]) -> Columns:
+        """Infer the columns of a source that begins with this file; `files` are all of its files."""
+
+    @abstractmethod
+    def read_head(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
+        """Read its first records before the run, at least a sample of them."""
+
+    @abstractmethod
+    def jobs(
+        self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None
+    ) -> Iterator[Callable[[], Piece]]:
+        """The jobs that read these columns, at least one, from an offset on."""
+
+    def explain_no_columns(self) -> str:
+        """Complete the sentence 'The file has ...' if it has no columns."""
+        return "no columns of numbers, dates, text or true and false"
+
+
+def read_sample(files: Sequence[SourceFile], kinds: Mapping[str, Kind]) -> Batch:
+    """The first records of all files together, up to a file that lacks a column."""
+    batches: list[Batch] = []
+    row = 0
+    for number, file in enumerate(files):
+        if row >= SAMPLE or not set(kinds) <= set(file.names or kinds):
+            break
+        for piece in file.read_head(kinds):
+            batches.append(piece.slice(0, min(piece.count, SAMPLE - row), number, file.name, row))
+            row = batches[-1].end.row
+            if row >= SAMPLE:
+                break
+    if batches:
+        return concat_batches(batches)
+    return Batch(empty_table(kinds), np.empty(0, np.int64), [], files[0].name, START, lambda row: b"")
+
+
+def check_names(file: str, names: Sequence[str]) -> None:
+    """Raise if a column has no name, or if two have the same."""
+    seen: set[str] = set()
+    for number, name in enumerate(names, 1):
+        if not name:
+            raise DataError(f"Column {number} of {file} has no name.")
+        if name in seen:
+            raise DataError(f"{file} has two columns {quote(name)}.")
+        seen.add(name)
+
+
+F = TypeVar("F", bound=type[SourceFile])
+
+FORMATS: dict[str, type[SourceFile]] = {}
+"""All formats by name."""
+
+
+def register_format(format: F) -> F:
+    """Register a file format, so that every function and command reads it.
+
+    Parameters
+    ----------
+    format : subclass of SourceFile
+        Its class attributes `format`, `suffixes` and `magic` say when it is used. A format of the same name is
+        replaced.
+
+    Returns
+    -------
+    the class, so that this can be used as a decorator.
+
+    Raises
+    ------
+    ParameterError
+        A suffix belongs to another format.
+
+    Examples
+    --------
+    >>> import io
+    >>> import pyarrow as pa
+    >>> from redescend.sources import ColumnarFile, open_source
+    >>> class Pairs(ColumnarFile):
+    ...     "Lines such as 'x=1 y=2'."
+    ...
+    ...     format = "pairs"
+    ...     suffixes = ("pairs",)
+    ...
+    ...     def read_batches(self):
+    ...         lines = self.path.read_text().splitlines()
+    ...         records = [dict(pair.split("=") for pair in line.split()) for line in lines]
+    ...         yield pa.RecordBatch.from_pylist([{k: float(v) for k, v in record.items()} for record in records])
+    >>> _ = register_format(Pairs)
+    >>> open_source(io.BytesIO(b"x=1 y=2"), format="pairs").sample.table.to_pylist()
+    [{'x': 1.0, 'y': 2.0}]
+    >>> del FORMATS["pairs"]
+    """
+    for suffix in (format.format, *format.suffixes):
+        other = find_format(suffix)
+        if other is not None and other.format != format.format:
+            raise ParameterError(f"The suffix {suffix!r} of {format.__name__} belongs to the format {other.format!r}.")
+    FORMATS[format.format] = format
+    return format
+
+
+def find_format(name: str) -> type[SourceFile] | None:
+    """The format with this name or suffix."""
+    name = name.lower().lstrip(".")
+    return FORMATS.get(name) or next((each for each in FORMATS.values() if name in each.suffixes), None)
+
+
+def check_format(name: str | None) -> type[SourceFile] | None:
+    """The format that was asked for; None if none was."""
+    if name is None:
         return None
-    known = FORMATS.get(str(format).lower())
-    if known is None:
+    found = find_format(str(name))
+    if found is None:
+        known = dict.fromkeys(name for each in FORMATS.values() for name in (each.format, *each.suffixes))
         raise ParameterError(
-            f"The 'format' parameter of open_source must be one of {', '.join(FORMATS)}. Got {format!r} instead."
+            f"The 'format' parameter of open_source must be one of {', '.join(known)}. Got {name!r} instead."
         )
-    return known
+    return found
 
 
-def form_of(origin: Origin, asked: str | None) -> Form:
-    """How to read a file."""
-    first = _first(origin, None)
-    compression = compression_of(first)
+def detect(origin: Origin, requested: type[SourceFile] | None) -> tuple[type[SourceFile], str | None]:
+    """The format of a file, by its name or else by its first bytes, and its compression."""
+    first = _read_first(origin, None)
+    compression = detect_compression(first)
     name = PurePath(origin.name)
     claimed = ENDINGS.get(name.suffix.lower())
     if claimed is not None:
         if first and compression != claimed:
-            raise DataError(f"{origin.name} does not hold {claimed} data, as its name says.")
+            raise DataError(f"{origin.name} is not {claimed} data, although its name says so.")
         name = name.with_suffix("")
-    if asked is None:
-        asked = FORMATS.get(name.suffix.lower().lstrip("."))
-    if asked is None:
-        asked = _guess(first if compression is None else _first(origin, compression))
-    return Form(asked, compression)
+    chosen = requested or find_format(name.suffix)
+    if chosen is None:
+        first = first if compression is None else _read_first(origin, compression)
+        chosen = next((each for each in FORMATS.values() if each.recognizes(first)), FORMATS[FALLBACK])
+    return chosen, compression
 
 
-def _first(origin: Origin, compression: str | None) -> bytes:
-    """A few bytes of what it holds: more than blanks, where it does."""
-    text = Text(origin, compression, 0, keep=True, block=PEEK)
-    try:
+def _read_first(origin: Origin, compression: str | None) -> bytes:
+    """The first bytes, more than blanks if there are more."""
+    with closing(Text(origin, compression, 0, keep=True, block=PEEK)) as text:
         first = b""
         while len(first.strip()) < ENOUGH and (data := text.read()):
             first += data
         return first
-    finally:
-        text.close()
-
-
-def _guess(first: bytes) -> str:
-    if first.startswith(PARQUET_FILE):
-        return "parquet"
-    if first.startswith((ARROW_FILE, ARROW_STREAM)):
-        return "arrow"
-    return "jsonl" if first.removeprefix(BOM).lstrip()[:1] in (b"{", b"[") else "csv"

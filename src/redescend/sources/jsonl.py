@@ -1,83 +1,104 @@
-"""A file of JSON lines, and the columns that its first records have."""
+"""Files of JSON lines, parsed by PyArrow, and by Python where that fails."""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
 
-from redescend.errors import DataError
-from redescend.sources.delimited import BOM
-from redescend.sources.jsonlines import JsonParser, decoded
-from redescend.sources.kinds import MISSING_SPELLINGS, SAMPLE, Kind, agreed, kind_of_text
+from redescend.errors import DataError, quote
+from redescend.numeric import Array
+from redescend.sources.batch import empty_table
+from redescend.sources.formats import Columns
+from redescend.sources.kinds import (
+    CONVERTERS,
+    DESCRIPTIONS,
+    MISSING_SPELLINGS,
+    PATTERNS,
+    SAMPLE,
+    TYPES,
+    Kind,
+    choose_kind,
+    find_outside_calendar,
+    infer_text_kind,
+)
+from redescend.sources.readers import Text
 from redescend.sources.splitter import Grammar
-from redescend.sources.text import TextPart
+from redescend.sources.text import BOM, Head, TextFile
+
+JSON_TYPES = {Kind.NUMBER: (int, float), Kind.BOOLEAN: (bool,), Kind.DATE: (str,), Kind.TEXT: (str,)}
+"""How the values of each kind are usually written."""
+
+_DATE = re.compile(PATTERNS[Kind.DATE])
+_MISSING = pa.array(MISSING_SPELLINGS)
 
 
-class JsonPart(TextPart):
-    """One file of JSON lines."""
+class JsonLinesFile(TextFile):
+    """A file with one JSON object a line. A name that a record lacks is a missing value."""
 
-    names = None
+    format = "jsonl"
+    suffixes = ("jsonl", "ndjson", "json")
 
-    @functools.cached_property
-    def body(self) -> int:
-        text = self.text(0, keep=True)
-        try:
-            first = b""
-            # A block may be shorter than the mark at the beginning.
-            while (len(first) <= len(BOM) or not first.removeprefix(BOM).strip()) and (data := text.read()):
-                first += data
-        finally:
-            text.close()
-        start = len(BOM) if first.startswith(BOM) else 0
-        if first[start:].lstrip()[:1] == b"[":
+    @classmethod
+    def recognizes(cls, first: bytes) -> bool:
+        return first.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
+
+    def start(self, text: Text) -> Head:
+        first = b""
+        # A block may be shorter than the byte order mark.
+        while (len(first) <= len(BOM) or not first.removeprefix(BOM).strip()) and (data := text.read()):
+            first += data
+        begin = len(BOM) if first.startswith(BOM) else 0
+        if first[begin:].lstrip()[:1] == b"[":
             raise DataError(f"{self.name} is one JSON array; write one JSON object a line.")
-        return start
-
-    @functools.cached_property
-    def grammar(self) -> Grammar:
-        return self.parser({}).grammar
+        text.push_back(first[begin:])
+        return Head(begin, Grammar(carriage=ord("\r"), longest=self.options.longest), None)
 
     def parser(self, kinds: Mapping[str, Kind]) -> JsonParser:
-        return JsonParser(kinds, self.longest)
+        return JsonParser(kinds, self.head.grammar)
 
-    def records(self) -> Iterator[bytes]:
-        """Its records as they came."""
-        for chunk in self.chunks(0, keep=True):
-            yield from [chunk.data] if chunk.reason else self.grammar.records(chunk.data)
+    def infer_columns(self, files: Sequence[Self]) -> Columns:
+        values: dict[str, list[Any]] = {}
+        records = itertools.chain.from_iterable(file.first_records() for file in files)
+        for record in itertools.islice(records, SAMPLE):
+            content = decode(record)
+            if isinstance(content, dict):
+                for name, value in content.items():
+                    values.setdefault(name, []).append(value)
+        kinds, others = {}, {}
+        for name, column in values.items():
+            present = [value for value in column if value is not None and value not in MISSING_SPELLINGS]
+            if 2 * sum(isinstance(value, dict | list) for value in present) > len(present):
+                others[name] = "nested"
+            else:
+                kinds[name] = _infer_kind(present)
+        return Columns(kinds, others)
 
-    def lack(self) -> str | None:
-        """Why it has no columns, if that is for want of records."""
-        first = next(self.records(), None)
+    def first_records(self) -> Iterator[bytes]:
+        """The sample as it came."""
+        for chunk in self.sample:
+            yield from [chunk.data] if chunk.reason else self.head.grammar.records(chunk.data)
+
+    def explain_no_columns(self) -> str:
+        first = next(self.first_records(), None)
         if first is None:
             return "no records"
-        wrong = decoded(first)
-        return f"no record that can be read; the first: {wrong}" if isinstance(wrong, str) else None
+        content = decode(first)
+        if isinstance(content, str):
+            return f"no record that can be read; the first: {content}"
+        return super().explain_no_columns()
 
 
-def guess_kinds(parts: Sequence[JsonPart]) -> tuple[dict[str, Kind], dict[str, str]]:
-    """The columns of the first records and their kinds; and those whose values are most often nested."""
-    values: dict[str, list[Any]] = {}
-    for record in itertools.islice(itertools.chain.from_iterable(part.records() for part in parts), SAMPLE):
-        held = decoded(record)
-        if isinstance(held, dict):
-            for name, value in held.items():
-                values.setdefault(name, []).append(value)
-    kinds, nested = {}, {}
-    for name, column in values.items():
-        there = [value for value in column if value is not None and value not in MISSING_SPELLINGS]
-        if 2 * sum(isinstance(value, dict | list) for value in there) > len(there):
-            nested[name] = "nested"
-        else:
-            kinds[name] = _kind(there)
-    return kinds, nested
-
-
-def _kind(values: list[Any]) -> Kind:
+def _infer_kind(values: list[Any]) -> Kind:
     counts: Counter[Kind] = Counter()
     for value in values:
         if isinstance(value, bool):
@@ -85,13 +106,132 @@ def _kind(values: list[Any]) -> Kind:
         elif isinstance(value, int | float):
             counts[Kind.NUMBER] += 1
         elif isinstance(value, str):
-            counts[_kind_of_string(value)] += 1
-    return agreed(counts.__getitem__, len(values))
+            counts[_infer_string_kind(value)] += 1
+    return choose_kind(counts.__getitem__, len(values))
 
 
 @functools.lru_cache(maxsize=SAMPLE)
-def _kind_of_string(value: str) -> Kind:
+def _infer_string_kind(value: str) -> Kind:
     try:
-        return kind_of_text(pa.array([value]))
+        return infer_text_kind(pa.array([value]))
     except UnicodeEncodeError:
         return Kind.TEXT
+
+
+class JsonParser:
+    """Parses some columns of JSON lines."""
+
+    def __init__(self, kinds: Mapping[str, Kind], grammar: Grammar) -> None:
+        self.kinds = dict(kinds)
+        self.grammar = grammar
+        self.schema = empty_table(kinds).schema
+
+    def empty(self) -> pa.RecordBatch:
+        return empty_table(self.kinds)
+
+    def parse(self, data: bytes) -> pa.RecordBatch | None:
+        lines = [line.strip(b" \t") for line in data.splitlines() if line]
+        # Then an object ends on its first line: inside another object no brace can follow a closed one.
+        if not all(line[:1] == b"{" and line[-1:] == b"}" for line in lines) or b"\0" in data or not _is_utf8(data):
+            return None
+        if not lines:
+            return self.empty()
+        try:
+            table = pa.json.read_json(
+                pa.BufferReader(data),
+                pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+                pa.json.ParseOptions(explicit_schema=self.schema, unexpected_field_behavior="ignore"),
+            )
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+        return self._to_batch(table) if table.num_rows == len(lines) else None
+
+    def find_suspicious(self, records: list[bytes]) -> Array:
+        return np.array([not self._is_plain(record) for record in records], bool)
+
+    def parse_one(self, record: bytes) -> pa.RecordBatch | str:
+        table = self.parse(record)
+        if table is not None:
+            return table
+        values = decode(record)
+        if isinstance(values, str):
+            return values
+        arrays = []
+        for name, kind in self.kinds.items():
+            value = values.get(name)
+            try:
+                arrays.append(pa.array([None if value is None else _convert(value, kind)], TYPES[kind]))
+            except (ValueError, TypeError, OverflowError, pa.ArrowException):
+                return f"column {name!r}: {quote(value)} is not {DESCRIPTIONS[kind]}"
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _is_plain(self, record: bytes) -> bool:
+        values = decode(record)
+        return not isinstance(values, str) and all(
+            value is None or (type(value) in JSON_TYPES[kind] and (kind is not Kind.DATE or bool(_DATE.match(value))))
+            for value, kind in ((values.get(name), kind) for name, kind in self.kinds.items())
+        )
+
+    def _to_batch(self, table: pa.Table) -> pa.RecordBatch | None:
+        arrays = [column.combine_chunks() for column in table.select(self.schema.names).columns]
+        if any(len(find_outside_calendar(values)) for values in arrays):
+            return None
+        for index, values in enumerate(arrays):
+            if pa.types.is_string(values.type):
+                absent = pc.is_in(values, _MISSING)
+                if pc.any(absent).as_py():
+                    arrays[index] = pc.if_else(absent, pa.scalar(None, pa.string()), values)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+class _RepeatedNameError(ValueError):
+    pass
+
+
+def decode(record: bytes) -> dict[str, Any] | str:
+    """Decode the object of a line, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> decode(b'{"x": 1}'), decode(b"[1]"), decode(b'{"x": 1, "x": 2}')
+    ({'x': 1}, 'not a JSON object', "the name 'x' is there twice")
+    """
+    try:
+        values = json.loads(record.decode(), object_pairs_hook=_make_object)
+    except UnicodeDecodeError as error:
+        return f"invalid UTF-8 at byte {error.start + 1}"
+    except _RepeatedNameError as error:
+        return f"the name {quote(error.args[0])} is there twice"
+    except json.JSONDecodeError as error:
+        return f"not a JSON object: {error.msg} at character {error.pos + 1}"
+    except (ValueError, RecursionError):
+        return "not a JSON object"
+    return values if isinstance(values, dict) else "not a JSON object"
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise _RepeatedNameError(name)
+        values[name] = value
+    return values
+
+
+def _convert(value: Any, kind: Kind) -> Any:
+    if isinstance(value, dict | list) or (isinstance(value, bool) and kind is Kind.NUMBER):
+        raise ValueError
+    if isinstance(value, str) and value in MISSING_SPELLINGS:
+        return None
+    converted = CONVERTERS[kind](value)
+    if kind is Kind.DATE and len(find_outside_calendar(pa.array([converted], TYPES[kind]))):
+        raise ValueError
+    return converted
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,28 +1,36 @@
-"""The four kinds of columns, and how the kind of a column is read off the values it begins with."""
+"""The four kinds of columns: how a kind is inferred, and how values are converted to it."""
 
 from __future__ import annotations
 
+import datetime
 import enum
+import json
+import math
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from redescend.errors import quote
+from redescend.numeric import Array
+
 SAMPLE = 1000
-"""From so many records, the first, the kinds of the columns are decided."""
+"""The number of records from which the kinds of the columns are inferred."""
 
 AGREEMENT = 0.9
-"""The share of the values that are there which must be of a kind for the column to be."""
+"""The share of its values that must be of a kind for a column to be of that kind."""
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "-")
-"""What stands for a missing value in text, alone or between single blanks."""
+"""How text spells a missing value, alone or between single blanks."""
 
 MISSING_SPELLINGS = sorted({before + token + after for token in MISSING for before in ("", " ") for after in ("", " ")})
 
 TRUE = ("true", "True", "TRUE")
 FALSE = ("false", "False", "FALSE")
 
-# Digits can be matched in one way only: a long value is looked at in time that grows with its length, not its square.
+# Digits match in one way only, so that matching a long value takes linear time.
 _NUMBER = r"^[ \t]*([-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?|[-+]?(?i:inf|infinity|nan))[ \t]*$"
 _BOOLEAN = r"^[ \t]*(?i:true|false)[ \t]*$"
 _DATE = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}(:\d{2}(:\d{2}(\.\d{1,6})?)?)?)?"
@@ -30,7 +38,7 @@ _ZONE = r"(Z|[-+]\d{2}(:?\d{2})?)"
 
 
 class Kind(enum.StrEnum):
-    """What the values of a column are."""
+    """The kind of values in a column: number, boolean, date or text."""
 
     NUMBER = "number"
     BOOLEAN = "boolean"
@@ -44,42 +52,213 @@ TYPES: dict[Kind, pa.DataType] = {
     Kind.DATE: pa.timestamp("us"),
     Kind.TEXT: pa.string(),
 }
-"""How the values of each kind are kept."""
+"""The Arrow type of each kind."""
 
 ZONED = pa.timestamp("us", tz="UTC")
-"""How dates that name their zone are read, before they are kept as the same moment in UTC."""
+"""The Arrow type with which dates that name their time zone are parsed."""
 
-LOOKS_LIKE = {Kind.NUMBER: _NUMBER, Kind.BOOLEAN: _BOOLEAN, Kind.DATE: f"{_DATE}{_ZONE}?$"}
-"""Patterns of the values of each kind but text."""
+PATTERNS = {Kind.NUMBER: _NUMBER, Kind.BOOLEAN: _BOOLEAN, Kind.DATE: f"{_DATE}{_ZONE}?$"}
+"""What the text of a value of each kind looks like, except text."""
 
-A_VALUE = {Kind.NUMBER: "a number", Kind.BOOLEAN: "true or false", Kind.DATE: "a date", Kind.TEXT: "text"}
-"""What a value of each kind is called in a sentence."""
+DESCRIPTIONS = {Kind.NUMBER: "a number", Kind.BOOLEAN: "true or false", Kind.DATE: "a date", Kind.TEXT: "text"}
+
+FIRST_DATE, LAST_DATE = (
+    pa.scalar(end, TYPES[Kind.DATE]).value for end in (datetime.datetime.min, datetime.datetime.max)
+)
+LENIENT = {"allow_int_overflow": True, "allow_time_truncate": True, "allow_float_truncate": True}
+DATED = (pa.TimestampScalar, pa.Date32Scalar, pa.Date64Scalar)
+NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
 
 
-def kind_of_text(values: pa.Array) -> Kind:
-    """The kind of a column, from the text of its values; null is no value.
+def infer_text_kind(values: pa.Array) -> Kind:
+    """Infer the kind of a column from the text of its values; nulls are ignored.
 
     Examples
     --------
-    >>> kind_of_text(pa.array(["1", "2.5", None, "-3e8"])).value, kind_of_text(pa.array(["1", "b"])).value
+    >>> infer_text_kind(pa.array(["1", "2.5", None, "-3e8"])).value, infer_text_kind(pa.array(["1", "b"])).value
     ('number', 'text')
     """
-    there = values.drop_null()
-    return agreed(lambda kind: _matching(there, LOOKS_LIKE[kind]), len(there))
+    present = values.drop_null()
+    return choose_kind(lambda kind: _count_matches(present, PATTERNS[kind]), len(present))
 
 
-def agreed(count: Callable[[Kind], int], total: int) -> Kind:
-    """The kind that enough of the values are of; text if none is, and a number if there is no value."""
+def choose_kind(count: Callable[[Kind], int], total: int) -> Kind:
+    """The kind of enough of the values; text if there is none, and a number if there are no values."""
     if total == 0:
         return Kind.NUMBER
-    return next((kind for kind in LOOKS_LIKE if count(kind) >= AGREEMENT * total), Kind.TEXT)
+    return next((kind for kind in PATTERNS if count(kind) >= AGREEMENT * total), Kind.TEXT)
 
 
-def zoned(values: pa.Array) -> bool:
-    """Whether most of the dates in a column of text name their zone."""
-    there = values.drop_null()
-    return 2 * _matching(there, f"{_DATE}{_ZONE}$") > len(there)
+def has_time_zones(values: pa.Array) -> bool:
+    """Whether most of the dates in a column of text name their time zone."""
+    present = values.drop_null()
+    return 2 * _count_matches(present, f"{_DATE}{_ZONE}$") > len(present)
 
 
-def _matching(values: pa.Array, pattern: str) -> int:
+def _count_matches(values: pa.Array, pattern: str) -> int:
     return pc.sum(pc.match_substring_regex(values, pattern)).as_py() or 0
+
+
+def infer_type_kind(type: pa.DataType) -> Kind | None:
+    """The kind of a column of this Arrow type; None if it is not one of the four.
+
+    Examples
+    --------
+    >>> infer_type_kind(pa.decimal128(10, 2)).value, infer_type_kind(pa.list_(pa.int8()))
+    ('number', None)
+    """
+    if pa.types.is_dictionary(type):
+        return infer_type_kind(type.value_type)
+    if pa.types.is_boolean(type):
+        return Kind.BOOLEAN
+    if pa.types.is_timestamp(type) or pa.types.is_date(type):
+        return Kind.DATE
+    if pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type):
+        return Kind.TEXT
+    return Kind.NUMBER if any(is_one(type) for is_one in NUMERIC) else None
+
+
+def convert_column(values: pa.Array, kind: Kind) -> tuple[pa.Array, dict[int, str]]:
+    """Convert a column to a kind: the values, null where that fails, and what is wrong with those."""
+    if pa.types.is_dictionary(values.type):
+        # Convert the few distinct values before repeating them.
+        words = values.dictionary
+        words = words.cast(TYPES[Kind.TEXT]) if infer_type_kind(words.type) is Kind.TEXT else words
+        values = words.take(values.indices)
+    own = infer_type_kind(values.type)
+    if own is Kind.TEXT and (kind is not Kind.TEXT or not _is_utf8(values)):
+        return _convert_one_by_one(values, kind)
+    if own is kind or own is Kind.BOOLEAN or kind is Kind.TEXT:
+        try:
+            return _mask_outside_calendar(values.cast(options=pc.CastOptions(TYPES[kind], **LENIENT)))
+        except pa.ArrowException:
+            pass
+    return _convert_one_by_one(values, kind)
+
+
+def _mask_outside_calendar(values: pa.Array) -> tuple[pa.Array, dict[int, str]]:
+    outside = find_outside_calendar(values)
+    if not len(outside):
+        return values, {}
+    moments = values.cast(pa.int64())
+    wrong = {int(index): f"{moments[index]} is not a date in the years 1 to 9999" for index in outside}
+    mask = np.zeros(len(values), bool)
+    mask[outside] = True
+    return pc.if_else(pa.array(mask), pa.scalar(None, values.type), values), wrong
+
+
+def find_outside_calendar(values: pa.Array) -> Array:
+    """Indices of dates that Python cannot represent, outside the years 1 to 9999; none in columns of other kinds."""
+    ends = pc.min_max(values) if values.type == TYPES[Kind.DATE] else None
+    if ends is None or not ends["min"].is_valid or (ends["min"].value >= FIRST_DATE and ends["max"].value <= LAST_DATE):
+        return np.empty(0, np.int64)
+    moments = pc.fill_null(values.cast(pa.int64()), 0).to_numpy()
+    return np.flatnonzero((moments < FIRST_DATE) | (moments > LAST_DATE))
+
+
+def _is_utf8(values: pa.Array) -> bool:
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _convert_one_by_one(values: pa.Array, kind: Kind) -> tuple[pa.Array, dict[int, str]]:
+    out: list[Any] = []
+    wrong: dict[int, str] = {}
+    for index, value in enumerate(_to_python(values)):
+        try:
+            out.append(None if value is None else CONVERTERS[kind](value))
+        except (ValueError, TypeError, OverflowError, pa.ArrowException):
+            out.append(None)
+            wrong[index] = f"{quote(value)} is not {DESCRIPTIONS[kind]}"
+    return pa.array(out, TYPES[kind]), wrong
+
+
+def _to_python(values: pa.Array) -> list[Any]:
+    """The values as Python objects; as text where Python has none."""
+    try:
+        return values.to_pylist()
+    except (ValueError, OverflowError):
+        return [_scalar_to_python(value) for value in values]
+
+
+def _scalar_to_python(value: pa.Scalar) -> Any:
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        pass
+    if isinstance(value, pa.DictionaryScalar):
+        return _scalar_to_python(value.value)
+    if hasattr(value, "as_buffer"):
+        return value.as_buffer().to_pybytes()
+    return str(value.value) if isinstance(value, DATED) else str(value.type)
+
+
+def _to_number(value: Any) -> float | None:
+    if isinstance(value, str):
+        if value in MISSING_SPELLINGS:
+            return None
+        # Python also accepts digits of other scripts, and underscores.
+        if "_" in value or not value.isascii():
+            raise ValueError
+    return float(value)
+
+
+def _to_boolean(value: Any) -> bool | None:
+    if isinstance(value, str):
+        if value in MISSING_SPELLINGS:
+            return None
+        if value.strip() not in (*TRUE, *FALSE, "0", "1"):
+            raise ValueError
+        return value.strip() in (*TRUE, "1")
+    if value not in (0, 1):
+        raise ValueError
+    return bool(value)
+
+
+def _to_date(value: Any) -> Any:
+    if isinstance(value, str):
+        if value in MISSING_SPELLINGS:
+            return None
+        try:
+            return pc.cast(pa.scalar(value), TYPES[Kind.DATE])
+        except pa.ArrowInvalid:
+            return pc.cast(pc.cast(pa.scalar(value), ZONED), TYPES[Kind.DATE])
+    if not isinstance(value, datetime.date):
+        raise ValueError
+    # PyArrow makes no timestamp of a date without a time.
+    return value if isinstance(value, datetime.datetime) else datetime.datetime(*value.timetuple()[:3])
+
+
+def _to_text(value: Any) -> str:
+    if isinstance(value, bytes):
+        raise ValueError
+    if isinstance(value, str):
+        return value
+    return json.dumps(value) if isinstance(value, bool | int | float) else str(value)
+
+
+CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
+    Kind.NUMBER: _to_number,
+    Kind.BOOLEAN: _to_boolean,
+    Kind.DATE: _to_date,
+    Kind.TEXT: _to_text,
+}
+"""Convert a single value to each kind; they raise if that is not possible."""
+
+
+def format_json(table: pa.RecordBatch, index: int) -> bytes:
+    """Format a record as a JSON object of all its values."""
+    record = {
+        name: _to_json(_to_python(column.slice(index, 1))[0])
+        for name, column in zip(table.schema.names, table.columns, strict=True)
+    }
+    return json.dumps(record, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value

@@ -1,31 +1,26 @@
-"""Anything that holds records becomes a source."""
+"""Open a source: its files, their format, and the columns inferred from the first records."""
 
 from __future__ import annotations
 
 import os
-import sys
-import tempfile
-import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from redescend.errors import DataError, ParameterError
+from redescend.errors import DataError
 from redescend.parameters import AT_LEAST_ONE, check
-from redescend.sources import csv, jsonl
-from redescend.sources.columnar import ArrowPart, ParquetPart
-from redescend.sources.csv import DelimitedPart
-from redescend.sources.formats import Form, checked, form_of
-from redescend.sources.jsonl import JsonPart
+from redescend.sources.arrow import ArrowFile
+from redescend.sources.csv import CsvFile, TsvFile
+from redescend.sources.formats import ReadOptions, SourceFile, check_format, detect, register_format
+from redescend.sources.jsonl import JsonLinesFile
 from redescend.sources.kinds import Kind
-from redescend.sources.memory import memory_part
-from redescend.sources.paths import files_of
-from redescend.sources.readers import BLOCK, FileOrigin, Origin, PipeOrigin, Text
-from redescend.sources.source import Part, Source
+from redescend.sources.memory import open_table
+from redescend.sources.parquet import ParquetFile
+from redescend.sources.readers import BLOCK, Origin, open_origins
+from redescend.sources.source import Source
 from redescend.sources.splitter import LONGEST
-from redescend.sources.tables import kinds_of
-from redescend.sources.words import shown
+
+for _format in (CsvFile, TsvFile, JsonLinesFile, ParquetFile, ArrowFile):
+    register_format(_format)
 
 
 def open_source(
@@ -37,34 +32,36 @@ def open_source(
     block: int = BLOCK,
     longest: int = LONGEST,
 ) -> Source:
-    r"""Find out what a source holds: its format, its columns and their kinds.
+    r"""Open a source of records, and infer its format, its columns and their kinds.
 
     Parameters
     ----------
-    source
+    source : path, list of paths, binary file, table or data frame
         A path, a folder, a pattern like ``data/*.csv``, ``-`` for standard input, a list of these, a binary file
-        object, a pandas or Polars data frame, an Arrow table, or anything that gives a stream of Arrow batches.
-        Compressed files (gzip, bzip2, Zstandard, LZ4, xz) are read as what they hold.
-    format
-        csv, tsv, jsonl, parquet or arrow; by the name, else by the first bytes, if None.
-    header
-        Whether the first line of a delimited file is the names of its columns.
-    kinds
-        Kinds of columns that are known; the others are decided from the first thousand records. In text a column is
-        of a kind if nine values in ten are, and text if it is of no other.
-    block
-        How many bytes of text are read at a time. What becomes of a record does not depend on it.
-    longest
-        The bytes of the longest record of text; one that is longer is bad.
+        object, a pandas or Polars data frame, an Arrow table, or anything that exports a stream of Arrow batches.
+        Compressed files (gzip, bzip2, Zstandard, LZ4, xz) are decompressed.
+    format : str or None
+        csv, tsv, jsonl, parquet, arrow, or a format of `register_format`. None: inferred from the name, or else from
+        the first bytes.
+    header : bool
+        Whether the first line of a delimited file names the columns.
+    kinds : mapping of str to Kind, or None
+        Known kinds of columns; the others are inferred from the first thousand records. A column of text is of a kind
+        if nine in ten of its values are.
+    block : int
+        Bytes of text to read at a time. Results do not depend on it.
+    longest : int
+        The most bytes of a text record; a longer one is bad.
 
     Returns
     -------
-    a `Source`.
+    Source
+        Its columns, a sample, and its records in batches.
 
     Raises
     ------
     DataError
-        There is no such file, or nothing in it, or no telling what its columns are.
+        There is no such file, it is empty, or its columns cannot be inferred.
 
     Examples
     --------
@@ -75,120 +72,40 @@ def open_source(
     >>> source.sample.table.column("x").to_pylist()
     [1.0, None]
     """
-    asked = checked(format)
+    requested = check_format(format)
     check("open_source", "block", block, AT_LEAST_ONE)
     check("open_source", "longest", longest, AT_LEAST_ONE)
     known = {name: Kind(kind) for name, kind in (kinds or {}).items()}
-    table = memory_part(source)
+    table = open_table(source)
     if table is not None:
-        return _source(table.name, "memory", [table], known, None)
-    origins = list(_origins(source))
+        return _make_source(table.name, [table], known, None)
+    origins = list(open_origins(source))
     if not origins:
         raise DataError("There is nothing to read: the list of sources is empty.")
-    forms = [form_of(origin, asked) for origin in origins]
-    for origin, form in zip(origins, forms, strict=True):
-        if form.format != forms[0].format:
+    files: list[SourceFile] = []
+    for origin in origins:
+        chosen, compression = detect(origin, requested)
+        if files and chosen.format != files[0].format:
             raise DataError(
-                f"{origin.name} is {form.format} and {origins[0].name} is {forms[0].format}; "
+                f"{origin.name} is {chosen.format} and {files[0].name} is {files[0].format}; "
                 "read files of one format at a time."
             )
-    parts = [_part(origin, form, header, block, longest) for origin, form in zip(origins, forms, strict=True)]
+        files.append(chosen.open(origin, compression, ReadOptions(header, block, longest)))
     sizes = [origin.size for origin in origins]
     size = None if None in sizes else sum(size or 0 for size in sizes)
-    return _source(_name(source, origins), forms[0].format, parts, known, size)
+    return _make_source(_describe(source, origins), files, known, size)
 
 
-def _name(source: Any, origins: Sequence[Origin]) -> str:
+def _describe(source: Any, origins: Sequence[Origin]) -> str:
     if isinstance(source, str | os.PathLike) and source != "-":
         return os.fspath(source)
     return origins[0].name + (f" and {len(origins) - 1} more" if len(origins) > 1 else "")
 
 
-def _origins(source: Any) -> Iterator[Origin]:
-    if isinstance(source, str) and source == "-":
-        yield PipeOrigin("standard input", _standard_input())
-    elif isinstance(source, str | os.PathLike):
-        yield from (_stored(path) for path in files_of(source))
-    elif isinstance(source, Sequence):
-        for each in source:
-            yield from _origins(each)
-    elif hasattr(source, "read"):
-        yield PipeOrigin(str(getattr(source, "name", "the file object")), source)
-    else:
-        raise ParameterError(
-            "The 'source' parameter of open_source must be a path, '-', a binary file, a table, or a list of paths. "
-            f"Got {type(source).__name__} instead."
-        )
-
-
-def _stored(path: Path) -> Origin:
-    if path.is_file():
-        return FileOrigin(path)
-    # A named pipe, or what a shell puts in the place of a command.
-    return PipeOrigin(str(path), open(path, "rb", buffering=0), ours=True)
-
-
-def _standard_input() -> Any:
-    # A raw file: no thread that waits for it can hold a lock that the program needs at its end.
-    try:
-        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
-    except (OSError, ValueError, AttributeError):
-        return sys.stdin.buffer
-
-
-def _part(origin: Origin, form: Form, header: bool, block: int, longest: int) -> Part:
-    if form.format == "jsonl":
-        return JsonPart(origin, form.compression, block, longest)
-    if form.format in ("csv", "tsv"):
-        delimiter = "\t" if form.format == "tsv" else None
-        return DelimitedPart(origin, form.compression, delimiter, header, block, longest)
-    make = ParquetPart if form.format == "parquet" else ArrowPart
-    if isinstance(origin, FileOrigin) and form.compression is None:
-        return make(origin.name, origin.path)
-    path, damage = _spooled(origin, form)
-    part = make(origin.name, path, damage)
-    weakref.finalize(part, path.unlink, missing_ok=True)
-    return part
-
-
-def _spooled(origin: Origin, form: Form) -> tuple[Path, str | None]:
-    """A copy in a temporary file, as columns cannot be read from one end to the other; and why it is not all there."""
-    handle, path = tempfile.mkstemp(prefix="redescend-")
-    try:
-        with open(handle, "wb") as file, closing(Text(origin, form.compression, 0, keep=False)) as text:
-            while data := text.read():
-                file.write(data)
-    except BaseException:
-        os.unlink(path)
-        raise
-    return Path(path), text.damage
-
-
-def _source(name: str, format: str, parts: list[Any], known: Mapping[str, Kind], size: int | None) -> Source:
-    first = parts[0]
-    others: Mapping[str, str] = {}
-    if isinstance(first, DelimitedPart):
-        _check_names(first.name, first.names)
-        kinds, zoned = csv.guess_kinds(parts)
-        for part in parts:
-            part.zoned = zoned
-    elif isinstance(first, JsonPart):
-        kinds, others = jsonl.guess_kinds(parts)
-    else:
-        _check_names(first.name, first.names)
-        kinds, others = kinds_of(first)
-    kinds.update({key: kind for key, kind in known.items() if key in kinds or isinstance(first, JsonPart)})
+def _make_source(name: str, files: Sequence[SourceFile], known: Mapping[str, Kind], size: int | None) -> Source:
+    first = files[0]
+    kinds, others = first.infer_columns(files)
+    kinds |= {key: kind for key, kind in known.items() if key in kinds or first.names is None}
     if not kinds:
-        lack = first.lack() if isinstance(first, JsonPart) else None
-        raise DataError(f"{name} has {lack or 'no columns of numbers, dates, text or true and false'}.")
-    return Source(name, format, parts, kinds, size, {key: others[key] for key in others.keys() - kinds.keys()})
-
-
-def _check_names(file: str, names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for number, name in enumerate(names, 1):
-        if not name:
-            raise DataError(f"Column {number} of {file} has no name.")
-        if name in seen:
-            raise DataError(f"{file} has two columns {shown(name)}.")
-        seen.add(name)
+        raise DataError(f"{name} has {first.explain_no_columns()}.")
+    return Source(name, files, kinds, size, {key: others[key] for key in others.keys() - kinds.keys()})

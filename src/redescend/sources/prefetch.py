@@ -1,4 +1,4 @@
-"""Work done ahead of the one who asks for it: in threads, in order, and never more of it than was agreed."""
+"""Run jobs ahead in threads: results in order, and a bounded number of them."""
 
 from __future__ import annotations
 
@@ -13,30 +13,21 @@ T = TypeVar("T")
 Job = Callable[[], T]
 
 PATIENCE = 0.1
-"""Seconds after which a thread looks whether it is still wanted."""
+"""Seconds between checks whether a thread should stop."""
 
 MOST_THREADS = 4
-"""How many threads work where nothing else is said: every one of them has blocks in memory, and a machine with many
-processors is to need no more of it than one with few."""
+"""The default limit of threads: each has blocks in memory, which should not grow with the number of processors."""
 
 
-class Ahead(Generic[T]):
-    """The results of jobs, in their order, worked on before they are asked for.
+class Prefetch(Generic[T]):
+    """Run jobs in threads and return their results in order; an error is raised in the place of its result.
 
-    One thread goes through the jobs, others do them. An error comes out where its result would have.
-
-    Parameters
-    ----------
-    jobs
-        What is to be done; its items are made in a thread of their own.
-    threads
-        How many jobs are done at a time; as many as there are processors, up to four, if None.
-    depth
-        How many results may wait; as many as there are threads if None.
+    `threads` defaults to the number of processors, at most four; `depth`, the number of results that may wait, to the
+    number of threads.
 
     Examples
     --------
-    >>> list(Ahead((lambda i=i: i * i) for i in range(5)).results())
+    >>> list(Prefetch((lambda i=i: i * i) for i in range(5)).results())
     [0, 1, 4, 9, 16]
     """
 
@@ -44,19 +35,19 @@ class Ahead(Generic[T]):
         workers = threads or min(os.cpu_count() or 1, MOST_THREADS)
         self._jobs = jobs
         self._results: queue.Queue[Future[T] | None] = queue.Queue(depth or workers)
-        self._unwanted = threading.Event()
+        self._stopped = threading.Event()
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="reading")
-        # A daemon: it may be waiting for a pipe that nobody writes to when the program is to end.
+        # A daemon: it may be waiting for a pipe when the program ends.
         self._feeder = threading.Thread(target=self._feed, name="reading-ahead", daemon=True)
 
     def results(self) -> Generator[T, None, None]:
-        """Begin; closing the generator ends all work."""
+        """Start; closing the generator stops all work."""
         self._feeder.start()
         try:
             while (result := self._results.get()) is not None:
                 yield result.result()
         finally:
-            self._unwanted.set()
+            self._stopped.set()
             while not self._results.empty():
                 self._results.get_nowait()
             self._pool.shutdown(wait=True, cancel_futures=True)
@@ -78,7 +69,7 @@ class Ahead(Generic[T]):
         self._put(None)
 
     def _put(self, result: Future[T] | None) -> bool:
-        while not self._unwanted.is_set():
+        while not self._stopped.is_set():
             try:
                 self._results.put(result, timeout=PATIENCE)
             except queue.Full:

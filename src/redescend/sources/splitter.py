@@ -1,4 +1,4 @@
-"""Text in pieces that end where a record ends, whatever the sizes in which it is read."""
+"""Split text into chunks of whole records, whatever the size of the blocks in which it is read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from redescend.kernels.text import record_bounds
 from redescend.numeric import Array
 
 LONGEST = 2**20
-"""The bytes of the longest record; one that is longer is bad."""
+"""The most bytes of a record; a longer one is bad."""
 
 UNCLOSED = "an unclosed quote"
 ABSENT = -1
 
 
 class Chunk(NamedTuple):
-    """Whole records, or one that is bad: where it begins and the next begins, its bytes, and what is wrong with it."""
+    """Whole records, or a bad one: its offset and that of the next chunk, its bytes, and what is wrong with it."""
 
     offset: int
     stop: int
@@ -29,15 +29,7 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Grammar:
-    """What ends a record of a text: a newline that is not quoted.
-
-    Attributes
-    ----------
-    delimiter : what a field ends with, as a byte.
-    quote : what a quoted field begins and ends with.
-    carriage : what ends a record as a newline does.
-    longest : the bytes of the longest record.
-    """
+    """How records end: at a newline, or a carriage return, that is not quoted. Absent bytes are -1."""
 
     delimiter: int = ABSENT
     quote: int = ABSENT
@@ -49,28 +41,30 @@ class Grammar:
         return cls(ord(delimiter), ord('"'), ord("\r"), longest)
 
     def bounds(self, data: Array, final: bool = True) -> tuple[Array, int, bool]:
-        """Where records begin, where they end, and how many fields they have; and of the first that has no end, where
-        it begins and whether it is inside quotes.
+        """Start, end and number of fields of each record; then the start of the first one that does not end here, and
+        whether it ends inside quotes.
         """
-        room = np.empty((len(data) // 2 + 1, 3), np.int64)
-        found, rest, quoted = record_bounds(data, self.delimiter, self.quote, self.carriage, final, self.longest, room)
-        return room[:found].copy(), int(rest), bool(quoted)
+        bounds = np.empty((len(data) // 2 + 1, 3), np.int64)
+        count, rest, quoted = record_bounds(
+            data, self.delimiter, self.quote, self.carriage, final, self.longest, bounds
+        )
+        return bounds[:count].copy(), int(rest), bool(quoted)
 
     def records(self, data: bytes) -> list[bytes]:
-        """The records of a text that ends with one."""
+        """Split a text that ends with a whole record."""
         return [data[low:high] for low, high, _ in self.bounds(np.frombuffer(data, np.uint8))[0].tolist()]
 
     def line_end(self, data: bytes, low: int = 0, high: int | None = None) -> int:
-        """Where the line that `low` is in ends, its end included; 0 if not before `high`."""
+        """The end of the line at `low`, including its newline; 0 if it does not end before `high`."""
         ends = [data.find(b"\n", low, high)]
         if self.carriage != ABSENT:
             ends.append(data.find(b"\r", low, high))
         return min((end + 1 for end in ends if end >= 0), default=0)
 
-    def _simple(self, data: bytes) -> bool:
-        """Whether records end at newlines only and none can be too long, as far as a quick look tells.
+    def _is_simple(self, data: bytes) -> bool:
+        """A quick check that records end at newlines only, and that none is too long.
 
-        A record that is too long has half as many bytes without a newline, from a multiple of that number on.
+        A record that is too long has at least one aligned half of the limit without a newline.
         """
         if self.quote != ABSENT and data.find(self.quote) >= 0:
             return False
@@ -78,12 +72,11 @@ class Grammar:
         return all(data.find(b"\n", at, at + step) >= 0 for at in range(0, len(data) - step + 1, step))
 
     def cut(self, data: bytes, final: bool, exact: bool = False) -> Iterator[tuple[int, int, str | None]]:
-        """Split into whole records: from where to where, and what is wrong if it is one bad record.
+        """Split into runs of whole records and single bad records: start, end, and what is wrong.
 
-        What is left is a record that is not there to its end or, if it is longer than the longest, has no end in it.
-        Unless it is to be `exact`, whole records may be left as well.
+        The rest is an incomplete record; if not `exact`, there may be whole records in it, too.
         """
-        if not exact and self._simple(data):
+        if not exact and self._is_simple(data):
             stop = len(data) if final else data.rfind(b"\n") + 1
             if stop:
                 yield 0, stop, None
@@ -94,7 +87,7 @@ class Grammar:
             rest += start
             if rest > start:
                 yield start, rest, None
-            if rest == len(data) or not (final or self.decided(len(data) - rest)):
+            if rest == len(data) or not (final or self.is_too_long(len(data) - rest)):
                 return
             start = self.line_end(data, rest, rest + self.longest + 1)
             if start:
@@ -105,12 +98,12 @@ class Grammar:
             else:
                 return
 
-    def decided(self, size: int) -> bool:
-        """Whether so many bytes of a record are enough to see that it is too long, with one to look ahead."""
+    def is_too_long(self, size: int) -> bool:
+        """Whether a record with this many bytes so far is too long, with one byte to look ahead."""
         return size > self.longest + 1
 
-    def kept(self, line: bytes) -> bytes:
-        """A bad record without its end, as far as there is room for it."""
+    def truncate(self, line: bytes) -> bytes:
+        """A bad record without its newline, cut to the longest that is allowed."""
         return line.removesuffix(b"\n").removesuffix(b"\r")[: self.longest]
 
     @property
@@ -118,27 +111,27 @@ class Grammar:
         return f"longer than the longest record, {self.longest:,} bytes"
 
 
-def chunks(
+def split(
     read: Callable[[], bytes],
     grammar: Grammar,
     offset: int,
     damage: Callable[[], str | None] = lambda: None,
     follow: Callable[[], bool] | None = None,
 ) -> Iterator[Chunk]:
-    """Cut what `read` brings, until it brings nothing, at the ends of records.
+    """Split what `read` returns, until it returns nothing, into chunks of whole records.
 
     Parameters
     ----------
     read
-        The next bytes; none at the end.
+        Returns the next bytes; none at the end.
     grammar
-        What ends a record.
+        How records end.
     offset
-        Where in the text the first of them is: where a record begins.
+        The offset of the first byte, where a record begins.
     damage
-        Asked at the end whether it should not be one. What is left then is one bad record, be it empty.
+        Called at the end: why the text is incomplete, or None. If it is, the rest is one bad record, even if empty.
     follow
-        Asked at the end whether there may be more by now; a last record without a newline then waits for it.
+        Called at the end: whether to try again. A last record without a newline is then not complete.
     """
     buffer = b""
     while True:
@@ -148,26 +141,26 @@ def chunks(
         buffer = buffer + data if buffer else data
         done = 0
         for low, high, reason in grammar.cut(buffer, final, broken is not None):
-            raw = grammar.kept(buffer[low:high]) if reason else buffer[low:high]
+            raw = grammar.truncate(buffer[low:high]) if reason else buffer[low:high]
             yield Chunk(offset + low, offset + high, raw, reason)
             done = high
         buffer, offset = buffer[done:], offset + done
-        if grammar.decided(len(buffer)) and not grammar.line_end(buffer, 0, grammar.longest + 1):
-            head, size, buffer = _swallow(read, grammar, buffer, follow)
+        if grammar.is_too_long(len(buffer)) and not grammar.line_end(buffer, 0, grammar.longest + 1):
+            head, size, buffer = _skip_record(read, grammar, buffer, follow)
             yield Chunk(offset, offset + size, head, grammar.too_long)
             offset += size
         if broken is not None:
-            # Whoever begins after these bytes would find the same damage: they are passed over as a record.
+            # A run that starts after these bytes meets the same damage, so they are skipped as a record, not as bytes.
             yield Chunk(offset, offset, buffer[: grammar.longest], broken)
             return
         if not data and (follow is None or not follow()):
             return
 
 
-def _swallow(
+def _skip_record(
     read: Callable[[], bytes], grammar: Grammar, buffer: bytes, follow: Callable[[], bool] | None
 ) -> tuple[bytes, int, bytes]:
-    """Read on to the end of a record that is too long, without keeping it: its head, its size, and what follows."""
+    """Skip a record that is too long: its first bytes, its size, and what follows."""
     head, size = buffer[: grammar.longest], 0
     while buffer or (follow is not None and follow()):
         end = grammar.line_end(buffer)

@@ -1,93 +1,196 @@
-"""A file of text: its header, and its records in pieces that are ready to be parsed."""
+"""Text files: records are split from the text, and parsed into typed columns in chunks.
+
+A chunk is parsed as a whole for speed, and record by record if that fails; a record becomes the same either way.
+"""
 
 from __future__ import annotations
 
-import functools
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol, Self
 
+import numpy as np
 import pyarrow as pa
 
 from redescend.errors import DataError
-from redescend.sources.batch import Piece
-from redescend.sources.kinds import TYPES, ZONED, Kind
-from redescend.sources.parser import Parser, read_chunk
-from redescend.sources.readers import BLOCK, Origin, Text
-from redescend.sources.splitter import LONGEST, Chunk, Grammar, chunks
+from redescend.numeric import Array
+from redescend.sources.batch import Bad, Piece
+from redescend.sources.formats import Follow, ReadOptions, SourceFile
+from redescend.sources.kinds import SAMPLE, Kind
+from redescend.sources.readers import Origin, Text
+from redescend.sources.splitter import Chunk, Grammar, split
 
-Follow = Callable[[], bool]
+BOM = b"\xef\xbb\xbf"
 
 
-class TextPart:
-    """One file of text.
+class Parser(Protocol):
+    """Parses the columns that were asked for."""
 
-    Parameters
-    ----------
-    origin
-        Where its bytes come from.
-    compression
-        How they are compressed.
-    block
-        How many are read at a time.
-    longest
-        The bytes of the longest record.
+    grammar: Grammar
+
+    def empty(self) -> pa.RecordBatch:
+        """The columns without a record."""
+
+    def parse(self, data: bytes) -> pa.RecordBatch | None:
+        """Parse whole records; None unless all of them are good."""
+
+    def find_suspicious(self, records: list[bytes]) -> Array:
+        """Which records are probably bad; a wrong answer costs time and nothing else."""
+
+    def parse_one(self, record: bytes) -> pa.RecordBatch | str:
+        """Parse one record, as `parse` does if it can; or say what is wrong with it."""
+
+
+class Head(NamedTuple):
+    """What the beginning of a file says: the offset of its first record, how records end, and its columns."""
+
+    body: int
+    grammar: Grammar
+    names: list[str] | None
+
+
+class TextFile(SourceFile):
+    """A text file whose records end at line ends, unless these are quoted.
+
+    A format defines `start`, which reads what comes before the records, `parser`, which parses them, and
+    `infer_columns`.
     """
 
-    def __init__(self, origin: Origin, compression: str | None, block: int = BLOCK, longest: int = LONGEST) -> None:
+    def __init__(self, origin: Origin, compression: str | None, options: ReadOptions) -> None:
         self.origin = origin
         self.name = origin.name
         self.compression = compression
-        self.block = block
-        self.longest = longest
-        self.taken = 0
+        self.options = options
         self.can_grow = origin.seekable and compression is None
-        self.zoned: frozenset[str] = frozenset()
 
-    @property
-    def body(self) -> int:
-        """Where its first record begins."""
-        raise NotImplementedError
+    @classmethod
+    def open(cls, origin: Origin, compression: str | None, options: ReadOptions) -> Self:
+        return cls(origin, compression, options)
 
-    @property
-    def grammar(self) -> Grammar:
-        """What ends a record."""
-        raise NotImplementedError
+    @abstractmethod
+    def start(self, text: Text) -> Head:
+        """Read a text up to its first record, which the next read returns."""
 
+    @abstractmethod
     def parser(self, kinds: Mapping[str, Kind]) -> Parser:
-        """How the columns of these kinds are read."""
-        raise NotImplementedError
+        """A parser of these columns."""
+
+    @property
+    def names(self) -> list[str] | None:
+        return self.head.names
+
+    @cached_property
+    def head(self) -> Head:
+        with closing(self._text(0, keep=True)) as text:
+            return self.start(text)
+
+    @cached_property
+    def sample(self) -> list[Chunk]:
+        """Its first records, read and split once: columns are inferred from them before they are parsed."""
+        with closing(self._text(0, keep=True)) as text:
+            self.head = self.start(text)
+            chunks = split(text.read, self.head.grammar, self.head.body, lambda: text.damage)
+            return list(_take(chunks, self.head.grammar, SAMPLE))
+
+    def read_head(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
+        chunks, parser = self.sample, self.parser(kinds)
+        return (parse_chunk(parser, chunk) for chunk in chunks)
 
     def jobs(
-        self, kinds: Mapping[str, Kind], start: int, *, keep: bool = False, follow: Follow | None = None
+        self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None
     ) -> Iterator[Callable[[], Piece]]:
-        """What is to be done to read it from a byte on."""
         parser = self.parser(kinds)
-        for chunk in self.chunks(start, keep, follow):
-            yield functools.partial(read_chunk, parser, chunk)
-
-    def chunks(self, start: int, keep: bool, follow: Follow | None = None) -> Iterator[Chunk]:
-        offset = max(start, self.body)
+        offset = max(start, self.head.body)
         self.taken = 0
-        text = self.text(offset, keep)
-        try:
-            yield from chunks(text.read, self.grammar, offset, lambda: text.damage, follow and self._growing(follow))
-        finally:
-            text.close()
+        with closing(self._text(offset, keep=False)) as text:
+            growing = follow and self._check_growing(follow)
+            for chunk in split(text.read, self.head.grammar, offset, lambda: text.damage, growing):
+                yield partial(parse_chunk, parser, chunk)
 
-    def _growing(self, follow: Follow) -> Follow:
+    def _check_growing(self, follow: Follow) -> Follow:
         def look_again() -> bool:
             if os.stat(self.name).st_size < self.taken:
-                raise DataError(f"{self.name} has become shorter while it was followed.")
+                raise DataError(f"{self.name} was truncated while it was followed.")
             return follow()
 
         return look_again
 
-    def text(self, offset: int, keep: bool) -> Text:
-        return Text(self.origin, self.compression, offset, keep, self.block, self._count)
+    def _text(self, offset: int, keep: bool) -> Text:
+        return Text(self.origin, self.compression, offset, keep, self.options.block, self._count)
 
     def _count(self, taken: int) -> None:
         self.taken += taken
 
-    def _types(self, kinds: Mapping[str, Kind]) -> dict[str, pa.DataType]:
-        zoned = {name for name, kind in kinds.items() if kind is Kind.DATE} & self.zoned
-        return {name: ZONED if name in zoned else TYPES[kind] for name, kind in kinds.items()}
+
+def _take(chunks: Iterator[Chunk], grammar: Grammar, missing: int) -> Iterator[Chunk]:
+    """Chunks up to a number of records."""
+    for chunk in chunks:
+        bounds: Any = [] if chunk.reason else grammar.bounds(np.frombuffer(chunk.data, np.uint8))[0]
+        if len(bounds) > missing:
+            size = int(bounds[missing][0])
+            chunk = Chunk(chunk.offset, chunk.offset + size, chunk.data[:size], None)
+        yield chunk
+        missing -= 1 if chunk.reason else len(bounds)
+        if missing <= 0:
+            return
+
+
+def parse_chunk(parser: Parser, chunk: Chunk) -> Piece:
+    """Parse a chunk into its good and its bad records."""
+    if chunk.reason is not None:
+        return _piece(chunk, parser.empty(), [], [Bad(0, "", chunk.reason, chunk.data)], [chunk.data])
+    table = parser.parse(chunk.data)
+    if table is not None:
+        return _piece(chunk, table, np.arange(table.num_rows), [], _LazyRecords(parser.grammar, chunk.data))
+    records = parser.grammar.records(chunk.data)
+    return _piece(chunk, *_parse_one_by_one(parser, records), records)
+
+
+class _LazyRecords:
+    """The records of a text, which is split when one is asked for."""
+
+    def __init__(self, grammar: Grammar, data: bytes) -> None:
+        self.grammar = grammar
+        self.data = data
+        self.bounds: Array | None = None
+
+    def __getitem__(self, place: int) -> bytes:
+        if self.bounds is None:
+            self.bounds = self.grammar.bounds(np.frombuffer(self.data, np.uint8))[0]
+        low, high, _ = self.bounds[place].tolist()
+        return self.data[low:high]
+
+
+def _piece(
+    chunk: Chunk, table: pa.RecordBatch, places: object, bad: list[Bad], records: _LazyRecords | list[bytes]
+) -> Piece:
+    return Piece(chunk.offset, chunk.stop, table, np.asarray(places, np.int64), bad, records.__getitem__)
+
+
+def _parse_one_by_one(parser: Parser, records: list[bytes]) -> tuple[pa.RecordBatch, Array, list[Bad]]:
+    """Parse suspicious records alone, the others together, halving what is refused."""
+    suspicious = parser.find_suspicious(records)
+    pending = [*np.flatnonzero(suspicious)[:, None]]
+    if not suspicious.all():
+        pending.append(np.flatnonzero(~suspicious))
+    tables, places, bad = [parser.empty()], [np.empty(0, np.int64)], []
+    while pending:
+        group = pending.pop()
+        if len(group) == 1:
+            place = int(group[0])
+            table = parser.parse_one(records[place])
+            if isinstance(table, str):
+                bad.append(Bad(place, "", table, records[place]))
+                continue
+        else:
+            table = parser.parse(b"\n".join(records[place] for place in group))
+            if table is None:
+                pending += np.array_split(group, 2)
+                continue
+        tables.append(table)
+        places.append(group)
+    order = np.argsort(np.concatenate(places))
+    return pa.concat_batches(tables).take(pa.array(order)), np.concatenate(places)[order], sorted(bad)

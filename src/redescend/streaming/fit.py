@@ -13,7 +13,7 @@ from redescend import losses, steps, transforms
 from redescend.errors import ParameterError
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources import Batch, Kind, Source, open_source
-from redescend.sources.source import Follow
+from redescend.sources.formats import Follow
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.io.checkpoints import Checkpoints, check_content, compare
 from redescend.streaming.io.collisions import FOLDER, check_apart, check_outside, files_of

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from redescend.errors import BadRecordError, DataError
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch, Position, Source
-from redescend.sources.source import Follow
+from redescend.sources.formats import Follow
 from redescend.streaming.io.checkpoints import Checkpoints
 from redescend.streaming.io.collisions import files_of
 from redescend.streaming.io.writers import Books

@@ -23,8 +23,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from redescend.errors import quote
 from redescend.numeric import Array
-from redescend.sources import Kind, words
+from redescend.sources import Kind
 from redescend.streaming.report.formatting import first
 
 MOST_LEVELS, LATER, HASHED = 256, 8, 256
@@ -172,7 +173,7 @@ def shown(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return number_text(value)
-    return words.shown(value) if isinstance(value, str) else str(value)
+    return quote(value) if isinstance(value, str) else str(value)
 
 
 def number_text(value: float) -> str:

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.errors import DataError
+from redescend.errors import DataError, suggest
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 from redescend.sources import Batch, Kind
-from redescend.sources.words import there_are
 from redescend.streaming.encoding.features import Feature, feature_of, reason_to_leave_out, shown
 from redescend.streaming.encoding.target import MOST_LABELS, Task, task_and_labels
 from redescend.streaming.report.formatting import first
@@ -234,7 +233,7 @@ def _asked(columns: Mapping[str, Kind], target: str, features: Any, ignore: Any,
     for role, names in named.items():
         for name in names:
             if name not in columns:
-                raise DataError(f"There is no column {name!r} {role}; {there_are(list(columns), name)}")
+                raise DataError(f"There is no column {name!r} {role}; {suggest(list(columns), name)}")
             if seen.setdefault(name, role) != role:
                 raise DataError(f"The column {name!r} cannot be one {seen[name]} and one {role} too.")
     # A name that comes twice counts once.

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from redescend.errors import DataError
 from redescend.sources import Batch
-from redescend.sources.conversion import kind_of
-from redescend.sources.tables import read_rows
+from redescend.sources.columnar import convert_rows
+from redescend.sources.kinds import infer_type_kind
 from redescend.streaming.encoding.schema import Schema
 
 
@@ -25,9 +25,9 @@ def record_batches(schema: Schema, table: Any, target: bool) -> Iterator[Any]:
     names = [*schema.inputs, *([schema.target] if target else []), *([] if schema.by is None else [schema.by])]
     kinds, row = {name: schema.kinds[name] for name in names}, 0
     for batch in _selected(as_table(table), names).to_batches():
-        piece = read_rows(batch, kinds, row, lambda index: b"")
-        if piece.faults:
-            raise DataError(f"Row {row + piece.faults[0].place + 1}: {piece.faults[0].reason}.")
+        piece = convert_rows(batch, kinds, row, lambda index: b"")
+        if piece.bad:
+            raise DataError(f"Row {row + piece.bad[0].row + 1}: {piece.bad[0].reason}.")
         row += batch.num_rows
         yield piece.table
 
@@ -57,7 +57,7 @@ def _selected(table: Any, names: list[str]) -> Any:
         raise DataError(f"The table lacks the column{'s' * (len(lacking) > 1)} {listed}, which the model needs.")
     if twice := [name for name in names if there.count(name) > 1]:
         raise DataError(f"The table has the column {twice[0]!r} more than once.")
-    if nested := [name for name in names if kind_of(table.schema.field(name).type) is None]:
+    if nested := [name for name in names if infer_type_kind(table.schema.field(name).type) is None]:
         kind = table.schema.field(nested[0]).type
         raise DataError(
             f"The column {nested[0]!r} of the table holds values of the type {kind}, which is not known here."

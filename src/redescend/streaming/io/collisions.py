@@ -10,7 +10,7 @@ from typing import Any
 
 from redescend.errors import ParameterError
 from redescend.sources import Source
-from redescend.sources.paths import PATTERN, _is_data
+from redescend.sources.readers import PATTERN, is_data_path
 from redescend.streaming.io.checkpoints import FILE, LOCK
 from redescend.streaming.io.writers import LEDGERS
 
@@ -50,7 +50,7 @@ def check_outside(written: Mapping[str, Path], source: Any) -> None:
         whole = Path(os.path.realpath(folder))
         for what, path in written.items():
             inside = Path(os.path.realpath(path))
-            if inside.is_relative_to(whole) and _is_data(inside.relative_to(whole)):
+            if inside.is_relative_to(whole) and is_data_path(inside.relative_to(whole)):
                 raise ParameterError(
                     f"'{path}' cannot be {what}, because everything in the folder '{folder}' is read; name a place "
                     "outside it."

@@ -13,7 +13,7 @@ import pyarrow as pa
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sources import Kind
-from redescend.sources.conversion import as_kind, kind_of
+from redescend.sources.kinds import convert_column, infer_type_kind
 
 SHARDS = 64
 """Parts that keys are split into, whatever there is to work on them; files are written in these."""
@@ -43,7 +43,7 @@ def as_text(key: Any) -> str:
     text = None
     with suppress(pa.ArrowException, ValueError, OverflowError):
         value = pa.array([key])
-        text = None if kind_of(value.type) is None else as_kind(value, Kind.TEXT)[0][0].as_py()
+        text = None if infer_type_kind(value.type) is None else convert_column(value, Kind.TEXT)[0][0].as_py()
     if text is None:
         raise DataError(f"{key!r} cannot be a key: keys are texts, numbers, dates, or true and false.")
     return str(text)

@@ -1,0 +1,53 @@
+"""Parquet files, read a group of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from redescend.sources.columnar import SLICE, UNREADABLE, ColumnarFile, Rows
+
+BUFFER = 2**16
+"""Bytes of a column to read at a time: a row group may be larger than the memory that we allow ourselves."""
+
+
+class ParquetFile(ColumnarFile):
+    """A Parquet file. Row groups before the first row that is needed are not read."""
+
+    format = "parquet"
+    suffixes = ("parquet", "pq")
+    magic = (b"PAR1",)
+
+    def read_schema(self) -> pa.Schema:
+        return pq.read_schema(self.path)
+
+    def read_rows(self, columns: list[str] | None, start: int) -> Iterator[Rows]:
+        try:
+            file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
+        except UNREADABLE as error:
+            yield Rows(0, 1, error)
+            return
+        with file:
+            row, total = 0, max(file.metadata.num_rows, 1)
+            for group in range(file.num_row_groups):
+                count = file.metadata.row_group(group).num_rows
+                if row + count > start:
+                    yield from _read_group(file, group, columns, range(row, row + count), start)
+                row += count
+                if columns is not None:
+                    self.taken = self.size * row // total
+            if self.damage is not None and row >= start:
+                yield Rows(row, row + 1, pa.ArrowInvalid(self.damage))
+
+
+def _read_group(file: pq.ParquetFile, group: int, columns: list[str] | None, rows: range, start: int) -> Iterator[Rows]:
+    row = rows.start
+    try:
+        for batch in file.iter_batches(SLICE, row_groups=[group], columns=columns):
+            if row + batch.num_rows > start:
+                yield Rows(row, row + batch.num_rows, batch)
+            row += batch.num_rows
+    except UNREADABLE as error:
+        yield Rows(row, rows.stop, error)
