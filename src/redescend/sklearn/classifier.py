@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from redescend import losses
+from redescend.engines.one_vs_rest import count_outputs, encode_labels, label_probabilities
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sklearn.linear import LinearEstimator
@@ -218,12 +218,7 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         >>> model.predict_proba([[0.0]]).round(1)
         array([[0.5, 0.5]])
         """
-        margins = self.decision_function(X)
-        if margins.ndim == 1:
-            return np.column_stack([expit(-margins), expit(margins)])
-        shares = expit(margins)
-        totals = shares.sum(axis=1, keepdims=True)
-        return np.where(totals > 0.0, shares / np.where(totals > 0.0, totals, 1.0), 1.0 / len(self.classes_))
+        return label_probabilities(self._predict_outputs(X).T).T
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
@@ -257,18 +252,15 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         classes = np.unique(y) if classes is None else classes
         if len(classes) < 2:
             raise DataError(f"A classifier needs two classes or more; got {len(classes)} class: {classes}.")
-        self._make_engine(X, 1 if len(classes) == 2 else len(classes))
+        self._make_engine(X, count_outputs(len(classes)))
         self.classes_ = classes
 
     def _encode(self, y: Array) -> Array:
-        """+1 for the class of each output and −1 for the others, a row for each output."""
         classes = self.classes_
         places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         if not np.array_equal(classes[places], y):
             raise DataError(f"y must be one of {classes}. Got {np.setdiff1d(y, classes)} instead.")
-        if len(classes) == 2:
-            return 2.0 * places.reshape(1, -1) - 1.0
-        return np.where(np.arange(len(classes))[:, None] == places, 1.0, -1.0)
+        return encode_labels(places, len(classes))
 
     def _learn_fast(self, X: Array, y: Array) -> bool:
         return self.__sklearn_is_fitted__() and self._learn_unchecked(X, self._encode(y))
@@ -283,7 +275,7 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         require(dtype.kind in "biufUO", owner, f"classes of type {dtype}")
         # The length of strings follows from the classes: the one in the file may ask for any amount of memory.
         classes = np.array(state["classes"], dtype=np.str_ if dtype.kind == "U" else dtype)
-        outputs = 1 if len(classes) == 2 else len(classes)
-        require(len(classes) > 1 and outputs == learned["_engine"].outputs, owner, f"{len(classes)} classes")
+        is_valid = len(classes) > 1 and count_outputs(len(classes)) == learned["_engine"].outputs
+        require(is_valid, owner, f"{len(classes)} classes")
         require(np.array_equal(np.unique(classes), classes), owner, "classes that are not unique and sorted")
         return learned | {"classes_": classes}

@@ -1,0 +1,46 @@
+"""Labels as outputs of an engine: one output for two labels, or one for each of more against the rest."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from scipy.special import expit
+
+from redescend.numeric import Array
+
+
+def count_outputs(labels: int) -> int:
+    """The number of outputs for this number of labels."""
+    return 1 if labels == 2 else labels
+
+
+def encode_labels(places: Array, labels: int) -> Array:
+    """Targets of −1 and 1, a row for each output, of the places of labels in their list.
+
+    Examples
+    --------
+    >>> encode_labels(np.array([0, 1]), 2)
+    array([[-1., 1.]])
+    >>> encode_labels(np.array([0, 2]), 3)
+    array([[ 1., -1.], [-1., -1.], [-1., 1.]])
+    """
+    if labels == 2:
+        return 2.0 * places.reshape(1, -1) - 1.0
+    return np.where(np.arange(labels)[:, None] == places, 1.0, -1.0)
+
+
+def label_probabilities(margins: Array) -> Array:
+    """The probability of every label, a row each, given a row of margins for each output.
+
+    Examples
+    --------
+    >>> label_probabilities(np.array([[0.0]]))
+    array([[0.5], [0.5]])
+    """
+    if len(margins) == 1:
+        return np.stack([expit(-margins[0]), expit(margins[0])])
+    shares = expit(margins)
+    # From the first to the last: NumPy's own order depends on the number of columns.
+    totals = functools.reduce(np.add, shares)
+    return np.where(totals > 0.0, shares / np.where(totals > 0.0, totals, 1.0), 1.0 / len(shares))
