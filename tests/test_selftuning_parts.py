@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
 from redescend import losses, transforms
+from redescend.kernels.layout import Rows
 from redescend.kernels.selftuning import followers, layout, mixture, noise, second_order, snapshots
 from redescend.losses import likelihood
 from redescend.numeric import Array
@@ -20,6 +23,30 @@ LOSSES = [losses.Squared(), losses.Absolute(), losses.EpsilonInsensitive(0.3), l
 # --- the noise posterior ---
 
 
+class Noise(NamedTuple):
+    """The part of a state that is known of the noise."""
+
+    cells: Array
+    scalars: Array
+
+
+def settings_of(loss: losses.LinearLoss, share: float = 0.0) -> layout.Settings:
+    """Settings of a learner with every ingredient."""
+    return layout.Settings(loss.kind, loss.setting, 0.0, loss.margin, share, True, True, True, True, True)
+
+
+def state_of(thetas: Array) -> layout.State:
+    """A state with a spread of 1 in which only these actions are known."""
+    none, scalars = np.empty(0), np.zeros(layout.SCALARS)
+    scalars[layout.SPREAD] = 1.0
+    table = np.empty((0, 0))
+    return layout.State(thetas, none, table, none, none, none, table, table, scalars)
+
+
+def scratch_of(predictions: Array, gates: Array) -> layout.Scratch:
+    return layout.Scratch(*[np.empty(0)] * 2, predictions, *[np.empty(0)] * 3, gates)
+
+
 def prior_of(scales: int) -> Array:
     return np.full((scales, len(RATES)), 1.0 / (scales * len(RATES)))
 
@@ -31,7 +58,8 @@ def learned(loss: losses.LinearLoss, margins: Array, share: float, lowest: float
     for r in margins:
         f = float(loss.of_prediction(r, 1.0 * loss.margin))
         size = noise.size_of(loss.kind, loss.margin, f, r, 1.0 * loss.margin)
-        noise.learn_noise(loss.kind, loss.setting, f, size, loss.margin, share, cells, prior, RATES, scalars)
+        config = layout.Config(np.empty(0), prior, RATES)
+        noise.learn_noise(settings_of(loss, share), f, size, Noise(cells, scalars), config)
     return cells, scalars
 
 
@@ -101,7 +129,7 @@ def gate_of_one_cell(loss: losses.LinearLoss, r: float, s: float, rate: float) -
     clean, outlier = np.array([1.0 - rate, 0.0, 0.0]), np.array([rate, 0.0, 0.0])
     f = float(loss.of_prediction(r, 1.0 * loss.margin))
     size = r if loss.margin else abs(r)
-    return noise.judge(loss.kind, loss.setting, f, size, s, clean, outlier, 0.0, loss.margin)[1]
+    return noise.judge(settings_of(loss), f, size, s, clean, outlier, 0.0)[1]
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.33])
@@ -132,7 +160,7 @@ def test_the_gate_is_the_mean_of_the_cells_by_how_likely_they_found_the_record(l
         believed = np.outer(q, 1.0 - RATES) / (np.outer(q, 1.0 - RATES) + np.outer(u, RATES))
         f = float(loss.of_prediction(r, 1.0 * loss.margin))
         size = r if loss.margin else abs(r)
-        log, gate = noise.judge(loss.kind, loss.setting, f, size, 0.5, clean, outlier, 0.0, loss.margin)
+        log, gate = noise.judge(settings_of(loss), f, size, 0.5, clean, outlier, 0.0)
         paid = q
         if isinstance(loss, losses.Pinball):  # members are compared by what they pay
             paid = np.exp(-f / (2.0 * loss.quantile * (1.0 - loss.quantile) * s)) / (2.0 * s)
@@ -181,8 +209,16 @@ def test_every_follower_goes_to_the_minimum_of_its_own_objective(loss):
     x, norm2 = X[0], float(X[0] @ X[0])
     scaled = float(np.sum(x * x * metric))
     predictions = thetas @ x
-    arguments = (loss.kind, loss.setting, 0.0, X, 0, y, norm2, 2.0, scaled, scaled, 2.0, metric, predictions, gates)
-    followers.follow(*arguments, 1.0, thetas)
+    followers.follow(
+        settings_of(loss),
+        scratch_of(predictions, gates),
+        Rows(X, np.array([y]), np.ones(1)),
+        0,
+        layout.Lengths(norm2, 2.0, scaled, scaled, 2.0),
+        metric,
+        state_of(thetas),
+        0,
+    )
     for i in range(2 * layout.FOLLOWERS):
         diagonal = i >= layout.FOLLOWERS
         direction, xx = (x * metric, scaled) if diagonal else (x, norm2)
@@ -218,10 +254,10 @@ class Follower:
 
     def advance(self, loss: losses.LinearLoss, x: Array, y: float, gate: float = 1.0) -> None:
         prediction = float(self.thetas[0] @ x)
-        known = (self.typical, self.squares, self.counts, self.scalars)
-        record = (x[None, :].copy(), 0, y, prediction, gate)
-        kind = (loss.kind, loss.setting, loss.margin)
-        second_order.advance(*kind, *record, *known, self.P, np.empty(self.dim), self.thetas, 0)
+        now = scratch_of(np.array([prediction]), np.array([gate]))
+        rows = Rows(x[None, :].copy(), np.array([y]), np.ones(1))
+        state = state_of(self.thetas)._replace(squares=self.squares, counts=self.counts, scalars=self.scalars, P=self.P)
+        second_order.advance(settings_of(loss), now, rows, 0, self.typical, state, np.empty(self.dim), 0)
 
 
 def test_only_the_lower_triangle_is_read():

@@ -19,13 +19,14 @@ import numpy as np
 from llvmlite import ir
 from numba import carray, njit, types
 from numba.core import caching
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
 from redescend.losses import likelihood, linear
-from redescend.numeric import Array
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 MODULES = (numeric, linear, likelihood, transforms, domains, steps, gates)
 
@@ -210,7 +211,21 @@ def prefetch(typing: Any, address: Any) -> Any:
     return types.void(address), generate
 
 
-@inlined
-def uncounted(array: Array) -> Array:
-    """View an array without reference counting, which costs atomic operations in loops; the array must outlive it."""
-    return carray(pointer(array.ctypes.data), array.shape, array.dtype)
+def uncounted(value: T) -> T:
+    """View an array, or all arrays of a NamedTuple, without reference counts, which cost atomic operations in loops.
+
+    Only for kernels, and for C-contiguous arrays that outlive the view.
+    """
+    raise NotImplementedError("uncounted is for compiled code only.")
+
+
+@overload(uncounted, strict=False, jit_options={"forceinline": True, **FLAGS})
+def _uncounted(value: Any) -> Any:
+    if isinstance(value, types.Array):
+        if value.layout != "C":
+            raise TypingError(f"uncounted needs C-contiguous arrays. Got {value}.")
+        return lambda value: carray(pointer(value.ctypes.data), value.shape, value.dtype)
+    if isinstance(value, types.BaseNamedTuple):
+        fields = ", ".join(f"uncounted(value.{name})" for name in value.fields)
+        return eval(f"lambda value: make({fields})", {"make": value.instance_class, "uncounted": uncounted})
+    return lambda value: value

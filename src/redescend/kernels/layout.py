@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from redescend.numeric import Array
+
 # settings
 (LOSS, LOSS_C, L2, MARGIN, GATE, TRANSFORM, GATE_C, GATE_B, STEP, SCALE, NORMALISED, RADIUS2) = range(12)
 # state: rounds played, θ = keep·previous − move·record, ‖θ‖², the most it was since taken anew, √Σ w²‖∇f‖²
@@ -15,6 +17,23 @@ MEMORY, DOMAIN = 18, 19
 
 # the weight of a record that could not be played
 UNPLAYED = -1.0
+
+
+class Rows(NamedTuple):
+    """Records: features, targets, and how often each record counts."""
+
+    X: Array
+    y: Array
+    sample_weight: Array
+
+
+class Outcomes(NamedTuple):
+    """What a loop writes for every record; predictions and actions are left out where their array is empty."""
+
+    losses: Array
+    weights: Array
+    predictions: Array
+    actions: Array
 
 
 class Settings(NamedTuple):

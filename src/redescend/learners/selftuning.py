@@ -40,8 +40,6 @@ INGREDIENTS = (
     "novelty",
 )
 
-_run: Any = rounds.run
-
 
 class SelfTuning(Ensemble):
     r"""LEARN with nothing to set: the scale of clean records, the share of outliers and the step follow the stream.
@@ -175,8 +173,9 @@ class SelfTuning(Ensemble):
         self._arrays["scalars"][layout.ROUNDS] += 1
 
     def _play(self, X: Array, y: Array, losses: Array, weights: Array, actions: Array) -> int:
-        fixed = (self._settings, self._prior, self._rates)
-        return int(_run(X, y, np.ones(len(y)), *self._arrays.values(), *fixed, losses, weights, np.empty(0), actions))
+        rows, state = (X, y, np.ones(len(y))), tuple(self._arrays.values())
+        config = (self._settings, self._prior, self._rates)
+        return rounds.run_tuples(rows, state, config, (losses, weights, np.empty(0), actions))
 
     def _carefully(self, x: Array, y: float) -> Round:
         """A record beyond all belief: it is counted, and moves nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redescend.kernels.compiler import inlined, muladd
+from redescend.kernels.layout import Rows
 from redescend.kernels.selftuning.layout import (
     FARTHEST,
     FOLLOWERS,
@@ -14,6 +15,11 @@ from redescend.kernels.selftuning.layout import (
     READY,
     RESOLUTION,
     SEEN,
+    SPREAD,
+    Lengths,
+    Scratch,
+    Settings,
+    State,
 )
 from redescend.losses import likelihood
 from redescend.numeric import Array
@@ -69,43 +75,28 @@ def measure(
 
 @inlined
 def follow(
-    kind: int,
-    c: float,
-    l2: float,
-    X: Array,
-    row: int,
-    y: float,
-    norm2: float,
-    typical: float,
-    scaled: float,
-    longer: float,
-    ready: float,
-    metric: Array,
-    predictions: Array,
-    gates: Array,
-    spread: float,
-    thetas: Array,
-    spared: int = 0,
+    s: Settings, now: Scratch, rows: Rows, row: int, lengths: Lengths, metric: Array, state: State, spared: int
 ) -> None:
-    """One implicit step of every follower, on its own gate; l2 spares so many of the last features.
+    """Take one implicit step of every follower, on its own gate; l2 spares the last `spared` features.
 
-    Σ x_j²·metric_j is `scaled`, or `longer` where the metric of new features is.
+    Σ x_j²·metric_j is `scaled`, or `longer` with the longer steps of new features.
     """
+    X, y, thetas, spread = rows.X, rows.y[row], state.thetas, state.scalars[SPREAD]
     penalised = len(metric) - spared
     length = LONGEST
     for k in range(FOLLOWERS):
-        e = length * gates[k] / max(typical, norm2)
-        move = within(likelihood.implicit_move(kind, c, predictions[k], y, e, norm2, spread), HUGE)
-        keep = 1.0 / (1.0 + l2 * e)
+        e = length * now.gates[k] / max(lengths.typical, lengths.norm2)
+        move = within(likelihood.implicit_move(s.kind, s.c, now.predictions[k], y, e, lengths.norm2, spread), HUGE)
+        keep = 1.0 / (1.0 + s.l2 * e)
         for j in range(penalised):
             thetas[k, j] = within(muladd(move, X[row, j], keep * thetas[k, j]), FARTHEST)
         for j in range(penalised, len(metric)):
             thetas[k, j] = within(muladd(move, X[row, j], thetas[k, j]), FARTHEST)
-        if scaled > 0.0:
+        if lengths.scaled > 0.0:
             i = FOLLOWERS + k
-            e = length * gates[i] / max(ready, scaled)
-            move = within(likelihood.implicit_move(kind, c, predictions[i], y, e, longer, spread), HUGE)
-            keep = 1.0 / (1.0 + l2 * e)
+            e = length * now.gates[i] / max(lengths.ready, lengths.scaled)
+            move = within(likelihood.implicit_move(s.kind, s.c, now.predictions[i], y, e, lengths.longer, spread), HUGE)
+            keep = 1.0 / (1.0 + s.l2 * e)
             for j in range(penalised):
                 thetas[i, j] = within(muladd(move, X[row, j] * metric[j], keep * thetas[i, j]), FARTHEST)
             for j in range(penalised, len(metric)):

@@ -6,16 +6,21 @@ a clean record and of an outlier: that is LEARN's weight with an a and a b of it
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from redescend.kernels.compiler import inlined, summing
-from redescend.kernels.selftuning.layout import LOWEST, SPREAD
+from redescend.kernels.selftuning.layout import LOWEST, SPREAD, Config, Settings
 from redescend.losses import likelihood
 from redescend.losses.linear import SQUARED
 from redescend.numeric import Array
 
 USUAL = 6
 """Rates of outliers that there usually are: a loop of known length is several times faster."""
+
+KNOWN = (0.0, 0.0)
+"""The novelty of a record in which nothing is new."""
 
 WIDER = 1.5
 """The scale of residuals with what is new, in units of their median size."""
@@ -71,32 +76,30 @@ def densities(
 
 @inlined
 def judge(
-    kind: int,
-    c: float,
+    s: Settings,
     f: float,
     size: float,
     lowest: float,
     clean: Array,
     outlier: Array,
     least: float,
-    labels: bool,
-    new: float = 0.0,
-    wide: float = 0.0,
+    novelty: tuple[float, float] = KNOWN,
 ) -> tuple[float, float]:
     """Log-likelihood of a record and the probability that it is clean, by the scales with at least this mass.
 
-    Of a record of which the share `new` is new, residuals are as wide as they were with what is new.
+    `novelty` is the share of the record that is new and the size of residuals with what is new.
     """
-    unit = 1.0 if labels else max(size, lowest)
+    unit = 1.0 if s.labels else max(size, lowest)
     believed = total = likely = 0.0
-    s = lowest
+    scale = lowest
     for i in range(len(clean)):
         if clean[i] + outlier[i] >= least:
-            q, u = densities(kind, c, f, size, widest(i, len(clean), s, size, labels), unit, new, wide)
+            widened = widest(i, len(clean), scale, size, s.labels)
+            q, u = densities(s.kind, s.c, f, size, widened, unit, *novelty)
             believed += clean[i] * q
             total += clean[i] * q + outlier[i] * u
-            likely += clean[i] * likelihood.member_density(kind, c, f, s, unit, q) + outlier[i] * u
-        s *= 2.0
+            likely += clean[i] * likelihood.member_density(s.kind, s.c, f, scale, unit, q) + outlier[i] * u
+        scale *= 2.0
     return np.log(likely / unit), believed / total
 
 
@@ -134,33 +137,28 @@ def give_share(cells: Array, i: int, prior: Array, kept: float, share: float, co
 
 @inlined
 def learn_noise(
-    kind: int,
-    c: float,
+    s: Settings,
     f: float,
     size: float,
-    labels: bool,
-    share: float,
-    cells: Array,
-    prior: Array,
-    rates: Array,
-    scalars: Array,
+    state: Any,
+    config: Config,
     times: float = 1.0,
-    new: float = 0.0,
-    wide: float = 0.0,
+    novelty: tuple[float, float] = KNOWN,
 ) -> None:
-    """Bayes' rule on the cells, as if the record had come so many times; a share of the prior; ŝ = exp(Σπ·ln s)."""
+    """Bayes' rule on the cells, as if the record had come `times`; a share of the prior; ŝ = exp(Σπ·ln s)."""
+    cells, prior, rates, scalars, share = state.cells, config.prior, config.rates, state.scalars, s.share
     scales, count = cells.shape
     lowest, usual = scalars[LOWEST], count == USUAL
-    unit = 1.0 if labels else max(size, lowest)
-    total, s = 0.0, lowest
+    unit = 1.0 if s.labels else max(size, lowest)
+    total, scale = 0.0, lowest
     for i in range(scales):
-        q, u = densities(kind, c, f, size, widest(i, scales, s, size, labels), unit, new, wide)
+        q, u = densities(s.kind, s.c, f, size, widest(i, scales, scale, size, s.labels), unit, *novelty)
         if times != 1.0:
             for j in range(count):
                 cells[i, j] = np.log(cells[i, j]) + times * np.log((1.0 - rates[j]) * q + rates[j] * u)
         else:
             total += multiply(cells, i, rates, q, u, USUAL) if usual else multiply(cells, i, rates, q, u, count)
-        s *= 2.0
+        scale *= 2.0
     if times != 1.0:
         total = exponentiate(cells)
     largest, mode, mean, kept = -1.0, 0, 0.0, (1.0 - share) / total
@@ -173,7 +171,7 @@ def learn_noise(
         if mass > largest:
             largest, mode = mass, i
     scalars[SPREAD] = lowest * 2.0**mean
-    if not labels:
+    if not s.labels:
         float_window(cells, prior, share, mode, scalars)
 
 

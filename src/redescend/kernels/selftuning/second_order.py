@@ -6,8 +6,20 @@ Only the lower triangle of P is kept, so that P is symmetric by construction.
 from __future__ import annotations
 
 from redescend.kernels.compiler import compiled, muladd, summing
+from redescend.kernels.layout import Rows
 from redescend.kernels.selftuning.followers import within
-from redescend.kernels.selftuning.layout import AGE, FARTHEST, HUGE, READY, RESOLUTION, SPREAD, WIDEST
+from redescend.kernels.selftuning.layout import (
+    AGE,
+    FARTHEST,
+    HUGE,
+    READY,
+    RESOLUTION,
+    SPREAD,
+    WIDEST,
+    Scratch,
+    Settings,
+    State,
+)
 from redescend.losses import likelihood
 from redescend.losses.linear import SQUARED
 from redescend.numeric import Array
@@ -65,24 +77,11 @@ def times(P: Array, X: Array, row: int, out: Array) -> float:
 
 @compiled
 def advance(
-    kind: int,
-    c: float,
-    labels: bool,
-    X: Array,
-    row: int,
-    y: float,
-    p: float,
-    gate: float,
-    typical: float,
-    squares: Array,
-    counts: Array,
-    scalars: Array,
-    P: Array,
-    Px: Array,
-    thetas: Array,
-    place: int,
+    s: Settings, now: Scratch, rows: Rows, row: int, typical: float, state: State, Px: Array, place: int
 ) -> None:
-    """One step of the follower at this place, and of its P."""
+    """Take one step of the follower at this place, and of its P."""
+    X, y, kind, c, p, gate = rows.X, rows.y[row], s.kind, s.c, now.predictions[place], now.gates[place]
+    squares, counts, scalars, P, thetas = state.squares, state.counts, state.scalars, state.P, state.thetas
     dim, spread = len(squares), scalars[SPREAD]
     scalars[AGE] += 1.0
     scalars[WIDEST] = max(scalars[WIDEST], spread)
@@ -99,7 +98,7 @@ def advance(
         # Least squares weighs a record by its precision: records that came while the spread was wide count less.
         gain = gate * min((scalars[WIDEST] / spread) ** 2, SHARPEST)
         move = likelihood.implicit_move(kind, c, p, y, 0.5 * gain, t, spread)
-    elif labels:
+    elif s.labels:
         pull = likelihood.logistic_pull(y * p, gate * t)
         gain = gate * likelihood.information(kind, c, pull, spread)
         move = gate * pull * y

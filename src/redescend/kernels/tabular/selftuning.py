@@ -10,9 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.kernels.compiler import compiled, inlined, uncounted
+from redescend.kernels.layout import Outcomes, Rows
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.followers import within
-from redescend.kernels.selftuning.likelihood import paid_for, settings_of
+from redescend.kernels.selftuning.layout import Config, State, settings_of
+from redescend.kernels.selftuning.likelihood import paid_for
 from redescend.kernels.selftuning.noise import judge, masses, size_of
 from redescend.kernels.selftuning.rounds import action, product, run
 from redescend.kernels.tabular import standardize as unit
@@ -35,10 +37,8 @@ def scalars_of(state: Array) -> Array:
 
 
 @inlined
-def parts(
-    state: Array, width: int, members: int, scales: int, rates: int, second: bool
-) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array, Array]:
-    """The arrays of one output, in the order in which `run` takes them."""
+def parts(state: Array, width: int, members: int, scales: int, rates: int, second: bool) -> State:
+    """The arrays of one output."""
     thetas = state[: members * width].reshape(members, width)
     weights = state[members * width : members * (width + 1)]
     cells = cells_of(state, width, members, scales, rates)
@@ -50,7 +50,7 @@ def parts(
     news = state[at : at + 2 * width].reshape(2, width)
     at += 2 * width
     size = width if second else 0
-    return (
+    return State(
         thetas,
         weights,
         cells,
@@ -127,7 +127,7 @@ def learn(
     outputs = len(states)
     scales = (len(numbers) - layout.SETTINGS - rate_count) // rate_count
     prior = numbers[layout.SETTINGS : layout.SETTINGS + scales * rate_count].reshape(scales, rate_count)
-    rates = numbers[layout.SETTINGS + scales * rate_count :]
+    config = Config(numbers, prior, numbers[layout.SETTINGS + scales * rate_count :])
     width = dim if numbers[layout.PENALISED] != 0.0 else dim + 1
     room = min(BLOCK, rows)
     ratios, shifts, columns = (
@@ -145,39 +145,19 @@ def learn(
             changed = unit.observe_row(X, row, standard, sample, units, ratios, shifts)
         if filled and (changed or filled == room):
             for k in range(outputs):
-                thetas, weights, cells, norms, squares, counts, news, P, scalars = parts(
-                    states[k], width, members, scales, rate_count, second
-                )
+                state = parts(states[k], width, members, scales, rate_count, second)
                 for i in range(filled):
                     y[i], gate[i] = Y[k, int(places[i])], 0.0
                 at = 0
                 while at < filled:
-                    at += run(
-                        Z[at:filled],
-                        y[at:filled],
-                        weight[at:filled],
-                        thetas,
-                        weights,
-                        cells,
-                        norms,
-                        squares,
-                        counts,
-                        news,
-                        P,
-                        scalars,
-                        numbers,
-                        prior,
-                        rates,
-                        loss[at:filled],
-                        gate[at:filled],
-                        said[at:filled],
-                        actions[at:filled],
-                    )
+                    rest = slice(at, filled)
+                    now_rows = Rows(Z[rest], y[rest], weight[rest])
+                    at += run(now_rows, state, config, Outcomes(loss[rest], gate[rest], said[rest], actions[rest]))
                     if at < filled:
                         # A record beyond all belief: it is counted, and moves nothing.
                         gate[at] = 0.0
-                        scalars[layout.ROUNDS] += 1.0
-                        now = action(thetas, weights, scalars)
+                        state.scalars[layout.ROUNDS] += 1.0
+                        now = action(state.thetas, state.weights, state.scalars)
                         said[at] = within(product(Z, at, now.reshape((1, width)), 0), layout.FARTHEST)
                         if len(means):
                             actions[at] = now
@@ -201,15 +181,13 @@ def learn(
             continue
         if changed:
             for k in range(outputs):
-                thetas, weights, cells, norms, squares, counts, news, P, scalars = parts(
-                    states[k], width, members, scales, rate_count, second
-                )
+                state = parts(states[k], width, members, scales, rate_count, second)
                 for i in range(members):
-                    rebase(thetas[i], dim, ratios, shifts)
+                    rebase(state.thetas[i], dim, ratios, shifts)
                 for j in range(dim):
-                    squares[j] = rescaled(squares[j], ratios[j])
+                    state.squares[j] = rescaled(state.squares[j], ratios[j])
                 if second:
-                    rebase_information(P, dim, ratios, shifts)
+                    rebase_information(state.P, dim, ratios, shifts)
                 if len(means):
                     rebase(means[k], dim, ratios, shifts)
         norm2 = unit.standardise(X, row, standard, units, Z, filled)
@@ -253,5 +231,5 @@ def score(Y: Array, P: Array, sizes2: Array, scalars: Array, cells: Array, numbe
                 size = size_of(s.kind, s.labels, f, p, Y[k, row])
                 # As in a round: scales without mass are asked about labels alone.
                 least = 0.0 if s.labels else s.share
-                _, out[k, row] = judge(s.kind, s.c, f, size, scalars[k, layout.LOWEST], clean, outlier, least, s.labels)
+                _, out[k, row] = judge(s, f, size, scalars[k, layout.LOWEST], clean, outlier, least)
     return out

@@ -7,7 +7,7 @@ import numpy as np
 from redescend.kernels.compiler import inlined
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.followers import median, within
-from redescend.kernels.selftuning.likelihood import Scratch, Settings
+from redescend.kernels.selftuning.layout import Scratch, Settings
 from redescend.kernels.selftuning.novelty import age, follow_size, longer_by, part_of, share_of, stands_out
 from redescend.kernels.tabular.sparse_layout import KNOWN, Output
 from redescend.losses import likelihood

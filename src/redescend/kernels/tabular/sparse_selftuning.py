@@ -8,16 +8,8 @@ from __future__ import annotations
 from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.followers import within
-from redescend.kernels.selftuning.likelihood import (
-    Scratch,
-    Settings,
-    begin,
-    paid_for,
-    playable,
-    scratch_of,
-    settings_of,
-    weigh,
-)
+from redescend.kernels.selftuning.layout import Config, Record, Scratch, Settings, scratch_of, settings_of
+from redescend.kernels.selftuning.likelihood import begin, paid_for, playable, weigh
 from redescend.kernels.selftuning.noise import size_of
 from redescend.kernels.selftuning.novelty import SLOWLY, age
 from redescend.kernels.selftuning.snapshots import next_place
@@ -62,8 +54,7 @@ def play(
     norm2: float,
     y: float,
     times: float,
-    prior: Array,
-    rates: Array,
+    config: Config,
     now: Scratch,
     metric: Array,
     keeps: Array,
@@ -91,9 +82,7 @@ def play(
     curious, new, wide, longer = False, 0.0, 0.0, scaled
     if s.curious and not s.labels:
         curious, new, wide, longer = look(out, features, z, count, norm2, typical, scaled, metric)
-    verdict = weigh(
-        s, now, f, size, y, factor, power, times, active, weights, out.cells, prior, rates, scalars, new, wide
-    )
+    verdict = weigh(s, now, out, config, Record(f, size, y, factor, power, times), active, (new, wide))
     if curious:
         grow_old(out, features, z, count, verdict.fits, verdict.size, metric)
     scalars[layout.NEW] = age(scalars[layout.NEW], verdict.fits, SLOWLY)
@@ -157,7 +146,7 @@ def learn(
     rows, outputs = len(starts) - 1, len(states)
     scales = (len(numbers) - layout.SETTINGS - rate_count) // rate_count
     prior = numbers[layout.SETTINGS : layout.SETTINGS + scales * rate_count].reshape(scales, rate_count)
-    rates = numbers[layout.SETTINGS + scales * rate_count :]
+    config = Config(numbers, prior, numbers[layout.SETTINGS + scales * rate_count :])
     constant = numbers[layout.PENALISED] == 0.0
     width = dim + 1 if constant else dim
     most = len(places) // 2
@@ -181,7 +170,7 @@ def learn(
             for a in range(events):
                 rebase(out, changed[a], ratios[a])
             believed[k, row] = play(
-                s, out, dim, features, z, count, norm2, Y[k, row], times[row], prior, rates, now, metric, keeps, moves
+                s, out, dim, features, z, count, norm2, Y[k, row], times[row], config, now, metric, keeps, moves
             )
         clock[0] += 1.0
     return rows
