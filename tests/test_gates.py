@@ -20,7 +20,7 @@ LENGTHS = st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.0, 2.0, 2.5, 4.0, 5.0, 1e30
 def weigh(gate: Gate, memory: np.ndarray, t: int, f: float, length: float) -> float:
     transform, c, b = gate.settings
     with np.errstate(over="ignore"):  # a kernel does not warn of exp(f/a)
-        return float(gates.believe(gate.kind, transform, c, b, memory, t, np.float64(f), length))
+        return float(gates.weigh(gate.kind, transform, c, b, memory, t, np.float64(f), length))
 
 
 def weights(gate: Gate, lengths: list[float], f: float = 1.0) -> list[float]:

@@ -1,8 +1,8 @@
 r"""Convex sets of actions and their projections.
 
-A domain is written out as a row of numbers, its code: which set, how many numbers it has, and those numbers. One
-function, `project`, reads the code; the compiled round calls the same. To add a domain: write its projection and its
-class here, and a branch in `project_part`.
+A domain is encoded as a row of numbers: which set, how many parameters it has, and those. The function `project` reads
+that code, and the compiled rounds call it too. To add a domain, write its projection and its class here, and a branch
+in `project_part`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def project_box(theta: Array, bounds: Array) -> Array:
 
 
 def project_simplex(theta: Array, total: float) -> Array:
-    # Measured from the largest entry, so that the total is kept however far away theta is; what is lower ends at 0.
+    # Relative to the largest entry, so that the total is exact however far away theta is; entries far below end at 0.
     theta = np.maximum(theta - np.max(theta), -total)
     falling = np.sort(theta)[::-1]
     excess = -total
@@ -61,7 +61,7 @@ def project_l1_ball(theta: Array, radius: float) -> Array:
 
 
 def project_part(theta: Array, kind: float, numbers: Array) -> Array:
-    """Projection on one plain set."""
+    """Projection on a set that is no intersection."""
     if kind == BALL:
         return project_ball(theta, numbers[0])
     if kind == BOX:
@@ -76,7 +76,7 @@ def project_part(theta: Array, kind: float, numbers: Array) -> Array:
 
 
 def dykstra(theta: Array, code: Array, sweeps: int) -> tuple[Array, bool]:
-    """Dykstra's alternating projections, and whether they have come to rest."""
+    """Dykstra's alternating projections, and whether they have converged."""
     parts = int(code[1])
     corrections = np.zeros((parts, len(theta)))
     point = theta.copy()
@@ -135,30 +135,32 @@ class Domain(Component, ABC):
     """A closed convex set of actions."""
 
     kind: ClassVar[int]
+    """The code of the set in compiled rounds."""
     radial: ClassVar[bool] = False
+    """Whether the projection of a multiple of x is the nearest multiple of x in the set."""
 
     @abstractmethod
     def numbers(self, dim: int) -> Array:
-        """The settings that the projection needs, written out for `dim` features."""
+        """Return the parameters that the projection needs, for `dim` features."""
 
     @property
     @abstractmethod
     def diameter(self) -> float:
-        """The largest Euclidean distance between two of its points, or a bound on it."""
+        """The largest Euclidean distance between two points of the set, or a bound on it."""
 
     def code(self, dim: int) -> Array:
-        """The set as a row of numbers."""
+        """Return the set as a row of numbers, for `dim` features."""
         numbers = self.numbers(dim)
         return np.concatenate([[self.kind, len(numbers)], numbers]).astype(np.float64)
 
     def project(self, theta: Any) -> Array:
-        """The point of the set nearest to `theta`."""
+        """Return the point of the set nearest to `theta`."""
         point = np.asarray(theta, dtype=np.float64)
         with np.errstate(over="ignore"):
             return np.array(project(point, self.code(len(point))), dtype=np.float64)
 
     def contains(self, theta: Any, tolerance: float = 1e-9) -> bool:
-        """Whether `theta` is in the set, up to a relative rounding error."""
+        """Return whether `theta` is in the set, up to a relative rounding error of `tolerance`."""
         point = np.asarray(theta, dtype=np.float64)
         return largest_entry(self.project(point) - point) <= tolerance * largest_entry(point)
 
@@ -188,6 +190,11 @@ class Reals(Domain):
 class Ball(Domain):
     """The Euclidean ball ‖θ‖ ≤ radius.
 
+    Parameters
+    ----------
+    radius : float
+        The largest Euclidean norm.
+
     Examples
     --------
     >>> Ball(1.0).project([3.0, 4.0])
@@ -208,9 +215,12 @@ class Ball(Domain):
 
 @dataclass(frozen=True, eq=False)
 class Box(Domain):
-    """low ≤ θ ≤ high in every coordinate; each bound is a number for all of them, or an array.
+    """low ≤ θ ≤ high in every coordinate.
 
-    With two numbers the dimension is not known, so the diameter is inf.
+    Parameters
+    ----------
+    low, high : float or array of floats
+        Bounds of all coordinates, or of each. With two floats the diameter is inf, as the dimension is not known.
 
     Examples
     --------
@@ -262,6 +272,11 @@ class Box(Domain):
 class L1Ball(Domain):
     """Σ|θⱼ| ≤ radius.
 
+    Parameters
+    ----------
+    radius : float
+        The largest ℓ1 norm.
+
     Examples
     --------
     >>> L1Ball(1.0).project([2.0, -1.5])
@@ -283,6 +298,11 @@ class L1Ball(Domain):
 class Simplex(Domain):
     """θ ≥ 0 with Σθⱼ = total.
 
+    Parameters
+    ----------
+    total : float, default 1.0
+        The sum of the coordinates.
+
     Examples
     --------
     >>> Simplex().project([0.5, 1.0])
@@ -302,7 +322,12 @@ class Simplex(Domain):
 
 @dataclass(frozen=True, init=False)
 class Intersection(Domain):
-    """The points that lie in every one of the given sets, by Dykstra's projections.
+    """The points that lie in all of the given sets, by Dykstra's projections.
+
+    Parameters
+    ----------
+    *parts : Domain
+        Sets that share a point, other than intersections.
 
     Examples
     --------

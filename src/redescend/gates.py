@@ -1,8 +1,8 @@
-r"""Who is believed, and how much: a weight in [0, 1] for every round.
+r"""Gates: the weight in [0, 1] that each round gets.
 
-A gate sees the loss f and the length ‖∇f‖ of the round, and what it wrote into its memory before. `believe` weighs a
-round and changes nothing; `remember` writes the round down once it has been played. To add a gate: write its two
-functions and its class here, and a branch in `believe` and in `remember`. The compiled round calls the same functions.
+A gate sees the loss f and the length ‖∇f‖ of a round, and its own memory of earlier rounds. `weigh` computes the weight
+and changes nothing; `remember` updates the memory after the round. The compiled rounds call the same functions.
+CONTRIBUTING shows how to add a gate.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALWAYS, ROBUST, TOP_K, ORACLE, CLIP = range(5)
 
 
 def top_k_weight(heap: Array, length: float) -> float:
-    """0 if the length is more than twice the smallest of the k + 1 largest, this one among them."""
+    """0 if the length is more than twice the smallest of the k + 1 largest lengths, including this one."""
     smallest = heap[0]
     if length > smallest:
         smallest = length
@@ -51,7 +51,7 @@ def top_k_remember(heap: Array, length: float) -> None:
     heap[at] = length
 
 
-# --- a running quantile: [how many, next place, ring of lengths, the same sorted] ---
+# --- a running quantile: [count, next place, ring of lengths, the same lengths sorted] ---
 
 
 def clip_weight(memory: Array, quantile: float, length: float) -> float:
@@ -85,8 +85,8 @@ def clip_remember(memory: Array, length: float) -> None:
     memory[1] = (place + 1) % window
 
 
-def believe(kind: int, transform: int, c: float, b: float, memory: Array, t: int, f: float, length: float) -> float:
-    """The weight of round t, from 0, with loss f and length ‖∇f‖; NaN where an oracle was not told of it."""
+def weigh(kind: int, transform: int, c: float, b: float, memory: Array, t: int, f: float, length: float) -> float:
+    """The weight of round t, from 0, with loss f and length ‖∇f‖; NaN if an oracle has no label for it."""
     if kind == ROBUST:
         return transforms.weight(transform, c, b, f)
     if kind == TOP_K:
@@ -101,7 +101,7 @@ def believe(kind: int, transform: int, c: float, b: float, memory: Array, t: int
 
 
 def remember(kind: int, memory: Array, length: float) -> None:
-    """Write the played round down."""
+    """Update the memory after a round with gradient length ‖∇f‖."""
     if kind == TOP_K:
         top_k_remember(memory, length)
     elif kind == CLIP:
@@ -116,23 +116,30 @@ def needs_length(kind: int) -> bool:
 
 
 class Gate(Component):
-    """Decides how much of a round is believed."""
+    """Computes the weight of a round.
+
+    Examples
+    --------
+    >>> isinstance(TopK(k=2), Gate)
+    True
+    """
 
     kind: ClassVar[int]
+    """The code of the gate in compiled rounds."""
 
     @property
     def settings(self) -> tuple[int, float, float]:
-        """Which transform, and two numbers: what the compiled round gets."""
+        """What the compiled rounds get: the code of a transform and two parameters."""
         return transforms.IDENTITY, 1.0, 1.0
 
     def fresh_memory(self) -> Array:
-        """What it remembers before the first round."""
+        """Return the memory before the first round."""
         return np.zeros(0)
 
 
 @dataclass(frozen=True)
 class Always(Gate):
-    """Believes everything: weight 1. Plain online gradient descent.
+    """Weight 1 for every round: plain online gradient descent.
 
     Examples
     --------
@@ -146,6 +153,11 @@ class Always(Gate):
 @dataclass(frozen=True)
 class Robust(Gate):
     """Weight h'(f) of a transform: descent on the robust loss h(f).
+
+    Parameters
+    ----------
+    transform : Transform
+        The transform h, such as ``transforms.Huber(1.0)``.
 
     Examples
     --------
@@ -166,7 +178,12 @@ class Robust(Gate):
 
 @dataclass(frozen=True)
 class TopK(Gate):
-    """Leaves out a round whose gradient is more than twice the (k+1)-th largest so far: van Erven's Top-k filter.
+    """Weight 0 if the gradient is more than twice the (k+1)-th largest so far: van Erven's Top-k filter.
+
+    Parameters
+    ----------
+    k : int
+        Number of rounds that may be outliers.
 
     Examples
     --------
@@ -187,7 +204,12 @@ class TopK(Gate):
 
 @dataclass(frozen=True, eq=False)
 class Oracle(Gate):
-    """Is told which rounds are clean, and believes those: a yardstick.
+    """Weight 1 for the rounds that are known to be clean and 0 for the others: a yardstick.
+
+    Parameters
+    ----------
+    clean : array of bools
+        Whether each round is clean.
 
     Examples
     --------
@@ -218,9 +240,16 @@ class Oracle(Gate):
 
 @dataclass(frozen=True)
 class Clip(Gate):
-    """Shortens a gradient to the running quantile of the lengths of the last `window` rounds before it.
+    """Clips a gradient to a running quantile of the lengths of the last rounds.
 
     With a loss that is flat in most rounds, such as the hinge, that quantile is near 0 and the learner hardly moves.
+
+    Parameters
+    ----------
+    quantile : float, default 0.5
+        Which quantile of the lengths.
+    window : int, default 101
+        Number of rounds that the quantile is taken over.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 r"""Step sizes α_t, and `Normalised`, which divides any of them by the length of the gradient.
 
-To add one: write its class here and a branch in `size`; the compiled round calls the same function.
+To add a step, write its class here and a branch in `size`; the compiled rounds call the same function.
 """
 
 from __future__ import annotations
@@ -37,9 +37,16 @@ def size(kind: int, scale: float, normalised: float, t: float, travelled: float,
 
 
 class Step(Component):
-    """How far to go along the weighted gradient."""
+    """The size of a step along the weighted gradient.
+
+    Examples
+    --------
+    >>> isinstance(Anytime(), Step)
+    True
+    """
 
     kind: ClassVar[int]
+    """The code of the step in compiled rounds."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Raise an error at once if the branch for the code of a new step was forgotten."""
@@ -49,13 +56,18 @@ class Step(Component):
 
     @property
     def settings(self) -> tuple[float, float]:
-        """Scale, and 1 where the gradient is normalised: what the compiled round gets."""
+        """What the compiled rounds get: the scale, and 1 if the gradient is normalised."""
         return getattr(self, "scale", 1.0), 0.0
 
 
 @dataclass(frozen=True)
 class Constant(Step):
     """α_t = alpha.
+
+    Parameters
+    ----------
+    alpha : float
+        The step size.
 
     Examples
     --------
@@ -74,6 +86,13 @@ class Constant(Step):
 @dataclass(frozen=True)
 class Horizon(Step):
     """α_t = scale/√rounds, for a game of known length: the step of the paper's experiments.
+
+    Parameters
+    ----------
+    rounds : int
+        Length of the game.
+    scale : float, default 1.0
+        Factor of the step size.
 
     Examples
     --------
@@ -94,6 +113,11 @@ class Horizon(Step):
 class Anytime(Step):
     """α_t = scale/√t: no horizon needed.
 
+    Parameters
+    ----------
+    scale : float, default 1.0
+        The step size in the first round.
+
     Examples
     --------
     >>> Anytime(scale=2.0)
@@ -107,6 +131,11 @@ class Anytime(Step):
 @dataclass(frozen=True)
 class StronglyConvex(Step):
     """α_t = 1/(m·t), for m-strongly convex losses.
+
+    Parameters
+    ----------
+    m : float
+        Strong convexity of the losses, such as their l2.
 
     Examples
     --------
@@ -127,6 +156,11 @@ class AdaptiveNorm(Step):
     """α_t = scale/√(Σ_{s≤t} w_s²‖∇f_s‖²): scale-free in the losses.
 
     With scale = D/√2 it is the step of van Erven's Top-k learner.
+
+    Parameters
+    ----------
+    scale : float, default 1.0
+        Factor of the step size, of the order of the domain's diameter.
 
     Examples
     --------
@@ -177,7 +211,12 @@ class Theorem(Step):
 
 @dataclass(frozen=True)
 class Normalised(Step):
-    """Another step, divided by ‖∇f_t‖: every believed round moves the action by the same length.
+    """Another step, divided by ‖∇f_t‖: every round of weight 1 moves the action by the step, whatever its gradient.
+
+    Parameters
+    ----------
+    step : Step
+        The step to divide, such as ``Constant(0.1)``.
 
     Examples
     --------
@@ -192,6 +231,7 @@ class Normalised(Step):
 
     @property
     def kind(self) -> int:  # type: ignore[override]
+        """The code of the step that is divided."""
         return self.step.kind
 
     @property

@@ -1,11 +1,11 @@
 r"""Concave, increasing transforms h of a convex loss f, and their weights h'.
 
-A robust loss is g = h(f), and its gradient is h'(f)·∇f: the weight h'(f) is how much of a round is believed. Every
-transform goes with every loss. All but LEARN are scaled so that h(f) ≈ f near 0 (weight 1 there), and their c is in
-the units of a residual: on f = r² they are the usual robust losses, up to that factor.
+A robust loss is g = h(f), and its gradient is h'(f)·∇f: h'(f) is the weight of the round. Every transform goes with
+every loss. All but LEARN are scaled so that h(f) ≈ f near 0 (weight 1 there), and their c is in units of a residual: on
+f = r² they are the usual robust losses, up to that factor.
 
-To add one: write its two formulas and its class here, and a branch in `value` and in `weight`. The formulas take a
-float or an array; the compiled round calls the same functions.
+The formulas take a float or an array, and the compiled rounds call the same functions. CONTRIBUTING shows how to add a
+transform.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def learn_weight(f: Values, a: float, b: float) -> Values:
 
 
 def learn_rise(f: Values, a: float, b: float) -> Values:
-    """How much more than for f = 0: a number between 0 and a·ln(1 + 1/b), to all its digits."""
+    """h(f) − h(0), between 0 and a·ln(1 + 1/b), to full precision."""
     return -a * np.log1p(np.expm1(-f / a) / (1.0 + b))
 
 
@@ -113,7 +113,7 @@ def barron_weight(f: Values, alpha: float, c: float) -> Values:
 
 
 def value(kind: int, c: float, b: float, f: Values) -> Values:
-    """h(f) of the transform with this number; c and b are its settings."""
+    """h(f) of the transform with this code; c and b are its parameters."""
     if kind == LEARN:
         return learn_value(f, c, b)
     if kind == HUBER:
@@ -134,7 +134,7 @@ def value(kind: int, c: float, b: float, f: Values) -> Values:
 
 
 def weight(kind: int, c: float, b: float, f: Values) -> Values:
-    """h'(f) of the transform with this number: a number in [0, 1]."""
+    """h'(f) of the transform with this code, in [0, 1]."""
     if kind == LEARN:
         return learn_weight(f, c, b)
     if kind == HUBER:
@@ -156,9 +156,16 @@ def weight(kind: int, c: float, b: float, f: Values) -> Values:
 
 @dataclass(frozen=True)
 class Transform(Component):
-    """What all transforms share: h and h' on a float or an array, computed in double precision."""
+    """What all transforms share: h and h' on a float or an array, computed in double precision.
+
+    Examples
+    --------
+    >>> Cauchy(1.0).value([0.0, 2.0]).round(3)
+    array([0.   , 1.386])
+    """
 
     kind: ClassVar[int]
+    """The code of the transform in compiled rounds."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Raise an error at once if a branch for the code of a new transform was forgotten."""
@@ -167,28 +174,28 @@ class Transform(Component):
 
     @property
     def settings(self) -> tuple[float, float]:
-        """The two numbers that the compiled round gets."""
+        """The two parameters that the compiled rounds get."""
         return getattr(self, "c", 1.0), 1.0
 
     def value(self, f: Values) -> Any:
-        """h(f), of the float type of f."""
-        return self._on(f, value)
+        """Return h(f), of the float type of f."""
+        return self._evaluate(value, f)
 
     def weight(self, f: Values) -> Any:
-        """h'(f), of the float type of f."""
-        return self._on(f, weight)
+        """Return h'(f), of the float type of f."""
+        return self._evaluate(weight, f)
 
-    def _on(self, f: Values, formula: Any) -> Any:
-        given = np.asarray(f)
-        kept = given.dtype if given.dtype.kind == "f" else np.dtype(np.float64)
+    def _evaluate(self, formula: Any, f: Values) -> Any:
+        losses = np.asarray(f)
+        dtype = losses.dtype if losses.dtype.kind == "f" else np.dtype(np.float64)
         with np.errstate(all="ignore"):
-            out = np.asarray(formula(self.kind, *self.settings, given.astype(np.float64)), dtype=np.float64)
-        return out.astype(kept)[()] if kept != np.float64 or given.ndim else float(out)
+            out = np.asarray(formula(self.kind, *self.settings, losses.astype(np.float64)), dtype=np.float64)
+        return out.astype(dtype)[()] if dtype != np.float64 or losses.ndim else float(out)
 
 
 @dataclass(frozen=True)
 class Identity(Transform):
-    r"""No transform: h(f) = f, weight 1. Plain gradient descent.
+    r"""No transform: h(f) = f, with weight 1.
 
     Examples
     --------
@@ -203,16 +210,16 @@ class Identity(Transform):
 class Learn(Transform):
     r"""The LEARN loss: h(f) = −a·log(exp(−f/a) + b).
 
-    The weight is a logistic switch, w = 1/(1 + b·exp(f/a)): half open at f = −a·ln b, and a is how soft it is. On a
-    negative log-likelihood with a = 1 it is the probability that the record came from the clean component of a mixture.
-    It keeps the paper's own scale: the weight at 0 is 1/(1 + b).
+    The weight is a logistic switch, w = 1/(1 + b·exp(f/a)). On a negative log-likelihood with a = 1 it is the
+    probability that the record came from the clean component of a mixture. It keeps the paper's scale: the weight at 0
+    is 1/(1 + b).
 
     Parameters
     ----------
     a : float
-        Softness of the switch, in units of f.
+        Loss scale at which the gate closes: how soft the switch is, in units of f.
     b : float
-        Where it switches: at f = −a·ln b.
+        Odds of an outlier at f = 0. The weight is ½ at f = −a·ln b.
 
     Examples
     --------
@@ -236,7 +243,7 @@ class Learn(Transform):
 
     @classmethod
     def from_threshold(cls, threshold: float, softness: float) -> Learn:
-        """Half open at f = threshold: a = softness, b = exp(−threshold/softness)."""
+        """Return the transform whose weight is ½ at f = threshold: a = softness, b = exp(−threshold/softness)."""
         threshold = check("Learn.from_threshold", "threshold", threshold, Interval(-np.inf, np.inf, "neither"))
         softness = check("Learn.from_threshold", "softness", softness, SCALE)
         if abs(threshold) > SHARPEST * softness:
@@ -248,6 +255,11 @@ class Learn(Transform):
 @dataclass(frozen=True)
 class Huber(Transform):
     r"""h(f) = f up to c², then 2c√f − c²: the square turns into the absolute value at a residual of c.
+
+    Parameters
+    ----------
+    c : float
+        Residual scale: residuals up to c are squared, larger ones grow linearly.
 
     Examples
     --------
@@ -263,6 +275,11 @@ class Huber(Transform):
 class Cauchy(Transform):
     r"""h(f) = 2c²·log(1 + f/2c²).
 
+    Parameters
+    ----------
+    c : float
+        Residual scale: the weight is ½ at a residual of √2·c.
+
     Examples
     --------
     >>> Cauchy(1.0).weight(2.0)
@@ -276,6 +293,11 @@ class Cauchy(Transform):
 @dataclass(frozen=True)
 class Welsch(Transform):
     r"""h(f) = 2c²·(1 − exp(−f/2c²)).
+
+    Parameters
+    ----------
+    c : float
+        Residual scale: the weight is 1/e at a residual of √2·c.
 
     Examples
     --------
@@ -291,6 +313,11 @@ class Welsch(Transform):
 class GemanMcClure(Transform):
     r"""h(f) = f/(1 + f/4c²).
 
+    Parameters
+    ----------
+    c : float
+        Residual scale: the weight is ¼ at a residual of 2c.
+
     Examples
     --------
     >>> GemanMcClure(1.0).weight(4.0)
@@ -304,6 +331,11 @@ class GemanMcClure(Transform):
 @dataclass(frozen=True)
 class Tukey(Transform):
     r"""Tukey's biweight: h(f) = (c²/3)(1 − (1 − f/c²)³) up to f = c², constant beyond.
+
+    Parameters
+    ----------
+    c : float
+        Residual scale: the weight is 0 from a residual of c on.
 
     Examples
     --------
@@ -319,7 +351,14 @@ class Tukey(Transform):
 class Barron(Transform):
     r"""Barron's family, h(f) = 2c²·(β/α)·((f/βc² + 1)^{α/2} − 1) with β = 2 − α, and its limits.
 
-    α = 2 is the identity, α = 0 is Cauchy, α = −2 is Geman-McClure, α = −∞ is Welsch. Above 2 h is not concave.
+    α = 2 is the identity, 0 is Cauchy, −2 is Geman-McClure and −∞ is Welsch. Above 2, h is not concave.
+
+    Parameters
+    ----------
+    alpha : float
+        Shape, at most 2: the smaller, the less outliers count.
+    c : float
+        Residual scale at which the loss stops being quadratic.
 
     Examples
     --------

@@ -207,7 +207,7 @@ def weight_of(gate: gates.Gate, f: float, memory: Array | None = None, t: int = 
     kind, c, b = gate.settings
     memory = gate.fresh_memory() if memory is None else memory
     with np.errstate(over="ignore"):
-        return float(gates.believe(gate.kind, kind, c, b, memory, t, np.float64(f), min(length, LARGEST)))
+        return float(gates.weigh(gate.kind, kind, c, b, memory, t, np.float64(f), min(length, LARGEST)))
 
 
 def check_state(owner: object, state: Any, expected: dict[str, Any]) -> None:

@@ -224,7 +224,7 @@ class Descent(Learner):
         length = min(norm(gradient), LARGEST)
         with np.errstate(all="ignore"):
             kind, c, b = self.gate.settings
-            weight = float(gates.believe(self.gate.kind, kind, c, b, self._memory, t, np.float64(f), length))
+            weight = float(gates.weigh(self.gate.kind, kind, c, b, self._memory, t, np.float64(f), length))
             if np.isnan(weight):
                 raise UntoldError(f"{self!r} knows nothing of round {t + 1}; tell it of every round of the stream.")
             travelled = numbers[layout.TRAVELLED]

@@ -1,7 +1,6 @@
-"""Convex losses: of a linear prediction, compiled; and any other, in Python."""
+"""Convex losses: those of a linear prediction, which are compiled, and `Custom` for any other, played in Python."""
 
-from redescend.losses.base import Loss
-from redescend.losses.custom import Custom
+from redescend.losses.base import Custom, Loss
 from redescend.losses.linear import (
     Absolute,
     EpsilonInsensitive,

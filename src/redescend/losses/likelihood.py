@@ -1,4 +1,4 @@
-r"""What a self-tuning learner asks of a loss: two densities, an implicit step, and the information of a record.
+r"""What the self-tuning learner needs of a loss: two densities, an implicit step, and the information of a record.
 
 A clean record at scale s has a density that falls as the loss grows; an outlier has one that falls like 1/|r|, the same
 under every s (one that is flat would drive s to 0). A label is clean with probability σ(m/s) at the margin m, and
@@ -52,7 +52,7 @@ def densities(kind: int, c: float, f: float, size: float, s: float, unit: float)
         z = size / s
         return NORMAL * np.exp(-0.5 * z * z) * unit / s, OUTLIER * unit / max(size, s)
     if kind == PINBALL:
-        # What is far on the steep side is the signal: how far it is tells an outlier, not the loss.
+        # A record far on the steep side may be clean: the distance tells an outlier, the loss does not.
         return 0.5 * np.exp(-size / s) * unit / s, OUTLIER * unit / max(size, s)
     if kind in (ABSOLUTE, EPSILON_INSENSITIVE):
         width = s + c if kind == EPSILON_INSENSITIVE else s
@@ -61,9 +61,9 @@ def densities(kind: int, c: float, f: float, size: float, s: float, unit: float)
 
 
 def member_density(kind: int, c: float, f: float, s: float, unit: float, clean: float) -> float:
-    """The density by which members are compared: that of a clean record, but for a quantile by what is paid.
+    """The density that members are compared by: that of a clean record, but for a quantile one of its loss.
 
-    A quantile is told from the median by its loss alone, whose scale is 2τ(1 − τ) times that of residuals.
+    Only its loss tells a quantile τ from the median; its scale is 2τ(1 − τ) times that of residuals.
     """
     return 0.5 * np.exp(-f / (2.0 * c * (1.0 - c) * s)) * unit / s if kind == PINBALL else clean
 

@@ -1,8 +1,7 @@
 r"""Convex losses of a linear prediction p = ⟨x, θ⟩, with an optional (l2/2)·‖θ‖².
 
-Each loss is a function of the prediction: its value and its slope (a subgradient at kinks). To add one: write its
-formulas and its class here, and a branch in `value` and in `slope`. The formulas take floats or arrays; the compiled
-round calls the same functions.
+Each loss is a function of the prediction: its value and its slope (a subgradient at kinks). The formulas take floats or
+arrays, and the compiled rounds call the same functions. CONTRIBUTING shows how to add a loss.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ def pinball_slope(p: Values, y: Values, quantile: float) -> Values:
 
 
 def value(kind: int, c: float, p: Values, y: Values) -> Values:
-    """Loss of the prediction p, without l2, of the loss with this number; c is its setting."""
+    """Loss of the prediction p, without l2, of the loss with this code; c is its parameter."""
     if kind == SQUARED:
         return squared_value(p, y)
     if kind == HINGE:
@@ -132,15 +131,22 @@ def jump(kind: int) -> float:
 
 
 class LinearLoss(Component, Loss):
-    """φ(⟨x, θ⟩, y) + (l2/2)·‖θ‖².
+    """φ(⟨x, θ⟩, y) + (l2/2)·‖θ‖²: what all compiled losses share.
 
-    Its minimiser over any convex set Θ lies on the curve μ ↦ Π_Θ(μ·x), where φ'(⟨x, θ⟩) + l2·μ crosses 0: one
-    dimension, whatever the number of features.
+    Its minimiser over a convex set Θ lies on the curve μ ↦ Π_Θ(μ·x), where φ'(⟨x, θ⟩) + l2·μ crosses 0: one dimension,
+    whatever the number of features.
+
+    Parameters
+    ----------
+    l2 : float
+        Strength of the ridge penalty.
     """
 
     l2: float
     kind: ClassVar[int]
+    """The code of the loss in compiled rounds."""
     margin: ClassVar[bool] = False
+    """Whether targets are labels −1 and +1."""
     default_parameters: ClassVar[tuple[float, ...]] = ()
     """Parameters of the loss that its bare name stands for, such as ``loss="pinball"`` in scikit-learn."""
 
@@ -151,16 +157,16 @@ class LinearLoss(Component, Loss):
 
     @property
     def setting(self) -> float:
-        """The one number, beside l2, that the compiled round gets."""
+        """The parameter, beside l2, that the compiled rounds get."""
         return 0.0
 
     def of_prediction(self, p: Values, y: Values) -> Any:
-        """φ(p, y), on floats or arrays."""
+        """Return φ(p, y) of predictions p and targets y, floats or arrays."""
         with np.errstate(over="ignore"):
             return np.minimum(value(self.kind, self.setting, p, y), LARGEST)
 
     def slope(self, p: Values, y: Values) -> Any:
-        """The derivative of φ in p, on floats or arrays."""
+        """Return the derivative of φ in the predictions p, at targets y, floats or arrays."""
         with np.errstate(over="ignore", under="ignore"):
             return np.clip(slope(self.kind, self.setting, p, y), -LARGEST, LARGEST)
 
@@ -178,7 +184,7 @@ class LinearLoss(Component, Loss):
 
     @abstractmethod
     def best_scale(self, xx: Values, y: Values) -> Any:
-        """The μ whose θ = μ·x minimises f over all θ, for records with ‖x‖² = xx > 0."""
+        """Return the μ whose θ = μ·x minimises f over all θ, for targets y and records with ‖x‖² = xx > 0."""
 
     def minimum(self, x: Any, y: float, domain: ConvexSet | None = None) -> tuple[Array, float]:
         x = np.asarray(x, dtype=np.float64)
@@ -221,7 +227,10 @@ class LinearLoss(Component, Loss):
 class Squared(LinearLoss):
     r"""(y − ⟨x, θ⟩)² + (l2/2)·‖θ‖², without ½ on the square, as in the paper.
 
-    Its minimiser for one record is θ = 2y·x/(l2 + 2‖x‖²), with value l2·y²/(l2 + 2‖x‖²).
+    Parameters
+    ----------
+    l2 : float, default 0.0
+        Strength of the ridge penalty.
 
     Examples
     --------
@@ -241,6 +250,11 @@ class Squared(LinearLoss):
 @dataclass(frozen=True)
 class Hinge(LinearLoss):
     r"""max(0, 1 − y⟨x, θ⟩) + (l2/2)·‖θ‖², labels −1 and +1.
+
+    Parameters
+    ----------
+    l2 : float, default 0.0
+        Strength of the ridge penalty.
 
     Examples
     --------
@@ -262,7 +276,12 @@ class Hinge(LinearLoss):
 class Logistic(LinearLoss):
     r"""log(1 + exp(−y⟨x, θ⟩)) + (l2/2)·‖θ‖², labels −1 and +1.
 
-    Without l2 the infimum 0 is not attained; the minimiser given is the nearest at which the loss is 0 as a float.
+    Without l2 no action attains the infimum 0; `minimum` returns the nearest one at which the loss rounds to 0.
+
+    Parameters
+    ----------
+    l2 : float, default 0.0
+        Strength of the ridge penalty.
 
     Examples
     --------
@@ -294,6 +313,11 @@ class Logistic(LinearLoss):
 class Absolute(LinearLoss):
     r"""|y − ⟨x, θ⟩| + (l2/2)·‖θ‖².
 
+    Parameters
+    ----------
+    l2 : float, default 0.0
+        Strength of the ridge penalty.
+
     Examples
     --------
     >>> Absolute().value([1.0], [2.0], 5.0)
@@ -310,6 +334,13 @@ class Absolute(LinearLoss):
 @dataclass(frozen=True)
 class EpsilonInsensitive(LinearLoss):
     r"""max(0, |y − ⟨x, θ⟩| − epsilon) + (l2/2)·‖θ‖².
+
+    Parameters
+    ----------
+    epsilon : float
+        Residuals up to this size cost nothing.
+    l2 : float, default 0.0
+        Strength of the ridge penalty.
 
     Examples
     --------
@@ -335,6 +366,13 @@ class Pinball(LinearLoss):
     r"""q·r where the residual r = y − ⟨x, θ⟩ ≥ 0, (q − 1)·r where it is negative, + (l2/2)·‖θ‖².
 
     Its constant minimiser over a stream is the q-quantile of y.
+
+    Parameters
+    ----------
+    quantile : float
+        The quantile q to predict, between 0 and 1.
+    l2 : float, default 0.0
+        Strength of the ridge penalty.
 
     Examples
     --------

@@ -64,7 +64,7 @@ def decide(
     length = np.sqrt(gg)
     if s.needs_length and gg < UNDERFLOW + CANCELLED * parts and (slope != 0.0 or s.l2 * tt > 0.0):
         length = np.nan
-    weight = gates.believe(s.gate, s.transform, s.gate_c, s.gate_b, memory, t, f, length)
+    weight = gates.weigh(s.gate, s.transform, s.gate_c, s.gate_b, memory, t, f, length)
     if s.step == steps.PER_TRAVELLED:
         travelled = np.hypot(travelled, weight * length)
     rate = steps.size(s.step, s.scale, s.normalised, t + 1.0, travelled, length) * weight

@@ -55,7 +55,7 @@ def decide(
     if s.scale == 0.0:
         times = fitting_times(s, scale, times, xx, paid, slope)
     length = np.sqrt(max(slope * slope * xx + 2.0 * slope * s.l2 * (p - intercept) + s.l2 * s.l2 * tt, 0.0))
-    believed = gates.believe(s.gate, s.transform, s.gate_c, s.gate_b, memory, int(t), f, length)
+    believed = gates.weigh(s.gate, s.transform, s.gate_c, s.gate_b, memory, int(t), f, length)
     weight = times * believed
     if s.step == steps.PER_TRAVELLED:
         travelled = np.hypot(travelled, weight * length)
