@@ -25,6 +25,22 @@ def quartic_gradient(theta: Any, x: Any, y: float) -> Any:
     return 4.0 * (x @ theta - y) ** 3 * x + theta
 
 
+# φ(p, y) and its slope, as the docstring of the loss states them: written a second time, independently of the package.
+STATED: dict[type, tuple[Any, Any]] = {
+    losses.Squared: (lambda loss, p, y: (y - p) ** 2, lambda loss, p, y: 2 * (p - y)),
+    losses.Hinge: (lambda loss, p, y: max(0.0, 1 - y * p), lambda loss, p, y: -y if y * p < 1 else 0.0),
+    losses.Logistic: (lambda loss, p, y: np.logaddexp(0.0, -y * p), lambda loss, p, y: -y / (1 + np.exp(y * p))),
+    losses.Absolute: (lambda loss, p, y: abs(y - p), lambda loss, p, y: np.sign(p - y)),
+    losses.EpsilonInsensitive: (
+        lambda loss, p, y: max(0.0, abs(y - p) - loss.epsilon),
+        lambda loss, p, y: np.sign(p - y) if abs(y - p) > loss.epsilon else 0.0,
+    ),
+    losses.Pinball: (
+        lambda loss, p, y: loss.quantile * (y - p) if y >= p else (1 - loss.quantile) * (p - y),
+        lambda loss, p, y: -loss.quantile if y > p else 1 - loss.quantile if y < p else 0.0,
+    ),
+}
+
 LINEAR_LOSSES = [
     kind(*settings, l2=l2)
     for kind, *settings in [

@@ -12,38 +12,18 @@ from typing import Any
 import numpy as np
 
 from redescend import domains, gates, losses, steps, transforms
+from tests.catalogue import STATED
 
 Vector = np.ndarray
 
 
 def loss_pair(loss: losses.Loss) -> tuple[Callable[..., float], Callable[..., Vector]]:
     """f(θ; x, y) and a subgradient of it."""
-    match loss:
-        case losses.Squared():
-            parts = (lambda p, y: (y - p) ** 2), (lambda p, y: 2 * (p - y))
-        case losses.Hinge():
-            parts = (lambda p, y: max(0.0, 1 - y * p)), (lambda p, y: -y if y * p < 1 else 0.0)
-        case losses.Logistic():
-            parts = (lambda p, y: np.logaddexp(0.0, -y * p)), (lambda p, y: -y / (1 + np.exp(y * p)))
-        case losses.Absolute():
-            parts = (lambda p, y: abs(y - p)), (lambda p, y: np.sign(p - y))
-        case losses.EpsilonInsensitive(epsilon=epsilon):
-            parts = (
-                lambda p, y: max(0.0, abs(y - p) - epsilon),
-                lambda p, y: np.sign(p - y) if abs(y - p) > epsilon else 0.0,
-            )
-        case losses.Pinball(quantile=q):
-            parts = (
-                lambda p, y: q * (y - p) if y >= p else (1 - q) * (p - y),
-                lambda p, y: -q if y > p else 1 - q if y < p else 0.0,
-            )
-        case _:
-            raise LookupError(loss)
-    of_prediction, slope = parts
+    of_prediction, slope = STATED[type(loss)]
     l2 = loss.l2
     return (
-        lambda theta, x, y: of_prediction(x @ theta, y) + l2 / 2 * np.sum(theta**2),
-        lambda theta, x, y: slope(x @ theta, y) * x + l2 * theta,
+        lambda theta, x, y: of_prediction(loss, x @ theta, y) + l2 / 2 * np.sum(theta**2),
+        lambda theta, x, y: slope(loss, x @ theta, y) * x + l2 * theta,
     )
 
 

@@ -18,7 +18,6 @@ from redescend.losses import (
     EpsilonInsensitive,
     Hinge,
     LinearLoss,
-    Logistic,
     Pinball,
     Squared,
 )
@@ -27,6 +26,7 @@ from tests.catalogue import (
     DIM,
     LINEAR_LOSSES,
     LOSSES,
+    STATED,
     name_of,
     record,
 )
@@ -38,19 +38,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 def stated(loss: Any, p: float, y: float) -> float:
     """φ(p, y) as the docstring states it."""
-    r = y - p
-    if isinstance(loss, Squared):
-        return r * r
-    if isinstance(loss, Hinge):
-        return max(0.0, 1.0 - y * p)
-    if isinstance(loss, Logistic):
-        return math.log1p(math.exp(-y * p)) if y * p > -30 else -y * p + math.exp(y * p)
-    if isinstance(loss, Absolute):
-        return abs(r)
-    if isinstance(loss, EpsilonInsensitive):
-        return max(0.0, abs(r) - loss.epsilon)
-    assert isinstance(loss, Pinball)
-    return loss.quantile * r if r >= 0 else (loss.quantile - 1.0) * r
+    return float(STATED[type(loss)][0](loss, p, y))
 
 
 def kinks(loss: Any, y: float) -> list[float]:

@@ -1,0 +1,108 @@
+"""The recipes of CONTRIBUTING add a loss, a gate and a transform to a copy of the package, and use them there.
+
+Compiled rounds choose a formula by its code, so a new one is written into the package; its diff is the recipe.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import redescend
+
+ROOT = Path(redescend.__file__).parents[2]
+RECIPES = re.findall(
+    r"^## To add a (loss|gate|transform)$.*?^```diff\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S
+)
+
+PROGRAM = """
+import numpy as np
+import redescend as rd
+from redescend.registry import GATES, LOSSES, TRANSFORMS
+
+random = np.random.default_rng(0)
+X = random.standard_normal((200, 3))
+stream = rd.adversaries.ShiftResponse(50.0).corrupt(rd.Stream(X, X @ [1.0, -2.0, 0.5]), k=20, seed=1)
+rounds, always = np.arange(200), rd.gates.Always()
+
+def play(loss, step, gate=always):
+    learner = rd.Descent(3, loss=loss, gate=gate, step=rd.steps.Constant(step))
+    return learner, rd.play(learner, stream, keep_actions=True)
+
+# the loss: half of the squared loss at twice the step is the same game
+half = LOSSES.parse("half_squared")
+learner, trace = play(half, 0.02)
+_, squared = play(rd.losses.Squared(), 0.01)
+assert np.array_equal(trace.theta, squared.theta) and np.array_equal(2.0 * trace.losses, squared.losses)
+ours, theirs = (rd.regret.clean_dynamic(t, stream, f) for t, f in ((trace, half), (squared, rd.losses.Squared())))
+np.testing.assert_allclose(2.0 * ours, theirs, rtol=1e-12)
+try:
+    rd.SelfTuning(3, loss=half)
+except rd.errors.ParameterError as error:
+    assert "a likelihood" in str(error)
+else:
+    raise AssertionError("self-tuning needs a likelihood")
+
+# the gate: the mean length of the rounds so far
+_, trace = play(rd.losses.Squared(), 0.01, GATES.parse("mean"))
+residuals = np.einsum("ij,ij->i", stream.X, trace.actions) - stream.y
+lengths = np.abs(2.0 * residuals) * np.linalg.norm(stream.X, axis=1)
+means = np.cumsum(lengths)[:-1] / rounds[1:]
+np.testing.assert_allclose(trace.weights, [1.0, *np.minimum(1.0, means / lengths[1:])], rtol=1e-9)
+assert trace.weights.min() < 0.5
+
+# the transform: Barron's with alpha = 1
+_, ours = play(half, 0.1, rd.gates.Robust(TRANSFORMS.parse("pseudo_huber(c=1.5)")))
+_, theirs = play(half, 0.1, rd.gates.Robust(rd.transforms.Barron(1.0, 1.5)))
+np.testing.assert_allclose(ours.theta, theirs.theta, rtol=1e-9)
+np.testing.assert_allclose(ours.weights, theirs.weights, rtol=1e-9)
+"""
+
+
+def apply(diff: str, root: Path) -> set[str]:
+    """Apply a diff whose hunks are found by their text, and return the files that it touches."""
+    files = re.split(r"^--- (.*)\n", diff, flags=re.MULTILINE)[1:]
+    for name, hunks in zip(files[::2], files[1::2], strict=True):
+        text = (root / name).read_text()
+        for hunk in re.split(r"^@@.*\n", hunks, flags=re.MULTILINE):
+            lines = hunk.splitlines(keepends=True)
+            old = "".join(line[1:] for line in lines if line[0] in " -")
+            assert text.count(old) == 1, f"CONTRIBUTING's diff of {name} has lines that are not there once:\n{old}"
+            text = text.replace(old, "".join(line[1:] for line in lines if line[0] in " +"))
+        (root / name).write_text(text)
+    return set(files[::2])
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("extended")
+    for folder in ("src", "tests"):
+        shutil.copytree(
+            ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "files", "streaming")
+        )
+    assert [name for name, _ in RECIPES] == ["loss", "gate", "transform"]
+    for _, diff in RECIPES:
+        assert len(apply(diff, root)) <= 3
+    return root
+
+
+def run(root: Path, *arguments: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
+    done = subprocess.run([sys.executable, *arguments], cwd=root, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_what_the_recipes_add_is_played_end_to_end(extended):
+    run(extended, "-c", PROGRAM)
+
+
+def test_what_the_recipes_add_passes_the_tests_of_its_kind(extended):
+    files = [f"tests/test_{name}.py" for name in ("losses", "transforms", "gates", "parameters", "registry")]
+    names = "HalfSquared or Mean or PseudoHuber or public_class"
+    run(extended, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *files, "-k", names)
