@@ -15,7 +15,7 @@ from tests import reference_invex as reference
 from tests.games import REPRODUCIBLE
 from tests.refusals import refusal
 
-GAMES, FEWER = (settings(REPRODUCIBLE, max_examples=count) for count in (500, 150))
+GAMES, FEWER = (settings(REPRODUCIBLE, max_examples=count) for count in (150, 60))
 ROUNDING = 1e-9
 
 

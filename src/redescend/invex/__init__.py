@@ -1,7 +1,7 @@
 r"""Algorithm 3: online invex optimisation beyond the Euclidean case.
 
-A round: the algorithm plays θ, an invex loss is revealed, and a first-order update moves θ. `play` is that loop, and
-says what the theorem promises for what occurred. An instance is a space, a loss over it, and an update.
+In each round the algorithm plays θ, observes an invex loss, and makes a first-order update. `play` runs that loop and
+computes the theorem's bound. An instance is a space, a loss over it, and an update.
 
 >>> import numpy as np
 >>> from redescend import invex
@@ -13,17 +13,21 @@ says what the theorem promises for what occurred. An instance is a space, a loss
 True
 """
 
-from redescend.invex.algorithm import FirstOrder, ManifoldDescent, Move
 from redescend.invex.assumptions import Slack, check_assumptions
-from redescend.invex.descent import Flat
-from redescend.invex.euclidean import Euclidean
-from redescend.invex.frechet import FrechetMean, frechet_mean
+from redescend.invex.descent import FirstOrder, Flat, ManifoldDescent, Move
+from redescend.invex.frechet import FrechetMean, RobustFrechetMean, frechet_mean
 from redescend.invex.game import Run, play
 from redescend.invex.hyperboloid import Hyperboloid
-from redescend.invex.losses import Loss, OperatorScaling, Pseudoconvex, Seen, SquaredDistance
-from redescend.invex.pseudoconvex import crease, quartic
-from redescend.invex.robust import RobustFrechetMean
-from redescend.invex.space import GeodesicBall, Space
+from redescend.invex.losses import (
+    Loss,
+    OperatorScaling,
+    Pseudoconvex,
+    Seen,
+    SquaredDistance,
+    crease,
+    quartic,
+)
+from redescend.invex.space import Euclidean, GeodesicBall, Space
 from redescend.invex.spd import SPD
 
 __all__ = [

@@ -1,4 +1,4 @@
-r"""The assumptions of the theorem, checked on random points: how near each inequality comes to failing."""
+r"""Checks of the theorem's assumptions on random points."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend import steps
-from redescend.invex.algorithm import ManifoldDescent
+from redescend.invex.descent import ManifoldDescent
 from redescend.invex.losses import Loss
 from redescend.invex.space import GeodesicBall, Space
 from redescend.numeric import Array
@@ -16,9 +16,12 @@ from redescend.parameters import AT_LEAST_ONE, NONNEGATIVE, check, check_instanc
 
 
 class Slack(NamedTuple):
-    """The least of right-hand side − left-hand side, over the scale of the inequality: negative where one fails.
+    """The smallest relative slack of each inequality: negative where one fails; −1e-12 or so is rounding.
 
-    A value of −1e-12 or so is rounding.
+    Parameters
+    ----------
+    law_of_cosines, distortion, first_order_update, invexity : float
+        (right-hand side − left-hand side)/scale, the smallest over all points; see `check_assumptions`.
     """
 
     law_of_cosines: float
@@ -35,7 +38,7 @@ def check_assumptions(
     spread: float = 1.0,
     seed: int = 0,
 ) -> Slack:
-    r"""Try the law of cosines, the bound by ζ, the first-order update property and invexity on random points.
+    r"""Check the theorem's four inequalities on random points.
 
     - law of cosines, γ₁ = γ₂ = 1: Δ(x, y)² ≤ Δ(x, z)² + Δ(z, y)² + 2·Δ(x, z)·Δ(z, y);
     - distortion: Δ(Exp_θ(v), u)² ≤ Δ(θ, u)² + ζ·‖v‖² − 2·⟨v, Log_θ(u)⟩, for any direction v;
@@ -45,11 +48,21 @@ def check_assumptions(
     Parameters
     ----------
     loss : Loss
-        Over its space.
-    draw : function of a Generator
-        A record and a comparator u; for a weakly pseudo-convex loss u must be the record's minimiser.
-    trials, spread, seed
-        How many points, how far apart, and which.
+        The loss to check, over its space.
+    draw : callable
+        Takes a Generator and returns a record and a comparator u. For a weakly pseudo-convex loss u must be the
+        record's minimiser.
+    trials : int, default=200
+        Number of points.
+    spread : float, default=1.0
+        Distance of the points, as in `Space.random`.
+    seed : int, default=0
+        Seed of the points.
+
+    Returns
+    -------
+    Slack
+        All of it is >= 0, up to rounding, if the assumptions hold.
 
     Examples
     --------

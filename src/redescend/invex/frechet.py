@@ -1,7 +1,8 @@
-r"""The Fréchet mean of points of a space, all at once or one by one."""
+r"""The Fréchet mean of points of a space: of a batch, of a stream, and of a stream with outliers."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,16 +10,44 @@ import numpy as np
 
 from redescend import gates, steps
 from redescend.errors import DataError
-from redescend.invex.algorithm import Clock, FirstOrder, Move, check_state
+from redescend.invex.descent import GatedLearner, Move, check_state
 from redescend.invex.losses import SquaredDistance
-from redescend.invex.space import Space
+from redescend.invex.noise import NoisePosterior, Sighting
+from redescend.invex.space import Geodesic, Space
+from redescend.kernels.selftuning.layout import SHARE
+from redescend.kernels.selftuning.mixture import LUCK, TIED
+from redescend.learners.base import Round
 from redescend.numeric import Array
+from redescend.parameters import check_instance
 
-ROUNDS, AT_REST = 1_000, 1e-13
+ITERATIONS, TOLERANCE = 1_000, 1e-13
+
+MEMORIES = np.array([np.inf, 32.0, 4.0])
+"""Number of records that each follower remembers."""
+
+START = 0.5
+"""Initial share of the start: the first record may be an outlier."""
+
+FLOOR = 2.0 * SHARE / len(MEMORIES)
+"""A member with a smaller share is replaced by the leader."""
 
 
 def frechet_mean(space: Space, points: Iterable[Any]) -> Array:
-    r"""The point with the least mean squared distance, by descent with the step 1/ζ that cannot overshoot.
+    r"""Compute the point with the least mean squared distance.
+
+    Gradient descent with the step 1/ζ, which cannot overshoot.
+
+    Parameters
+    ----------
+    space : Space
+        Such as ``SPD(5)``.
+    points : iterable of points
+        At least one.
+
+    Returns
+    -------
+    array
+        The mean.
 
     Examples
     --------
@@ -26,33 +55,32 @@ def frechet_mean(space: Space, points: Iterable[Any]) -> Array:
     >>> frechet_mean(invex.SPD(1), [[[1.0]], [[4.0]], [[16.0]]]).round(12)
     array([[4.]])
     """
-    loss = SquaredDistance(space)
-    stack = loss.check(list(points))
+    stack = SquaredDistance(space).check(list(points))
     mean = stack[0]
-    for _ in range(ROUNDS):
+    for _ in range(ITERATIONS):
         pulls = [space.log(mean, point) for point in stack]
         widest = max(space.norm(mean, pull) for pull in pulls)
         pull = sum(pulls, np.zeros(space.shape)) / len(pulls)
-        if space.norm(mean, pull) <= AT_REST * widest:
+        if space.norm(mean, pull) <= TOLERANCE * widest:
             break
         mean = space.exp(mean, pull / space.distortion(widest))
     return mean
 
 
-class FrechetMean(FirstOrder):
-    r"""The running Fréchet mean behind a gate: θ goes w/Σw of the way to every record.
+class FrechetMean(GatedLearner):
+    r"""The running Fréchet mean with a gate: θ moves w/Σw of the way to every record.
 
-    With weights of 1 these are the steps 1/(μt) of a strongly convex loss, μ = 1.
+    With weights of 1 these are the steps 1/(μt) of a strongly convex loss with μ = 1.
 
     Parameters
     ----------
     space : Space
-        Where the records are, such as ``SPD(5)``.
-    gate : Gate
-        Sees f = Δ²/2. ``Always()`` unless given; ``Robust(transforms.Learn(a, b))`` is LEARN with constants, ``Oracle``
-        a yardstick. `RobustFrechetMean` needs none.
+        Space of the records, such as ``SPD(5)``.
+    gate : Gate, default=Always()
+        Weighs a record by f = Δ²/2. ``Robust(transforms.Learn(a, b))`` is LEARN with constants; see
+        `RobustFrechetMean` for a gate without constants.
     start : point, optional
-        What is played before the first record, and has no weight; the origin unless given.
+        The action before the first record; it has no weight. By default the origin of the space.
 
     Examples
     --------
@@ -65,51 +93,190 @@ class FrechetMean(FirstOrder):
     """
 
     def __init__(self, space: Space, *, gate: gates.Gate = gates.Always(), start: Any = None) -> None:  # noqa: B008
-        self.loss = SquaredDistance(space)
-        self.space, self.gate = space, gate
-        self._clock = Clock(type(self).__name__, gate, steps.StronglyConvex(1.0))
-        self._theta = space.origin if start is None else space.check("start", start)
-        self._believed = 0.0
+        loss = SquaredDistance(space)
+        first = space.origin if start is None else space.check("start", start)
+        super().__init__(loss, gate, steps.StronglyConvex(1.0), first)
+        self._total_weight = 0.0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.gate})"
-
-    @property
-    def theta(self) -> Array:
-        return self._theta.copy()
-
-    @property
-    def rounds(self) -> int:
-        return self._clock.rounds
-
-    def value(self, point: Array, record: Any) -> float:
-        return self.loss.value(point, self.space.check("The record", record))
 
     def advance(self, record: Any) -> Move:
         point = self.space.check("The record", record)
         distance, at = self.space.geodesic(self._theta, point)
         f = 0.5 * distance**2
-        weight = self._clock.weigh(f, distance)
-        believed = self._believed + weight
+        weight = self._schedule.weigh(f, distance)
+        total = self._total_weight + weight
         if weight > 0.0 and distance > 0.0:
-            self._theta = at(weight / believed)
-        self._believed = believed
-        self._clock.tick(weight, distance)
-        return Move(f, weight, distance, 1.0 / believed if believed > 0.0 else 0.0)
+            self._theta = at(weight / total)
+        self._total_weight = total
+        return self._schedule.finish(f, weight, distance, 1.0 / total if total > 0.0 else 0.0)
 
     def state(self) -> dict[str, Any]:
-        return {
-            "learner": repr(self),
-            "theta": self.theta,
-            "memory": self._clock.memory.copy(),
-            "rounds": self._clock.rounds,
-            "believed": self._believed,
-        }
+        return {**super().state(), "total_weight": self._total_weight}
 
     def restore(self, state: dict[str, Any]) -> None:
         check_state(self, state, self.state())
-        if state["believed"] < 0.0:
-            raise DataError(f"The 'believed' of the state of {self!r} must not be negative.")
+        if state["total_weight"] < 0.0:
+            raise DataError(f"The 'total_weight' of the state of {self!r} must be >= 0. Got {state['total_weight']}.")
+        super().restore(state)
+        self._total_weight = float(state["total_weight"])
+
+
+class RobustFrechetMean:
+    r"""An online Fréchet mean that outliers cannot move, without constants to tune.
+
+    LEARN over squared distances, with a scale inferred from the stream and steps that follow drift. `NoisePosterior`
+    computes the probability that a record is clean. Three followers with long, medium and short memories move part of
+    the way to every record, in proportion to that probability; the start is a fourth member at first. Bayes' rule with
+    a fixed share weighs the members, and their mean along geodesics is played. A record counts by its weight over the
+    square of the distance that was typical when it came, so records seen before the scale was known count little.
+
+    The weights depend only on ratios of distances.
+
+    Parameters
+    ----------
+    space : Space
+        Space of the records, such as ``SPD(5)``.
+    start : point, optional
+        The action before the first record; by default the origin of the space.
+
+    Examples
+    --------
+    >>> from redescend import invex
+    >>> space, generator = invex.SPD(3), np.random.default_rng(0)
+    >>> mean = RobustFrechetMean(space)
+    >>> for t in range(300):
+    ...     played = mean.update((100.0 if t % 10 == 9 else 1.0) * space.random(generator, 0.1))
+    >>> space.distance(mean.theta, space.origin) < 0.05, played.weight < 1e-3
+    (True, True)
+    """
+
+    def __init__(self, space: Space, *, start: Any = None) -> None:
+        self.space = check_instance(type(self).__name__, "space", space, Space, "a space, such as SPD(5)")
+        first = space.origin if start is None else space.check("start", start)
+        followers = len(MEMORIES)
+        self._points = [first] * (followers + 1)
+        self._shares = np.array([(1.0 - START) / followers] * followers + [START])
+        self._counts = np.zeros(followers)
+        self._noise = NoisePosterior(space.dim)
+        self._theta: Array = first
+        self.rounds = 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.space})"
+
+    @property
+    def theta(self) -> Array:
+        """A copy of the current action."""
+        return self._theta.copy()
+
+    @property
+    def typical(self) -> float:
+        """Typical distance of clean records from the mean; NaN before the first record away from it."""
+        return self._noise.typical
+
+    def update(self, record: Any) -> Round:
+        """Learn from one record.
+
+        Parameters
+        ----------
+        record : point
+            A point of the space.
+
+        Returns
+        -------
+        Round
+            The loss of the action on this record, and the probability that the record is clean.
+        """
+        point = self.space.check("The record", record)
+        geodesics = [self.space.geodesic(member, point) for member in self._points]
+        played = self.space.distance(self._theta, point)
+        self.rounds += 1
+        distances = np.array([*(geodesic.length for geodesic in geodesics), played])
+        if not distances.any():
+            return Round(0.0, 1.0)
+        sighting = self._noise.observe(distances)
+        weights = self._noise.weigh(sighting)
+        self._reweigh(sighting)
+        if distances[self._leader] > 0.0:
+            # Not the mean's distances, which are wider while members disagree.
+            self._noise.learn(sighting, self._leader)
+        self._follow(geodesics, weights)
+        self._theta = self._mean()
+        return Round(0.5 * played**2, float(weights[-1]))
+
+    @property
+    def _leader(self) -> int:
+        return int((self._shares >= TIED * self._shares.max()).argmax())
+
+    def _reweigh(self, sighting: Sighting) -> None:
+        """Bayes' rule with a fixed share for followers; none gains more than `LUCK` on the leader by one record.
+
+        The start gets no fixed share, so that later outliers near it cannot bring it back.
+        """
+        gains = self._noise.compare(sighting, self._leader)[:-1]
+        shares = self._shares * np.minimum(gains, LUCK)
+        shares *= (1.0 - SHARE) / shares.sum()
+        shares[:-1] += SHARE / len(MEMORIES)
+        self._shares = shares
+
+    def _follow(self, geodesics: list[Geodesic], weights: Array) -> None:
+        worth = self._noise.typical**-2
+        leader = self._leader
+        for i, memory in enumerate(MEMORIES):
+            gained = weights[i] * worth
+            self._counts[i] = min(self._counts[i] + gained, memory * worth)
+            if gained > 0.0:
+                self._points[i] = geodesics[i].at(gained / self._counts[i])
+        for i, memory in enumerate(MEMORIES):
+            if self._shares[i] < FLOOR:
+                self._points[i] = self._points[leader]
+                known = self._counts[leader] if leader < len(MEMORIES) else 0.0
+                self._counts[i] = min(known, memory * worth)
+
+    def _mean(self) -> Array:
+        """The weighted mean along geodesics of the members above the floor, starting at the leader."""
+        order = np.argsort(-self._shares, kind="stable")
+        mean, total = self._points[order[0]], self._shares[order[0]]
+        for i in order[1:]:
+            if self._shares[i] >= FLOOR:
+                total += self._shares[i]
+                mean = self.space.between(mean, self._points[i], self._shares[i] / total)
+        return mean
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that `restore` needs to continue with equal bits."""
+        return {
+            "learner": repr(self),
+            "points": np.array(self._points),
+            "shares": self._shares.copy(),
+            "counts": self._counts.copy(),
+            "theta": self.theta,
+            "rounds": self.rounds,
+            "cells": self._noise.cells.copy(),
+            "lowest": self._noise.lowest if self._noise.ready else None,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a `state` of a mean over the same space.
+
+        Parameters
+        ----------
+        state : dict
+            As returned by `state`. A DataError is raised if it does not fit; the mean is then unchanged.
+        """
+        check_state(self, state, {**self.state(), "lowest": None})
+        shares, counts, cells = (np.array(state[name], dtype=np.float64) for name in ("shares", "counts", "cells"))
+        if (
+            min(shares.min(), counts.min(), cells.min()) < 0.0
+            or max(abs(shares.sum() - 1), abs(cells.sum() - 1)) > 1e-6
+        ):
+            raise DataError(
+                f"The state of {self!r} is not a posterior: it is corrupt or was written by an incompatible version."
+            )
+        points = [self.space.check("A point of the state", point) for point in state["points"]]
         self._theta = self.space.check("The 'theta' of the state", state["theta"])
-        self._clock.memory = np.array(state["memory"], dtype=np.float64)
-        self._clock.rounds, self._believed = int(state["rounds"]), float(state["believed"])
+        self._points, self._shares, self._counts, self.rounds = points, shares, counts, int(state["rounds"])
+        self._noise.cells = cells
+        self._noise.lowest = math.nan if state["lowest"] is None else float(state["lowest"])

@@ -1,13 +1,12 @@
-r"""Algorithm 3: play θ_t, observe an invex loss, update. And what the theorem says of the run.
+r"""Algorithm 3: play θ_t, observe an invex loss, update; and the regret bound of the run.
 
-The loss that is descended is g_t. Behind a robust gate it is h(f_t); behind any other it is w_t·f_t, with the weight
-that the round was given. With ζ_t(u, θ) = γ₄·Log_θ(u), the exponential update and the geodesic projection satisfy the
-assumptions of the theorem with
+The loss that is descended is g_t: h(f_t) with a robust gate, and w_t·f_t with any other. With
+ζ_t(u, θ) = γ₄·Log_θ(u), the exponential update and the geodesic projection satisfy the assumptions of the theorem with
 
     γ₁ = γ₂ = 1,   γ₃ = ζ(Δ(θ_t, u_t)), the distortion of the space,   γ₄ = c·h'(f_t(u_t))/h'(f_t(θ_t)),
 
-c being the slack of the loss (1 if it is geodesically convex); where the step is divided by ‖grad f_t‖, so are γ₃ twice
-and γ₄⁻¹ once, and α_t is the step before the division.
+where c is the slack of the loss (1 if it is geodesically convex). If the step is divided by ‖grad f_t‖, γ₃ is divided
+by its square, γ₄ is multiplied by it, and α_t is the step before the division.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ import numpy as np
 from redescend import gates
 from redescend.bounds import invex as theorem
 from redescend.errors import DataError
-from redescend.invex.algorithm import FirstOrder, Move, weight_of
+from redescend.invex.descent import FirstOrder, Move, compute_weight
 from redescend.numeric import Array
 
 
 @dataclass(frozen=True)
 class Run:
-    """What occurred, one row for each round.
+    """A played stream, one row per round.
 
     Parameters
     ----------
@@ -41,9 +40,13 @@ class Run:
     regrets : array
         g_t(θ_t) − g_t(u_t), in the loss that is descended.
     distances, path, gradients, steps, gamma3, gamma4 : arrays
-        What the theorem asks for; `distances` has T + 1 rows.
+        Inputs of the theorem; `distances` has T + 1 rows.
     diameter : float
-        R: the largest distance that the proof meets, at most the diameter of the domain.
+        R, the largest distance in the proof; at most the diameter of the domain.
+
+    Examples
+    --------
+    See `play`.
     """
 
     losses: Array
@@ -61,12 +64,12 @@ class Run:
 
     @property
     def regret(self) -> float:
-        """Σ g_t(θ_t) − g_t(u_t)."""
+        """Total regret Σ g_t(θ_t) − g_t(u_t)."""
         return float(self.regrets.sum())
 
     @property
     def bound(self) -> float:
-        """The right-hand side of the theorem; infinite where the gate was shut, as γ₄ is."""
+        """The right-hand side of the theorem; infinite if a round had weight 0 behind a robust gate."""
         if not np.isfinite(self.gamma4).all():
             return np.inf
         return theorem.dynamic_regret(
@@ -81,7 +84,21 @@ class Run:
 
 
 def play(algorithm: FirstOrder, records: Iterable[Any], comparators: Iterable[Any]) -> Run:
-    """Play a whole stream against a comparator for each round; they must be points of the domain.
+    """Play a stream and measure regret against a comparator for each round.
+
+    Parameters
+    ----------
+    algorithm : FirstOrder
+        Such as ``ManifoldDescent(...)``; it learns the records.
+    records : iterable
+        One record per round.
+    comparators : iterable of points
+        One point of the domain per round.
+
+    Returns
+    -------
+    Run
+        Losses, weights and actions, with `regret` and `bound`.
 
     Examples
     --------
@@ -93,7 +110,8 @@ def play(algorithm: FirstOrder, records: Iterable[Any], comparators: Iterable[An
     >>> run.regret <= run.bound
     True
     """
-    space, records, chosen = algorithm.space, list(records), [_point(algorithm, u) for u in comparators]
+    space, records = algorithm.space, list(records)
+    chosen = [space.check("A comparator", u) for u in comparators]
     if len(records) != len(chosen) or not records:
         raise DataError(f"There must be a comparator for each record. Got {len(chosen)} for {len(records)} instead.")
     actions, moves = [algorithm.theta], list[Move]()
@@ -107,7 +125,7 @@ def play(algorithm: FirstOrder, records: Iterable[Any], comparators: Iterable[An
     crossed = [space.distance(theta, u) for theta, u in zip(actions[1:], chosen, strict=False)]
     path = np.array([space.distance(u, v) for u, v in pairwise(chosen)])
     losses, weights, lengths = (np.array([getattr(m, part) for m in moves]) for part in ("loss", "weight", "length"))
-    # A round without a move has any step; one keeps the sums finite.
+    # A round without a move may have any step; 1 keeps the sums finite.
     taken = np.array([move.step if move.step > 0.0 else 1.0 for move in moves])
     scale = np.array([move.length if move.normalised and move.length > 0.0 else 1.0 for move in moves])
     regrets, trust = _descended(algorithm.gate, losses, compared, weights)
@@ -129,15 +147,11 @@ def play(algorithm: FirstOrder, records: Iterable[Any], comparators: Iterable[An
     )
 
 
-def _point(algorithm: FirstOrder, point: Any) -> Array:
-    return algorithm.space.check("A comparator", point)
-
-
 def _descended(gate: gates.Gate, losses: Array, compared: Array, weights: Array) -> tuple[Array, Array]:
     """The regret of each round in g_t, and h'(f_t(u_t))/h'(f_t(θ_t))."""
     if not isinstance(gate, gates.Robust):
         return weights * (losses - compared), np.ones(len(losses))
-    there = np.array([weight_of(gate, f) for f in compared])
+    there = np.array([compute_weight(gate, f) for f in compared])
     with np.errstate(divide="ignore", invalid="ignore"):
         trust = np.where(weights > 0.0, there / np.where(weights > 0.0, weights, 1.0), np.inf)
     return gate.transform.value(losses) - gate.transform.value(compared), trust

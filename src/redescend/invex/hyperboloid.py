@@ -1,6 +1,6 @@
 r"""Hyperbolic space as a sheet of the hyperboloid: x₀² = 1 + x₁² + … + x_d², x₀ > 0, curvature −1.
 
-Only x₁..x_d are free. x₀ is computed from them whenever a point is made, so that no number of steps leaves the sheet.
+Only x₁..x_d are free. x₀ is computed from them whenever a point is made, so rounding never leaves the sheet.
 """
 
 from __future__ import annotations
@@ -12,19 +12,23 @@ from typing import Annotated, Any
 import numpy as np
 
 from redescend.errors import DataError
-from redescend.invex.space import Geodesic, Space, float_point
+from redescend.invex.space import Geodesic, Space, check_floats, check_reach
 from redescend.numeric import Array, norm
 from redescend.parameters import AT_LEAST_ONE, Component
 
-FARTHEST = 1e150
 OFF_THE_SHEET = 1e-6
 
 
 @dataclass(frozen=True)
 class Hyperboloid(Component, Space):
-    r"""H^dim with ⟨x, y⟩_L = −x₀y₀ + x₁y₁ + … and cosh Δ(x, y) = −⟨x, y⟩_L.
+    r"""Hyperbolic space H^dim with ⟨x, y⟩_L = −x₀y₀ + x₁y₁ + … and cosh Δ(x, y) = −⟨x, y⟩_L.
 
-    The farther from the origin, the fewer digits of a position are left: about 16 − 0.43·r of them at distance r.
+    Positions lose digits far from the origin: about 16 − 0.43·r remain at distance r.
+
+    Parameters
+    ----------
+    dim : int
+        Dimension; a point has dim + 1 coordinates.
 
     Examples
     --------
@@ -45,7 +49,7 @@ class Hyperboloid(Component, Space):
         return self.lift(np.zeros(self.dim))
 
     def lift(self, free: Any) -> Array:
-        """The point of the sheet with these x₁..x_d."""
+        """Return the point of the sheet with the free coordinates x₁..x_d."""
         free = np.asarray(free, dtype=np.float64)
         return np.concatenate([[math.hypot(1.0, norm(free))], free])
 
@@ -53,7 +57,7 @@ class Hyperboloid(Component, Space):
         return 2.0 * math.asinh(0.5 * math.sqrt(_gap(p, q)))
 
     def inner(self, p: Array, u: Array, v: Array) -> float:
-        # Across p the metric is flat, along it a factor p₀⁻²: as a difference it would lose p₀² of its digits.
+        # Across p the metric is flat, along it a factor p₀⁻². The Lorentz product would lose p₀² of the digits.
         away = norm(p[1:])
         if away == 0.0:
             return float(u[1:] @ v[1:])
@@ -80,7 +84,7 @@ class Hyperboloid(Component, Space):
         distance = self.distance(p, q)
 
         def at(share: float) -> Array:
-            # As a sum of the two ends with weights ≥ 0 nothing cancels, however far they are apart.
+            # A sum of the two ends with weights ≥ 0: nothing cancels, however far apart they are.
             if distance < 1e-8:
                 return self.lift(p[1:] + share * (q[1:] - p[1:]))
             left, right = _sinh_ratio((1.0 - share) * distance, distance), _sinh_ratio(share * distance, distance)
@@ -89,9 +93,7 @@ class Hyperboloid(Component, Space):
         return Geodesic(distance, at)
 
     def check(self, name: str, point: Any) -> Array:
-        array = float_point(name, point, self.shape)
-        if norm(array) > FARTHEST:
-            raise DataError(f"{name} must be within {FARTHEST:g} of 0. Got a norm of {norm(array):g} instead.")
+        array = check_reach(name, check_floats(name, point, self.shape))
         lifted = self.lift(array[1:])
         if abs(lifted[0] - array[0]) > OFF_THE_SHEET * lifted[0]:
             raise DataError(
@@ -106,7 +108,7 @@ class Hyperboloid(Component, Space):
 
 
 def _sinh_ratio(part: float, whole: float) -> float:
-    """sinh(part)/sinh(whole) for 0 ≤ part ≤ whole, also where neither is a float."""
+    """sinh(part)/sinh(whole) for 0 ≤ part ≤ whole, even where both overflow."""
     return math.exp(part - whole) * (math.expm1(-2.0 * part) / math.expm1(-2.0 * whole))
 
 

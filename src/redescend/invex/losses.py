@@ -1,4 +1,4 @@
-r"""Losses over a space: a value and a gradient in the tangent space, for a record of any shape."""
+r"""Losses over a space: a value, and a gradient in the tangent space."""
 
 from __future__ import annotations
 
@@ -10,48 +10,66 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend.errors import DataError
-from redescend.invex.space import Space, float_point
+from redescend.invex.space import Euclidean, Space, check_floats
 from redescend.invex.spd import SPD
 from redescend.numeric import Array
 from redescend.parameters import POSITIVE, bad_parameter, check, check_instance
 
 
 class Seen(NamedTuple):
-    """A loss at a point."""
+    """The value and the gradient of a loss at a point.
+
+    Parameters
+    ----------
+    value : float
+        f(θ; record).
+    gradient : array
+        A direction at θ.
+    """
 
     value: float
     gradient: Array
 
 
 class Loss(ABC):
-    r"""f(θ; record) with f(θ) − f(u) ≤ c·⟨−grad f(θ), Log_θ(u)⟩: invex, with ζ(u, θ) = c·Log_θ(u).
+    r"""An invex loss: f(θ) − f(u) ≤ c·⟨−grad f(θ), Log_θ(u)⟩, that is, ζ(u, θ) = c·Log_θ(u).
 
-    c is 1 where f is geodesically convex, for every u; see `slack` for the others.
+    c is 1 for every u if f is geodesically convex; see `slack` for other losses.
+
+    Attributes
+    ----------
+    space : Space
+        Where θ lives.
     """
 
     space: Space
 
     @abstractmethod
     def check(self, record: Any) -> Array:
-        """The record as an array, or one sentence that says why it cannot be learned from."""
+        """Return the record as an array, or raise a DataError."""
 
     @abstractmethod
     def value(self, theta: Array, record: Array) -> float:
-        """f(θ; record)."""
+        """Return f(θ; record)."""
 
     @abstractmethod
     def at(self, theta: Array, record: Array) -> Seen:
-        """The value and the gradient."""
+        """Return the value and the gradient at θ."""
 
     def slack(self, length: float) -> float:
-        """c at a point where the gradient has this length."""
+        """Return c at a point where the gradient has this length."""
         return 1.0
 
 
 class SquaredDistance(Loss):
-    r"""f = Σ Δ(θ, a_i)²/(2n): what the Fréchet mean of a_1..a_n minimises. Strongly geodesically convex, with μ = 1.
+    r"""f = Σ Δ(θ, a_i)²/(2n), which the Fréchet mean of a_1..a_n minimises.
 
-    A record is a point of the space, or a stack of them.
+    Strongly geodesically convex with μ = 1. A record is a point of the space, or a stack of points.
+
+    Parameters
+    ----------
+    space : Space
+        Such as ``SPD(5)``.
 
     Examples
     --------
@@ -72,7 +90,7 @@ class SquaredDistance(Loss):
             return self.space.check("The record", record)
         points = [self.space.check(f"Point {place} of the record", point) for place, point in enumerate(record)]
         if not points:
-            raise DataError("The record must be a point, or a stack of at least one. Got none instead.")
+            raise DataError("The record must be a point, or a stack of at least one point. Got an empty stack.")
         return np.stack(points)
 
     def value(self, theta: Array, record: Array) -> float:
@@ -89,10 +107,15 @@ class SquaredDistance(Loss):
 
 
 class OperatorScaling(Loss):
-    r"""f = ln det(Σ A_i·X·A_iᵀ) − ln det X on positive definite X; geodesically convex, and blind to the scale of X.
+    r"""f = ln det(Σ A_i·X·A_iᵀ) − ln det X on positive definite X.
 
-    A record is a stack of square matrices. Its gradient is never longer than √(n(n − 1)), whatever the record. Operator
-    scaling asks whether f is bounded from below; a minimiser need not exist.
+    Geodesically convex and invariant to the scale of X. A record is a stack of square matrices A_i. Operator scaling
+    asks whether f is bounded from below; a minimiser need not exist.
+
+    Parameters
+    ----------
+    space : SPD
+        The space of X.
 
     Examples
     --------
@@ -110,16 +133,15 @@ class OperatorScaling(Loss):
 
     @property
     def steepest(self) -> float:
-        """No gradient is longer."""
+        """Upper bound √(n(n − 1)) of the gradient's length, for every record."""
         return math.sqrt(self.space.size * (self.space.size - 1.0))
 
     def check(self, record: Any) -> Array:
-        stack = float_point("The record", record, (len(record), *self.space.shape) if np.ndim(record) == 3 else (0,))
+        stack = check_floats("The record", record, (len(record), *self.space.shape) if np.ndim(record) == 3 else (0,))
         top = float(np.max(np.abs(stack), initial=0.0))
         scaled = stack / top if top > 0.0 else stack
         if not len(stack) or np.linalg.matrix_rank(np.concatenate([*scaled], axis=1)) < self.space.size:
-            raise DataError("The matrices of the record must have a sum of A·Aᵀ of full rank.")
-        # f changes by a constant when all matrices are scaled, and its gradient not at all.
+            raise DataError("The sum of A·Aᵀ over the matrices of the record must have full rank.")
         return stack
 
     def value(self, theta: Array, record: Array) -> float:
@@ -136,20 +158,22 @@ class OperatorScaling(Loss):
 
 
 class Pseudoconvex(Loss):
-    r"""f(θ) = F(θ − c) in flat space, with the record c as its minimiser, and ⟨∇F(x), x⟩ ≥ degree·(F(x) − F(0)).
+    r"""f(θ) = F(θ − c) in flat space, minimised by the record c, with ⟨∇F(x), x⟩ ≥ degree·(F(x) − F(0)).
 
-    Homogeneous functions of that degree are such, star-convex ones with degree 1; F need not be convex. With
-    ‖∇F‖ ≤ steepest on the differences that occur this is weak pseudo-convexity,
-    f(θ) − f* ≤ K·⟨∇f(θ), θ − c⟩/‖∇f(θ)‖ with K = steepest/degree: the condition for normalised descent.
+    Homogeneous functions of that degree satisfy this, and star-convex ones with degree 1; F need not be convex. With
+    ‖∇F‖ ≤ steepest on the differences that occur, f is weakly pseudo-convex:
+    f(θ) − f* ≤ K·⟨∇f(θ), θ − c⟩/‖∇f(θ)‖ with K = steepest/degree, the condition for normalised descent.
 
     Parameters
     ----------
     space : Euclidean
         Where θ lives.
-    value, gradient : functions of x
-        F and its gradient.
-    degree, steepest : float
-        The two constants.
+    value, gradient : callable
+        F and its gradient, functions of x.
+    degree : float
+        The constant of the inequality above, > 0.
+    steepest : float
+        Upper bound of ‖∇F‖, > 0.
 
     Examples
     --------
@@ -184,6 +208,7 @@ class Pseudoconvex(Loss):
 
     @property
     def K(self) -> float:  # noqa: N802 -- the paper's own letter
+        """The constant steepest/degree of weak pseudo-convexity."""
         return self.steepest / self.degree
 
     def check(self, record: Any) -> Array:
@@ -201,3 +226,64 @@ class Pseudoconvex(Loss):
 
 def _image(theta: Array, record: Array) -> Array:
     return (record @ theta @ record.transpose(0, 2, 1)).sum(axis=0)
+
+
+def quartic(radius: float) -> Pseudoconvex:
+    """F = (x₁² + x₂²)² + 10·(x₁² − x₂²)² on the plane: homogeneous of degree 4, and not convex.
+
+    Parameters
+    ----------
+    radius : float
+        θ and the records are within this distance of 0.
+
+    Returns
+    -------
+    Pseudoconvex
+        The slope along a circle of radius r is largest on the axes, 44·r³.
+
+    Examples
+    --------
+    >>> quartic(radius=1.0).at(np.array([1.0, 0.0]), np.zeros(2))
+    Seen(value=11.0, gradient=array([44.,  0.]))
+    """
+    reach = 2.0 * check("quartic", "radius", radius, POSITIVE)
+    return Pseudoconvex(Euclidean(2), _quartic, _quartic_gradient, degree=4.0, steepest=44.0 * reach**3)
+
+
+def crease(radius: float) -> Pseudoconvex:
+    """F = x₁² + |x₂|^{3/2} on the plane: of degree 3/2 at least, and not smooth at x₂ = 0.
+
+    Parameters
+    ----------
+    radius : float
+        θ and the records are within this distance of 0.
+
+    Returns
+    -------
+    Pseudoconvex
+        The slope along a circle of radius r is at most √(4r² + 81/256).
+
+    Examples
+    --------
+    >>> crease(radius=1.0).at(np.array([1.0, 4.0]), np.zeros(2))
+    Seen(value=9.0, gradient=array([2., 3.]))
+    """
+    reach = 2.0 * check("crease", "radius", radius, POSITIVE)
+    steepest = float(np.sqrt(4.0 * reach**2 + 81.0 / 256.0))
+    return Pseudoconvex(Euclidean(2), _crease, _crease_gradient, degree=1.5, steepest=steepest)
+
+
+def _quartic(x: Array) -> float:
+    return float((x @ x) ** 2 + 10.0 * (x[0] ** 2 - x[1] ** 2) ** 2)
+
+
+def _quartic_gradient(x: Array) -> Array:
+    return 4.0 * (x @ x) * x + 40.0 * (x[0] ** 2 - x[1] ** 2) * np.array([x[0], -x[1]])
+
+
+def _crease(x: Array) -> float:
+    return float(x[0] ** 2 + abs(x[1]) ** 1.5)
+
+
+def _crease_gradient(x: Array) -> Array:
+    return np.array([2.0 * x[0], 1.5 * np.sign(x[1]) * np.sqrt(abs(x[1]))])

@@ -1,8 +1,7 @@
-r"""Where actions live: a distance, inner products of directions, and straight lines.
+r"""Spaces of actions: distances, inner products of directions, and geodesics.
 
-A `Space` here is a Hadamard manifold: complete, simply connected, and of sectional curvature between `curvature` and 0.
-Any two points are joined by one geodesic, so that Log_p(q), the direction in which q lies, exists for all of them.
-To add a space: write `distance`, `inner`, `exp`, `log` and `check`, and say what its curvature is.
+A `Space` is a Hadamard manifold: complete, simply connected, with sectional curvature between `curvature` and 0. Any
+two points are joined by exactly one geodesic, so Log_p(q), the direction from p to q, always exists.
 """
 
 from __future__ import annotations
@@ -10,80 +9,96 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from redescend.errors import DataError
-from redescend.numeric import Array
-from redescend.parameters import POSITIVE, check
+from redescend.numeric import Array, norm
+from redescend.parameters import AT_LEAST_ONE, POSITIVE, Component, check
+
+FARTHEST = 1e150
 
 
 class Geodesic(NamedTuple):
-    """How long the way from one point to another is, and the point after any share of it."""
+    """The length of the geodesic between two points, and the point after any share of it."""
 
     length: float
     at: Callable[[float], Array]
 
 
 class Space(ABC):
-    """A Hadamard manifold whose points and directions are arrays of one shape."""
+    """A Hadamard manifold whose points and directions are arrays of one shape.
+
+    To add a space, implement the abstract methods and set the three attributes.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of a point and of a direction.
+    dim : int
+        Dimension of the manifold.
+    curvature : float
+        Lower bound of the sectional curvature; at most 0.
+
+    Examples
+    --------
+    >>> from redescend import invex
+    >>> [isinstance(space, Space) for space in (invex.SPD(3), invex.Hyperboloid(2), invex.Euclidean(2))]
+    [True, True, True]
+    """
 
     shape: tuple[int, ...]
-    """Of a point, and of a direction."""
-
     dim: int
-    """How many independent directions there are."""
-
     curvature: float
-    """No sectional curvature is below it; at most 0."""
 
     @property
     @abstractmethod
     def origin(self) -> Array:
-        """Where actions start unless told otherwise."""
+        """The default first action."""
 
     @abstractmethod
     def distance(self, p: Array, q: Array) -> float:
-        """Δ(p, q), to its last digits also where the points nearly meet."""
+        """Return the distance Δ(p, q) of two points, accurate even where they nearly coincide."""
 
     @abstractmethod
     def inner(self, p: Array, u: Array, v: Array) -> float:
-        """⟨u, v⟩ of two directions at p."""
+        """Return the inner product of two directions u and v at the point p."""
 
     @abstractmethod
     def exp(self, p: Array, u: Array) -> Array:
-        """The point at the end of the geodesic that leaves p as u; not finite where that is out of reach of floats."""
+        """Return the end of the geodesic that leaves the point p in direction u; not finite if it overflows."""
 
     @abstractmethod
     def log(self, p: Array, q: Array) -> Array:
-        """The direction at p whose exp is q."""
+        """Return the direction u at the point p with exp(p, u) = q."""
 
     @abstractmethod
     def check(self, name: str, point: Any) -> Array:
-        """The point as an array of this space, or one sentence that says why it is not one."""
+        """Return `point` as an array of this space, or raise a DataError that begins with `name`."""
 
     @abstractmethod
     def random(self, generator: np.random.Generator, spread: float = 1.0) -> Array:
-        """A point at a distance of about spread·√dim from the origin."""
+        """Draw a point at a distance of about spread·√dim from the origin."""
 
     def norm(self, p: Array, u: Array) -> float:
-        """‖u‖ of a direction at p."""
+        """Return the length of a direction u at the point p."""
         return math.sqrt(max(self.inner(p, u, u), 0.0))
 
     def between(self, p: Array, q: Array, share: float) -> Array:
-        """The point after this share of the way from p to q."""
+        """Return the point after this share of the geodesic from p to q."""
         return self.geodesic(p, q).at(share)
 
     def geodesic(self, p: Array, q: Array) -> Geodesic:
-        """The way from p to q."""
+        """Return the geodesic from p to q: its `length`, and `at(share)`."""
         direction = self.log(p, q)
         return Geodesic(self.distance(p, q), lambda share: self.exp(p, share * direction))
 
     def distortion(self, distance: float) -> float:
-        r"""ζ = x·coth(x) with x = √(−curvature)·distance: how far triangles may be from flat ones.
+        r"""Return ζ = x·coth(x) with x = √(−curvature)·distance, which bounds how far triangles are from flat.
 
-        In every triangle with sides c and b at the angle A, the third is at most √(c² + ζ(c)·b² − 2bc·cos A).
+        In a triangle with sides c and b at the angle A, the third side is at most √(c² + ζ(c)·b² − 2bc·cos A).
 
         Examples
         --------
@@ -95,8 +110,56 @@ class Space(ABC):
         return 1.0 + x * x / 3.0 if x < 1e-4 else x / math.tanh(x)
 
 
+@dataclass(frozen=True)
+class Euclidean(Component, Space):
+    """Flat space R^dim, where every formula of Algorithm 3 takes its familiar form.
+
+    Parameters
+    ----------
+    dim : int
+        Number of coordinates.
+
+    Examples
+    --------
+    >>> Euclidean(2).distance(np.array([0.0, 0.0]), np.array([3.0, 4.0]))
+    5.0
+    """
+
+    dim: Annotated[int, AT_LEAST_ONE]
+    curvature = 0.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.dim,)
+
+    @property
+    def origin(self) -> Array:
+        return np.zeros(self.dim)
+
+    def distance(self, p: Array, q: Array) -> float:
+        return norm(p - q)
+
+    def inner(self, p: Array, u: Array, v: Array) -> float:
+        return float(u @ v)
+
+    def norm(self, p: Array, u: Array) -> float:
+        return norm(u)
+
+    def exp(self, p: Array, u: Array) -> Array:
+        return p + u
+
+    def log(self, p: Array, q: Array) -> Array:
+        return q - p
+
+    def check(self, name: str, point: Any) -> Array:
+        return check_reach(name, check_floats(name, point, self.shape))
+
+    def random(self, generator: np.random.Generator, spread: float = 1.0) -> Array:
+        return spread * generator.normal(size=self.dim)
+
+
 class Everywhere:
-    """A domain without an end."""
+    """The whole space as a domain."""
 
     def project(self, point: Array) -> Array:
         return point
@@ -106,16 +169,16 @@ class Everywhere:
 
 
 class GeodesicBall:
-    """All points within a radius of a centre; what is farther goes back along the geodesic to it.
+    """All points within a radius of a centre.
 
     Parameters
     ----------
     space : Space
-        Where the ball is.
+        The space that contains the ball.
     radius : float
-        Half of its diameter.
+        Radius of the ball, > 0.
     centre : point, optional
-        The origin of the space unless given.
+        By default the origin of the space.
 
     Examples
     --------
@@ -133,6 +196,7 @@ class GeodesicBall:
         self.centre = space.origin if centre is None else space.check("centre", centre)
 
     def project(self, point: Array) -> Array:
+        """Return the nearest point of the ball, which lies on the geodesic to the centre."""
         away = self.space.distance(self.centre, point)
         return self.space.between(self.centre, point, self.radius / away) if away > self.radius else point
 
@@ -140,14 +204,21 @@ class GeodesicBall:
         return f"GeodesicBall({self.space}, radius={self.radius}, centre={self.centre.tolist()})"
 
 
-def float_point(name: str, point: Any, shape: tuple[int, ...]) -> Array:
-    """A finite array of float64 of this shape, or one sentence."""
+def check_floats(name: str, point: Any, shape: tuple[int, ...]) -> Array:
+    """Return a finite float64 array of this shape, or raise a DataError."""
     try:
         array = np.array(point, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must be an array of floats, but it cannot be read as one: {error}.") from None
+        raise DataError(f"{name} must be an array of floats: {error}.") from None
     if array.shape != shape:
         raise DataError(f"{name} must have shape {shape}. Got {array.shape} instead.")
     if not np.isfinite(array).all():
         raise DataError(f"{name} must be finite. Got {array[~np.isfinite(array)][0]} instead.")
+    return array
+
+
+def check_reach(name: str, array: Array) -> Array:
+    """Return the array, or raise a DataError if it is too far from 0 to be squared."""
+    if norm(array) > FARTHEST:
+        raise DataError(f"{name} must be within {FARTHEST:g} of 0. Got a norm of {norm(array):g} instead.")
     return array

@@ -1,7 +1,7 @@
 r"""Symmetric positive definite matrices with the affine-invariant metric ⟨U, V⟩_P = tr(P⁻¹U P⁻¹V).
 
-The eigenvalues λ and vectors x of Q·x = λ·P·x, scaled to XᵀPX = I, say everything about two points: Δ² = Σ(ln λ)²,
-and P·X·diag(λ^s)·Xᵀ·P is the geodesic from P to Q. One call of LAPACK finds them.
+One LAPACK call solves Q·x = λ·P·x with XᵀPX = I. Then Δ² = Σ(ln λ)², and the geodesic from P to Q is
+P·X·diag(λ^s)·Xᵀ·P.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from redescend.errors import DataError
-from redescend.invex.space import Geodesic, Space, float_point
+from redescend.invex.space import Geodesic, Space, check_floats
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, Component
 
@@ -22,12 +22,17 @@ SMALLEST, LARGEST = 1e-140, 1e140
 NOT_SYMMETRIC = 1e-6
 NEAR = 1e-2
 FLATTEST = 1e-14
-"""Below this share of the largest eigenvalue the smallest is rounding noise."""
+"""An eigenvalue below this share of the largest is rounding noise."""
 
 
 @dataclass(frozen=True)
 class SPD(Component, Space):
-    """Positive definite matrices with `size` rows: covariances, diffusion tensors. No sectional curvature is below −½.
+    """Positive definite matrices, such as covariances. The sectional curvature is at least −½.
+
+    Parameters
+    ----------
+    size : int
+        Number of rows of a matrix.
 
     Examples
     --------
@@ -77,7 +82,7 @@ class SPD(Component, Space):
         return Geodesic(math.sqrt(logs @ logs), lambda share: _along(p, vectors, np.exp(share * logs)))
 
     def check(self, name: str, point: Any) -> Array:
-        array = float_point(name, point, self.shape)
+        array = check_floats(name, point, self.shape)
         top = np.abs(array).max()
         if top > LARGEST or np.abs(array - array.T).max() > NOT_SYMMETRIC * top:
             raise DataError(f"{name} must be a symmetric matrix with no entry beyond {LARGEST:g}.")
@@ -85,8 +90,8 @@ class SPD(Component, Space):
         values = lapack.dsyev(array, compute_v=0)[0]
         if values[0] <= max(FLATTEST * values[-1], SMALLEST):
             raise DataError(
-                f"{name} must be positive definite. Got eigenvalues from {values[0]:g} to {values[-1]:g}; a covariance "
-                "of few observations needs shrinking, for instance towards a multiple of the identity."
+                f"{name} must be positive definite. Got eigenvalues from {values[0]:g} to {values[-1]:g}. Shrink a "
+                "covariance of few observations, for instance towards a multiple of the identity."
             )
         return array
 
@@ -107,12 +112,12 @@ def _eigen(a: Array, p: Array) -> tuple[Array, Array]:
 
 
 def _compare(p: Array, q: Array) -> tuple[Array, Array]:
-    """ln λ of q against p; for near points by way of q − p, whose digits are not lost in λ ≈ 1."""
+    """ln λ of q against p; near points use q − p, because λ ≈ 1 would lose digits."""
     values, vectors = _eigen(q, p)
     if abs(values[0] - 1.0) < NEAR and abs(values[-1] - 1.0) < NEAR:
         values, vectors = _eigen(q - p, p)
         return np.log1p(values), vectors
-    # Rounding may turn the least of eigenvalues that differ by sixteen digits into 0.
+    # Rounding can turn the smallest eigenvalue into 0 if they differ by sixteen digits.
     return np.log(np.maximum(values, FLATTEST * values[-1])), vectors
 
 
@@ -124,6 +129,6 @@ def _along(p: Array, vectors: Array, values: Array) -> Array:
 
 
 def _whitened(factor: Array, u: Array) -> Array:
-    """L⁻¹·U·L⁻ᵀ; LAPACK writes the lower triangle alone."""
+    """L⁻¹·U·L⁻ᵀ; LAPACK writes only the lower triangle."""
     lower = np.tril(lapack.dsygst(u, factor, lower=1)[0])
     return lower + np.tril(lower, -1).T

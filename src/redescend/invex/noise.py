@@ -1,4 +1,4 @@
-r"""A gate that reads its own scale off the distances that it sees.
+r"""The posterior of the noise over distances, from which `RobustFrechetMean` weighs records.
 
 A cell is a typical distance τ of clean records, a dimension k in which they spread, and a share ε of outliers. The
 distance of a clean record is that of a Gaussian in k dimensions from its centre, with E[d²] = τ²; the distance of an
@@ -11,8 +11,8 @@ A cell's weight (1 − ε)·clean/((1 − ε)·clean + ε·outlier) falls as d g
 1/(1 + b·exp(f/a)) for f = d²/2, with a = τ²/k and b = ε·e^{−C_k}/(2(1 − ε)). Bayes' rule over the cells makes a and b
 follow the stream. In one dimension this is the noise posterior of `SelfTuning` on the squared loss.
 
-Why k: in n dimensions clean distances are within about 1/√(2n) of τ, so that a record at 1.5·τ is an outlier; but if
-the records spread mostly in a few directions it is not. The stream decides between k = 1, 2, 4, … and n.
+Why k: in n dimensions clean distances are within about 1/√(2n) of τ, so a record at 1.5·τ is an outlier, unless the
+records spread mostly in a few directions. The stream decides between k = 1, 2, 4, … and n.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from redescend.learners.selftuning import BELIEFS, DRIFT, RATES
 from redescend.numeric import Array
 
 OCTAVES = 12
-"""Scales are powers of 2 and steps between them, in a window that floats with the distances."""
+"""Width of the window of scales, which follows the distances."""
 
 FINEST = 12
-"""Scales in an octave, at most; √n of them tell neighbouring τ about as well apart as one record does."""
+"""Maximum scales per octave; √n of them are about as fine as one record can resolve."""
 
 SMALLEST, LONGEST = 1e-140, 1e140
 MOST = 300.0
 
 
-class Sight(NamedTuple):
-    """Densities of a clean record and of an outlier, for every distance, τ and k; and the factor left out, by k."""
+class Sighting(NamedTuple):
+    """Densities of a clean record and of an outlier for every distance, τ and k, without a factor exp(tops) by k."""
 
     clean: Array
     outlier: Array
@@ -45,15 +45,15 @@ class Sight(NamedTuple):
     logs: Array
 
 
-class Noise:
+class NoisePosterior:
     """The posterior over cells (τ, k, ε).
 
     Examples
     --------
-    >>> noise, generator = Noise(15), np.random.default_rng(0)
+    >>> noise, generator = NoisePosterior(15), np.random.default_rng(0)
     >>> for _ in range(200):
-    ...     noise.learn(noise.see(np.linalg.norm(0.1 * generator.normal(size=(1, 15)), axis=1)), 0)
-    >>> noise.believe(noise.see(np.array([0.4, 0.8]))).round(1)
+    ...     noise.learn(noise.observe(np.linalg.norm(0.1 * generator.normal(size=(1, 15)), axis=1)), 0)
+    >>> noise.weigh(noise.observe(np.array([0.4, 0.8]))).round(1)
     array([1., 0.])
     """
 
@@ -67,7 +67,7 @@ class Noise:
         shape = (len(self._offsets), len(self.kinds), len(RATES))
         self._prior = np.broadcast_to(np.array(BELIEFS) / (shape[0] * shape[1]), shape)
         self.lowest = math.nan
-        """ln τ of the lowest cell; NaN before the first distance that is not 0."""
+        """ln τ of the lowest cell; NaN before the first positive distance."""
         self.cells = self._prior.copy()
 
     @property
@@ -87,51 +87,51 @@ class Noise:
 
     @property
     def typical(self) -> float:
-        """exp(E[ln τ]): how far clean records are, by and large."""
+        """exp(E[ln τ]), the typical distance of clean records."""
         return math.exp(self.lowest + float(self._offsets @ self._masses.sum(axis=1)))
 
-    def see(self, distances: Array) -> Sight:
-        """Look at a record from several points; the first distance that is not 0 is where the scales begin."""
+    def observe(self, distances: Array) -> Sighting:
+        """Densities of a record at its distances from several points; the first positive one places the window."""
         logs = np.log(np.clip(distances, SMALLEST, LONGEST))
         if not self.ready:
             self.lowest = float(logs.max()) - 0.5 * float(self._offsets[-1])
         z = logs[:, None] - self.lowest - self._offsets
-        # The top scale stands for all that are larger: no record is beyond it, so that the gate always opens again.
+        # The top scale stands for all larger ones: no record is beyond it, so the gate can always open again.
         z[:, -1] = np.minimum(z[:, -1], 0.0)
         core = (z - 0.5 * np.exp(2.0 * np.minimum(z, 300.0)))[..., None]
         clean = self._constants + self.kinds * core
         outlier = self.kinds * np.minimum(z, 0.0)[..., None] - math.log(2.0)
         tops = np.maximum(clean, outlier).max(axis=1, keepdims=True)
-        return Sight(np.exp(clean - tops), np.exp(outlier - tops), tops, logs)
+        return Sighting(np.exp(clean - tops), np.exp(outlier - tops), tops, logs)
 
-    def believe(self, sight: Sight) -> Array:
+    def weigh(self, sighting: Sighting) -> Array:
         """The probability that the record is clean, from each point."""
-        factor = np.exp(sight.tops - sight.tops.max(axis=2, keepdims=True))
-        believed = ((self._masses - self._bad) * sight.clean * factor).sum(axis=(1, 2))
-        return believed / (believed + (self._bad * sight.outlier * factor).sum(axis=(1, 2)))
+        factor = np.exp(sighting.tops - sighting.tops.max(axis=2, keepdims=True))
+        clean = ((self._masses - self._bad) * sighting.clean * factor).sum(axis=(1, 2))
+        return clean / (clean + (self._bad * sighting.outlier * factor).sum(axis=(1, 2)))
 
-    def compare(self, sight: Sight, leader: int) -> Array:
-        """How many times better each point explains the record than the leader does: the mean ratio over k.
+    def compare(self, sighting: Sighting, leader: int) -> Array:
+        """Likelihood ratio of the record for each point against the leader, averaged over k.
 
         In k dimensions, the density of a record at distance d is that of its distance over d^(k−1).
         """
-        likely = ((self._masses - self._bad) * sight.clean + self._bad * sight.outlier).sum(axis=1)
-        logs = np.log(likely) + sight.tops[:, 0] - self.kinds * sight.logs[:, None]
+        likely = ((self._masses - self._bad) * sighting.clean + self._bad * sighting.outlier).sum(axis=1)
+        logs = np.log(likely) + sighting.tops[:, 0] - self.kinds * sighting.logs[:, None]
         return np.exp(np.minimum(logs - logs[leader], MOST)) @ self._masses.sum(axis=0)
 
-    def learn(self, sight: Sight, place: int) -> None:
-        """Bayes' rule on the cells for the record as one point sees it, and a share of the prior."""
-        factor = np.exp(sight.tops[place] - sight.tops[place].max())
-        clean, outlier = (sight.clean[place] * factor)[..., None], (sight.outlier[place] * factor)[..., None]
+    def learn(self, sighting: Sighting, place: int) -> None:
+        """Apply Bayes' rule to the cells for the distance from one point, and mix in a share of the prior."""
+        factor = np.exp(sighting.tops[place] - sighting.tops[place].max())
+        clean, outlier = (sighting.clean[place] * factor)[..., None], (sighting.outlier[place] * factor)[..., None]
         cells = self._cells * (clean + self._rates * (outlier - clean))
         cells *= (1.0 - DRIFT) / cells.sum()
         self.cells = cells + DRIFT * self._prior
-        self._float(float(sight.logs[place]))
+        self._recentre(float(sighting.logs[place]))
 
-    def _float(self, distance: float) -> None:
-        """Keep the likeliest scale in the middle third of the window, by octaves.
+    def _recentre(self, distance: float) -> None:
+        """Shift the window by octaves so that the likeliest scale stays in its middle third.
 
-        If it is the first or the last, and the record is beyond, nobody knows how far: the window goes to the record.
+        If the likeliest scale is at an end and the record lies beyond it, move the window to the record.
         """
         scales = len(self._offsets)
         third, mode = scales // 3, int(self._masses.sum(axis=1).argmax())
