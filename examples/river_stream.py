@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from river import datasets, linear_model, optim, preprocessing
 
-from redescend.experiments.pictures.style import BLUE, GREEN, GREY, ORANGE, SETTINGS, VERMILION
+from redescend.experiments.pictures.canvas import BLUE, GREEN, GREY, ORANGE, SETTINGS, VERMILION
 from redescend.river import RedescendingFilter, RedescendingRegressor
 
 SLIPS, WARM_UP, WINDOW = 0.05, 100, 50

@@ -20,7 +20,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from redescend.experiments.pictures.style import BLUE, GREY, ORANGE, SETTINGS, SKY, VERMILION
+from redescend.experiments.pictures.canvas import BLUE, GREY, ORANGE, SETTINGS, SKY, VERMILION
 from redescend.sklearn import RedescendingRegressor
 
 SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)

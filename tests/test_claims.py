@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from redescend.experiments import claims, problems, statistics
+from redescend.experiments import claims, problems
 from redescend.experiments.pictures import PICTURES
-from redescend.experiments.results import Results
+from redescend.experiments.results import COUNTS, Results, p_value
 from redescend.experiments.tasks import table
 
 RUNS = 6
@@ -73,7 +73,7 @@ def weight_blocks(problem, weights):
 
 def boundary_blocks(angles):
     for name, row in {**angles, "truth": (0.0,) * 4}.items():
-        for count, angle in zip(statistics.COUNTS, row, strict=True):
+        for count, angle in zip(COUNTS, row, strict=True):
             turn = np.radians(angle + 40.0)
             theta = np.zeros(2) if np.isnan(angle) else 3.0 * np.array([np.cos(turn), np.sin(turn)])
             for place in (0, 1):
@@ -188,7 +188,7 @@ def test_without_its_results_a_claim_was_not_run(rows):
 def test_the_papers_number_is_asked_only_at_the_papers_length():
     here = {"experiment": "svm", "problem": "svm", "run": np.arange(3), "k": 0, "learner": "LEARN", "measure": "regret"}
     last = {"rounds": 4, "round": 4, "value": 900.0 + np.arange(3)}
-    shorter = [{**here, **last, "count": count} for count in statistics.COUNTS]
+    shorter = [{**here, **last, "count": count} for count in COUNTS]
     near = next(own for own in claims.judge(Results(table(shorter))) if own.claim.name == "near-svm")
     assert near.verdict == "not run"
     assert "T = 10,000" in near.measured
@@ -223,7 +223,7 @@ def test_every_claim_names_a_picture_that_is_drawn_and_has_its_own_name():
 def test_the_paired_test_is_scipys(seed):
     random = np.random.default_rng(seed)
     one, two = random.normal([[0.0], [0.7]], 1.0, (2, 9))
-    assert statistics.p_value(one, two) == pytest.approx(scipy.stats.ttest_rel(one, two).pvalue, rel=1e-9)
+    assert p_value(one, two) == pytest.approx(scipy.stats.ttest_rel(one, two).pvalue, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -237,8 +237,8 @@ def test_the_paired_test_is_scipys(seed):
     ],
 )
 def test_the_paired_test_where_there_is_no_variance(one, two, expected):
-    assert statistics.p_value(np.array(one), np.array(two)) == pytest.approx(expected, abs=1e-12)
+    assert p_value(np.array(one), np.array(two)) == pytest.approx(expected, abs=1e-12)
 
 
 def test_one_run_is_not_tested():
-    assert np.isnan(statistics.p_value(np.ones(1), np.zeros(1)))
+    assert np.isnan(p_value(np.ones(1), np.zeros(1)))

@@ -28,7 +28,10 @@ from redescend.experiments.tasks import Task, table
 ROOT = Path(__file__).parents[1]
 # Workers are processes of their own, and must find the functions below.
 # A cluster gives a task up when a second worker dies of it; the first may have died of something else.
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+}
 TASKS = [Task("toy", (("seed", seed),)) for seed in (3, 1, 4, 0, 5, 9, 2, 6, 8, 7)]
 # A deadline that only a test that is stuck can miss.
 PATIENCE = 60.0
@@ -211,7 +214,7 @@ def test_an_error_that_cannot_travel_is_told_all_the_same(tmp_path, jobs):
 
 
 def test_a_worker_that_is_killed_on_this_machine(tmp_path):
-    with pytest.raises(TaskError, match="A worker process was ended from outside"):
+    with pytest.raises(TaskError, match="A worker process was killed"):
         run(TASKS, Store(tmp_path), end_the_worker, jobs=2)
     assert run(TASKS, Store(tmp_path), compute, jobs=2) == len(TASKS)
 
@@ -242,7 +245,7 @@ def test_what_cannot_be_trusted_is_computed_again(tmp_path, expected):
     files[2].write_bytes(files[3].read_bytes())
     store = Store(tmp_path)
     assert run(TASKS, store, compute, jobs=1) == 3
-    assert len(store.set_aside) == 3
+    assert len(store.quarantined) == 3
     assert exported(tmp_path) == expected
 
 
@@ -276,7 +279,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, expected, jobs, w
     stored = {*said, *rest.split()}
     store = Store(tmp_path)
     missing = store.missing(TASKS)
-    assert store.set_aside == []
+    assert store.quarantined == []
     assert 3 <= len(stored) < len(TASKS)
     # One more may have been stored and not yet said.
     assert len(TASKS) - len(stored) - len(missing) in (0, 1)

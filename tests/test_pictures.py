@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 from redescend.errors import MissingExtraError
-from redescend.experiments.certificates import MEASURES
-from redescend.experiments.experts.compute import EVERY, EXPERTS
-from redescend.experiments.pictures import PICTURES, boundaries, draw_all, grid, growth, losses, style, weights
-from redescend.experiments.problems import ridge, svm
-from redescend.experiments.results import Results
-from redescend.experiments.suite.design import chosen
+from redescend.experiments.experts import EVERY, EXPERTS
+from redescend.experiments.pictures import PICTURES, canvas, draw_all, loss_curves, paper_runs, sweeps
+from redescend.experiments.problems import MEASURES, ridge, svm
+from redescend.experiments.results import Results, angle_between
+from redescend.experiments.suite.settings import choose_settings
 from redescend.experiments.tasks import SCHEMA, table
 
 COUNTS = {"0": 0, "√T": 20, "T^⅔": 54, "T/4": 100}
@@ -91,7 +90,7 @@ def sweep_blocks(problem, power_of_k=1.0, power_of_rounds=0.75):
 
 def suite_blocks():
     names = ("LEARN", "OGD", "oracle", "LEARN, best step", "OGD, best step", "oracle, best step")
-    for place, setting in enumerate(chosen(seed=0)[::9]):
+    for place, setting in enumerate(choose_settings(seed=0)[::9]):
         here = {"experiment": "suite", "problem": setting.name, "run": 0, "rounds": ROUNDS, "count": setting.count}
         own = {"k": 7, "round": ROUNDS, "measure": "final regret"}
         for times, learner in enumerate(reversed(names), 1):
@@ -135,7 +134,7 @@ def test_every_picture_is_drawn(pictures):
     assert list(pictures) == list(PICTURES)
     for picture in pictures.values():
         assert picture.title
-        assert picture.see.endswith(".")
+        assert picture.caption.endswith(".")
 
 
 def test_nothing_else_is_left_in_the_folder(pictures):
@@ -170,12 +169,12 @@ def test_the_same_results_give_the_same_bytes_whatever_a_person_has_set(pictures
     for picture in again:
         assert picture.png.read_bytes() == pictures[picture.name].png.read_bytes()
         assert picture.svg.read_bytes() == pictures[picture.name].svg.read_bytes()
-        assert picture.see == pictures[picture.name].see
+        assert picture.caption == pictures[picture.name].caption
 
 
 def test_drawing_leaves_a_persons_settings_as_they_were(results, tmp_path):
     with matplotlib.rc_context({"font.size": 31.0}):
-        losses.draw(results, tmp_path)
+        loss_curves.draw(results, tmp_path)
         assert matplotlib.rcParams["font.size"] == 31.0
 
 
@@ -201,9 +200,9 @@ def test_a_learner_that_never_moved_has_no_boundary(tmp_path):
     for block in blocks:
         if block["learner"] == "OGD":
             block["value"] = np.zeros(1)
-    see = boundaries.draw(Results(table(blocks)), tmp_path).see
-    assert "LEARN 45.0°." in see
-    assert "OGD" not in see
+    caption = PICTURES["boundaries"](Results(table(blocks)), tmp_path).caption
+    assert "LEARN 45.0°." in caption
+    assert "OGD" not in caption
 
 
 def test_a_sweep_over_no_outliers_is_no_growth(tmp_path):
@@ -217,13 +216,13 @@ def test_half_of_a_sweep_is_no_growth(tmp_path):
 
 
 def test_an_error_while_drawing_leaves_no_file(tmp_path):
-    with pytest.raises(ZeroDivisionError), style.sheet(tmp_path, "name", "title", 3.0):
+    with pytest.raises(ZeroDivisionError), canvas.sheet(tmp_path, "name", "title", 3.0):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_error_while_saving_keeps_the_old_picture_and_no_part_of_the_new(results, tmp_path, monkeypatch):
-    losses.draw(results, tmp_path)
+    loss_curves.draw(results, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
     def full(*arguments, **options):
@@ -232,7 +231,7 @@ def test_an_error_while_saving_keeps_the_old_picture_and_no_part_of_the_new(resu
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
     with pytest.raises(OSError, match="No space"):
-        losses.draw(results, tmp_path)
+        loss_curves.draw(results, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -246,7 +245,7 @@ def test_without_matplotlib_the_error_names_the_command(results, tmp_path, monke
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=re.escape("pip install 'redescend[experiments]'")):
-        losses.draw(results, tmp_path)
+        loss_curves.draw(results, tmp_path)
 
 
 # --- style ---
@@ -265,12 +264,12 @@ def all_learners():
 def test_each_learner_of_a_problem_has_a_look_of_its_own():
     for problem in (ridge(200, 3), svm(200)):
         names = {*problem.learners(problem.streams(0)["0"]), *EXTRA}
-        looks = {(style.look(name).color, style.look(name).dash) for name in names}
+        looks = {(canvas.line_style(name).color, canvas.line_style(name).dash) for name in names}
         assert len(looks) == len(names)
 
 
 def test_the_papers_learners_are_solid_and_no_other_is():
-    solid = [name for name in all_learners() if not style.look(name).dash]
+    solid = [name for name in all_learners() if not canvas.line_style(name).dash]
     assert sorted(solid) == ["LEARN", "OGD", "Top-k", "Uncertain Top-k"]
 
 
@@ -291,14 +290,14 @@ def test_a_drawn_learner_looks_the_same_whoever_else_is_there(tmp_path, monkeypa
         ]
         plotted.clear()
         PICTURES["ridge-regret"](Results(table(blocks)), tmp_path)
-        look = style.look("Huber, c = 1")
+        look = canvas.line_style("Huber, c = 1")
         seen.append(plotted.count((look.color, (0, look.dash))))
     assert seen == [len(COUNTS)] * 3
 
 
 @pytest.mark.parametrize("order", [LEARNERS, LEARNERS[::-1]])
 def test_legends_list_learners_in_one_order(order):
-    assert style.in_order(order) == [*LEARNERS[:6], "something new", "oracle"]
+    assert canvas.sort_learners(order) == [*LEARNERS[:6], "something new", "oracle"]
 
 
 # --- numbers ---
@@ -309,25 +308,25 @@ def test_legends_list_learners_in_one_order(order):
 def test_the_exponent_of_a_power_law_is_its_power(power, points):
     x = np.geomspace(10.0, 1e6, points)
     # The logarithms are exact to 1 ulp of about 40, and the slope divides by at least 11.
-    assert growth.exponent(x, 3.7 * x**power) == pytest.approx(power, abs=1e-13)
+    assert sweeps.fit_exponent(x, 3.7 * x**power) == pytest.approx(power, abs=1e-13)
 
 
 def test_the_exponent_is_that_of_the_larger_half():
     x = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
     y = np.array([5.0, 5.0, 5.0, 5.0, 8.0, 16.0, 32.0])
     shuffled = np.random.default_rng(3).permutation(len(x))
-    assert growth.exponent(x[shuffled], y[shuffled]) == pytest.approx(1.0, abs=1e-13)
+    assert sweeps.fit_exponent(x[shuffled], y[shuffled]) == pytest.approx(1.0, abs=1e-13)
 
 
 @pytest.mark.parametrize(("x", "y"), [([1.0], [1.0]), ([0.0, 1.0], [1.0, 1.0]), ([2.0, 2.0], [1.0, 3.0]), ([], [])])
 def test_there_is_no_exponent_of_one_point(x, y):
-    assert np.isnan(growth.exponent(np.array(x), np.array(y)))
+    assert np.isnan(sweeps.fit_exponent(np.array(x), np.array(y)))
 
 
 def test_growth_tells_the_fitted_exponents_beside_the_theorems(tmp_path):
     picture = PICTURES["ridge-growth"](Results(table(sweep_blocks("ridge", 0.9, 0.55))), tmp_path)
-    assert "LEARN k^0.90, T^0.55" in picture.see
-    assert "The theorem allows k^1.00, T^0.67 against" in picture.see
+    assert "LEARN k^0.90, T^0.55" in picture.caption
+    assert "The theorem allows k^1.00, T^0.67 against" in picture.caption
 
 
 def test_a_learner_that_diverges_in_the_sweep_has_no_exponent(tmp_path):
@@ -336,13 +335,13 @@ def test_a_learner_that_diverges_in_the_sweep_has_no_exponent(tmp_path):
         if block["learner"] == "OGD" and block["problem"] == "ridge-T":
             block["value"] = 1e200 / np.array([block["rounds"] + block["run"]])
     picture = PICTURES["ridge-growth"](Results(table(blocks)), tmp_path)
-    assert "OGD k^1.00, T: diverges" in picture.see
+    assert "OGD k^1.00, T: diverges" in picture.caption
 
 
 def test_the_mean_and_error_of_a_line_are_over_its_runs():
     where = {"rounds": np.array([10, 10, 20]), "value": np.array([1.0, 4.0, 9.0]), "run": np.array([0, 1, 0])}
     block = {"experiment": "sweep", "problem": "p", "count": "", "k": 0, "learner": "L", "round": 1, "measure": "m"}
-    x, mean, error = growth.lines(Results(table([block | where])), "rounds")["L"]
+    x, mean, error = sweeps.read_lines(Results(table([block | where])), "rounds")["L"]
     assert x.tolist() == [10.0, 20.0]
     assert mean.tolist() == [2.5, 9.0]
     assert error.tolist() == pytest.approx([1.5, 0.0])
@@ -350,16 +349,16 @@ def test_the_mean_and_error_of_a_line_are_over_its_runs():
 
 def test_the_grid_tells_how_far_the_papers_choice_is_from_the_best(pictures):
     for name in ("ridge-grid", "svm-grid"):
-        assert pictures[name].see.count("2.5 at k = ") == len(COUNTS)
-        assert pictures[name].see.count("star: a = 1, b = 1") == len(COUNTS)
+        assert pictures[name].caption.count("2.5 at k = ") == len(COUNTS)
+        assert pictures[name].caption.count("star: a = 1, b = 1") == len(COUNTS)
 
 
 def test_a_cell_without_a_result_is_neither_best_nor_the_papers():
-    cells = grid.Grid(np.array([1.0, 10.0]), np.array([1.0, 10.0]), np.array([[np.nan, 5.0], [7.0, np.nan]]))
-    assert cells.best() == (0, 1)
-    assert cells.at(10.0, 10.0) is None
-    assert cells.at(3.0, 10.0) is None
-    assert cells.at(1.0, 10.0) == (1, 0)
+    cells = sweeps.Grid(np.array([1.0, 10.0]), np.array([1.0, 10.0]), np.array([[np.nan, 5.0], [7.0, np.nan]]))
+    assert cells.find_best() == (0, 1)
+    assert cells.find(10.0, 10.0) is None
+    assert cells.find(3.0, 10.0) is None
+    assert cells.find(1.0, 10.0) == (1, 0)
 
 
 def test_a_grid_in_which_nothing_was_learned_is_not_drawn(tmp_path):
@@ -368,23 +367,25 @@ def test_a_grid_in_which_nothing_was_learned_is_not_drawn(tmp_path):
 
 
 def test_weights_tell_how_much_less_a_corrupted_round_is_believed(pictures):
-    assert "0.09 on average and a corrupted one 67 % less" in pictures["ridge-weights"].see
+    assert "0.09 on average and a corrupted one 67 % less" in pictures["ridge-weights"].caption
 
 
 def test_bounds_tell_how_many_runs_are_in_order(pictures, tmp_path):
-    see = pictures["ridge-bounds"].see
-    assert "in 12 of 12 runs. The certificate is at most 1e+04 times the regret and at least 1e+04 times below" in see
+    caption = pictures["ridge-bounds"].caption
+    assert (
+        "in 12 of 12 runs. The certificate is at most 1e+04 times the regret and at least 1e+04 times below" in caption
+    )
     blocks = list(regret_blocks("ridge"))
     for block in blocks:
         if block["measure"] == "certificate" and block["run"] == 2:
             block["value"] = 1e-9 * block["value"]
-    assert "in 8 of 12 runs" in PICTURES["ridge-bounds"](Results(table(blocks)), tmp_path).see
+    assert "in 8 of 12 runs" in PICTURES["ridge-bounds"](Results(table(blocks)), tmp_path).caption
 
 
 def test_medians_use_every_round_once():
     random = np.random.default_rng(5)
     rounds = random.permutation(np.arange(1, 1001))
-    middle, values = weights.medians(rounds, rounds.astype(float))
+    middle, values = paper_runs.compute_medians(rounds, rounds.astype(float))
     assert np.array_equal(middle, values)
     assert len(middle) == 30
     assert (np.diff(middle) > 0).all()
@@ -392,15 +393,15 @@ def test_medians_use_every_round_once():
 
 def test_regret_tells_the_final_regrets_and_who_was_lost(pictures):
     final = 1.1 * ROUNDS**0.5 * 3
-    see = pictures["svm-regret"].see
-    assert f"LEARN ends at {final:.3g}" in see
-    assert "they are of lost." in see
-    assert f"is {(5.1 / 1.1):.2f} times LEARN's" in see
+    caption = pictures["svm-regret"].caption
+    assert f"LEARN ends at {final:.3g}" in caption
+    assert "their learners are: lost." in caption
+    assert f"is {(5.1 / 1.1):.2f} times LEARN's" in caption
 
 
 def test_boundaries_tell_the_angles_to_the_truth(pictures):
-    assert "LEARN 45.0°, OGD 45.0°" in pictures["boundaries"].see
-    assert boundaries.angle(np.array([-2.0, 0.0]), np.array([1.0, 0.0])) == pytest.approx(180.0)
+    assert "LEARN 45.0°, OGD 45.0°" in pictures["boundaries"].caption
+    assert angle_between(np.array([-2.0, 0.0]), np.array([1.0, 0.0])) == pytest.approx(180.0)
 
 
 def test_the_losses_are_those_of_the_paper():
@@ -413,7 +414,7 @@ def test_the_losses_are_those_of_the_paper():
         "Tukey, c = 6": (36 / 6) * (1 - (1 - np.minimum(z / 36, 1)) ** 3),
         "Welsch, c = 2": 1 - np.exp(-z / 8),
     }
-    drawn = {curve.label: curve for curve in losses.curves()}
+    drawn = {curve.label: curve for curve in loss_curves.make_curves()}
     assert list(drawn) == list(wanted)
     for label, curve in drawn.items():
         value = curve.factor * (curve.transform.value(z) - curve.transform.value(0.0))

@@ -85,7 +85,7 @@ def test_an_interrupted_run_reports_what_it_has_and_goes_on(tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert "the same command goes on" in said
+    assert "run the same command to continue" in said
     assert (tmp_path / "report.html").exists()
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("tasks/*.parquet")}
     assert 3 <= len(kept) < 24

@@ -85,20 +85,20 @@ DAMAGES = {
     "halved": (lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]), "cannot be read"),
     "text": (lambda path: path.write_text("experiment,value\nridge,0\n"), "it cannot be read as Parquet"),
     "pickle": (lambda path: path.write_bytes(pickle.dumps(Trap(path.with_name("sprung")))), "cannot be read"),
-    "no metadata": (lambda path: parquet.write_table(rows(), path), "it does not say that it is ridge (run 3, "),
-    "another task": (swap_with_other_task, "it does not say that it is ridge (run 3, scale 0.5, kind √T)"),
-    "other settings": (lambda path: rewrite(path, lambda t: t, settings="{}"), "it does not say"),
-    "another version": (lambda path: rewrite(path, lambda t: t, key="0" * 24), "it does not say"),
+    "no metadata": (lambda path: parquet.write_table(rows(), path), "it does not hold ridge (run 3, "),
+    "another task": (swap_with_other_task, "it does not hold ridge (run 3, scale 0.5, kind √T)"),
+    "other settings": (lambda path: rewrite(path, lambda t: t, settings="{}"), "it does not hold"),
+    "another version": (lambda path: rewrite(path, lambda t: t, key="0" * 24), "it does not hold"),
     "column missing": (
         lambda path: rewrite(path, lambda t: t.drop_columns("a")),
         "its columns are not those of a task",
     ),
     "column renamed": (lambda path: rewrite(path, lambda t: t.rename_columns([*t.schema.names[:-1], "x"])), "columns"),
-    "value changed": (lambda path: rewrite(path, other_value), "its contents are not those that were written"),
-    "row missing": (lambda path: rewrite(path, lambda t: t.slice(1)), "its contents are not those"),
-    "rows swapped": (lambda path: rewrite(path, lambda t: t.take(list(range(39, -1, -1)))), "its contents are not"),
-    "seconds changed": (lambda path: rewrite(path, lambda t: t, seconds="9.0"), "its contents are not those"),
-    "digest changed": (lambda path: rewrite(path, lambda t: t, digest="0" * 64), "its contents are not those"),
+    "value changed": (lambda path: rewrite(path, other_value), "its digest does not match"),
+    "row missing": (lambda path: rewrite(path, lambda t: t.slice(1)), "its digest does not match"),
+    "rows swapped": (lambda path: rewrite(path, lambda t: t.take(list(range(39, -1, -1)))), "its digest does not match"),
+    "seconds changed": (lambda path: rewrite(path, lambda t: t, seconds="9.0"), "its digest does not match"),
+    "digest changed": (lambda path: rewrite(path, lambda t: t, digest="0" * 64), "its digest does not match"),
     "folder": (make_folder, "it is not a plain file"),
     "pipe": (make_fifo, "it is not a plain file"),
     "dangling link": (make_dangling, "it is not a plain file"),
@@ -106,7 +106,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_what_cannot_be_trusted_is_set_aside_and_may_be_saved_again(tmp_path, name):
+def test_what_cannot_be_trusted_is_quarantined_and_may_be_saved_again(tmp_path, name):
     damage, reason = DAMAGES[name]
     Store(tmp_path).save(TASK, rows(), 0.5)
     store = Store(tmp_path)
@@ -116,13 +116,13 @@ def test_what_cannot_be_trusted_is_set_aside_and_may_be_saved_again(tmp_path, na
     assert store.seconds(TASK) is None
     assert not os.path.lexists(path)
     assert [kept.name for kept in aside(store)] == [path.name]
-    assert len(store.set_aside) == 1
-    assert store.set_aside[0].startswith(f"'{path}' was set aside as '{aside(store)[0]}' because ")
-    assert reason in store.set_aside[0]
+    assert len(store.quarantined) == 1
+    assert store.quarantined[0].startswith(f"'{path}' was moved to '{aside(store)[0]}' because ")
+    assert reason in store.quarantined[0]
     assert not path.with_name("sprung").exists()
     store.save(TASK, rows(), 0.5)
     assert store.load(TASK).equals(rows())
-    assert len(store.set_aside) == 1
+    assert len(store.quarantined) == 1
 
 
 def test_no_flipped_byte_changes_a_result(tmp_path):
@@ -137,7 +137,7 @@ def test_no_flipped_byte_changes_a_result(tmp_path):
         found = fresh.load(TASK)
         if found is None:
             refused += 1
-            assert len(fresh.set_aside) == 1
+            assert len(fresh.quarantined) == 1
         else:
             assert found.equals(rows())
             assert fresh.seconds(TASK) == 0.5
@@ -154,7 +154,7 @@ def test_what_is_saved_comes_back(tmp_path):
         assert loaded.equals(rows())
         assert loaded.schema.equals(SCHEMA, check_metadata=True)
         assert opened.seconds(TASK) == 0.1
-        assert opened.set_aside == []
+        assert opened.quarantined == []
 
 
 def test_a_file_says_what_it_is(tmp_path):
@@ -176,7 +176,7 @@ def test_odd_values_come_back(tmp_path, odd):
     assert store.load(TASK)["value"].to_numpy().tobytes() == np.full(40, odd).tobytes()
 
 
-def test_set_aside_overwrites_nothing(tmp_path):
+def test_quarantined_overwrites_nothing(tmp_path):
     for content in ("first", "second", "third"):
         store = Store(tmp_path)
         path_of(store).write_text(content)
@@ -184,13 +184,13 @@ def test_set_aside_overwrites_nothing(tmp_path):
     assert sorted(kept.read_text() for kept in aside(store)) == ["first", "second", "third"]
 
 
-def test_what_is_not_a_tasks_file_is_set_aside_when_the_folder_is_opened(tmp_path):
+def test_what_is_not_a_tasks_file_is_quarantined_when_the_folder_is_opened(tmp_path):
     Store(tmp_path).save(TASK, rows(), 0.1)
     (tmp_path / "tasks" / "notes.txt").write_text("mine")
     (tmp_path / "report.html").write_text("not the store's business")
     store = Store(tmp_path)
     assert [kept.name for kept in aside(store)] == ["notes.txt"]
-    assert store.set_aside[0].endswith("because it is not a task's file.")
+    assert store.quarantined[0].endswith("because it is not the file of a task.")
     assert (tmp_path / "report.html").exists()
     assert store.load(TASK).equals(rows())
 
@@ -207,7 +207,7 @@ def test_stale_parts_are_cleaned_up_and_those_being_written_are_not(tmp_path):
     store = Store(tmp_path)
     assert not any(part.exists() for part in stale)
     assert all(part.exists() for part in fresh)
-    assert store.set_aside == []
+    assert store.quarantined == []
     assert store.tidy([TASK]).num_rows == 0
 
 
@@ -273,7 +273,7 @@ def test_a_file_in_place_of_the_folder(tmp_path, inside):
     folder = tmp_path / "out" if inside == ("tasks",) else blocking.joinpath(*inside)
     with pytest.raises(ParameterError) as caught:
         Store(folder)
-    assert str(caught.value) == f"Results need a folder, and '{blocking}' is a file."
+    assert str(caught.value) == f"Results need a folder, but '{blocking}' is a file."
 
 
 @pytest.mark.parametrize("made", [False, True])
@@ -294,4 +294,4 @@ def test_a_folder_that_cannot_be_written(tmp_path, made):
         for place in (tmp_path, folder, folder / "tasks"):
             if place.exists():
                 place.chmod(0o700)
-    assert str(caught.value) == f"Results cannot be kept in '{folder}': Permission denied."
+    assert str(caught.value) == f"Results cannot be written to '{folder}': Permission denied."

@@ -14,8 +14,10 @@ from redescend import steps
 from redescend.experiments import paper, report
 from redescend.experiments.pictures import PICTURES
 from redescend.experiments.results import Results
-from redescend.experiments.suite import compute, design, games, players, ratios, section
-from redescend.experiments.suite.design import Setting
+from redescend.experiments.suite import games, players, ratios
+from redescend.experiments.suite import settings as design
+from redescend.experiments.suite.ratios import ORACLE, WHOLE, compare_ablated
+from redescend.experiments.suite.settings import Setting
 from redescend.experiments.tasks import Options, table
 from redescend.learners.recipes import OGD
 
@@ -42,13 +44,13 @@ def corrupted(task, settings):
 
 
 def test_a_seed_is_a_design():
-    assert design.chosen(3) == design.chosen(3) != design.chosen(4)
+    assert design.choose_settings(3) == design.choose_settings(3) != design.choose_settings(4)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_setting_is_there_twice(seed):
     for quick in (False, True):
-        settings = design.chosen(seed, quick)
+        settings = design.choose_settings(seed, quick)
         assert len({(setting.name, setting.count) for setting in settings}) == len(settings)
 
 
@@ -56,13 +58,13 @@ def test_no_setting_is_there_twice(seed):
 @pytest.mark.parametrize("task", design.TASKS)
 @pytest.mark.parametrize(("one", "other"), [*itertools.combinations(FACTORS, 2)])
 def test_every_pair_of_levels_is_played(one, other, task, quick):
-    played = {(getattr(own, one), getattr(own, other)) for own in corrupted(task, design.chosen(0, quick))}
+    played = {(getattr(own, one), getattr(own, other)) for own in corrupted(task, design.choose_settings(0, quick))}
     assert played == set(itertools.product(FACTORS[one], FACTORS[other]))
 
 
 @pytest.mark.parametrize("task", design.TASKS)
 def test_levels_are_balanced(task):
-    settings = corrupted(task, design.chosen(0))
+    settings = corrupted(task, design.choose_settings(0))
     for name in ("when", "what"):
         counts = [sum(getattr(own, name) == level for own in settings) for level in FACTORS[name]]
         # Five levels have a fifth each, but for settings that two blocks happen to share.
@@ -74,14 +76,14 @@ def test_levels_are_balanced(task):
 @pytest.mark.parametrize("task", design.TASKS)
 @pytest.mark.parametrize(("one", "other"), [*itertools.combinations(("drift", "noise", "scales"), 2)])
 def test_every_pair_is_played_without_outliers_too(one, other, task):
-    clean = [own for own in of_task(task, design.chosen(0)) if own.count == "0"]
+    clean = [own for own in of_task(task, design.choose_settings(0)) if own.count == "0"]
     assert {(getattr(own, one), getattr(own, other)) for own in clean} == set(
         itertools.product(FACTORS[one], FACTORS[other])
     )
 
 
 def test_the_adaptive_adversary_meets_every_drift_and_real_streams_come_with_and_without_outliers():
-    settings = design.chosen(0)
+    settings = design.choose_settings(0)
     for task in design.TASKS:
         adaptive = [own for own in of_task(task, settings) if own.when == design.ADAPTIVE]
         assert {own.drift for own in adaptive} == set(design.DRIFTS)
@@ -92,8 +94,8 @@ def test_the_adaptive_adversary_meets_every_drift_and_real_streams_come_with_and
 
 
 def test_a_setting_is_what_its_name_says():
-    for setting in design.chosen(0):
-        assert Setting.parsed(setting.name, setting.count) == setting
+    for setting in design.choose_settings(0):
+        assert Setting.parse(setting.name, setting.count) == setting
         for word in (setting.task, setting.count):
             assert word in setting.words
 
@@ -106,8 +108,8 @@ def test_a_setting_is_what_its_name_says():
 @pytest.mark.parametrize("task", design.TASKS)
 def test_a_game_is_corrupted_as_it_says(task, what, when):
     setting = replace(PLAIN, task=task, what=what, when=when, count="T/10")
-    game = games.game(setting, 200, (7, 1))
-    clean = games.game(replace(setting, count="0"), 200, (7, 1)).stream
+    game = games.make_game(setting, 200, (7, 1))
+    clean = games.make_game(replace(setting, count="0"), 200, (7, 1)).stream
     bad = np.flatnonzero(~game.stream.clean)
     assert len(bad) == game.k == 20
     if when != "random":
@@ -134,7 +136,7 @@ def test_a_game_is_corrupted_as_it_says(task, what, when):
 
 
 def test_a_game_is_the_same_every_time_and_another_with_another_seed():
-    first, again, other = (games.game(PLAIN, 100, seed).stream for seed in ((0, 1), (0, 1), (0, 2)))
+    first, again, other = (games.make_game(PLAIN, 100, seed).stream for seed in ((0, 1), (0, 1), (0, 2)))
     np.testing.assert_array_equal(first.X, again.X)
     np.testing.assert_array_equal(first.y, again.y)
     np.testing.assert_array_equal(first.clean, again.clean)
@@ -145,34 +147,34 @@ def test_a_game_is_the_same_every_time_and_another_with_another_seed():
 @pytest.mark.parametrize("task", design.TASKS)
 def test_an_oracle_skips_the_rounds_that_the_adaptive_adversary_takes(task):
     setting = replace(PLAIN, task=task, when=design.ADAPTIVE, what="record chosen", count="√T")
-    game = games.game(setting, 100, (3,))
+    game = games.make_game(setting, 100, (3,))
     learner = players.PEERS["LEARN"](game, steps.Constant(0.1))
-    _, played = game._answered(learner)
+    _, played = game._play_adaptive(learner)
     np.testing.assert_array_equal(played.clean, game.stream.clean)
     assert played.corrupted == game.k == 10
     # Told of those rounds, a learner's regret is that of a game in which they are whatever they are.
     oracle = players.PEERS["oracle"](game, steps.Constant(0.01))
     answered = players.PEERS["oracle"](game, steps.Constant(0.01))
-    trace, stream = game._answered(answered)
+    trace, stream = game._play_adaptive(answered)
     expected = games.clean_dynamic(trace, stream, game.rules.loss)[-1]
     # The update of one record and that of many are the same arithmetic.
-    assert game.final(oracle) == expected
+    assert game.play(oracle) == expected
 
 
 def test_divergence_is_infinite_regret():
-    game = games.game(replace(PLAIN, scales="1000"), 400, (3,))
-    assert game.final(players.PEERS["OGD"](game, steps.Constant(1.0))) == np.inf
+    game = games.make_game(replace(PLAIN, scales="1000"), 400, (3,))
+    assert game.play(players.PEERS["OGD"](game, steps.Constant(1.0))) == np.inf
 
 
 @pytest.mark.parametrize("name", ["OGD", "normalised OGD", "oracle"])
 @pytest.mark.parametrize("task", design.TASKS)
 def test_the_best_step_is_that_of_the_whole_ladder(name, task):
-    game = games.game(replace(PLAIN, task=task), 300, (1,))
+    game = games.make_game(replace(PLAIN, task=task), 300, (1,))
     every = {}
     for power in range(-24, 9):
-        alpha = players.unit_step(game, name) * 2.0**power
-        every[alpha] = game.final(players.PEERS[name](game, steps.Constant(alpha)))
-    found = {result.learner: result for result in players.played(game)}[f"{name}, best step"]
+        alpha = players.compute_unit_step(game, name) * 2.0**power
+        every[alpha] = game.play(players.PEERS[name](game, steps.Constant(alpha)))
+    found = {result.learner: result for result in players.play_all(game)}[f"{name}, best step"]
     assert found.regret == min(every.values()) == every[found.step]
 
 
@@ -199,7 +201,7 @@ BY_HAND = [
 
 @pytest.fixture
 def by_hand():
-    return ratios.gather(Results(table(rows(BY_HAND))))
+    return ratios.read_ratios(Results(table(rows(BY_HAND))))
 
 
 def test_ratios_are_to_the_oracle_with_the_best_step(by_hand):
@@ -223,16 +225,16 @@ def test_the_worst_settings_come_first_and_say_who_is_best_there(by_hand):
     assert [loss.setting.dim for loss in losses] == [2, 1]
     assert losses[0] == (losses[0].setting, math.inf, "LEARN", 2.0)
     assert losses[1] == (losses[1].setting, 3.0, "LEARN", pytest.approx(1.2))
-    assert section.sentence(losses[0]).endswith("d = 2: diverged (lowest there: LEARN, 2)")
-    assert section.sentence(losses[1]).endswith("d = 1: 3 times the oracle (lowest there: LEARN, 1.2)")
+    assert ratios.describe_loss(losses[0]).endswith("d = 2: diverged (lowest there: LEARN, 2)")
+    assert ratios.describe_loss(losses[1]).endswith("d = 1: 3 times the oracle (lowest there: LEARN, 1.2)")
 
 
 def test_an_unfinished_setting_is_left_out():
     blocks = [
         block for block in rows(BY_HAND) if not (block["problem"].endswith("; 2") and block["learner"] == "LEARN")
     ]
-    assert [setting.dim for setting in ratios.gather(Results(table(blocks))).settings] == [1, 3]
-    assert ratios.gather(Results(table([]))).settings == []
+    assert [setting.dim for setting in ratios.read_ratios(Results(table(blocks))).settings] == [1, 3]
+    assert ratios.read_ratios(Results(table([]))).settings == []
 
 
 def test_the_profile_against_counting():
@@ -240,7 +242,7 @@ def test_the_profile_against_counting():
     values = np.append(np.exp(random.normal(size=200)), [np.inf, 1.0, 1.0])
     within = np.array([0.0, 0.3, 1.0, 1.5, 20.0])
     slow = [sum(1 for value in values if value <= bound) / len(values) for bound in within]
-    np.testing.assert_array_equal(ratios.profile(values, within), slow)
+    np.testing.assert_array_equal(ratios.compute_profile(values, within), slow)
 
 
 # --- a small run ---
@@ -249,9 +251,9 @@ def test_the_profile_against_counting():
 @pytest.fixture(scope="module")
 def small():
     """The first task, with real streams, and the last, with the adversary that sees the action."""
-    tasks = list(compute.SUITE.tasks(Options(rounds=100, quick=True)))
+    tasks = list(players.SUITE.tasks(Options(rounds=100, quick=True)))
     return Results(
-        table(block for task in (tasks[0], tasks[-1]) for block in compute.SUITE.compute(**dict(task.settings)))
+        table(block for task in (tasks[0], tasks[-1]) for block in players.SUITE.compute(**dict(task.settings)))
     )
 
 
@@ -261,7 +263,7 @@ def test_every_learner_has_a_result_in_every_setting(small):
     names = {*players.UNTUNED, *players.PEERS, *(f"{name}, best step" for name in players.PEERS)}
     assert len(finals) == len(settings) * len(names)
     assert {row["learner"] for row in finals} == names
-    found = ratios.gather(small)
+    found = ratios.read_ratios(small)
     assert len(found.settings) == len(settings)
     assert np.isfinite(found.of("oracle, best step")).all()
     assert any(setting.when == design.ADAPTIVE for setting in found.settings)
@@ -269,34 +271,34 @@ def test_every_learner_has_a_result_in_every_setting(small):
 
 
 def test_tasks_are_all_settings_once():
-    tasks = list(compute.SUITE.tasks(Options(rounds=50)))
+    tasks = list(players.SUITE.tasks(Options(rounds=50)))
     firsts = [dict(task.settings)["first"] for task in tasks]
-    assert firsts == list(range(0, len(design.chosen(0)), compute.EACH))
+    assert firsts == list(range(0, len(design.choose_settings(0)), players.SETTINGS_PER_TASK))
     assert "suite" in paper.EXPERIMENTS
 
 
 def test_the_report_has_the_table_the_pictures_and_where_it_loses(small, tmp_path):
     pictures = [PICTURES[name](small, tmp_path) for name in ("suite-profile", "suite-kinds")]
-    path = report.write(
+    path = report.write_report(
         small, pictures, tmp_path, options={"experiment": "suite"}, command="redescend", seconds={}, notes=[]
     )
     text = re.sub(r"data:image/png;base64,[^\"]*", "", path.read_text(encoding="utf-8"))
-    told = section.section(small)
+    told = ratios.make_section(small)
     assert text.count('id="suite"') == 1
     assert "picture-suite-profile" in text
     assert "picture-suite-kinds" in text
     assert f"Where {told['subject']} loses" in text
-    share = np.mean(ratios.gather(small).of(told["subject"]) <= 1.5)
-    assert f"{told['subject']} is within 1.5 times an oracle with the best step in {share:.0%}" in text
+    share = np.mean(ratios.read_ratios(small).of(told["subject"]) <= 1.5)
+    assert f"{told['subject']} is within 1.5 times the regret of an oracle with the best step in {share:.0%}" in text
     for mean, below in told["cells"].values():
         assert f"{mean}<br>" in text
         assert below in text
-    assert len(told["losses"]) == len(ratios.gather(small).settings[:10])
+    assert len(told["losses"]) == len(ratios.read_ratios(small).settings[:10])
     assert "This report is not complete" not in text
 
 
 def test_the_star_is_at_the_lowest_that_is_not_told(small):
-    found, told = ratios.gather(small), section.section(small)
+    found, told = ratios.read_ratios(small), ratios.make_section(small)
     for learner, group in told["best"]:
         cells = {
             name: found.cell(name, ratios.GROUPS[group]).mean
@@ -308,10 +310,10 @@ def test_the_star_is_at_the_lowest_that_is_not_told(small):
 
 
 def test_the_pictures_tell_what_they_show(small, tmp_path):
-    found = ratios.gather(small)
+    found = ratios.read_ratios(small)
     share = np.mean(found.of(found.subject()) <= 1.5)
-    assert f"{found.subject()} {share:.0%}" in PICTURES["suite-profile"](small, tmp_path).see
-    assert "loses most with: " in PICTURES["suite-kinds"](small, tmp_path).see
+    assert f"{found.subject()} {share:.0%}" in PICTURES["suite-profile"](small, tmp_path).caption
+    assert "loses most with: " in PICTURES["suite-kinds"](small, tmp_path).caption
 
 
 def test_one_line_adds_a_learner_without_a_step(monkeypatch, tmp_path):
@@ -319,21 +321,19 @@ def test_one_line_adds_a_learner_without_a_step(monkeypatch, tmp_path):
     monkeypatch.setitem(
         players.UNTUNED, name, lambda game: OGD(game.stream.dim, loss=game.rules.loss, step=steps.AdaptiveNorm())
     )
-    settings = {"first": len(design.chosen(0, quick=True)) // 2, "quick": 1, "rounds": 100, "seed": 0}
-    results = Results(table(compute.SUITE.compute(**settings)))
-    assert name in ratios.gather(results).learners
-    told = section.section(results)
-    assert told["kinds"]["no step to set"] == list(players.UNTUNED)
+    settings = {"first": len(design.choose_settings(0, quick=True)) // 2, "quick": 1, "rounds": 100, "seed": 0}
+    results = Results(table(players.SUITE.compute(**settings)))
+    assert name in ratios.read_ratios(results).learners
+    told = ratios.make_section(results)
+    assert told["kinds"]["no step"] == list(players.UNTUNED)
     assert told["subject"] == next(iter(players.UNTUNED))
     assert not results.select(learner=name, measure="step")
     drawn = PICTURES["suite-kinds"](results, tmp_path)
-    assert drawn.see.split(" loses most")[0].endswith(told["subject"])
+    assert drawn.caption.split(" loses most")[0].endswith(told["subject"])
 
 
 def test_an_ablation_is_against_the_oracle_of_the_same_count():
     """Two settings that differ in their number of outliers alone have two oracles."""
-    from redescend.experiments.suite.ratios import ORACLE, WHOLE, ablation
-
     name = "regression; synthetic; none; gaussian; 1; burst; sign flipped; 10"
     blocks = []
     for count, oracle in (("T/10", 1.0), ("T/4", 100.0)):
@@ -344,6 +344,6 @@ def test_an_ablation_is_against_the_oracle_of_the_same_count():
             ("without gate", 3.0, "ablated regret"),
         ):
             blocks.append({**here, "learner": learner, "measure": measure, "value": np.array([times * oracle])})
-    whole, gate = ablation(Results(table(blocks)))
+    whole, gate = compare_ablated(Results(table(blocks)))
     assert (whole.name, whole.regression, whole.worst) == ("whole", pytest.approx(2.0), pytest.approx(2.0))
     assert (gate.name, gate.regression, gate.worst) == ("without gate", pytest.approx(3.0), pytest.approx(3.0))

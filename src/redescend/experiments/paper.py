@@ -1,38 +1,46 @@
-"""The paper's experiments as tasks: regret on ridge and SVM, decision boundaries, and sweeps over k, T, a and b.
+"""The paper's experiments: regret on ridge and SVM, decision boundaries, and sweeps over k, T, a and b.
 
-`EXPERIMENTS` lists them, and beside them the experts and the suite of adversity.
+`EXPERIMENTS` lists these, the experts and the suite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from redescend import regret
+from redescend.bounds.certificate import certificate_of
+from redescend.bounds.measurements import occurred
+from redescend.bounds.setting import setting_of
+from redescend.bounds.theorems import clean_dynamic
 from redescend.errors import DivergenceError
-from redescend.experiments.certificates import guarantees
-from redescend.experiments.experts.compute import EXPERTS
-from redescend.experiments.problems import PAPER, YARDSTICK, Problem, ridge, svm
-from redescend.experiments.suite.compute import SUITE
-from redescend.experiments.tasks import Experiment, Options, Task, table
+from redescend.experiments.experts import EXPERTS
+from redescend.experiments.problems import (
+    MEASURES,
+    PAPER,
+    PROBLEMS,
+    QUICK_ROUNDS,
+    ROUNDS,
+    YARDSTICK,
+    Problem,
+    svm,
+)
+from redescend.experiments.suite.players import SUITE
+from redescend.experiments.tasks import Experiment, Options, Task, make_point, table
 from redescend.game import Stream, Trace, play
 from redescend.learners.base import Learner
 from redescend.learners.recipes import Learn
 from redescend.steps import Horizon
 
-PROBLEMS: dict[str, Callable[[int], Problem]] = {"ridge": ridge, "svm": svm}
-ROUNDS = {"ridge": 100_000, "svm": 10_000}
-QUICK_ROUNDS = {"ridge": 20_000, "svm": 2_000}
-"""Ridge with 100 features diverges at the step 1/√T below about 10⁴ rounds."""
-
 POINTS = 200
-"""Rounds of a run at which its regret is kept."""
+"""Rounds of a run at which its regret is stored."""
 
 DRAWN = 2_000
-"""Rounds of a run whose weights are kept, clean and corrupted each."""
+"""Rounds of a run whose weights are stored, clean and corrupted each."""
 
 SWEPT = ("LEARN", "OGD", "Top-k", "OGD, step/11", YARDSTICK)
 
@@ -40,70 +48,67 @@ Block = dict[str, Any]
 
 
 def compute(task: Task) -> pa.Table:
-    """The rows of one task; the same bits in any process."""
+    """Compute the rows of one task, with equal bits in every process."""
     return table(EXPERIMENTS[task.experiment].compute(**dict(task.settings)))
 
 
-def _rounds(name: str, options: Options) -> int:
+def _count_rounds(name: str, options: Options) -> int:
     return options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)[name]
 
 
-def _final(problem: Problem, stream: Stream, learner: Learner) -> Block:
-    """The regret after the last round, or that there was none."""
+def _play_to_end(problem: Problem, stream: Stream, learner: Learner) -> Block:
+    """The final regret, or that the learner diverged."""
     try:
         value, measure = regret.clean_dynamic(play(learner, stream), stream, problem.loss)[-1], "final regret"
     except DivergenceError:
         value, measure = 1.0, "diverged"
-    at = np.array([problem.rounds])
-    return {
-        "rounds": problem.rounds,
-        "k": stream.corrupted,
-        "round": at,
-        "measure": measure,
-        "value": np.array([value]),
-    }
+    return {"rounds": problem.rounds, "k": stream.corrupted, **make_point(problem.rounds, measure, value)}
 
 
 # --- regret along a run ---
 
 
-def _regret_tasks(name: str) -> Callable[[Options], Iterable[Task]]:
-    def tasks(options: Options) -> Iterator[Task]:
-        for run in range(options.runs):
-            settings = (("name", name), ("rounds", _rounds(name, options)), ("run", run), ("seed", options.seed))
-            yield Task(name, settings)
+def _list_regret_tasks(name: str, options: Options) -> Iterator[Task]:
+    for run in range(options.runs):
+        yield Task(
+            name,
+            (("name", name), ("rounds", _count_rounds(name, options)), ("run", run), ("seed", options.seed)),
+        )
 
-    return tasks
 
-
-def _regret(name: str, rounds: int, run: int, seed: int) -> Iterator[Block]:
+def _compute_regret(name: str, rounds: int, run: int, seed: int) -> Iterator[Block]:
     problem = PROBLEMS[name](rounds)
     at = np.unique(np.geomspace(1, rounds, POINTS).astype(np.int64))
     for count, stream in problem.streams(seed + run).items():
-        here = {
-            "experiment": name,
-            "problem": name,
-            "run": run,
-            "rounds": rounds,
-            "count": count,
-            "k": stream.corrupted,
-        }
+        here: Block = {"experiment": name, "problem": name, "run": run, "rounds": rounds, "count": count}
+        here["k"] = stream.corrupted
         for learner_name, learner in {**problem.learners(stream), **problem.strongly_convex(stream)}.items():
             here["learner"] = learner_name
             try:
                 trace = play(learner, stream, keep_actions=learner_name == "LEARN")
             except DivergenceError:
-                yield {**here, "round": np.array([learner.rounds]), "measure": "diverged", "value": np.ones(1)}
+                yield {**here, **make_point(learner.rounds, "diverged", 1.0)}
                 continue
             curve = regret.clean_dynamic(trace, stream, problem.loss)
             yield {**here, "round": at, "measure": "regret", "value": curve[at - 1]}
             if learner_name == "LEARN" and isinstance(learner, Learn):
-                yield from guarantees(here, problem, trace, stream, learner)
+                values = _compute_guarantees(problem, trace, stream, learner)
+                for measure, value in zip(MEASURES, values, strict=True):
+                    yield {**here, **make_point(rounds, measure, value)}
                 if run == 0:
-                    yield from _weights(here, trace, stream, seed)
+                    yield from _draw_weights(here, trace, stream, seed)
 
 
-def _weights(here: Block, trace: Trace, stream: Stream, seed: int) -> Iterator[Block]:
+def _compute_guarantees(problem: Problem, trace: Trace, stream: Stream, learner: Learn) -> tuple[float, ...]:
+    """`MEASURES` of a run of LEARN: its regret, its certificate, and Theorem 3.3 with sharp and printed constants."""
+    game = occurred(trace, stream, learner)
+    certificate, setting = certificate_of(game, trace, stream, learner), setting_of(game, learner)
+    step = learner.step.settings[0]
+    sharp, printed = (clean_dynamic(setting, problem.a, problem.b, sharp, step).value for sharp in (True, False))
+    return certificate.measured, certificate.convexity, certificate.value, sharp, printed
+
+
+def _draw_weights(here: Block, trace: Trace, stream: Stream, seed: int) -> Iterator[Block]:
     random = np.random.default_rng([seed, 1])
     for kind, mask in {"clean": stream.clean, "corrupted": ~stream.clean}.items():
         rounds = np.flatnonzero(mask)
@@ -115,11 +120,11 @@ def _weights(here: Block, trace: Trace, stream: Stream, seed: int) -> Iterator[B
 # --- decision boundaries ---
 
 
-def _boundary_tasks(options: Options) -> Iterator[Task]:
-    yield Task("boundaries", (("rounds", _rounds("svm", options)), ("seed", options.seed)))
+def _list_boundary_tasks(options: Options) -> Iterator[Task]:
+    yield Task("boundaries", (("rounds", _count_rounds("svm", options)), ("seed", options.seed)))
 
 
-def _boundaries(rounds: int, seed: int) -> Iterator[Block]:
+def _compute_boundaries(rounds: int, seed: int) -> Iterator[Block]:
     problem = svm(rounds)
     for count, stream in problem.streams(seed).items():
         k = stream.corrupted
@@ -128,14 +133,8 @@ def _boundaries(rounds: int, seed: int) -> Iterator[Block]:
         actions = {name: play(learners[name], stream).theta for name in PAPER}
         for name, theta in {**actions, "truth": stream.truth}.items():
             for place in range(2):
-                value = np.array([theta[place]])  # type: ignore[index]
-                yield {
-                    **here,
-                    "learner": name,
-                    "round": np.array([rounds]),
-                    "measure": f"theta {place}",
-                    "value": value,
-                }
+                value = theta[place]  # type: ignore[index]
+                yield {**here, "learner": name, **make_point(rounds, f"theta {place}", value)}
         drawn = np.sort(np.random.default_rng([seed, 2]).choice(rounds, min(500, rounds), replace=False))
         measures = {
             "x 0": stream.X[drawn, 0],
@@ -150,59 +149,59 @@ def _boundaries(rounds: int, seed: int) -> Iterator[Block]:
 # --- sweeps over k, T, a and b ---
 
 
-def _sweep_tasks(options: Options) -> Iterator[Task]:
+def _list_sweep_tasks(options: Options) -> Iterator[Task]:
     runs = min(options.runs, 2 if options.quick else 10)
     for name in PROBLEMS:
-        rounds = min(_rounds(name, options), 20_000)
+        rounds = min(_count_rounds(name, options), 20_000)
         for run in range(runs):
             for kind in ("k", "T", "ab"):
                 settings = (("kind", kind), ("name", name), ("rounds", rounds), ("run", run), ("seed", options.seed))
                 yield Task("sweep", settings)
 
 
-def _sweep(kind: str, name: str, rounds: int, run: int, seed: int) -> Iterator[Block]:
-    over = {"k": _over_outliers, "T": _over_rounds, "ab": _over_constants}[kind]
+def _compute_sweep(kind: str, name: str, rounds: int, run: int, seed: int) -> Iterator[Block]:
+    over = {"k": _sweep_outliers, "T": _sweep_rounds, "ab": _sweep_constants}[kind]
     here = {"experiment": "sweep", "problem": f"{name}-{kind}", "run": run}
-    for block in over(PROBLEMS[name], rounds, seed + run):
+    for block in over(name, rounds, seed + run):
         yield {**here, **block}
 
 
-def _finals(problem: Problem, stream: Stream, count: str) -> Iterator[Block]:
+def _play_swept(problem: Problem, stream: Stream, count: str) -> Iterator[Block]:
     learners = problem.learners(stream)
     for name in SWEPT:
-        yield {**_final(problem, stream, learners[name]), "count": count, "learner": name}
+        yield {**_play_to_end(problem, stream, learners[name]), "count": count, "learner": name}
 
 
-def _over_outliers(make: Callable[[int], Problem], rounds: int, seed: int) -> Iterator[Block]:
-    problem = make(rounds)
+def _sweep_outliers(name: str, rounds: int, seed: int) -> Iterator[Block]:
+    problem = PROBLEMS[name](rounds)
     clean = problem.clean_stream(rounds, seed, problem.dim)
     for place, share in enumerate((0.0, 1 / 512, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)):
-        yield from _finals(problem, problem.adversary.corrupt(clean, int(share * rounds), [seed, place, 3]), "grid")
+        yield from _play_swept(problem, problem.adversary.corrupt(clean, int(share * rounds), [seed, place, 3]), "grid")
 
 
-def _over_rounds(make: Callable[[int], Problem], rounds: int, seed: int) -> Iterator[Block]:
-    # With many features the step 1/√T is stable in long games only.
-    shortest, longest = (rounds, 8 * rounds) if make(rounds).dim > 10 else (rounds / 32, rounds)
+def _sweep_rounds(name: str, rounds: int, seed: int) -> Iterator[Block]:
+    # With many features the step 1/√T is stable only in long games.
+    shortest, longest = (rounds, 8 * rounds) if PROBLEMS[name](rounds).dim > 10 else (rounds / 32, rounds)
     for T in np.unique(np.geomspace(shortest, longest, 5).astype(int)).tolist():
-        problem = make(T)
-        yield from _finals(problem, problem.streams(seed)["T^⅔"], "T^⅔")
+        problem = PROBLEMS[name](T)
+        yield from _play_swept(problem, problem.streams(seed)["T^⅔"], "T^⅔")
 
 
-def _over_constants(make: Callable[[int], Problem], rounds: int, seed: int) -> Iterator[Block]:
-    problem = make(rounds)
+def _sweep_constants(name: str, rounds: int, seed: int) -> Iterator[Block]:
+    problem = PROBLEMS[name](rounds)
     step = Horizon(rounds)
     for count, stream in problem.streams(seed).items():
         for a in problem.a * 10.0 ** np.arange(-5.0, 2.0):
             for b in 10.0 ** np.arange(-5.0, 3.0):
                 learner = Learn(problem.dim, loss=problem.loss, a=a, b=b, step=step)
-                yield {**_final(problem, stream, learner), "count": count, "learner": "LEARN", "a": a, "b": b}
+                yield {**_play_to_end(problem, stream, learner), "count": count, "learner": "LEARN", "a": a, "b": b}
 
 
 EXPERIMENTS = {
-    "ridge": Experiment("ridge", _regret_tasks("ridge"), _regret),
-    "svm": Experiment("svm", _regret_tasks("svm"), _regret),
-    "boundaries": Experiment("boundaries", _boundary_tasks, _boundaries),
-    "sweep": Experiment("sweep", _sweep_tasks, _sweep),
+    "ridge": Experiment("ridge", partial(_list_regret_tasks, "ridge"), _compute_regret),
+    "svm": Experiment("svm", partial(_list_regret_tasks, "svm"), _compute_regret),
+    "boundaries": Experiment("boundaries", _list_boundary_tasks, _compute_boundaries),
+    "sweep": Experiment("sweep", _list_sweep_tasks, _compute_sweep),
     "experts": EXPERTS,
     "suite": SUITE,
 }

@@ -1,4 +1,4 @@
-"""What is played: the paper's two problems, at four outlier counts, by every learner."""
+"""The paper's two problems: streams with four outlier counts, and the learners that play them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Or
 from redescend.learners.selftuning import SelfTuning
 
 YARDSTICK = "oracle"
-"""The learner that is told which rounds are clean."""
+"""The learner that knows which rounds are clean."""
 
 PAPER = ("LEARN", "OGD", "Top-k", "Uncertain Top-k")
 """The learners that the paper compares."""
+
+TITLES = {"ridge": "Online ridge regression", "svm": "Online support vector machine"}
+
+MEASURES = ("measured", "convexity", "certificate", "sharp bound", "printed bound")
+"""LEARN's regret and its guarantees; each should be at least the one before."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +39,11 @@ class Problem:
     c: float
 
     def outlier_counts(self) -> dict[str, int]:
-        """The four k of the paper, by the name that it gives them."""
-        T = self.rounds
-        return {"0": 0, "√T": isqrt(T), "T^⅔": int(round(T ** (2 / 3), 9)), "T/4": T // 4}
+        """The paper's four numbers of outliers, by name."""
+        return {name: count_outliers(name, self.rounds) for name in ("0", "√T", "T^⅔", "T/4")}
 
     def streams(self, seed: int) -> dict[str, Stream]:
-        """One clean stream, and the same stream corrupted k times, for each k."""
+        """One clean stream, corrupted in k rounds for each k."""
         clean = self.clean_stream(self.rounds, seed, self.dim)
         return {
             name: self.adversary.corrupt(clean, k, [seed, place])
@@ -47,7 +51,7 @@ class Problem:
         }
 
     def learners(self, stream: Stream) -> dict[str, Learner]:
-        """Every learner at the paper's step 1/√T, fresh; and the self-tuning one, which has none."""
+        """Fresh learners at the paper's step 1/√T, and the self-tuning ones, which have no step."""
         d, k, loss, step = self.dim, stream.corrupted, self.loss, steps.Horizon(self.rounds)
         smaller = steps.Horizon(self.rounds, scale=1.0 / (1.0 + self.b))
         classic = {
@@ -69,7 +73,7 @@ class Problem:
         }
 
     def strongly_convex(self, stream: Stream) -> dict[str, Learner]:
-        """The baselines at 1/(m·t) with m = l2, the step that the paper sets aside; Pegasos keeps it in a ball."""
+        """The baselines at the step 1/(m·t), m = l2, which the paper rejects; Pegasos projects on a ball."""
         d, loss, step = self.dim, self.loss, steps.StronglyConvex(self.loss.l2)
         learners: dict[str, Learner] = {
             "OGD, 1/(m·t)": OGD(d, loss=loss, step=step),
@@ -78,6 +82,16 @@ class Problem:
         if self.loss.margin:
             learners["Pegasos"] = OGD(d, loss=loss, step=step, domain=domains.Ball(self.loss.l2**-0.5))
         return learners
+
+
+def count_outliers(name: str, rounds: int) -> int:
+    """The number of outliers that a name stands for.
+
+    >>> [count_outliers(name, 8000) for name in ("0", "√T", "T^⅔", "T/10", "T/4")]
+    [0, 89, 400, 800, 2000]
+    """
+    counts = {"0": 0, "√T": isqrt(rounds), "T^⅔": int(round(rounds ** (2 / 3), 9)), "T/10": rounds // 10}
+    return {**counts, "T/4": rounds // 4}[name]
 
 
 def ridge(rounds: int = 100_000, dim: int = 100) -> Problem:
@@ -92,3 +106,9 @@ def svm(rounds: int = 10_000, dim: int = 2) -> Problem:
     adversary = adversaries.LabelFlip()
     loss = losses.Hinge(l2=1e-4)
     return Problem("svm", rounds, dim, streams.svm, adversary, loss, a=1e4, b=10.0, c=2.0)
+
+
+PROBLEMS: dict[str, Callable[..., Problem]] = {"ridge": ridge, "svm": svm}
+ROUNDS = {"ridge": 100_000, "svm": 10_000}
+QUICK_ROUNDS = {"ridge": 20_000, "svm": 2_000}
+"""Below about 10⁴ rounds ridge with 100 features diverges at the step 1/√T."""

@@ -1,4 +1,4 @@
-"""The whole paper: compute what is missing, draw, judge, report."""
+"""`redescend reproduce`: compute what is missing, draw the pictures, and write the report."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from joblib import Parallel, delayed
 
 from redescend.errors import MissingExtraError
 from redescend.experiments import paper, pictures, report, runner
-from redescend.experiments.experts.compute import EXPERTS
-from redescend.experiments.problems import YARDSTICK
+from redescend.experiments.problems import PROBLEMS, YARDSTICK
 from redescend.experiments.results import Results
 from redescend.experiments.store import Store
-from redescend.experiments.suite.compute import SUITE
-from redescend.experiments.suite.design import TASKS
-from redescend.experiments.suite.section import section
+from redescend.experiments.suite.ratios import make_section
+from redescend.experiments.suite.settings import TASKS
 from redescend.experiments.tasks import Options, Task
 
 try:
@@ -31,14 +29,13 @@ try:
 except ImportError:
     raise MissingExtraError("Reproducing the paper needs Rich; try: pip install 'redescend[cli]'") from None
 
-ALL = "all"
-BESIDE = (EXPERTS.name, SUITE.name)
-"""Experiments that the paper does not have, and that take as long as all of its own."""
+NOT_IN_PAPER = ("experts", "suite")
+"""Experiments that are not part of 'all': each takes as long as all of the paper's."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a person asked for."""
+    """The arguments of the command."""
 
     part: str
     options: Options
@@ -49,70 +46,73 @@ class Request:
 
     @property
     def experiments(self) -> list[str]:
-        """The experiments to be played; the comparison of losses needs none, and `all` are those of the paper."""
-        return [name for name in paper.EXPERIMENTS if self.part == name or (self.part == ALL and name not in BESIDE)]
+        """The experiments to run: 'all' are those of the paper, and 'losses' needs none."""
+        wanted = {*paper.EXPERIMENTS} - {*NOT_IN_PAPER} if self.part == "all" else {self.part}
+        return [name for name in paper.EXPERIMENTS if name in wanted]
 
-    def tasks(self, experiments: Iterable[str]) -> list[Task]:
+    def list_tasks(self, experiments: Iterable[str]) -> list[Task]:
         return [task for name in experiments for task in paper.EXPERIMENTS[name].tasks(self.options)]
 
 
 def reproduce(request: Request, console: Console | None = None) -> tuple[Path, bool]:
-    """Where the report is, and whether it is whole or was interrupted."""
+    """Run the command; return the path of the report, and whether it is complete."""
     console = console or Console(stderr=True)
     started = time.perf_counter()
-    tasks = request.tasks(request.experiments)
+    tasks = request.list_tasks(request.experiments)
     store = Store(request.folder)
-    whole = _play(request, tasks, store, console)
+    complete = _compute(request, tasks, store, console)
     missing = store.missing(tasks)
-    # What earlier commands with the same options left in the folder stays in the report.
-    kept = request.tasks(paper.EXPERIMENTS)
-    absent = set(store.missing(kept))
-    finished = [task for task in kept if task not in absent]
+    # Results of earlier commands with the same options stay in the report.
+    known = request.list_tasks(paper.EXPERIMENTS)
+    absent = set(store.missing(known))
+    finished = [task for task in known if task not in absent]
     results = Results(store.tidy(finished))
     store.export(finished)
-    notes = list(store.set_aside)
-    if not whole:
-        notes.append(f"{len(missing)} of {len(tasks)} pieces are missing; the same command goes on.")
+    notes = list(store.quarantined)
+    if not complete:
+        notes.append(f"{len(missing)} of {len(tasks)} tasks are not finished; run the same command to continue.")
     drawing = time.perf_counter()
-    with console.status("drawing"):
+    with console.status("Drawing pictures"):
         drawn = _draw(request, results)
     seconds = {
-        f"{name}, summed over processes": sum(
+        f"{name}, total of all processes": sum(
             store.seconds(task) or 0.0 for task in finished if task.experiment == name
         )
         for name in paper.EXPERIMENTS
     }
-    seconds["drawing, by the clock"] = time.perf_counter() - drawing
-    seconds["this command until here, by the clock"] = time.perf_counter() - started
+    seconds["drawing, wall time"] = time.perf_counter() - drawing
+    seconds["this command so far, wall time"] = time.perf_counter() - started
     options = {
         "experiment": request.part,
         "runs": request.options.runs,
         "rounds": request.options.rounds or ("fewer than in the paper" if request.options.quick else "as in the paper"),
         "seed": request.options.seed,
-        "sweep": "at most 10 runs, and 20,000 rounds but where T grows",
+        "sweep": "at most 10 runs; 20,000 rounds, except in the sweep over T",
         "experts": "at most 3 runs of ridge and 10 of the SVM",
         "suite": "one run of each setting",
     }
     command = shlex.join([Path(request.command[0]).name, *request.command[1:]])
-    page = report.write(results, drawn, request.folder, options=options, command=command, seconds=seconds, notes=notes)
-    for problem in ("ridge", "svm"):
-        rows = report.summary(results, problem)
+    page = report.write_report(
+        results, drawn, request.folder, options=options, command=command, seconds=seconds, notes=notes
+    )
+    for problem in PROBLEMS:
+        rows = report.summarise_regret(results, problem)
         if rows:
-            console.print(_table(problem, rows))
-    suite = section(results)
+            console.print(_make_regret_table(problem, rows))
+    suite = make_section(results)
     if suite is not None:
-        console.print(_suite_table(suite))
+        console.print(_make_suite_table(suite))
     for note in notes:
         console.print(note, highlight=False)
-    console.print(f"{time.perf_counter() - started:.0f} s. The report, with every figure and claim:", highlight=False)
-    return page, whole
+    console.print(f"Finished in {time.perf_counter() - started:.0f} s. Report:", highlight=False)
+    return page, complete
 
 
-def _play(request: Request, tasks: list[Task], store: Store, console: Console) -> bool:
+def _compute(request: Request, tasks: list[Task], store: Store, console: Console) -> bool:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         missing = store.missing(tasks)
-        shown = bar.add_task("playing", total=len(tasks), completed=len(tasks) - len(missing))
+        shown = bar.add_task("Computing", total=len(tasks), completed=len(tasks) - len(missing))
         try:
             runner.run(
                 missing,
@@ -128,43 +128,43 @@ def _play(request: Request, tasks: list[Task], store: Store, console: Console) -
 
 
 def _draw(request: Request, results: Results) -> list[pictures.Picture]:
-    # The processes that played are still there, and draw.
+    # Reuses the worker processes of the computation.
     draw = Parallel(n_jobs=request.jobs or -1)
     drawn = draw(delayed(picture)(results, request.folder / "figures") for picture in pictures.PICTURES.values())
     return [picture for picture in drawn if picture is not None]
 
 
-def _cell(row: report.Row) -> str:
-    text = row.text if row.mean < 1e5 else f"{row.mean:.1e}" if isfinite(row.mean) else "diverged"
-    return f"[bold]{text} *[/]" if row.best else f"{text}  "
+def _make_table(title: str, columns: list[str], rows: dict[str, list[tuple[str, bool]]]) -> Table:
+    """A table of learners with cells (text, is best); the oracle is dimmed."""
+    table = Table(title=f"{title}; * lowest without an oracle", box=SIMPLE_HEAD, padding=0, title_justify="left")
+    table.add_column("learner", no_wrap=True, min_width=max(map(len, rows)))
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    for learner, cells in rows.items():
+        texts = (f"[bold]{text} *[/]" if best else f"{text}  " for text, best in cells)
+        table.add_row(learner, *texts, style="dim" if learner.startswith(YARDSTICK) else None)
+    return table
 
 
-def _table(problem: str, rows: list[report.Row]) -> Table:
+def _make_regret_table(problem: str, rows: list[report.Row]) -> Table:
     counts = {row.count: row.k for row in rows}
-    title = f"{problem}: clean dynamic regret, mean of {rows[0].runs} runs ± standard error; * lowest without an oracle"
-    table = Table(title=title, box=SIMPLE_HEAD, padding=0, title_justify="left")
-    table.add_column("learner", no_wrap=True, min_width=max(len(row.learner) for row in rows))
-    for count, k in counts.items():
-        table.add_column(f"k = {count}  \n{k:,}  ", justify="right", no_wrap=True)
-    for name in dict.fromkeys(row.learner for row in rows):
-        cells = {row.count: _cell(row) for row in rows if row.learner == name}
-        style = "dim" if name == YARDSTICK else None
-        table.add_row(name, *(cells.get(count, "") for count in counts), style=style)
-    return table
-
-
-def _suite_table(suite: dict[str, Any]) -> Table:
-    title = (
-        f"suite: regret as a multiple of the oracle's, mean of {suite['settings']} settings; * lowest without an oracle"
+    cells: dict[str, dict[str, tuple[str, bool]]] = {}
+    for row in rows:
+        text = row.text if row.mean < 1e5 else f"{row.mean:.1e}" if isfinite(row.mean) else "diverged"
+        cells.setdefault(row.learner, {})[row.count] = text, row.best
+    title = f"{problem}: clean dynamic regret, mean of {rows[0].runs} runs ± standard error"
+    columns = [f"k = {count}  \n{k:,}  " for count, k in counts.items()]
+    return _make_table(
+        title, columns, {name: [own.get(count, ("", False)) for count in counts] for name, own in cells.items()}
     )
-    table = Table(title=title, box=SIMPLE_HEAD, padding=0, title_justify="left")
-    learners = [learner for members in suite["kinds"].values() for learner in members]
-    table.add_column("learner", no_wrap=True, min_width=max(map(len, learners)))
-    groups = [group for group in suite["columns"] if group not in TASKS]  # as many as fit a terminal
-    for group in groups:
-        table.add_column(f"{group}  ", justify="right", no_wrap=True)
-    for learner in learners:
-        cells = [(suite["cells"][learner, group][0], (learner, group) in suite["best"]) for group in groups]
-        row = (f"[bold]{text} *[/]" if best else f"{text}  " for text, best in cells)
-        table.add_row(learner, *row, style="dim" if learner.startswith(YARDSTICK) else None)
-    return table
+
+
+def _make_suite_table(suite: dict[str, Any]) -> Table:
+    groups = [group for group in suite["columns"] if group not in TASKS]  # as many as fit in a terminal
+    rows = {
+        learner: [(suite["cells"][learner, group][0], (learner, group) in suite["best"]) for group in groups]
+        for members in suite["kinds"].values()
+        for learner in members
+    }
+    title = f"suite: regret as a multiple of the oracle's, mean of {suite['settings']} settings"
+    return _make_table(title, [f"{group}  " for group in groups], rows)

@@ -1,6 +1,6 @@
-"""Compute what is not stored yet, on this machine's cores or on a Dask cluster, and store each task as it finishes.
+"""Compute tasks on this machine's cores or on a Dask cluster, and store each one as it finishes.
 
-A task is plain settings and carries its own seed: its rows are the same bits wherever and whenever it is computed.
+A task carries its own seed, so its rows have the same bits wherever and whenever it is computed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ Done = Callable[[Task, float], object]
 
 
 class TaskError(RedescendError, RuntimeError):
-    """A task could not be computed; those that finished are stored."""
+    """A task failed; finished tasks are stored."""
 
 
 class Outcome(NamedTuple):
-    """What came of the task at a place in the list: its rows, or why there are none."""
+    """The rows of the task at a place in the list, or the error."""
 
     place: int
     table: pa.Table | None
@@ -56,34 +56,24 @@ def run(
     cluster: str | None = None,
     done: Done | None = None,
 ) -> int:
-    """Compute the tasks that the store does not have, and return how many these were.
+    """Compute the tasks that the store does not have, and return their number.
 
-    After Ctrl-C or an error, the tasks that had finished are in the store, and the same call goes on from there.
+    After Ctrl-C or an error the finished tasks are in the store, and the same call continues from there.
 
     Parameters
     ----------
     tasks
-        What is to be in the store.
+        The tasks that should be in the store.
     store
-        Where finished tasks are kept; written by this process only, as each task finishes.
+        Store of finished tasks; only this process writes it.
     compute
-        Gives a task's rows; other processes must be able to import it.
+        Returns the rows of a task. Other processes must be able to import it.
     jobs
-        Processes on this machine: all its cores if not given, none but this one if 1. A cluster has its own.
+        Number of processes on this machine; by default one per core. With 1 this process computes.
     cluster
-        Address of a Dask scheduler, such as `tcp://host:8786`.
+        Address of a Dask scheduler, such as `tcp://host:8786`; then `jobs` is not used.
     done
-        Called with each task that was computed and the seconds it took, once it is stored.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from redescend.experiments.tasks import SCHEMA
-    >>> tasks = [Task("empty", (("run", number),)) for number in range(3)]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = Store(folder)
-    ...     [run(tasks, store, lambda task: SCHEMA.empty_table(), jobs=1) for attempt in range(2)]
-    [3, 0]
+        Called with each computed task and its seconds, after it is stored.
     """
     if jobs is not None:
         jobs = check("run", "jobs", jobs, AT_LEAST_ONE)
@@ -91,7 +81,7 @@ def run(
     if not missing:
         return 0
     failures: list[Outcome] = []
-    # Drawn from as tasks finish: after a failure nothing new is begun, and what is under way is still kept.
+    # Consumed as tasks finish: after a failure no new task is started, and running ones are still stored.
     work = itertools.takewhile(lambda _: not failures, enumerate(missing))
     outcomes = _on_this_machine(work, compute, jobs) if cluster is None else _on_cluster(work, compute, cluster)
     with threadpool_limits(1), closing(outcomes):
@@ -103,14 +93,14 @@ def run(
             if done is not None:
                 done(missing[outcome.place], outcome.seconds)
     if failures:
-        raise _task_error(missing, min(failures))
+        raise _make_task_error(missing, min(failures))
     return len(missing)
 
 
 def _attempt(compute: Compute, place: int, task: Task) -> Outcome:
-    """What every worker does. Errors travel as text, because not every exception survives the journey."""
-    # Sums that are split over threads round differently. It is not undone here, because another thread of a Dask worker
-    # may be in the middle of its task.
+    """Compute one task in a worker. Errors are sent as text, because not every exception can be unpickled."""
+    # Sums that are split over threads round differently. The limit stays, because another thread of a Dask worker may
+    # be in the middle of its task.
     threadpool_limits(1)
     started = time.perf_counter()
     try:
@@ -123,7 +113,7 @@ def _attempt(compute: Compute, place: int, task: Task) -> Outcome:
 def _on_this_machine(
     work: Iterator[tuple[int, Task]], compute: Compute, jobs: int | None
 ) -> Generator[Outcome, None, None]:
-    # Batches would keep finished tasks from the store until the rest of their batch is finished.
+    # In batches, finished tasks would not be stored until their batch is finished.
     parallel = joblib.Parallel(
         n_jobs=-1 if jobs is None else jobs, backend="loky", return_as="generator_unordered", batch_size=1
     )
@@ -134,18 +124,18 @@ def _on_this_machine(
             yield outcome
     except BrokenProcessPool:
         raise TaskError(
-            "A worker process was ended from outside, perhaps for lack of memory; what had finished is stored: "
-            "try again with fewer jobs."
+            "A worker process was killed, perhaps for lack of memory. Finished tasks are stored; try again with fewer "
+            "jobs."
         ) from None
     finally:
         with warnings.catch_warnings():
-            # Results that nobody fetched are what an interruption means.
+            # An interruption leaves results that are never fetched.
             warnings.simplefilter("ignore", UserWarning)
             outcomes.close()
 
 
 def _on_cluster(work: Iterator[tuple[int, Task]], compute: Compute, address: str) -> Generator[Outcome, None, None]:
-    # Not joblib's own Dask backend: it waits for ever for a task that the cluster gives up (its workers died, or cannot
+    # Not joblib's own Dask backend: it waits forever for a task that the cluster gives up (its workers died or cannot
     # import it), and with a single worker thread it computes in this process instead of on the cluster.
     with connected(address) as client:
         from dask.distributed import as_completed
@@ -154,7 +144,7 @@ def _on_cluster(work: Iterator[tuple[int, Task]], compute: Compute, address: str
         finished = as_completed(loop=client.loop)
 
         def begin() -> None:
-            # Twice as many as can run, so that no worker waits; asked every time, because workers come and go.
+            # Twice as many as can run, so that no worker waits; counted every time, because workers come and go.
             free = 2 * max(1, sum(client.nthreads().values())) - len(places)
             for place, task in itertools.islice(work, max(0, free)):
                 future = client.submit(_attempt, compute, place, task, pure=False, priority=-place)
@@ -165,22 +155,22 @@ def _on_cluster(work: Iterator[tuple[int, Task]], compute: Compute, address: str
             begin()
             for future in finished:
                 place = places.pop(future)
-                yield _fetched(future, place)
+                yield _fetch(future, place)
                 begin()
         except OSError:
             raise ParameterError(
-                f"The Dask cluster at '{address}' no longer answers; what had finished is stored."
+                f"The Dask cluster at '{address}' no longer answers; finished tasks are stored."
             ) from None
 
 
-def _fetched(future: Any, place: int) -> Outcome:
+def _fetch(future: Any, place: int) -> Outcome:
     if future.status == "cancelled":
-        return Outcome(place, None, error="the cluster lost it")
+        return Outcome(place, None, error="the cluster cancelled it")
     error = future.exception()
     return Outcome(place, None, error=said(error)) if error else future.result()
 
 
-def _task_error(missing: list[Task], failure: Outcome) -> TaskError:
+def _make_task_error(missing: list[Task], failure: Outcome) -> TaskError:
     error = TaskError(f"{missing[failure.place]} failed: {failure.error}")
     if failure.details:
         error.add_note(failure.details)

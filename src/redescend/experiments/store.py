@@ -1,8 +1,7 @@
-"""Finished tasks in a folder, each a Parquet file that is there in full or not at all.
+"""Finished tasks in a folder, one Parquet file each, never incomplete.
 
-A file carries its task's experiment, settings, key and seconds, and a digest of all these and of its rows. A file that
-does not agree with its own digest, or with the task that asks for it, is moved out of the way and never read as a
-result.
+A file holds its task's experiment, settings, key and seconds, and a digest of these and of its rows. A file that does
+not match its digest or its task is moved to another folder and never read as a result.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from redescend.experiments.tasks import SCHEMA, Task
 from redescend.files import PART, replacing
 
 _NAME = re.compile(r".+-[0-9a-f]{24}\.parquet")
-# Another process may be writing in the same folder; a file that it writes does not rest for so long.
+# Another process may be writing to the same folder; its unfinished files are younger than this.
 _STALE_SECONDS = 60.0
 
 
@@ -35,12 +34,12 @@ class Store:
     Parameters
     ----------
     folder
-        Made if it is not there. Tasks are in `folder/tasks`, what is not trusted goes to `folder/set-aside`.
+        Created if it does not exist. Tasks are in `folder/tasks`; rejected files go to `folder/set-aside`.
 
     Attributes
     ----------
-    set_aside
-        One sentence for each file that was not trusted.
+    quarantined
+        One sentence for each rejected file.
 
     Examples
     --------
@@ -58,36 +57,36 @@ class Store:
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
-        self.set_aside: list[str] = []
+        self.quarantined: list[str] = []
         self._tasks = self.folder / "tasks"
         self._seconds: dict[str, float] = {}
         try:
             self._tasks.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self._tasks).close()
         except OSError as error:
-            raise _unusable(self._tasks, error) from None
+            raise _explain_unusable(self._tasks, error) from None
         self._sweep()
 
     def load(self, task: Task) -> pa.Table | None:
-        """The rows of a finished task, or None."""
+        """Rows of a finished task, or None."""
         path = self._path(task)
         if not os.path.lexists(path):
             return None
         try:
             rows, self._seconds[task.key] = _read(path, task)
-        except _UntrustedError as reason:
-            self._put_aside(path, str(reason))
+        except _RejectedError as reason:
+            self._quarantine(path, str(reason))
             return None
         return rows
 
     def seconds(self, task: Task) -> float | None:
-        """How long a finished task took, or None."""
+        """Seconds that a finished task took, or None."""
         if task.key not in self._seconds:
             self.load(task)
         return self._seconds.get(task.key)
 
     def save(self, task: Task, table: pa.Table, seconds: float) -> None:
-        """Keep the rows of a finished task."""
+        """Store the rows of a finished task."""
         if not isinstance(table, pa.Table) or not table.schema.equals(SCHEMA):
             what = table.schema.names if isinstance(table, pa.Table) else table
             raise ParameterError(
@@ -100,11 +99,11 @@ class Store:
         self._seconds[task.key] = float(seconds)
 
     def missing(self, tasks: Iterable[Task]) -> list[Task]:
-        """The tasks that are not finished, each once, in the order given."""
+        """The tasks that are not finished, without duplicates, in the given order."""
         return [task for task in dict.fromkeys(tasks) if self.load(task) is None]
 
     def tidy(self, tasks: Iterable[Task]) -> pa.Table:
-        """The rows of the finished ones among the tasks, in the order given."""
+        """The rows of the finished tasks, in the given order."""
         parts = [rows for rows in map(self.load, tasks) if rows is not None]
         return pa.concat_tables(parts) if parts else SCHEMA.empty_table()
 
@@ -127,9 +126,9 @@ class Store:
                 part.unlink(missing_ok=True)
         for path in sorted(self._tasks.iterdir()):
             if not _NAME.fullmatch(path.name) and path.suffix != PART:
-                self._put_aside(path, "it is not a task's file")
+                self._quarantine(path, "it is not the file of a task")
 
-    def _put_aside(self, path: Path, reason: str) -> None:
+    def _quarantine(self, path: Path, reason: str) -> None:
         aside = self.folder / "set-aside"
         aside.mkdir(exist_ok=True)
         target, number = aside / path.name, 1
@@ -137,29 +136,29 @@ class Store:
             number += 1
             target = aside / f"{path.stem}.{number}{path.suffix}"
         path.rename(target)
-        self.set_aside.append(f"'{path}' was set aside as '{target}' because {reason}.")
+        self.quarantined.append(f"'{path}' was moved to '{target}' because {reason}.")
 
 
-class _UntrustedError(Exception):
-    """Why a file is not believed."""
+class _RejectedError(Exception):
+    """Why a file is rejected."""
 
 
 def _read(path: Path, task: Task) -> tuple[pa.Table, float]:
-    # What is not a plain file may never end when it is read.
+    # Reading something else, such as a pipe, might never end.
     if not path.is_file():
-        raise _UntrustedError("it is not a plain file")
+        raise _RejectedError("it is not a plain file")
     try:
         stored = parquet.ParquetFile(pa.BufferReader(path.read_bytes())).read(use_threads=False)
         metadata = {name.decode(): value.decode() for name, value in (stored.schema.metadata or {}).items()}
-    except Exception:  # a damaged file fails in more ways than its reader documents, and any of them is reason enough
-        raise _UntrustedError("it cannot be read as Parquet") from None
+    except Exception:  # a damaged file fails in more ways than the reader documents
+        raise _RejectedError("it cannot be read as Parquet") from None
     if not stored.schema.equals(SCHEMA):
-        raise _UntrustedError("its columns are not those of a task")
+        raise _RejectedError("its columns are not those of a task")
     digest = metadata.pop("digest", None)
     if any(metadata.get(name) != value for name, value in _identity(task).items()):
-        raise _UntrustedError(f"it does not say that it is {task}")
+        raise _RejectedError(f"it does not hold {task}")
     if digest is None or digest != _digest(metadata, stored):
-        raise _UntrustedError("its contents are not those that were written")
+        raise _RejectedError("its digest does not match its contents")
     return stored.replace_schema_metadata(None), float(metadata["seconds"])
 
 
@@ -168,7 +167,7 @@ def _identity(task: Task) -> dict[str, str]:
 
 
 def _digest(metadata: dict[str, str], table: pa.Table) -> str:
-    """Of the values and not of the file, which has no place for a digest of itself."""
+    """A digest of the metadata and the values, since a file cannot hold a digest of itself."""
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name, column in zip(table.schema.names, table.columns, strict=True):
         text = pa.types.is_string(column.type)
@@ -177,8 +176,8 @@ def _digest(metadata: dict[str, str], table: pa.Table) -> str:
     return digest.hexdigest()
 
 
-def _unusable(folder: Path, error: OSError) -> ParameterError:
+def _explain_unusable(folder: Path, error: OSError) -> ParameterError:
     blocking = next((place for place in (folder, *folder.parents) if os.path.isfile(place)), None)
     if blocking is not None:
-        return ParameterError(f"Results need a folder, and '{blocking}' is a file.")
-    return ParameterError(f"Results cannot be kept in '{folder.parent}': {error.strerror}.")
+        return ParameterError(f"Results need a folder, but '{blocking}' is a file.")
+    return ParameterError(f"Results cannot be written to '{folder.parent}': {error.strerror}.")

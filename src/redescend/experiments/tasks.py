@@ -1,7 +1,7 @@
-"""What is to be computed: seeded tasks, each a few seconds, each giving rows of one tidy table.
+"""Seeded tasks of a few seconds each, which compute rows of one tidy table.
 
-An experiment is a generator of tasks and a function that computes one. A task is plain settings, so that it has a name
-and a key, can be sent to another process, and gives the same bits wherever it is computed.
+An experiment is a generator of tasks and a function that computes one. A task is plain settings: it has a name and a
+key, can be sent to another process, and gives the same bits wherever it is computed.
 """
 
 from __future__ import annotations
@@ -36,35 +36,23 @@ SCHEMA = pa.schema(
         pa.field("value", pa.float64(), nullable=False),
     ]
 )
-"""The tidy table: one value of one measure, of one learner, in one round of one run. docs/results.md explains it."""
+"""The tidy table, explained in docs/results.md: one value of a measure of a learner in one round of a run."""
 
 
 @functools.cache
 def code_digest() -> str:
-    """A hash of the code that decides what a task gives: rows of other code are not taken for today's."""
+    """A hash of the code that computes tasks, so that rows of older code are not reused."""
     here = Path(__file__).parent
-    own = (
-        "paper.py",
-        "problems.py",
-        "certificates.py",
-        "experts/compute.py",
-        "suite/design.py",
-        "suite/games.py",
-        "suite/players.py",
-        "suite/compute.py",
-    )
-    played = [
-        file
-        for name in ("learners", "streams", "adversaries", "regret", "bounds")
-        for file in (here.parent / name).glob("*.py")
-    ]
+    own = ("paper.py", "problems.py", "experts.py", "suite/settings.py", "suite/games.py", "suite/players.py")
+    rooms = ("learners", "streams", "adversaries", "regret", "bounds")
+    played = [file for name in rooms for file in (here.parent / name).glob("*.py")]
     files = [*(here / name for name in own), here.parent / "game.py", *sorted(played)]
     return hashlib.sha256(b"".join([source_digest().encode(), *(file.read_bytes() for file in files)])).hexdigest()
 
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of work: an experiment's name and the settings of this piece."""
+    """One piece of work: the name of an experiment and the settings of this piece."""
 
     experiment: str
     settings: tuple[tuple[str, int | float | str], ...]
@@ -74,7 +62,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        """The same for the same experiment, settings and code, in any process."""
+        """A hash of the experiment, the settings and the code; equal in every process."""
         text = json.dumps([code_digest(), self.experiment, sorted(self.settings)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -84,7 +72,7 @@ Compute = Callable[..., Iterator[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may choose."""
+    """Options of the command."""
 
     runs: int = 30
     rounds: int | None = None
@@ -94,15 +82,20 @@ class Options:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A name, the tasks it consists of, and how one is computed, as blocks of rows."""
+    """A name, its tasks, and the function that computes one as blocks of rows."""
 
     name: str
     tasks: Callable[[Options], Iterable[Task]]
     compute: Compute
 
 
+def make_point(round_: int, measure: str, value: float) -> dict[str, Any]:
+    """A block of one row."""
+    return {"round": np.array([round_]), "measure": measure, "value": np.array([value])}
+
+
 def table(blocks: Iterable[dict[str, Any]]) -> pa.Table:
-    """Blocks of rows as one table: in a block, arrays are columns and anything else is the same in all its rows."""
+    """Join blocks of rows. In a block, arrays are columns and anything else is repeated in all rows."""
     parts = []
     for block in blocks:
         rows = max(len(value) for value in block.values() if isinstance(value, np.ndarray))

@@ -1,6 +1,6 @@
-"""Every picture of the report, drawn from the tidy results alone.
+"""The pictures of the report, drawn only from the tidy results.
 
-A picture is one module with a function `draw`. To add one, write its module and a row in `PICTURES`.
+To add a picture, write a function that draws it and a row in `PICTURES`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from redescend.experiments.pictures import boundaries, bounds, experts, grid, growth, losses, regret, suite, weights
-from redescend.experiments.pictures.style import Picture
+from redescend.experiments.pictures import boundaries, expert_grid, loss_curves, paper_runs, suite_ratios, sweeps
+from redescend.experiments.pictures.canvas import Picture
 from redescend.experiments.results import Results
 
 __all__ = ["PICTURES", "Picture", "draw_all"]
@@ -18,30 +18,30 @@ __all__ = ["PICTURES", "Picture", "draw_all"]
 Draw = Callable[[Results, Path], Picture | None]
 
 PICTURES: dict[str, Draw] = {
-    "losses": losses.draw,
-    "ridge-regret": partial(regret.draw, "ridge"),
-    "svm-regret": partial(regret.draw, "svm"),
+    "losses": loss_curves.draw,
+    "ridge-regret": partial(paper_runs.draw_regret, "ridge"),
+    "svm-regret": partial(paper_runs.draw_regret, "svm"),
     "boundaries": boundaries.draw,
-    "ridge-weights": partial(weights.draw, "ridge"),
-    "svm-weights": partial(weights.draw, "svm"),
-    "ridge-bounds": partial(bounds.draw, "ridge"),
-    "svm-bounds": partial(bounds.draw, "svm"),
-    "ridge-growth": partial(growth.draw, "ridge"),
-    "svm-growth": partial(growth.draw, "svm"),
-    "ridge-grid": partial(grid.draw, "ridge"),
-    "svm-grid": partial(grid.draw, "svm"),
-    "experts-ridge-alone": partial(experts.draw_alone, "ridge"),
-    "experts-ridge-weights": partial(experts.draw_weights, "ridge"),
-    "experts-svm-alone": partial(experts.draw_alone, "svm"),
-    "experts-svm-weights": partial(experts.draw_weights, "svm"),
-    "experts-distinct": experts.draw_distinct,
-    "suite-profile": suite.draw_profile,
-    "suite-kinds": suite.draw_kinds,
+    "ridge-weights": partial(paper_runs.draw_weights, "ridge"),
+    "svm-weights": partial(paper_runs.draw_weights, "svm"),
+    "ridge-bounds": partial(paper_runs.draw_bounds, "ridge"),
+    "svm-bounds": partial(paper_runs.draw_bounds, "svm"),
+    "ridge-growth": partial(sweeps.draw_growth, "ridge"),
+    "svm-growth": partial(sweeps.draw_growth, "svm"),
+    "ridge-grid": partial(sweeps.draw_grid, "ridge"),
+    "svm-grid": partial(sweeps.draw_grid, "svm"),
+    "experts-ridge-alone": partial(expert_grid.draw_alone, "ridge"),
+    "experts-ridge-weights": partial(expert_grid.draw_weights, "ridge"),
+    "experts-svm-alone": partial(expert_grid.draw_alone, "svm"),
+    "experts-svm-weights": partial(expert_grid.draw_weights, "svm"),
+    "experts-distinct": expert_grid.draw_distinct,
+    "suite-profile": suite_ratios.draw_profile,
+    "suite-kinds": suite_ratios.draw_kinds,
 }
-"""Each picture by its name; one draws into a folder, or gives None if the results for it are missing."""
+"""A function for each picture. It draws into a folder, or returns None if its results are missing."""
 
 
 def draw_all(results: Results, folder: Path) -> list[Picture]:
-    """Draw every picture that the results are enough for."""
+    """Draw every picture that the results allow."""
     drawn = (draw(results, folder) for draw in PICTURES.values())
     return [picture for picture in drawn if picture is not None]

@@ -1,5 +1,5 @@
-"""A suite of adversity: every learner on some hundreds of settings, against an oracle with the best step in hindsight.
+"""The suite: every learner in hundreds of settings, against an oracle with the best step in hindsight.
 
-`design` says what is played, `games` makes the streams, `players` the learners, `compute` the tasks, and `ratios`
-reads what came out.
+`settings` chooses the settings, `games` makes their streams, `players` makes the learners and the tasks, and `ratios`
+reads the results.
 """

@@ -1,29 +1,34 @@
-r"""Who plays: peers at the step 1/√T and with the best step in hindsight, oracles, and learners that need no step.
+r"""The learners of the suite and its tasks.
 
-To add a learner, write one line in `PEERS`, if it has a step, or in `UNTUNED`, if it has none.
+Learners with a step play at 1/√T and with the best step in hindsight. To add a learner, write a line in `PEERS` if it
+has a step, or in `UNTUNED` if it has none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from redescend import steps, transforms
 from redescend.experiments.problems import YARDSTICK
-from redescend.experiments.suite.design import ADAPTIVE
-from redescend.experiments.suite.games import Game
+from redescend.experiments.suite.games import Game, make_game
+from redescend.experiments.suite.settings import ADAPTIVE, choose_settings
+from redescend.experiments.tasks import Experiment, Options, Task, make_point
 from redescend.learners.base import Learner
 from redescend.learners.experts import LearnWithExperts
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
 from redescend.learners.selftuning import INGREDIENTS, SelfTuning
 
 BEST = ", best step"
-"""What the name of a learner ends in that has the best step in hindsight."""
+"""Suffix of the name of a learner with the best step in hindsight."""
 
 POWERS = range(-24, 9)
 """Powers of 2 of a step's unit; the smallest are for records that are a thousand times too large."""
+
+ROUNDS, QUICK_ROUNDS = 10_000, 1_000
+SETTINGS_PER_TASK = 4
 
 NORMALISED = "normalised OGD"
 
@@ -45,7 +50,7 @@ PEERS: dict[str, Peer] = {
     "Welsch": _robust(transforms.Welsch),
     YARDSTICK: lambda game, step: Oracle(game.stream.dim, loss=game.rules.loss, clean=game.stream.clean, step=step),
 }
-"""Learners that need a step; Top-k is told k, and the oracle which rounds are clean."""
+"""Learners with a step. Top-k knows k, and the oracle knows which rounds are clean."""
 
 UNTUNED: dict[str, Callable[[Game], Learner]] = {
     "self-tuning, order 1": lambda game: SelfTuning(game.stream.dim, loss=game.rules.loss),
@@ -54,7 +59,7 @@ UNTUNED: dict[str, Callable[[Game], Learner]] = {
         game.stream.dim, loss=game.rules.loss, a=game.rules.a, b=game.rules.b, meta="robust"
     ),
 }
-"""Learners without a step; the report says where the first of them loses."""
+"""Learners without a step. The report lists where the first of them loses."""
 
 
 ABLATED: dict[str, Callable[[Game], Learner]] = {
@@ -63,66 +68,86 @@ ABLATED: dict[str, Callable[[Game], Learner]] = {
     )
     for ingredient in INGREDIENTS
 }
-"""The self-tuning learner of order 1 with each of its ingredients left out."""
+"""The self-tuning learner of order 1 without each of its ingredients."""
 
 
 class Result(NamedTuple):
-    """The final regret of a learner, infinite if it diverged, and the step that it had, or NaN for none."""
+    """The final regret of a learner, infinite if it diverged, and its step, NaN if it has none."""
 
     learner: str
     regret: float
     step: float
 
 
-def played(game: Game) -> Iterator[Result]:
-    """Every learner's result in a game."""
+def play_all(game: Game) -> Iterator[Result]:
+    """Play a game with every learner."""
     for name, untuned in UNTUNED.items():
-        yield Result(name, game.final(untuned(game)), np.nan)
+        yield Result(name, game.play(untuned(game)), np.nan)
     for name in PEERS:
-        yield Result(name, *_at(game, name, steps.Horizon(game.rounds)))
-        yield Result(f"{name}{BEST}", *_tuned(game, name))
+        yield Result(name, *_play_with(game, name, steps.Horizon(game.rounds)))
+        yield Result(f"{name}{BEST}", *_tune(game, name))
 
 
-def ablated(game: Game) -> Iterator[Result]:
-    """What each ingredient of the self-tuning learner is worth; an adversary that adapts would take too long."""
+def play_ablated(game: Game) -> Iterator[Result]:
+    """Play a game with the ablated learners, unless the adversary adapts, which would take too long."""
     if game.setting.when != ADAPTIVE:
         for name, learner in ABLATED.items():
-            yield Result(name, game.final(learner(game)), np.nan)
+            yield Result(name, game.play(learner(game)), np.nan)
 
 
-def _at(game: Game, name: str, step: steps.Step) -> tuple[float, float]:
-    return game.final(PEERS[name](game, step)), step.settings[0]
+def _play_with(game: Game, name: str, step: steps.Step) -> tuple[float, float]:
+    return game.play(PEERS[name](game, step)), step.settings[0]
 
 
-def _tuned(game: Game, name: str) -> tuple[float, float]:
+def _tune(game: Game, name: str) -> tuple[float, float]:
     """The lowest regret over steps that are powers of 2.
 
-    The yardstick is searched in full, as every ratio depends on it; a peer at every fourth power, then near the best.
+    For the oracle all powers are tried, since every ratio depends on it; for a peer every fourth, then those near the
+    best.
     """
-    unit, stride = unit_step(game, name), 1 if name == YARDSTICK else 4
+    unit, stride = compute_unit_step(game, name), 1 if name == YARDSTICK else 4
 
     def at(power: int) -> tuple[float, float]:
-        return _at(game, name, steps.Constant(unit * 2.0**power))
+        return _play_with(game, name, steps.Constant(unit * 2.0**power))
 
     tried = {power: at(power) for power in POWERS[::stride]}
     best = min(tried, key=lambda power: tried[power])
     return min([*tried.values(), *(at(power) for power in POWERS if 0 < abs(power - best) < stride)])
 
 
-def unit_step(game: Game, name: str) -> float:
-    r"""The step that the stream's own scale suggests: 1/N for a gradient step, with N the median of ‖x‖².
+def compute_unit_step(game: Game, name: str) -> float:
+    r"""The step at the stream's own scale: 1/N for a gradient step, with N the median of ‖x‖².
 
     A normalised step has the unit of an action: the root mean square of y, divided by √N.
-
-    Examples
-    --------
-    >>> from redescend.experiments.suite.design import Setting
-    >>> from redescend.game import Stream
-    >>> setting = Setting("regression", "synthetic", "none", "gaussian", "1", "none", "none", "0", 1)
-    >>> game = Game(setting, Stream([[2.0], [2.0]], [6.0, -6.0]), (0,))
-    >>> unit_step(game, "OGD"), unit_step(game, "normalised OGD")
-    (0.25, 3.0)
     """
     clean = game.stream.clean
     size = float(np.median(np.square(game.stream.X[clean]).sum(axis=1)))
     return float(np.sqrt(np.mean(game.stream.y[clean] ** 2) / size)) if name == NORMALISED else 1.0 / size
+
+
+def _list_tasks(options: Options) -> Iterator[Task]:
+    """One run of each setting, whatever the number of runs: the suite averages over settings."""
+    rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    for first in range(0, len(choose_settings(options.seed, options.quick)), SETTINGS_PER_TASK):
+        settings = (("first", first), ("quick", int(options.quick)), ("rounds", rounds), ("seed", options.seed))
+        yield Task("suite", settings)
+
+
+def _compute(first: int, quick: int, rounds: int, seed: int) -> Iterator[dict[str, Any]]:
+    settings = choose_settings(seed, bool(quick))
+    for place in range(first, min(first + SETTINGS_PER_TASK, len(settings))):
+        setting = settings[place]
+        game = make_game(setting, rounds, (seed, place))
+        here = {"experiment": "suite", "problem": setting.name, "run": 0, "rounds": game.rounds}
+        here |= {"count": setting.count, "k": game.k}
+        for learner, regret, step in play_all(game):
+            own, finite = {**here, "learner": learner}, np.isfinite(regret)
+            final = ("final regret", regret) if finite else ("diverged", 1.0)
+            yield own | make_point(game.rounds, *final)
+            if finite and np.isfinite(step):
+                yield own | make_point(game.rounds, "step", step)
+        for learner, regret, _ in play_ablated(game):
+            yield {**here, "learner": learner, **make_point(game.rounds, "ablated regret", min(regret, 1e300))}
+
+
+SUITE = Experiment("suite", _list_tasks, _compute)

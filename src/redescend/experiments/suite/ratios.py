@@ -1,25 +1,25 @@
-r"""What came out: the regret of every learner in every setting, divided by that of the oracle with the best step."""
+"""The results of the suite: every learner's regret in every setting, relative to the oracle with the best step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from redescend.experiments.problems import YARDSTICK
-from redescend.experiments.results import Results
-from redescend.experiments.suite.design import ADAPTIVE, SYNTHETIC, Setting
+from redescend.experiments.results import Results, format_number
 from redescend.experiments.suite.players import BEST, PEERS, UNTUNED
+from redescend.experiments.suite.settings import ADAPTIVE, SYNTHETIC, Setting
 from redescend.numeric import Array
 
 ORACLE = f"{YARDSTICK}{BEST}"
 WHOLE = "self-tuning, order 1"
-"""The learner whose ingredients are left out in turn."""
+"""The learner of the ablation."""
 
 CAP = 1_000.0
-"""A larger ratio, and divergence, counts as this in a geometric mean, and so does its inverse."""
+"""In a geometric mean a larger ratio and divergence count as this, and a smaller ratio as its inverse."""
 
 GROUPS: dict[str, Callable[[Setting], bool]] = {
     "all": lambda setting: True,
@@ -34,7 +34,7 @@ GROUPS: dict[str, Callable[[Setting], bool]] = {
 
 
 class Cell(NamedTuple):
-    """A learner's ratios in a group of settings: geometric mean, share within 1.2 and 1.5, and the worst."""
+    """A learner's ratios in a group of settings: geometric mean, shares within 1.2 and 1.5, and the worst."""
 
     settings: int
     mean: float
@@ -44,7 +44,7 @@ class Cell(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """A setting in which a learner does badly, and who does best there without being told which rounds are clean."""
+    """A setting in which a learner does badly, and the best learner there that does not know the clean rounds."""
 
     setting: Setting
     ratio: float
@@ -64,7 +64,7 @@ class Ablation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Ratios:
-    """Ratios to the oracle with the best step: rows are settings, columns are learners; infinite where one diverged."""
+    """Ratios to the oracle with the best step, settings × learners; infinite where a learner diverged."""
 
     settings: list[Setting]
     learners: list[str]
@@ -74,20 +74,35 @@ class Ratios:
         return self.values[:, self.learners.index(learner)]
 
     def cell(self, learner: str, group: Callable[[Setting], bool]) -> Cell | None:
-        """A learner in a group, or nothing if the group has no setting."""
+        """A learner in a group, or None if the group has no setting."""
         own = self.of(learner)[[bool(group(setting)) for setting in self.settings]]
         if not len(own):
             return None
         within = [float(np.mean(own <= bound)) for bound in (1.2, 1.5)]
         return Cell(len(own), geometric_mean(own), within[0], within[1], float(own.max()))
 
+    def share_within(self, learner: str, bound: float = 1.5) -> float:
+        return float(np.mean(self.of(learner) <= bound))
+
+    def untold(self) -> list[str]:
+        """The learners that do not know which rounds are clean."""
+        return [learner for learner in self.learners if not learner.startswith(YARDSTICK)]
+
+    def groups(self) -> dict[str, list[str]]:
+        """The learners by how they got their step, without the oracle of the ratios."""
+        listed = [learner for learner in self.learners if learner != ORACLE]
+        tuned = [learner for learner in listed if learner.endswith(BEST)]
+        free = [learner for learner in listed if learner in UNTUNED]
+        usual = [learner for learner in listed if learner not in (*tuned, *free)]
+        return {"no step": free, "step 1/√T": usual, "best step in hindsight": tuned}
+
     def subject(self) -> str:
-        """The learner that the page is about: the first that has no step, or LEARN."""
+        """The learner that the report is about: the first without a step, or LEARN."""
         return next((name for name in UNTUNED if name in self.learners), "LEARN")
 
     def losses(self, learner: str, number: int = 10) -> list[Loss]:
         """The settings with a learner's largest ratios, the worst first."""
-        others = [place for place, name in enumerate(self.learners) if not name.startswith(YARDSTICK)]
+        others = [self.learners.index(name) for name in self.untold()]
         found = []
         for row in np.argsort(-self.of(learner), kind="stable")[:number]:
             best = min(others, key=lambda place: float(self.values[row, place]))
@@ -97,77 +112,124 @@ class Ratios:
 
 
 def geometric_mean(ratios: Array) -> float:
-    """With ratios beyond `CAP` taken as `CAP`.
+    """The geometric mean with ratios clipped to `CAP`.
 
-    Examples
-    --------
     >>> round(geometric_mean(np.array([1.0, 10.0, np.inf])), 3)
     21.544
     """
     return float(np.exp(np.log(np.clip(ratios, 1.0 / CAP, CAP)).mean()))
 
 
-def profile(ratios: Array, within: Array) -> Array:
+def compute_profile(ratios: Array, within: Array) -> Array:
     """The share of settings whose ratio is at most each of these.
 
-    Examples
-    --------
-    >>> profile(np.array([0.9, 1.0, 3.0, np.inf]), np.array([0.5, 1.0, 10.0]))
+    >>> compute_profile(np.array([0.9, 1.0, 3.0, np.inf]), np.array([0.5, 1.0, 10.0]))
     array([0.  , 0.5 , 0.75])
     """
     return np.searchsorted(np.sort(ratios), within, side="right") / len(ratios)
 
 
-def gather(results: Results) -> Ratios:
-    """The ratios in every setting that all learners have finished, in the order of the results.
-
-    Examples
-    --------
-    >>> from redescend.experiments.tasks import table
-    >>> here = dict(experiment="suite", problem="regression; nox; its own; its own; its own; none; none; 0", run=0, k=0)
-    >>> here |= dict(rounds=9, count="0", round=9, measure="final regret")
-    >>> blocks = [{**here, "learner": name, "value": np.array([x])} for name, x in (("OGD", 6.0), (ORACLE, 4.0))]
-    >>> gather(Results(table(blocks))).values
-    array([[1.5, 1. ]])
-    """
+def read_ratios(results: Results) -> Ratios:
+    """The ratios in every setting that all learners have finished, in the order of the results."""
     rows = results.select(experiment="suite")
     regrets: dict[Setting, dict[str, float]] = {}
     for measure in ("final regret", "diverged"):
         for row in rows.select(measure=measure).table.to_pylist():
-            setting = Setting.parsed(row["problem"], row["count"])
+            setting = Setting.parse(row["problem"], row["count"])
             regrets.setdefault(setting, {})[row["learner"]] = row["value"] if measure == "final regret" else np.inf
-    learners = _in_order({name for own in regrets.values() for name in own})
+    learners = _sort_learners({name for own in regrets.values() for name in own})
     whole = {setting: own for setting, own in regrets.items() if len(own) == len(learners) and own[ORACLE] < np.inf}
     values = [[own[name] / own[ORACLE] for name in learners] for own in whole.values()]
     return Ratios(list(whole), learners, np.array(values).reshape(len(values), len(learners)))
 
 
-def ablation(results: Results) -> list[Ablation]:
-    """What the self-tuning learner of order 1 is without each of its ingredients, and whole, in the same settings."""
-    ratios = gather(results)
+def compare_ablated(results: Results) -> list[Ablation]:
+    """The self-tuning learner of order 1, whole and without each of its ingredients, in the same settings."""
+    ratios = read_ratios(results)
     rows = results.select(experiment="suite", measure="ablated regret").table.to_pylist()
     known = dict(zip(ratios.settings, ratios.of(WHOLE), strict=True)) if WHOLE in ratios.learners else {}
     oracle = results.select(experiment="suite", learner=ORACLE, measure="final regret").table.to_pylist()
     least = {(row["problem"], row["count"]): row["value"] for row in oracle}
     found: dict[str, dict[Setting, float]] = {}
     for row in rows:
-        setting = Setting.parsed(row["problem"], row["count"])
+        setting = Setting.parse(row["problem"], row["count"])
         if setting in known:
             found.setdefault(row["learner"], {})[setting] = row["value"] / least[row["problem"], row["count"]]
     if not found:
         return []
     whole = {setting: known[setting] for setting in next(iter(found.values()))}
-    return [_ablation(name, own) for name, own in {"whole": whole, **found}.items()]
+    return [_summarise(name, own) for name, own in {"whole": whole, **found}.items()]
 
 
-def _ablation(name: str, own: dict[Setting, float]) -> Ablation:
+def _summarise(name: str, own: dict[Setting, float]) -> Ablation:
     values = np.array(list(own.values()))
     regression = np.array([setting.task == "regression" for setting in own])
     one, other = (geometric_mean(values[mask]) if mask.any() else np.nan for mask in (regression, ~regression))
     return Ablation(name, one, other, float(np.mean(values <= 1.5)), float(values.max()))
 
 
-def _in_order(learners: set[str]) -> list[str]:
-    """Those without a step, then peers at 1/√T, then with the best step, each in the order of the registries."""
+def _sort_learners(learners: set[str]) -> list[str]:
+    """Learners without a step, then peers at 1/√T, then with the best step, in the order of the registries."""
     known = [*UNTUNED, *PEERS, *(f"{name}{BEST}" for name in PEERS)]
     return [*(name for name in known if name in learners), *sorted(learners - {*known})]
+
+
+def make_section(results: Results) -> dict[str, Any] | None:
+    """The report's table of ratios and worst settings, or None without results."""
+    ratios = read_ratios(results)
+    if not ratios.settings:
+        return None
+    kinds = {kind: members for kind, members in ratios.groups().items() if members}
+    listed = [learner for members in kinds.values() for learner in members]
+    cells = {(learner, group): ratios.cell(learner, own) for learner in listed for group, own in GROUPS.items()}
+    full = {place: cell for place, cell in cells.items() if cell is not None}
+    columns = {group: cell.settings for (learner, group), cell in full.items() if learner == listed[0]}
+    untold = ratios.untold()
+    subject = ratios.subject()
+    return {
+        "answer": _summarise_suite(ratios),
+        "settings": len(ratios.settings),
+        "rounds": int(results.select(experiment="suite").column("rounds").max()),
+        "columns": columns,
+        "kinds": kinds,
+        "cells": {place: format_cell(cell) for place, cell in full.items()},
+        "best": {(min(untold, key=lambda learner: full[learner, group].mean), group) for group in columns},
+        "ablation": [
+            (
+                one.name,
+                *map(format_number, (one.regression, one.classification)),
+                f"{one.within_15:.0%}",
+                format_number(one.worst),
+            )
+            for one in compare_ablated(results)
+        ],
+        "subject": subject,
+        "losses": [describe_loss(loss) for loss in ratios.losses(subject)],
+    }
+
+
+def _summarise_suite(ratios: Ratios) -> str:
+    """The suite in one sentence: the subject, and the best of the others."""
+    subject = ratios.subject()
+    within = {learner: ratios.share_within(learner) for learner in ratios.untold()}
+    family = subject.partition(",")[0]
+    best = max((learner for learner in within if not learner.startswith(family)), key=lambda learner: within[learner])
+    return (
+        f"In {len(ratios.settings)} settings of the suite, {subject} is within 1.5 times the regret of an oracle with "
+        f"the best step in {within[subject]:.0%} of them; the best of the others, {best}, in {within[best]:.0%}."
+    )
+
+
+def format_cell(cell: Cell) -> tuple[str, str]:
+    """The mean of a cell, and the line below it.
+
+    >>> format_cell(Cell(settings=8, mean=1.234, within_12=0.5, within_15=0.75, worst=float("inf")))
+    ('1.23', '50 / 75 %, diverged')
+    """
+    shares = f"{100.0 * cell.within_12:.0f} / {100.0 * cell.within_15:.0f} %"
+    return format_number(cell.mean), f"{shares}, {format_number(cell.worst)}"
+
+
+def describe_loss(loss: Loss) -> str:
+    ratio = f"{format_number(loss.ratio)} times the oracle" if loss.ratio < float("inf") else "diverged"
+    return f"{loss.setting.words}: {ratio} (lowest there: {loss.best}, {format_number(loss.best_ratio)})"

@@ -1,12 +1,11 @@
-r"""What is played: a balanced, seeded fraction of all combinations.
+r"""The settings of the suite: a balanced, seeded fraction of all combinations.
 
-Corruption has six factors: when, what, how many, drift, noise, and feature scales. All combinations would be some
-thousands. Instead each block of 25 settings is an orthogonal array: for six factors of five levels, rows (i, j) and
-columns i, j, i + j, i + 2j, i + 3j, i + 4j modulo 5 have every pair of levels of every two factors exactly once. A
-factor of three or four levels gives some of the five places to the same level. Each block shuffles the places anew, and
-takes the next number of features.
+There are six factors: when outliers come, what they are, how many, drift, noise, and feature scales. Each block of 25
+settings is an orthogonal array: rows (i, j) and columns i, j, i + j, i + 2j, i + 3j, i + 4j modulo 5 contain every pair
+of levels of every two factors exactly once. A factor with three or four levels repeats some of them. Each block
+shuffles the levels and uses the next number of features.
 
->>> settings = chosen(seed=0)
+>>> settings = choose_settings(seed=0)
 >>> len(settings)
 361
 >>> print(settings[0].words)
@@ -30,23 +29,23 @@ COUNTS = ("√T", "T^⅔", "T/10", "T/4")
 SCALES = {"1": (1.0, 1.0), "0.001 to 1000": (1e-3, 1e3), "0.001": (1e-3, 1e-3), "1000": (1e3, 1e3)}
 DIMS = (10, 20, 30)
 BLOCKS = 6
-"""Orthogonal arrays a task."""
+"""Orthogonal arrays for each of `TASKS`."""
 
 SYNTHETIC, NONE, ADAPTIVE = "synthetic", "none", "adaptive"
 OWN = "its own"
-"""What a real stream has for drift, noise and scales."""
+"""The drift, noise and scales of a real stream."""
 
 INJECTED = (
     ("random", "x scaled by 1000", "T/10"),
     ("random", "sign flipped", "T/4"),
     ("burst", "response shifted", "T/10"),
 )
-"""What is done to a real stream, beside nothing."""
+"""Corruptions of a real stream, in addition to none."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One game for all learners, in words; `name` and `parsed` are how the tidy table keeps it."""
+    """One game for all learners. The tidy table stores its `name` and `count`, which `parse` reads."""
 
     task: str
     source: str
@@ -64,24 +63,22 @@ class Setting:
         return "; ".join(parts)
 
     @classmethod
-    def parsed(cls, name: str, count: str) -> Setting:
+    def parse(cls, name: str, count: str) -> Setting:
         task, source, drift, noise, scales, when, what, dim = name.split("; ")
         return cls(task, source, drift, noise, scales, when, what, count, int(dim))
 
     @property
     def words(self) -> str:
-        """For a person.
+        """A description in words.
 
-        Examples
-        --------
         >>> print(Setting("regression", "synthetic", "jump", "student", "1", "burst", "sign flipped", "T/4", 20).words)
         regression: sign flipped in a burst, k = T/4; the truth jumps, Student's noise, features of size 1, d = 20
         """
-        told = f"{self.what} {_WHEN[self.when]}, k = {self.count}" if self.count != "0" else "no outliers, k = 0"
+        outliers = f"{self.what} {_WHEN[self.when]}, k = {self.count}" if self.count != "0" else "no outliers, k = 0"
         if self.source != SYNTHETIC:
-            return f"{self.task}: the stream {self.source}; {told}"
+            return f"{self.task}: the stream {self.source}; {outliers}"
         stream = f"{_DRIFT[self.drift]}, {_NOISE[self.noise]}, features of size {self.scales}, d = {self.dim}"
-        return f"{self.task}: {told}; {stream}"
+        return f"{self.task}: {outliers}; {stream}"
 
 
 _WHEN = {
@@ -93,33 +90,25 @@ _WHEN = {
     ADAPTIVE: "by an adversary that sees the action",
     NONE: "",
 }
-_DRIFT = {"none": "the truth stays", "jump": "the truth jumps", "rotation": "the truth turns"}
+_DRIFT = {"none": "the truth is fixed", "jump": "the truth jumps", "rotation": "the truth rotates"}
 _NOISE = {"gaussian": "normal noise", "student": "Student's noise", "heteroscedastic": "heteroscedastic noise"}
 
 
-def chosen(seed: int, quick: bool = False) -> list[Setting]:
-    """Every setting of the suite, real streams first, each once.
-
-    Parameters
-    ----------
-    seed : int
-        Decides which combinations are chosen.
-    quick : bool
-        One block a task, and fewer of the others.
-    """
+def choose_settings(seed: int, quick: bool = False) -> list[Setting]:
+    """The settings of the suite for a seed, real streams first, without duplicates; `quick` gives fewer."""
     random = np.random.default_rng([seed, 5])
-    found = [*_real(quick)]
+    found = [*_list_real(quick)]
     for task in TASKS:
-        clean = list(_clean(task, random))
+        clean = list(_list_clean(task, random))
         found += [*clean[: 4 if quick else None]]
         for block in range(1 if quick else BLOCKS):
-            found += _block(task, DIMS[block % len(DIMS)], random)
-        adaptive = list(_adaptive(task))
+            found += _list_block(task, DIMS[block % len(DIMS)], random)
+        adaptive = list(_list_adaptive(task))
         found += adaptive[: 1 if quick else None]
     return list(dict.fromkeys(found))
 
 
-def _real(quick: bool) -> Iterator[Setting]:
+def _list_real(quick: bool) -> Iterator[Setting]:
     for task, names in zip(TASKS, (real.REGRESSION, real.CLASSIFICATION), strict=True):
         for name in names[:: 3 if quick else 1]:
             own = (task, name, OWN, OWN, OWN)
@@ -128,8 +117,8 @@ def _real(quick: bool) -> Iterator[Setting]:
                 yield Setting(*own, when, what, count, 0)
 
 
-def _clean(task: str, random: np.random.Generator) -> Iterator[Setting]:
-    """Every pair of levels of drift, noise and scales: a Latin square of noise in the other two."""
+def _list_clean(task: str, random: np.random.Generator) -> Iterator[Setting]:
+    """Every pair of levels of drift, noise and scales, as a Latin square of noise."""
     turned = random.permutation(len(NOISES))
     for place, scales in enumerate(SCALES):
         for row, drift in enumerate(DRIFTS):
@@ -137,10 +126,10 @@ def _clean(task: str, random: np.random.Generator) -> Iterator[Setting]:
             yield Setting(task, SYNTHETIC, drift, noise, scales, NONE, NONE, "0", DIMS[(row + place) % len(DIMS)])
 
 
-def _block(task: str, dim: int, random: np.random.Generator) -> Iterator[Setting]:
-    # At other scales a fixed step says little, so that plain features have two of the five places.
+def _list_block(task: str, dim: int, random: np.random.Generator) -> Iterator[Setting]:
+    # Plain features have two of the five places, because a fixed step says little at other scales.
     factors = (TIMES, WHATS, COUNTS, DRIFTS, NOISES, ("1", *SCALES))
-    # Which level each of five places stands for; a factor of fewer levels has some of them twice.
+    # The level of each of five places; a factor with fewer levels has some of them twice.
     levels = [random.permutation(np.resize(random.permutation(len(factor)), 5)) for factor in factors]
     for i in range(5):
         for j in range(5):
@@ -151,7 +140,7 @@ def _block(task: str, dim: int, random: np.random.Generator) -> Iterator[Setting
             yield Setting(task, SYNTHETIC, drift, noise, scales, when, what, count, dim)
 
 
-def _adaptive(task: str) -> Iterator[Setting]:
-    """The adversary that sees the action, with each drift; it chooses what it does itself."""
+def _list_adaptive(task: str) -> Iterator[Setting]:
+    """An adversary that sees the action and chooses the record, with each drift."""
     for drift, noise, count in zip(("none", *DRIFTS), ("gaussian", *NOISES), ("T^⅔", *["√T"] * 3), strict=True):
         yield Setting(task, SYNTHETIC, drift, noise, "1", ADAPTIVE, "record chosen", count, DIMS[0])

@@ -1,7 +1,7 @@
 """LEARN with experts: as printed, robust, and its peers, against the best single expert of the paper's grid.
 
-What an expert does by itself is Algorithm 1 with its step in its ball, so the best in hindsight is found by playing
-every expert that differs alone.
+An expert alone is Algorithm 1 with the expert's step in the expert's ball, so the best expert in hindsight is found by
+playing every distinct expert alone.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 
 from redescend import domains, regret
 from redescend.errors import DivergenceError
-from redescend.experiments.problems import Problem, ridge, svm
-from redescend.experiments.tasks import Experiment, Options, Task
+from redescend.experiments.problems import PROBLEMS, QUICK_ROUNDS, ROUNDS, Problem
+from redescend.experiments.results import Results, format_number, mean_and_error
+from redescend.experiments.tasks import Experiment, Options, Task, make_point
 from redescend.game import Stream, play
 from redescend.learners.base import Learner
 from redescend.learners.experts import LearnWithExperts
@@ -23,39 +24,39 @@ from redescend.learners.peers import Ader, JacobsenCutkosky
 from redescend.losses import linear
 
 PRINTED, ROBUST, BEST = "LEARN with experts, as printed", "LEARN with experts, robust", "best expert in hindsight"
-PROBLEMS = {"ridge": ridge, "svm": svm}
-ROUNDS = {"ridge": 100_000, "svm": 10_000}
-RUNS = {"ridge": 3, "svm": 10}
-"""At most so many runs: every expert of the grid is played by itself as well."""
+LEARNERS = (ROBUST, PRINTED, "LEARN", "Ader", "Jacobsen–Cutkosky", BEST)
+"""The rows of the report's table."""
 
-SHORT = {"ridge": 20_000, "svm": 2_000}
+RUNS = {"ridge": 3, "svm": 10}
+"""Maximum number of runs, because every expert of the grid is also played alone."""
+
 UNITS = (1e4, 1e-4)
-"""Norms of the truth, in units of the paper's."""
+"""Norms of the truth, relative to the paper's."""
 
 EVERY = -1
-"""The place of an outlier count that stands for all four."""
+"""The place that stands for all four outlier counts."""
 
 LOOKS = 60
-"""Rounds at which the weights of the experts are kept."""
+"""Rounds at which the weights of the experts are stored."""
 
 Block = dict[str, Any]
 
 
-def _tasks(options: Options) -> Iterator[Task]:
+def _list_tasks(options: Options) -> Iterator[Task]:
     for name in PROBLEMS:
-        rounds = options.rounds or (SHORT if options.quick else ROUNDS)[name]
+        rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)[name]
         runs = min(options.runs, 1 if options.quick else RUNS[name])
         games = [(place, rounds, run, 1.0) for run in range(runs) for place in range(4)]
-        games += [(EVERY, min(rounds, SHORT[name]), 0, unit) for unit in UNITS]
+        games += [(EVERY, min(rounds, QUICK_ROUNDS[name]), 0, unit) for unit in UNITS]
         for place, length, run, unit in games:
             own = (("place", place), ("rounds", length), ("run", run), ("seed", options.seed), ("unit", unit))
             yield Task("experts", (("name", name), *own))
 
 
-def _experts(name: str, place: int, rounds: int, run: int, seed: int, unit: float) -> Iterator[Block]:
+def _compute(name: str, place: int, rounds: int, run: int, seed: int, unit: float) -> Iterator[Block]:
     problem, title = PROBLEMS[name](rounds), name
     if unit != 1.0:
-        # The same game in other units: of the targets and so of a, or for labels of the features and so of l2.
+        # The same game at another scale: of the targets, hence of a; or for labels of the features, hence of l2.
         title = f"{name} × {unit:g}"
         loss = problem.loss
         if loss.margin:
@@ -67,48 +68,47 @@ def _experts(name: str, place: int, rounds: int, run: int, seed: int, unit: floa
             continue
         here = {"experiment": "experts", "problem": title, "run": run, "rounds": rounds, "count": count}
         here["k"] = stream.corrupted
-        yield from _compared(problem, _in_units(stream, unit), here)
+        yield from _compare(problem, _rescale(stream, unit), here)
 
 
-def _in_units(stream: Stream, unit: float) -> Stream:
+def _rescale(stream: Stream, unit: float) -> Stream:
     labels = set(np.unique(stream.y)) <= {-1.0, 1.0}
     X, y = (stream.X / unit, stream.y) if labels else (stream.X, stream.y * unit)
     assert stream.truth is not None
     return Stream(X, y, clean=stream.clean, truth=stream.truth * unit)
 
 
-def _compared(problem: Problem, stream: Stream, here: Block) -> Iterator[Block]:
+def _compare(problem: Problem, stream: Stream, here: Block) -> Iterator[Block]:
     common: dict[str, Any] = {"loss": problem.loss, "a": problem.a, "b": problem.b}
     printed = LearnWithExperts(stream.dim, rounds=len(stream), **common)
     robust = LearnWithExperts(stream.dim, meta="robust", **common)
     first, score = here["run"] == 0, _Score(problem, stream)
     found = {}
     for learner_name, learner in {PRINTED: printed, ROBUST: robust}.items():
-        found[learner_name], seen = _watched(learner, stream, problem)
+        found[learner_name], seen = _observe(learner, stream, problem)
         if first:
             yield from ({**here, "learner": learner_name, **block} for block in seen)
     found["LEARN"] = score.learn
     if first and here["problem"] in PROBLEMS:
-        found |= {learner_name: score(learner) for learner_name, learner in _peers(problem, stream).items()}
+        found |= {learner_name: score(learner) for learner_name, learner in _make_peers(problem, stream).items()}
     alone = [(expert, score(printed.alone(expert))) for expert in printed.experts]
     found[BEST] = min(value for _, value in alone)
     for learner_name, value in found.items():
-        yield {**here, "learner": learner_name, **_row(len(stream), "final regret", value)}
+        yield {**here, "learner": learner_name, **_make_finite_point(len(stream), "final regret", value)}
     if first:
         for expert, value in alone:
             split = {"meta regret": value, "expert regret": found[PRINTED] - value}
             for measure, part in split.items():
-                block = _row(len(stream), measure, part)
+                block = _make_finite_point(len(stream), measure, part)
                 yield {**here, "learner": PRINTED, "a": expert.step, "b": min(expert.radius, 1e300), **block}
 
 
-def _row(round_: int, measure: str, value: float) -> Block:
-    finite = min(value, np.finfo(float).max)
-    return {"round": np.array([round_]), "measure": measure, "value": np.array([finite])}
+def _make_finite_point(round_: int, measure: str, value: float) -> Block:
+    return make_point(round_, measure, min(value, np.finfo(float).max))
 
 
 class _Score:
-    """Final clean regret of many learners on one stream; what the minimisers lose is computed once."""
+    """Final clean regret of learners on one stream; the loss of the minimisers is computed once."""
 
     def __init__(self, problem: Problem, stream: Stream) -> None:
         trace = play(problem.learners(stream)["LEARN"], stream)
@@ -123,8 +123,8 @@ class _Score:
             return np.inf
 
 
-def _watched(learner: LearnWithExperts, stream: Stream, problem: Problem) -> tuple[float, list[Block]]:
-    """Final regret; and along the game, how many experts differ and how much weight each step has."""
+def _observe(learner: LearnWithExperts, stream: Stream, problem: Problem) -> tuple[float, list[Block]]:
+    """Final regret; and along the game, the number of distinct experts and the weight of each step."""
     ends = np.unique(np.geomspace(1, len(stream), LOOKS).astype(int))
     seen: list[Block] = []
     total, begin = 0.0, 0
@@ -132,16 +132,16 @@ def _watched(learner: LearnWithExperts, stream: Stream, problem: Problem) -> tup
         part = Stream(stream.X[begin:end], stream.y[begin:end], clean=stream.clean[begin:end])
         total += float(regret.clean_dynamic(play(learner, part), part, problem.loss)[-1])
         begin = end
-        seen.append(_row(end, "distinct experts", learner.distinct))
+        seen.append(make_point(end, "distinct experts", learner.distinct))
         weights: dict[float, float] = {}
         for expert in learner.experts:
             weights[expert.step] = weights.get(expert.step, 0.0) + expert.weight
-        seen.extend({**_row(end, "weight", weight), "a": step} for step, weight in weights.items())
+        seen.extend({**make_point(end, "weight", weight), "a": step} for step, weight in weights.items())
     return total, seen
 
 
-def _peers(problem: Problem, stream: Stream) -> dict[str, Learner]:
-    """Told, in hindsight, the bounds that they ask for."""
+def _make_peers(problem: Problem, stream: Stream) -> dict[str, Learner]:
+    """Other expert algorithms, with the bounds that they need taken from the stream in hindsight."""
     lengths, loss = np.linalg.norm(stream.X, axis=1), problem.loss
     assert stream.truth is not None
     radius = 2.0 * float(np.linalg.norm(stream.truth))
@@ -157,4 +157,36 @@ def _peers(problem: Problem, stream: Stream) -> dict[str, Learner]:
     }
 
 
-EXPERTS = Experiment("experts", _tasks, _experts)
+EXPERTS = Experiment("experts", _list_tasks, _compute)
+
+
+def make_tables(results: Results) -> list[dict[str, Any]]:
+    """The report's table for each problem: final regret, absolute and as a multiple of the best expert's."""
+    rows = results.select(experiment="experts", measure="final regret")
+    return [_make_table(rows.select(problem=problem), problem) for problem in rows.unique("problem")]
+
+
+def _make_table(rows: Results, problem: str) -> dict[str, Any]:
+    counts = rows.unique("count")
+    cells: dict[tuple[str, str], tuple[str, str]] = {}
+    for count in counts:
+        here = rows.select(count=count)
+        best = dict(zip(*_read_runs(here, BEST), strict=True))
+        for learner in LEARNERS:
+            runs, values = _read_runs(here, learner)
+            if len(runs):
+                ratio = float(np.mean([value / best[run] for run, value in zip(runs, values, strict=True)]))
+                cells[learner, count] = _format_runs(values), f"{format_number(ratio)} × best"
+    learners = [learner for learner in LEARNERS if any((learner, count) in cells for count in counts)]
+    played = len(np.unique(rows.column("run")))
+    return {"problem": problem, "counts": counts, "learners": learners, "cells": cells, "runs": played}
+
+
+def _read_runs(rows: Results, learner: str) -> tuple[list[int], Any]:
+    own = rows.select(learner=learner)
+    return own.column("run").tolist(), own.column("value")
+
+
+def _format_runs(values: Any) -> str:
+    mean, error = mean_and_error(values)
+    return format_number(mean) if np.isnan(error) else f"{format_number(mean)} ± {format_number(error)}"

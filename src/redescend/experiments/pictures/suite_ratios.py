@@ -1,4 +1,4 @@
-"""The suite of adversity: how often a learner is how near to the oracle, and which kinds of settings cost it most."""
+"""The suite: how often each learner is within a factor of the oracle, and its ratios by kind of setting."""
 
 from __future__ import annotations
 
@@ -8,24 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from redescend.experiments.pictures.style import (
-    BLUE,
-    GREY,
-    PALE,
-    VERMILION,
-    WIDTH,
-    Picture,
-    files,
-    look,
-    number,
-    panels,
-    sheet,
-)
-from redescend.experiments.problems import YARDSTICK
-from redescend.experiments.results import Results
-from redescend.experiments.suite.design import ADAPTIVE, COUNTS, SCALES, SYNTHETIC, TASKS, WHATS, Setting
-from redescend.experiments.suite.players import BEST, UNTUNED
-from redescend.experiments.suite.ratios import CAP, ORACLE, Ratios, gather, profile
+from redescend.experiments.pictures.canvas import BLUE, GREY, PALE, VERMILION, WIDTH, Picture, line_style, sheet
+from redescend.experiments.results import Results, format_number
+from redescend.experiments.suite.players import BEST
+from redescend.experiments.suite.ratios import CAP, Ratios, compute_profile, read_ratios
+from redescend.experiments.suite.settings import ADAPTIVE, COUNTS, SCALES, SYNTHETIC, TASKS, WHATS, Setting
 from redescend.streams.synthetic import DRIFTS, NOISES
 
 if TYPE_CHECKING:
@@ -38,40 +25,35 @@ Members = Callable[[Setting], bool]
 
 
 def draw_profile(results: Results, folder: Path) -> Picture | None:
-    """For every learner, the share of settings within ρ of the oracle: at the step 1/√T, and with the best step."""
-    ratios = gather(results)
+    """The share of settings within ρ of the oracle, for every learner: at the step 1/√T, and with the best step."""
+    ratios = read_ratios(results)
     if not ratios.settings:
         return None
-    name = "suite-profile"
     title = f"Share of {len(ratios.settings)} settings within ρ of the oracle with the best step in hindsight"
-    free = [learner for learner in ratios.learners if _column(learner) == "free"]
-    kinds = {
-        "step 1/√T": [*free, *(learner for learner in ratios.learners if _column(learner) == "usual")],
-        "best step in hindsight": [*free, *(learner for learner in ratios.learners if _column(learner) == "best")],
-    }
-    with sheet(folder, name, title, 5.2) as figure:
+    groups = ratios.groups()
+    free = groups.pop("no step")
+    with sheet(folder, "suite-profile", title, 5.2) as drawn:
         within = np.geomspace(NEAR, FAR, 600)
-        drawn = panels(figure, list(kinds), right=2.2, bottom=0.65, gap=2.5, head=0.65)
-        for axes, learners in zip(drawn, kinds.values(), strict=True):
+        panels = drawn.panels(list(groups), right=2.2, bottom=0.65, gap=2.5, head=0.65)
+        for axes, learners in zip(panels, groups.values(), strict=True):
             axes.axvline(1.0, color=GREY, linewidth=1.0)
             axes.axvline(1.5, color=GREY, linewidth=1.0, linestyle=(0, (2.0, 2.0)))
-            for learner in learners:
-                axes.plot(within, 100.0 * profile(ratios.of(learner), within), **look(_family(learner)).line)
+            for learner in (*free, *learners):
+                share = 100.0 * compute_profile(ratios.of(learner), within)
+                axes.plot(within, share, **line_style(_family(learner)).options)
             axes.set(xscale="log", xlim=(NEAR, FAR), ylim=(0.0, 101.0), xlabel="ρ (log scale)")
             axes.set_xticks([0.3, 1.0, 1.5, 3.0, 10.0, 30.0], ["0.3", "1", "1.5", "3", "10", "30"])
             axes.set_xticks([], minor=True)
-            _rank(axes, ratios, learners)
-        drawn[0].set_ylabel("share of settings, %")
-    return Picture(name, title, _see_profile(ratios), *files(folder, name))
-
-
-def _column(learner: str) -> str:
-    """Which part of a picture a learner belongs to; the yardstick itself is nowhere."""
-    if learner == ORACLE:
-        return ""
-    if learner.endswith(BEST):
-        return "best"
-    return "free" if learner in UNTUNED else "usual"
+            _rank(axes, ratios, [*free, *learners])
+        panels[0].set_ylabel("share of settings, %")
+        shares = {learner: ratios.share_within(learner) for learner in ratios.untold()}
+        first = sorted(shares, key=lambda name: -shares[name])[:4]
+        listed = ", ".join(f"{name} {shares[name]:.0%}" for name in dict.fromkeys([*first, ratios.subject()]))
+        drawn.caption = (
+            "Higher and further left is better: a learner that is never worse than the oracle is at 100 % from ρ = 1 "
+            f"on. Within 1.5 (the dashed line): {listed}."
+        )
+    return drawn.picture
 
 
 def _family(learner: str) -> str:
@@ -79,32 +61,21 @@ def _family(learner: str) -> str:
 
 
 def _rank(axes: Axes, ratios: Ratios, learners: list[str]) -> None:
-    """Beside the panel, a learner a line, by its share within 1.5."""
-    shares = {learner: 100.0 * float(np.mean(ratios.of(learner) <= 1.5)) for learner in learners}
+    """List the learners beside the panel by their share within 1.5."""
+    shares = {learner: 100.0 * ratios.share_within(learner) for learner in learners}
     place: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
     axes.text(1.03, 1.0, "within 1.5", va="center", fontsize=9.0, color=GREY, **place)
     for row, learner in enumerate(sorted(shares, key=lambda learner: -shares[learner])):
         height = 0.93 - 0.07 * row
-        axes.plot([1.03, 1.14], [height, height], **place, **look(_family(learner)).line)
+        axes.plot([1.03, 1.14], [height, height], **place, **line_style(_family(learner)).options)
         axes.text(1.31, height, f"{shares[learner]:.0f} %", ha="right", va="center", fontsize=9.0, **place)
         axes.text(1.34, height, _family(learner), va="center", fontsize=9.0, **place)
 
 
-def _see_profile(ratios: Ratios) -> str:
-    shares = {learner: float(np.mean(ratios.of(learner) <= 1.5)) for learner in ratios.learners if learner != ORACLE}
-    untold = [learner for learner in shares if not learner.startswith(YARDSTICK)]
-    first = sorted(untold, key=lambda name: -shares[name])[:4]
-    listed = ", ".join(f"{name} {shares[name]:.0%}" for name in dict.fromkeys([*first, ratios.subject()]))
-    return (
-        "How far to the left and how high a line is: a learner that is never worse than the oracle would be at 100 % "
-        f"from ρ = 1 on. Within 1.5 (the dashed line): {listed}."
-    )
-
-
-def _kinds() -> dict[str, dict[str, Members]]:
+def _make_kinds() -> dict[str, dict[str, Members]]:
     """The rows of the heat map: every level of every factor, by factor.
 
-    At other feature sizes than 1 a step that knows nothing of them hides all else, so that they have rows of their own.
+    Feature sizes other than 1 have rows of their own, because a step that ignores them hides all other effects.
     """
 
     def level(field: str, values: Iterable[str], size: str | None = "1") -> dict[str, Members]:
@@ -130,46 +101,43 @@ def _kinds() -> dict[str, dict[str, Members]]:
 
 def draw_kinds(results: Results, folder: Path) -> Picture | None:
     """Geometric mean of the ratios: a row for each level of each factor, a column for each learner."""
-    ratios = gather(results)
+    ratios = read_ratios(results)
     if not ratios.settings:
         return None
-    name, title = "suite-kinds", "Regret as a multiple of the oracle's with the best step, geometric mean"
-    columns = [
-        [learner for learner in ratios.learners if _column(learner) == kind] for kind in ("free", "usual", "best")
-    ]
-    heads = dict(zip(("no step", "step 1/√T", "best step in hindsight"), columns, strict=True))
-    heads = {head: learners for head, learners in heads.items() if learners}
-    kinds = {kind: _rows(ratios, levels, heads) for kind, levels in _kinds().items()}
+    title = "Regret as a multiple of the oracle's with the best step, geometric mean"
+    heads = {head: learners for head, learners in ratios.groups().items() if learners}
+    kinds = {kind: _read_rows(ratios, levels, heads) for kind, levels in _make_kinds().items()}
     kinds = {kind: rows for kind, rows in kinds.items() if rows}
     cell, gap, top, left = 0.232, 0.1, 2.0, 2.35
     height = top + sum(cell * len(rows) + gap for rows in kinds.values()) + 0.1
-    with sheet(folder, name, title, height) as figure:
+    with sheet(folder, "suite-kinds", title, height) as drawn:
         from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
         colors = LinearSegmentedColormap.from_list("ratio", [BLUE, "#FFFFFF", VERMILION])
         scale = LogNorm(0.1, 10.0)
-        many = sum(map(len, heads.values()))
-        wide = (WIDTH - left - 0.15 - gap * (len(heads) - 1)) / many
+        wide = (WIDTH - left - 0.15 - gap * (len(heads) - 1)) / sum(map(len, heads.values()))
         at = top
         for kind, rows in kinds.items():
-            figure.text(0.12 / WIDTH, 1.0 - (at + 0.5 * cell) / height, kind, va="center", fontsize=9.5, color=GREY)
+            place = (0.12 / WIDTH, 1.0 - (at + 0.5 * cell) / height)
+            drawn.figure.text(*place, kind, va="center", fontsize=9.5, color=GREY)
             across = left
             for head, learners in heads.items():
                 size = (wide * len(learners), cell * len(rows))
                 box = (across / WIDTH, 1.0 - (at + size[1]) / height, size[0] / WIDTH, size[1] / height)
-                axes = figure.add_axes(box)
+                axes = drawn.figure.add_axes(box)
                 values = np.array([[rows[row][learner] for learner in learners] for row in rows])
                 axes.imshow(values, norm=scale, cmap=colors, aspect="auto")
-                _write(axes, values)
+                _write_values(axes, values)
                 axes.set_yticks(range(len(rows)), list(rows) if across == left else [""] * len(rows))
                 if at == top:
-                    _head(axes, head, learners)
+                    _write_head(axes, head, learners)
                 across += size[0] + gap
             at += cell * len(rows) + gap
-    return Picture(name, title, _see_kinds(ratios, kinds), *files(folder, name))
+        drawn.caption = _describe_kinds(ratios.subject(), kinds)
+    return drawn.picture
 
 
-def _rows(ratios: Ratios, levels: dict[str, Members], heads: dict[str, list[str]]) -> dict[str, dict[str, float]]:
+def _read_rows(ratios: Ratios, levels: dict[str, Members], heads: dict[str, list[str]]) -> dict[str, dict[str, float]]:
     rows = {}
     for level, members in levels.items():
         cells = {learner: ratios.cell(learner, members) for learners in heads.values() for learner in learners}
@@ -178,7 +146,7 @@ def _rows(ratios: Ratios, levels: dict[str, Members], heads: dict[str, list[str]
     return rows
 
 
-def _write(axes: Axes, values: Any) -> None:
+def _write_values(axes: Axes, values: Any) -> None:
     for (row, column), value in np.ndenumerate(values):
         text = "≥ 500" if value >= 0.5 * CAP else f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
         far = value > 5.0 or value < 0.2
@@ -190,7 +158,7 @@ def _write(axes: Axes, values: Any) -> None:
         side.set_color(PALE)
 
 
-def _head(axes: Axes, head: str, learners: list[str]) -> None:
+def _write_head(axes: Axes, head: str, learners: list[str]) -> None:
     axes.tick_params(labeltop=True)
     axes.set_xticks(
         range(len(learners)), [_family(learner) for learner in learners], rotation=55.0, ha="left", va="bottom"
@@ -199,13 +167,12 @@ def _head(axes: Axes, head: str, learners: list[str]) -> None:
     axes.annotate(head, (0.0, 1.0), (0.0, 97.0), xycoords="axes fraction", textcoords="offset points", fontsize=9.0)
 
 
-def _see_kinds(ratios: Ratios, kinds: dict[str, dict[str, dict[str, float]]]) -> str:
-    subject = ratios.subject()
+def _describe_kinds(subject: str, kinds: dict[str, dict[str, dict[str, float]]]) -> str:
     levels = {f"{kind} {level}".strip(): row[subject] for kind, rows in kinds.items() for level, row in rows.items()}
     worst = sorted(levels, key=lambda level: -levels[level])[:3]
-    listed = ", ".join(f"{level} ({number(levels[level])})" for level in worst)
+    listed = ", ".join(f"{level} ({format_number(levels[level])})" for level in worst)
     return (
-        "Blue is better than the oracle with the best step, white is as good, vermilion is worse; the colours end at a "
-        f"factor of 10, and a ratio beyond {CAP:,.0f} counts as {CAP:,.0f}. From outliers to noise, rows are of "
-        f"settings with features of size 1. {subject} loses most with: {listed}."
+        "Blue is better than the oracle with the best step, white is equal, vermilion is worse. Colours end at a "
+        f"factor of 10, and a ratio above {CAP:,.0f} counts as {CAP:,.0f}. Rows from outliers to noise have "
+        f"features of size 1. {subject} loses most with: {listed}."
     )

@@ -1,0 +1,262 @@
+"""The rules that decide the claims: each measures a claim on the results and gives a verdict with a sentence.
+
+Most rules compare paired runs: learners and outlier counts share the clean stream of a run, so differences within a run
+are due to them. A difference is clear if a two-sided paired t-test gives p < 0.01. A claim about several learners or
+counts is supported if its rule holds for all of them, contradicted if it holds for none, and otherwise partly
+supported; also if the means are as claimed but not clearly so. A rule without results raises `MissingResultsError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+import numpy as np
+
+from redescend.experiments.problems import PAPER, PROBLEMS
+from redescend.experiments.results import (
+    CLEAR,
+    COUNTS,
+    Finals,
+    MissingResultsError,
+    Results,
+    angle_between,
+    format_number,
+    mean_and_error,
+    p_value,
+)
+from redescend.numeric import Array
+
+Verdict = Literal["supported", "partly", "contradicted", "not run"]
+Measured = tuple[Verdict, str]
+Rule = Callable[[Results, Finals], Measured]
+Case = tuple[float, str]
+"""How far a rule holds (1, ½ or 0) for one learner or count, and its numbers."""
+
+LEVELS = {"ridge": 1000.0, "svm": 900.0}
+"""The paper's 'around …' for LEARN's regret."""
+
+BASELINES = tuple(name for name in PAPER if name != "LEARN")
+
+
+def _decide(holds: Iterable[float]) -> Verdict:
+    each = list(holds)
+    return "supported" if min(each) == 1.0 else "contradicted" if max(each) == 0.0 else "partly"
+
+
+def _judge(cases: list[Case], sentence: str, separator: str = ", ") -> Measured:
+    return _decide(hold for hold, _ in cases), f"{sentence}{separator.join(part for _, part in cases)}."
+
+
+def _above(high: Array, low: Array, factor: float = 1.0) -> float:
+    """1 if `high` is clearly more than `factor` times `low`, ½ if it is so only on average, and 0 otherwise."""
+    if not np.mean(high) > factor * np.mean(low):
+        return 0.0
+    return 1.0 if p_value(high, factor * low) < CLEAR else 0.5
+
+
+def _ratio(high: float, low: float) -> float:
+    return float(high / low) if np.isfinite(high) else float("inf")
+
+
+def _mean(values: Array) -> str:
+    return format_number(values.mean())
+
+
+def is_cautious(_: Results, finals: Finals) -> Measured:
+    pairs = {name: finals.paired(("0", "LEARN"), ("0", name)) for name in BASELINES}
+    cases = [(_above(learn, other), f"{name} {_mean(other)}") for name, (learn, other) in pairs.items()]
+    return _judge(cases, f"With k = 0: LEARN {_mean(pairs[BASELINES[-1]][0])}; ")
+
+
+def levels_off(_: Results, finals: Finals) -> Measured:
+    cases: list[Case] = []
+    for count in COUNTS[:3]:
+        (final,) = finals.paired((count, "LEARN"))
+        share = _ratio(finals.late_rate(count, "LEARN").mean(), final.mean() / finals.rounds)
+        cases.append((bool(share < 0.5), f"{share:.0%} at k = {count}"))
+    return _judge(cases, "LEARN's regret per round in the second half, relative to its average: ")
+
+
+def stays_the_same(_: Results, finals: Finals) -> Measured:
+    growth = {}
+    for name in PAPER:
+        before, after = finals.paired(("0", name), ("T^⅔", name))
+        growth[name] = _ratio(after.mean(), before.mean())
+    learn = growth.pop("LEARN")
+    verdict: Verdict = "supported" if learn <= 1.25 else "partly" if learn < min(growth.values()) else "contradicted"
+    others = ", ".join(f"{name}'s by {value:.2f}" for name, value in growth.items())
+    return verdict, f"From k = 0 to T^⅔ LEARN's regret grows by a factor of {learn:.2f}; {others}."
+
+
+def is_near_level(_: Results, finals: Finals) -> Measured:
+    paper, level = PROBLEMS[finals.problem]().rounds, LEVELS[finals.problem]
+    if finals.rounds != paper:
+        raise MissingResultsError(f"The claim is about T = {paper:,}; these runs have T = {finals.rounds:,}.")
+    means = {count: finals.paired((count, "LEARN"))[0].mean() for count in COUNTS[:3]}
+    cases: list[Case] = [
+        (abs(mean - level) <= 0.2 * level, f"{format_number(mean)} at k = {count}") for count, mean in means.items()
+    ]
+    return _judge(cases, "LEARN has ")
+
+
+def grows(before: str, after: str, names: tuple[str, ...], factor: float, spared: tuple[str, ...] = ()) -> Rule:
+    def check(_: Results, finals: Finals) -> Measured:
+        cases = []
+        for name in (*names, *spared):
+            low, high = finals.paired((before, name), (after, name))
+            grew = _above(high, low, factor)
+            cases.append((1.0 - grew if name in spared else grew, f"{name} {_mean(low)} → {_mean(high)}"))
+        return _judge(cases, f"From k = {before} to k = {after}: ", "; ")
+
+    return check
+
+
+def grows_fastest(_: Results, finals: Finals) -> Measured:
+    cases = []
+    for count in COUNTS[1:]:
+        rates = {name: finals.late_rate(count, name) for name in PAPER}
+        own = rates.pop("OGD")
+        other = max(rates, key=lambda name: float(rates[name].mean()))
+        text = f"{own.mean():.3g} at k = {count} (others up to {rates[other].mean():.3g}, {other})"
+        cases.append((min(_above(own, rate) for rate in rates.values()), text))
+    return _judge(cases, "OGD's regret per round in the second half: ", "; ")
+
+
+def is_best(_: Results, finals: Finals) -> Measured:
+    cases = []
+    for count in COUNTS[2:]:
+        learn, *others = finals.paired(*((count, name) for name in PAPER))
+        listed = ", ".join(f"{name} {_mean(other)}" for name, other in zip(BASELINES, others, strict=True))
+        cases.append((min(_above(other, learn) for other in others), f"k = {count}: LEARN {_mean(learn)}, {listed}"))
+    return _judge(cases, "", "; ")
+
+
+def equals_a_smaller_step(_: Results, finals: Finals) -> Measured:
+    name = next(iter(finals.find_learners("OGD, step/")), "OGD, step/11")
+    cases = []
+    for count in COUNTS:
+        learn, smaller = finals.paired((count, "LEARN"), (count, name))
+        text = f"{_mean(learn)} against {_mean(smaller)} at k = {count}"
+        cases.append((1.0 - _above(smaller, learn, 1.01), text))
+    shows = [count for count, (same, _) in zip(COUNTS, cases, strict=True) if same == 0.0]
+    verdict, measured = _judge(cases, "LEARN has ")
+    where = f"at k = {', '.join(shows)}" if shows else "nowhere"
+    return verdict, f"{measured} The gate itself makes a difference {where}."
+
+
+def needs_the_larger_step(_: Results, finals: Finals) -> Measured:
+    holds, parts = [], []
+    for name in ("OGD", "Top-k"):
+        pairs = [finals.paired((count, f"{name}, 1/(m·t)"), (count, name)) for count in COUNTS]
+        holds += [_above(steep, level) for steep, level in pairs]
+        steep, level = (" | ".join(_mean(pair[place]) for pair in pairs) for place in (0, 1))
+        parts.append(f"{name} has {steep} at 1/(m·t) against {level} at 1/√T")
+    return _decide(holds), f"For k = {' | '.join(COUNTS)}: {'; '.join(parts)}."
+
+
+def loses_to_a_classic(_: Results, finals: Finals) -> Measured:
+    names = [name for kind in ("Cauchy", "Welsch", "Tukey") for name in finals.find_learners(f"{kind}, c")]
+    if not names:
+        raise MissingResultsError(f"{finals.problem} has no results of a classic redescending transform.")
+    cases: dict[str, list[Case]] = {}
+    for name in names:
+        pairs = {count: finals.paired((count, "LEARN"), (count, name)) for count in COUNTS}
+        cases[name] = [
+            (_above(learn, own), f"{_mean(own)} against LEARN's {_mean(learn)} at k = {count}")
+            for count, (learn, own) in pairs.items()
+        ]
+    best = max(names, key=lambda name: sum(hold for hold, _ in cases[name]))
+    return _judge(cases[best], f"{best} has ")
+
+
+def weighs_outliers(results: Results, finals: Finals) -> Measured:
+    rows = results.select(experiment=finals.problem, learner="LEARN")
+    cases: list[Case] = []
+    for count in COUNTS[1:]:
+        clean, corrupted = (
+            rows.select(count=count, measure=f"weight {kind}").column("value") for kind in ("clean", "corrupted")
+        )
+        if not len(clean) or not len(corrupted):
+            raise MissingResultsError(f"{finals.problem} has no weights of LEARN at k = {count}.")
+        low, high = np.median(corrupted), np.median(clean)
+        cases.append((bool(low > 0.5 * high), f"{format_number(low)} against {format_number(high)} at k = {count}"))
+    return _judge(cases, "Median weight of a corrupted round against a clean one: ")
+
+
+def is_sublinear(results: Results, finals: Finals) -> Measured:
+    rows = results.select(problem=f"{finals.problem}-T", learner="LEARN", measure="final regret")
+    run, lengths, regret = rows.column("run"), rows.column("rounds"), rows.column("value")
+    each = [run == one for one in np.unique(run)]
+    if len(each) < 2 or any(len(np.unique(lengths[own])) < 2 for own in each):
+        raise MissingResultsError(f"{finals.problem} needs at least two lengths T in at least two runs.")
+    if not (np.isfinite(regret) & (regret > 0.0)).all():
+        raise MissingResultsError(f"LEARN's regret on {finals.problem} is not positive and finite at every T.")
+    slopes = np.array([np.polyfit(np.log(lengths[own]), np.log(regret[own]), 1)[0] for own in each])
+    mean, error = mean_and_error(slopes)
+    low, high = mean - 2 * error, mean + 2 * error
+    verdict: Verdict = "supported" if high < 1.0 else "contradicted" if low >= 1.0 else "partly"
+    grows = f"LEARN's regret at k = T^⅔ grows like T^{mean:.2f} (± {error:.1g})"
+    return verdict, f"{grows}; the theorem's √T + k grows like T^0.67."
+
+
+def is_poorly_tuned(results: Results, finals: Finals) -> Measured:
+    problem = PROBLEMS[finals.problem]()
+    rows = results.select(problem=f"{finals.problem}-ab", count="T^⅔", measure="final regret").table.to_pylist()
+    cells: dict[tuple[float, float], dict[int, float]] = {}
+    for row in rows:
+        cells.setdefault((row["a"], row["b"]), {})[row["run"]] = row["value"]
+    own = next((cell for cell in cells if np.allclose(cell, (problem.a, problem.b))), None)
+    if own is None or len(cells[own]) < 2:
+        raise MissingResultsError(f"{finals.problem} needs at least two runs of the grid of a and b at k = T^⅔.")
+    full = {
+        cell: np.array([runs[run] for run in cells[own]])
+        for cell, runs in cells.items()
+        if runs.keys() >= cells[own].keys()
+    }
+    best = min(full, key=lambda cell: float(full[cell].mean()))
+    theirs, ours = full[own], full[best]
+    verdict: Verdict = "contradicted"
+    if _above(theirs, ours, 1.1):
+        verdict = "supported" if _above(theirs, ours, 2.0) == 1.0 else "partly"
+    where = f"a = {best[0]:g}, b = {best[1]:g}"
+    regrets = f"has {_mean(ours)}; the paper's pair has {_mean(theirs)}."
+    return verdict, f"At k = T^⅔ and T = {rows[0]['rounds']:,} the best of {len(full)} pairs, {where}, {regrets}"
+
+
+def _read_angles(results: Results) -> dict[tuple[str, str], float]:
+    """The angle of every learner of the paper to the truth, by (count, learner)."""
+    rows = results.select(experiment="boundaries")
+    found = {}
+    for count in COUNTS:
+        for name in (*PAPER, "truth"):
+            cell = rows.select(count=count, learner=name)
+            theta = [cell.select(measure=f"theta {place}").column("value") for place in (0, 1)]
+            if not all(len(values) for values in theta):
+                raise MissingResultsError(f"There is no boundary of {name} at k = {count}.")
+            found[count, name] = np.array([values[0] for values in theta])
+    # An action of 0 has no boundary, which counts as the largest angle.
+    return {
+        (count, name): angle_between(theta, found[count, "truth"]) if theta.any() else 180.0
+        for (count, name), theta in found.items()
+        if name != "truth"
+    }
+
+
+def all_recover(results: Results, _: Finals) -> Measured:
+    angles = _read_angles(results)
+    cases: list[Case] = [(angles["0", name] <= 5.0, f"{name} {angles['0', name]:.1f}°") for name in PAPER]
+    return _judge(cases, "Angle to the truth with k = 0: ")
+
+
+def learn_stays_close(results: Results, _: Finals) -> Measured:
+    angles = {count: angle for (count, name), angle in _read_angles(results).items() if name == "LEARN"}
+    cases: list[Case] = [(angles[count] <= 5.0, f"{angles[count]:.1f}° at k = {count}") for count in COUNTS[1:]]
+    return _judge(cases, "LEARN's angle to the truth: ")
+
+
+def baselines_deviate(results: Results, _: Finals) -> Measured:
+    angles = _read_angles(results)
+    holds = [angles["T/4", name] > max(5.0, angles["0", name], angles["T/4", "LEARN"]) for name in BASELINES]
+    parts = ", ".join(f"{name} {angles['0', name]:.1f}° → {angles['T/4', name]:.1f}°" for name in PAPER)
+    return _decide(holds), f"Angle to the truth from k = 0 to T/4: {parts}."

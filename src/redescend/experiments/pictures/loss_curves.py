@@ -1,0 +1,70 @@
+"""The LEARN loss and the classic robust losses, with their weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from redescend import transforms
+from redescend.experiments.pictures.canvas import LONG, Picture, line_style, sheet
+from redescend.experiments.results import Results, format_number
+from redescend.transforms import Transform
+
+REACH, CEILING = 8.0, 8.0
+
+
+class Curve(NamedTuple):
+    """A loss as a transform of r², with its factor in the paper's scale and its line."""
+
+    label: str
+    transform: Transform
+    factor: float
+    line: dict[str, Any]
+
+
+def make_curves() -> list[Curve]:
+    """The losses of the paper's figure; its Tukey is half and its Welsch 1/2c² of those in redescend.transforms."""
+    learn, square = line_style("LEARN").options, line_style("OGD").options
+    tukey, welsch = (line_style(name).options | {"linewidth": 2.0} for name in ("Tukey", "Welsch"))
+    return [
+        Curve("LEARN, a = 2, b = e⁻²", transforms.Learn.from_threshold(4.0, softness=2.0), 1.0, learn),
+        Curve("square, r²", transforms.Identity(), 1.0, square),
+        Curve("Tukey, c = 4", transforms.Tukey(4.0), 0.5, tukey),
+        Curve("Tukey, c = 6", transforms.Tukey(6.0), 0.5, tukey | {"linestyle": (0, LONG)}),
+        Curve("Welsch, c = 2", transforms.Welsch(2.0), 1.0 / 8.0, welsch),
+    ]
+
+
+def draw(results: Results, folder: Path) -> Picture:
+    """The losses in the paper's scales, and their weights relative to the weight at r = 0."""
+    r = np.linspace(-REACH, REACH, 801)
+    curves = make_curves()
+    learn = curves[0].transform
+    handles: dict[str, Any] = {}
+    with sheet(folder, "losses", "Robust losses of a residual r, and their weights", 5.4) as drawn:
+        titles = ["loss, shifted to 0 at r = 0", "weight h′(r²), relative to r = 0"]
+        left, right = drawn.panels(titles, bottom=1.15, gap=0.6)
+        for label, transform, factor, line in curves:
+            left.plot(r, factor * (transform.value(r * r) - transform.value(0.0)), **line)
+            (handles[label],) = right.plot(r, transform.weight(r * r) / transform.weight(0.0), **line)
+        own = curves[0].line | {"linewidth": 0.9}
+        (handles["LEARN, absolute weight"],) = right.plot(r, learn.weight(r * r), **own)
+        left.set(xlim=(-REACH, REACH), ylim=(0.0, CEILING), xlabel="residual r", ylabel="loss")
+        right.set(xlim=(-REACH, REACH), ylim=(0.0, 1.05), xlabel="residual r")
+        drawn.legend_below(handles, 3)
+        drawn.caption = _describe(learn)
+    return drawn.picture
+
+
+def _describe(learn: Transform) -> str:
+    grid = np.linspace(0.0, REACH, 8001)
+    weight = learn.weight(grid * grid)
+    half = float(grid[np.argmax(weight < 0.5 * weight[0])])
+    top = float(learn.value(REACH**2) - learn.value(0.0))
+    return (
+        f"LEARN follows the square near 0 and levels off at {format_number(top)}. Its weight is "
+        f"{format_number(weight[0])} at r = 0 and half of that at r = {format_number(half)}; like Welsch's and unlike "
+        "Tukey's, it approaches 0 without reaching it. All scales are the paper's; LEARN is shifted to be 0 at r = 0."
+    )

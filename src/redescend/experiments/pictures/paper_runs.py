@@ -1,0 +1,229 @@
+"""The paper's runs: regret by round, the weights of the rounds, and how far the guarantees are from the regret."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from redescend.experiments.pictures import canvas
+from redescend.experiments.pictures.canvas import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, Picture
+from redescend.experiments.problems import MEASURES, PAPER, PROBLEMS, TITLES
+from redescend.experiments.results import Curves, Results, format_number
+from redescend.numeric import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FIRST_ROUND = 10
+"""First round on the axis of a long run: before it nothing has been learned."""
+
+KINDS = {"weight clean": ("clean rounds", BLUE, "."), "weight corrupted": ("corrupted rounds", ORANGE, "x")}
+STRETCHES, FEWEST = 30, 10
+"""Maximum number of medians along a run, and minimum number of rounds in each."""
+
+GUARANTEES = {
+    "measured": ("clean regret, measured", BLACK, "o"),
+    "convexity": ("after convexity, the first step of the proof", GREEN, "s"),
+    "certificate": ("certificate of the run", BLUE, "D"),
+    "sharp bound": ("Theorem 3.3, sharp constants", ORANGE, "^"),
+    "printed bound": ("Theorem 3.3 as printed", VERMILION, "v"),
+}
+
+CurvesByCount = dict[str, dict[str, Curves]]
+
+
+def draw_regret(problem: str, results: Results, folder: Path) -> Picture | None:
+    """Mean clean dynamic regret with a band of one standard error, on log axes."""
+    rows = results.select(experiment=problem, problem=problem, measure="regret")
+    if not len(rows):
+        return None
+    titles = canvas.count_titles(rows)
+    curves = {count: _read_curves(rows.select(count=count)) for count in titles}
+    runs = max(len(found.runs) for each in curves.values() for found in each.values())
+    last = int(rows.column("round").max())
+    first = FIRST_ROUND if last > 10 * FIRST_ROUND else 1
+    low, high = _find_limits(curves, first)
+    title = f"{TITLES[problem]}: clean dynamic regret, mean of {runs} runs ± standard error"
+    lines: dict[str, Any] = {}
+    with canvas.sheet(folder, f"{problem}-regret", title, 7.6) as drawn:
+        panels = drawn.panels(list(titles.values()), right=2.1, bottom=0.6, gap=0.55)
+        for axes, found in zip(panels, curves.values(), strict=True):
+            axes.set(xscale="log", yscale="log", xlim=(first, max(last, first + 1)), ylim=(low, high))
+            lines |= _draw_curves(axes, found)
+            canvas.format_log_axis(axes.xaxis)
+            canvas.format_log_axis(axes.yaxis)
+        canvas.label_outer(panels, "round (log scale)", "regret so far (log scale)")
+        over = {each for each in lines if _ends_above(each, curves, high)}
+        top = 0.935
+        for heading, paper in (("in the paper", True), ("not in the paper", False)):
+            group = [each for each in canvas.sort_learners(lines) if (each in PAPER) == paper]
+            labels = [f"{each} ↑" if each in over else each for each in group]
+            place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.795, top), "alignment": "left"}
+            if group:
+                drawn.figure.legend([lines[each] for each in group], labels, title=heading, **place)
+            top -= 0.0272 * (len(group) + 2)
+        if over:
+            drawn.figure.text(0.803, top, "↑ ends above the panels", fontsize=9.5)
+        lost = results.select(experiment=problem, problem=problem, measure="diverged").unique("learner")
+        drawn.caption = _describe_regret(curves, canvas.sort_learners(lost))
+    return drawn.picture
+
+
+def _draw_curves(axes: Axes, found: dict[str, Curves]) -> dict[str, Any]:
+    low, high = axes.get_ylim()
+    # Clipped a little beyond the panel: the rest is invisible, and an SVG would store it.
+    clip = partial(np.clip, a_min=0.1 * low, a_max=10.0 * high)
+    lines: dict[str, Any] = {}
+    for learner in reversed(canvas.sort_learners(found)):
+        rounds, mean, style = found[learner].rounds, found[learner].mean, canvas.line_style(learner)
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = np.nan_to_num(found[learner].error)
+        # A dashed line on top of LEARN's broad one shows both where they coincide.
+        (lines[learner],) = axes.plot(rounds, clip(mean), **style.options, zorder=2.0 if learner in PAPER else 3.0)
+        band = clip(mean - error), clip(mean + error)
+        axes.fill_between(rounds, *band, color=style.color, alpha=0.18, linewidth=0.0)
+    return lines
+
+
+def _read_curves(rows: Results) -> dict[str, Curves]:
+    return {learner: rows.curves(learner=learner) for learner in rows.unique("learner")}
+
+
+def _find_limits(curves: CurvesByCount, first: int) -> tuple[float, float]:
+    """The range of the panels; a learner that diverges leaves them at the top."""
+    peaks: dict[str, float] = {}
+    lowest = np.inf
+    for learner, found in ((learner, found) for each in curves.values() for learner, found in each.items()):
+        mean = found.mean[found.rounds >= first]
+        peaks[learner] = max(peaks.get(learner, 0.0), float(mean.max(initial=0.0)))
+        lowest = min(lowest, float(mean[mean > 0.0].min(initial=np.inf)))
+    high = 1.3 * canvas.panel_top(peaks)
+    return min(0.8 * lowest, 0.5 * high), high
+
+
+def _ends_above(learner: str, curves: CurvesByCount, high: float) -> bool:
+    return all(not found[learner].final <= high for found in curves.values() if learner in found)
+
+
+def _describe_regret(curves: CurvesByCount, lost: list[str]) -> str:
+    count = list(curves)[-1]
+    found = curves[count]
+    finals = {name: found[name].final for name in canvas.sort_learners(found) if np.isfinite(found[name].final)}
+    smaller = next((name for name in finals if name.startswith("OGD, step/")), None)
+    listed = [name for name in (*PAPER[:3], smaller, "oracle") if name in finals]
+    parts = [f"{name} ends at {format_number(finals[name])}" for name in listed]
+    caption = f"With k = {count}, {', '.join(parts)}." if parts else f"The differences are largest at k = {count}."
+    if lost:
+        caption += f" Runs that diverged are left out; their learners are: {'; '.join(lost)}."
+    if smaller is None or "LEARN" not in finals:
+        return caption
+    both = [each for each in curves.values() if smaller in each and "LEARN" in each]
+    ratios = [f"{ratio:.2f}" for ratio in sorted(each[smaller].final / each["LEARN"].final for each in both)]
+    times = ratios[0] if ratios[0] == ratios[-1] else f"{ratios[0]} to {ratios[-1]}"
+    return (
+        f"{caption} Compare LEARN with the dashed line of '{smaller}', which takes LEARN's largest step and has no "
+        f"gate: its final regret is {times} times LEARN's."
+    )
+
+
+def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None:
+    """LEARN's weights of single rounds of the first run, and their medians over stretches of it."""
+    rows = results.select(experiment=problem, problem=problem, learner="LEARN", run=0)
+    found = {kind: rows.select(measure=kind) for kind in KINDS}
+    if not len(found["weight clean"]):
+        return None
+    titles, ceiling = canvas.count_titles(found["weight clean"]), 1.0 / (1.0 + PROBLEMS[problem]().b)
+    last = max(float(each.column("round").max()) for each in found.values() if len(each))
+    means: dict[str, dict[str, float]] = {count: {} for count in titles}
+    handles: dict[str, Any] = {}
+    title = f"{TITLES[problem]}: LEARN's weight of each round, in one run"
+    with canvas.sheet(folder, f"{problem}-weights", title, 7.6) as drawn:
+        panels = drawn.panels(list(titles.values()))
+        for axes, count in zip(panels, titles, strict=True):
+            for kind in KINDS:
+                here = found[kind].select(count=count)
+                if len(here):
+                    means[count][kind] = float(here.column("value").mean())
+                    handles |= _draw_cloud(axes, here, *KINDS[kind])
+            limit = axes.axhline(ceiling, color=GREY, linewidth=0.9)
+            axes.set(xlim=(0.0, last), ylim=(0.0, 1.1 * ceiling))
+            axes.locator_params("x", nbins=5)
+            axes.xaxis.set_major_formatter("{x:,.0f}")
+        canvas.label_outer(panels, "round", "weight of a round")
+        drawn.legend_below(handles | {"largest possible, 1/(1 + b)": limit}, 3, markers=2.0)
+        drawn.caption = _describe_weights(means)
+    return drawn.picture
+
+
+def _draw_cloud(axes: Axes, rows: Results, label: str, color: str, marker: str) -> dict[str, Any]:
+    rounds, values = rows.column("round"), rows.column("value")
+    # Thousands of dots are one image in the SVG as well, which stays small.
+    dots: dict[str, Any] = {"color": color, "marker": marker, "alpha": 0.4, "linewidths": 0.7, "rasterized": True}
+    points = axes.scatter(rounds, values, 9.0, **dots)
+    (line,) = axes.plot(*compute_medians(rounds, values), color=color, linewidth=2.2, zorder=2.5)
+    return {f"{label}: single rounds": points, f"{label}: median": line}
+
+
+def compute_medians(rounds: Array, values: Array) -> tuple[Array, Array]:
+    """Median round and median value of stretches of the run with equally many rounds."""
+    order = np.argsort(rounds, kind="stable")
+    stretches = np.array_split(order, min(STRETCHES, max(1, len(order) // FEWEST)))
+    middle, level = ([np.median(part[each]) for each in stretches] for part in (rounds, values))
+    return np.array(middle), np.array(level)
+
+
+def _describe_weights(means: dict[str, dict[str, float]]) -> str:
+    both = {count: each for count, each in means.items() if len(each) == len(KINDS)}
+    if not both:
+        return "All rounds are clean; LEARN reaches its largest weights once it has learned."
+    count, found = next(reversed(both.items()))
+    clean, corrupted = (found[kind] for kind in KINDS)
+    share = 1.0 - corrupted / clean
+    verdict = "the gate hardly separates them" if share < 0.1 else "the gate separates them"
+    return (
+        f"Compare the two colours. At k = {count} a clean round has weight {format_number(clean)} on average and a "
+        f"corrupted one {abs(100.0 * share):.2g} % {'less' if share >= 0.0 else 'more'}: {verdict}."
+    )
+
+
+def draw_bounds(problem: str, results: Results, folder: Path) -> Picture | None:
+    """A dot for each run and guarantee; a band for each outlier count, with its runs one above the other."""
+    rows = results.select(experiment=problem, problem=problem, learner="LEARN")
+    measured = rows.select(measure=MEASURES[0])
+    if not len(measured):
+        return None
+    titles = canvas.count_titles(measured)
+    values = {
+        count: np.array([rows.curves(count=count, measure=measure).finals for measure in MEASURES]) for count in titles
+    }
+    handles: dict[str, Any] = {}
+    title = f"{TITLES[problem]}: LEARN's regret and its guarantees, in every run"
+    with canvas.sheet(folder, f"{problem}-bounds", title, 4.9) as drawn:
+        axes = drawn.figure.add_axes((0.205, 0.24, 0.765, 0.65))
+        for band, runs in enumerate(values.values()):
+            heights = -band + np.linspace(0.32, -0.32, runs.shape[1]) if runs.shape[1] > 1 else np.array([-band])
+            for place, (measure, points) in enumerate(zip(MEASURES, runs, strict=True)):
+                label, color, marker = GUARANTEES[measure]
+                # The measured regret is on top where dots coincide.
+                dots: dict[str, Any] = {"color": color, "marker": marker, "zorder": 4.0 - 0.1 * place}
+                handles[label] = axes.scatter(points, heights, 11.0, linewidths=0.0, alpha=0.8, **dots)
+        axes.set(xscale="log", xlabel="regret", ylim=(-len(values) + 0.4, 0.6))
+        axes.set_yticks(-np.arange(len(values)), list(titles.values()))
+        axes.grid(visible=False, axis="y")
+        drawn.legend_below(handles, 3, markers=2.0)
+        drawn.caption = _describe_bounds(np.hstack(list(values.values())))
+    return drawn.picture
+
+
+def _describe_bounds(runs: Array) -> str:
+    ordered = int(np.count_nonzero((np.diff(runs, axis=0) >= -1e-9 * np.abs(runs[1:])).all(axis=0)))
+    certificate, sharp, printed = runs[2:]
+    near, far, gain = np.max(certificate / runs[0]), np.min(printed / certificate), np.min(printed / sharp)
+    return (
+        f"Measured ≤ convexity ≤ certificate ≤ sharp ≤ printed in {ordered} of {runs.shape[1]} runs. The certificate "
+        f"is at most {near:.2g} times the regret and at least {far:.1g} times below the printed bound; sharp constants "
+        f"reduce that bound at least {gain:.1g}-fold."
+    )

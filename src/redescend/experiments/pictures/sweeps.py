@@ -1,0 +1,247 @@
+"""The sweeps: how regret grows with the number of outliers and of rounds, and LEARN's regret over its constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from redescend.experiments.pictures import canvas
+from redescend.experiments.pictures.canvas import PALE, Picture
+from redescend.experiments.problems import PAPER, PROBLEMS, TITLES
+from redescend.experiments.results import Results, format_number
+from redescend.numeric import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+THEOREM = {"k": 1.0, "rounds": 2.0 / 3.0}
+"""The exponents of √T + k: in k where k dominates, and in T at k = T^⅔."""
+
+BOUND = "theorem, √T + k"
+RAISED = r"$\mathregular{{{}^{{{:.2f}}}}}$"
+
+WORST = 100.0
+"""The colours end at this multiple of the lowest regret."""
+
+Cell = tuple[int, int]
+
+
+class Line(NamedTuple):
+    """Mean and standard error over the runs at each value of a column."""
+
+    where: Array
+    mean: Array
+    error: Array
+
+
+def draw_growth(problem: str, results: Results, folder: Path) -> Picture | None:
+    """Final regret of each learner against k and against T, log-log, with fitted exponents and the theorem's."""
+    sweep = results.select(experiment="sweep", measure="final regret")
+    found = {
+        "k": read_lines(sweep.select(problem=f"{problem}-k"), "k"),
+        "rounds": read_lines(sweep.select(problem=f"{problem}-T"), "rounds"),
+    }
+    if not all(each and _has_two_points(each) for each in found.values()):
+        return None
+    fits = {by: _fit_exponents(each) for by, each in found.items()}
+    length = int(sweep.select(problem=f"{problem}-k").column("rounds").max())
+    titles = [f"T = {length:,} rounds", f"k = {canvas.format_count('T^⅔')} outliers"]
+    with canvas.sheet(folder, f"{problem}-growth", f"{TITLES[problem]}: how final regret grows", 6.0) as drawn:
+        left, right = drawn.panels(titles, bottom=1.2, gap=0.8)
+        handles = _draw_lines(left, found["k"], lambda k: np.sqrt(length) + k)
+        handles |= _draw_lines(right, found["rounds"], lambda T: np.sqrt(T) + T ** THEOREM["rounds"])
+        left.set(xlabel="outliers k (log scale, and 0)", ylabel="final regret (log scale)")
+        right.set(xlabel="rounds T (log scale)")
+        listed = [*canvas.sort_learners(each for each in handles if each != BOUND), BOUND]
+        drawn.legend_below({f"{each}: {_format_exponents(each, fits, RAISED)}": handles[each] for each in listed}, 3)
+        shown = [name for name in ("LEARN", "OGD", "Top-k") if name in fits["k"]]
+        drawn.caption = (
+            "Compare the slopes with the broad grey line, the theorem's √T + k scaled to LEARN's last point. Exponents "
+            f"fitted to the larger half of each line: "
+            f"{'; '.join(f'{name} {_format_exponents(name, fits)}' for name in shown)}. The theorem allows "
+            f"{_format_exponents(BOUND, fits)} against a fixed comparator, and more against the minimiser of each "
+            "round, as here."
+        )
+    return drawn.picture
+
+
+def _has_two_points(found: dict[str, Line]) -> bool:
+    """Whether every line has two points on a log axis."""
+    return all(np.count_nonzero(line.where > 0.0) > 1 for line in found.values())
+
+
+def _draw_lines(axes: Axes, found: dict[str, Line], bound: Callable[[Array], Array]) -> dict[str, Any]:
+    top = 1.5 * _find_top(found)
+    lowest = min(float(mean[mean > 0.0].min(initial=top)) for _, mean, _ in found.values())
+    handles: dict[str, Any] = {}
+    for learner in reversed(canvas.sort_learners(found)):
+        where, mean, error = found[learner]
+        # Clipped a little beyond the panel.
+        mean, error = np.minimum(mean, 10.0 * top), np.where(mean <= top, error, 0.0)
+        # A dashed line on top of LEARN's broad one shows both where they coincide.
+        line = {"marker": "o", "markersize": 3.5, "zorder": 2.0 if learner in PAPER else 3.0}
+        style = canvas.line_style(learner).options | line
+        handles[learner] = axes.errorbar(where, mean, error, elinewidth=1.0, capsize=0.0, **style)
+    where, mean, _ = found.get("LEARN", next(iter(found.values())))
+    smallest = float(where[where > 0.0].min())
+    fine = np.geomspace(smallest, float(where.max()), 100)
+    if where.min() == 0.0:
+        axes.set_xscale("symlog", linthresh=smallest, linscale=0.4)
+        axes.set_xticks([0.0, *10.0 ** np.arange(np.ceil(np.log10(smallest)), np.log10(where.max()) + 0.01)])
+        fine = np.concatenate([[0.0], fine])
+    else:
+        axes.set_xscale("log")
+    axes.set(yscale="log", ylim=(0.5 * lowest, top))
+    scale = mean[-1] / float(bound(where[-1]))
+    (handles[BOUND],) = axes.plot(fine, scale * bound(fine), color=PALE, linewidth=7.0, zorder=1.0)
+    for axis in (axes.xaxis, axes.yaxis):
+        canvas.format_log_axis(axis)
+    return handles
+
+
+def read_lines(rows: Results, by: str) -> dict[str, Line]:
+    """A line for each learner: mean and standard error over the runs at each value of a column."""
+    return {learner: _read_line(rows.select(learner=learner), by) for learner in rows.unique("learner")}
+
+
+def _read_line(rows: Results, by: str) -> Line:
+    where, values = rows.column(by), rows.column("value")
+    each = np.unique(where)
+    groups = [values[where == place] for place in each]
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = [group.std(ddof=1) / np.sqrt(len(group)) if len(group) > 1 else 0.0 for group in groups]
+    return Line(each.astype(np.float64), np.array([group.mean() for group in groups]), np.array(error))
+
+
+def _fit_exponents(found: dict[str, Line]) -> dict[str, float]:
+    """The exponent of each learner; NaN for one that diverges out of the panel."""
+    top = _find_top(found)
+    return {
+        name: fit_exponent(line.where, line.mean) if line.mean.max() <= top else np.nan for name, line in found.items()
+    }
+
+
+def _find_top(found: dict[str, Line]) -> float:
+    return canvas.panel_top({learner: float(line.mean.max()) for learner, line in found.items()})
+
+
+def fit_exponent(where: Array, values: Array) -> float:
+    """The log-log slope of the larger half of the points by least squares; NaN if there are not two."""
+    usable = (where > 0.0) & (values > 0.0) & np.isfinite(values)
+    x, y = np.log(where[usable]), np.log(values[usable])
+    # At least three of them if possible: a line through two points fits anything.
+    largest = np.argsort(x, kind="stable")[-max(3, -(-len(x) // 2)) :]
+    if len(np.unique(x[largest])) < 2:
+        return float("nan")
+    x, y = x[largest] - x[largest].mean(), y[largest]
+    return float(x @ y / (x @ x))
+
+
+def _format_exponents(learner: str, fits: dict[str, dict[str, float]], form: str = "{}^{:.2f}") -> str:
+    powers = THEOREM if learner == BOUND else {by: fit[learner] for by, fit in fits.items() if learner in fit}
+    named = {{"k": "k", "rounds": "T"}[by]: power for by, power in powers.items()}
+    return ", ".join(
+        f"{name}: diverges" if np.isnan(power) else form.format(name, power) for name, power in named.items()
+    )
+
+
+class Grid(NamedTuple):
+    """Mean final regret over a grid, rows by b and columns by a; NaN where there is no result."""
+
+    a: Array
+    b: Array
+    regret: Array
+
+    def find(self, a: float, b: float) -> Cell | None:
+        """The cell of these constants, if the grid has it and it was computed."""
+        row, column = np.flatnonzero(np.isclose(self.b, b)), np.flatnonzero(np.isclose(self.a, a))
+        if not len(row) or not len(column) or np.isnan(self.regret[row[0], column[0]]):
+            return None
+        return int(row[0]), int(column[0])
+
+    def find_best(self) -> Cell:
+        """The cell of the lowest regret."""
+        row, column = np.unravel_index(np.where(np.isnan(self.regret), np.inf, self.regret).argmin(), self.regret.shape)
+        return int(row), int(column)
+
+
+def draw_grid(problem: str, results: Results, folder: Path) -> Picture | None:
+    """A heat map for each outlier count on one log colour scale, with the paper's cell and the best one marked."""
+    rows = results.select(experiment="sweep", problem=f"{problem}-ab", measure="final regret", learner="LEARN")
+    titles = canvas.count_titles(rows)
+    grids = {count: read_grid(rows.select(count=count)) for count in titles}
+    every = np.concatenate([np.zeros(0), *(grid.regret.ravel() for grid in grids.values())])
+    every = every[np.isfinite(every) & (every > 0.0)]
+    if not len(every):
+        return None
+    a, b = PROBLEMS[problem]().a, PROBLEMS[problem]().b
+    title = f"{TITLES[problem]}: final regret of LEARN over its constants a and b, T = {rows.unique('rounds')[0]:,}"
+    handles: dict[str, Any] = {}
+    parts = []
+    with canvas.sheet(folder, f"{problem}-grid", title, 9.0) as drawn:
+        from matplotlib.colors import LogNorm
+
+        # Constants that never learn must not take the whole colour scale.
+        top = min(float(every.max()), WORST * float(every.min()))
+        scale = LogNorm(float(every.min()), top)
+        panels = drawn.panels(list(titles.values()), right=1.2)
+        for axes, (count, grid) in zip(panels, grids.items(), strict=True):
+            image = axes.imshow(grid.regret, norm=scale, cmap="viridis", origin="lower", aspect="auto")
+            axes.set_facecolor(PALE)
+            axes.set_xticks(range(len(grid.a)), [_format_power(value) for value in grid.a])
+            axes.set_yticks(range(len(grid.b)), [_format_power(value) for value in grid.b])
+            axes.grid(False)
+            best, paper = grid.find_best(), grid.find(a, b)
+            handles["lowest on the grid"] = _mark(axes, best, "*", 16.0)
+            heading = f"lowest {format_number(grid.regret[best])}"
+            if paper is not None:
+                handles[f"the paper's choice, a = {a:,.0f}, b = {b:,.0f}"] = _mark(axes, paper, "s", 17.0)
+                heading += f", the paper's {format_number(grid.regret[paper])}"
+                times = format_number(grid.regret[paper] / grid.regret[best])
+                constants = f"a = {format_number(grid.a[best[1]])}, b = {format_number(grid.b[best[0]])}"
+                parts.append(f"{times} at k = {count} (star: {constants})")
+            axes.set_title(axes.get_title("left").split(":")[0] + f": {heading}", loc="left", fontsize=10.0)
+        canvas.label_outer(
+            panels, "a: softness of the gate (log scale)", "b: weight at loss 0 is 1/(1 + b) (log scale)"
+        )
+        bar = drawn.figure.colorbar(
+            image,
+            cax=drawn.figure.add_axes((0.9, 0.3, 0.017, 0.45)),
+            extend="max" if top < every.max() else "neither",
+            label="final regret (log scale)",
+        )
+        canvas.format_log_axis(bar.ax.yaxis)
+        drawn.legend_below(handles, 2)
+        drawn.caption = "The star marks the constants with the lowest regret."
+        if parts:
+            drawn.caption += f" The regret of the paper's choice, as a multiple of the star's: {', '.join(parts)}."
+    return drawn.picture
+
+
+def read_grid(rows: Results) -> Grid:
+    """The mean over the runs in every cell of the grid."""
+    a, b, values = rows.column("a"), rows.column("b"), rows.column("value")
+    columns, rows_of = np.unique(a), np.unique(b)
+    places = np.searchsorted(rows_of, b) * len(columns) + np.searchsorted(columns, a)
+    cells = len(columns) * len(rows_of)
+    runs = np.bincount(places, minlength=cells)
+    sums = np.bincount(places, values, cells)
+    mean = np.divide(sums, runs, out=np.full(cells, np.nan), where=runs > 0)
+    return Grid(columns, rows_of, mean.reshape(len(rows_of), len(columns)))
+
+
+def _format_power(value: float) -> str:
+    power = float(np.log10(value))
+    return rf"$\mathregular{{10^{{{power:.0f}}}}}$" if np.isclose(power, round(power)) else f"{value:.2g}"
+
+
+def _mark(axes: Axes, cell: Cell, marker: str, size: float) -> Any:
+    """White on black, which is visible on every colour of the map."""
+    marks = []
+    for color, width in (("black", 4.5), ("white", 2.0)):
+        look: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": color, "markeredgewidth": width}
+        marks += axes.plot(cell[1], cell[0], marker, markersize=size, **look)
+    return tuple(marks)
