@@ -22,6 +22,11 @@ class Slack(NamedTuple):
     ----------
     law_of_cosines, distortion, first_order_update, invexity : float
         (right-hand side − left-hand side)/scale, the smallest over all points; see `check_assumptions`.
+
+    Examples
+    --------
+    >>> min(Slack(law_of_cosines=0.2, distortion=0.0, first_order_update=-0.3, invexity=0.1)) >= 0.0
+    False
     """
 
     law_of_cosines: float

@@ -39,6 +39,12 @@ class Move(NamedTuple):
         α_t, before any division by the gradient's length.
     normalised : bool
         Whether the step is divided by the gradient's length.
+
+    Examples
+    --------
+    >>> from redescend import invex
+    >>> invex.FrechetMean(invex.Euclidean(1)).advance([2.0])
+    Move(loss=2.0, weight=1.0, length=2.0, step=1.0, normalised=False)
     """
 
     loss: float
@@ -280,6 +286,7 @@ class Flat(FirstOrder):
 
     @property
     def loss(self) -> losses.Loss:
+        """The loss of the learner."""
         return self.learner.loss
 
     def value(self, point: Array, record: Any) -> float:

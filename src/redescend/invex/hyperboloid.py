@@ -30,6 +30,11 @@ class Hyperboloid(Component, Space):
     dim : int
         Dimension; a point has dim + 1 coordinates.
 
+    Attributes
+    ----------
+    shape, curvature
+        As in `Space`.
+
     Examples
     --------
     >>> space = Hyperboloid(2)
@@ -42,6 +47,7 @@ class Hyperboloid(Component, Space):
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Shape of a point and of a direction."""
         return (self.dim + 1,)
 
     @property

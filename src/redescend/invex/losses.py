@@ -25,6 +25,11 @@ class Seen(NamedTuple):
         f(θ; record).
     gradient : array
         A direction at θ.
+
+    Examples
+    --------
+    >>> Seen(value=2.5, gradient=np.array([-2.0])).value
+    2.5
     """
 
     value: float
@@ -50,11 +55,11 @@ class Loss(ABC):
 
     @abstractmethod
     def value(self, theta: Array, record: Array) -> float:
-        """Return f(θ; record)."""
+        """Return f at the point theta for this record."""
 
     @abstractmethod
     def at(self, theta: Array, record: Array) -> Seen:
-        """Return the value and the gradient at θ."""
+        """Return the value and the gradient at the point theta for this record."""
 
     def slack(self, length: float) -> float:
         """Return c at a point where the gradient has this length."""

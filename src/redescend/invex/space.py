@@ -80,7 +80,7 @@ class Space(ABC):
 
     @abstractmethod
     def random(self, generator: np.random.Generator, spread: float = 1.0) -> Array:
-        """Draw a point at a distance of about spread·√dim from the origin."""
+        """Draw a point with this generator, at a distance of about spread·√dim from the origin."""
 
     def norm(self, p: Array, u: Array) -> float:
         """Return the length of a direction u at the point p."""
@@ -119,6 +119,11 @@ class Euclidean(Component, Space):
     dim : int
         Number of coordinates.
 
+    Attributes
+    ----------
+    shape, curvature
+        As in `Space`.
+
     Examples
     --------
     >>> Euclidean(2).distance(np.array([0.0, 0.0]), np.array([3.0, 4.0]))
@@ -130,6 +135,7 @@ class Euclidean(Component, Space):
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Shape of a point and of a direction."""
         return (self.dim,)
 
     @property

@@ -34,6 +34,11 @@ class SPD(Component, Space):
     size : int
         Number of rows of a matrix.
 
+    Attributes
+    ----------
+    shape, dim, curvature
+        As in `Space`.
+
     Examples
     --------
     >>> space = SPD(2)
@@ -49,10 +54,12 @@ class SPD(Component, Space):
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Shape of a point and of a direction."""
         return (self.size, self.size)
 
     @property
     def dim(self) -> int:  # type: ignore[override]
+        """Dimension of the manifold."""
         return self.size * (self.size + 1) // 2
 
     @property
