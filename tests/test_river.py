@@ -231,7 +231,7 @@ def test_a_weight_makes_a_record_count_more_or_less():
             long.learn_one(x, y)
         assert light.weights == pytest.approx(long.weights, rel=1e-12)
         light.learn_one(x, y)
-        assert light._linear._engine.learner.step == rd.steps.Constant(0.01)
+        assert light._model._learner.learner.step == rd.steps.Constant(0.01)
 
 
 @pytest.mark.parametrize("frame", [pd, pl], ids=["pandas", "polars"])

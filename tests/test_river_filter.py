@@ -119,7 +119,7 @@ def test_the_score_of_the_last_record_is_saved_too(labels, tmp_path):
     assert streams.same(loaded.state(), filtered.state())
     before = filtered.state()
     for bad in (3, [], [[["a"]], 1.0, 0.5], [[["a", 1.0]], 1.0, "high"]):
-        assert "altered" in refusal(DataError, filtered.restore, {**before, "last": bad})
+        assert "invalid last record" in refusal(DataError, filtered.restore, {**before, "last": bad})
     assert streams.same(filtered.state(), before)
 
 

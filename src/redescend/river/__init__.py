@@ -1,6 +1,6 @@
-"""For streams that River feeds: a regressor, a classifier, a filter, and LEARN as a loss for River's own models.
+"""Models for River: a regressor, a classifier, a filter, and LEARN as a loss for River's own models.
 
-They learn from dicts and from frames, let features come and go, and stand in pipelines:
+They learn from dicts and from frames, in which features may come and go, and work in pipelines:
 
 >>> from river import preprocessing
 >>> model = preprocessing.StandardScaler() | RedescendingRegressor()
@@ -12,11 +12,11 @@ from redescend.errors import MissingExtraError
 try:
     import river as _river
 except ImportError:
-    raise MissingExtraError("redescend.river needs River; try: pip install 'redescend[river]'") from None
+    raise MissingExtraError("redescend.river needs River; install it with: pip install 'redescend[river]'") from None
 
 from redescend.river.classifier import RedescendingClassifier
 from redescend.river.filter import RedescendingFilter
-from redescend.river.loss import LearnLoss
+from redescend.river.learn_loss import LearnLoss
 from redescend.river.regressor import RedescendingRegressor
 
 del _river

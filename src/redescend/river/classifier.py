@@ -1,4 +1,4 @@
-"""Classification that flipped labels cannot move, for River."""
+"""`RedescendingClassifier`, for River."""
 
 from __future__ import annotations
 
@@ -11,36 +11,28 @@ from river import base
 from river.utils import dataframe
 
 from redescend import losses, steps, transforms
-from redescend.river import records
-from redescend.river.labels import Labels
-from redescend.river.linear import Linear
-from redescend.river.model import Model
-from redescend.river.settings import checked
+from redescend.numeric import Array
+from redescend.river.linear_model import LinearModel
+from redescend.river.records import BinaryLabels
 
 
-class RedescendingClassifier(Model, base.MiniBatchClassifier):
-    r"""A linear classifier in which a record counts as much as its label is believed.
+class RedescendingClassifier(LinearModel, base.MiniBatchClassifier):
+    r"""A linear classifier that flipped labels cannot move.
 
-    For two labels of any kind: bools, texts or numbers. For more, put it in River's ``multiclass.OneVsRestClassifier``.
-    The parameters are those of `RedescendingRegressor`.
+    For two labels of any kind: booleans, strings or numbers. For more, wrap it in River's
+    ``multiclass.OneVsRestClassifier``.
 
     Parameters
     ----------
-    loss
-        What is paid: "logistic", "hinge", or a loss of labels such as ``rd.losses.Logistic(l2=1e-4)``.
-    order
-        1, or 2 for a second-order follower among those that the model plays: O(d²) a record instead of O(d).
-    transform
-        A robust transform with constants of your own; none lets the model tune itself.
-    step
-        The step that goes with the transform; 0.01 unless given.
-    fit_intercept
-        Whether there is a constant feature.
+    loss : str or LinearLoss
+        "logistic", "hinge", or a loss for labels such as ``rd.losses.Logistic(l2=1e-4)``.
+    order, transform, step, fit_intercept
+        As in `RedescendingRegressor`.
 
     Notes
     -----
-    The probability of a label is 1/(1 + exp(−margin)). For the hinge it grows with the margin as it should, but it is
-    no frequency.
+    The probability of a label is 1/(1 + exp(−margin)). With the hinge loss it increases with the margin as it should,
+    but it is not calibrated.
 
     Examples
     --------
@@ -56,6 +48,8 @@ class RedescendingClassifier(Model, base.MiniBatchClassifier):
     True
     """
 
+    TASK = "classification"
+
     def __init__(
         self,
         loss: str | losses.LinearLoss = "logistic",
@@ -64,14 +58,7 @@ class RedescendingClassifier(Model, base.MiniBatchClassifier):
         step: steps.Step | None = None,
         fit_intercept: bool = True,
     ) -> None:
-        self.loss = loss
-        self.order = order
-        self.transform = transform
-        self.step = step
-        self.fit_intercept = fit_intercept
-        self._linear = Linear(checked(type(self).__name__, True, loss, order, transform, step, fit_intercept))
-        self._labels = Labels()
-        self._y_name: str | None = None
+        super().__init__(loss, order, transform, step, fit_intercept)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -79,49 +66,51 @@ class RedescendingClassifier(Model, base.MiniBatchClassifier):
         yield {"loss": "hinge", "order": 2}
         yield {"transform": transforms.Learn(a=2.0, b=0.1), "step": steps.AdaptiveNorm()}
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn from one record; w is how often it counts, as in `RedescendingRegressor.learn_one`."""
-        counts = w != 0.0
-        self._linear.learn(x, self._labels.sign(y) if counts else 0.0, w)
-        if counts:
-            self._labels.keep(y)
+    def _encode(self, y: Any) -> float:
+        return self._labels.sign(y)
 
-    def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
-        """The probability of each label; of False and True until others have been seen."""
-        shares = self._labels.shares(self._linear.predict(x))
-        return {label: float(share) for label, share in shares.items()}
-
-    def predict_one(self, x: dict[Any, Any]) -> Any:
-        """The more probable label."""
-        return self._labels.ends[self._linear.predict(x) > 0.0]
-
-    def score_one(self, x: dict[Any, Any], y: Any) -> float:
-        """How anomalous a record is, from 0 to 1: high for a label that looks flipped."""
-        return 1.0 - self._linear.judge(x, self._labels.sign(y))
-
-    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
-        """Learn from the rows of a frame, one after the other; from none if a number in it is not finite."""
-        columns, values = self._linear.frames.read(X)
-        targets, name = records.series("y", y, len(values))
-        weights = records.weights(w, len(values))
-        labels = deepcopy(self._labels)
-        signs = np.zeros(len(values))
-        for row, label in enumerate(targets.tolist()):
+    def _encode_many(self, y: Array, weights: list[float] | None) -> tuple[Array, BinaryLabels]:
+        labels, signs = deepcopy(self._labels), np.zeros(len(y))
+        for row, label in enumerate(y.tolist()):
             if weights is None or weights[row] > 0.0:
                 signs[row] = labels.sign(label)
-                labels.keep(label)
-        self._linear.learn_table(columns, values, signs, weights)
-        self._labels, self._y_name = labels, name
+                labels.add(label)
+        return signs, labels
+
+    def _decode_many(self, predictions: Array) -> list[Any]:
+        both = self._labels.negative_and_positive
+        return [both[margin > 0.0] for margin in predictions.tolist()]
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn from one record.
+
+        Parameters
+        ----------
+        x : dict
+            Features; missing ones are 0.
+        y : label
+            Label.
+        w : float
+            How much the record counts, as in `RedescendingRegressor.learn_one`.
+
+        Examples
+        --------
+        >>> model = RedescendingClassifier()
+        >>> model.learn_one({"a": 1.0}, "spam")
+        """
+        counts = w != 0.0
+        self._model.learn(x, self._labels.sign(y) if counts else 0.0, w)
+        if counts:
+            self._labels.add(y)
+
+    def predict_one(self, x: dict[Any, Any]) -> Any:
+        return self._labels.negative_and_positive[self._model.predict(x) > 0.0]
+
+    def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+        shares = self._labels.probabilities(self._model.predict(x))
+        return {label: float(share) for label, share in shares.items()}
 
     def predict_proba_many(self, X: Any) -> Any:
-        """The probability of each label for every row of a frame, as a frame."""
-        columns, values = self._linear.frames.read(X)
-        shares = self._labels.shares(self._linear.predict_table(columns, values))
+        columns, values = self._model.frames.read(X)
+        shares = self._labels.probabilities(self._model.predict_rows(columns, values))
         return dataframe.to_native_frame(shares, like=dataframe.into_frame(X))
-
-    def predict_many(self, X: Any) -> Any:
-        """The more probable label of every row of a frame, as a series."""
-        columns, values = self._linear.frames.read(X)
-        margins, ends = self._linear.predict_table(columns, values), self._labels.ends
-        labels = [ends[margin > 0.0] for margin in margins.tolist()]
-        return dataframe.to_native_series(labels, name=self._y_name, like=dataframe.into_frame(X))

@@ -1,4 +1,4 @@
-"""A filter that keeps records it does not believe from the models behind it."""
+"""`RedescendingFilter`, which holds outliers back from the models behind it."""
 
 from __future__ import annotations
 
@@ -8,45 +8,44 @@ from typing import Any, Literal
 from river import base
 
 from redescend import losses, steps, transforms
+from redescend.engines.config import check_loss
 from redescend.errors import DataError
 from redescend.parameters import COUNT, Interval, check
 from redescend.river.classifier import RedescendingClassifier
-from redescend.river.names import plain, unplain
-from redescend.river.records import NotFiniteError
-from redescend.river.records import check as check_record
+from redescend.river.records import NotFiniteError, check_record, to_key, to_plain
 from redescend.river.regressor import RedescendingRegressor
-from redescend.river.settings import loss_of
+from redescend.state import CORRUPT, corrupt_state, require
 
-SHARE = Interval(0, 1, "right")
+THRESHOLDS = Interval(0, 1, "right")
 THRESHOLD, LABEL_THRESHOLD = 0.99, 0.5
 
 
 class RedescendingFilter(base.AnomalyFilter):
-    r"""Keeps the records that it does not believe from whatever model follows it in a pipeline.
+    r"""Hold outliers back from the model that follows in a pipeline.
 
-    It learns the stream as a `RedescendingRegressor` does, or as a `RedescendingClassifier` if the loss is one of
-    labels, and passes on what it believes. It learns from every record, as much as it is believed, and so it notices
-    when what was an outlier becomes the rule. It tells two labels apart and refuses a third: for more, put it and the
-    model behind it in River's ``multiclass.OneVsRestClassifier``.
+    The filter learns the stream like a `RedescendingRegressor`, or like a `RedescendingClassifier` if the loss is one
+    for labels, and passes on the records that it finds clean. It learns from every record with the weight it gives it,
+    so it notices when outliers become the rule. With labels, there must be two: for more, wrap the filter and the model
+    behind it in River's ``multiclass.OneVsRestClassifier``.
 
-    A record with a number that is not finite is held back too. `seen` and `held_back` count: no record is lost without
-    a trace.
+    Records with a number that is not finite are held back too.
 
     Parameters
     ----------
-    threshold
-        A record is held back if its score, one minus the probability that it is clean, is at least this. Unless given
-        it is 0.5 for labels, and 0.99 for numbers, of which the model suspects too many rather than too few.
-    loss
-        "squared", "absolute", "logistic", "hinge", or a loss.
-    order
-        1, or 2 for a second-order follower among those that the model plays.
-    transform
-        A robust transform with constants of your own; none lets the model tune itself.
-    step
-        The step that goes with the transform; 0.01 unless given.
-    fit_intercept
-        Whether there is a constant feature.
+    threshold : float, optional
+        Hold a record back if its score, one minus the probability that it is clean, is at least this. Default: 0.5 for
+        labels, and 0.99 for numbers, where the model suspects too many records rather than too few.
+    loss : str or LinearLoss
+        "squared", "absolute", "epsilon_insensitive", "pinball", "logistic", "hinge", or a loss.
+    order, transform, step, fit_intercept
+        As in `RedescendingRegressor`.
+
+    Attributes
+    ----------
+    seen : int
+        Number of records.
+    held_back : int
+        Number of records that were held back.
 
     Examples
     --------
@@ -70,18 +69,15 @@ class RedescendingFilter(base.AnomalyFilter):
         step: steps.Step | None = None,
         fit_intercept: bool = True,
     ) -> None:
-        name = type(self).__name__
-        labels = loss_of(name, loss, None).margin
-        kind = RedescendingClassifier if labels else RedescendingRegressor
-        usual = LABEL_THRESHOLD if labels else THRESHOLD
+        owner = type(self).__name__
+        self._has_labels = check_loss(owner, loss).margin
+        kind = RedescendingClassifier if self._has_labels else RedescendingRegressor
         super().__init__(kind(loss, order, transform, step, fit_intercept), protect_anomaly_detector=False)
-        self._of_labels = labels
-        self._limit = usual if threshold is None else check(name, "threshold", threshold, SHARE)
+        default = LABEL_THRESHOLD if self._has_labels else THRESHOLD
+        self._limit = default if threshold is None else check(owner, "threshold", threshold, THRESHOLDS)
         self.threshold = threshold
-        self.loss = loss
-        self.order = order
-        self.transform = transform
-        self.step = step
+        self.loss, self.order = loss, order
+        self.transform, self.step = transform, step
         self.fit_intercept = fit_intercept
         self.seen = 0
         self.held_back = 0
@@ -93,26 +89,78 @@ class RedescendingFilter(base.AnomalyFilter):
         yield {"loss": "logistic"}
 
     def classify(self, score: float) -> bool:
-        """Whether a record with this score is held back."""
+        """Return whether a record with this score is held back.
+
+        Parameters
+        ----------
+        score : float
+            What `score_one` returned.
+
+        Returns
+        -------
+        is_anomaly : bool
+
+        Examples
+        --------
+        >>> RedescendingFilter(threshold=0.9).classify(0.95)
+        True
+        """
         return score >= self._limit
 
     def score_one(self, x: dict[Any, Any], y: Any, **kwargs: Any) -> float:
-        """How anomalous a record is, from 0 to 1; 1 if a number in it is not finite.
+        """Return how anomalous a record is.
 
-        The record that was learned last has the score with which it came, so that a pipeline, which asks after the
-        filter has learned, is told what was thought of it before.
+        The record learned last keeps the score it had before: a pipeline asks for it after the filter has learned.
+
+        Parameters
+        ----------
+        x : dict
+            Features.
+        y : float or label
+            Target.
+        **kwargs
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            Between 0 and 1; 1 if a number is not finite.
+
+        Examples
+        --------
+        >>> RedescendingFilter().score_one({"a": float("nan")}, 1.0)
+        1.0
         """
         if self._last is not None and self._last[0] == x and self._last[1] == y:
             return self._last[2]
         try:
-            # The model alone would not look at a feature that it does not know.
-            check_record(x, 0.0 if self._of_labels else y)
+            # The model alone would ignore a feature that it does not know.
+            check_record(x, 0.0 if self._has_labels else y)
             return self.anomaly_detector.score_one(x, y)
         except NotFiniteError:
             return 1.0
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, **kwargs: Any) -> None:
-        """Learn from a record, as much as it is believed, and count it."""
+        """Learn from a record and count it.
+
+        Parameters
+        ----------
+        x : dict
+            Features.
+        y : float or label
+            Target.
+        w : float
+            How much the record counts. 0 changes nothing.
+        **kwargs
+            Ignored.
+
+        Examples
+        --------
+        >>> model = RedescendingFilter()
+        >>> model.learn_one({"a": 1.0}, 2.0)
+        >>> model.seen, model.held_back
+        (1, 0)
+        """
         if w == 0.0:
             return
         try:
@@ -126,39 +174,38 @@ class RedescendingFilter(base.AnomalyFilter):
         self.held_back += self.classify(score)
 
     def transform_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
-        """The record as it is: what a pipeline's `debug_one` shows."""
+        """Return the record `x` as it is; the `debug_one` of a pipeline calls this."""
         return x
 
     def state(self) -> dict[str, Any]:
-        """All that was learned, as arrays and plain values; copies."""
+        """Return everything learned, as arrays and plain values; see `RedescendingRegressor.state`."""
         last = None
         if self._last is not None:
             x, y, score = self._last
-            target = plain(y) if self._of_labels else float(y)
-            last = [[[plain(name), float(value)] for name, value in x.items()], target, score]
+            target = to_plain(y) if self._has_labels else float(y)
+            last = [[[to_plain(name), float(value)] for name, value in x.items()], target, score]
         counts = {"seen": self.seen, "held_back": self.held_back}
         return {"model": self.anomaly_detector.state(), **counts, "last": last}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go back to a state that a filter with the same parameters gave."""
+        """Replace everything learned by a `state` of a filter; see `RedescendingRegressor.restore`."""
+        owner = type(self).__name__
         if not isinstance(state, dict) or state.keys() != {"model", "seen", "held_back", "last"}:
-            raise DataError(
-                "The state of RedescendingFilter must be a dict with the keys model, seen, held_back and last."
-            )
-        if not all(count in COUNT for count in (state["seen"], state["held_back"])):
-            raise DataError("The state of RedescendingFilter has counts that cannot be; it has been altered.")
+            keys = "model, seen, held_back, last"
+            raise DataError(f"The state of {owner} must be a dict with the keys {keys}: {CORRUPT}.")
+        require(all(count in COUNT for count in (state["seen"], state["held_back"])), owner, "impossible counts")
         try:
-            last = _record(state["last"])
+            last = _read_record(state["last"])
         except (TypeError, ValueError):
-            raise DataError("The state of RedescendingFilter has no record as its last; it has been altered.") from None
+            raise corrupt_state(owner, "an invalid last record") from None
         self.anomaly_detector.restore(state["model"])
         self._last = last
         self.seen, self.held_back = int(state["seen"]), int(state["held_back"])
 
 
-def _record(state: Any) -> tuple[dict[Any, Any], Any, float] | None:
-    """The record that was learned last and its score, from a state."""
+def _read_record(state: Any) -> tuple[dict[Any, Any], Any, float] | None:
+    """The record learned last and its score, from a state."""
     if state is None:
         return None
     features, target, score = state
-    return {unplain(name): float(value) for name, value in features}, unplain(target), float(score)
+    return {to_key(name): float(value) for name, value in features}, to_key(target), float(score)

@@ -1,4 +1,4 @@
-"""Records as River gives them: which can be learned from, and the one sentence about those that cannot."""
+"""Records as River passes them: names, labels and numbers, checked, and the error for those that are not valid."""
 
 from __future__ import annotations
 
@@ -12,27 +12,110 @@ import numpy as np
 from river.utils import dataframe
 
 from redescend.errors import DataError
-from redescend.numeric import Array
+from redescend.losses import likelihood
+from redescend.numeric import Array, Values
+
+probability: Any = likelihood.sigmoid
+"""The probability of the label +1, given its margin."""
 
 
 class NotFiniteError(DataError):
     """A number is NaN or infinite."""
 
 
-def check(x: Any, y: Any = 0.0) -> None:
+# --- names of features and labels: any dict key, as a plain value in a state ---
+
+
+def to_plain(key: Any) -> Any:
+    """The name of a feature or a label as a plain value; a tuple as a list."""
+    if isinstance(key, tuple):
+        return [to_plain(part) for part in key]
+    return key.item() if isinstance(key, np.generic) else key
+
+
+def to_key(value: Any) -> Any:
+    """Undo `to_plain`."""
+    return tuple(to_key(part) for part in value) if isinstance(value, list) else value
+
+
+class BinaryLabels:
+    """Which label is −1 and which is +1: True and 1 are +1, any other first label is −1, the second is the other."""
+
+    def __init__(self) -> None:
+        self._signs: dict[Any, float] = {}
+
+    def sign(self, label: Any) -> float:
+        """The sign of a label, or the one that a new label would get."""
+        try:
+            if (known := self._signs.get(label)) is not None:
+                return known
+            is_missing = label is None or bool(label != label)
+        except TypeError:  # It is not hashable, or is the NA of pandas, which is neither equal nor unequal.
+            is_missing = True
+        if is_missing:
+            raise DataError(f"y must be a label, such as True or 'spam'. Got {label!r} instead.")
+        if len(self._signs) == 2:
+            first, second = self._signs
+            raise DataError(
+                f"y must be {first!r} or {second!r}, the two labels so far. Got {label!r} instead; for more, wrap the "
+                "classifier, with any filter of labels ahead of it, in river.multiclass.OneVsRestClassifier."
+            )
+        return -next(iter(self._signs.values()), -1.0 if label == True else 1.0)  # noqa: E712 -- 1 and 1.0 are meant
+
+    def add(self, label: Any) -> None:
+        """Remember a label that was learned from."""
+        if label not in self._signs:
+            self._signs[label.item() if isinstance(label, np.generic) else label] = self.sign(label)
+
+    @property
+    def negative_and_positive(self) -> tuple[Any, Any]:
+        """The labels of −1 and +1: False and True while there are no others, and a single other one is both."""
+        if len(self._signs) == 2:
+            negative, positive = sorted(self._signs, key=self._signs.__getitem__)
+            return negative, positive
+        return (False, True) if self._signs.keys() <= {False, True} else (next(iter(self._signs)),) * 2
+
+    def probabilities(self, margin: Values) -> dict[Any, Any]:
+        """The probability of each label."""
+        negative, positive = self.negative_and_positive
+        if negative is positive:
+            return {negative: 0.0 * probability(margin) + 1.0}
+        return {negative: probability(-margin), positive: probability(margin)}
+
+    def state(self) -> list[Any]:
+        return [[to_plain(label), sign] for label, sign in self._signs.items()]
+
+    def restore(self, state: Any) -> None:
+        signs = {to_key(label): float(sign) for label, sign in state}
+        if len(signs) != len(state) or sorted(signs.values()) not in ([], [-1.0], [1.0], [-1.0, 1.0]):
+            raise ValueError
+        self._signs = signs
+
+
+# --- one record ---
+
+
+def check_record(x: Any, y: Any = 0.0) -> None:
     """Raise if a feature or the target is not a finite number."""
     if not isinstance(x, Mapping):
         raise DataError(f"x must be a dict of features. Got {x!r} instead.")
     for name, value in x.items():
-        if not _finite(value, f"Feature {name!r}"):
+        if not _is_finite(value, f"Feature {name!r}"):
             raise NotFiniteError(
-                f"Feature {name!r} must be finite. Got {value} instead; leave a missing feature out of the dict."
+                f"Feature {name!r} must be finite. Got {value} instead; leave missing features out of the dict."
             )
-    if not _finite(y, "y"):
+    if not _is_finite(y, "y"):
         raise NotFiniteError(f"y must be finite. Got {y} instead.")
 
 
-def _finite(value: Any, what: str) -> bool:
+def check_weight(w: Any) -> float:
+    """Return the weight of a record, or raise."""
+    if isinstance(w, bool) or not _is_finite(w, "w") or w < 0.0:
+        raise DataError(f"w must be finite and >= 0. Got {w!r} instead.")
+    return float(w)
+
+
+def _is_finite(value: Any, what: str) -> bool:
     try:
         return math.isfinite(value)
     except TypeError:
@@ -41,17 +124,14 @@ def _finite(value: Any, what: str) -> bool:
         return False
 
 
-def checked_weight(w: Any) -> float:
-    if isinstance(w, bool) or not _finite(w, "w") or w < 0.0:
-        raise DataError(f"w must be a finite number from 0 on. Got {w!r} instead.")
-    return float(w)
+# --- frames and series ---
 
 
-class Frames:
-    """Reads frames: those of pandas by itself, and any other as River does.
+class FrameReader:
+    """Reads frames: those of pandas itself, and any other as River does.
 
-    To wrap a frame takes River longer than to learn a hundred rows of it takes us, and so does making a list of the
-    columns of one; so the last list is kept for frames with the same columns.
+    River takes longer to wrap a frame than the model to learn a hundred rows of it, and so does listing its columns:
+    the last list is used again for frames with the same columns.
     """
 
     def __init__(self) -> None:
@@ -59,53 +139,37 @@ class Frames:
         self._columns: list[Any] = []
 
     def read(self, X: Any) -> tuple[list[Any], Array]:
-        """The columns of a frame, and its numbers, which need not be finite."""
+        """The columns of a frame and its values, which need not be finite."""
         pandas = sys.modules.get("pandas")
         try:
             if pandas is not None and isinstance(X, pandas.DataFrame):
                 if self._index is None or not self._index.equals(X.columns):
-                    self._columns, self._index = _unique(X.columns.tolist()), X.columns
-                return self._columns, _numbers_of(X)
+                    self._columns, self._index = _check_unique(X.columns.tolist()), X.columns
+                return self._columns, _pandas_values(X)
             frame = dataframe.into_frame(X)
-            return _unique(list(frame.columns)), dataframe.to_numpy(frame)
+            return _check_unique(list(frame.columns)), dataframe.to_numpy(frame)
+        except DataError:
+            raise
         except (TypeError, ValueError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError(f"X must be a frame of numbers, but it cannot be read as one: {error}.") from None
+            raise DataError(f"X must be a frame of numbers, but cannot be read as one: {error}.") from None
 
 
-def _numbers_of(X: Any) -> Array:
-    """The numbers of a frame of pandas, NaN where it has none."""
+def _pandas_values(X: Any) -> Array:
+    """The values of a frame of pandas, NaN where they are missing."""
     try:
         return X.to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
         return X.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _unique(columns: list[Any]) -> list[Any]:
+def _check_unique(columns: list[Any]) -> list[Any]:
     if len(set(columns)) < len(columns):
-        raise DataError(f"X must have one column for each feature, but it has the columns {columns}.")
+        raise DataError(f"X must have one column for each feature. Got the columns {columns}.")
     return columns
 
 
-def all_finite(values: Array) -> bool:
-    """Whether no number of a C-ordered array is NaN, infinite, or so large that its square is."""
-    flat = values.ravel()
-    return math.isfinite(flat.dot(flat))
-
-
-def check_table(columns: list[Any], values: Array) -> None:
-    """Raise if a number is not finite."""
-    if not np.isfinite(values).all():
-        row, place = np.argwhere(~np.isfinite(values))[0]
-        raise NotFiniteError(
-            f"Feature {columns[place]!r} must be finite. Got {values[row, place]} in row {row} instead; fill what is "
-            "missing, with 0 for a feature that is absent."
-        )
-
-
-def series(name: str, y: Any, rows: int) -> tuple[Any, str | None]:
-    """The targets of a frame as an array, and their name."""
+def read_series(name: str, y: Any, rows: int) -> tuple[Any, str | None]:
+    """The values of a series and its name."""
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(y, pandas.Series):
         try:
@@ -117,15 +181,27 @@ def series(name: str, y: Any, rows: int) -> tuple[Any, str | None]:
     return y.to_numpy(), y.name
 
 
-def weights(w: Any, rows: int) -> list[float] | None:
-    """How often each row counts; None where each counts once."""
+def read_weights(w: Any, rows: int) -> list[float] | None:
+    """The weight of each row; None if all are 1."""
     if type(w) is float or isinstance(w, Real):
-        return None if w == 1.0 else [checked_weight(w)] * rows
-    return [checked_weight(one) for one in series("w", w, rows)[0].tolist()]
+        return None if w == 1.0 else [check_weight(w)] * rows
+    return [check_weight(one) for one in read_series("w", w, rows)[0].tolist()]
 
 
-def blanked(values: Array, weights: list[float]) -> Array:
-    """The rows of an array, with 0 in those that do not count: the others keep their places, which errors name."""
+def read_numbers(targets: Any, weights: list[float] | None = None) -> Array:
+    """Targets as finite floats; 0 in rows of weight 0."""
+    try:
+        values = np.asarray(targets if weights is None else blank_rows(targets, weights), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"y must be numbers, but cannot be read as such: {error}.") from None
+    if not has_finite_square(values) and not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise NotFiniteError(f"y must be finite. Got {values[row]} in row {row} instead.")
+    return values
+
+
+def blank_rows(values: Array, weights: list[float]) -> Array:
+    """The rows of an array, with 0 in those of weight 0; the others keep their index, which errors name."""
     if all(weights):
         return values
     out = values.copy()
@@ -133,13 +209,17 @@ def blanked(values: Array, weights: list[float]) -> Array:
     return out
 
 
-def numbers(targets: Any, weights: list[float] | None = None) -> Array:
-    """Targets as finite floats; 0 for those that do not count."""
-    try:
-        values = np.asarray(targets if weights is None else blanked(targets, weights), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"y must be numbers, but it cannot be read as such: {error}.") from None
-    if not all_finite(values) and not np.isfinite(values).all():
-        row = int(np.argmin(np.isfinite(values)))
-        raise NotFiniteError(f"y must be finite. Got {values[row]} in row {row} instead.")
-    return values
+def has_finite_square(values: Array) -> bool:
+    """Whether the sum of squares of a C-ordered array is finite: a quick test that all its values are."""
+    flat = values.ravel()
+    return math.isfinite(flat.dot(flat))
+
+
+def check_table(columns: list[Any], values: Array) -> None:
+    """Raise if a value is not finite."""
+    if not np.isfinite(values).all():
+        row, place = np.argwhere(~np.isfinite(values))[0]
+        raise NotFiniteError(
+            f"Feature {columns[place]!r} must be finite. Got {values[row, place]} in row {row} instead; fill missing "
+            "values, with 0 for a feature that is absent."
+        )

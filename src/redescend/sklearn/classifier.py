@@ -14,7 +14,7 @@ from redescend import losses
 from redescend.engines.one_vs_rest import count_outputs, encode_labels, label_probabilities
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.sklearn.linear import LinearEstimator
+from redescend.sklearn.estimator import LinearEstimator
 from redescend.state import require
 
 

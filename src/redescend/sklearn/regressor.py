@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.sklearn.linear import LinearEstimator
+from redescend.sklearn.estimator import LinearEstimator
 from redescend.state import require
 
 

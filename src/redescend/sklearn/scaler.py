@@ -12,7 +12,7 @@ from redescend.engines.config import check_bool
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter, check
 from redescend.scaling import SIZE, SIZES, RunningQuantiles
-from redescend.sklearn.base import StatefulEstimator
+from redescend.sklearn.stateful import StatefulEstimator
 from redescend.state import ArraySpec, read_arrays, require
 
 

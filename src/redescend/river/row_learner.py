@@ -1,6 +1,7 @@
-"""What plays a record that has been written into one row, the target ahead of the features: a learner, and few calls.
+"""Learners whose record is written into one row of floats, the target ahead of the features.
 
-Each calls the compiled round of its learner; only a record that this cannot play goes through the learner's `update`.
+Each calls the compiled round of its learner with few arguments; only a record that this cannot play goes through the
+learner's `update`.
 """
 
 from __future__ import annotations
@@ -21,35 +22,35 @@ from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
 
 
-class Engine(ABC):
-    """A learner that plays the record in `record`: the target, and the features `x`."""
+class RowLearner(ABC):
+    """A learner of the record in `record`, which is the target and then the features `x`."""
 
     learner: Robust | SelfTuning
     record: Array
     x: Array
 
     @abstractmethod
-    def play(self) -> float:
-        """Learn from the record; returns its weight, or a negative number if the compiled round cannot play it."""
+    def learn(self) -> float:
+        """Learn from the record and return its weight, or a negative number if the compiled round cannot play it."""
 
     @abstractmethod
-    def play_weighted(self, w: float) -> None:
-        """Learn from a record that counts w times."""
+    def learn_weighted(self, w: float) -> None:
+        """Learn from the record with a sample weight."""
 
     @abstractmethod
     def predict(self) -> float:
         """⟨x, θ⟩ of the record; not finite where it overflows."""
 
     @abstractmethod
-    def judge(self) -> float:
-        """How likely the record is clean; nothing is learned."""
+    def clean_probability(self) -> float:
+        """The probability that the record is clean; nothing is learned."""
 
-    def play_carefully(self) -> None:
+    def learn_carefully(self) -> None:
         """Learn from a record that the compiled round could not play."""
         self.learner.update(self.x, float(self.record[0]))
 
 
-class Fixed(Engine):
+class DescentRow(RowLearner):
     """A learner with a transform and a step."""
 
     learner: Robust
@@ -60,32 +61,32 @@ class Fixed(Engine):
         self.record = np.zeros(1 + learner.dim)
         self.x = self.record[1:]
 
-    def play(self) -> float:
+    def learn(self) -> float:
         learner = self.learner
         return learner._run_one(self.x, self.record[0], learner._pair, learner._numbers)[1]
 
-    def play_weighted(self, w: float) -> None:
-        learner, usual = self.learner, self.learner.step
-        learner.step = Scaled(usual, w)
+    def learn_weighted(self, w: float) -> None:
+        learner, step = self.learner, self.learner.step
+        learner.step = ScaledStep(step, w)
         learner._numbers[layout.SCALE] = learner.step.settings[0]
         try:
-            self.play_carefully()
+            self.learn_carefully()
         finally:
-            learner.step = usual
-            learner._numbers[layout.SCALE] = usual.settings[0]
+            learner.step = step
+            learner._numbers[layout.SCALE] = step.settings[0]
 
     def predict(self) -> float:
         learner = self.learner
         radial.action(learner._pair, learner._numbers, self._theta)
         return float(self._theta.dot(self.x))
 
-    def judge(self) -> float:
+    def clean_probability(self) -> float:
         learner: Any = self.learner
         return float(learner.gate.transform.weight(learner.loss.value(learner.theta, self.x, self.record[0])))
 
 
-class Tuned(Engine):
-    """The self-tuning learner, its state in the row of the compiled round."""
+class SelfTuningRow(RowLearner):
+    """The self-tuning learner, with its state in the row of the compiled round."""
 
     learner: SelfTuning
 
@@ -96,27 +97,27 @@ class Tuned(Engine):
         self.record = self._row[single.TARGET : single.RECORD + learner.dim]
         self.x = self.record[1:]
 
-    def play(self) -> float:
+    def learn(self) -> float:
         return single.run_one(self._row)
 
-    def play_weighted(self, w: float) -> None:
+    def learn_weighted(self, w: float) -> None:
         self._row[single.TIMES] = min(w, HEAVIEST)
         try:
-            if self.play() < 0.0:
-                self.play_carefully()
+            if self.learn() < 0.0:
+                self.learn_carefully()
         finally:
             self._row[single.TIMES] = 1.0
 
     def predict(self) -> float:
         return single.predict_one(self._row)
 
-    def judge(self) -> float:
+    def clean_probability(self) -> float:
         return single.judge_one(self._row)
 
 
 @dataclass(frozen=True)
-class Scaled(steps.Step):
-    """Another step, times a factor: that of a record that counts so much."""
+class ScaledStep(steps.Step):
+    """Another step times a factor, for a record with a sample weight."""
 
     step: steps.Step
     factor: float
@@ -131,17 +132,17 @@ class Scaled(steps.Step):
         return scale * self.factor, normalised
 
 
-def engine_of(learner: Robust | SelfTuning) -> Engine:
-    return Tuned(learner) if isinstance(learner, SelfTuning) else Fixed(learner)
+def make_row_learner(learner: Robust | SelfTuning) -> RowLearner:
+    return SelfTuningRow(learner) if isinstance(learner, SelfTuning) else DescentRow(learner)
 
 
-def width(state: dict[str, Any]) -> int:
-    """How many features a learner with this state has."""
+def infer_dim(state: dict[str, Any]) -> int:
+    """The number of features of a learner with this state."""
     return len(state["squares"] if "squares" in state else state["previous"])
 
 
-def widened(state: dict[str, Any], wider: dict[str, Any]) -> dict[str, Any]:
-    """A state with as many features as a fresh learner's, the new ones fresh: nothing that was learned changes."""
+def widen_state(state: dict[str, Any], wider: dict[str, Any]) -> dict[str, Any]:
+    """A state with as many features as that of a wider, fresh learner; what was learned does not change."""
     out = {**state, "learner": wider["learner"]}
     for name, fresh in wider.items():
         if isinstance(fresh, np.ndarray):

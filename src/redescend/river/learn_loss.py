@@ -1,4 +1,4 @@
-"""LEARN as a loss for River's own models."""
+"""`LearnLoss`: LEARN as a loss for River's own models."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import numpy as np
 from river import optim
 
 from redescend import losses, transforms
+from redescend.engines.config import check_loss
 from redescend.kernels.descent.prediction import slope
 from redescend.numeric import choose
 from redescend.parameters import bad_parameter
-from redescend.river.labels import probability
-from redescend.river.settings import loss_of
+from redescend.river.records import probability
 
 
 class LearnLoss(optim.losses.RegressionLoss, optim.losses.BinaryLoss):
-    r"""h(φ(y, p)) with LEARN's h(f) = −a·log(exp(−f/a) + b), for River's own linear models: it lets outliers go.
+    r"""The robust loss h(φ(y, p)) with h(f) = −a·log(exp(−f/a) + b), for River's own linear models.
 
-    It is a loss of numbers or of labels, as φ is. Its gradient is h'(φ)·φ', the derivative of its value.
+    It is a loss for regression or for classification, like φ. Its gradient is h'(φ)·φ'.
 
     Parameters
     ----------
-    loss
+    loss : str or LinearLoss
         φ: "squared", "absolute", "logistic", "hinge", or a loss without l2, such as ``rd.losses.Pinball(0.9)``.
-    a
+    a : float
         Softness of the switch, in units of φ.
-    b
+    b : float
         Where it switches: at φ = −a·ln b.
 
     Examples
@@ -41,9 +41,9 @@ class LearnLoss(optim.losses.RegressionLoss, optim.losses.BinaryLoss):
     """
 
     def __init__(self, loss: str | losses.LinearLoss = "squared", a: float = 1.0, b: float = 0.1) -> None:
-        self._phi = loss_of(type(self).__name__, loss, None)
+        self._phi = check_loss(type(self).__name__, loss)
         if self._phi.l2:
-            raise bad_parameter(type(self).__name__, "loss", "a loss without l2, which River's models have", loss)
+            raise bad_parameter(type(self).__name__, "loss", "a loss without l2; set the l2 of River's model", loss)
         self._learn = transforms.Learn(a, b)
         self._formula = self._phi.kind, self._phi.setting, self._learn.kind, *self._learn.settings
         self.loss = loss
@@ -55,11 +55,28 @@ class LearnLoss(optim.losses.RegressionLoss, optim.losses.BinaryLoss):
         yield {"loss": "logistic"}
 
     def __call__(self, y_true: Any, y_pred: Any) -> Any:
-        """The loss of a prediction, or of many."""
-        return self._alike(y_pred, self._learn.value(self._phi.of_prediction(y_pred, self._target(y_true))))
+        """Return the loss of one prediction `y_pred` of the target `y_true`, or of an array of them."""
+        return self._like(y_pred, self._learn.value(self._phi.of_prediction(y_pred, self._target(y_true))))
 
     def gradient(self, y_true: Any, y_pred: Any) -> Any:
-        """The derivative of the loss in the prediction."""
+        """Return the derivative of the loss with respect to the prediction.
+
+        Parameters
+        ----------
+        y_true : float, bool or array
+            Target.
+        y_pred : float or array
+            Prediction, or margin.
+
+        Returns
+        -------
+        gradient : float or array
+
+        Examples
+        --------
+        >>> LearnLoss("absolute", a=1.0, b=1.0).gradient(0.0, 0.0)
+        0.0
+        """
         if not isinstance(y_pred, np.ndarray):
             y = (1.0 if y_true > 0 else -1.0) if self._phi.margin else float(y_true)
             return slope(*self._formula, float(y_pred), y)
@@ -67,13 +84,29 @@ class LearnLoss(optim.losses.RegressionLoss, optim.losses.BinaryLoss):
         return self._learn.weight(self._phi.of_prediction(y_pred, target)) * self._phi.slope(y_pred, target)
 
     def mean_func(self, y_pred: Any) -> Any:
-        """What a raw prediction stands for: itself, or the probability of the label True."""
-        return self._alike(y_pred, probability(y_pred)) if self._phi.margin else y_pred
+        """Return what a raw prediction means.
+
+        Parameters
+        ----------
+        y_pred : float or array
+            Prediction, or margin.
+
+        Returns
+        -------
+        mean : float or array
+            The prediction itself, or the probability of the label True.
+
+        Examples
+        --------
+        >>> LearnLoss("logistic").mean_func(0.0)
+        0.5
+        """
+        return self._like(y_pred, probability(y_pred)) if self._phi.margin else y_pred
 
     def _target(self, y_true: Any) -> Any:
         y = np.asarray(y_true, dtype=np.float64)
         return choose(y > 0.0, 1.0, -1.0) if self._phi.margin else y
 
     @staticmethod
-    def _alike(given: Any, found: Any) -> Any:
-        return found if isinstance(given, np.ndarray) else float(found)
+    def _like(y_pred: Any, result: Any) -> Any:
+        return result if isinstance(y_pred, np.ndarray) else float(result)

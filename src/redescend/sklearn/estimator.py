@@ -19,7 +19,7 @@ from redescend.errors import DataError
 from redescend.kernels.selftuning.layout import HEAVIEST
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, check
-from redescend.sklearn.base import StatefulEstimator
+from redescend.sklearn.stateful import StatefulEstimator
 from redescend.state import ArraySpec, read_arrays, require
 
 Self = TypeVar("Self", bound="LinearEstimator")

@@ -1,0 +1,225 @@
+"""A linear model of records that are dicts, in which features come and go.
+
+A name gets a place in the learner's vector with the first record that has it, and keeps it. A feature that is missing
+from a record is 0 there. When new names appear, the vector grows: first to what the first record needs, then to twice
+its size, so that growing costs no more than learning. What was learned stays as it is, because to the learner a feature
+that was never there is one that was always 0.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from redescend.engines.config import ModelConfig
+from redescend.errors import DataError
+from redescend.numeric import Array, dot
+from redescend.river import records
+from redescend.river.row_learner import RowLearner, infer_dim, make_row_learner, widen_state
+from redescend.state import CORRUPT, corrupt_state
+
+
+class DictModel:
+    """Names, their places, and a learner: learns from dicts and from tables of numbers."""
+
+    _learner: RowLearner
+
+    def __init__(self, config: ModelConfig) -> None:
+        self._config = config
+        self._constant = (1.0,) if config.fit_intercept else ()
+        self._known: dict[Any, float] = {}
+        self._is_fresh = True
+        self._bind(make_row_learner(config.make_learner(1)))
+        self.frames = records.FrameReader()
+        self._columns: list[Any] = []
+        self._places_of_columns: Array = np.empty(0, dtype=np.intp)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"config": self._config, "state": self.state()}
+
+    def __setstate__(self, pickled: dict[str, Any]) -> None:
+        DictModel.__init__(self, pickled["config"])
+        self.restore(pickled["state"])
+
+    # --- one record ---
+
+    def learn(self, x: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn from one record of weight w."""
+        if w != 1.0:
+            self._learn_weighted(x, y, w)
+            return
+        self._write_record(x, y)
+        if self._learner.learn() < 0.0:
+            records.check_record(x, y)
+            self._learner.learn_carefully()
+
+    def _learn_weighted(self, x: Any, y: Any, w: Any) -> None:
+        if (w := records.check_weight(w)) > 0.0:
+            records.check_record(x, y)
+            self._write_record(x, y)
+            self._learner.learn_weighted(w)
+
+    def clean_probability(self, x: Any, y: Any) -> float:
+        """The probability that a record is clean; nothing is learned."""
+        self._write_record(x, y, learn=False)
+        probability = self._learner.clean_probability()
+        if not probability > 0.0:
+            records.check_record(x, y)
+        return probability
+
+    def predict(self, x: Any) -> float:
+        """⟨x, θ⟩; unknown features are ignored."""
+        self._write_record(x, 0.0, learn=False)
+        prediction = self._learner.predict()
+        if math.isfinite(prediction):
+            return prediction
+        records.check_record(x)
+        return dot(self._learner.learner.theta, self._learner.x)
+
+    def _write_record(self, x: Any, y: Any, learn: bool = True) -> None:
+        """Write the record into the row of the learner; only learning gives new features a place."""
+        try:
+            # A subclass of dict may return a default for a name that it does not have.
+            is_usual = type(x) is dict and len(x) == self._count
+            values = self._get_values(x) if is_usual else self._gather(x, y, learn)
+        except KeyError:
+            values = self._gather(x, y, learn)
+        try:
+            self._write(self._bytes, 0, y, *self._constant, *values)
+        except (struct.error, OverflowError):
+            records.check_record(x, y)
+            raise
+
+    def _gather(self, x: Any, y: Any, learn: bool) -> Iterable[Any]:
+        """The values of all features in the order of their places."""
+        if not isinstance(x, Mapping):
+            records.check_record(x, y)
+        values = {**self._known, **x}
+        if len(values) != self._count:
+            if learn:
+                records.check_record(x, y)
+                self._add_features(x)
+            values = {name: values[name] for name in self._known}
+        return values.values()
+
+    # --- many records ---
+
+    def learn_rows(self, columns: list[Any], values: Array, y: Array, weights: list[float] | None = None) -> None:
+        """Learn from the rows of a table in turn; from none of them if a value is not finite."""
+        if weights is not None:
+            values = records.blank_rows(values, weights)
+        if len(values) == 0 or (weights is not None and not any(weights)):
+            return
+        if self._is_fresh or columns != self._columns:
+            records.check_table(columns, values)
+            self._add_features(columns)
+            self._columns, self._places_of_columns = columns, self._places(columns)
+        row = self._learner
+        X = np.zeros((len(values), row.learner.dim))
+        X[:, : len(self._constant)] = 1.0
+        X[:, self._places_of_columns] = values
+        if not records.has_finite_square(X):
+            records.check_table(columns, values)
+        if weights is None:
+            # A column of a frame may be read-only, for which the loop would be compiled once more.
+            y = np.require(y, np.float64, ["C", "A", "W"])
+            losses, row_weights = np.zeros(len(X)), np.zeros(len(X))
+            failure = row.learner.learn_rows(X, y, losses, row_weights, np.empty((0, X.shape[1])))
+            if failure is not None:
+                raise failure.error
+            return
+        for x, target, w in zip(X, y, weights, strict=True):
+            if w > 0.0:
+                row.record[0], row.x[:] = target, x
+                row.learn_weighted(w)
+
+    def predict_rows(self, columns: list[Any], values: Array) -> Array:
+        """⟨x, θ⟩ of every row; unknown features are ignored."""
+        known = [place for place, name in enumerate(columns) if name in self._known]
+        names = [columns[place] for place in known]
+        if len(known) < len(columns):
+            values = values[:, known]
+        theta, intercept = self._learner.learner.theta[self._places(names)], self.intercept
+        with np.errstate(over="ignore", invalid="ignore"):
+            predictions = values @ theta + intercept
+        if not np.isfinite(predictions).all():
+            records.check_table(names, values)
+            for row in np.flatnonzero(~np.isfinite(predictions)):
+                predictions[row] = dot(np.append(values[row], 1.0), np.append(theta, intercept))
+        return predictions
+
+    def _places(self, names: Iterable[Any]) -> Array:
+        places = {name: place for place, name in enumerate(self._known, len(self._constant))}
+        return np.array([places[name] for name in names], dtype=np.intp)
+
+    # --- what was learned ---
+
+    @property
+    def intercept(self) -> float:
+        return float(self._learner.learner.theta[0]) if self._constant else 0.0
+
+    @property
+    def weights(self) -> dict[Any, float]:
+        theta = self._learner.learner.theta[self._places(self._known)]
+        return dict(zip(self._known, theta.tolist(), strict=True))
+
+    def state(self) -> dict[str, Any]:
+        """Everything learned, as arrays and plain values; copies."""
+        learned = None if self._is_fresh else self._learner.learner.state()
+        return {"features": [records.to_plain(name) for name in self._known], "learner": learned}
+
+    def restore(self, state: Any) -> None:
+        """Replace everything learned by a state of a model with the same config."""
+        if not isinstance(state, dict) or state.keys() != {"features", "learner"}:
+            raise DataError(f"The state of a linear model must be a dict with the keys features, learner: {CORRUPT}.")
+        try:
+            known = dict.fromkeys((records.to_key(name) for name in state["features"]), 0.0)
+            learned, needed = state["learner"], len(known) + len(self._constant)
+            dim = 1 if learned is None else infer_dim(learned)
+            is_valid = len(known) == len(state["features"]) and dim >= needed and not (learned is None and known)
+        except (TypeError, KeyError, AttributeError):
+            is_valid = False
+        if not is_valid:
+            raise corrupt_state("a linear model", "features that do not match its learner")
+        learner = self._config.make_learner(dim)
+        if learned is not None:
+            learner.restore(learned)
+        self._known, self._is_fresh, self._columns = known, learned is None, []
+        self._bind(make_row_learner(learner))
+
+    # --- growing ---
+
+    def _add_features(self, names: Iterable[Any]) -> None:
+        """Give every new name a place, in an order that does not depend on that of the record."""
+        new = {name for name in names if name not in self._known}
+        self._known |= dict.fromkeys(sorted(new, key=lambda name: (type(name).__name__, str(name))), 0.0)
+        needed, row = max(len(self._known) + len(self._constant), 1), self._learner
+        if self._is_fresh:
+            row = make_row_learner(self._config.make_learner(needed))
+        elif needed > row.learner.dim:
+            # The prior of a second-order follower depends on the number of features, so it gets no spare ones.
+            dim = max(needed, 2 * row.learner.dim) if self._config.order == 1 else needed
+            learner = self._config.make_learner(dim)
+            learner.restore(widen_state(row.learner.state(), learner.state()))
+            row = make_row_learner(learner)
+        self._is_fresh = False
+        self._bind(row)
+
+    def _bind(self, learner: RowLearner) -> None:
+        """Write records into the row of this learner from now on."""
+        self._learner = learner
+        self._count = -1 if self._is_fresh else len(self._known)
+        self._get_values = _getter(list(self._known))
+        self._write = struct.Struct(f"{1 + len(self._constant) + len(self._known)}d").pack_into
+        row: Any = learner.record
+        self._bytes = memoryview(row).cast("B")
+
+
+def _getter(names: list[Any]) -> Callable[[Any], Iterable[Any]]:
+    """A function that takes the values of all these names from a dict."""
+    return itemgetter(*names) if len(names) > 1 else lambda x: [x[name] for name in names]

@@ -1,0 +1,160 @@
+"""What the regressor and the classifier share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from river.utils import dataframe
+
+from redescend.engines.config import ModelConfig, Task
+from redescend.errors import DataError
+from redescend.numeric import Array
+from redescend.river import records
+from redescend.river.dict_model import DictModel
+from redescend.river.records import BinaryLabels, to_key, to_plain
+from redescend.state import CORRUPT, corrupt_state
+
+
+class LinearModel:
+    """A linear model behind River's methods; subclasses define what a target means."""
+
+    TASK: ClassVar[Task]
+
+    def __init__(self, loss: Any, order: Any, transform: Any, step: Any, fit_intercept: Any) -> None:
+        self.loss = loss
+        self.order = order
+        self.transform = transform
+        self.step = step
+        self.fit_intercept = fit_intercept
+        chosen = {"loss": loss, "order": order, "transform": transform, "step": step, "fit_intercept": fit_intercept}
+        self._model = DictModel(ModelConfig.from_parameters(type(self).__name__, self.TASK, **chosen))
+        self._labels = BinaryLabels()
+        self._y_name: str | None = None
+
+    def _encode(self, y: Any) -> float:
+        """A target as the number that is learned."""
+        return y
+
+    def _encode_many(self, y: Array, weights: list[float] | None) -> tuple[Array, BinaryLabels]:
+        """Targets as numbers, and the labels known after them."""
+        return records.read_numbers(y, weights), self._labels
+
+    def _decode_many(self, predictions: Array) -> Any:
+        """What predictions mean."""
+        return predictions
+
+    def score_one(self, x: dict[Any, Any], y: Any) -> float:
+        """Return how anomalous a record is: one minus the probability that it is clean.
+
+        Parameters
+        ----------
+        x : dict
+            Features.
+        y : float or label
+            Target.
+
+        Returns
+        -------
+        score : float
+            Between 0 and 1; high for an outlier or a label that looks flipped.
+
+        Examples
+        --------
+        >>> from redescend.river import RedescendingRegressor
+        >>> model = RedescendingRegressor()
+        >>> for t in range(100):
+        ...     model.learn_one({"a": t % 7}, 2.0 * (t % 7))
+        >>> model.score_one({"a": 3.0}, 6.0) < 0.5, model.score_one({"a": 3.0}, 99.0) > 0.9
+        (True, True)
+        """
+        return 1.0 - self._model.clean_probability(x, self._encode(y))
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn from the rows of a frame in turn; from none of them if a number is not finite.
+
+        Parameters
+        ----------
+        X : DataFrame
+            A frame of pandas, or any other that River takes, with a column for each feature.
+        y : Series
+            Targets.
+        w : float or Series
+            How much each row counts. Rows of weight 0 are ignored.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from redescend.river import RedescendingRegressor
+        >>> model = RedescendingRegressor()
+        >>> model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), pd.Series([2.0, 4.0]))
+        """
+        columns, values = self._model.frames.read(X)
+        targets, name = records.read_series("y", y, len(values))
+        weights = records.read_weights(w, len(values))
+        numbers, labels = self._encode_many(targets, weights)
+        self._model.learn_rows(columns, values, numbers, weights)
+        self._labels, self._y_name = labels, name
+
+    def predict_many(self, X: Any) -> Any:
+        columns, values = self._model.frames.read(X)
+        predictions = self._decode_many(self._model.predict_rows(columns, values))
+        return dataframe.to_native_series(predictions, name=self._y_name, like=dataframe.into_frame(X))
+
+    @property
+    def weights(self) -> dict[Any, float]:
+        """The coefficient of every feature learned from."""
+        return self._model.weights
+
+    @property
+    def intercept(self) -> float:
+        """The prediction where every feature is 0."""
+        return self._model.intercept
+
+    def state(self) -> dict[str, Any]:
+        """Return everything learned, as arrays and plain values.
+
+        Returns
+        -------
+        state : dict
+            A copy, for `restore`.
+
+        Examples
+        --------
+        >>> from redescend.river import RedescendingRegressor
+        >>> RedescendingRegressor().state()
+        {'linear': {'features': [], 'learner': None}, 'labels': [], 'target': None}
+        """
+        return {"linear": self._model.state(), "labels": self._labels.state(), "target": to_plain(self._y_name)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Replace everything learned by a state; learning continues from there with identical results.
+
+        Parameters
+        ----------
+        state : dict
+            What `state` of a model with the same parameters returned.
+
+        Raises
+        ------
+        DataError
+            If the state is invalid. The model is then unchanged.
+
+        Examples
+        --------
+        >>> from redescend.river import RedescendingRegressor
+        >>> model, other = RedescendingRegressor(), RedescendingRegressor()
+        >>> model.learn_one({"a": 1.0}, 2.0)
+        >>> other.restore(model.state())
+        >>> other.weights == model.weights
+        True
+        """
+        owner = type(self).__name__
+        if not isinstance(state, dict) or state.keys() != {"linear", "labels", "target"}:
+            raise DataError(f"The state of {owner} must be a dict with the keys linear, labels, target: {CORRUPT}.")
+        labels = BinaryLabels()
+        try:
+            labels.restore(state["labels"])
+        except (TypeError, ValueError):
+            raise corrupt_state(owner, "invalid labels") from None
+        self._model.restore(state["linear"])
+        self._labels, self._y_name = labels, to_key(state["target"])
