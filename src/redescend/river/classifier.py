@@ -104,13 +104,16 @@ class RedescendingClassifier(LinearModel, base.MiniBatchClassifier):
             self._labels.add(y)
 
     def predict_one(self, x: dict[Any, Any]) -> Any:
+        """Return the more probable label of the record `x`."""
         return self._labels.negative_and_positive[self._model.predict(x) > 0.0]
 
     def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+        """Return the probability of each label of the record `x`; False and True until others have been learned."""
         shares = self._labels.probabilities(self._model.predict(x))
         return {label: float(share) for label, share in shares.items()}
 
     def predict_proba_many(self, X: Any) -> Any:
+        """Return a frame of the probabilities of the rows of the frame `X`, with a column for each label."""
         columns, values = self._model.frames.read(X)
         shares = self._labels.probabilities(self._model.predict_rows(columns, values))
         return dataframe.to_native_frame(shares, like=dataframe.into_frame(X))

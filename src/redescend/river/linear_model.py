@@ -96,6 +96,7 @@ class LinearModel:
         self._labels, self._y_name = labels, name
 
     def predict_many(self, X: Any) -> Any:
+        """Return a series of predictions for the rows of the frame `X`."""
         columns, values = self._model.frames.read(X)
         predictions = self._decode_many(self._model.predict_rows(columns, values))
         return dataframe.to_native_series(predictions, name=self._y_name, like=dataframe.into_frame(X))

@@ -91,4 +91,5 @@ class RedescendingRegressor(LinearModel, base.MiniBatchRegressor):
         self._model.learn(x, y, w)
 
     def predict_one(self, x: dict[Any, Any]) -> float:
+        """Predict the target of the record `x`; unknown features are ignored."""
         return self._model.predict(x)

@@ -73,10 +73,12 @@ class LinearEstimator(StatefulEstimator):
         self.warm_start = warm_start
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; `deep` is ignored, because none is an estimator."""
         names = self._get_param_names()
         return {name: self._transform if name == "transform" else getattr(self, name) for name in names}
 
     def set_params(self: Self, **params: Any) -> Self:
+        """Set the parameters `params`, which take effect with the next new model, and return the estimator."""
         if "transform" in params:
             self._transform = params.pop("transform")
         return super().set_params(**params)
