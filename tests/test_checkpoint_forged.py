@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 import redescend as rd
 from redescend.checkpoint import container
-from redescend.checkpoint.describe import Writer
+from redescend.checkpoint.serialization import Serializer
 from redescend.errors import DataError, DivergenceError
 from redescend.kernels.tabular import standardize
 from redescend.sklearn import MedianScaler, RedescendingClassifier, RedescendingRegressor
@@ -143,14 +143,14 @@ def test_a_file_with_impossible_numbers_is_refused(name: str, tmp_path: Any) -> 
 def test_a_small_file_asks_for_little(tmp_path: Any) -> None:
     """A state that says that it has 60 000 features, of which a model of order 2 would need 29 GB."""
     model, _, _ = learned("second order")
-    writer = Writer()
-    description = writer.described(model)
+    writer = Serializer()
+    description = writer.serialize(model)
     state = dict(description["state"]["dict"])
     engine = dict(state["engine"]["dict"]) | {"dim": 60_000}
     state["engine"] = {"dict": list(engine.items())}
     description["state"] = {"dict": list(state.items())}
     writer.arrays["model.state.engine.units"] = np.zeros((6, 60_000))
-    (tmp_path / "model").write_bytes(b"".join(container.written(description, writer.arrays)))
+    (tmp_path / "model").write_bytes(b"".join(container.write_chunks(description, writer.arrays)))
     with pytest.raises(DataError, match="no room for 60000 features"):
         rd.load(tmp_path / "model")
 

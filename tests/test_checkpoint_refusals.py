@@ -17,7 +17,7 @@ from safetensors.numpy import save as safetensors
 import redescend as rd
 from redescend import errors, losses, steps
 from redescend.checkpoint import load, save
-from redescend.checkpoint.describe import Writer
+from redescend.checkpoint.serialization import Serializer
 
 ZEROS = b"0" * 64
 
@@ -78,7 +78,7 @@ def forged(path, model, arrays=None, format=1, **more):
 def test_a_file_of_a_newer_version_says_so(tmp_path):
     why = refused(forged(tmp_path / "model", {"new": "things"}, format=2))
     assert why == (
-        "redescend 9.9.9 wrote it in format 2, and this version reads formats up to 1; update with: "
+        "redescend 9.9.9 wrote it in format 2, but this version reads formats up to 1. Update with: "
         "pip install --upgrade redescend"
     )
 
@@ -87,7 +87,7 @@ def test_what_is_no_file_of_ours_is_refused(tmp_path):
     path = tmp_path / "model"
     for content in (b"", b"\x80\x04.", pickle.dumps(learner()), b"\xff" * 100, safetensors({"a": np.zeros(3)})):
         path.write_bytes(content)
-        assert refused(path).startswith("it is not a file that redescend.save wrote")
+        assert refused(path).startswith("it was not written by redescend.save")
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "nowhere")
 
@@ -106,8 +106,8 @@ def deep(levels):
 
 def parts():
     """A sound description of a learner, and its arrays."""
-    writer = Writer()
-    return writer.described(learner()), writer.arrays
+    writer = Serializer()
+    return writer.serialize(learner()), writer.arrays
 
 
 def with_setting(name, value):

@@ -214,7 +214,6 @@ MISSING = {
     "redescend.TopK",
     "redescend.Trace",
     "redescend.fit_stream",
-    "redescend.load",
     "redescend.play",
     "redescend.adversaries.Adversary",
     "redescend.adversaries.LabelFlip",

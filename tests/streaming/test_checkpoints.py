@@ -38,7 +38,7 @@ def test_a_folder_is_refused_in_one_sentence(tmp_path):
     path = tmp_path / FILE
     content = path.read_bytes()
     path.write_bytes(content[:-3])
-    with pytest.raises(DataError, match=r"cannot be loaded: .*cut short"):
+    with pytest.raises(DataError, match=r"cannot be loaded: .*corrupt"):
         Checkpoints(tmp_path, resume=True)
     rd.save(rd.losses.Squared(), path)
     with pytest.raises(DataError, match=r"is not a checkpoint of a pass over a stream; name another folder\.$"):

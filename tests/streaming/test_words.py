@@ -89,7 +89,7 @@ def test_a_model_that_has_learned_nothing_and_one_of_another_kind(tmp_path):
     rd.save(rd.OGD(2, loss=rd.losses.Squared(), step=rd.steps.Constant(0.1)), path)
     assert re.fullmatch(r"OGD\(.*\)", describe.inspect(path)["Model"])
     path.write_bytes(b"no model")
-    with pytest.raises(DataError, match="is not a file that"):
+    with pytest.raises(DataError, match="was not written by"):
         describe.inspect(path)
 
 

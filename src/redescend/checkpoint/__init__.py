@@ -1,7 +1,7 @@
-"""A model in a file: `save` writes it, `load` reads it, and it goes on as if it had never stopped.
+"""Models in files: `save` writes one, `load` reads it, and it continues as if it had never stopped.
 
-`names` says which classes a file may name, `describe` turns a model into plain values and arrays and back, `container`
-is the file: safetensors, with a digest of every byte. No file holds code, and none is run by loading one.
+`serialization` turns a model into plain values and arrays and back; `container` is the file: safetensors, with a digest
+of every byte. Files contain no code, and loading one runs none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from redescend.checkpoint import container
-from redescend.checkpoint.describe import Reader, Writer
+from redescend.checkpoint.serialization import Deserializer, Serializer
 from redescend.errors import DataError, MissingExtraError, ParameterError, RedescendError
 from redescend.files import replacing
 
@@ -19,16 +19,25 @@ __all__ = ["load", "save"]
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a learner or an estimator, with all that it has learned, to a file.
+    """Write a learner or an estimator, with everything it has learned, to a file.
 
-    The file takes the place of an older one in a single step: whatever happens, one of the two is there in full.
+    An existing file is replaced atomically: whatever happens, either the old or the new one is there in full.
 
     Parameters
     ----------
-    model : learner, estimator, or the state of one
-        Anything that `redescend` makes; or a dict of plain values and arrays, such as ``learner.state()``.
+    model : learner, estimator or dict
+        Any learner or estimator of `redescend`; or a dict of plain values and arrays, such as ``learner.state()``.
     path : path-like
-        Where to; by custom it ends in ``.safetensors``, and tools for such files can open it.
+        The file. The usual suffix is ``.safetensors``, and tools for such files can open it.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    ParameterError
+        If the model contains something that cannot be saved, such as a Custom loss.
 
     Examples
     --------
@@ -42,9 +51,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> again, again.rounds, again.update([1.0, 2.0], 3.0) == learner.update([1.0, 2.0], 3.0)
     (SelfTuning(2, Squared(l2=0.0), order=1), 1, True)
     """
-    writer = Writer()
+    serializer = Serializer()
     try:
-        description = writer.described(model)
+        description = serializer.serialize(model)
     except RecursionError:
         raise ParameterError(
             "The model cannot be saved, because it is nested too deeply, or contains itself."
@@ -55,44 +64,53 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if not target.parent.is_dir():
         raise DataError(f"'{path}' cannot be written, because there is no folder '{target.parent}'; make it first.")
     with replacing(target) as file:
-        for piece in container.written(description, writer.arrays):
-            file.write(piece)
+        for chunk in container.write_chunks(description, serializer.arrays):
+            file.write(chunk)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """What `save` wrote: the same model, which goes on from where it was, bit for bit.
+    """Read a model that `save` wrote; it continues from where it was, with identical results.
 
-    A file that is cut short, altered or of a newer version is refused in one sentence. Loading makes objects of the
-    classes of `redescend` and nothing else, so a file from someone else can do no harm; what it has learned is of
-    course only as good as who taught it.
+    Loading makes objects of the classes of `redescend` and nothing else, so a file from someone else can do no harm.
+    What its model has learned is of course only as good as its teacher.
 
     Parameters
     ----------
     path : path-like
         The file.
 
+    Returns
+    -------
+    model : learner, estimator or dict
+        What was saved.
+
     Raises
     ------
     DataError
-        The file is not one that `save` wrote, or is no longer what it was.
+        If the file was not written by `save`, is corrupt, or is of a newer version.
     FileNotFoundError
-        There is no such file.
+        If there is no such file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save({"rounds": 7}, Path(folder, "state.safetensors"))
+    ...     load(Path(folder, "state.safetensors"))
+    {'rounds': 7}
     """
     if Path(path).is_dir():
         raise DataError(f"'{path}' cannot be loaded: it is a folder; name a file in it.")
     content = Path(path).read_bytes()
     try:
-        description, arrays = container.read(content)
-        return Reader(arrays, room=len(content)).made(description)
+        description, arrays = container.read_content(content)
+        return Deserializer(arrays, file_size=len(content)).deserialize(description)
     except MissingExtraError:
         raise
     except MemoryError:
-        raise DataError(f"'{path}' cannot be loaded: its model does not fit into memory.") from None
+        raise DataError(f"'{path}' cannot be loaded: its model does not fit in memory.") from None
     except RecursionError:
         raise DataError(f"'{path}' cannot be loaded: it is nested too deeply for a model.") from None
-    except Exception as error:  # a file that someone altered on purpose can make any constructor fail in any way
-        raise DataError(f"'{path}' cannot be loaded: {_sentence(error)}") from None
-
-
-def _sentence(error: Exception) -> str:
-    return str(error) if isinstance(error, RedescendError) else f"its model cannot be made ({error})."
+    except Exception as error:  # a file that someone forged can make any constructor fail in any way
+        what = str(error) if isinstance(error, RedescendError) else f"its model cannot be made ({error})."
+        raise DataError(f"'{path}' cannot be loaded: {what}") from None

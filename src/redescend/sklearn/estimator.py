@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from redescend.checkpoint.describe import Reader, Writer
+from redescend.checkpoint.serialization import Deserializer, Serializer
 from redescend.engines import SCALED, Engine, ModelConfig
 from redescend.engines.config import Task, check_bool
 from redescend.engines.validation import check_room
@@ -274,7 +274,7 @@ class LinearEstimator(StatefulEstimator):
     def _learned_state(self) -> dict[str, Any]:
         return {
             "engine": self._engine.state(),
-            "made_with": {name: Writer().described(value, name) for name, value in self._engine_parameters.items()},
+            "made_with": {name: Serializer().serialize(value, name) for name, value in self._engine_parameters.items()},
             "precision": self._dtype.name,
             "inlier_weight": self.inlier_weight_.copy(),
             "passes": getattr(self, "n_iter_", None),
@@ -282,7 +282,9 @@ class LinearEstimator(StatefulEstimator):
 
     def _read_state(self, state: dict[str, Any]) -> dict[str, Any]:
         owner, engine_state, passes = type(self).__name__, state["engine"], state["passes"]
-        parameters = {name: Reader({}, room=0).made(state["made_with"][name]) for name in ENGINE_PARAMETERS}
+        parameters = {
+            name: Deserializer({}, file_size=0).deserialize(state["made_with"][name]) for name in ENGINE_PARAMETERS
+        }
         # Checked before the engine is made, so that a small file cannot claim a large model.
         dim, outputs = check_room(engine_state, parameters["fit_intercept"] is not False, parameters["order"] == 2)
         engine = self._config(parameters).make_engine(dim, outputs, sparse=engine_state["standard"] == SCALED)
