@@ -126,7 +126,7 @@ def test_without_its_package_the_error_names_the_command(name, package, monkeypa
     def without(module):
         raise ImportError(module)
 
-    real._loaded.cache_clear()
+    real._load_cached.cache_clear()
     monkeypatch.setattr(real, "import_module", without)
     with pytest.raises(MissingExtraError) as caught:
         real.load(name)

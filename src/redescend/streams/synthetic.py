@@ -1,22 +1,86 @@
-r"""Streams with a truth that moves, noise of several kinds, and features in units far apart.
+r"""Synthetic streams: the paper's two problems, and problems with drift, noise and feature scales.
 
-With one seed, streams that differ in drift, noise or feature scales alone are made of the same draws, so that what
-differs in a game is due to them.
+With one seed, streams of `regression` or `classification` that differ only in drift, noise or feature scales are made
+of the same draws, so that any difference between their games is due to that setting.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from redescend.game import Stream
 from redescend.numeric import Array
-from redescend.parameters import SCALE, Interval, bad_parameter, check
-from redescend.streams.sizes import sizes
+from redescend.parameters import AT_LEAST_ONE, SCALE, Interval, bad_parameter, check
 
 DRIFTS = ("none", "jump", "rotation")
 NOISES = ("gaussian", "student", "heteroscedastic")
+
+
+def ridge(rounds: int, seed: Any, dim: int = 100) -> Stream:
+    r"""Make the paper's online ridge regression: y = ⟨θ*, x⟩ + e.
+
+    θ* is uniform on [−1, 1]^dim and scaled to unit length, x is standard normal, and e has variance 10⁻⁶.
+
+    Parameters
+    ----------
+    rounds : int
+        Number of rounds.
+    seed : int or Generator
+        Seed of the random numbers.
+    dim : int, default 100
+        Number of features.
+
+    Returns
+    -------
+    Stream
+        With its truth θ*.
+
+    Examples
+    --------
+    >>> ridge(5, seed=0, dim=3)
+    Stream(5 rounds, 3 features, 0 corrupted)
+    """
+    rounds, dim = _check_sizes("ridge", rounds, dim)
+    random = np.random.default_rng(seed)
+    truth = random.uniform(-1.0, 1.0, dim)
+    truth /= np.linalg.norm(truth)
+    X = random.standard_normal((rounds, dim))
+    return Stream(X, X @ truth + 1e-3 * random.standard_normal(rounds), truth=truth)
+
+
+def svm(rounds: int, seed: Any, dim: int = 2) -> Stream:
+    r"""Make the paper's online classification: y = sign⟨θ*, x⟩.
+
+    θ* is uniform on [1, 11]^dim, and the entries of x have variance 100. Where |⟨θ*, x⟩| ≤ 0.1, labels are flipped with
+    probability 0.05.
+
+    Parameters
+    ----------
+    rounds, seed
+        As in `ridge`.
+    dim : int, default 2
+        Number of features.
+
+    Returns
+    -------
+    Stream
+        With its truth θ*.
+
+    Examples
+    --------
+    >>> np.unique(svm(50, seed=0).y)
+    array([-1.,  1.])
+    """
+    rounds, dim = _check_sizes("svm", rounds, dim)
+    random = np.random.default_rng(seed)
+    truth = random.uniform(1.0, 11.0, dim)
+    X = 10.0 * random.standard_normal((rounds, dim))
+    margin = X @ truth
+    y = np.where(margin >= 0.0, 1.0, -1.0)
+    flipped = (np.abs(margin) <= 0.1) & (random.random(rounds) < 0.05)
+    return Stream(X, np.where(flipped, -y, y), truth=truth)
 
 
 def regression(
@@ -29,31 +93,33 @@ def regression(
     noise_scale: float = 0.1,
     feature_scales: tuple[float, float] = (1.0, 1.0),
 ) -> Stream:
-    r"""y = ⟨θ*_t, x⟩ + e, with a signal ⟨θ*_t, x⟩ of variance 1.
+    r"""Make a regression stream: y = ⟨θ*_t, x⟩ + e, with a signal ⟨θ*_t, x⟩ of variance 1.
 
-    Features are independent and normal. The standard deviations are spread evenly on a log axis between two ends, and
-    θ* is a uniform direction in the standardised features.
+    Features are independent and normal, and θ* is a uniform direction in the standardised features.
 
     Parameters
     ----------
-    rounds, dim : int
+    rounds : int
+        Number of rounds.
     seed : int or Generator
-    drift : "none", "jump" or "rotation"
-        What the truth does: it stays; it becomes another one, independent of the first, after half of the rounds; it
-        turns evenly, by half a turn in all.
-    noise : "gaussian", "student" or "heteroscedastic"
-        e is noise_scale times a standard normal number; times one of Student's t with 2 degrees of freedom, which has
-        no variance; times a normal number whose standard deviation exp(z − 1), with z standard normal, depends on x and
+        Seed of the random numbers.
+    dim : int, default 20
+        Number of features.
+    drift : "none", "jump" or "rotation", default "none"
+        How the truth changes: not at all; to an independent one after half of the rounds; evenly, by half a turn.
+    noise : "gaussian", "student" or "heteroscedastic", default "gaussian"
+        e is noise_scale times a standard normal number; times Student's t with 2 degrees of freedom, which has no
+        variance; times a normal number whose standard deviation exp(z − 1), with z standard normal, depends on x and
         has a mean square of 1.
-    noise_scale : float
-        0 for none.
-    feature_scales : pair of floats
-        Smallest and largest standard deviation of a feature.
+    noise_scale : float, default 0.1
+        Scale of the noise; 0 for none.
+    feature_scales : tuple of two floats, default (1.0, 1.0)
+        Smallest and largest standard deviation of a feature; the others are evenly spaced between them on a log scale.
 
     Returns
     -------
     Stream
-        Its truth is one action, or where it drifts one for each round.
+        Its truth is one action, or with drift one for each round.
 
     Examples
     --------
@@ -61,8 +127,8 @@ def regression(
     >>> stream.truth.shape, np.ptp(np.log10(stream.X.std(axis=0))).round()
     ((100, 3), np.float64(6.0))
     """
-    made = _made("regression", rounds, seed, dim, drift, noise, noise_scale, feature_scales)
-    return Stream(made.X, made.response, truth=made.truth)
+    X, response, truth = _draw("regression", rounds, seed, dim, drift, noise, noise_scale, feature_scales)
+    return Stream(X, response, truth=truth)
 
 
 def classification(
@@ -75,53 +141,53 @@ def classification(
     noise_scale: float = 0.1,
     feature_scales: tuple[float, float] = (1.0, 1.0),
 ) -> Stream:
-    r"""y = sign(⟨θ*_t, x⟩ + e): the sign of what `regression` with the same settings would respond.
+    r"""Make a classification stream: y = sign(⟨θ*_t, x⟩ + e), the sign of the response of `regression`.
 
-    Labels are wrong near the boundary where e is normal, far from it too where it is Student's, and more often in one
-    part of the space where it is heteroscedastic. With noise_scale = 0 the classes can be separated.
+    Labels are wrong near the boundary with Gaussian noise, far from it too with Student's, and more often in one part
+    of the space with heteroscedastic noise. With noise_scale = 0 the classes are separable.
 
     Parameters
     ----------
     rounds, seed, dim, drift, noise, noise_scale, feature_scales
         As in `regression`.
 
+    Returns
+    -------
+    Stream
+        As that of `regression`, with labels −1 and +1.
+
     Examples
     --------
     >>> np.unique(classification(50, seed=0, dim=3, noise="student").y)
     array([-1.,  1.])
     """
-    made = _made("classification", rounds, seed, dim, drift, noise, noise_scale, feature_scales)
-    return Stream(made.X, np.where(made.response >= 0.0, 1.0, -1.0), truth=made.truth)
+    X, response, truth = _draw("classification", rounds, seed, dim, drift, noise, noise_scale, feature_scales)
+    return Stream(X, np.where(response >= 0.0, 1.0, -1.0), truth=truth)
 
 
-class _Made(NamedTuple):
-    X: Array
-    response: Array
-    truth: Array
-
-
-def _made(
+def _draw(
     owner: str, rounds: int, seed: Any, dim: int, drift: str, noise: str, noise_scale: float, feature_scales: Any
-) -> _Made:
-    rounds, dim = sizes(owner, rounds, dim)
+) -> tuple[Array, Array, Array]:
+    """Features, responses and the truth."""
+    rounds, dim = _check_sizes(owner, rounds, dim)
     for name, value, choices in (("drift", drift, DRIFTS), ("noise", noise, NOISES)):
         if not isinstance(value, str) or value not in choices:
             raise bad_parameter(owner, name, f"one of {', '.join(map(repr, choices))}", value)
     if drift == "rotation" and dim == 1:
         raise bad_parameter(owner, "dim", "at least 2 for a truth that turns", dim)
     noise_scale = check(owner, "noise_scale", noise_scale, Interval(0, 1e100))
-    low, high = _checked_scales(owner, feature_scales)
-    # Everything is drawn whatever is asked for, so that the settings share their draws.
+    low, high = _check_scales(owner, feature_scales)
+    # Everything is drawn whatever the settings are, so that all settings share their draws.
     random = np.random.default_rng(seed)
     directions = _unit(random.standard_normal((2, dim)))
     scales = random.permutation(np.geomspace(low, high, dim))
     Z = random.standard_normal((rounds, dim))
     normal, chi = random.standard_normal(rounds), random.standard_exponential(rounds)
     standard = directions[0] if drift == "none" else {"jump": _jump, "rotation": _rotation}[drift](directions, rounds)
-    # A chi-square number of 2 degrees is twice an exponential one, so that this is Student's t.
+    # A chi-square number with 2 degrees of freedom is twice an exponential one, so this is Student's t.
     spreads = {"gaussian": 1.0, "student": 1.0 / np.sqrt(chi), "heteroscedastic": np.exp(Z @ directions[1] - 1.0)}
     response = (Z * standard).sum(axis=1) + noise_scale * spreads[noise] * normal
-    return _Made(Z * scales, response, standard / scales)
+    return Z * scales, response, standard / scales
 
 
 def _unit(vectors: Array) -> Array:
@@ -140,10 +206,13 @@ def _rotation(directions: Array, rounds: int) -> Array:
     return path
 
 
-def _checked_scales(owner: str, scales: Any) -> tuple[float, float]:
-    rule = f"a pair of floats, each in [{SCALE.low}, {SCALE.high}], the smaller first"
-    if not isinstance(scales, tuple) or len(scales) != 2 or any(scale not in SCALE for scale in scales):
-        raise bad_parameter(owner, "feature_scales", rule, scales)
-    if scales[1] < scales[0]:
+def _check_sizes(owner: str, rounds: int, dim: int) -> tuple[int, int]:
+    return check(owner, "rounds", rounds, AT_LEAST_ONE), check(owner, "dim", dim, AT_LEAST_ONE)
+
+
+def _check_scales(owner: str, scales: Any) -> tuple[float, float]:
+    pair = isinstance(scales, tuple) and len(scales) == 2 and all(scale in SCALE for scale in scales)
+    if not pair or scales[1] < scales[0]:
+        rule = f"a pair of floats, each in [{SCALE.low}, {SCALE.high}], the smaller first"
         raise bad_parameter(owner, "feature_scales", rule, scales)
     return float(scales[0]), float(scales[1])
