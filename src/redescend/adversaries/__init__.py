@@ -1,7 +1,6 @@
-r"""Who spoils a stream: what is corrupted, and when.
+r"""Adversaries: what corrupted records become, and which rounds are corrupted.
 
-An adversary says what a corrupted record becomes; ``when`` says which rounds it gets. The result remembers the
-records as they were, so that regret can be counted against nature.
+The corrupted stream keeps the original records, so that regret can be measured against them.
 
 >>> from redescend import streams
 >>> UniformResponse(0, 1).corrupt(streams.ridge(100, seed=0, dim=3), k=10, seed=1, when="burst")

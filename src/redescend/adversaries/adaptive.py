@@ -1,4 +1,4 @@
-"""An adversary that answers the learner's action."""
+"""An adversary that sees the learner's action before it corrupts a record."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from redescend.adversaries.rounds import chosen_rounds, spoiled
+from redescend.adversaries.rounds import chosen_rounds, mark_corrupted
 from redescend.errors import DataError, DivergenceError
 from redescend.game import Stream, Trace
 from redescend.learners.base import Learner
@@ -18,23 +18,23 @@ from redescend.parameters import AT_LEAST_ONE, Component, Interval, Scale, bad_p
 
 @dataclass(frozen=True)
 class Adaptive(Component):
-    r"""Sees the action before it chooses the record, and tries its choices on the learner itself.
+    r"""Sees the action before it chooses a record, and tries its choices on the learner itself.
 
-    In each of its rounds it plays every candidate record on the learner, takes it back, and keeps the one whose next
-    action has the largest loss on the record that nature had made: the greedy choice for clean loss, and one that needs
-    no truth. In regression the response is set off the prediction by a residual of either sign on a geometric grid, so
-    that a learner that disbelieves large residuals is met with middling ones. Labels −1 and +1 are flipped.
+    In each of its rounds it plays every candidate record on the learner, restores the learner, and chooses the one
+    after which the loss on the original record is largest: the greedy choice, which needs no truth. In regression the
+    response is the prediction plus a residual of either sign on a geometric grid, so that a learner that ignores
+    large residuals is met with medium ones. Labels −1 and +1 are flipped.
 
     Parameters
     ----------
     loss : Loss
-        What the learner should lose most of; that of the learner, as a rule.
-    smallest, largest : float
+        The loss to make large, usually that of the learner.
+    smallest, largest : float, default 0.01 and 100.0
         Ends of the grid of residuals.
-    sizes : int
-        How many residuals are on the grid; each is tried with both signs.
-    x_scales : tuple of floats
-        Multiples of x that may be played; the record's own x unless given.
+    sizes : int, default 9
+        Number of residuals on the grid; each is tried with both signs.
+    x_scales : tuple of floats, default (1.0,)
+        Multiples of x that may be played.
 
     Examples
     --------
@@ -75,16 +75,16 @@ class Adaptive(Component):
         Parameters
         ----------
         learner : Learner
-            It goes on from where it is, and ends as if it had played the returned stream.
+            It plays on from its current state, and ends as if it had played the returned stream.
         stream, k, seed, when
             As in `Adversary.corrupt`.
-        keep_actions : bool
-            Whether to keep θ_t of every round.
+        keep_actions : bool, default False
+            Whether the trace has θ_t of every round.
 
         Returns
         -------
         Trace, Stream
-            What the game left, and the stream as it was played.
+            The game, and the stream as it was played.
         """
         check_instance("Adaptive.play", "stream", stream, Stream, "a Stream")
         check_instance("Adaptive.play", "learner", learner, Learner, "a learner, such as OGD(...)")
@@ -115,10 +115,10 @@ class Adaptive(Component):
         losses, weights = outcome.T.copy()
         skipped = np.empty(0, dtype=np.intp)
         trace = Trace(losses, weights, actions if keep_actions else None, learner.theta, skipped)
-        return trace, spoiled(stream, rows, X, y)
+        return trace, mark_corrupted(stream, rows, X, y)
 
     def _worst(self, learner: Learner, natural: tuple[Array, float], x: Array, y: Any) -> tuple[Array, Any]:
-        """The candidate after which the natural record is lost most on; the learner is left as it was."""
+        """Return the candidate after which the loss on the natural record is largest; the learner is unchanged."""
         before = learner.state()
         worst, most = None, -np.inf
         for candidate in self._candidates(learner.theta, x, y):
@@ -126,13 +126,13 @@ class Adaptive(Component):
                 learner.update(candidate[0], float(candidate[1]))
                 left = self.loss.value(learner.theta, *natural)
             except DivergenceError:
-                continue  # the learner refuses such a record and stays where it is
+                continue  # the learner refuses the record and is unchanged
             finally:
                 learner.restore(before)
             if left > most:
                 worst, most = candidate, left
         if worst is None:
-            raise DivergenceError("Every record that Adaptive could play would stop the action from being finite.")
+            raise DivergenceError("Every record that Adaptive could play makes the action overflow.")
         return worst
 
     def _candidates(self, theta: Array, x: Array, y: Any) -> list[tuple[Array, Any]]:

@@ -1,4 +1,4 @@
-"""What a corrupted record becomes, decided before the game."""
+"""Adversaries that corrupt a stream before the game."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from redescend.adversaries.rounds import chosen_rounds, spoiled
+from redescend.adversaries.rounds import chosen_rounds, mark_corrupted
 from redescend.errors import DataError
 from redescend.game import Stream
 from redescend.numeric import Array
@@ -22,18 +22,23 @@ class Adversary(Component, ABC):
     """Replaces k records of a stream before the game; it does not see the learner."""
 
     def corrupt(self, stream: Stream, k: int | None, seed: Any, when: Any = "random") -> Stream:
-        """The stream with k of its records corrupted.
+        """Return a copy of a stream with k of its records corrupted.
 
         Parameters
         ----------
         stream : Stream
-            It is left as it is. Rounds that were corrupted before stay so, and keep their first original.
+            It is not changed. Rounds that were corrupted before stay corrupted and keep their first original.
         k : int or None
-            How many rounds; None with a mask.
+            Number of rounds; None with a mask.
         seed : int or Generator
-            The same seed spoils in the same way.
+            Seed of the random numbers.
         when : "random", "burst", "periodic", "first", "last", or an array of bools
             Which rounds; see `chosen_rounds`.
+
+        Returns
+        -------
+        Stream
+            With the originals of its corrupted rounds.
         """
         owner = f"{type(self).__name__}.corrupt"
         check_instance(owner, "stream", stream, Stream, "a Stream")
@@ -49,14 +54,14 @@ class Adversary(Component, ABC):
                 y = y.copy()
                 y[rows] = y_new
         if not (np.isfinite(X[rows]).all() and np.isfinite(y[rows]).all()):
-            raise DataError(f"{self} makes records that {X.dtype} does not hold; corrupt a stream of float64.")
-        return spoiled(stream, rows, X, y)
+            raise DataError(f"{self} makes records that overflow {X.dtype}; corrupt a stream of float64.")
+        return mark_corrupted(stream, rows, X, y)
 
     @abstractmethod
     def replacements(
         self, stream: Stream, rows: Array, random: np.random.Generator
     ) -> tuple[Array | None, Array | None]:
-        """What the features and the responses of these rows become; None where they stay."""
+        """Return new features and responses for these rows of the stream, drawn from `random`; None: they stay."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,11 @@ class LabelFlip(Adversary):
 class UniformResponse(Adversary):
     """y becomes uniform on [low, high]: the paper's adversary of regression.
 
+    Parameters
+    ----------
+    low, high : float
+        Ends of the interval.
+
     Examples
     --------
     >>> stream = UniformResponse(5, 6).corrupt(Stream([[1.0], [2.0]], [1.0, 2.0]), k=1, seed=0, when="last")
@@ -104,6 +114,11 @@ class UniformResponse(Adversary):
 class ShiftResponse(Adversary):
     """y becomes y + by: an instrument that has lost its zero.
 
+    Parameters
+    ----------
+    by : float
+        What is added.
+
     Examples
     --------
     >>> ShiftResponse(10.0).corrupt(Stream([[1.0], [2.0]], [1.0, 2.0]), k=1, seed=0, when="first").y
@@ -119,6 +134,11 @@ class ShiftResponse(Adversary):
 @dataclass(frozen=True)
 class ScaleResponse(Adversary):
     """y becomes by·y: a response in the wrong unit, or with by = −1 of the wrong sign.
+
+    Parameters
+    ----------
+    by : float
+        The factor.
 
     Examples
     --------
@@ -150,6 +170,11 @@ class ReplaceResponse(Adversary):
 class ScaleFeatures(Adversary):
     """x becomes by·x: a record in the wrong unit.
 
+    Parameters
+    ----------
+    by : float
+        The factor.
+
     Examples
     --------
     >>> ScaleFeatures(100.0).corrupt(Stream([[1.0], [2.0]], [1.0, 2.0]), k=1, seed=0, when="last").X.ravel()
@@ -165,6 +190,11 @@ class ScaleFeatures(Adversary):
 @dataclass(frozen=True)
 class ReplaceFeatures(Adversary):
     """x becomes noise, normal with standard deviation `scale`: a sensor that is not connected.
+
+    Parameters
+    ----------
+    scale : float, default 1.0
+        Standard deviation of the new features.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""When: which rounds are corrupted, and how a stream remembers what they were."""
+"""Which rounds are corrupted, and how a stream keeps their originals."""
 
 from __future__ import annotations
 
@@ -14,10 +14,26 @@ TIMES = ("random", "burst", "periodic", "first", "last")
 
 
 def chosen_rounds(owner: str, total: int, k: int | None, when: Any, random: np.random.Generator) -> Array:
-    """The places of k of the `total` rounds, in order.
+    """Choose the rounds to corrupt.
 
-    "random" takes them uniformly, "burst" is one run of k rounds at a random place, "periodic" spaces them evenly,
-    "first" and "last" take the ends, and an array of bools says it all itself.
+    Parameters
+    ----------
+    owner : str
+        Name of the caller in error messages.
+    total : int
+        Number of rounds of the stream.
+    k : int or None
+        Number of rounds to choose; None with a mask.
+    when : "random", "burst", "periodic", "first", "last", or an array of bools
+        At random; k rounds in a row, from a random one on; evenly spaced; the first; the last; or where the array is
+        True.
+    random : Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    array of ints
+        The chosen rounds, in order.
 
     Examples
     --------
@@ -50,10 +66,10 @@ def _masked_rounds(owner: str, total: int, k: int | None, when: Any) -> Array:
     return rows
 
 
-def spoiled(stream: Stream, rows: Array, X: Array, y: Array) -> Stream:
-    """The stream with X and y in place of its own, and these rows marked as corrupted.
+def mark_corrupted(stream: Stream, rows: Array, X: Array, y: Array) -> Stream:
+    """Return the stream with other X and y, and these rows marked as corrupted.
 
-    A row that was corrupted before keeps its first original. Where originals are unknown, they stay so.
+    A row that was corrupted before keeps its first original. Unknown originals stay unknown.
     """
     if len(rows) == 0:
         return stream

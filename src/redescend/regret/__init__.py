@@ -1,7 +1,7 @@
-r"""Regret: what a learner lost beyond a comparator. The only place where it is counted.
+r"""Regret: the loss of a learner beyond that of a comparator. It is computed only here.
 
-A trace says what was lost and a stream which rounds are clean; each curve is the sum up to every round. A row that the
-learner skipped counts 0. The `loss` is the one that the learner played with.
+The trace has the losses and the stream says which rounds are clean; each curve is the sum up to every round. A row that
+the learner skipped counts 0.
 
 >>> import redescend as rd
 >>> loss = rd.losses.Squared()
@@ -31,25 +31,27 @@ from redescend.transforms import Transform
 __all__ = ["best_fixed", "clean_dynamic", "clean_static", "deviation", "invex_dynamic", "path_length", "split"]
 
 BLOCK = 1 << 17
-"""Minimisers are written out this many numbers at a time."""
+"""Number of floats in a block of minimisers."""
 
 
 def clean_dynamic(
     trace: Trace, stream: Stream, loss: Loss, comparator: Any = "round", domain: Domain | None = None
 ) -> Array:
-    r"""Σ over the clean rounds s ≤ t of f_s(θ_s) − f_s(u_s), for every t.
+    r"""Return the clean dynamic regret: Σ over the clean rounds s ≤ t of f_s(θ_s) − f_s(u_s), for every t.
 
     Parameters
     ----------
     trace : Trace
+        What the learner played.
     stream : Stream
-        The stream that was played.
+        The stream that it played.
     loss : Loss
-    comparator : "round", "truth" or an array
+        The loss that it played with.
+    comparator : "round", "truth" or an array, default "round"
         u_s: the minimiser of f_s; the stream's truth; or one action, shape (features,), or a path of them, shape
         (rows, features).
     domain : Domain, optional
-        Where the minimisers of "round" must be; anywhere unless given.
+        Where the minimisers of "round" must be. Default: anywhere.
 
     Returns
     -------
@@ -76,7 +78,7 @@ def clean_dynamic(
 
 
 class Split(NamedTuple):
-    """The regret of a learner that combines experts, seen from one of them; the two curves add up to it."""
+    """The regret of a learner that combines experts, as two curves that add up to it."""
 
     meta: Array
     expert: Array
@@ -90,7 +92,7 @@ def split(
     comparator: Any = "round",
     domain: Domain | None = None,
 ) -> Split:
-    r"""Clean dynamic regret as the paper splits it: that of an expert alone, and what is lost beyond that expert.
+    r"""Split the clean dynamic regret as the paper does: the regret of one expert, and the regret against that expert.
 
     The paper calls the regret of the expert against the comparator *meta regret*, and that of the learner against the
     expert *expert regret*.
@@ -98,11 +100,16 @@ def split(
     Parameters
     ----------
     trace : Trace
-        What the learner left.
+        What the learner played.
     alone : Trace
-        What one expert leaves by itself, such as ``play(learner.alone(expert), stream)``.
+        What one expert plays by itself, such as ``play(learner.alone(expert), stream)``.
     stream, loss, comparator, domain
         As in `clean_dynamic`.
+
+    Returns
+    -------
+    Split
+        The curves `meta` and `expert`.
 
     Examples
     --------
@@ -119,7 +126,21 @@ def split(
 
 
 def clean_static(trace: Trace, stream: Stream, loss: Loss, domain: Domain | None = None) -> Array:
-    r"""Σ over the clean rounds s ≤ t of f_s(θ_s) − f_s(u), with u = `best_fixed` of all clean rounds, for every t.
+    r"""Return the clean static regret: Σ over the clean rounds s ≤ t of f_s(θ_s) − f_s(u), for every t.
+
+    u is the best fixed action of all clean rounds, as `best_fixed` finds it.
+
+    Parameters
+    ----------
+    trace, stream, loss
+        As in `clean_dynamic`.
+    domain : Domain, optional
+        Where u must be. Default: anywhere.
+
+    Returns
+    -------
+    array
+        One value for each round; a corrupted round adds 0.
 
     Examples
     --------
@@ -135,13 +156,26 @@ def clean_static(trace: Trace, stream: Stream, loss: Loss, domain: Domain | None
 
 
 def best_fixed(stream: Stream, loss: Loss, domain: Domain | None = None) -> Array:
-    r"""The one action that loses least over the clean rounds; of several, one of them.
+    r"""Return the fixed action with the least loss over the clean rounds; of several, one of them.
 
-    Its total loss is the minimum to about 1e-10 of itself: by Newton's method for Squared and Logistic, and by the
-    method of multipliers for the losses with kinks. On a Box, L1Ball, Simplex or Intersection accelerated descent takes
-    the place of Newton's method, and features should be of similar size. For Custom it is as good as
-    ``Custom.minimum``. Without l2, Logistic on separable records has no minimiser; the action given loses next to
-    nothing.
+    Its total loss is the minimum to a relative error of about 1e-10: by Newton's method for Squared and Logistic, by the
+    method of multipliers for losses with kinks. On a Box, L1Ball, Simplex or Intersection accelerated descent
+    replaces Newton's method, and features should be of similar size. For Custom it is as good as ``Custom.minimum``.
+    Without l2, Logistic on separable records has no minimiser; the action returned has a loss close to 0.
+
+    Parameters
+    ----------
+    stream : Stream
+        The records; corrupted ones are left out.
+    loss : Loss
+        The loss to minimise.
+    domain : Domain, optional
+        Where the action must be. Default: anywhere.
+
+    Returns
+    -------
+    array
+        The action.
 
     Examples
     --------
@@ -159,9 +193,23 @@ def best_fixed(stream: Stream, loss: Loss, domain: Domain | None = None) -> Arra
 def invex_dynamic(
     trace: Trace, stream: Stream, loss: Loss, transform: Transform, domain: Domain | None = None
 ) -> Array:
-    r"""Σ over all rounds s ≤ t of g_s(θ_s) − g_s(ω_s) with g = h(f), for every t.
+    r"""Return the invex dynamic regret: Σ over all rounds s ≤ t of g_s(θ_s) − g_s(ω_s) with g = h(f), for every t.
 
     ω_s is the minimiser of f_s as it was played. Corrupted rounds count like the others.
+
+    Parameters
+    ----------
+    trace, stream, loss
+        As in `clean_dynamic`.
+    transform : Transform
+        The transform h, such as ``transforms.Learn(10.0, 10.0)``.
+    domain : Domain, optional
+        Where the minimisers must be. Default: anywhere.
+
+    Returns
+    -------
+    array
+        One value for each round.
 
     Examples
     --------
@@ -179,9 +227,21 @@ def invex_dynamic(
 
 
 def path_length(stream: Stream, loss: Loss, domain: Domain | None = None) -> Array:
-    r"""Σ over s < t of ‖θ*_s − θ*_{s+1}‖, for every t: how far the minimisers of the uncorrupted records have gone.
+    r"""Return the path length of the minimisers of the uncorrupted records: Σ over s < t of ‖θ*_s − θ*_{s+1}‖.
 
-    The first value is 0 and the last one is the paper's V_T.
+    Parameters
+    ----------
+    stream : Stream
+        With the originals of its corrupted rounds.
+    loss : Loss
+        The loss that is minimised in each round.
+    domain : Domain, optional
+        Where the minimisers must be. Default: anywhere.
+
+    Returns
+    -------
+    array
+        One value for each round t: first 0, last the paper's V_T.
 
     Examples
     --------
@@ -206,9 +266,19 @@ def path_length(stream: Stream, loss: Loss, domain: Domain | None = None) -> Arr
 
 
 def deviation(stream: Stream, loss: Loss, domain: Domain | None = None) -> float:
-    r"""The largest ‖ω*_t − θ*_t‖ over the corrupted rounds, the paper's δ; 0 if there is none.
+    r"""Return the largest ‖ω*_t − θ*_t‖ over the corrupted rounds, the paper's δ.
 
     ω*_t minimises the loss of the record that was played, and θ*_t that of its original.
+
+    Parameters
+    ----------
+    stream, loss, domain
+        As in `path_length`.
+
+    Returns
+    -------
+    float
+        0 if no round is corrupted.
 
     Examples
     --------
@@ -249,7 +319,7 @@ def _check_domain(owner: str, domain: Domain | None) -> None:
 
 
 def _counted(owner: str, trace: Trace, stream: Stream, loss: Loss, only_clean: bool = True) -> Array:
-    """Which rounds count: the clean ones, or all, but for those that were skipped."""
+    """Return which rounds count: the clean ones or all of them, without those that were skipped."""
     check_instance(owner, "trace", trace, Trace, "a Trace")
     _check_game(owner, stream, loss)
     if len(trace) != len(stream):

@@ -1,8 +1,7 @@
 r"""The best fixed action in hindsight: min over Θ of Σ_t φ(⟨x_t, θ⟩, y_t) + (n·l2/2)·‖θ‖².
 
 Squared and Logistic are smooth. The others are sums of kinks max(low·r, high·r) with r = c − ⟨a, θ⟩, that is, of the
-largest u·r with low ≤ u ≤ high; the method of multipliers minimises them, and knows by the duality gap how far it is
-from the minimum.
+largest u·r with low ≤ u ≤ high; the method of multipliers minimises them until the duality gap is small.
 """
 
 from __future__ import annotations
@@ -25,11 +24,14 @@ from redescend.losses import (
     Pinball,
     Squared,
 )
+from redescend.losses.linear import curvature
 from redescend.numeric import Array, norm
-from redescend.regret.smooth import Objective, accelerated, newton
 
 GAP = 1e-11
 """The relative duality gap at which the method of multipliers stops."""
+
+Parts = Callable[[Array], tuple[Array, Array, Array]]
+"""From predictions to ψ, ψ' and ψ'' of each."""
 
 
 def best_action(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
@@ -39,41 +41,44 @@ def best_action(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
         return np.zeros(dim) if domain is None else domain.project(np.zeros(dim))
     X, y = X.astype(np.float64, copy=False), y.astype(np.float64, copy=False)
     if not isinstance(loss, LinearLoss):
-        return _of_values(loss, X, y, domain)
+        return _minimise_custom(loss, X, y, domain)
     ridge = loss.l2 * len(y)
     if domain is None or domain.radial:
-        return _in_ball(loss, X, y, ridge, domain) if isinstance(domain, Ball) else _free(loss, X, y, ridge)
-    free = _free(loss, X, y, ridge)
+        return (
+            _minimise_in_ball(loss, X, y, ridge, domain)
+            if isinstance(domain, Ball)
+            else _minimise_free(loss, X, y, ridge)
+        )
+    free = _minimise_free(loss, X, y, ridge)
     if domain.contains(free):
         return free
     start = domain.project(free)
     if isinstance(loss, Squared | Logistic):
-        curvature = 2.0 if isinstance(loss, Squared) else 0.25
-        return accelerated(_smooth(loss, X, y, ridge), start, domain.project, curvature)
-    return _multipliers(
+        return accelerated(_smooth(loss, X, y, ridge), start, domain.project, curvature(loss.kind))
+    return _minimise_kinks(
         _kinks(loss, X, y),
         ridge,
         start,
-        lambda inner, theta, curvature: accelerated(inner, theta, domain.project, curvature),
+        lambda inner, theta, bend: accelerated(inner, theta, domain.project, bend),
     )
 
 
-def _free(loss: LinearLoss, X: Array, y: Array, ridge: float) -> Array:
+def _minimise_free(loss: LinearLoss, X: Array, y: Array, ridge: float) -> Array:
     start = np.zeros(X.shape[1])
     if isinstance(loss, Squared | Logistic):
         return newton(_smooth(loss, X, y, ridge), start)
-    return _multipliers(_kinks(loss, X, y), ridge, start, lambda inner, theta, _: newton(inner, theta))
+    return _minimise_kinks(_kinks(loss, X, y), ridge, start, lambda inner, theta, _: newton(inner, theta))
 
 
-def _in_ball(loss: LinearLoss, X: Array, y: Array, ridge: float, ball: Ball) -> Array:
+def _minimise_in_ball(loss: LinearLoss, X: Array, y: Array, ridge: float, ball: Ball) -> Array:
     """The free minimiser if it is inside; otherwise one more ridge, as strong as holds it on the sphere."""
-    theta = _free(loss, X, y, ridge)
+    theta = _minimise_free(loss, X, y, ridge)
     if norm(theta) <= ball.radius:
         return theta
     from scipy.optimize import brentq
 
     def held(log_ridge: float) -> Array:
-        return _free(loss, X, y, ridge + float(np.exp(log_ridge)))
+        return _minimise_free(loss, X, y, ridge + float(np.exp(log_ridge)))
 
     weakest = strongest = float(np.log(1e-12 * np.square(X).sum()))
     if norm(held(weakest)) > ball.radius:
@@ -87,8 +92,8 @@ def _smooth(loss: Squared | Logistic, X: Array, y: Array, ridge: float) -> Objec
     def parts(p: Array) -> tuple[Array, Array, Array]:
         f, slope = loss.of_prediction(p, y), loss.slope(p, y)
         # For the logistic loss ψ'' = s·(1 − s), with s = |ψ'|.
-        curvature = np.full_like(p, 2.0) if isinstance(loss, Squared) else np.abs(slope) * (1.0 - np.abs(slope))
-        return f, slope, curvature
+        bend = np.full_like(p, 2.0) if isinstance(loss, Squared) else np.abs(slope) * (1.0 - np.abs(slope))
+        return f, slope, bend
 
     return Objective(X, parts, ridge)
 
@@ -118,7 +123,7 @@ def _kinks(loss: LinearLoss, X: Array, y: Array) -> Kinks:
     raise DataError(f"The best fixed action under {loss} is not known; add its kinks or its curvature to hindsight.py.")
 
 
-def _multipliers(
+def _minimise_kinks(
     kinks: Kinks, ridge: float, theta: Array, minimise: Callable[[Objective, Array, float], Array]
 ) -> Array:
     """Proximal steps in u: each is a smooth problem in θ, with kinks rounded off over a width that shrinks.
@@ -152,11 +157,113 @@ def _multipliers(
     return best
 
 
-def _of_values(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
-    """The total of a loss that is known by its values and gradients only, minimised as one record."""
+def _minimise_custom(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
+    """Minimise the total of a loss of which only values and gradients are known, as if it were one record."""
     records = [(x, float(response)) for x, response in zip(X, y, strict=True)]
     total = Custom(
         lambda theta, _x, _y: sum(loss.value(theta, *record) for record in records),
         lambda theta, _x, _y: np.sum([loss.gradient(theta, *record) for record in records], axis=0),
     )
     return total.minimum(np.zeros(X.shape[1]), 0.0, domain)[0]
+
+
+# --- Σⱼ ψⱼ(⟨aⱼ, θ⟩) + (ridge/2)·‖θ‖² with smooth ψ: Newton's method, and accelerated descent on a domain ---
+
+
+class Objective(NamedTuple):
+    """Σⱼ ψⱼ(⟨aⱼ, θ⟩) + (ridge/2)·‖θ‖²."""
+
+    A: Array
+    parts: Parts
+    ridge: float
+
+    def value(self, theta: Array) -> float:
+        return float(self.parts(self.A @ theta)[0].sum() + 0.5 * self.ridge * (theta @ theta))
+
+    def gradient(self, theta: Array) -> Array:
+        out: Array = self.parts(self.A @ theta)[1] @ self.A + self.ridge * theta
+        return out
+
+    def newton_step(self, theta: Array) -> tuple[Array, Array]:
+        """The gradient, and the step to the minimum of the quadratic model."""
+        _, slope, bend = self.parts(self.A @ theta)
+        gradient = slope @ self.A + self.ridge * theta
+        curved = bend > 0.0
+        rows = self.A if curved.all() else self.A[curved]
+        hessian = (rows.T * bend[curved]) @ rows
+        hessian.flat[:: len(theta) + 1] += self.ridge
+        # Scaled to a unit diagonal, small features are not lost in the rounding errors of large ones.
+        unit = np.sqrt(np.where(hessian.diagonal() > 0.0, hessian.diagonal(), 1.0))
+        scaled = hessian / np.outer(unit, unit)
+        # Where nothing is curved the gradient may still point downhill: go far, and let the line search shorten it.
+        scaled.flat[:: len(theta) + 1] += 1e-13
+        return gradient, np.linalg.solve(scaled, gradient / unit) / unit
+
+
+def newton(objective: Objective, theta: Array, iterations: int = 300) -> Array:
+    """Newton's method, to the last digit that the value shows."""
+    value = objective.value(theta)
+    for _ in range(iterations):
+        gradient, step = objective.newton_step(theta)
+        fall = float(gradient @ step)
+        if not fall > 0.0:
+            break
+        following = theta - step
+        reached = objective.value(following)
+        if not reached <= value - 1e-4 * fall:
+            following = theta - _line_search(objective, theta, step) * step
+            reached = objective.value(following)
+        if not reached < value:
+            break
+        theta, value = following, reached
+        if fall <= 1e-16 * abs(value):
+            break
+    return theta
+
+
+def _line_search(objective: Objective, theta: Array, step: Array) -> float:
+    """The rate below 1 at which the value along −step stops falling, by bisection."""
+
+    def rising(rate: float) -> bool:
+        return float(objective.gradient(theta - rate * step) @ step) < 0.0
+
+    high = 1.0
+    while rising(0.1 * high) and high > 1e-150:
+        high *= 0.1
+    low = 0.1 * high
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if rising(middle) else (middle, high)
+    return low
+
+
+def accelerated(objective: Objective, theta: Array, project: Callable[[Array], Array], bend: float) -> Array:
+    """Accelerated projected descent, restarted when it turns back, until it no longer moves.
+
+    `bend` is the largest ψ''.
+
+    References
+    ----------
+    Beck and Teboulle, A fast iterative shrinkage-thresholding algorithm, 2009; O'Donoghue and Candès, Adaptive restart
+    for accelerated gradient schemes, 2015.
+    """
+    A = objective.A
+    steepest = bend * float(np.linalg.eigvalsh(A.T @ A)[-1]) + objective.ridge
+    theta = project(theta)
+    ahead, momentum = theta, 1.0
+    for _ in range(20_000):
+        following = project(ahead - objective.gradient(ahead) / max(steepest, 1e-300))
+        move = following - theta
+        if (ahead - following) @ move > 0.0:
+            ahead, momentum = theta, 1.0
+            following = project(ahead - objective.gradient(ahead) / max(steepest, 1e-300))
+            move = following - theta
+        longer = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+        stride = norm(following - ahead)
+        ahead, theta = following + (momentum - 1.0) / longer * move, following
+        momentum = longer
+        if stride <= 1e-14 * max(norm(theta), 1e-150):
+            return theta
+    if stride > 1e-8 * max(norm(theta), 1e-150):
+        raise DataError("The best fixed action on this domain was not found; scale the features to similar sizes.")
+    return theta

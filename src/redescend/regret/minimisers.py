@@ -49,7 +49,7 @@ def least_values(loss: Loss, X: Array, y: Array, domain: Domain | None, counted:
 
 
 def _extreme(X: Array, xx: Array) -> Array:
-    """The rows whose ‖x‖² has lost its digits at an end of the floats; these need the care of `Loss.minimum`."""
+    """The rows whose ‖x‖² over- or underflows; `Loss.minimum` handles these."""
     odd = ~((xx > 1e-250) & (xx < 1e250))
     odd[odd] = np.any(X[odd] != 0.0, axis=1)
     return odd
