@@ -17,7 +17,10 @@ from redescend.bounds.measurements import occurred
 from redescend.experiments import problems
 from tests import random_games
 
-GAMES = settings(deadline=None, derandomize=True, max_examples=1000)
+# The normal run of the tests takes a sample of the games that make soak plays.
+SAMPLE = settings(deadline=None, derandomize=True, max_examples=60)
+GAMES = settings(SAMPLE, max_examples=1000)
+SEEDS = st.integers(0, 2**32)
 ROUNDING = 1 + 1e-9
 
 
@@ -30,51 +33,58 @@ def game_of(seed: int):
     return rng, loss, random_games.stream_of(rng, loss, rounds, dim), domain
 
 
-class TestGames:
-    @given(seed=st.integers(0, 2**32))
-    @settings(GAMES, max_examples=300)
-    def test_no_certificate_is_violated(self, seed):
-        rng, loss, stream, domain = game_of(seed)
-        learner = random_games.learner_of(rng, loss, stream, domain)
+def sampled(check, **strategies):
+    """A test of some games, and one of many."""
+    return SAMPLE(given(**strategies)(check)), pytest.mark.soak(GAMES(given(**strategies)(check)))
+
+
+def check_certificate(seed):
+    rng, loss, stream, domain = game_of(seed)
+    learner = random_games.learner_of(rng, loss, stream, domain)
+    try:
+        trace = rd.play(learner, stream, keep_actions=True)
+    except rd.errors.DivergenceError:
+        return
+    certificate = rd.bounds.certify(trace, stream, learner)
+    assert certificate.holds
+    regret = sum(
+        loss.value(trace.actions[t], stream.X[t], stream.y[t]) - loss.minimum(stream.X[t], stream.y[t], domain)[1]
+        for t in np.flatnonzero(stream.clean)
+    )
+    assert certificate.measured == pytest.approx(regret, rel=1e-6, abs=certificate.rounding)
+
+
+def check_theorems(seed, scale):
+    rng, loss, stream, domain = game_of(seed)
+    a, b, alpha = 10.0 ** rng.uniform(0, 2), 10.0 ** rng.uniform(-1, 1), 10.0**scale
+    common = {"loss": loss, "domain": domain, "step": steps.Constant(alpha)}
+
+    learner = rd.Learn(stream.dim, a=a, b=b, **common)
+    trace = rd.play(learner, stream, keep_actions=True)
+    certificate, game = rd.bounds.certify(trace, stream, learner), rd.bounds.estimate(trace, stream, learner)
+    sharp, printed = (rd.bounds.clean_dynamic(game, a, b, sharp=sharp, step=alpha) for sharp in (True, False))
+    assert certificate.holds
+    assert certificate.value <= sharp.value * ROUNDING
+    assert sharp.value <= printed.value * ROUNDING
+    regret = rd.regret.invex_dynamic(trace, stream, loss, rd.transforms.Learn(a, b), domain)[-1]
+    assert regret <= rd.bounds.invex_dynamic(game, a, b, sharp=True, step=alpha).value * ROUNDING
+
+    for learner, bound in (
+        (rd.TopK(stream.dim, k=stream.corrupted, **common), rd.bounds.top_k),
+        (rd.NormalisedOGD(stream.dim, **common), rd.bounds.normalised),
+    ):
         try:
             trace = rd.play(learner, stream, keep_actions=True)
         except rd.errors.DivergenceError:
-            return
-        certificate = rd.bounds.certify(trace, stream, learner)
-        assert certificate.holds
-        regret = sum(
-            loss.value(trace.actions[t], stream.X[t], stream.y[t]) - loss.minimum(stream.X[t], stream.y[t], domain)[1]
-            for t in np.flatnonzero(stream.clean)
-        )
-        assert certificate.measured == pytest.approx(regret, rel=1e-6, abs=certificate.rounding)
+            continue
+        regret = rd.regret.clean_dynamic(trace, stream, loss, domain=domain)[-1]
+        assert regret <= bound(rd.bounds.estimate(trace, stream, learner), step=alpha).value * ROUNDING
 
-    @given(seed=st.integers(0, 2**32), scale=st.floats(-3, 0))
-    @GAMES
-    def test_no_theorem_whose_proof_stands_is_violated(self, seed, scale):
-        rng, loss, stream, domain = game_of(seed)
-        a, b, alpha = 10.0 ** rng.uniform(0, 2), 10.0 ** rng.uniform(-1, 1), 10.0**scale
-        common = {"loss": loss, "domain": domain, "step": steps.Constant(alpha)}
 
-        learner = rd.Learn(stream.dim, a=a, b=b, **common)
-        trace = rd.play(learner, stream, keep_actions=True)
-        certificate, game = rd.bounds.certify(trace, stream, learner), rd.bounds.estimate(trace, stream, learner)
-        sharp, printed = (rd.bounds.clean_dynamic(game, a, b, sharp=sharp, step=alpha) for sharp in (True, False))
-        assert certificate.holds
-        assert certificate.value <= sharp.value * ROUNDING
-        assert sharp.value <= printed.value * ROUNDING
-        regret = rd.regret.invex_dynamic(trace, stream, loss, rd.transforms.Learn(a, b), domain)[-1]
-        assert regret <= rd.bounds.invex_dynamic(game, a, b, sharp=True, step=alpha).value * ROUNDING
-
-        for learner, bound in (
-            (rd.TopK(stream.dim, k=stream.corrupted, **common), rd.bounds.top_k),
-            (rd.NormalisedOGD(stream.dim, **common), rd.bounds.normalised),
-        ):
-            try:
-                trace = rd.play(learner, stream, keep_actions=True)
-            except rd.errors.DivergenceError:
-                continue
-            regret = rd.regret.clean_dynamic(trace, stream, loss, domain=domain)[-1]
-            assert regret <= bound(rd.bounds.estimate(trace, stream, learner), step=alpha).value * ROUNDING
+test_no_certificate_is_violated, test_no_certificate_is_violated_in_many_games = sampled(check_certificate, seed=SEEDS)
+test_no_theorem_whose_proof_stands_is_violated, test_no_theorem_whose_proof_stands_is_violated_in_many_games = sampled(
+    check_theorems, seed=SEEDS, scale=st.floats(-3, 0)
+)
 
 
 def slow_game(trace, stream, learner):
@@ -238,9 +248,7 @@ def with_every_expert(seed: int):
     return stream, loss, a, b, a_max, trace, alone
 
 
-@given(seed=st.integers(0, 2**32))
-@GAMES
-def test_what_stands_for_experts_is_not_violated(seed):
+def check_experts(seed):
     """The weighted inequality for every expert, and Theorem 3.5 with B of all of them."""
     try:
         stream, loss, a, b, a_max, trace, alone = with_every_expert(seed)
@@ -266,3 +274,8 @@ def test_what_stands_for_experts_is_not_violated(seed):
     assert ((trace.losses - alone) * least)[:, clean].sum(axis=1).max() <= allowed * ROUNDING
     regret = rd.regret.clean_dynamic(trace, stream, loss)[-1]
     assert regret <= rd.bounds.clean_dynamic_unbounded(game, a, b, 1.0, a_max).value * ROUNDING
+
+
+test_what_stands_for_experts_is_not_violated, test_what_stands_for_experts_is_not_violated_in_many_games = sampled(
+    check_experts, seed=SEEDS
+)

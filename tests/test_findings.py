@@ -1,7 +1,7 @@
 """The paper's experiments give the regrets that an independent reference measured: means, and standard errors.
 
-Ridge: 8 runs; SVM: 30 runs. Where the reference gives no error, because a column repeats another or none was
-recorded, our own stands alone.
+Ridge: 8 runs; SVM: 30 runs. Where the reference gives no error, because a column repeats another or none was recorded,
+our own stands alone. The normal run of the tests plays two games of each, whose mean must be within 4 %.
 """
 
 from __future__ import annotations
@@ -36,8 +36,15 @@ REFERENCE = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("problem", "runs"), [(problems.ridge(), 8), (problems.svm(), 30)], ids=["ridge", "svm"])
+@pytest.mark.parametrize(
+    ("problem", "runs"),
+    [
+        pytest.param(problems.ridge(), 2, id="ridge"),
+        pytest.param(problems.svm(), 2, id="svm"),
+        pytest.param(problems.ridge(), 8, id="all of ridge", marks=pytest.mark.soak),
+        pytest.param(problems.svm(), 30, id="all of svm", marks=pytest.mark.soak),
+    ],
+)
 def test_the_papers_regrets(problem, runs):
     finals = defaultdict(list)
     for run in range(runs):
@@ -51,6 +58,7 @@ def test_the_papers_regrets(problem, runs):
         for count, (mean, error) in zip(COUNTS, row, strict=True):
             ours = np.array(finals[name, count])
             own_error = ours.std(ddof=1) / np.sqrt(runs)
-            if abs(ours.mean() - mean) > 3.0 * np.hypot(own_error, error):
+            allowed = 0.04 * mean if runs == 2 else 3.0 * np.hypot(own_error, error)
+            if abs(ours.mean() - mean) > allowed:
                 far[name, count] = f"{ours.mean():.1f} ± {own_error:.1f} against {mean} ± {error}"
     assert not far

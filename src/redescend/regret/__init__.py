@@ -158,8 +158,8 @@ def clean_static(trace: Trace, stream: Stream, loss: Loss, domain: Domain | None
 def best_fixed(stream: Stream, loss: Loss, domain: Domain | None = None) -> Array:
     r"""Return the fixed action with the least loss over the clean rounds; of several, one of them.
 
-    Its total loss is the minimum to a relative error of about 1e-10: by Newton's method for Squared and Logistic, by the
-    method of multipliers for losses with kinks. On a Box, L1Ball, Simplex or Intersection accelerated descent
+    Its total loss is the minimum to a relative error of about 1e-10: by Newton's method for Squared and Logistic, by
+    the method of multipliers for losses with kinks. On a Box, L1Ball, Simplex or Intersection accelerated descent
     replaces Newton's method, and features should be of similar size. For Custom it is as good as ``Custom.minimum``.
     Without l2, Logistic on separable records has no minimiser; the action returned has a loss close to 0.
 
