@@ -5,13 +5,13 @@ import pytest
 
 from redescend import losses, transforms
 from redescend.engines import WITH_MISSING, DescentEngine, SelfTuningEngine
-from redescend.kernels.tabular import standardize as unit
+from redescend.kernels.tabular import standardize as scaling
 
 DIM = 4
 
 
-def engine_of(kind, loss, outputs=1, standard=WITH_MISSING):
-    shared = (DIM, outputs, loss, True, standard, None)
+def engine_of(kind, loss, outputs=1, method=WITH_MISSING):
+    shared = (DIM, outputs, loss, True, method, None)
     if kind == "descent":
         return DescentEngine(*shared, transforms.Huber(1.0), None)
     return SelfTuningEngine(*shared, kind)
@@ -33,7 +33,7 @@ def test_rounds_are_what_was_predicted_of_each_row_before_it_was_learned_from(ki
     Y = np.sign(Y - np.median(Y)) if loss.margin else Y
     X[50, 1], Y[0, 60] = 1e120, Y[0, 60] if loss.margin else 1e160  # beyond belief: counted, and nothing moves
     whole = engine_of(kind, loss, outputs=2)
-    rounds = whole.rounds(X, Y)
+    rounds = whole.learn_rounds(X, Y)
     assert all(np.isfinite(part).all() for part in rounds)
     np.testing.assert_allclose(
         rounds.losses, np.minimum(loss.of_prediction(rounds.predictions, Y), np.finfo(float).max)
@@ -41,14 +41,14 @@ def test_rounds_are_what_was_predicted_of_each_row_before_it_was_learned_from(ki
     single = engine_of(kind, loss, outputs=2)
     for t in range(80):
         # The record's own units come first: the median that stands for what is missing may just have changed.
-        before = single.predicted(X[t : t + 1])[:, 0]
-        changed = single.units[unit.CENTRE].copy()
-        one = single.rounds(X[t : t + 1].copy(), np.ascontiguousarray(Y[:, t : t + 1]))
+        before = single.predict(X[t : t + 1])[:, 0]
+        changed = single.stats[scaling.CENTRE].copy()
+        one = single.learn_rounds(X[t : t + 1].copy(), np.ascontiguousarray(Y[:, t : t + 1]))
         assert (one.predictions[:, 0] == rounds.predictions[:, t]).all()
         assert (one.weights[:, 0] == rounds.weights[:, t]).all()
-        if (changed == single.units[unit.CENTRE]).all() and t != 50:
+        if (changed == single.stats[scaling.CENTRE]).all() and t != 50:
             np.testing.assert_allclose(rounds.predictions[:, t], before, rtol=1e-7, atol=1e-9)
-    assert (single.states == whole.states).all()
+    assert (single.models == whole.models).all()
     assert rounds.weights[0, 50] == 0.0
     assert loss.margin or rounds.weights[0, 60] == 0.0
 
@@ -57,25 +57,25 @@ def test_rounds_are_what_was_predicted_of_each_row_before_it_was_learned_from(ki
 def test_what_is_missing_is_taken_for_the_median(kind):
     X, Y = table(400, seed=1, missing=0.0)
     engine = engine_of(kind, losses.Squared())
-    engine.rounds(X[:300].copy(), np.ascontiguousarray(Y[:1, :300]))
+    engine.learn_rounds(X[:300].copy(), np.ascontiguousarray(Y[:1, :300]))
     other = engine_of(kind, losses.Squared())
     other.restore(engine.state())
     holed, filled = X[300:310].copy(), X[300:310].copy()
-    holed[:, 2], filled[:, 2] = np.nan, engine.units[unit.CENTRE, 2]
+    holed[:, 2], filled[:, 2] = np.nan, engine.stats[scaling.CENTRE, 2]
     Y = np.ascontiguousarray(Y[:1, 300:310])
-    np.testing.assert_array_equal(engine.predicted(holed), engine.predicted(filled))
-    np.testing.assert_array_equal(engine.judged(holed, Y), engine.judged(filled, Y))
-    one, two = engine.rounds(holed, Y), other.rounds(filled, Y)
+    np.testing.assert_array_equal(engine.predict(holed), engine.predict(filled))
+    np.testing.assert_array_equal(engine.score(holed, Y), engine.score(filled, Y))
+    one, two = engine.learn_rounds(holed, Y), other.learn_rounds(filled, Y)
     np.testing.assert_array_equal(one.predictions, two.predictions)
     np.testing.assert_array_equal(one.weights, two.weights)
-    assert other.units[unit.SEEN, 2] == engine.units[unit.SEEN, 2] + 10
+    assert other.stats[scaling.COUNT, 2] == engine.stats[scaling.COUNT, 2] + 10
 
 
 def test_a_feature_that_is_always_missing_changes_nothing():
     X, Y = table(500, seed=2, missing=0.0)
     X[:, 3] = np.nan
     engine = engine_of(1, losses.Squared())
-    engine.rounds(X, np.ascontiguousarray(Y[:1]))
+    engine.learn_rounds(X, np.ascontiguousarray(Y[:1]))
     coefficients, _ = engine.coefficients()
     assert coefficients[0, 3] == 0.0
     assert np.isinf(engine.scales()[3])
@@ -86,11 +86,11 @@ def test_features_that_are_left_keep_their_units():
     X, Y = table(200, seed=3, missing=0.0)
     X[:, 1] = X[:, 1] > 5.0
     engine = engine_of(1, losses.Squared())
-    engine.leave([1])
-    engine.rounds(X, np.ascontiguousarray(Y[:1]))
-    assert engine.units[unit.INVERSE, 1] == 1.0
-    assert engine.units[unit.CENTRE, 1] == 0.0
+    engine.exclude_from_scaling([1])
+    engine.learn_rounds(X, np.ascontiguousarray(Y[:1]))
+    assert engine.stats[scaling.INVERSE, 1] == 1.0
+    assert engine.stats[scaling.CENTRE, 1] == 0.0
     assert engine.scales()[0] < 0.1
     again = engine_of(1, losses.Squared())
     again.restore(engine.state())
-    assert (again.units == engine.units).all()
+    assert (again.stats == engine.stats).all()

@@ -11,7 +11,7 @@ import numpy as np
 from redescend import losses, steps, transforms
 from redescend.engines.engine import DescentEngine, Engine
 from redescend.engines.selftuning import SelfTuningEngine
-from redescend.kernels.tabular.standardize import AS_THEY_ARE, CENTRED, SCALED, WITH_MISSING
+from redescend.kernels.tabular.standardize import CENTRED, SCALED, UNSCALED, WITH_MISSING
 from redescend.learners.recipes import Robust
 from redescend.learners.selftuning import SelfTuning
 from redescend.parameters import COUNT, NONNEGATIVE, bad_parameter, check, check_instance
@@ -159,7 +159,7 @@ class ModelConfig:
 
     def _standardization(self, sparse: bool) -> int:
         if not self.standardize:
-            return AS_THEY_ARE
+            return UNSCALED
         return SCALED if self.standardize == "scale" or sparse or not self.fit_intercept else CENTRED
 
 

@@ -1,45 +1,57 @@
-"""Linear models of several outputs that learn from tables and from rows of non-zeros.
+"""Linear models of several outputs that learn from tables and from sparse rows: what an estimator has learned.
 
-An engine is what an estimator has learned. It computes in double precision, whatever the precision of the records.
+Engines compute in double precision, whatever the precision of the records.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from redescend import losses, steps, transforms
-from redescend.engines import validation
-from redescend.errors import DataError, DivergenceError
+from redescend.errors import DivergenceError
 from redescend.kernels import layout
-from redescend.kernels.tabular import dense, predict, sparse
-from redescend.kernels.tabular import standardize as unit
+from redescend.kernels.selftuning.layout import FARTHEST
+from redescend.kernels.tabular import dense, sparse
+from redescend.kernels.tabular import standardize as scaling
 from redescend.learners.recipes import Robust
 from redescend.numeric import Array
+from redescend.state import ArraySpec, check_arrays, corrupt_state, read_arrays, require, unpack
 
 _learn_table: Any = dense.learn
-_learn_rows: Any = sparse.learn
+_learn_sparse: Any = sparse.learn
 
 DENSE_ROWS = 256
-"""Rows of non-zeros that are made into a table at a time, where there is no other way."""
+"""Sparse rows that are converted to a table at a time, where they cannot be learned from directly."""
 
-ONCE = np.ones(64)
-"""That each row counts once, for short tables."""
+ONES = np.ones(64)
+"""Sample weights of short tables."""
 
-UNASKED = np.empty((0, 0))
-"""Where nobody wants to know what was predicted."""
+EMPTY = np.empty((0, 0))
+
+LONGEST = 1.01 * FARTHEST
+"""No part of a model is larger than this, apart from rounding."""
 
 
-class Rounds(NamedTuple):
+class RowOutcomes(NamedTuple):
     """What happened in every row, a row of each array for every output: before anything was learned from it."""
 
     predictions: Array
     losses: Array
     weights: Array
+
+
+def stats_spec(name: str, features: Any) -> ArraySpec:
+    """The spec of running statistics; see `kernels.tabular.standardize`."""
+    rules = {
+        scaling.COUNT: ArraySpec("count", kind="count"),
+        scaling.INVERSE: ArraySpec("inverse scale", low=0.0, high=scaling.LARGEST / scaling.SMALLEST),
+    }
+    return ArraySpec(name, (scaling.STATISTICS, features), parts=rules)
 
 
 class Engine(ABC):
@@ -52,109 +64,157 @@ class Engine(ABC):
     loss : LinearLoss
     intercept : bool
         Whether there is a constant feature behind the others, which l2 spares.
-    standard : int
-        How features are standardised, one of the constants of `kernels.tabular.standardize`.
+    method : int
+        How features are standardized: UNSCALED, SCALED, CENTRED or WITH_MISSING.
     average : int or None
-        After how many rows the mean of the actions is taken; None: not at all.
+        Number of rows after which models are averaged. None: they are not.
     """
 
-    ARRAYS: tuple[str, ...] = ("sample", "units", "means", "clock", "states")
+    SPECS: tuple[ArraySpec, ...] = (
+        ArraySpec("sample", ("sampled", scaling.SAMPLE)),
+        stats_spec("units", "dim"),
+        ArraySpec("means", ("averaged", "width"), low=-LONGEST, high=LONGEST),
+        ArraySpec("clock", (2,), kind="count"),
+        ArraySpec("states", ("outputs", "length")),
+    )
+    """The arrays of a saved state."""
+
+    ATTRIBUTES = {"units": "stats", "clock": "progress", "states": "models"}
+    """Attributes that have other names than their arrays in saved states."""
 
     def __init__(
-        self, dim: int, outputs: int, loss: losses.LinearLoss, intercept: bool, standard: int, average: int | None
+        self, dim: int, outputs: int, loss: losses.LinearLoss, intercept: bool, method: int, average: int | None
     ) -> None:
-        self.dim, self.outputs, self.loss, self.standard = dim, outputs, loss, standard
+        self.dim, self.outputs, self.loss, self.method = dim, outputs, loss, method
         self.width = dim + intercept
-        self.sample = np.zeros((dim if standard else 0, unit.SAMPLE))
-        self.units = unit.fresh(dim, unit.READY_SCALED if standard == unit.SCALED else unit.READY)
-        self.units[unit.INVERSE] = 0.0 if standard else 1.0
+        self.sample = np.zeros((dim if method else 0, scaling.SAMPLE))
+        due = scaling.READY_SCALED if method == scaling.SCALED else scaling.READY
+        self.stats = scaling.new_statistics(dim, due)
+        self.stats[scaling.INVERSE] = 0.0 if method else 1.0
         self.means = np.zeros((0 if average is None else outputs, self.width))
-        self.clock = np.array([0.0, 0.0 if average is None else average])
-        self.states = np.zeros((outputs, 0))
+        self.progress = np.array([0.0, 0.0 if average is None else average])
+        self.models = np.zeros((outputs, 0))
         self.work = np.empty(self.width + 2 * dim)
-        self._known: tuple[float, Any] = (-1.0, None)
+        self._coefficients: tuple[Array, Array] | None = None
 
-    def learn(self, X: Any, Y: Array, times: Array) -> Array:
-        """Learn from a C-ordered table of doubles or CSR rows; returns how much of each was believed."""
-        believed = np.zeros(Y.shape)
-        self._known = (-1.0, None)
+    @property
+    def row_count(self) -> int:
+        """Number of rows learned from."""
+        return int(self.progress[dense.ROW_COUNT])
+
+    # --- learning ---
+
+    def learn(self, X: Any, Y: Array, sample_weight: Array) -> Array:
+        """Learn from a C-ordered table of doubles or CSR rows; returns the weight of every row for every output."""
+        weights = np.zeros(Y.shape)
+        self._coefficients = None
         if not isinstance(X, np.ndarray):
-            self._learn_sparse(X, Y, times, believed)
+            self._learn_csr(X, Y, sample_weight, weights)
         else:
-            self._count(self._table(X, Y, times, believed), len(X))
-        return believed
+            _check_all_learned(self._learn_table((X, Y, sample_weight), (weights, EMPTY)), len(X))
+        return weights
 
-    def rounds(self, X: Array, Y: Array) -> Rounds:
-        """Learn from a C-ordered table of doubles; returns what was predicted of each row, paid, and believed."""
-        believed, predicted = np.zeros(Y.shape), np.zeros(Y.shape)
-        self._known = (-1.0, None)
-        self._count(self._table(X, Y, np.ones(len(X)), believed, predicted), len(X))
-        paid = np.minimum(self.loss.of_prediction(predicted, Y), np.finfo(float).max)
-        return Rounds(predicted, paid, believed)
+    def learn_rounds(self, X: Array, Y: Array) -> RowOutcomes:
+        """Learn from a C-ordered table of doubles; returns the prediction, loss and weight of every row."""
+        weights, predictions = np.zeros(Y.shape), np.zeros(Y.shape)
+        self._coefficients = None
+        _check_all_learned(self._learn_table((X, Y, np.ones(len(X))), (weights, predictions)), len(X))
+        paid = np.minimum(self.loss.of_prediction(predictions, Y), np.finfo(float).max)
+        return RowOutcomes(predictions, paid, weights)
 
-    def learn_unseen(self, X: Array, Y: Array) -> Array | None:
-        """Learn from rows that nobody has looked at; None, and nothing is learned, if a number may not be finite."""
-        if len(X) <= len(ONCE):
-            return self.learn(X, Y, ONCE[: len(X)]) if unit.finite(X, Y) else None
-        before, believed = self.state(), np.zeros(Y.shape)
-        learned = self._table(X, Y, np.ones(len(X)), believed, unseen=True)
-        self._known = (-1.0, None)
+    def learn_unchecked(self, X: Array, Y: Array) -> Array | None:
+        """Learn from a table that was not checked; returns None, and learns nothing, if it may not be finite."""
+        if len(X) <= len(ONES):
+            return self.learn(X, Y, ONES[: len(X)]) if scaling.all_finite(X, Y) else None
+        before, weights = self.state(), np.zeros(Y.shape)
+        learned = self._learn_table((X, Y, np.ones(len(X))), (weights, EMPTY), unchecked=True)
+        self._coefficients = None
         if learned < 0:
             self.restore(before)
             return None
-        self._count(learned, len(X))
-        return believed
+        _check_all_learned(learned, len(X))
+        return weights
 
-    def _learn_sparse(self, X: Any, Y: Array, times: Array, believed: Array) -> None:
-        if self.standard != unit.CENTRED and not len(self.means) and self._takes_rows():
-            rows = [X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)]
-            most = int(np.diff(rows[2]).max(initial=0)) + 1
-            self._count(self._rows(rows, np.empty(2 * most, np.int64), Y, times, believed), X.shape[0])
+    def exclude_from_scaling(self, features: Sequence[int]) -> None:
+        """Do not standardize these features, such as indicators; to be called before the first row."""
+        self.stats[np.ix_((scaling.WAKE, scaling.NEXT, scaling.DUE), features)] = scaling.NEVER
+        self.stats[scaling.INVERSE, features] = 1.0
+        self._coefficients = None
+
+    def _learn_csr(self, X: Any, Y: Array, sample_weight: Array, weights: Array) -> None:
+        if self.method != scaling.CENTRED and not len(self.means) and self.takes_sparse_rows:
+            indices, starts = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+            longest = int(np.diff(starts).max(initial=0)) + 1
+            rows = (X.data, indices, starts, Y, sample_weight)
+            _check_all_learned(self._learn_sparse(rows, (weights, EMPTY), longest), X.shape[0])
             return
         for first in range(0, X.shape[0], DENSE_ROWS):
             part = slice(first, first + DENSE_ROWS)
             table = csr_array(X[part]).toarray()
-            shown = np.zeros((len(Y), len(table)))
-            self._count(self._table(table, Y[:, part].copy(), times[part], shown), len(table), first)
-            believed[:, part] = shown
+            some = np.zeros((len(Y), len(table)))
+            dense_rows = (table, Y[:, part].copy(), sample_weight[part])
+            _check_all_learned(self._learn_table(dense_rows, (some, EMPTY)), len(table), first)
+            weights[:, part] = some
 
-    def _count(self, learned: int, rows: int, before: int = 0) -> None:
-        if learned < rows:
-            raise DivergenceError(
-                f"Row {before + learned}: the model would move beyond all numbers, so it stays as it was before. "
-                "Try a smaller step, or a transform that closes, such as Learn."
-            )
+    @property
+    @abstractmethod
+    def takes_sparse_rows(self) -> bool:
+        """Whether sparse rows can be learned from without converting them to a table."""
 
     @abstractmethod
-    def _takes_rows(self) -> bool:
-        """Whether rows of non-zeros can be learned from as they are."""
+    def _learn_table(self, rows: tuple[Any, ...], out: tuple[Any, ...], unchecked: bool = False) -> int:
+        """Learn from `kernels.tabular.dense.Rows`; returns what `dense.learn` does."""
 
     @abstractmethod
-    def _table(
-        self, X: Array, Y: Array, times: Array, believed: Array, predicted: Array = UNASKED, unseen: bool = False
-    ) -> int:
-        """Learn from a table; see `kernels.tabular.dense.learn`."""
+    def _learn_sparse(self, rows: tuple[Any, ...], out: tuple[Any, ...], longest: int) -> int:
+        """Learn from `kernels.tabular.sparse.SparseRows` with fewer than `longest` non-zeros each."""
+
+    # Old names, until branches that use them are merged.
+    def rounds(self, X: Array, Y: Array) -> RowOutcomes:
+        return self.learn_rounds(X, Y)
+
+    def leave(self, features: Sequence[int]) -> None:
+        self.exclude_from_scaling(features)
+
+    def predicted(self, X: Array) -> Array:
+        return self.predict(X)
+
+    def judged(self, X: Array, Y: Array) -> Array:
+        return self.score(X, Y)
+
+    @property
+    def clock(self) -> Array:
+        return self.progress
+
+    # --- predicting and scoring ---
+
+    def coefficients(self) -> tuple[Array, Array]:
+        """Coefficients and intercepts of every output, for features that are not standardized."""
+        if self._coefficients is None:
+            averaged = len(self.means) and self.progress[dense.ROW_COUNT] > self.progress[dense.AVERAGE_FROM]
+            self._coefficients = self._unscale(self.means if averaged else self._actions())
+        return self._coefficients
+
+    def scoring_coefficients(self) -> tuple[Array, Array]:
+        """The coefficients and intercepts whose predictions records are scored by."""
+        return self.coefficients()
+
+    def predict(self, X: Array) -> Array:
+        """Predictions of every output for the rows of a table."""
+        return self._predict_linear(X, *self.coefficients())
+
+    def score(self, X: Array, Y: Array) -> Array:
+        """The weight that every output would give to each row of a table; nothing is learned."""
+        return self.score_predictions(Y, np.ascontiguousarray(self._predict_linear(X, *self.scoring_coefficients())))
 
     @abstractmethod
-    def _rows(self, rows: list[Array], places: Array, Y: Array, times: Array, believed: Array) -> int:
-        """Learn from the values, indices and starts of CSR rows; `places` is room for twice the longest."""
+    def score_predictions(self, Y: Array, predictions: Array) -> Array:
+        """The weight of records with these targets and predictions."""
 
-    @abstractmethod
-    def _actions(self) -> Array:
-        """What every output plays now, in the units of the features."""
-
-    @abstractmethod
-    def score(self, Y: Array, predictions: Array) -> Array:
-        """How much of each record would be believed."""
-
-    @abstractmethod
-    def _typical(self) -> float:
-        """The median ‖z‖² of the rows so far; 0 if that is not known."""
-
-    def usual(self, X: Any) -> Array:
-        """How usual rows are by their features alone: min(1, N/‖z‖²), with N the median."""
-        inverse, centre = self.units[unit.INVERSE], self.units[unit.CENTRE]
-        # Whatever overflows is as long as can be.
+    def score_features(self, X: Any) -> Array:
+        """How typical rows are by their features alone: min(1, N/‖z‖²), with N the median of ‖z‖²."""
+        inverse, centre = self.stats[scaling.INVERSE], self.stats[scaling.CENTRE]
+        # What overflows is infinitely long.
         with np.errstate(over="ignore", invalid="ignore"):
             if isinstance(X, np.ndarray):
                 lengths = np.square((X - centre) * inverse).sum(axis=1)
@@ -162,89 +222,124 @@ class Engine(ABC):
                 Z, middle = X.astype(np.float64) @ diags_array(inverse), centre * inverse
                 lengths = Z.power(2) @ np.ones(self.dim) - 2.0 * (Z @ middle) + np.square(middle).sum()
             lengths = np.nan_to_num(lengths + (self.width - self.dim), nan=np.inf, posinf=np.inf)
-            typical = self._typical()
-            usual = np.minimum(1.0, typical / np.maximum(lengths, np.finfo(float).tiny))
-        return usual if typical > 0.0 else np.ones(len(lengths))
-
-    def coefficients(self) -> tuple[Array, Array]:
-        """Coefficients and intercepts of every output, in the features as they were given."""
-        if self._known[0] != self.clock[0]:
-            averaged = len(self.means) and self.clock[0] > self.clock[1]
-            theta = self.means if averaged else self._actions()
-            self._known = (float(self.clock[0]), self._in_features(theta))
-        return self._known[1]
-
-    def judged_at(self) -> tuple[Array, Array]:
-        """The coefficients and intercepts at whose predictions records are judged."""
-        return self.coefficients()
-
-    def predicted(self, X: Array) -> Array:
-        """What every output predicts of the rows of a table."""
-        return self._linear(X, *self.coefficients())
-
-    def judged(self, X: Array, Y: Array) -> Array:
-        """How much of each row of a table would be believed by every output; nothing is learned."""
-        return self.score(Y, np.ascontiguousarray(self._linear(X, *self.judged_at())))
-
-    def _linear(self, X: Array, coefficients: Array, intercepts: Array) -> Array:
-        X = np.require(X, np.float64, ["C", "A", "W"])
-        return np.asarray(predict.predict(X, coefficients, intercepts, self.units[unit.CENTRE].copy()))
+            typical = self._typical_norm2()
+            scores = np.minimum(1.0, typical / np.maximum(lengths, np.finfo(float).tiny))
+        return scores if typical > 0.0 else np.ones(len(lengths))
 
     def scales(self) -> Array:
         """The scale of every feature; infinite where it is not known yet."""
         with np.errstate(divide="ignore"):
-            return 1.0 / self.units[unit.INVERSE]
+            return 1.0 / self.stats[scaling.INVERSE]
 
-    def leave(self, features: Sequence[int]) -> None:
-        """Take these features as they are, such as 0 and 1; to be said before the first row."""
-        self.units[np.ix_((unit.WAKE, unit.NEXT, unit.DUE), features)] = unit.NEVER
-        self.units[unit.INVERSE, features] = 1.0
+    @abstractmethod
+    def _actions(self) -> Array:
+        """The model of every output, for standardized features."""
 
-    def _in_features(self, theta: Array) -> tuple[Array, Array]:
+    @abstractmethod
+    def _typical_norm2(self) -> float:
+        """The median ‖z‖² of the rows so far; 0 if that is not known."""
+
+    def _predict_linear(self, X: Array, coefficients: Array, intercepts: Array) -> Array:
+        X = np.require(X, np.float64, ["C", "A", "W"])
+        return np.asarray(dense.predict(X, coefficients, intercepts, self.stats[scaling.CENTRE].copy()))
+
+    def _unscale(self, theta: Array) -> tuple[Array, Array]:
         with np.errstate(over="ignore", invalid="ignore"):
-            coefficients = np.nan_to_num(theta[:, : self.dim] * self.units[unit.INVERSE])
+            coefficients = np.nan_to_num(theta[:, : self.dim] * self.stats[scaling.INVERSE])
             intercepts = theta[:, self.dim] if self.width > self.dim else np.zeros(self.outputs)
-            return coefficients, np.nan_to_num(intercepts - coefficients @ self.units[unit.CENTRE])
+            return coefficients, np.nan_to_num(intercepts - coefficients @ self.stats[scaling.CENTRE])
 
-    def _sizes2(self) -> Array:
+    def _norms2(self) -> Array:
         """‖θ‖² of every output without its intercept."""
         return np.square(self._actions()[:, : self.dim]).sum(axis=1)
 
+    # --- persistence ---
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays of the state by their saved names."""
+        return {spec.name: getattr(self, self.ATTRIBUTES.get(spec.name, spec.name)) for spec in self.SPECS}
+
+    def dims(self) -> dict[str, int]:
+        """The named dimensions of the specs."""
+        sizes = {"sampled": len(self.sample), "averaged": len(self.means), "length": self.models.shape[1]}
+        return {"dim": self.dim, "outputs": self.outputs, "width": self.width} | sizes
+
     def state(self) -> dict[str, Any]:
-        return {"dim": self.dim, "outputs": self.outputs, "standard": self.standard} | {
-            name: getattr(self, name).copy() for name in self.ARRAYS
-        }
+        """All that was learned, as arrays and plain values; copies."""
+        shape = {"dim": self.dim, "outputs": self.outputs, "standard": self.method}
+        return shape | {name: array.copy() for name, array in self.arrays().items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go back to a state, if it could be one: compiled loops look at nothing twice."""
-        arrays = {name: np.array(state[name], dtype=np.float64, order="C") for name in self.ARRAYS}
-        for name, array in arrays.items():
-            if array.shape != (shape := getattr(self, name).shape):
-                raise DataError(f"The state has {name} of shape {array.shape}, not {shape}; it has been altered.")
-        if not (all(np.isfinite(array).all() for array in arrays.values()) and self._sound(arrays)):
-            raise DataError("The state has impossible numbers; it has been altered.")
-        for name, array in arrays.items():
-            setattr(self, name, array)
-        self._known = (-1.0, None)
+        """Return to a state that an engine with the same settings gave."""
+        others = state.keys() - self.arrays().keys() if isinstance(state, dict) else ()
+        arrays = read_arrays(self.SPECS, state, self.dims(), type(self).__name__, others)
+        self.check(arrays)
+        self.set_arrays(arrays)
 
-    def _sound(self, arrays: dict[str, Array]) -> bool:
-        """Whether finite arrays of the right shapes could be a state of this engine."""
-        clock, means = arrays["clock"], arrays["means"]
-        return (
-            validation.sound_units(arrays["units"])
-            and validation.whole(clock[:1], 0.0, validation.COUNTABLE)
-            and bool(clock[1] == self.clock[1])
-            and validation.within(means, -validation.LONGEST, validation.LONGEST)
+    def set_arrays(self, arrays: Mapping[str, Array]) -> None:
+        """Take over arrays that were checked, by their saved names."""
+        for name, array in arrays.items():
+            setattr(self, self.ATTRIBUTES.get(name, name), array)
+        self._coefficients = None
+
+    def check(self, arrays: Mapping[str, Array]) -> None:
+        """Raise if arrays within their specs are still no state of this engine; those of many may be stacked."""
+        expected = self.progress[dense.AVERAGE_FROM]
+        require((arrays["clock"][..., dense.AVERAGE_FROM] == expected).all(), type(self).__name__, "another 'average'")
+
+
+def _check_all_learned(learned: int, rows: int, before: int = 0) -> None:
+    if learned < rows:
+        raise DivergenceError(
+            f"Row {before + learned}: the update overflowed, so the model is unchanged since the row before. "
+            "Try a smaller step, or a transform that closes, such as Learn."
         )
+
+
+def make_buffers(longest: int) -> tuple[Array, ...]:
+    """The fields of `kernels.tabular.sparse.Buffers` for rows of this length."""
+    return np.empty(longest, np.int64), np.empty(longest), np.empty(longest, np.int64), np.empty(longest)
+
+
+def read_shape(state: dict[str, Any], intercept: bool, second: bool) -> tuple[int, int]:
+    """The number of features and outputs of a saved state, if its arrays are large enough: nothing larger is made."""
+    dim, outputs = state["dim"], state["outputs"]
+    if not all(type(count) is int and count >= 1 for count in (dim, outputs)):
+        raise corrupt_state("an engine", f"{dim!r} features and {outputs!r} outputs")
+    stats, models = np.shape(state["units"]), np.shape(state["states"])
+    width = dim + intercept
+    if stats[1:] != (dim,) or models[:1] != (outputs,) or models[1:] < (width * width if second else width,):
+        raise corrupt_state("an engine", f"arrays too small for {dim} features and {outputs} outputs")
+    return dim, outputs
 
 
 class DescentEngine(Engine):
     """Descent behind the gate of a transform.
 
-    Without a step it has one of its own, in which no unit matters; see `kernels.tabular.dense.own_scale`.
+    Parameters
+    ----------
+    dim, outputs, loss, intercept, method, average
+        As in `Engine`.
+    transform : Transform
+    step : Step or None
+        None: a step that depends on no unit; see `kernels.tabular.dense.default_step`.
     """
 
-    ARRAYS = (*Engine.ARRAYS, "seen", "standing")
+    SPECS = (
+        *Engine.SPECS,
+        ArraySpec("seen", (lambda dims: dims["outputs"] + 1, scaling.SAMPLE)),
+        stats_spec("standing", lambda dims: dims["outputs"] + 1),
+    )
+    ATTRIBUTES = {**Engine.ATTRIBUTES, "seen": "target_sample", "standing": "target_stats"}
+
+    MODEL = (
+        ArraySpec("raw", ("width",)),
+        ArraySpec("shrink", low=np.finfo(float).tiny, high=1.0),
+        ArraySpec("size2"),
+        ArraySpec("travelled", low=0.0),
+        ArraySpec("touched", low=0.0),
+    )
+    """The state of an output, a row of `models`."""
 
     def __init__(
         self,
@@ -252,57 +347,58 @@ class DescentEngine(Engine):
         outputs: int,
         loss: losses.LinearLoss,
         intercept: bool,
-        standard: int,
+        method: int,
         average: int | None,
         transform: transforms.Transform,
         step: steps.Step | None,
     ) -> None:
-        super().__init__(dim, outputs, loss, intercept, standard, average)
+        super().__init__(dim, outputs, loss, intercept, method, average)
         self.transform = transform
-        self.numbers = Robust(1, loss=loss, transform=transform, step=step or steps.Constant(1.0))._numbers
-        self.numbers[layout.SCALE] *= step is not None
-        self.seen = np.zeros((outputs + 1, unit.SAMPLE))
-        self.standing = unit.fresh(outputs + 1)
-        self.states = np.zeros((outputs, self.width + dense.LIVE))
-        self.states[:, self.width + dense.KEPT] = 1.0
-        self.states[:, self.width + dense.SIZE2] = -1.0
+        self.settings = Robust(1, loss=loss, transform=transform, step=step or steps.Constant(1.0)).kernel_settings
+        self.settings[layout.SCALE] *= step is not None
+        self.target_sample = np.zeros((outputs + 1, scaling.SAMPLE))
+        self.target_stats = scaling.new_statistics(outputs + 1)
+        self.models = np.zeros((outputs, self.width + dense.SCALARS))
+        self.models[:, self.width + dense.SHRINK] = 1.0
+        self.models[:, self.width + dense.SIZE2] = -1.0
 
-    def _takes_rows(self) -> bool:
+    @property
+    def takes_sparse_rows(self) -> bool:
         return True
 
-    def _table(
-        self, X: Array, Y: Array, times: Array, believed: Array, predicted: Array = UNASKED, unseen: bool = False
-    ) -> int:
-        units = (self.sample, self.units, self.seen, self.standing)
-        rest = (self.states, self.numbers, self.means, self.clock, believed, predicted, self.work, unseen)
-        return int(_learn_table(X, Y, times, self.standard, *units, *rest))
+    def kernel_config(self, unchecked: bool = False) -> tuple[Any, ...]:
+        """The fields of `kernels.tabular.dense.DescentConfig`."""
+        return (self.method, self.settings, unchecked)
 
-    def _rows(self, rows: list[Array], places: Array, Y: Array, times: Array, believed: Array) -> int:
-        units = (self.sample, self.units, self.seen, self.standing)
-        rest = (self.states, self.numbers, self.clock, believed, np.empty(len(places)), places)
-        return int(_learn_rows(*rows, self.dim, Y, times, self.standard, *units, *rest))
+    def _kernel_state(self) -> tuple[Array, ...]:
+        scales = (self.sample, self.stats, self.target_sample, self.target_stats)
+        return (self.models, self.means, self.progress, *scales)
 
-    def _sound(self, arrays: dict[str, Array]) -> bool:
-        live, kept = arrays["states"][:, self.width :], arrays["states"][:, self.width + dense.KEPT]
-        return (
-            super()._sound(arrays)
-            and validation.sound_units(arrays["standing"])
-            and validation.within(live[:, [dense.TRAVELLED, dense.TOUCHED]], 0.0, np.inf)
-            and validation.within(kept, np.finfo(float).tiny, 1.0)
-            and validation.within(self._multiplied_out(arrays["states"]), -validation.LONGEST, validation.LONGEST)
-        )
+    def _learn_table(self, rows: tuple[Any, ...], out: tuple[Any, ...], unchecked: bool = False) -> int:
+        return int(_learn_table(rows, self._kernel_state(), self.kernel_config(unchecked), out, self.work))
+
+    def _learn_sparse(self, rows: tuple[Any, ...], out: tuple[Any, ...], longest: int) -> int:
+        buffers = make_buffers(longest)
+        return int(_learn_sparse(rows, self._kernel_state(), self.kernel_config(), out, buffers))
 
     def _actions(self) -> Array:
-        return self._multiplied_out(self.states)
+        return self._multiply_out(self.models)
 
-    def _multiplied_out(self, states: Array) -> Array:
-        actions = states[:, : self.width].copy()
-        actions[:, : self.dim] *= states[:, [self.width + dense.KEPT]]
+    def _multiply_out(self, models: Array) -> Array:
+        actions = models[..., : self.width].copy()
+        actions[..., : self.dim] *= models[..., [self.width + dense.SHRINK]]
         return actions
 
-    def _typical(self) -> float:
-        return float(self.standing[unit.CENTRE, self.outputs])
+    def _typical_norm2(self) -> float:
+        return float(self.target_stats[scaling.CENTRE, self.outputs])
 
-    def score(self, Y: Array, predictions: Array) -> Array:
-        paid = self.loss.of_prediction(predictions, Y) + 0.5 * self.loss.l2 * self._sizes2()[:, None]
+    def score_predictions(self, Y: Array, predictions: Array) -> Array:
+        paid = self.loss.of_prediction(predictions, Y) + 0.5 * self.loss.l2 * self._norms2()[:, None]
         return np.asarray(self.transform.weight(np.minimum(paid, np.finfo(float).max)))
+
+    def check(self, arrays: Mapping[str, Array]) -> None:
+        super().check(arrays)
+        models, owner = arrays["states"], type(self).__name__
+        check_arrays(self.MODEL, unpack(self.MODEL, models, self.dims()), self.dims(), owner)
+        spec = ArraySpec("coefficients", ("width",), low=-LONGEST, high=LONGEST)
+        check_arrays([spec], {"coefficients": self._multiply_out(models)}, {}, owner)

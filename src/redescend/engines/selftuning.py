@@ -1,26 +1,87 @@
-"""The self-tuning learner as an engine, laid out by actions for tables and by features for rows of non-zeros."""
+"""The self-tuning learner as an engine, laid out by members for tables and by features for sparse rows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
 from redescend import losses
-from redescend.engines import validation
-from redescend.engines.engine import UNASKED, Engine
-from redescend.errors import DataError
+from redescend.engines.engine import LONGEST, Engine, make_buffers
 from redescend.kernels.selftuning import layout
-from redescend.kernels.tabular import selftuning, sparse_layout, sparse_selftuning
+from redescend.kernels.selftuning.novelty import NEWNESS
+from redescend.kernels.tabular import selftuning, sparse_selftuning
+from redescend.kernels.tabular import sparse_members as members
 from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
+from redescend.state import ArraySpec, check_arrays, corrupt_state, packed_size, require, unpack
 
 _learn_table: Any = selftuning.learn
-_learn_rows: Any = sparse_selftuning.learn
+_learn_sparse: Any = sparse_selftuning.learn
+
+SMALLEST, LARGEST = 1e-300, 1e300
+"""Range of the scales of noise."""
+
+SHARED = (
+    ArraySpec("weights", ("members",), kind="share"),
+    ArraySpec("cells", ("scales", "rates"), kind="share"),
+    ArraySpec("norms", (layout.NORMS,), low=0.0, high=LARGEST),
+    ArraySpec("squares", ("width",), low=0.0, high=1.0 + 1e-6),
+    ArraySpec("counts", ("width",), low=0.0, high=layout.MEMORY),
+    ArraySpec(
+        "scalars",
+        (layout.SCALARS,),
+        low=0.0,
+        parts={
+            layout.ROUNDS: ArraySpec("rounds", kind="count"),
+            layout.SEEN: ArraySpec("rounds learned from", kind="count"),
+            layout.AGE: ArraySpec("age", kind="count"),
+            layout.SLOT: ArraySpec("slot", kind="index", high=2),
+            layout.LOWEST: ArraySpec("lowest scale", low=0.0, high=LARGEST),
+            layout.WIDEST: ArraySpec("widest", low=0.0, high=LARGEST),
+            layout.SPREAD: ArraySpec("spread", low=0.0, high=LARGEST),
+            layout.TEMPERATURE: ArraySpec("temperature", low=1.0),
+            layout.NEW: ArraySpec("newness of the stream", low=0.0, high=1.0),
+        },
+    ),
+)
+WEIGHTS, CELLS, NORMS, SQUARES, COUNTS, SCALARS = SHARED
+
+MODEL = (
+    ArraySpec("thetas", ("members", "width"), low=-LONGEST, high=LONGEST),
+    *(WEIGHTS, CELLS, NORMS, SQUARES, COUNTS),
+    ArraySpec("news", (2, "width"), low=0.0, parts={NEWNESS: ArraySpec("newness", high=1.0)}),
+    ArraySpec("P", ("second", "second")),
+    SCALARS,
+)
+"""The state of an output for tables, packed in a row of `models`."""
+
+SPARSE_MODEL = (
+    *SHARED,
+    ArraySpec("newness", ("width",), low=0.0, high=1.0),
+    ArraySpec("sizes", ("width",), low=0.0),
+    ArraySpec("measured", ("width",), kind="count"),
+    ArraySpec("trail", ("dim",), kind="index", high="dim"),
+    ArraySpec("kept", ("members",), low=np.finfo(float).tiny, high=1.0),
+    ArraySpec("products", ("members", "members"), low=-LARGEST, high=LARGEST),
+    ArraySpec("partner", ("members",), kind="index", low=-1, high="members"),
+    ArraySpec("since", ("members",), kind="count"),
+    ArraySpec("counters", (members.COUNTERS,), kind="count"),
+)
+"""The parts of `sparse_members.Output`, apart from its thetas, which are stored up to a factor."""
 
 
 class SelfTuningEngine(Engine):
-    """`SelfTuning` for every output, with the units of features shared."""
+    """`SelfTuning` for every output, with the standardization of features shared.
+
+    Parameters
+    ----------
+    dim, outputs, loss, intercept, method, average
+        As in `Engine`.
+    order : 1 or 2
+        Whether there is a second-order follower.
+    """
 
     def __init__(
         self,
@@ -28,153 +89,169 @@ class SelfTuningEngine(Engine):
         outputs: int,
         loss: losses.LinearLoss,
         intercept: bool,
-        standard: int,
+        method: int,
         average: int | None,
         order: Literal[1, 2],
     ) -> None:
-        super().__init__(dim, outputs, loss, intercept, standard, average)
+        super().__init__(dim, outputs, loss, intercept, method, average)
         self.order = order
-        pattern = self._pattern()
-        self.shapes = {name: array.shape for name, array in pattern._arrays.items()}
-        self.members, self.rates = len(pattern._arrays["weights"]), len(pattern._rates)
-        self.numbers = np.concatenate([pattern._settings, pattern._prior.ravel(), pattern._rates])
-        self.numbers[layout.PENALISED] = not intercept
-        fresh = np.concatenate([array.ravel() for array in pattern._arrays.values()])
-        self.states = np.tile(fresh, (outputs, 1))
+        pattern = SelfTuning(self.width, loss=loss, order=order)
+        settings, prior, self.rates = pattern.kernel_config
+        self.settings = np.concatenate([settings, prior.ravel(), self.rates])
+        self.settings[layout.PENALISED] = not intercept
+        fresh = pattern.kernel_state
+        self.member_count, self.scale_count = len(fresh.weights), len(prior)
+        self.models = np.tile(np.concatenate([array.ravel() for array in fresh]), (outputs, 1))
         self.work = np.empty(2 * dim + selftuning.BLOCK * (selftuning.COLUMNS + self.width))
         self.sparse = False
 
-    def _pattern(self) -> SelfTuning:
-        return SelfTuning(self.width, loss=self.loss, order=self.order)
+    def dims(self) -> dict[str, int]:
+        shape = {"members": self.member_count, "scales": self.scale_count, "rates": len(self.rates)}
+        return super().dims() | shape | {"second": self.width if self.order == 2 else 0}
 
-    def _parts(self, state: Array) -> dict[str, Array]:
-        """The arrays of an output of the layout for tables, by name; views."""
-        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()])
-        pieces = np.split(state, ends[:-1])
-        return {name: piece.reshape(shape) for (name, shape), piece in zip(self.shapes.items(), pieces, strict=True)}
+    def kernel_config(self, unchecked: bool = False) -> tuple[Any, ...]:
+        """The fields of `kernels.tabular.selftuning.Config`."""
+        return (self.method, self.settings, unchecked, self.member_count, len(self.rates), self.order == 2)
 
-    def _sparse_parts(self, state: Array) -> sparse_layout.Output:
-        return sparse_layout.parts(state, self.width, self.dim, self.members, *self.shapes["cells"])
-
-    def _takes_rows(self) -> bool:
+    @property
+    def takes_sparse_rows(self) -> bool:
         return self.order == 1
 
-    def _table(
-        self, X: Array, Y: Array, times: Array, believed: Array, predicted: Array = UNASKED, unseen: bool = False
-    ) -> int:
+    def _learn_table(self, rows: tuple[Any, ...], out: tuple[Any, ...], unchecked: bool = False) -> int:
         self._lay_out(sparse=False)
-        shape = (self.members, self.rates, self.order == 2)
-        rest = (self.numbers, self.means, self.clock, believed, predicted, self.work, unseen)
-        return int(_learn_table(X, Y, times, self.standard, self.sample, self.units, self.states, *shape, *rest))
+        state = (self.models, self.means, self.progress, self.sample, self.stats)
+        return int(_learn_table(rows, state, self.kernel_config(unchecked), out, self.work))
 
-    def _rows(self, rows: list[Array], places: Array, Y: Array, times: Array, believed: Array) -> int:
+    def _learn_sparse(self, rows: tuple[Any, ...], out: tuple[Any, ...], longest: int) -> int:
         self._lay_out(sparse=True)
-        before = (*rows, self.dim, Y, times, self.standard, self.sample, self.units, self.states)
-        work = np.empty(2 * len(places) + 7 * self.members + 2 * self.shapes["cells"][0])
-        rest = (self.members, self.rates, self.numbers, self.clock, believed, work, places)
-        return int(_learn_rows(*before, *rest))
+        state = (self.models, self.means, self.progress, self.sample, self.stats)
+        work = np.empty(longest + 7 * self.member_count + 2 * self.scale_count)
+        return int(_learn_sparse(rows, state, self.kernel_config(), out, make_buffers(longest), work))
+
+    # --- the two layouts ---
+
+    def _parts(self, model: Array) -> dict[str, Array]:
+        """The arrays of an output by name; views."""
+        return self._sparse_parts(model)._asdict() if self.sparse else unpack(MODEL, model, self.dims())
+
+    def _sparse_parts(self, model: Array) -> members.Output:
+        return members.split(model, *self._sparse_shape())
+
+    def _sparse_shape(self) -> tuple[int, int, int, int, int]:
+        return self.width, self.dim, self.member_count, self.scale_count, len(self.rates)
 
     def _lay_out(self, sparse: bool) -> None:
         if self.sparse == sparse:
             return
-        old, self.sparse = self.states, sparse
-        self.states = np.zeros((self.outputs, self._length()))
-        for was, now in zip(old, self.states, strict=True):
-            (self._to_sparse if sparse else self._to_table)(was, now)
+        old, self.sparse = self.models, sparse
+        self.models = np.zeros((self.outputs, self._length()))
+        for before, after in zip(old, self.models, strict=True):
+            (self._to_sparse if sparse else self._to_table)(before, after)
 
     def _length(self) -> int:
-        if self.sparse:
-            return sparse_layout.length(self.width, self.dim, self.members, *self.shapes["cells"])
-        return sum(int(np.prod(shape)) for shape in self.shapes.values())
+        if not self.sparse:
+            return packed_size(MODEL, self.dims())
+        return members.length(*self._sparse_shape())
 
-    def _to_sparse(self, was: Array, now: Array) -> None:
-        table, out = self._parts(was), self._sparse_parts(now)
-        for name in ("weights", "cells", "norms", "squares", "counts", "scalars"):
-            getattr(out, name)[:] = table[name]
+    def _to_sparse(self, before: Array, after: Array) -> None:
+        table, out = unpack(MODEL, before, self.dims()), self._sparse_parts(after)
+        for spec in SHARED:
+            getattr(out, spec.name)[:] = table[spec.name]
         out.newness[:], out.sizes[:] = table["news"]
         out.thetas[:] = table["thetas"].T
         out.measured[:] = out.scalars[layout.SEEN]
         out.kept[:], out.partner[:] = 1.0, -1.0
         penalised = table["thetas"][:, : self.dim]
         out.products[:] = penalised @ penalised.T
-        out.counters[sparse_layout.KNOWN] = (out.counts >= layout.READY).sum()
+        out.counters[members.KNOWN] = (out.counts >= layout.READY).sum()
 
-    def _to_table(self, was: Array, now: Array) -> None:
-        out, table = self._sparse_parts(was), self._parts(now)
-        sparse_selftuning.catch_up_all(was, self.width, self.dim, self.members, *self.shapes["cells"])
-        for name in ("weights", "cells", "norms", "squares", "counts", "scalars"):
-            table[name][:] = getattr(out, name)
+    def _to_table(self, before: Array, after: Array) -> None:
+        out, table = self._sparse_parts(before), unpack(MODEL, after, self.dims())
+        sparse_selftuning.catch_up_all(before, *self._sparse_shape())
+        for spec in SHARED:
+            table[spec.name][:] = getattr(out, spec.name)
         table["news"][:] = out.newness, out.sizes
-        table["thetas"][:] = out.thetas.T
-        table["thetas"][:, : self.dim] *= out.kept[:, None]
+        table["thetas"][:] = self._thetas(out._asdict())
+
+    def _thetas(self, parts: Mapping[str, Array]) -> Array:
+        """The models of all members, a row for each, in either layout."""
+        if "kept" not in parts:
+            return parts["thetas"]
+        factors = np.where(np.arange(self.width)[:, None] < self.dim, parts["kept"], 1.0)
+        return (factors * parts["thetas"]).T
+
+    # --- predicting and scoring ---
 
     def _actions(self) -> Array:
         if not self.sparse:
-            return np.asarray(selftuning.play_now(self.states, self.width, self.members))
-        actions = np.empty((self.outputs, self.width))
-        for k, state in enumerate(self.states):
-            out = self._sparse_parts(state)
-            actions[k] = out.scalars[layout.TEMPERATURE] * (self._multiplied_out(out) @ out.weights)
-        return actions
+            return np.asarray(selftuning.actions_of(self.models, self.width, self.member_count))
+        parts = [self._parts(model) for model in self.models]
+        played = [part["scalars"][layout.TEMPERATURE] * (self._thetas(part).T @ part["weights"]) for part in parts]
+        return np.array(played)
 
-    def _multiplied_out(self, out: sparse_layout.Output) -> Array:
-        return np.where(np.arange(self.width)[:, None] < self.dim, out.kept, 1.0) * out.thetas
-
-    def judged_at(self) -> tuple[Array, Array]:
+    def scoring_coefficients(self) -> tuple[Array, Array]:
         # The noise is that of the leader's residuals; the mean's are wider while members disagree.
         if self.loss.margin:
             return self.coefficients()
-        leaders = np.empty((self.outputs, self.width))
-        for k, state in enumerate(self.states):
-            part = self._named(state)
-            leader = int(np.argmax(part["weights"]))
-            leaders[k] = part["thetas"][:, leader] if self.sparse else part["thetas"][leader]
-            if self.sparse:
-                leaders[k, : self.dim] *= part["kept"][leader]
-        return self._in_features(leaders)
+        parts = [self._parts(model) for model in self.models]
+        return self._unscale(np.array([self._thetas(part)[np.argmax(part["weights"])] for part in parts]))
 
-    def _named(self, state: Array) -> dict[str, Array]:
-        return self._sparse_parts(state)._asdict() if self.sparse else self._parts(state)
-
-    def _typical(self) -> float:
-        norms = self._named(self.states[0])["norms"]
+    def _typical_norm2(self) -> float:
+        norms = self._parts(self.models[0])["norms"]
         return float(np.median(norms[norms > 0.0])) if norms.any() else 0.0
 
-    def score(self, Y: Array, predictions: Array) -> Array:
-        parts = [self._named(state) for state in self.states]
+    def score_predictions(self, Y: Array, predictions: Array) -> Array:
+        parts = [self._parts(model) for model in self.models]
         cells, scalars = (np.stack([part[name] for part in parts]) for name in ("cells", "scalars"))
-        return np.asarray(selftuning.score(Y, predictions, self._sizes2(), scalars, cells, self.numbers))
+        return np.asarray(selftuning.score(Y, predictions, self._norms2(), scalars, cells, self.settings))
+
+    def estimate_noise(self) -> tuple[Array, Array]:
+        """The scale of the noise (its mean on a log scale) and the share of outliers that every output assumes."""
+        parts = [self._parts(model) for model in self.models]
+        octaves = np.array([part["cells"].sum(axis=1) @ np.arange(self.scale_count) for part in parts])
+        lowest = np.array([part["scalars"][layout.LOWEST] for part in parts])
+        return lowest * 2.0**octaves, np.array([(part["cells"] @ self.rates).sum() for part in parts])
+
+    # --- persistence ---
 
     def state(self) -> dict[str, Any]:
         return super().state() | {"sparse": self.sparse}
 
     def restore(self, state: dict[str, Any]) -> None:
-        if not isinstance(state.get("sparse"), bool) or (state["sparse"] and not self._takes_rows()):
-            raise DataError("The state must say whether it is sparse; it has been altered.")
-        self.sparse = state["sparse"]
-        self.states = np.zeros((self.outputs, self._length()))
-        super().restore(state)
+        sparse = state.get("sparse") if isinstance(state, dict) else None
+        if not isinstance(sparse, bool) or (sparse and not self.takes_sparse_rows):
+            raise corrupt_state(type(self).__name__, f"{sparse!r} for 'sparse'")
+        before = self.sparse, self.models
+        self.sparse = sparse
+        self.models = np.zeros((self.outputs, self._length()))
+        try:
+            super().restore(state)
+        except Exception:
+            self.sparse, self.models = before
+            raise
 
-    def _sound(self, arrays: dict[str, Array]) -> bool:
-        pattern = self._pattern()
-        return super()._sound(arrays) and all(self._sound_output(pattern, state) for state in arrays["states"])
+    def check(self, arrays: Mapping[str, Array]) -> None:
+        super().check(arrays)
+        if not self.sparse:
+            self._check_models(MODEL, unpack(MODEL, arrays["states"], self.dims()))
+            return
+        for model in arrays["states"]:
+            parts, owner = self._parts(model), type(self).__name__
+            self._check_models(SPARSE_MODEL, parts)
+            spec = ArraySpec("thetas", ("members", "width"), low=-LONGEST, high=LONGEST)
+            check_arrays([spec], {"thetas": self._thetas(parts)}, {}, owner)
+            touched, refreshed = parts["counters"][[members.TOUCHED, members.REFRESHED]]
+            ordered = refreshed <= touched and (parts["since"] <= touched).all()
+            learned = (parts["measured"] <= parts["scalars"][layout.SEEN]).all()
+            require(ordered and learned, owner, "counts that contradict one another")
+            require(parts["counters"][members.KNOWN] <= self.width, owner, "more known features than there are")
 
-    def _sound_output(self, pattern: SelfTuning, state: Array) -> bool:
-        part = self._named(state)
-        if self.sparse:
-            out = self._sparse_parts(state)
-            if not validation.sound_rows(out, self.dim):
-                return False
-            part |= {
-                "thetas": self._multiplied_out(out).T,
-                "P": pattern._arrays["P"],
-                "news": np.stack([out.newness, out.sizes]),
-            }
-        return (
-            pattern._sound({name: part[name] for name in self.shapes})
-            and validation.sound_scalars(part["scalars"], self.loss.margin)
-            and validation.within(part["thetas"], -validation.LONGEST, validation.LONGEST)
-            and validation.within(part["norms"], 0.0, validation.LARGEST)
-            and validation.within(part["squares"], 0.0, 1.0 + 1e-6)
-            and validation.within(part["counts"], 0.0, layout.MEMORY)
-        )
+    def _check_models(self, specs: tuple[ArraySpec, ...], parts: Mapping[str, Array]) -> None:
+        """Check the outputs of this engine, or of many."""
+        owner = type(self).__name__
+        check_arrays(specs, parts, self.dims(), owner)
+        lowest, temperature = parts["scalars"][..., layout.LOWEST], parts["scalars"][..., layout.TEMPERATURE]
+        known = lowest > 0.0
+        require((lowest[known] >= SMALLEST).all(), owner, "a scale of noise that is too small")
+        hottest = np.where(known & self.loss.margin, 1.0 / np.where(known, lowest, 1.0), 1.0)
+        require((temperature <= hottest).all(), owner, "a temperature that is too high")

@@ -212,7 +212,7 @@ def prefetch(typing: Any, address: Any) -> Any:
 
 
 def uncounted(value: T) -> T:
-    """View an array, or all arrays of a NamedTuple, without reference counts, which cost atomic operations in loops.
+    """View an array, or all arrays of a tuple, without reference counts, which cost atomic operations in loops.
 
     Only for kernels, and for C-contiguous arrays that outlive the view.
     """
@@ -225,7 +225,17 @@ def _uncounted(value: Any) -> Any:
         if value.layout != "C":
             raise TypingError(f"uncounted needs C-contiguous arrays. Got {value}.")
         return lambda value: carray(pointer(value.ctypes.data), value.shape, value.dtype)
-    if isinstance(value, types.BaseNamedTuple):
-        fields = ", ".join(f"uncounted(value.{name})" for name in value.fields)
-        return eval(f"lambda value: make({fields})", {"make": value.instance_class, "uncounted": uncounted})
+    if isinstance(value, types.BaseTuple):
+        parts = "".join(f"uncounted(value[{i}]), " for i in range(len(value)))
+        kind = getattr(value, "instance_class", None)
+        return eval(f"lambda value: {'kind' if kind else ''}({parts})", {"kind": kind, "uncounted": uncounted})
     return lambda value: value
+
+
+@inlined
+def splitmix64(n: int) -> Any:
+    """64 bits that look random and depend on n alone: the generator of Steele, Lea and Flood."""
+    z = np.uint64(n) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""Where the records of a text end, quotes respected."""
+"""Boundaries of the records of a delimited text."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ NEWLINE = ord("\n")
 def record_bounds(
     data: Array, delimiter: int, quote: int, carriage: int, final: bool, limit: int, bounds: Array
 ) -> tuple[int, int, bool]:
-    """Write where each record begins and ends, its line end not included, and how many fields it has.
+    """Write where each record begins and ends, without its line end, and how many fields it has.
 
-    A quote opens a quoted field only where a field begins, a doubled one is a quote in it, and after the closing one
-    the field goes on as if it were not quoted. A record ends at a newline or at the byte `carriage`: before a newline
-    that is the same, for it leaves an empty line, which is no record. What a text has not is a byte of -1.
+    A quote opens a quoted field only at the start of a field, a doubled one inside is a literal quote, and after the
+    closing one the field continues unquoted. A record ends at a newline or at the byte `carriage`; between the two is
+    an empty line, which is no record. A quote or carriage of -1 matches nothing.
 
     Returns
     -------
-    how many records there are before the first that is longer than the limit or not there to its end; where that one
-    begins; whether it is inside quotes, as far as it is there or as the limit allows.
+    count : int
+        Number of records before the first that is incomplete or longer than `limit`.
+    start : int
+        Where that record begins.
+    quoted : bool
+        Whether it ends inside quotes, as far as it was read.
     """
-    size, found, start, fields = len(data), 0, 0, 1
+    size, count, start, fields = len(data), 0, 0, 1
     quoted, opening, doubled = False, True, False
     for at in range(size):
         if at - start > limit:
-            return found, start, quoted
+            return count, start, quoted
         byte = int(data[at])
         if doubled:
             doubled = False
@@ -37,8 +41,8 @@ def record_bounds(
                 quoted = doubled
         elif byte in (NEWLINE, carriage):
             if at > start:
-                bounds[found, 0], bounds[found, 1], bounds[found, 2] = start, at, fields
-                found += 1
+                bounds[count, 0], bounds[count, 1], bounds[count, 2] = start, at, fields
+                count += 1
             start, fields, opening = at + 1, 1, True
         else:
             quoted = opening and byte == quote
@@ -46,6 +50,6 @@ def record_bounds(
             if opening:
                 fields += 1
     if final and not quoted and 0 < size - start <= limit:
-        bounds[found, 0], bounds[found, 1], bounds[found, 2] = start, size, fields
-        return found + 1, size, False
-    return found, start, quoted
+        bounds[count, 0], bounds[count, 1], bounds[count, 2] = start, size, fields
+        return count + 1, size, False
+    return count, start, quoted

@@ -130,6 +130,11 @@ class Descent(Learner):
         return self._numbers[int(self._numbers[layout.MEMORY]) :]
 
     @property
+    def kernel_settings(self) -> Array:
+        """Settings, scalar state, domain and gate memory in one row, as kernels take them; no copy."""
+        return self._numbers
+
+    @property
     def rounds(self) -> int:
         return int(self._numbers[layout.ROUNDS])
 

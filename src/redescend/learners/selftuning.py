@@ -162,6 +162,16 @@ class SelfTuning(Ensemble):
         return f"{type(self).__name__}({self.dim}, {self.loss}, order={self.order}{without})"
 
     @property
+    def kernel_state(self) -> layout.State:
+        """The arrays of the state, as kernels take them; no copies."""
+        return layout.State(**self._arrays)
+
+    @property
+    def kernel_config(self) -> layout.Config:
+        """The settings, as kernels take them."""
+        return layout.Config(self._settings, self._prior, self._rates)
+
+    @property
     def rounds(self) -> int:
         return int(self._arrays["scalars"][layout.ROUNDS])
 

@@ -12,9 +12,8 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from redescend.checkpoint.serialization import Deserializer, Serializer
-from redescend.engines import SCALED, Engine, ModelConfig
+from redescend.engines import SCALED, Engine, ModelConfig, read_shape
 from redescend.engines.config import Task, check_bool
-from redescend.engines.validation import check_room
 from redescend.errors import DataError
 from redescend.kernels.selftuning.layout import HEAVIEST
 from redescend.numeric import Array
@@ -183,7 +182,7 @@ class LinearEstimator(StatefulEstimator):
 
     def _learn_unchecked(self, X: Array, Y: Array) -> bool:
         """Learn from rows if all their values are finite."""
-        weights = self._engine.learn_unseen(X, Y)
+        weights = self._engine.learn_unchecked(X, Y)
         if weights is None:
             return False
         self.inlier_weight_ = _smallest(weights)
@@ -209,7 +208,7 @@ class LinearEstimator(StatefulEstimator):
     @property
     def t_(self) -> int:
         """Number of rows learned from."""
-        return int(self._fitted().clock[0])
+        return self._fitted().row_count
 
     @property
     def coef_(self) -> Array:
@@ -263,11 +262,11 @@ class LinearEstimator(StatefulEstimator):
         """
         checked = self._validate_features(X)
         if y is None:
-            return self._engine.usual(checked)
+            return self._engine.score_features(checked)
         X, y = self._validate(X, y, reset=False)
         # In double precision, as the records were learned from.
-        predictions = _linear(X.astype(np.float64), *self._engine.judged_at())
-        return _smallest(self._engine.score(self._encode(y), np.ascontiguousarray(predictions.T)))
+        predictions = _linear(X.astype(np.float64), *self._engine.scoring_coefficients())
+        return _smallest(self._engine.score_predictions(self._encode(y), np.ascontiguousarray(predictions.T)))
 
     # --- state ---
 
@@ -286,9 +285,9 @@ class LinearEstimator(StatefulEstimator):
             name: Deserializer({}, file_size=0).deserialize(state["made_with"][name]) for name in ENGINE_PARAMETERS
         }
         # Checked before the engine is made, so that a small file cannot claim a large model.
-        dim, outputs = check_room(engine_state, parameters["fit_intercept"] is not False, parameters["order"] == 2)
+        dim, outputs = read_shape(engine_state, parameters["fit_intercept"] is not False, parameters["order"] == 2)
         engine = self._config(parameters).make_engine(dim, outputs, sparse=engine_state["standard"] == SCALED)
-        require(engine.standard == engine_state["standard"], owner, "another 'standardize' than its parameters")
+        require(engine.method == engine_state["standard"], owner, "another 'standardize' than its parameters")
         engine.restore(engine_state)
         require(state["precision"] in ("float32", "float64"), owner, "an unknown precision")
         require(passes is None or (type(passes) is int and passes > 0), owner, "an impossible number of passes")

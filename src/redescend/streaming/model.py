@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from redescend.engines import Engine
-from redescend.engines.validation import check_room, whole
+from redescend.engines import Engine, read_shape
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.parameters import check_instance
 from redescend.sources import Batch
+from redescend.state import ArraySpec, read_arrays
 from redescend.streaming import config
 from redescend.streaming.answering import Answering, Learned, gathered, played
 from redescend.streaming.encoding import target as targets
@@ -72,7 +72,7 @@ class StreamModel(Answering):
     @property
     def records(self) -> int:
         """How many records it has learned from."""
-        return 0 if self._engine is None else int(self._engine.clock[0])
+        return 0 if self._engine is None else self._engine.row_count
 
     # --- learning ---
 
@@ -84,7 +84,7 @@ class StreamModel(Answering):
         readied, rounds = self._readied(batch.table, target=True), []
         self._engine = engine = self._ready()
         for part in readied.parts():
-            said, paid, believed = engine.rounds(part.X, targets.answers(self.schema, part.values))
+            said, paid, believed = engine.learn_rounds(part.X, targets.answers(self.schema, part.values))
             self._ones += part.X[:, self.schema.indicators].sum(axis=0)
             told = (said, targets.summed(paid), believed.min(axis=0))
             rounds.append((part, played(self.schema, batch, part, *told)))
@@ -94,7 +94,7 @@ class StreamModel(Answering):
         if self._engine is not None:
             return self._engine
         engine = self._settings.engine(self.schema.dim, self.schema.outputs)
-        engine.leave(self.schema.indicators)
+        engine.exclude_from_scaling(self.schema.indicators)
         return engine
 
     # --- answering ---
@@ -103,10 +103,10 @@ class StreamModel(Answering):
         return Readied(self.schema, table, target)
 
     def _said(self, part: Part) -> Array:
-        return self._ready().predicted(part.X)
+        return self._ready().predict(part.X)
 
     def _believed(self, part: Part, Y: Array) -> Array:
-        return self._ready().judged(part.X, Y).min(axis=0)
+        return self._ready().score(part.X, Y).min(axis=0)
 
     def _paid(self, said: Array, Y: Array) -> Array:
         return np.minimum(self._settings.loss.of_prediction(said, Y), np.finfo(float).max)
@@ -140,7 +140,7 @@ class StreamModel(Answering):
     def restore(self, state: dict[str, Any]) -> None:
         """Go back to a state that such a model gave; it continues to the last bit."""
         try:
-            given, ones = state["engine"], np.array(state["ones"], dtype=np.float64)
+            given, ones = state["engine"], state["ones"]
             engine = None if given is None else self._restored(given)
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             if isinstance(error, DataError):
@@ -148,13 +148,12 @@ class StreamModel(Answering):
             raise DataError(
                 f"The state of StreamModel lacks or garbles something ({error}); it has been altered."
             ) from None
-        most = 0.0 if engine is None else engine.clock[0]
-        if ones.shape != self._ones.shape or not whole(ones, 0.0, most + 1.0):
-            raise DataError("The state of StreamModel has impossible counts; it has been altered.")
+        spec = ArraySpec("ones", ("indicators",), kind="count", high=0 if engine is None else engine.row_count)
+        ones = read_arrays([spec], {"ones": ones}, {"indicators": len(self._ones)}, "StreamModel")["ones"]
         self._engine, self._ones = engine, ones
 
     def _restored(self, given: dict[str, Any]) -> Engine:
-        size = check_room(given, True, self._settings.order == 2)
+        size = read_shape(given, True, self._settings.order == 2)
         if size != (self.schema.dim, self.schema.outputs):
             raise DataError("The state of StreamModel belongs to another schema; it has been altered.")
         engine = self._settings.engine(*size)

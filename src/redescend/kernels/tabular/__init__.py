@@ -1,5 +1,6 @@
-"""Compiled learning for estimators: many outputs, an intercept, weighted rows, features standardised as they come.
+"""Learning from tables for estimators and streams: many outputs, an intercept, weighted rows, running standardization.
 
-`units` follows the median and the scale of every feature; `descent` and `selftuning` learn from tables, and
-`sparse_descent` and `sparse_selftuning` from rows of non-zeros. The state of an output is one row of floats.
+`standardize` follows the median and scale of every feature. `dense` and `selftuning` learn from tables, `sparse` and
+`sparse_selftuning` from sparse rows, and `fleet` from the records of many models. The state of an output is a row of
+floats.
 """

@@ -1,19 +1,38 @@
-"""Many models of one shape, each in a row of one array: records go to the row of their model, and nothing else changes.
+"""Many models of one shape, each in a row of one array: records go to the row of their model.
 
-The rows are learned from by the same compiled functions as models that are alone, so that a model among many is to the
-last bit what it would be alone.
+The rows are learned from by the same compiled functions as single models, so that the bits are the same.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.kernels.tabular import dense, selftuning
+from redescend.kernels.tabular.standardize import STATISTICS
 from redescend.numeric import Array
 
-(SAMPLE, UNITS, CLOCK, STATES, SEEN, STANDING, ONES) = range(7)
+(SAMPLE, STATS, PROGRESS, MODELS, TARGET_SAMPLE, TARGET_STATS, ONES) = range(7)
 """The parts of a row, in order; the last counts how often each indicator was 1."""
+
+
+class Runs(NamedTuple):
+    """Runs of records, each of one model: run i is ``starts[i]`` up to ``starts[i + 1]``, of the row ``places[i]``."""
+
+    X: Array
+    Y: Array
+    starts: Array
+    places: Array
+
+
+class PackedModels(NamedTuple):
+    """The rows of all models, where the parts of a row end, and the features that are counted."""
+
+    rows: Array
+    ends: Array
+    indicators: Array
 
 
 @inlined
@@ -36,124 +55,80 @@ def longest_run(starts: Array) -> int:
 
 
 @inlined
-def begun(room: Array, Y: Array, first: int, last: int) -> tuple[Array, Array, Array]:
-    """The targets of a run, and room for how far it is believed and for what is said; NaN where nothing is."""
+def begin_run(buffer: Array, Y: Array, first: int, last: int) -> tuple[Array, dense.TableOutcomes]:
+    """The targets of a run, and arrays for its weights and predictions, filled with NaN."""
     outputs, count = len(Y), last - first
-    y = room[0, : outputs * count].reshape(outputs, count)
-    gate = room[1, : outputs * count].reshape(outputs, count)
-    said = room[2, : outputs * count].reshape(outputs, count)
+    y = buffer[0, : outputs * count].reshape(outputs, count)
+    weights = buffer[1, : outputs * count].reshape(outputs, count)
+    predictions = buffer[2, : outputs * count].reshape(outputs, count)
     for k in range(outputs):
         for i in range(count):
             y[k, i] = Y[k, first + i]
-            gate[k, i] = said[k, i] = np.nan
-    return y, gate, said
+            weights[k, i] = predictions[k, i] = np.nan
+    return y, dense.TableOutcomes(weights, predictions)
 
 
 @inlined
-def ended(
-    X: Array, first: int, indicators: Array, ones: Array, gate: Array, said: Array, believed: Array, predicted: Array
+def end_run(
+    X: Array, first: int, fleet: PackedModels, row: Array, run: dense.TableOutcomes, out: dense.TableOutcomes
 ) -> None:
-    """Pass on what happened in a run, and count its ones."""
-    for k in range(len(gate)):
-        for i in range(gate.shape[1]):
-            believed[k, first + i], predicted[k, first + i] = gate[k, i], said[k, i]
-    for i in range(first, first + gate.shape[1]):
-        for j in range(len(indicators)):
-            ones[j] += X[i, indicators[j]]
+    """Copy the weights and predictions of a run, and count its ones."""
+    outputs, count = run.weights.shape
+    for k in range(outputs):
+        for i in range(count):
+            out.weights[k, first + i], out.predictions[k, first + i] = run.weights[k, i], run.predictions[k, i]
+    ones = part(row, fleet.ends, ONES)
+    for i in range(first, first + count):
+        for j in range(len(fleet.indicators)):
+            ones[j] += X[i, fleet.indicators[j]]
 
 
 @compiled
-def by_descent(
-    rows: Array,
-    ends: Array,
-    X: Array,
-    Y: Array,
-    starts: Array,
-    places: Array,
-    standard: int,
-    indicators: Array,
-    room: int,
-    numbers: Array,
-    believed: Array,
-    predicted: Array,
+def learn_by_descent(
+    fleet: PackedModels, runs: Runs, config: dense.DescentConfig, out: dense.TableOutcomes, work_size: int
 ) -> None:
-    """Learn from runs of records, each of one model: run i is the records from ``starts[i]`` up to ``starts[i + 1]``
-    and belongs to the row ``places[i]``. Where a model would move too far, the rest of its run is believed by NaN.
-    """
-    rows, X = uncounted(rows), uncounted(X)
-    outputs, dim = len(Y), X.shape[1]
-    longest = longest_run(starts)
-    runs = np.empty((3, outputs * longest))
-    once, work, means = np.ones(longest), np.empty(room), np.empty((0, dim + 1))
+    """Learn from runs of records. Where a model would move too far, the rest of its run has weights of NaN."""
+    fleet, out = PackedModels(uncounted(fleet[0]), fleet[1], fleet[2]), dense.TableOutcomes(*out)
+    X, Y, starts, places = uncounted(runs[0]), runs[1], runs[2], runs[3]
+    outputs, dim, ends, longest = len(Y), X.shape[1], fleet.ends, longest_run(starts)
+    buffer = np.empty((3, outputs * longest))
+    once, work, means = np.ones(longest), np.empty(work_size), np.empty((0, dim + 1))
     for run in range(len(places)):
-        first, last, row = starts[run], starts[run + 1], rows[places[run]]
-        y, gate, said = begun(runs, Y, first, last)
-        learned = dense.learn(
-            X[first:last],
-            y,
-            once[: last - first],
-            standard,
-            table(row, ends, SAMPLE, dim),
-            table(row, ends, UNITS, 6),
-            table(row, ends, SEEN, outputs + 1),
-            table(row, ends, STANDING, 6),
-            table(row, ends, STATES, outputs),
-            numbers,
+        first, last, row = starts[run], starts[run + 1], fleet.rows[places[run]]
+        y, own = begin_run(buffer, Y, first, last)
+        state = dense.DescentState(
+            table(row, ends, MODELS, outputs),
             means,
-            part(row, ends, CLOCK),
-            gate,
-            said,
-            work,
-            False,
+            part(row, ends, PROGRESS),
+            table(row, ends, SAMPLE, dim),
+            table(row, ends, STATS, STATISTICS),
+            table(row, ends, TARGET_SAMPLE, outputs + 1),
+            table(row, ends, TARGET_STATS, STATISTICS),
         )
-        gate[:, learned:] = np.nan
-        ended(X, first, indicators, part(row, ends, ONES), gate, said, believed, predicted)
+        learned = dense.learn(dense.TableRows(X[first:last], y, once[: last - first]), state, config, own, work)
+        own.weights[:, learned:] = np.nan
+        end_run(X, first, fleet, row, own, out)
 
 
 @compiled
-def by_selftuning(
-    rows: Array,
-    ends: Array,
-    X: Array,
-    Y: Array,
-    starts: Array,
-    places: Array,
-    standard: int,
-    indicators: Array,
-    room: int,
-    members: int,
-    rates: int,
-    second: bool,
-    numbers: Array,
-    believed: Array,
-    predicted: Array,
+def learn_by_selftuning(
+    fleet: PackedModels, runs: Runs, config: selftuning.TableConfig, out: dense.TableOutcomes, work_size: int
 ) -> None:
-    """Learn from runs of records as `by_descent` does; no row moves a model too far."""
-    rows, X = uncounted(rows), uncounted(X)
-    outputs, dim = len(Y), X.shape[1]
-    longest = longest_run(starts)
-    runs = np.empty((3, outputs * longest))
-    once, work, means = np.ones(longest), np.empty(room), np.empty((0, dim + 1))
+    """Learn from runs of records; no row moves a model too far."""
+    fleet, out = PackedModels(uncounted(fleet[0]), fleet[1], fleet[2]), dense.TableOutcomes(*out)
+    X, Y, starts, places = uncounted(runs[0]), runs[1], runs[2], runs[3]
+    outputs, dim, ends, longest = len(Y), X.shape[1], fleet.ends, longest_run(starts)
+    buffer = np.empty((3, outputs * longest))
+    once, work, means = np.ones(longest), np.empty(work_size), np.empty((0, dim + 1))
     for run in range(len(places)):
-        first, last, row = starts[run], starts[run + 1], rows[places[run]]
-        y, gate, said = begun(runs, Y, first, last)
-        selftuning.learn(
-            X[first:last],
-            y,
-            once[: last - first],
-            standard,
-            table(row, ends, SAMPLE, dim),
-            table(row, ends, UNITS, 6),
-            table(row, ends, STATES, outputs),
-            members,
-            rates,
-            second,
-            numbers,
+        first, last, row = starts[run], starts[run + 1], fleet.rows[places[run]]
+        y, own = begin_run(buffer, Y, first, last)
+        state = selftuning.TableState(
+            table(row, ends, MODELS, outputs),
             means,
-            part(row, ends, CLOCK),
-            gate,
-            said,
-            work,
-            False,
+            part(row, ends, PROGRESS),
+            table(row, ends, SAMPLE, dim),
+            table(row, ends, STATS, STATISTICS),
         )
-        ended(X, first, indicators, part(row, ends, ONES), gate, said, believed, predicted)
+        selftuning.learn(dense.TableRows(X[first:last], y, once[: last - first]), state, config, own, work)
+        end_run(X, first, fleet, row, own, out)

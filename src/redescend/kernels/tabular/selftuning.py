@@ -1,34 +1,56 @@
-"""The self-tuning learner on a table, for many outputs at once.
+"""The self-tuning learner on tables, for many outputs at once.
 
-The state of an output is its arrays one behind the other: actions, weights, cells, lengths of records, squares and
-counts of features, what is new of them, P, scalars; that of the settings is followed by the prior of the cells and the
-rates.
+The state of an output is its arrays one behind the other, in the order of `kernels.selftuning.layout.State`. The
+settings are followed by the prior of the cells and the rates.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.kernels.layout import Outcomes, Rows
-from redescend.kernels.selftuning import layout
+from redescend.kernels.selftuning import layout, rounds
 from redescend.kernels.selftuning.followers import within
-from redescend.kernels.selftuning.layout import Config, State, settings_of
 from redescend.kernels.selftuning.likelihood import paid_for
 from redescend.kernels.selftuning.noise import judge, masses, size_of
-from redescend.kernels.selftuning.rounds import action, product, run
-from redescend.kernels.tabular import standardize as unit
-from redescend.kernels.tabular.dense import rebase
+from redescend.kernels.tabular import standardize as scaling
+from redescend.kernels.tabular.dense import AVERAGE_FROM, ROW_COUNT, TableOutcomes, TableRows, rebase
 from redescend.numeric import Array
 
 BLOCK, COLUMNS = 64, 6
-"""Rows that are standardised before they are learned from, and numbers that are kept of each meanwhile."""
+"""TableRows that are standardized before they are learned from, and numbers per row that are buffered meanwhile."""
+
+
+class TableState(NamedTuple):
+    """Everything that is learned; see `dense.DescentState`."""
+
+    models: Array
+    means: Array
+    progress: Array
+    sample: Array
+    stats: Array
+
+
+class TableConfig(NamedTuple):
+    """Settings as of `dense.DescentConfig`, the number of members and of outlier rates, and whether the order is 2."""
+
+    method: int
+    settings: Array
+    unchecked: bool
+    members: int
+    rates: int
+    second: bool
 
 
 @inlined
-def cells_of(state: Array, width: int, members: int, scales: int, rates: int) -> Array:
-    start = members * (width + 1)
-    return state[start : start + scales * rates].reshape(scales, rates)
+def split_settings(settings: Array, rates: int) -> layout.Config:
+    """The settings, the prior of the cells and the rates, which are packed in one row."""
+    start, end = layout.SETTINGS, len(settings) - rates
+    prior = settings[start:end].reshape((end - start) // rates, rates)
+    return layout.Config(settings, prior, settings[end:])
 
 
 @inlined
@@ -37,28 +59,24 @@ def scalars_of(state: Array) -> Array:
 
 
 @inlined
-def parts(state: Array, width: int, members: int, scales: int, rates: int, second: bool) -> State:
+def parts(state: Array, width: int, config: TableConfig, settings: layout.Config) -> layout.State:
     """The arrays of one output."""
-    thetas = state[: members * width].reshape(members, width)
-    weights = state[members * width : members * (width + 1)]
-    cells = cells_of(state, width, members, scales, rates)
-    at = members * (width + 1) + scales * rates
-    norms = state[at : at + layout.NORMS]
-    at += layout.NORMS
-    squares, counts = state[at : at + width], state[at + width : at + 2 * width]
-    at += 2 * width
-    news = state[at : at + 2 * width].reshape(2, width)
-    at += 2 * width
-    size = width if second else 0
-    return State(
-        thetas,
-        weights,
-        cells,
-        norms,
-        squares,
-        counts,
-        news,
-        state[at : at + size * size].reshape(size, size),
+    members, (scales, rates) = config.members, settings.prior.shape
+    cells = members * (width + 1)
+    norms = cells + scales * rates
+    squares = norms + layout.NORMS
+    news = squares + 2 * width
+    P = news + 2 * width
+    size = width if config.second else 0
+    return layout.State(
+        state[: members * width].reshape(members, width),
+        state[members * width : cells],
+        state[cells:norms].reshape(scales, rates),
+        state[norms:squares],
+        state[squares : squares + width],
+        state[squares + width : news],
+        state[news:P].reshape(2, width),
+        state[P : P + size * size].reshape(size, size),
         scalars_of(state),
     )
 
@@ -71,7 +89,7 @@ def rescaled(square: float, ratio: float) -> float:
 
 @compiled
 def rebase_information(P: Array, dim: int, ratios: Array, shifts: Array) -> None:
-    """P in new units: A·P·A', with A as in `rebase`; of P only the lower triangle is kept."""
+    """P in new scales: A·P·A', with A as in `rebase`; only the lower triangle of P is stored."""
     width = len(P)
     if width > dim:
         pulled = np.zeros(dim)
@@ -91,145 +109,109 @@ def rebase_information(P: Array, dim: int, ratios: Array, shifts: Array) -> None
 
 
 @compiled
-def learn(
-    X: Array,
-    Y: Array,
-    times: Array,
-    standard: int,
-    sample: Array,
-    units: Array,
-    states: Array,
-    members: int,
-    rate_count: int,
-    second: bool,
-    numbers: Array,
-    means: Array,
-    clock: Array,
-    believed: Array,
-    predicted: Array,
-    work: Array,
-    unseen: bool,
-) -> int:
-    """Learn from the rows of X for every row of Y; see `descent.learn`. No row moves a model too far."""
-    X = uncounted(X)
-    Y = uncounted(Y)
-    times = uncounted(times)
-    sample = uncounted(sample)
-    units = uncounted(units)
-    states = uncounted(states)
-    numbers = uncounted(numbers)
-    means = uncounted(means)
-    clock = uncounted(clock)
-    believed = uncounted(believed)
-    predicted = uncounted(predicted)
-    work = uncounted(work)
-    rows, dim = X.shape
-    outputs = len(states)
-    scales = (len(numbers) - layout.SETTINGS - rate_count) // rate_count
-    prior = numbers[layout.SETTINGS : layout.SETTINGS + scales * rate_count].reshape(scales, rate_count)
-    config = Config(numbers, prior, numbers[layout.SETTINGS + scales * rate_count :])
-    width = dim if numbers[layout.PENALISED] != 0.0 else dim + 1
-    room = min(BLOCK, rows)
-    ratios, shifts, columns = (
-        work[:dim],
-        work[dim : 2 * dim],
-        work[2 * dim : 2 * dim + COLUMNS * BLOCK].reshape(COLUMNS, BLOCK),
-    )
+def learn(rows: TableRows, state: TableState, config: TableConfig, out: TableOutcomes, work: Array) -> int:
+    """Learn from the rows; see `dense.learn`. No row moves a model too far."""
+    X, Y, sample_weight = uncounted(rows)
+    models, means, progress, sample, stats = uncounted(state)
+    config, out, work = TableConfig(*uncounted(config)), TableOutcomes(*uncounted(out)), uncounted(work)
+    count, dim = X.shape
+    outputs, settings = len(models), split_settings(config.settings, config.rates)
+    width = dim if settings.settings[layout.PENALISED] != 0.0 else dim + 1
+    room = min(BLOCK, count)
+    ratios, shifts = work[:dim], work[dim : 2 * dim]
+    columns = work[2 * dim : 2 * dim + COLUMNS * BLOCK].reshape(COLUMNS, BLOCK)
     y, weight, loss, gate, said, places = columns[0], columns[1], columns[2], columns[3], columns[4], columns[5]
     Z = work[2 * dim + COLUMNS * BLOCK : 2 * dim + COLUMNS * BLOCK + room * width].reshape(room, width)
     actions = np.empty((room if len(means) else 0, width))
     filled, row = 0, 0
-    while row < rows or filled:
-        changed = ended = row == rows
-        if not ended and times[row] > 0.0:
-            changed = unit.observe_row(X, row, standard, sample, units, ratios, shifts)
+    while row < count or filled:
+        changed = ended = row == count
+        if not ended and sample_weight[row] > 0.0:
+            changed = scaling.observe_row(X, row, config.method, sample, stats, ratios, shifts)
         if filled and (changed or filled == room):
             for k in range(outputs):
-                state = parts(states[k], width, members, scales, rate_count, second)
+                model = parts(models[k], width, config, settings)
                 for i in range(filled):
                     y[i], gate[i] = Y[k, int(places[i])], 0.0
                 at = 0
                 while at < filled:
-                    rest = slice(at, filled)
-                    now_rows = Rows(Z[rest], y[rest], weight[rest])
-                    at += run(now_rows, state, config, Outcomes(loss[rest], gate[rest], said[rest], actions[rest]))
+                    block = Rows(Z[at:filled], y[at:filled], weight[at:filled])
+                    news = Outcomes(loss[at:filled], gate[at:filled], said[at:filled], actions[at:filled])
+                    at += rounds.run(block, model, settings, news)
                     if at < filled:
-                        # A record beyond all belief: it is counted, and moves nothing.
+                        # A record that cannot be learned from is counted, and moves nothing.
                         gate[at] = 0.0
-                        state.scalars[layout.ROUNDS] += 1.0
-                        now = action(state.thetas, state.weights, state.scalars)
-                        said[at] = within(product(Z, at, now.reshape((1, width)), 0), layout.FARTHEST)
+                        model.scalars[layout.ROUNDS] += 1.0
+                        now = rounds.action(model.thetas, model.weights, model.scalars)
+                        said[at] = within(rounds.product(Z, at, now.reshape((1, width)), 0), layout.FARTHEST)
                         if len(means):
                             actions[at] = now
                         at += 1
                 for i in range(filled):
-                    believed[k, int(places[i])] = gate[i]
-                    if predicted.size:
-                        predicted[k, int(places[i])] = said[i]
+                    out.weights[k, int(places[i])] = gate[i]
+                    if out.predictions.size:
+                        out.predictions[k, int(places[i])] = said[i]
                     if len(means):
-                        t = clock[0] + i - clock[1]
+                        t = progress[ROW_COUNT] + i - progress[AVERAGE_FROM]
                         if t >= 0.0:
                             for j in range(width):
                                 means[k, j] += (actions[i, j] - means[k, j]) / (t + 1.0)
-            clock[0] += filled
+            progress[ROW_COUNT] += filled
             filled = 0
         if ended:
             continue
-        if times[row] <= 0.0:
-            believed[:, row] = 0.0
+        if sample_weight[row] <= 0.0:
+            out.weights[:, row] = 0.0
             row += 1
             continue
         if changed:
             for k in range(outputs):
-                state = parts(states[k], width, members, scales, rate_count, second)
-                for i in range(members):
-                    rebase(state.thetas[i], dim, ratios, shifts)
+                model = parts(models[k], width, config, settings)
+                for i in range(config.members):
+                    rebase(model.thetas[i], dim, ratios, shifts)
                 for j in range(dim):
-                    state.squares[j] = rescaled(state.squares[j], ratios[j])
-                if second:
-                    rebase_information(state.P, dim, ratios, shifts)
+                    model.squares[j] = rescaled(model.squares[j], ratios[j])
+                if config.second:
+                    rebase_information(model.P, dim, ratios, shifts)
                 if len(means):
                     rebase(means[k], dim, ratios, shifts)
-        norm2 = unit.standardise(X, row, standard, units, Z, filled)
+        norm2 = scaling.standardize_row(X, row, config.method, stats, Z, filled)
         for k in range(outputs):
             norm2 += 0.0 * Y[k, row]
-        if unseen and not norm2 < np.inf:
+        if config.unchecked and not norm2 < np.inf:
             return -1
-        places[filled], weight[filled] = row, times[row]
+        places[filled], weight[filled] = row, sample_weight[row]
         filled += 1
         row += 1
-    return rows
+    return count
 
 
 @compiled
-def play_now(states: Array, width: int, members: int) -> Array:
+def actions_of(states: Array, width: int, members: int) -> Array:
     """The action of every output."""
     out = np.empty((len(states), width))
     for k in range(len(states)):
         state = states[k]
         thetas = state[: members * width].reshape(members, width)
-        out[k] = action(thetas, state[members * width : members * (width + 1)], scalars_of(state))
+        out[k] = rounds.action(thetas, state[members * width : members * (width + 1)], scalars_of(state))
     return out
 
 
 @compiled
-def score(Y: Array, P: Array, sizes2: Array, scalars: Array, cells: Array, numbers: Array) -> Array:
+def score(Y: Array, P: Array, norms2: Array, scalars: Array, cells: Array, settings: Array) -> Array:
     """How likely each record is to be clean, from the predictions P of every output; nothing is learned."""
-    outputs, rows = Y.shape
-    s = settings_of(numbers)
-    out = np.ones((outputs, rows))
-    scales, rate_count = cells.shape[1:]
-    rates = numbers[layout.SETTINGS + scales * rate_count :]
-    clean, outlier = np.empty(scales), np.empty(scales)
-    for k in range(outputs):
-        masses(cells[k], rates, clean, outlier)
-        factor = scalars[k, layout.TEMPERATURE]
-        for row in range(rows):
+    s, config = layout.settings_of(settings), split_settings(settings, cells.shape[2])
+    out = np.ones(Y.shape)
+    clean, outlier = np.empty(cells.shape[1]), np.empty(cells.shape[1])
+    # As in a round: scales without mass only count for labels.
+    least = 0.0 if s.labels else s.share
+    for k in range(len(Y)):
+        masses(cells[k], config.rates, clean, outlier)
+        factor, lowest = scalars[k, layout.TEMPERATURE], scalars[k, layout.LOWEST]
+        for row in range(Y.shape[1]):
             p = min(max(P[k, row] / factor, -layout.FARTHEST), layout.FARTHEST)
-            f = paid_for(s, p, Y[k, row], factor, sizes2[k] / (factor * factor))
-            if scalars[k, layout.LOWEST] > 0.0:
+            f = paid_for(s, p, Y[k, row], factor, norms2[k] / (factor * factor))
+            if lowest > 0.0:
                 size = size_of(s.kind, s.labels, f, p, Y[k, row])
-                # As in a round: scales without mass are asked about labels alone.
-                least = 0.0 if s.labels else s.share
-                _, out[k, row] = judge(s, f, size, scalars[k, layout.LOWEST], clean, outlier, least)
+                _, out[k, row] = judge(s, f, size, lowest, clean, outlier, least)
     return out

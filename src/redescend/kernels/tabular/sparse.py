@@ -1,144 +1,145 @@
-"""First-order learning from rows of non-zeros: θ = kept·raw, so that l2 is one multiplication, whatever the width."""
+"""Rows of non-zeros: first-order learning with θ = shrink·raw, so that l2 is one multiplication, whatever the width."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.kernels.descent.decision import memory_of, settings_of
 from redescend.kernels.selftuning.followers import within
-from redescend.kernels.tabular.dense import (
-    DECISION,
-    FARTHEST,
-    KEEP,
-    KEPT,
-    LINEAR,
-    LIVE,
-    LONGEST2,
-    MOVE,
-    SIZE2,
-    TOUCHED,
-    TRAVELLED,
-    TRAVELLED_THEN,
-    WEIGHT,
-    decide,
-    follow_number,
-    own_scale,
-    size2_of,
-)
-from redescend.kernels.tabular.sparse_rows import gather
+from redescend.kernels.tabular import dense
+from redescend.kernels.tabular import standardize as scaling
+from redescend.kernels.tabular.dense import SHRINK, SIZE2, TOUCHED, TRAVELLED
 from redescend.losses.linear import curvature
 from redescend.numeric import Array
 
 FADED, REFRESH = 1e-100, 8.0
-"""When `kept` is multiplied out; ‖θ‖² is taken anew whenever so many times all entries were touched."""
+"""When the factor is multiplied out; ‖θ‖² is computed again whenever all entries were touched this many times."""
+
+
+class SparseRows(NamedTuple):
+    """Records in CSR format, with their targets and weights as in `dense.TableRows`."""
+
+    values: Array
+    indices: Array
+    starts: Array
+    Y: Array
+    sample_weight: Array
+
+
+class Buffers(NamedTuple):
+    """One standardized row, its features and values; the features whose scale changed, and by which ratio."""
+
+    features: Array
+    z: Array
+    changed: Array
+    ratios: Array
 
 
 @inlined
-def refresh(states: Array, k: int, dim: int, width: int) -> None:
-    """Multiply `kept` out and take ‖θ‖² anew, when they have lost digits."""
-    kept, size2, touched = states[k, width + KEPT], states[k, width + SIZE2], states[k, width + TOUCHED]
-    if kept < FADED or not size2 >= 0.0 or touched > REFRESH * dim:
+def gather(
+    rows: SparseRows, row: int, method: int, sample: Array, stats: Array, out: Buffers
+) -> tuple[int, int, float]:
+    """Update the running statistics and standardize a row, at a cost of its non-zeros.
+
+    Returns how many features it has, how many of them changed their scale, and ‖z‖². Features are scaled but not
+    centered: a median other than 0 would make every zero a non-zero.
+    """
+    count = events = 0
+    norm2 = 0.0
+    for a in range(rows.starts[row], rows.starts[row + 1]):
+        j, value = rows.indices[a], rows.values[a]
+        if method == scaling.SCALED:
+            if value != 0.0 and scaling.observe(sample, stats, j, abs(value)):
+                out.changed[events] = j
+                out.ratios[events], _ = scaling.update_scale(sample, stats, j, int(stats[scaling.COUNT, j]), method)
+                events += 1
+            value *= stats[scaling.INVERSE, j]
+        out.features[count], out.z[count] = j, value
+        norm2 += value * value
+        count += 1
+    return count, events, norm2
+
+
+@inlined
+def refresh(models: Array, k: int, dim: int, width: int) -> None:
+    """Multiply the factor out and compute ‖θ‖² again when they have lost digits."""
+    shrink, size2, touched = models[k, width + SHRINK], models[k, width + SIZE2], models[k, width + TOUCHED]
+    if shrink < FADED or not size2 >= 0.0 or touched > REFRESH * dim:
         for j in range(dim):
-            states[k, j] *= kept
-        states[k, width + KEPT], states[k, width + TOUCHED] = 1.0, 0.0
-        states[k, width + SIZE2] = size2_of(states, k, dim)
+            models[k, j] *= shrink
+        models[k, width + SHRINK], models[k, width + TOUCHED] = 1.0, 0.0
+        models[k, width + SIZE2] = dense.size2_of(models, k, dim)
 
 
 @compiled
 def learn(
-    values: Array,
-    indices: Array,
-    starts: Array,
-    dim: int,
-    Y: Array,
-    times: Array,
-    standard: int,
-    sample: Array,
-    units: Array,
-    seen: Array,
-    standing: Array,
-    states: Array,
-    numbers: Array,
-    clock: Array,
-    believed: Array,
-    work: Array,
-    places: Array,
+    rows: SparseRows, state: dense.DescentState, config: dense.DescentConfig, out: dense.TableOutcomes, buffers: Buffers
 ) -> int:
-    """Learn from rows of non-zeros; see `descent.learn`."""
-    values = uncounted(values)
-    indices = uncounted(indices)
-    starts = uncounted(starts)
-    Y = uncounted(Y)
-    times = uncounted(times)
-    sample = uncounted(sample)
-    units = uncounted(units)
-    seen = uncounted(seen)
-    standing = uncounted(standing)
-    states = uncounted(states)
-    numbers = uncounted(numbers)
-    clock = uncounted(clock)
-    believed = uncounted(believed)
-    work = uncounted(work)
-    places = uncounted(places)
-    rows, outputs, width = len(starts) - 1, len(states), states.shape[1] - LIVE
-    s, memory = settings_of(numbers), memory_of(numbers)
-    own, most = s.scale == 0.0, len(places) // 2
-    features, changed, z, ratios = places[:most], places[most:], work[:most], work[most:]
-    bent = curvature(s.loss) > 0.0
+    """Learn from rows of non-zeros; see `dense.learn`. Nothing is averaged, and no predictions are written."""
+    rows, buffers = SparseRows(*uncounted(rows)), Buffers(*uncounted(buffers))
+    models, _, progress, sample, stats, target_sample, target_stats = uncounted(state)
+    config, weights = dense.DescentConfig(*uncounted(config)), uncounted(out[0])
+    features, z, changed, ratios = buffers
+    dim, outputs, width = stats.shape[1], len(models), models.shape[1] - dense.SCALARS
+    s, memory = settings_of(config.settings), memory_of(config.settings)
+    follows_target = s.scale == 0.0 and curvature(s.loss) == 0.0
     constant = 1.0 if width > dim else 0.0
-    decisions = np.empty((outputs, DECISION))
-    for row in range(rows):
-        if times[row] <= 0.0:
-            believed[:, row] = 0.0
+    decisions = np.empty((outputs, dense.DECISION))
+    for row in range(len(rows.sample_weight)):
+        if rows.sample_weight[row] <= 0.0:
+            weights[:, row] = 0.0
             continue
-        count, events, xx = gather(values, indices, starts, row, standard, sample, units, features, z, changed, ratios)
+        count, events, xx = gather(rows, row, config.method, sample, stats, buffers)
         xx += constant
-        follow_number(xx, outputs, seen, standing)
+        t = progress[dense.ROW_COUNT]
+        dense.observe_number(xx, outputs, target_sample, target_stats)
         for k in range(outputs):
-            state, y = states[k], Y[k, row]
-            refresh(states, k, dim, width)
-            kept = state[width + KEPT]
+            model, y = models[k], rows.Y[k, row]
+            refresh(models, k, dim, width)
+            shrink = model[width + SHRINK]
             for a in range(events):
-                j, old = changed[a], state[changed[a]]
-                state[j] = within(old * ratios[a], FARTHEST)
-                state[width + SIZE2] += kept * kept * (state[j] * state[j] - old * old)
-            decisions[k, WEIGHT] = -1.0
-            if own and not bent:
-                follow_number(y, k, seen, standing)
-            if not (0.0 < xx < LONGEST2 and abs(y) < FARTHEST):
+                j, old = changed[a], model[changed[a]]
+                model[j] = within(old * ratios[a], dense.FARTHEST)
+                model[width + SIZE2] += shrink * shrink * (model[j] * model[j] - old * old)
+            decisions[k, dense.WEIGHT] = -1.0
+            if follows_target:
+                dense.observe_number(y, k, target_sample, target_stats)
+            if not (0.0 < xx < dense.LONGEST2 and abs(y) < dense.FARTHEST):
                 continue
             linear = 0.0
             for a in range(count):
-                linear += z[a] * state[features[a]]
-            linear *= kept
-            intercept = state[dim] if width > dim else 0.0
-            tt, p = max(state[width + SIZE2], 0.0), linear + intercept
-            scale = own_scale(s, k, clock[0], xx, standing) if own else s.scale
-            weight, travelled, keep, move = decide(
-                s, memory, clock[0], scale, times[row], state[width + TRAVELLED], p, intercept, xx, tt, y
-            )
-            if not (abs(p) < FARTHEST and abs(move) * np.sqrt(xx) < FARTHEST and travelled < np.inf):
+                linear += z[a] * model[features[a]]
+            linear *= shrink
+            intercept = model[dim] if width > dim else 0.0
+            tt, p = max(model[width + SIZE2], 0.0), linear + intercept
+            record = dense.Record(p, intercept, xx, tt, y, rows.sample_weight[row])
+            scale = dense.default_step(s, k, t, xx, target_stats) if s.scale == 0.0 else s.scale
+            weight, travelled, keep, move = dense.decide(s, memory, t, scale, model[width + TRAVELLED], record)
+            if dense.is_too_far(p, move, xx, travelled):
                 return row
-            decisions[k, WEIGHT], decisions[k, TRAVELLED_THEN] = weight, travelled
-            decisions[k, KEEP], decisions[k, MOVE], decisions[k, LINEAR] = keep, move, linear
+            decisions[k, dense.WEIGHT], decisions[k, dense.TRAVELLED_THEN] = weight, travelled
+            decisions[k, dense.KEEP], decisions[k, dense.MOVE], decisions[k, dense.LINEAR] = keep, move, linear
         for k in range(outputs):
-            believed[k, row] = max(decisions[k, WEIGHT], 0.0)
-            if decisions[k, WEIGHT] < 0.0:
+            weights[k, row] = max(decisions[k, dense.WEIGHT], 0.0)
+            if decisions[k, dense.WEIGHT] < 0.0:
                 continue
-            state, keep, move, linear = states[k], decisions[k, KEEP], decisions[k, MOVE], decisions[k, LINEAR]
-            kept, tt = state[width + KEPT], max(state[width + SIZE2], 0.0)
-            state[width + TRAVELLED] = decisions[k, TRAVELLED_THEN]
-            state[width + SIZE2] = keep * keep * tt - 2.0 * keep * move * linear + move * move * (xx - constant)
+            model, keep, move = models[k], decisions[k, dense.KEEP], decisions[k, dense.MOVE]
+            shrink, tt = model[width + SHRINK], max(model[width + SIZE2], 0.0)
+            model[width + TRAVELLED] = decisions[k, dense.TRAVELLED_THEN]
+            linear = decisions[k, dense.LINEAR]
+            model[width + SIZE2] = keep * keep * tt - 2.0 * keep * move * linear + move * move * (xx - constant)
             if keep == 0.0:
                 for j in range(dim):
-                    state[j] = 0.0
+                    model[j] = 0.0
                 keep = 1.0
-            state[width + KEPT] = kept * keep
+            model[width + SHRINK] = shrink * keep
             for a in range(count):
-                state[features[a]] -= move * z[a] / (kept * keep)
+                model[features[a]] -= move * z[a] / (shrink * keep)
             if width > dim:
-                state[dim] -= move
-            state[width + TOUCHED] += count
-        clock[0] += 1.0
-    return rows
+                model[dim] -= move
+            model[width + TOUCHED] += count
+        progress[dense.ROW_COUNT] += 1.0
+    return len(rows.sample_weight)

@@ -36,7 +36,7 @@ class There:
 
     def __init__(self, fleets: list[Fleet], address: str) -> None:
         self._address, self._client = address, connected(address)
-        self._records = [int(fleet.clocks().sum()) for fleet in fleets]
+        self._records = [int(fleet.row_counts().sum()) for fleet in fleets]
         self._links = 0
         try:
             self._states = self._send(fleets)
@@ -90,6 +90,6 @@ class There:
 def _learn(state: Pair, task: Task, before: int) -> Pair:
     """What a worker does. The models are changed in place, so they must not have been yet."""
     fleet = state[0]
-    if fleet.clocks().sum() != before:
+    if fleet.row_counts().sum() != before:
         raise RuntimeError(f"shard {task.shard} was changed by a task that did not end")
     return fleet, learn(fleet, task)

@@ -107,7 +107,7 @@ class ModelStore(Answering):
             )
         fleet, place = self._place(number)
         model = self._fresh()
-        model._engine, model._ones = fleet.engine(place), fleet.ones(place)
+        model._engine, model._ones = fleet.engine(place), fleet.count_ones(place)
         return model
 
     def _place(self, number: int) -> tuple[Fleet, int]:
@@ -187,13 +187,13 @@ class ModelStore(Answering):
     def _said(self, part: Part) -> Array:
         said = np.empty((self.schema.outputs, len(part.X)))
         for engine, which in self._engines(part):
-            said[:, which] = engine.predicted(part.X[which])
+            said[:, which] = engine.predict(part.X[which])
         return said
 
     def _believed(self, part: Part, Y: Array) -> Array:
         believed = np.empty(len(part.X))
         for engine, which in self._engines(part):
-            believed[which] = engine.judged(part.X[which], np.ascontiguousarray(Y[:, which])).min(axis=0)
+            believed[which] = engine.score(part.X[which], np.ascontiguousarray(Y[:, which])).min(axis=0)
         return believed
 
     def _paid(self, said: Array, Y: Array) -> Array:
@@ -229,7 +229,7 @@ class ModelStore(Answering):
             raise DataError(
                 f"The state of ModelStore lacks or garbles something ({error}); it has been altered."
             ) from None
-        clocks = [fleet.clocks() for fleet in fleets]
+        clocks = [fleet.row_counts() for fleet in fleets]
         if len(keys) < len(names) or keys.sizes != [len(fleet) for fleet in fleets]:
             raise DataError("The state of ModelStore has other keys than models; it has been altered.")
         self._keys, self._shards = keys, Here(fleets)

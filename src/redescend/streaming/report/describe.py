@@ -7,11 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from redescend.checkpoint import container, load
 from redescend.engines import SelfTuningEngine
-from redescend.kernels.selftuning import layout
 from redescend.streaming.importance import drives
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.report.formatting import counted, number, percent
@@ -114,19 +111,11 @@ def _noise(model: StreamModel) -> dict[str, str]:
     engine = model._engine
     if not model.records or not isinstance(engine, SelfTuningEngine):
         return {}
-    scales, shares = np.transpose([_posterior(engine, output) for output in range(engine.outputs)])
+    scales, shares = engine.estimate_noise()
     # Of numbers the share of outliers is how tight the gate is, and no frequency.
     if model.schema.classifies:
         return {"Clean-looking share": f"about {percent(1.0 - float(shares.mean()))} of the labels"}
     return {"Noise scale": f"about {number(float(scales[0]))}: how far clean records are from their predictions"}
-
-
-def _posterior(engine: SelfTuningEngine, output: int) -> tuple[float, float]:
-    """The mean scale of the noise, on a log scale, and the mean share of outliers that an output believes in."""
-    part = engine._named(engine.states[output])
-    cells, lowest = part["cells"], part["scalars"][layout.LOWEST]
-    octave = float(cells.sum(axis=1) @ np.arange(len(cells)))
-    return float(lowest * 2.0**octave), float((cells @ engine.numbers[-engine.rates :]).sum())
 
 
 def _drive(column: str, share: float, way: str) -> str:
