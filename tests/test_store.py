@@ -96,7 +96,10 @@ DAMAGES = {
     "column renamed": (lambda path: rewrite(path, lambda t: t.rename_columns([*t.schema.names[:-1], "x"])), "columns"),
     "value changed": (lambda path: rewrite(path, other_value), "its digest does not match"),
     "row missing": (lambda path: rewrite(path, lambda t: t.slice(1)), "its digest does not match"),
-    "rows swapped": (lambda path: rewrite(path, lambda t: t.take(list(range(39, -1, -1)))), "its digest does not match"),
+    "rows swapped": (
+        lambda path: rewrite(path, lambda t: t.take(list(range(39, -1, -1)))),
+        "its digest does not match",
+    ),
     "seconds changed": (lambda path: rewrite(path, lambda t: t, seconds="9.0"), "its digest does not match"),
     "digest changed": (lambda path: rewrite(path, lambda t: t, digest="0" * 64), "its digest does not match"),
     "folder": (make_folder, "it is not a plain file"),

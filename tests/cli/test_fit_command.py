@@ -49,7 +49,7 @@ def test_the_model_of_the_library_and_the_least_believed_records(records):
         record = given[expected.row - 1]
         assert float(one["target"]) == float(record["price"])
         assert (float(one["size"]), one["town"]) == (float(record["size"]), record["town"])
-    for words in ("'town': one of 3 texts", "Of 2,000 records, 2,000 were learned from.", "Report: m.report.html"):
+    for words in ("'town': text with 3 values", "Learned from 2,000 of 2,000 records.", "Report: m.report.html"):
         assert words in done.stderr
 
 
@@ -61,7 +61,7 @@ def test_a_quiet_run_without_a_model_leaves_nothing_and_says_nothing(records):
 
 @pytest.mark.parametrize(
     ("how", "code", "said"),
-    [("quarantine", 3, "3 records could not"), ("skip", 3, "skipped"), ("fail", 4, "Row 7, in")],
+    [("quarantine", 3, "3 records rejected and quarantined"), ("skip", 3, "skipped"), ("fail", 4, "Row 7 of")],
 )
 def test_what_cannot_be_used_is_set_aside_counted_or_the_end(in_a_folder, how, code, said):
     prices(in_a_folder / "prices.csv", bad=BAD)
@@ -95,11 +95,11 @@ def test_what_cannot_be_used_is_set_aside_counted_or_the_end(in_a_folder, how, c
         ([*FIT, "--transform", "huber:1", "--order", "2"], "order"),
         ([*FIT, "--loss", "hinge"], "Hinge"),
         ([*FIT, "--loss", "pinball:0.5,0,0"], "pinball:quantile"),
-        ([*FIT, "--model", "prices.csv"], "'prices.csv' cannot be the model and what is read"),
-        ([*FIT, "--model", "a", "--rounds", "./a"], "cannot be the rounds and the model"),
+        ([*FIT, "--model", "prices.csv"], "'prices.csv' cannot be both the model and the input"),
+        ([*FIT, "--model", "a", "--rounds", "./a"], "cannot be both the rounds and the model"),
         ([*FIT, "--model", "a", "--checkpoint", ".", "--report", "lock"], "the report and a file of the checkpoint"),
-        (["fit", ".", "--target", "price", "--on-bad", "skip", "--model", "a"], "everything in the folder '.' is read"),
-        (["fit", ".", "--target", "price"], "cannot be the quarantine, because everything in"),
+        (["fit", ".", "--target", "price", "--on-bad", "skip", "--model", "a"], "every file in the folder '.' is read"),
+        (["fit", ".", "--target", "price"], "cannot be the quarantine because every file in"),
         ([*FIT, "--model", "nowhere/a"], "no folder"),
         ([*FIT, "--model", "."], "it is a folder"),
         ([*FIT, "--report", "a", "--no-report"], "--no-report"),
@@ -170,7 +170,7 @@ def test_what_should_not_happen_is_one_sentence_too(records, monkeypatch):
     def broken(*arguments, **settings):
         raise ZeroDivisionError("no such luck")
 
-    monkeypatch.setattr("redescend.streaming.fit_stream", broken)
+    monkeypatch.setattr("redescend.streaming.fit.start_run", broken)
     said = refused(*FIT, code=1)
     assert "ZeroDivisionError: no such luck" in said
     assert "--debug" in said
@@ -182,7 +182,7 @@ def test_a_run_that_stopped_goes_on_and_a_finished_one_does_nothing(in_a_folder)
     kept = ("--on-bad", "fail", "--checkpoint", "run", "--every", "400")
     assert "Row 1500" in run(*FIT, *kept, "--model", "m", "--rounds", "r", code=4).stderr
     assert names() == ["prices.csv", "run"]
-    assert "holds a checkpoint" in refused(*FIT, *kept, "--model", "m", "--rounds", "r")
+    assert "contains a checkpoint" in refused(*FIT, *kept, "--model", "m", "--rounds", "r")
     prices(in_a_folder / "prices.csv")
     done = run(*FIT, *kept, "--model", "m", "--rounds", "r", "--resume")
     assert "Resumed after row 1,200." in done.stderr
@@ -192,7 +192,7 @@ def test_a_run_that_stopped_goes_on_and_a_finished_one_does_nothing(in_a_folder)
 
     Path("m").unlink()
     again = run(*FIT, *kept, "--model", "m", "--rounds", "r", "--resume")
-    assert "was finished before" in again.stderr
+    assert "was already finished" in again.stderr
     assert again.stdout == done.stdout
     assert not Path("m").exists()
 
@@ -210,8 +210,8 @@ def test_columns_labels_losses_and_formats_are_as_asked(in_a_folder):
     assert isinstance(model, StreamModel)
     assert model.schema.labels == ["Oslo", "Rome", "Bonn", "Bern"]
     assert model.schema.inputs == ["price"]
-    assert model._given["transform"] == rd.transforms.Learn(0.1, 0.01)
-    assert model._given["loss"] == rd.losses.Hinge()
+    assert model.config.transform == rd.transforms.Learn(0.1, 0.01)
+    assert model.config.loss == rd.losses.Hinge()
     assert not Path("b.report.html").exists()
 
 

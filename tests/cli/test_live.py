@@ -62,7 +62,7 @@ def test_on_a_terminal_the_line_has_rows_speed_belief_loss_weights_and_a_bar(mon
             live.learned(rounds, played)
             live._progress.refresh()
         said = text.getvalue()
-    for words in ("400 rows", "200 rows/s", "look clean", "median loss", "25 %, 6 s left", "━", "\x1b[3"):
+    for words in ("400 rows", "200 rows/s", " clean", "median loss", "25 %, 6 s left", "━", "\x1b[3"):
         assert words in said
     means = [float(np.mean(played.weights[100 * place : 100 * place + 100])) for place in range(4)]
     assert said.rpartition("left  ")[2][:4] == "".join("▁▂▃▄▅▆▇█"[int(8 * mean)] for mean in means)

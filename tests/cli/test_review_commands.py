@@ -91,7 +91,7 @@ def test_a_record_that_cannot_be_used_is_reported(models, in_a_folder, command):
     assert "skipped" in skipped.stderr
     assert not Path("out.quarantine.jsonl").exists()
     Path("out.csv").unlink()
-    assert "Row 7, in 'new.csv'" in refused(command, "m", "new.csv", "--on-bad", "fail", "--out", "out.csv", code=4)
+    assert "Row 7 of 'new.csv'" in refused(command, "m", "new.csv", "--on-bad", "fail", "--out", "out.csv", code=4)
     assert not Path("out.csv").exists()
 
 
@@ -107,9 +107,9 @@ def test_a_record_that_cannot_be_used_is_reported(models, in_a_folder, command):
         (["score", "m", "other.csv"], "'town'"),
         (["predict", "m", "new.csv", "--out", "out.xls"], ".parquet"),
         (["predict", "m", "new.csv", "--out", "no/out.csv"], "no folder"),
-        (["predict", "m", "new.csv", "--out", "new.csv"], "cannot be the output and what is read"),
-        (["predict", "m", ".", "--out", "out.csv", "--on-bad", "skip"], "everything in the folder '.' is read"),
-        (["score", "m", "new.csv", "--quarantine", "m"], "cannot be the quarantine and what is read"),
+        (["predict", "m", "new.csv", "--out", "new.csv"], "cannot be both the output and the input"),
+        (["predict", "m", ".", "--out", "out.csv", "--on-bad", "skip"], "every file in the folder '.' is read"),
+        (["score", "m", "new.csv", "--quarantine", "m"], "cannot be both the quarantine and the input"),
         (["score", "m", "new.csv", "--quarantine", "a", "--on-bad", "skip"], "leave --quarantine out"),
         (["predict", "many", "other.csv"], "'town'"),
         (["inspect", "m", "--key", "Rome"], "leave --key out"),
@@ -161,7 +161,7 @@ def test_the_models_of_many_keys_answer_together_and_one_by_one(models):
     assert [one["row"] for one in rows_of(done.stdout)] == ["1"]
     assert json.loads(Path("paris.quarantine.jsonl").read_text())["record"] == "1,Paris"
     said = run("inspect", "many").stdout
-    assert "3 models, one for each 'town': " in said
+    assert "3 models, one per 'town': " in said
     for town in ("Rome", "Oslo", "Bonn"):
         assert f"'{town}'" in said
         of_one = json.loads(run("inspect", "many", "--key", town, "--json").stdout)

@@ -34,7 +34,9 @@ def test_what_is_there_once_and_later_what_has_come(lines):
     assert "no complete line" not in second.stderr
     # The columns were decided from what was there then: the same three towns, so the same model.
     alone, rounds = fit_stream("prices.csv", "price")
-    doubted = [one for batch in rounds.batches() for one in batch[rounds.summary.doubts(batch)].records(alone.schema)]
+    doubted = [
+        one for batch in rounds.batches() for one in batch[rounds.summary.are_suspects(batch)].records(alone.schema)
+    ]
     rd.save(alone, "alone")
     assert Path("m").read_bytes() == Path("alone").read_bytes()
     told = [json.loads(line) for line in (first.stdout + second.stdout).splitlines()]
@@ -67,7 +69,7 @@ def test_it_waits_tells_at_once_and_ends_when_asked_to(lines, stop):
     assert process.returncode == 3, said
     assert rest == b""
     assert b"Row 302 of growing.csv cannot be used: 2 values where the header has 3" in said
-    assert b"Of 302 records, 301 were learned from." in said
+    assert b"Learned from 301 of 302 records." in said
     assert rd.load("m").records == 301
     assert json.loads(Path("m.quarantine.jsonl").read_text())["row"] == 302
 
@@ -79,11 +81,11 @@ def test_a_finished_run_cannot_be_followed(lines):
     run("fit", "growing.csv", *kept, "--quiet")
     growing.write_text("".join(lines))
     said = refused("tail", "growing.csv", *kept, "--once", "--resume")
-    assert said == ("The run in 'run' has come to its end, and a run that has cannot be followed; name another folder.")
+    assert said == ("The run in 'run' has reached its end and cannot follow a file; name another folder.")
 
 
 def test_what_cannot_be_followed_gets_a_sentence(lines):
     assert "no file growing.csv" in refused(*TAIL, "--once")
     run("fit", "prices.csv", "--target", "price", "--model", "m", "--rounds", "r.parquet", "--quiet", "--no-report")
     said = run("tail", "r.parquet", "--target", "target", "--once", "--quiet", code=2).stderr
-    assert "r.parquet cannot be followed: only a file of text" in said
+    assert "r.parquet cannot be followed: only an uncompressed text file" in said

@@ -29,7 +29,7 @@ from redescend.checkpoint import load, save
 from redescend.streaming.fit import fit_stream
 from redescend.streaming.io.checkpoints import FILE
 from redescend.streaming.report import page
-from redescend.streaming.run import Pass
+from redescend.streaming.run import Run
 
 OUTPUTS = ("model.safetensors", "rounds.parquet", "quarantine.jsonl", "report.html")
 TARGET = "price"
@@ -68,7 +68,7 @@ def _record(random: np.random.Generator, row: int) -> bytes:
     return ",".join(values).encode() + b"\n"
 
 
-def opened(sources: list[Path], folder: Path, every: int | None, halt: float = math.inf) -> Pass:
+def opened(sources: list[Path], folder: Path, every: int | None, halt: float = math.inf) -> Run:
     """The run of the test, from its checkpoint if there is one; without `every` there is none.
 
     It waits, for ever, once it has read as many records as `halt`.

@@ -41,4 +41,4 @@ def batch_with(table: Any, first: int = 1) -> Batch:
 
 def decided(columns: dict[str, list[Any]], target: str, **settings: Any) -> Schema:
     """What a table is taken for, by all of its records."""
-    return Schema.decide(batch_of(columns), kinds_of(columns), target, **settings)
+    return Schema.infer(batch_of(columns), kinds_of(columns), target, **settings)

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redescend.sources import Kind
-from redescend.streaming.encoding.encoder import Columns, encode
+from redescend.streaming.encoding.encoder import EncodedColumns, encode
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.encoding.target import encode_target, summed
+from redescend.streaming.encoding.target import encode_target, sum_outputs
 from tests.streaming.tables import TYPES, batch_of
 
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -91,7 +91,7 @@ def test_records_are_encoded_each_by_itself(records, cut):
     cut = min(cut, len(records))
     rest = table.slice(cut)
     np.testing.assert_array_equal(encode(SCHEMA, rest)[0], X[cut:])
-    np.testing.assert_array_equal(Columns(SCHEMA, table).rows(cut, len(records)), X[cut:])
+    np.testing.assert_array_equal(EncodedColumns(SCHEMA, table).rows(cut, len(records)), X[cut:])
 
 
 def test_hashes_never_change():
@@ -158,5 +158,5 @@ def test_targets(case):
 
 def test_losses_are_added_up_in_the_same_order_for_one_record_and_for_many():
     paid = np.random.default_rng(0).exponential(size=(100, 50))
-    one_by_one = [summed(paid[:, [column]].copy()).item() for column in range(50)]
-    assert summed(paid).tolist() == one_by_one == [sum(paid[:, column].tolist()) for column in range(50)]
+    one_by_one = [sum_outputs(paid[:, [column]].copy()).item() for column in range(50)]
+    assert sum_outputs(paid).tolist() == one_by_one == [sum(paid[:, column].tolist()) for column in range(50)]

@@ -62,7 +62,7 @@ def test_every_record_is_learned_from_or_set_aside_with_row_and_reason(source, t
     assert sum(count for _, count in watched) == len(played)
 
     alone = open_source(source)
-    expected = StreamModel(Schema.decide(alone.sample, alone.kinds, "y"))
+    expected = StreamModel(Schema.infer(alone.sample, alone.kinds, "y"))
     one_by_one = [expected.learn(batch) for batch in alone.batches(expected.schema.columns, most=1)]
     expected_rounds = [learned.rounds.record(0, expected.schema) for learned in one_by_one if len(learned.rounds)]
     assert played == expected_rounds
@@ -103,7 +103,7 @@ def test_the_first_bad_record_can_end_the_run_and_the_checkpoint_stays(source, t
     files_of_run = {"rounds": tmp_path / "rounds.parquet", "checkpoint": folder, "every": 100, "on_bad": "fail"}
     _, rounds = fit_stream(source, "y", **files_of_run)
     with pytest.raises(
-        DataError, match=r"^Row 700, in '.*stream\.csv', cannot be learned from: column 'b': 'b' is not a"
+        DataError, match=r"^Row 700 of '.*stream\.csv' cannot be learned from: column 'b': 'b' is not a"
     ):
         rounds.run()
     assert not (tmp_path / "rounds.parquet").exists()
@@ -151,7 +151,7 @@ def test_a_finished_run_stays_as_it_is(source, tmp_path):
     kept, writes = {"checkpoint": tmp_path / "run", **outputs(tmp_path)}, []
     _, rounds = fit_stream(source, "y", **kept)
     rounds.at_end(lambda: writes.append(rounds.finished))
-    with pytest.raises(DataError, match=r"has not been read to its end, so there is nothing to finish"):
+    with pytest.raises(DataError, match=r"has not been read to its end, so the run cannot be finished"):
         rounds.finish()
     rounds.run().finish()
     assert writes == [False]
@@ -171,11 +171,11 @@ def test_a_finished_run_stays_as_it_is(source, tmp_path):
 def test_another_run_is_not_resumed(source, tmp_path):
     kept = {"checkpoint": tmp_path / "run"}
     fit_stream(source, "y", **kept)[1].run()
-    with pytest.raises(ParameterError, match=r"holds a checkpoint; resume from it, or name an empty folder"):
+    with pytest.raises(ParameterError, match=r"contains a checkpoint; resume from it, or name an empty folder"):
         fit_stream(source, "y", **kept)
-    with pytest.raises(ParameterError, match=r"was started with target = 'y', and cannot be resumed with target = 'a'"):
+    with pytest.raises(ParameterError, match=r"was started with target = 'y' and cannot be resumed with target = 'a'"):
         fit_stream(source, "a", resume=True, **kept)
-    with pytest.raises(ParameterError, match=r"was started with rounds = None, and cannot be resumed with"):
+    with pytest.raises(ParameterError, match=r"was started with rounds = None and cannot be resumed with"):
         fit_stream(source, "y", resume=True, rounds=tmp_path / "rounds.parquet", **kept)
     source.write_text(TEXT.replace("\n", "\n0,0,0\n", 2))
     with pytest.raises(ParameterError, match=r"does not begin with the records, or the files, that the run"):
@@ -205,7 +205,7 @@ def test_a_file_that_is_put_before_those_that_were_read_is_noticed(source, tmp_p
         ({"on_bad": "shrug"}, r"'on_bad' parameter of fit_stream must be 'quarantine', 'skip' or 'fail'\. Got 'shrug'"),
         ({"every": 0}, r"'every' parameter of fit_stream must be a whole number in \[1, inf\)"),
         ({"resume": True}, r"^To resume a run, name the folder of its checkpoint\.$"),
-        ({"on_bad": "skip", "quarantine": "bad.jsonl"}, r"^No record is quarantined with on_bad='skip'"),
+        ({"on_bad": "skip", "quarantine": "bad.jsonl"}, r"^on_bad='skip' quarantines no record"),
     ],
 )
 def test_settings_are_checked_before_anything_is_read(settings, sentence):
@@ -215,17 +215,17 @@ def test_settings_are_checked_before_anything_is_read(settings, sentence):
 
 def test_nothing_is_written_over_the_records_or_over_another_file(source, tmp_path):
     with pytest.raises(
-        ParameterError, match=r"stream\.csv' cannot be the rounds and what is read too; name another file\.$"
+        ParameterError, match=r"stream\.csv' cannot be both the rounds and the input; name another file\.$"
     ):
         fit_stream(source, "y", rounds=tmp_path / "." / "stream.csv")
-    with pytest.raises(ParameterError, match=r"both' cannot be the quarantine and the rounds too"):
+    with pytest.raises(ParameterError, match=r"both' cannot be both the quarantine and the rounds"):
         fit_stream(source, "y", rounds=tmp_path / "both", quarantine=tmp_path / "both")
     assert source.read_text() == TEXT
 
 
-@pytest.mark.parametrize("name", ["checkpoint.safetensors", "lock", "rounds.ledger", "quarantine.ledger"])
+@pytest.mark.parametrize("name", ["checkpoint.safetensors", "lock", "rounds.log", "quarantine.log"])
 def test_nothing_is_written_over_the_files_of_the_checkpoint(source, tmp_path, name):
-    with pytest.raises(ParameterError, match=f"{name}' cannot be the rounds and a file of the checkpoint too"):
+    with pytest.raises(ParameterError, match=f"{name}' cannot be both the rounds and a file of the checkpoint"):
         fit_stream(source, "y", rounds=tmp_path / "run" / name, checkpoint=tmp_path / "run")
     assert [path.name for path in tmp_path.iterdir()] == ["stream.csv"]
 
@@ -235,9 +235,9 @@ def test_nothing_is_written_to_a_folder_that_is_read(source, tmp_path):
     parts.mkdir()
     source.rename(parts / "a.csv")
     for sources in (parts, [parts / "a.csv", parts], str(tmp_path / "p*")):
-        with pytest.raises(ParameterError, match=r"run' cannot be the folder of checkpoints, because everything in"):
+        with pytest.raises(ParameterError, match=r"run' cannot be the folder of checkpoints because every file in"):
             fit_stream(sources, "y", checkpoint=parts / "run")
-        with pytest.raises(ParameterError, match=r"r' cannot be the rounds, .* is read; name a place outside it\.$"):
+        with pytest.raises(ParameterError, match=r"r' cannot be the rounds .* is read; name a path outside it\.$"):
             fit_stream(sources, "y", rounds=parts / "r")
     assert [path.name for path in parts.iterdir()] == ["a.csv"]
     # What begins with an underscore is not read, and neither are other files beside one that is named.
@@ -253,7 +253,7 @@ def test_a_run_that_has_come_to_its_end_is_not_followed(source, tmp_path):
     fit_stream(source, "y", **kept)[1].run()
     with open(source, "a") as more:
         more.write("1,2,3\n")
-    with pytest.raises(ParameterError, match=r"has come to its end, and a run that has cannot be followed; name anoth"):
+    with pytest.raises(ParameterError, match=r"has reached its end and cannot follow a file; name another"):
         fit_stream(source, "y", resume=True, follow=lambda: False, **kept)
 
 
@@ -266,7 +266,7 @@ def test_a_pass_that_nobody_holds_lets_go_of_its_folder(source, tmp_path):
         while next(rounds).row <= expected + 1000:
             pass
     rounds.close()
-    with pytest.raises(DataError, match=r"was stopped before its end; resume it from its checkpoint, or begin again"):
+    with pytest.raises(DataError, match=r"was stopped before its end; resume it from its checkpoint, or start again"):
         rounds.run()
 
 

@@ -36,7 +36,7 @@ def test_what_is_not_quarantined_is_skipped_or_ends_the_run_and_nothing_else_cha
         with pytest.raises(BadRecordError) as refusal:
             passed(case, on_bad="fail")
         check_sentence(str(refusal.value))
-        assert f"Row {kept.bad[0].row}, " in str(refusal.value)
+        assert f"Row {kept.bad[0].row} of " in str(refusal.value)
         assert kept.bad[0].reason in str(refusal.value)
 
 
@@ -48,7 +48,7 @@ def test_what_is_written_is_what_happened(tmp_path, damage):
         file.write_bytes(case.data)
         try:
             model, passing = rd.fit_stream(file, TARGET, rounds=log, quarantine=aside)
-            rounds = Rounds.joined(passing.batches())
+            rounds = Rounds.concatenate(passing.batches())
         except RedescendError:
             assert set(tmp_path.iterdir()) == {file}
             file.unlink()
@@ -57,7 +57,7 @@ def test_what_is_written_is_what_happened(tmp_path, damage):
         assert table["row"].to_pylist() == rounds.rows.tolist()
         assert table["loss"].to_pylist() == rounds.losses.tolist()
         assert table["prediction"].to_pylist() == [played.prediction for played in rounds.records(model.schema)]
-        bad = [quarantine.read(line) for line in aside.read_bytes().splitlines()]
+        bad = [quarantine.parse_line(line) for line in aside.read_bytes().splitlines()]
         assert len(bad) == passing.counts.quarantined
         assert sorted([*(one.row for one in bad), *rounds.rows]) == list(range(1, passing.counts.records + 1))
         assert {one.file for one in bad} <= {str(file)}

@@ -85,11 +85,11 @@ def assert_same_bits(one: Any, other: Any) -> None:
 def test_batches_of_any_sizes_teach_the_same_to_the_last_bit_and_through_files(name, tmp_path):
     random = np.random.default_rng(3)
     whole, batch = made(name)
-    rounds, kept, bad = whole.learn(batch)
+    rounds, indices, bad = whole.learn(batch)
     assert {one.row: one.reason[: len(BAD[one.row])] for one in bad} == BAD
     assert all((one.file, one.raw) == ("records.csv", f"record {one.row}".encode()) for one in bad)
-    assert kept.tolist() == [row - 1 for row in rounds.rows] == [at for at in range(ROWS) if at + 1 not in BAD]
-    assert whole.records == len(kept) == ROWS - len(BAD)
+    assert indices.tolist() == [row - 1 for row in rounds.rows] == [at for at in range(ROWS) if at + 1 not in BAD]
+    assert whole.records == len(indices) == ROWS - len(BAD)
 
     pieces, start = made(name)[0], 0
     parts = []
@@ -100,7 +100,7 @@ def test_batches_of_any_sizes_teach_the_same_to_the_last_bit_and_through_files(n
             rd.save(pieces, tmp_path / "model")
             pieces = rd.load(tmp_path / "model")
         start += size
-    for one, other in zip(rounds.arrays(), Rounds.joined(parts).arrays(), strict=True):
+    for one, other in zip(rounds.arrays(), Rounds.concatenate(parts).arrays(), strict=True):
         assert_same_bits(one, other)
     assert_same_bits(whole.state(), pieces.state())
     assert repr(pieces) == repr(whole)
@@ -116,7 +116,7 @@ def test_rounds_say_what_is_so(name):
     late = rounds[ROWS // 2 :]
     if not model.schema.classifies:
         assert np.isnan(rounds.probabilities).all()
-        paid = np.abs(late.predictions - late.targets) ** (2 if model._settings.loss == rd.losses.Squared() else 1)
+        paid = np.abs(late.predictions - late.targets) ** (2 if model.config.loss == rd.losses.Squared() else 1)
         np.testing.assert_allclose(late.losses, paid)
         wrong = (late.rows - 1) % 20 == 0
         assert np.median(late.weights[wrong]) < 0.2 * np.median(late.weights[~wrong])
@@ -138,17 +138,17 @@ def test_reviews_predictions_and_judgements_agree_and_teach_nothing(name):
     before = model.state()
     schema = model.schema
     review = model.review(batch, target=True)
-    assert [one.row for one in review.bad] == list(BAD)
+    assert [one.row for one in review.rejected] == list(BAD)
     unjudged = model.review(batch)
-    assert [one.row for one in unjudged.bad] == [601, 901]
+    assert [one.row for one in unjudged.rejected] == [601, 901]
     assert np.isnan(unjudged.rounds.weights).all()
 
-    table = batch.table.take(pa.array(review.kept))
+    table = batch.table.take(pa.array(review.indices))
     predicted = model.predict(table)
     words = [schema.labels[int(place)] for place in review.rounds.predictions] if schema.classifies else None
     if words is None:
         np.testing.assert_allclose(predicted, review.rounds.predictions)
-        assert "no probabilities" in refusal(DataError, model.predict_proba, table)
+        assert "have no probabilities" in refusal(DataError, model.predict_proba, table)
     else:
         assert predicted.tolist() == words
         shares = model.predict_proba(table)
@@ -179,7 +179,7 @@ FRAMES = {
     "text": ({"b": ["1.5", "many"]}, "Row 2: column 'b': 'many' is not a number"),
     "infinity": ({"b": [0.0, math.inf]}, "Row 2: column 'b': inf is not finite"),
     "size": ({"a": [1e308, 0.0]}, "Row 1: column 'a': 1e308 is too large to compute with (at most 1e100)"),
-    "lists": ({"word": [["x"], ["y"]]}, "column 'word' of the table holds values of the type list<"),
+    "lists": ({"word": [["x"], ["y"]]}, "column 'word' of the table has the unsupported type list<"),
 }
 
 
@@ -195,7 +195,9 @@ def test_tables_that_cannot_be_answered(case):
 def test_what_is_no_table_cannot_be_answered():
     model, batch = made("regression")
     for strange in (5, "records.csv", None, [1.0], np.ones((2, 2)), pd.DataFrame({"b": [1, "b"]})):
-        assert "A table of PyArrow, pandas or polars is needed" in refusal(DataError, model.predict, strange)
+        assert "The table must be a PyArrow table or a pandas or Polars data frame" in refusal(
+            DataError, model.predict, strange
+        )
     arrays = [*batch.table.columns, batch.table.column("a")]
     twice = pa.Table.from_arrays(arrays, names=[*batch.table.schema.names, "a"])
     assert "has the column 'a' more than once" in refusal(DataError, model.predict, twice)
@@ -227,11 +229,11 @@ def test_hostile_streams_leave_a_finite_model():
         # The first hundred records decide, so that all later values are new.
         first = {column: values[:100] for column, values in table.items()}
         kinds = kinds_of(table)
-        schema = rd.streaming.schema.Schema.decide(batch_of(first, kinds), kinds, "y", features=[*table][:-1])
+        schema = rd.streaming.encoding.schema.Schema.infer(batch_of(first, kinds), kinds, "y", features=[*table][:-1])
         for settings in ({}, {"transform": HUBER}):
             model = StreamModel(schema, **settings)
             learned = model.learn(batch_of(table, kinds))
-            assert len(learned.rounds) + len(learned.bad) == 400, name
+            assert len(learned.rounds) + len(learned.rejected) == 400, name
             arrays = [learned.rounds.predictions, learned.rounds.losses, *model.coefficients()]
             assert all(np.isfinite(array).all() for array in arrays), name
             shares = list(model.explain().values())
@@ -242,8 +244,8 @@ def test_hostile_streams_leave_a_finite_model():
 def test_nothing_to_learn_from():
     model, batch = made("four labels")
     learned = model.learn(batch_with(batch.table.slice(0, 0)))
-    assert (len(learned.rounds), len(learned.kept), learned.bad, model.records) == (0, 0, [], 0)
-    assert [one.row for one in model.learn(batch_with(batch.table.slice(7, 1), 8)).bad] == [8]
+    assert (len(learned.rounds), len(learned.indices), learned.rejected, model.records) == (0, 0, [], 0)
+    assert [one.row for one in model.learn(batch_with(batch.table.slice(7, 1), 8)).rejected] == [8]
     assert model.records == 0
     assert model.predict_proba(batch.table.slice(0, 2)).tolist() == [[0.25] * 4] * 2
     assert set(model.explain().values()) == {0.0}
@@ -270,7 +272,7 @@ def test_what_moves_the_prediction():
     shares = model.explain()
     assert list(shares)[:2] in (["level", "a"], ["a", "level"])
     got = [shares["a"], shares["level"], shares["gone"], shares["b"]]
-    assert (model._engine.scales()[model.schema.indicators] == 1.0).all()
+    assert (model.engine.scales()[model.schema.indicators] == 1.0).all()
     np.testing.assert_allclose(got, expected / expected.sum(), atol=0.06)
 
 
@@ -283,7 +285,7 @@ def test_what_moves_the_prediction():
         ({"loss": "hinge"}, "'loss' parameter of StreamModel must be one of 'squared', 'absolute'"),
         ({"loss": rd.losses.Logistic()}, "'loss' parameter of StreamModel"),
         ({"transform": "huber"}, "'transform' parameter of StreamModel must be a transform"),
-        ({"transform": HUBER, "order": 2}, "'order' parameter of StreamModel must be 1 where a transform is given"),
+        ({"transform": HUBER, "order": 2}, "'order' parameter of StreamModel must be 1 if a transform is given"),
         ({"transform": HUBER, "step": 0.1}, "'step' parameter of StreamModel must be a step"),
         ({"step": rd.steps.Constant(0.1)}, "'step' parameter of StreamModel must be None"),
     ],
@@ -315,6 +317,5 @@ def test_an_altered_state_is_refused_and_changes_nothing(alteration):
     model.learn(batch)
     state, before = model.state(), model.state()
     ALTERED[alteration](state)
-    message = refusal(DataError, model.restore, state)
-    assert CORRUPT in message or "it has been altered" in message
+    assert CORRUPT in refusal(DataError, model.restore, state)
     assert_same_bits(model.state(), before)

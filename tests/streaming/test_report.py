@@ -21,8 +21,8 @@ from redescend.errors import MissingExtraError
 from redescend.sources import Bad
 from redescend.streaming import fit_stream
 from redescend.streaming.report import page as report
-from redescend.streaming.report.charts import Chart, Scale, around
-from redescend.streaming.summary.summary import Summary
+from redescend.streaming.report.charts import Chart, Scale, fit_scale
+from redescend.streaming.summary import Summary
 from tests.pages import Page
 
 HOSTILE = "<script>alert('x')</script>&\""
@@ -80,16 +80,19 @@ def test_the_page_says_what_was_found(tmp_path):
     table = numbers()
     rounds, text = written(tmp_path, table, "price")
     words, found = Page(text).words, rounds.summary
-    assert f"Of 1,200 records, 1,200 were learned from. {found.believed:,} of them look clean" in words
-    assert "None had to be set aside." in words
+    assert f"Learned from 1,200 of 1,200 records. {found.suspect_count:,} suspects (" in words
+    assert "No rejected records." in words
     rows = [int(row) - 1 for row in re.findall(r'<tr><th scope="row">([\d,]+)</th>', text.replace(",", ""))]
     assert rows == [one.round.row - 1 for one in found.least]
     assert all(row % 20 == 0 for row in rows)  # those that are far off
     assert all(f"{one.round.row:,}" in words and one.values["shop"] in words for one in found.least)
-    parts = ('class="answer"', *(f'id="{name}"' for name in ("least", "along", "predictions", "drives", "model")))
+    parts = (
+        'class="result"',
+        *(f'id="{name}"' for name in ("suspects", "along", "predictions", "importance", "model")),
+    )
     order = [text.index(part) for part in parts]
     assert order == sorted(order)
-    assert "x does most" in words
+    assert re.search(r'<dl class="importance">\s*<dt>x</dt>', text)
 
 
 def test_labels_that_are_wrong_show(tmp_path):
@@ -101,7 +104,7 @@ def test_labels_that_are_wrong_show(tmp_path):
     assert max(cells, key=lambda cell: float(cell[3]))[0] == "cat"
     taken = re.findall(r'<td class="text">(\w+)</td></tr>', table)
     for (name, *_), other in zip(cells, taken, strict=True):
-        counts = rounds.summary.labels[rounds.summary.schema.labels.index(name)].sum(axis=1)
+        counts = rounds.summary.confusion[rounds.summary.schema.labels.index(name)].sum(axis=1)
         wrong = {said: count for said, count in zip(("ant", "bee", "cat"), counts, strict=True) if said != name}
         assert other == max(wrong, key=wrong.get)
     assert rounds.summary.least[0].round.target == "cat"
@@ -136,7 +139,7 @@ def test_hostile_records_stay_text(tmp_path):
         }
     )
     model, rounds = played(table, "kind", features=[HOSTILE, "x" + HOSTILE])
-    rounds.summary.add_bad([Bad(301, HOSTILE, f"{HOSTILE} is odd", HOSTILE.encode())])
+    rounds.summary.add_rejected([Bad(301, HOSTILE, f"{HOSTILE} is odd", HOSTILE.encode())])
     counts = rounds.counts._replace(records=301, quarantined=1)
     path = report.write(tmp_path / "r.html", model, rounds.summary, counts, source=HOSTILE)
     text = path.read_text(encoding="utf-8")
@@ -164,11 +167,11 @@ def test_streams_with_little_to_show_are_shown(targets, tmp_path):
 def test_a_stream_without_a_record_that_could_be_used_says_so(tmp_path):
     model, rounds = played(numbers(100), "price")
     found = Summary(model.schema)
-    found.add_bad([Bad(row, "f", f"{row} values where the header has 5", b"1") for row in (1, 2)])
+    found.add_rejected([Bad(row, "f", f"{row} values where the header has 5", b"1") for row in (1, 2)])
     counts = rounds.counts._replace(records=2, learned=0, quarantined=0, skipped=2)
     text = report.write(tmp_path / "r.html", model, found, counts).read_text(encoding="utf-8")
     words = Page(text).words
-    assert "Of 2 records, 0 were learned from. 2 records could not be used and were skipped." in words
+    assert "Learned from 0 of 2 records. 2 records rejected and skipped." in words
     assert "… values where the header has …" in words
     assert not Page(text).all("svg")
 
@@ -182,23 +185,23 @@ def test_a_report_on_many_models_shows_the_keys(tmp_path):
     found.add(rounds.summary.sample.rounds, batch, np.arange(300))
     assert found.least[0].values.keys() == {"x", "y", "shop"}
     words = Page(report.write(tmp_path / "r.html", None, found, rounds.counts).read_text(encoding="utf-8")).words
-    assert "one model for each value of 'shop'" in words
-    assert "its values shop x y" in words.replace("row clean? observed predicted typical errors off ", "")
-    assert "What drives the predictions" not in words
+    assert "one model per value of 'shop'" in words
+    assert "columns row clean probability observed predicted error (in typical errors) shop x y" in words
+    assert "Feature importance" not in words
 
 
 def test_much_doubt_is_questioned(tmp_path):
     random = np.random.default_rng(3)
     target = random.standard_t(1.0, 2000)
     _, text = written(tmp_path, pa.table({"x": random.normal(size=2000), "y": target}), "y")
-    assert "seldom means that so many records are wrong" in Page(text).words
+    assert "This usually does not mean that so many records are wrong" in Page(text).words
     _, text = written(tmp_path, numbers(), "price")
-    assert "seldom means" not in text
+    assert "usually does not mean" not in text
 
 
 def test_a_gate_that_believes_little_says_how_much(tmp_path):
     _, text = written(tmp_path, numbers(), "price", transform=rd.transforms.Learn(1.0, 10.0))
-    assert "with this gate, 0.091 at most" in Page(text).words
+    assert "with this gate, the maximum is 0.091" in Page(text).words
 
 
 def test_without_jinja_the_extra_is_named(monkeypatch):
@@ -222,11 +225,11 @@ def test_a_browser_has_nothing_to_say_against_it(tmp_path):
 
 
 def test_hostile_texts_of_a_chart_stay_text():
-    chart = Chart(Scale(0.0, 1.0), Scale(0.0, 1.0), across=HOSTILE, up=HOSTILE, describe=HOSTILE)
+    chart = Chart(Scale(0.0, 1.0), Scale(0.0, 1.0), x_label=HOSTILE, y_label=HOSTILE, description=HOSTILE)
     chart.text(0.0, 0.0, HOSTILE, "tick")
     chart.bar(0.0, 1.0, 0.0, 1.0, "bad", HOSTILE)
     chart.dot(0.5, 0.5, "dot", tip=HOSTILE)
-    drawn = chart.drawn()
+    drawn = chart.to_svg()
     assert "<script" not in drawn
     page = Page(drawn)
     assert "".join(page.text).count(HOSTILE) == 5
@@ -238,7 +241,7 @@ def test_hostile_texts_of_a_chart_stay_text():
 def test_every_scale_has_ticks_where_it_reaches(one, other, log):
     if log:
         one, other = abs(one) + 1e-100, abs(other) + 1e-100
-    scale = around([one, other], log=log)
+    scale = fit_scale([one, other], log=log)
     assert 0.0 <= scale(min(one, other)) <= scale(max(one, other)) <= 1.0
     ticks = scale.ticks()
     assert len(ticks) <= 7 + log

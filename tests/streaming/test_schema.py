@@ -58,16 +58,16 @@ def test_what_is_predicted(target, named, task, labels):
         ([None] * MANY, {}, "'y' has no value in the first 600 records"),
         (["a"] * MANY, {}, "always 'a' in the first 600 records"),
         ([float("inf")] * MANY, {"task": "classification"}, "no number in the first 600 records that can be a label"),
-        (texts(101), {}, "has 101 different values"),
+        (texts(101), {}, "has 101 distinct values"),
         (texts(3), {"task": "regression"}, "is text, such as 'w0'"),
-        ([DAY] * MANY, {"task": "classification"}, "a date, which is no label"),
-        (texts(3), {"labels": ["w0"]}, "2 to 100 different labels"),
-        (texts(3), {"labels": ["w0", "w0"]}, "2 to 100 different labels"),
-        (texts(3), {"labels": [f"{number}" for number in range(101)]}, "2 to 100 different labels"),
+        ([DAY] * MANY, {"task": "classification"}, "a date, which cannot be a label"),
+        (texts(3), {"labels": ["w0"]}, "2 to 100 distinct labels"),
+        (texts(3), {"labels": ["w0", "w0"]}, "2 to 100 distinct labels"),
+        (texts(3), {"labels": [f"{number}" for number in range(101)]}, "2 to 100 distinct labels"),
         (texts(3), {"labels": "w0"}, "a list of labels"),
-        (X, {"labels": ["1", "one"]}, "label 'one' cannot be: the target 'y' is a number"),
-        (X, {"labels": ["1", "nan"]}, "label 'nan' cannot be"),
-        ([True] * MANY, {"labels": [True, "yes"]}, "label 'yes' cannot be: the target 'y' is true or false"),
+        (X, {"labels": ["1", "one"]}, "'one' cannot be a label: the target 'y' is a number"),
+        (X, {"labels": ["1", "nan"]}, "'nan' cannot be a label"),
+        ([True] * MANY, {"labels": [True, "yes"]}, "'yes' cannot be a label: the target 'y' is true or false"),
         (X, {"task": "regression", "labels": [1, 2]}, "None in regression"),
         (X, {"task": "ranking"}, "'auto', 'regression' or 'classification'"),
     ],
@@ -78,10 +78,8 @@ def test_targets_that_cannot_be_predicted(target, named, words):
 
 def test_where_no_record_can_be_read_the_reason_is_told():
     source = open_source(io.BytesIO(b"x,y\n1\n2\n3\n"), format="csv")
-    said = refusal(DataError, Schema.decide, source.sample, source.kinds, "y")
-    assert (
-        "None of the first 3 records can be read; row 1, in 'the file object': 1 value where the header has 2" in said
-    )
+    said = refusal(DataError, Schema.infer, source.sample, source.kinds, "y")
+    assert "None of the first 3 records can be read; row 1 of 'the file object': 1 value where the header has 2" in said
 
 
 def test_a_sentence_is_one_line_and_short_whatever_names_and_labels_hold():
@@ -130,19 +128,19 @@ def test_what_becomes_of_a_column(values, how, levels, missing):
         ([4.0] * MANY, "always 4 in"),
         (["a"] * MANY, "always 'a' in"),
         ([True] * MANY, "always true in"),
-        (texts(301), "301 different texts in 600 values, so it is taken for an identifier"),
-        ([*texts(51, 100), *[None] * 500], "51 different texts in 100 values"),
+        (texts(301), "301 distinct texts in 600 values, so it looks like an identifier"),
+        ([*texts(51, 100), *[None] * 500], "51 distinct texts in 100 values"),
     ],
 )
 def test_columns_that_are_left_out_unless_asked_for(values, words):
     columns = {"z": X, "x": values, "y": X}
     schema = decided(columns, "y")
     assert schema.inputs == ["z"]
-    ((column, reason),) = schema.left_out
+    ((column, reason),) = schema.excluded
     assert column == "x"
     assert words in reason
     asked = decided(columns, "y", features=["x"])
-    assert (asked.inputs, asked.left_out) == (["x"], [])
+    assert (asked.inputs, asked.excluded) == (["x"], [])
 
 
 def test_few_texts_that_all_differ_are_no_identifiers():
@@ -156,23 +154,23 @@ def test_the_columns_that_are_asked_for():
     assert (schema.inputs, schema.columns) == (["c", "a"], ["c", "a", "y", "d"])
     schema = decided(columns, "y", ignore=["b"], by="d")
     assert schema.inputs == ["a", "c"]
-    assert schema.left_out == [("b", "is ignored, as asked")]
+    assert schema.excluded == [("b", "is ignored, as requested")]
 
 
 @pytest.mark.parametrize(
     ("named", "words"),
     [
-        ({"target": "z"}, "no column 'z' to predict; there are 'x', 'y', 'k'"),
-        ({"features": ["z"]}, "no column 'z' to learn from"),
-        ({"ignore": ["z"]}, "no column 'z' to ignore"),
-        ({"by": "z"}, "no column 'z' to have the keys"),
+        ({"target": "z"}, "no column 'z', named as the target; there are 'x', 'y', 'k'"),
+        ({"features": ["z"]}, "no column 'z', named as a feature"),
+        ({"ignore": ["z"]}, "no column 'z', named as ignored"),
+        ({"by": "z"}, "no column 'z', named as the key"),
         ({"features": "x"}, "'features' parameter of fit_stream must be a list of columns"),
         ({"ignore": "x"}, "'ignore' parameter of fit_stream must be a list of columns"),
-        ({"features": ["x", "y"]}, "'y' cannot be"),
+        ({"features": ["x", "y"]}, "'y' cannot be both the target and a feature."),
         ({"features": ["x"], "ignore": ["x"]}, "'x' cannot be"),
         ({"features": ["k"], "by": "k"}, "'k' cannot be"),
         ({"by": "y"}, "'y' cannot be"),
-        ({"ignore": ["x", "k"]}, "No column is left to predict 'y' from: 'x' is ignored, as asked; 'k' is ignored"),
+        ({"ignore": ["x", "k"]}, "No column is left to predict 'y' from: 'x' is ignored, as requested; 'k' is ignored"),
         ({"features": []}, "No column is left"),
     ],
 )
@@ -200,7 +198,7 @@ def everything() -> Schema:
 def test_a_schema_survives_json():
     schema = everything()
     assert [feature.how for feature in schema.features] == ["number", "boolean", "date", "levels", "hashed"]
-    assert Schema.from_plain(json.loads(json.dumps(schema.as_plain()))) == schema
+    assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
     assert schema.dim == len(schema.encoded) == len(set(schema.encoded)) == 2 + 1 + 1 + 3 + 8 + 256 + 1
     assert [schema.encoded[place] for place in schema.indicators] == [
         name for name in schema.encoded if name not in ("number", "truth", "day")
@@ -226,13 +224,15 @@ ALTERED = {
     "levels of a number": lambda plain: plain["features"][0].update(levels=["a"]),
     "too many levels": lambda plain: plain["features"][3].update(levels=texts(257, 257)),
     "missing perhaps": lambda plain: plain["features"][0].update(missing=1),
-    "no reason": lambda plain: plain["left_out"].append(["x"]),
+    "no reason": lambda plain: plain["excluded"].append(["x"]),
     "nothing": lambda plain: plain.clear(),
 }
 
 
 @pytest.mark.parametrize("alteration", ALTERED)
 def test_an_altered_schema_is_refused(alteration):
-    plain = everything().as_plain()
+    plain = everything().to_dict()
     ALTERED[alteration](plain)
-    assert "it has been altered" in refusal(DataError, Schema.from_plain, plain)
+    assert "the file is corrupt or was written by an incompatible version" in refusal(
+        DataError, Schema.from_dict, plain
+    )

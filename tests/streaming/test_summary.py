@@ -19,9 +19,8 @@ from redescend.sources.kinds import Kind
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.summary import histograms, rejections, suspects
-from redescend.streaming.summary.reservoir import Sample
-from redescend.streaming.summary.summary import Summary
+from redescend.streaming.summary import Summary, histograms, rejections, samples
+from redescend.streaming.summary.samples import Reservoir
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
 NUMBERS = Schema("y", Kind.NUMBER, "regression", [], [Feature("x", Kind.NUMBER, "number")])
@@ -64,7 +63,7 @@ def summarised(rounds, cuts, schema=NUMBERS, transform=None):
         part = rounds[low:high]
         found.add(part, *batch_of(part))
         if len(part):
-            found.add_bad(between(rounds, seen, int(part.rows[-1])))
+            found.add_rejected(between(rounds, seen, int(part.rows[-1])))
             seen = int(part.rows[-1])
     return found
 
@@ -109,47 +108,48 @@ def test_a_state_can_be_saved(tmp_path):
 
 def test_the_curve_counts_every_round_where_it_is():
     rounds = stream(5000, 2)
-    found = summarised(rounds, [10, 11, 4000]).curve
+    found = summarised(rounds, [10, 11, 4000]).histograms
     each = 2**found.shift
-    assert rounds.rows[-1] / histograms.PLACES <= each < 2 * rounds.rows[-1] / histograms.PLACES
-    counts = np.zeros((histograms.PLACES, 9), dtype=int)
-    bad = np.zeros(histograms.PLACES, dtype=int)
+    assert rounds.rows[-1] / histograms.BINS <= each < 2 * rounds.rows[-1] / histograms.BINS
+    counts = np.zeros((histograms.BINS, 9), dtype=int)
+    bad = np.zeros(histograms.BINS, dtype=int)
     for row, weight in zip(rounds.rows, rounds.weights, strict=True):
         counts[(row - 1) // each, np.searchsorted(kernel.LEVELS, weight, side="right")] += 1
     for one in between(rounds, 1, int(rounds.rows[-1])):
         bad[(one.row - 1) // each] += 1
-    assert (found.believed == counts).all()
-    assert (found.bad == bad).all()
-    starts = found.starts(100)
-    shares = found.shares(100)
-    assert len(starts) == len(shares) + 1 <= 101
-    for low, high, share in zip(starts, starts[1:], shares, strict=False):
+    assert (found.weights == counts).all()
+    assert (found.rejected == bad).all()
+    edges, merged = found.edges(100), found.merge(found.weights, 100)
+    assert len(edges) == len(merged) + 1 <= 101
+    for low, high, cells in zip(edges, edges[1:], merged, strict=False):
         here = rounds.weights[(rounds.rows >= low) & (rounds.rows < high)]
-        assert share == pytest.approx(np.mean(here >= 0.001))
+        assert cells[found.limits.cells[1] :].sum() == (here >= 0.001).sum()
 
 
 @given(st.integers(0, 99), st.sampled_from([1e-60, 1e-9, 1.0, 1e40]))
 @PROPERTY
 def test_the_median_loss_is_close_in_any_unit(seed, unit):
     losses = unit * np.random.default_rng(seed).exponential(size=501) ** 3
-    found = histograms.Curve()
+    found = histograms.StreamHistograms()
     found.add(np.arange(1, 502), np.ones(501), losses)
     assert found.median_loss == pytest.approx(np.median(losses), rel=0.02)
     assert found.quantiles(0.9, 1)[0] == pytest.approx(np.quantile(losses, 0.9), rel=0.35)
 
 
 def test_losses_of_nothing_and_beyond_all_numbers_have_a_place():
-    found = histograms.Curve()
+    found = histograms.StreamHistograms()
     assert np.isnan(found.median_loss)
     found.add(np.arange(1, 4), np.array([1.0, np.nan, 2.0]), np.array([0.0, 0.0, np.inf]))
     assert found.median_loss == 0.0
-    assert found.levels.tolist() == [1, *[0] * 7, 2]
+    assert found.weight_counts.tolist() == [1, *[0] * 7, 2]
 
 
 def test_the_least_believed_are_those_of_a_sort_and_have_their_values():
     rounds = stream(3000, 3)
     found = summarised(rounds, range(7, 3000, 131)).least
-    order = sorted(range(3000), key=lambda i: (rounds.weights[i], -rounds.losses[i], rounds.rows[i]))[: suspects.MOST]
+    order = sorted(range(3000), key=lambda i: (rounds.weights[i], -rounds.losses[i], rounds.rows[i]))[
+        : samples.MAX_SUSPECTS
+    ]
     assert [one.round.row for one in found] == [rounds.rows[i] for i in order]
     for one, i in zip(found, order, strict=True):
         assert one.values == {"x": float(rounds.rows[i])}
@@ -162,14 +162,14 @@ def test_values_of_the_least_believed_are_short_and_labels_are_words():
     table = pa.record_batch({"x": ["é" * 5000]})
     found = Summary(LABELS)
     found.add(part, SimpleNamespace(table=table, files="b"), np.array([0]))
-    assert found.least[0].values["x"] == "é" * suspects.LONGEST + "…"
+    assert found.least[0].values["x"] == "é" * samples.MAX_TEXT + "…"
     assert found.least[0].round.target == LABELS.labels[int(part.targets[0])]
 
 
 def test_every_record_has_the_same_chance_to_be_drawn():
     drawn = np.zeros(4000)
     for start in range(60):
-        sample = Sample(400)
+        sample = Reservoir(400)
         rounds = stream(4000, start, gaps=False)
         sample.add(Rounds(rounds.rows + 4000 * start, *list(rounds.arrays())[1:]))
         rows = sample.rounds.rows - 4000 * start
@@ -186,8 +186,8 @@ def test_doubt_is_relative_to_what_a_gate_can_believe():
     """LEARN at b = 10 believes at most 1/11 of any record: a tenth of that is the limit."""
     rounds = Rounds(np.arange(1, 4), *np.zeros((4, 3)), np.array([1 / 11, 1 / 109, 1 / 111]))
     found = summarised(rounds, [], transform=rd.transforms.Learn(1.0, 10.0))
-    assert (found.learned, found.believed) == (3, 2)
-    assert found.doubted.rounds.rows.tolist() == [3]
+    assert (found.learned, found.suspect_count) == (3, 1)
+    assert found.suspect_sample.rounds.rows.tolist() == [3]
     assert sorted(found.clean_sample().rows.tolist()) == [1, 2]
     assert found.clean_share == pytest.approx(2 / 3)
 
@@ -199,46 +199,46 @@ def test_labels_are_counted():
         for predicted in range(3):
             here = (rounds.targets == label) & (rounds.predictions == predicted)
             doubted = here & (rounds.weights < 0.5)
-            assert found.labels[label, predicted].tolist() == [(here & ~doubted).sum(), doubted.sum()]
+            assert found.confusion[label, predicted].tolist() == [(here & ~doubted).sum(), doubted.sum()]
     for cell, probability in {0: 0.0, 10: 0.5, 19: (0.96, 1.0)}.items():
         here = np.isin(rounds.probabilities, probability)
         right = here & (rounds.targets == rounds.predictions)
-        assert found.sure[cell, :2].tolist() == [(here & ~right).sum(), right.sum()]
-        assert found.sure[cell, 2] / kernel.FINE == pytest.approx(rounds.probabilities[here].sum(), rel=1e-6)
-    assert found.sure[:, :2].sum() == 2000
+        assert found.calibration[cell, :2].tolist() == [(here & ~right).sum(), right.sum()]
+        assert found.calibration[cell, 2] / kernel.FINE == pytest.approx(rounds.probabilities[here].sum(), rel=1e-6)
+    assert found.calibration[:, :2].sum() == 2000
 
 
 def test_reasons_that_differ_only_in_a_value_are_one_and_too_many_are_the_rest():
-    found = rejections.Reasons()
+    found = rejections.Rejections()
     for row in range(1, 101):
         found.add([Bad(row, "f", f"column 'x{row % 50}': '{row}' is not a number", b"a" * 9000)])
         found.add([Bad(row, "f", f"{row} values where the header has 20", b"\xff")])
     assert sum(found.counts.values()) == 200
     assert found.most_frequent()[0] == "… values where the header has …"
-    assert len(found.counts) == rejections.KINDS + 1
-    assert found.counts[rejections.REST] == 100 - 2 * (rejections.KINDS - 1)
-    assert max(map(len, found.examples.values())) == rejections.EXAMPLES
+    assert len(found.counts) == rejections.MAX_KINDS + 1
+    assert found.counts[rejections.OTHER] == 100 - 2 * (rejections.MAX_KINDS - 1)
+    assert max(map(len, found.examples.values())) == rejections.MAX_EXAMPLES
     examples = [one for shown in found.examples.values() for one in shown]
-    assert all(len(one.record) <= suspects.LONGEST + 1 for one in examples)
+    assert all(len(one.record) <= samples.MAX_TEXT + 1 for one in examples)
     assert found.examples["… values where the header has …"][0][:3] == (1, "f", "1 values where the header has 20")
 
 
 @pytest.mark.parametrize(
     ("part", "change"),
     [
-        ("curve", {"shift": 60}),
-        ("curve", {"rows": 10**9}),
-        ("curve", {"paid": np.array([[10**9], [1]])}),
-        ("curve", {"believed": np.array([[3], [-1]])}),
+        ("histograms", {"shift": 60}),
+        ("histograms", {"rows": 10**9}),
+        ("histograms", {"losses": np.array([[10**9], [1]])}),
+        ("histograms", {"weights": np.array([[3], [-1]])}),
         ("sample", {"rows": np.arange(3)}),
-        ("least", [1, 2]),
-        ("reasons", [["a", 1]]),
-        ("labels", np.zeros((9, 9, 2), dtype=np.int64)),
+        ("suspects", [1, 2]),
+        ("rejections", [["a", 1]]),
+        ("confusion", np.zeros((9, 9, 2), dtype=np.int64)),
         ("nothing", 1),
     ],
 )
 def test_altered_states_are_refused(part, change):
     state = summarised(stream(50, 6), []).state()
     state[part] = state[part] | change if isinstance(change, dict) else change
-    with pytest.raises(DataError, match="altered"):
+    with pytest.raises(DataError, match="the file is corrupt or was written by an incompatible version"):
         Summary(NUMBERS).restore(state)

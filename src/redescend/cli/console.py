@@ -9,13 +9,12 @@ import typer
 
 from redescend.cli.printable import printable
 from redescend.streaming.report.describe import describe_schema
-from redescend.streaming.report.page import answer
+from redescend.streaming.report.page import summarize
 
 if TYPE_CHECKING:
-    from redescend.cli.outputs import Outputs
     from redescend.streaming.encoding.schema import Schema
-    from redescend.streaming.run import Pass
-    from redescend.streaming.summary.rejections import Reasons
+    from redescend.streaming.run import Run
+    from redescend.streaming.summary.rejections import Rejections
 
 LINES = 12
 """How many columns are told of."""
@@ -47,7 +46,7 @@ def say_columns(schema: Schema) -> None:
     say_of(describe_schema(schema))
 
 
-def say_reasons(reasons: Reasons) -> None:
+def say_reasons(reasons: Rejections) -> None:
     """Why records could not be used, the most frequent reasons first, each with the row of an example."""
     kinds = reasons.most_frequent()
     for kind in kinds[:REASONS]:
@@ -57,13 +56,14 @@ def say_reasons(reasons: Reasons) -> None:
         say(f"  and {len(kinds) - REASONS} more reasons")
 
 
-def say_end(passing: Pass, outputs: Outputs) -> None:
+def say_end(run: Run) -> None:
     """What became of the records, and where the files are."""
-    for sentence in answer(passing.summary, passing.counts):
+    for sentence in summarize(run.summary, run.counts):
         say(sentence)
-    say_reasons(passing.summary.reasons)
-    for what, path in outputs.written().items():
-        # Without a record set aside, the file of that name may be another run's.
-        of_another = path == outputs.quarantine and outputs.tidy and not passing.counts.quarantined
-        if path.exists() and not of_another:
+    say_reasons(run.summary.rejections)
+    outputs = run.config.outputs
+    unwritten = None if outputs.keep_empty_quarantine or run.counts.quarantined else outputs.quarantine
+    for what, path in outputs.by_content().items():
+        # A file with the name of a quarantine that was not written may be another run's.
+        if path.exists() and path != unwritten:
             say(f"{what.removeprefix('the ').capitalize()}: {path}")

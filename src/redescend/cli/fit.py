@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from redescend.cli import options
 from redescend.cli.exit_codes import outcome
-from redescend.cli.outputs import Outputs
+from redescend.cli.outputs import choose_outputs
 
 if TYPE_CHECKING:
-    from redescend.streaming.run import Pass
+    from redescend.streaming.run import Run
 
 Model = Annotated[
     Path | None,
@@ -85,52 +85,62 @@ def fit(
     ten least believed go to standard output: as a table on a terminal, else as CSV.
     """
     with outcome(debug, _how_to_go_on(checkpoint)):
-        from redescend.cli.training import Wanted, begin, code_of
+        from redescend.cli.specs import listed, loss_named, transform_named
+        from redescend.cli.training import exit_code
+        from redescend.streaming.config import FitConfig
+        from redescend.streaming.fit import start_run
 
-        wanted = Wanted(target, features, ignore, task, labels, order, loss, transform)
-        outputs = Outputs.chosen(source, checkpoint, model, rounds, report, no_report, quarantine, on_bad)
-        settings: dict[str, Any] = {
-            "on_bad": str(on_bad),
-            "format": format,
-            "header": not no_header,
-            "checkpoint": checkpoint,
-            "every": every,
-            "resume": resume,
-            "by": by,
-            "jobs": jobs,
-            "cluster": cluster,
-        }
-        passing = begin(source[0] if len(source) == 1 else source, wanted, outputs, **settings)
-        _run(passing, outputs, checkpoint, quiet)
-        raise typer.Exit(code_of(passing.counts))
+        config = FitConfig(
+            target=target,
+            features=listed(features),
+            ignore=listed(ignore) or [],
+            task=str(task),
+            labels=listed(labels),
+            order=order,
+            loss=loss_named(loss),
+            transform=transform_named(transform),
+            on_bad=on_bad.value,
+            format=format,
+            header=not no_header,
+            by=by,
+            outputs=choose_outputs(source, on_bad, model, rounds, report, no_report, quarantine),
+            checkpoint=checkpoint,
+            every=every,
+            resume=resume,
+            jobs=jobs,
+            cluster=cluster,
+        )
+        run = start_run(source[0] if len(source) == 1 else source, config)
+        _play(run, quiet)
+        raise typer.Exit(exit_code(run.counts))
 
 
-def _run(passing: Pass, outputs: Outputs, checkpoint: Path | None, quiet: bool) -> None:
+def _play(run: Run, quiet: bool) -> None:
     from redescend.cli.console import say, say_columns, say_end
     from redescend.cli.progress import Live
     from redescend.cli.suspects import show
     from redescend.streaming import StreamModel
-    from redescend.streaming.importance import drives
+    from redescend.streaming.importance import rank_features
 
-    finished = passing.finished
+    finished, config = run.finished, run.config
     if not quiet and not finished:
-        say_columns(passing.model.schema)
-        if passing.resumed:
-            say(f"Resumed after row {passing.resumed:,}.")
-    with passing, Live(passing.source, passing.resumed, quiet) as live:
-        for played in passing.batches():
-            live.learned(passing, played)
+        say_columns(run.model.schema)
+        if run.resumed:
+            say(f"Resumed after row {run.resumed:,}.")
+    with run, Live(run.source, run.resumed, quiet) as live:
+        for rounds in run.batches():
+            live.learned(run, rounds)
     if not quiet:
         if finished:
-            say(f"The run in '{checkpoint}' was finished before: nothing was learned or written now.")
-        say_end(passing, outputs)
-        if outputs.model is None:
-            say("The model is not kept; to keep it, name a file with --model.")
-        if passing.summary.least:
-            say("The least believed records:")
-    model = passing.model
-    strongest = [drive.column for drive in drives(model)] if isinstance(model, StreamModel) else []
-    show(passing.summary.least, model.schema, strongest)
+            say(f"The run in '{config.checkpoint}' was already finished: nothing was learned or written.")
+        say_end(run)
+        if config.outputs.model is None:
+            say("The model was not saved; name a file with --model to save it.")
+        if run.summary.least:
+            say("Top suspects:")
+    model = run.model
+    important = [one.column for one in rank_features(model)] if isinstance(model, StreamModel) else []
+    show(run.summary.least, model.schema, important)
 
 
 def _how_to_go_on(checkpoint: Path | None) -> str:

@@ -1,14 +1,16 @@
-"""The files that a command writes: where they go, and that none of them goes over another."""
+"""Default names of the files that a command writes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from redescend.errors import ParameterError
-from redescend.files import check_replaceable
+
+if TYPE_CHECKING:
+    from redescend.streaming.config import Outputs
 
 QUARANTINE = "quarantine.jsonl"
 """How the name of the file for bad records ends."""
@@ -22,7 +24,7 @@ def beside(file: Path, ending: str) -> Path:
     >>> beside(Path("models", "houses.safetensors"), "report.html").as_posix()
     'models/houses.report.html'
     """
-    return file.with_name(f"{file.stem}.{ending}")
+    return file.parent / f"{file.stem}.{ending}"
 
 
 def aside_of(sources: Sequence[str]) -> Path:
@@ -41,73 +43,26 @@ def aside_of(sources: Sequence[str]) -> Path:
     return Path(f"{next(filter(None, stems), 'records')}.{QUARANTINE}")
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """What learning writes; None is not written.
+def choose_outputs(
+    sources: Sequence[str],
+    on_bad: str,
+    model: Path | None,
+    rounds: Path | None,
+    report: Path | None,
+    no_report: bool,
+    quarantine: Path | None,
+) -> Outputs:
+    """The files to write: those that were named, the report beside the model, and a quarantine if it is needed."""
+    from redescend.streaming.config import Outputs
 
-    Parameters
-    ----------
-    model, rounds, report, quarantine
-        The files.
-    tidy
-        Whether a quarantine without a record is not written: nobody asked for it by name.
-    """
-
-    model: Path | None
-    rounds: Path | None
-    report: Path | None
-    quarantine: Path | None
-    tidy: bool
-
-    @staticmethod
-    def chosen(
-        sources: Sequence[str],
-        checkpoint: Path | None,
-        model: Path | None,
-        rounds: Path | None,
-        report: Path | None,
-        no_report: bool,
-        quarantine: Path | None,
-        on_bad: str,
-    ) -> Outputs:
-        """What was asked for, and what goes with it."""
-        from redescend.streaming.io.collisions import check_apart, check_outside
-
-        if no_report and report is not None:
-            raise ParameterError("Leave out one of --report and --no-report.")
-        if quarantine is not None and on_bad != "quarantine":
-            raise ParameterError(f"No record is set aside with --on-bad {on_bad}; leave --quarantine out.")
-        check_writable(path for path in (model, rounds, report, quarantine) if path is not None)
-        if report is None and model is not None and not no_report:
-            report = beside(model, "report.html")
-        aside = quarantine
-        if aside is None and on_bad == "quarantine":
-            named = model or rounds
-            aside = aside_of(sources) if named is None else beside(named, QUARANTINE)
-        outputs = Outputs(model, rounds, report, aside, tidy=quarantine is None)
-        check_apart(outputs.written(), checkpoint=checkpoint)
-        check_outside(outputs.written(), sources)
-        return outputs
-
-    def written(self) -> dict[str, Path]:
-        """The files by what is in them."""
-        files = {
-            "the model": self.model,
-            "the report": self.report,
-            "the rounds": self.rounds,
-            "the quarantine": self.quarantine,
-        }
-        return {what: path for what, path in files.items() if path is not None}
-
-
-def check_writable(paths: Iterable[Path]) -> None:
-    """Hours of work should not end with a file that cannot be written."""
-    for path in paths:
-        folder = path.absolute().parent
-        if path.is_dir():
-            raise ParameterError(f"'{path}' cannot be written, because it is a folder; name a file in it.")
-        check_replaceable(path)
-        if not folder.is_dir():
-            raise ParameterError(f"'{path}' cannot be written, because there is no folder '{folder}'; make it first.")
-        if not os.access(folder, os.W_OK):
-            raise ParameterError(f"'{path}' cannot be written, because nobody may write to the folder '{folder}'.")
+    if no_report and report is not None:
+        raise ParameterError("Leave out one of --report and --no-report.")
+    if quarantine is not None and on_bad != "quarantine":
+        raise ParameterError(f"--on-bad {on_bad} quarantines no record; leave --quarantine out.")
+    if report is None and model is not None and not no_report:
+        report = beside(model, "report.html")
+    rejected = quarantine
+    if rejected is None and on_bad == "quarantine":
+        named = model or rounds
+        rejected = aside_of(sources) if named is None else beside(named, QUARANTINE)
+    return Outputs(model, rounds, report, rejected, keep_empty_quarantine=quarantine is not None)

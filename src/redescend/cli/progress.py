@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Column
 
-from redescend.streaming.report.formatting import number, percent
+from redescend.streaming.report.formatting import format_number, format_percent
 
 if TYPE_CHECKING:
     from redescend.sources import Source
     from redescend.streaming.rounds import Rounds
-    from redescend.streaming.run import Pass
+    from redescend.streaming.run import Run
 
 SECONDS = 10.0
 """Where nobody watches, a plain line comes no more often than this."""
@@ -109,16 +109,19 @@ class Live:
         if self._progress is not None:
             self._progress.stop()
 
-    def learned(self, passing: Pass, rounds: Rounds) -> None:
+    def learned(self, run: Run, rounds: Rounds) -> None:
         """Say what was learned from up to now, the last of it being these rounds."""
-        summary = passing.summary
+        summary = run.summary
         if len(rounds):
-            parts = np.array_split(rounds.weights / summary.full, min(PIECES, len(rounds)))
+            parts = np.array_split(rounds.weights / summary.max_weight, min(PIECES, len(rounds)))
             self._weights.extend(float(part.mean()) for part in parts)
         facts = []
         if summary.learned:
-            facts = [f"{percent(summary.clean_share)} look clean", f"median loss {number(summary.median_loss)}"]
-        self.tell(passing.counts.records, *facts, last=sparkline(self._weights))
+            facts = [
+                f"{format_percent(summary.clean_share)} clean",
+                f"median loss {format_number(summary.median_loss)}",
+            ]
+        self.tell(run.counts.records, *facts, last=sparkline(self._weights))
 
     def tell(self, records: int, *facts: str, last: str = "") -> None:
         """Say how many records have been read, and something about them."""
@@ -129,7 +132,7 @@ class Live:
         self._told = now
         began, before = self._recent[0]
         rate = (records - before) / max(now - began, 1e-9)
-        said = [f"{records:,} rows", f"{number(float(f'{rate:.3g}'))} rows/s", *facts]
+        said = [f"{records:,} rows", f"{format_number(float(f'{rate:.3g}'))} rows/s", *facts]
         size, done = self._source.size, self._source.progress()
         if size and done and rate > 0.0:
             left = records * (size / min(done, size) - 1.0) / rate

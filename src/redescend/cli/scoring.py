@@ -16,7 +16,7 @@ import pyarrow as pa
 from redescend.cli.console import say, say_reasons
 from redescend.cli.exit_codes import Code
 from redescend.cli.models import read_model
-from redescend.cli.outputs import QUARANTINE, aside_of, beside, check_writable
+from redescend.cli.outputs import QUARANTINE, aside_of, beside
 from redescend.cli.progress import Live
 from redescend.cli.tables import form_of, writing
 from redescend.errors import BadRecordError, ParameterError
@@ -24,10 +24,10 @@ from redescend.files import replacing
 from redescend.sources import Bad, open_source
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.io import quarantine
-from redescend.streaming.io.collisions import check_apart, check_outside, files_of
-from redescend.streaming.report.formatting import counted
+from redescend.streaming.io.collisions import check_outputs
+from redescend.streaming.report.formatting import format_count
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.summary.rejections import Reasons
+from redescend.streaming.summary.rejections import Rejections
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,9 @@ class Reading:
 
     def __post_init__(self) -> None:
         if self.quarantine is not None and self.on_bad != "quarantine":
-            raise ParameterError(f"No record is set aside with --on-bad {self.on_bad}; leave --quarantine out.")
+            raise ParameterError(f"--on-bad {self.on_bad} quarantines no record; leave --quarantine out.")
         if self.out is not None:
             form_of(self.out)
-        check_writable(self.written().values())
-        check_outside(self.written(), self.sources)
 
     @property
     def aside(self) -> Path:
@@ -67,7 +65,7 @@ class Aside:
     """Records that cannot be used: counted, and set aside in a file, which is made for the first of them."""
 
     def __init__(self, reading: Reading) -> None:
-        self.count, self.reasons = 0, Reasons()
+        self.count, self.reasons = 0, Rejections()
         self._reading, self._stack = reading, ExitStack()
         self._file: Any = None
 
@@ -77,15 +75,15 @@ class Aside:
         how, first = self._reading.on_bad, bad[0]
         if how == "fail":
             raise BadRecordError(
-                f"Row {first.row}, in '{first.file}', cannot be used: {first.reason}. Mend it, or set such records "
-                "aside with --on-bad quarantine."
+                f"Row {first.row} of '{first.file}' cannot be used: {first.reason}. Fix it, or quarantine such records "
+                "with --on-bad quarantine."
             )
         self.count += len(bad)
         self.reasons.add(bad)
         if how == "quarantine":
             if self._file is None:
                 self._file = self._stack.enter_context(replacing(self._reading.aside))
-            self._file.writelines(map(quarantine.line, bad))
+            self._file.writelines(map(quarantine.format_line, bad))
 
     def __enter__(self) -> Aside:
         return self
@@ -120,6 +118,7 @@ def review(
     below
         Leave out records that are at least so likely to be clean.
     """
+    check_outputs(reading.written(), reading.sources, also_read=[model_file])
     model = read_model(model_file)
     schema = model.schema
     sources = reading.sources
@@ -129,7 +128,6 @@ def review(
         header=reading.header,
         kinds=schema.kinds,
     )
-    check_apart(reading.written(), [model_file, *files_of(source)])
     form = columns(schema)
     names = [name for name in schema.columns if target or name != schema.target]
     # On one terminal, the line would be in the midst of the answers.
@@ -151,7 +149,7 @@ def review(
             live.tell(records)
     if not reading.quiet and aside.count:
         done = f"set aside in {reading.aside}" if reading.on_bad == "quarantine" else "skipped"
-        say(f"{counted(aside.count)} of {records:,} could not be used, {done}:")
+        say(f"{format_count(aside.count)} of {records:,} could not be used, {done}:")
         say_reasons(aside.reasons)
     return Code.SET_ASIDE if aside.count else Code.FINE
 

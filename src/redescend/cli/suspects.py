@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from redescend.cli.exit_codes import reader_may_leave
 from redescend.cli.printable import printable
-from redescend.streaming.report.formatting import number, rounded, value
+from redescend.streaming.report.formatting import format_number, format_rounded, format_value
 
 if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
-    from redescend.streaming.summary.suspects import Doubted
+    from redescend.streaming.summary.samples import Suspect
 
 PROBABILITY = "inlier_probability"
 FIRST = ("row", "file", PROBABILITY, "prediction", "target", "loss")
@@ -22,7 +22,7 @@ COLUMNS = 6
 """How many columns of a record the table shows."""
 
 
-def show(least: Sequence[Doubted], schema: Schema, strongest: Sequence[str] = ()) -> None:
+def show(least: Sequence[Suspect], schema: Schema, strongest: Sequence[str] = ()) -> None:
     """Print them, the least believed first.
 
     Parameters
@@ -42,7 +42,7 @@ def show(least: Sequence[Doubted], schema: Schema, strongest: Sequence[str] = ()
             sys.stdout.buffer.flush()
 
 
-def as_csv(least: Sequence[Doubted], schema: Schema) -> str:
+def as_csv(least: Sequence[Suspect], schema: Schema) -> str:
     """A line for each, with all its columns."""
     names = _names(schema)
     text = io.StringIO()
@@ -57,7 +57,7 @@ def as_csv(least: Sequence[Doubted], schema: Schema) -> str:
     return text.getvalue()
 
 
-def as_object(record: Doubted) -> dict[str, Any]:
+def as_object(record: Suspect) -> dict[str, Any]:
     """What JSON says of one."""
     played = record.round
     numbers = (played.weight, played.prediction, played.target, played.loss)
@@ -71,10 +71,10 @@ def _names(schema: Schema) -> list[str]:
 def _plain(content: Any) -> Any:
     if content is None:
         return ""
-    return value(content) if isinstance(content, bool) else content
+    return format_value(content) if isinstance(content, bool) else content
 
 
-def _print_table(least: Sequence[Doubted], schema: Schema, strongest: Sequence[str]) -> None:
+def _print_table(least: Sequence[Suspect], schema: Schema, strongest: Sequence[str]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -89,8 +89,8 @@ def _print_table(least: Sequence[Doubted], schema: Schema, strongest: Sequence[s
         table.add_column(Text(printable(heading)), justify="right", max_width=24, overflow="ellipsis", no_wrap=True)
     for record in least:
         played = record.round
-        first = [str(played.row), *([record.file] if several else []), number(played.weight)]
-        answers = [rounded(played.prediction), value(played.target)]
-        cells = [*first, *answers, *(value(record.values[name]) for name in names[:COLUMNS])]
+        first = [str(played.row), *([record.file] if several else []), format_number(played.weight)]
+        answers = [format_rounded(played.prediction), format_value(played.target)]
+        cells = [*first, *answers, *(format_value(record.values[name]) for name in names[:COLUMNS])]
         table.add_row(*(Text(printable(cell)) for cell in cells))
     Console().print(table)

@@ -16,7 +16,6 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from redescend.cli.exit_codes import reader_may_leave
-from redescend.cli.outputs import check_writable
 from redescend.cli.printable import printable
 from redescend.errors import ParameterError
 from redescend.files import replacing
@@ -42,7 +41,6 @@ def writing(path: Path | None, schema: pa.Schema) -> Iterator[Write]:
 
 def form_of(path: Path) -> Any:
     """How a file is written that is called so."""
-    check_writable([path])
     forms = {".csv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": _parquet}
     if path.suffix.lower() not in forms:
         raise ParameterError(f"'{path}' cannot be written: its name must end with {', '.join(forms)}.")

@@ -14,12 +14,12 @@ import typer
 
 from redescend.cli import options
 from redescend.cli.exit_codes import Code, outcome, reader_may_leave
-from redescend.cli.outputs import Outputs
+from redescend.cli.outputs import choose_outputs
 from redescend.cli.printable import json_text
 
 if TYPE_CHECKING:
     from redescend.streaming.rounds import Rounds
-    from redescend.streaming.run import Pass
+    from redescend.streaming.run import Run
 
 LOOKED_AT = 1 << 22
 """Bytes at the beginning of a file in which lines are counted; as many are enough to begin with."""
@@ -99,35 +99,45 @@ def tail(
     """
     with outcome(debug), _signals() as stop:
         from redescend.cli.console import say, say_columns, say_end
-        from redescend.cli.training import Wanted, begin, code_of
+        from redescend.cli.specs import listed, loss_named, transform_named
+        from redescend.cli.training import exit_code
+        from redescend.streaming.config import FitConfig
+        from redescend.streaming.fit import start_run
+        from redescend.streaming.io.collisions import check_outputs
 
-        wanted = Wanted(target, features, ignore, task, labels, order, loss, transform)
-        outputs = Outputs.chosen([str(file)], checkpoint, model, rounds, report, no_report, quarantine, on_bad)
-        if not once and not _ready(file, first, interval, stop):
-            say(f"Interrupted before there were {first} records in {file}; nothing was written.")
-            raise typer.Exit(int(Code.INTERRUPTED))
-        passing = begin(
-            file,
-            wanted,
-            outputs,
-            on_bad=str(on_bad),
+        config = FitConfig(
+            target=target,
+            features=listed(features),
+            ignore=listed(ignore) or [],
+            task=str(task),
+            labels=listed(labels),
+            order=order,
+            loss=loss_named(loss),
+            transform=transform_named(transform),
+            on_bad=on_bad.value,
             format=format,
             header=not no_header,
+            outputs=choose_outputs([str(file)], on_bad, model, rounds, report, no_report, quarantine),
             checkpoint=checkpoint,
             every=every,
             resume=resume,
-            follow=lambda: not once and not stop.wait(interval),
         )
+        # Now, too: the file may not exist for a long time.
+        check_outputs(config.outputs.by_content(), file, checkpoint)
+        if not once and not _ready(file, first, interval, stop):
+            say(f"Interrupted before there were {first} records in {file}; nothing was written.")
+            raise typer.Exit(int(Code.INTERRUPTED))
+        run = start_run(file, config, follow=lambda: not once and not stop.wait(interval))
         if not quiet:
-            say_columns(passing.model.schema)
-            where = f" after row {passing.resumed:,}" if passing.resumed else ""
+            say_columns(run.model.schema)
+            where = f" after row {run.resumed:,}" if run.resumed else ""
             say(f"Following {file}{where}{'' if once else '; Ctrl-C ends it'}.")
-        _follow(passing, outputs, threshold, every, quiet, stop)
+        _follow(run, threshold, quiet, stop)
         if not quiet:
-            say_end(passing, outputs)
-            if once and _is_more(file, passing):
-                say(f"What follows row {passing.counts.records:,} of {file} is no complete line yet, and was left.")
-        raise typer.Exit(code_of(passing.counts))
+            say_end(run)
+            if once and _is_more(file, run):
+                say(f"What follows row {run.counts.records:,} of {file} is no complete line yet, and was left.")
+        raise typer.Exit(exit_code(run.counts))
 
 
 @contextmanager
@@ -162,46 +172,45 @@ def _ready(file: Path, first: int, interval: float, stop: threading.Event) -> bo
     return False
 
 
-def _follow(
-    passing: Pass, outputs: Outputs, threshold: float | None, every: int, quiet: bool, stop: threading.Event
-) -> None:
+def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Event) -> None:
     from redescend.checkpoint import save
     from redescend.cli.console import say
 
-    due = passing.counts.records + every
-    with passing:
-        for played in passing.batches():
+    model_file, every = run.config.outputs.model, run.config.every
+    due = run.counts.records + every
+    with run:
+        for played in run.batches():
             with reader_may_leave() as reader:
-                _tell(passing, played, threshold)
-            if not quiet and passing.latest is not None:
-                for bad in passing.latest.bad:
+                _tell(run, played, threshold)
+            if not quiet and run.latest is not None:
+                for bad in run.latest.rejected:
                     say(f"Row {bad.row} of {bad.file} cannot be used: {bad.reason}")
-            if passing.counts.records >= due and outputs.model is not None:
-                save(passing.model, outputs.model)
-                due = passing.counts.records + every
+            if run.counts.records >= due and model_file is not None:
+                save(run.model, model_file)
+                due = run.counts.records + every
             if stop.is_set() or reader.left:
-                passing.pause()
+                run.pause()
                 return
 
 
-def _is_more(file: Path, passing: Pass) -> bool:
+def _is_more(file: Path, run: Run) -> bool:
     """Whether the file goes on after the last record."""
     with open(file, "rb") as content:
-        content.seek(0 if passing.position is None else passing.position.offset)
+        content.seek(0 if run.position is None else run.position.offset)
         return bool(content.read(LOOKED_AT).strip())
 
 
-def _tell(passing: Pass, played: Rounds, threshold: float | None) -> None:
+def _tell(run: Run, played: Rounds, threshold: float | None) -> None:
     """A line for each record that is not believed."""
     from redescend.cli.suspects import as_object
-    from redescend.streaming.summary.suspects import Doubted, values_of
+    from redescend.streaming.summary.samples import Suspect, read_values
 
-    doubted = passing.summary.doubts(played) if threshold is None else played.weights < threshold
-    if passing.latest is None or not doubted.any():
+    doubted = run.summary.are_suspects(played) if threshold is None else played.weights < threshold
+    if run.latest is None or not doubted.any():
         return
-    schema, (batch, kept, _) = passing.model.schema, passing.latest
+    schema, (batch, indices, _) = run.model.schema, run.latest
     for place in doubted.nonzero()[0]:
-        values = values_of(schema, batch, int(kept[place]))
-        record = Doubted(played.record(int(place), schema), batch.files, values)
+        values = read_values(schema, batch, int(indices[place]))
+        record = Suspect(played.record(int(place), schema), batch.files, values)
         sys.stdout.write(json_text(as_object(record)) + "\n")
     sys.stdout.flush()

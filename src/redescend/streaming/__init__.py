@@ -1,7 +1,7 @@
-"""One pass over anyone's stream: a file, a folder, a pipe or a table, in batches, and nothing lost.
+"""Fit a model to any stream in one pass: a file, a folder, a pipe or a table, in batches, without losing a record.
 
-Bytes become typed columns (`redescend.sources`), columns become numbers (`schema`, `encoder`), numbers are learned from
-round by round (`model`), and what happened is written down (`fit`).
+Sources (`redescend.sources`) turn bytes into typed columns, `encoding` turns columns into numbers, `model` learns from
+them round by round, and `run` writes down what happened.
 """
 
 from redescend.errors import MissingExtraError

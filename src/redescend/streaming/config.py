@@ -1,61 +1,110 @@
-"""What a model of a stream is made with, checked when it is made; and the engine that goes with it."""
+"""`FitConfig`: the settings of a run, made by the command and by `fit_stream`, and stored in its checkpoint."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 from redescend import losses, steps, transforms
-from redescend.engines import WITH_MISSING, DescentEngine, Engine, SelfTuningEngine
-from redescend.parameters import bad_parameter, check_instance
+from redescend.errors import ParameterError
+from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 
-NAMES: dict[str, losses.LinearLoss] = {
-    "squared": losses.Squared(),
-    "absolute": losses.Absolute(),
-    "epsilon_insensitive": losses.EpsilonInsensitive(0.1),
-    "pinball": losses.Pinball(0.5),
-    "logistic": losses.Logistic(),
-    "hinge": losses.Hinge(),
-}
+OnBad = Literal["quarantine", "skip", "fail"]
 
 
-class Settings(NamedTuple):
-    """All that an engine is made with, but for its size."""
+@dataclass(frozen=True)
+class Outputs:
+    """The files that a run writes when it ends; None is not written.
 
-    loss: losses.LinearLoss
-    order: Literal[1, 2]
-    transform: transforms.Transform | None
-    step: steps.Step | None
+    Parameters
+    ----------
+    model, rounds, report, quarantine : Path or None
+    keep_empty_quarantine : bool
+        Whether the quarantine is written even if no record was rejected.
+    """
 
-    def engine(self, dim: int, outputs: int) -> Engine:
-        shared = (dim, outputs, self.loss, True, WITH_MISSING, None)
-        if self.transform is None:
-            return SelfTuningEngine(*shared, self.order)
-        return DescentEngine(*shared, self.transform, self.step)
+    model: Path | None = None
+    rounds: Path | None = None
+    report: Path | None = None
+    quarantine: Path | None = None
+    keep_empty_quarantine: bool = True
 
-
-def checked(owner: str, labels: bool, order: Any, loss: Any, transform: Any, step: Any) -> Settings:
-    """The settings of a model of labels, or of numbers."""
-    found = _loss(owner, labels, loss)
-    if order not in (1, 2) or isinstance(order, bool):
-        raise bad_parameter(owner, "order", "1 or 2", order)
-    if transform is None:
-        if step is not None:
-            raise bad_parameter(owner, "step", "None unless a transform is given: self-tuning sets its own", step)
-    else:
-        check_instance(owner, "transform", transform, transforms.Transform, "a transform, such as Huber(1.0), or None")
-        if order == 2:
-            raise bad_parameter(owner, "order", "1 where a transform is given", order)
-        if step is not None:
-            check_instance(owner, "step", step, steps.Step, "a step, such as Constant(0.01), or None")
-    return Settings(found, order, transform, step)
+    def by_content(self) -> dict[str, Path]:
+        """The files, by what they contain."""
+        names = ("model", "report", "rounds", "quarantine")
+        return {f"the {name}": path for name in names if (path := getattr(self, name)) is not None}
 
 
-def _loss(owner: str, labels: bool, loss: Any) -> losses.LinearLoss:
-    if loss is None:
-        return NAMES["logistic" if labels else "squared"]
-    suited = {name: named for name, named in NAMES.items() if named.margin is labels}
-    found = suited.get(loss) if isinstance(loss, str) else loss
-    if not isinstance(found, losses.LinearLoss) or found.margin is not labels:
-        what = f"{', '.join(map(repr, suited))}, or a loss object for such targets"
-        raise bad_parameter(owner, "loss", f"one of {what}", loss)
-    return found
+@dataclass(frozen=True, kw_only=True)
+class FitConfig:
+    """The settings of a run; see `redescend.fit_stream` for what each means."""
+
+    target: str
+    features: Sequence[str] | None = None
+    ignore: Sequence[str] = ()
+    task: str = "auto"
+    labels: Sequence[Any] | None = None
+    order: int = 1
+    loss: losses.LinearLoss | None = None
+    transform: transforms.Transform | None = None
+    step: steps.Step | None = None
+    on_bad: OnBad = "quarantine"
+    format: str | None = None
+    header: bool = True
+    by: str | None = None
+    outputs: Outputs = Outputs()
+    checkpoint: Path | None = None
+    every: int = 1_000_000
+    resume: bool = False
+    jobs: int | None = None
+    cluster: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_bad not in get_args(OnBad):
+            raise bad_parameter("fit_stream", "on_bad", "'quarantine', 'skip' or 'fail'", self.on_bad)
+        if self.outputs.quarantine is not None and self.on_bad != "quarantine":
+            raise ParameterError(f"on_bad='{self.on_bad}' quarantines no record; leave 'quarantine' out.")
+        if self.resume and self.checkpoint is None:
+            raise ParameterError("To resume a run, name the folder of its checkpoint.")
+        if self.by is None and (self.jobs, self.cluster) != (None, None):
+            raise ParameterError("'jobs' and 'cluster' train one model per key; name the column of keys with 'by'.")
+        object.__setattr__(self, "every", check("fit_stream", "every", self.every, AT_LEAST_ONE))
+        if self.jobs is not None:
+            object.__setattr__(self, "jobs", check("fit_stream", "jobs", self.jobs, AT_LEAST_ONE))
+
+    @property
+    def model_settings(self) -> dict[str, Any]:
+        """The parameters of `StreamModel` and `ModelStore`."""
+        return {name: getattr(self, name) for name in ("order", "loss", "transform", "step")}
+
+    def stored(self) -> dict[str, Any]:
+        """The settings that determine the results, as plain values: a run can only be resumed with the same.
+
+        Files may move, and checkpoints, threads and clusters change nothing in the results.
+        """
+        free = ("outputs", "checkpoint", "every", "resume", "jobs", "cluster")
+        plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in free}
+        plain |= {name: None if plain[name] is None else list(plain[name]) for name in ("features", "ignore", "labels")}
+        files = {name: getattr(self.outputs, name) for name in ("rounds", "quarantine")}
+        return plain | {name: None if path is None else "a file" for name, path in files.items()}
+
+    def check_resumable(self, stored: dict[str, Any]) -> None:
+        """Raise an error if the run in the checkpoint had other settings.
+
+        Examples
+        --------
+        >>> first = FitConfig(target="price", order=2)
+        >>> FitConfig(target="price", checkpoint=Path("run")).check_resumable(first.stored())
+        Traceback (most recent call last):
+            ...
+        redescend.errors.ParameterError: The run in 'run' was started with order = 2 and cannot be resumed with
+        order = 1; use the same settings, or name an empty folder.
+        """
+        for name, now in self.stored().items():
+            if stored.get(name) != now:
+                raise ParameterError(
+                    f"The run in '{self.checkpoint}' was started with {name} = {stored.get(name)!r} and cannot be "
+                    f"resumed with {name} = {now!r}; use the same settings, or name an empty folder."
+                )

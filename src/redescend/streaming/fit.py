@@ -1,34 +1,33 @@
-"""A model and the rounds of anyone's stream, from one call."""
+"""`fit_stream`: a model and the rounds of any stream, from one call."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple
 
 from redescend import losses, steps, transforms
 from redescend.errors import ParameterError
-from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources import Batch, Kind, Source, open_source
 from redescend.sources.formats import Follow
+from redescend.streaming.config import FitConfig, OnBad, Outputs
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.io.checkpoints import Checkpoints, check_content, compare
-from redescend.streaming.io.collisions import FOLDER, check_apart, check_outside, files_of
-from redescend.streaming.io.writers import QUARANTINE, ROUNDS, Books
+from redescend.streaming.io.checkpoints import Checkpoint, CheckpointFolder
+from redescend.streaming.io.collisions import check_outputs
+from redescend.streaming.io.writers import RunWriters
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.keyed.keys import check_keys
 from redescend.streaming.model import StreamModel
-from redescend.streaming.rounds import Rounds
-from redescend.streaming.run import OnBad, Pass
-from redescend.streaming.summary.summary import Summary
+from redescend.streaming.run import Run, Watch
 
 StrPath = str | os.PathLike[str]
 
-FIRST = 100
-"""Records by which a source is known again."""
+RECOGNIZED_BY = 100
+"""First records by which a source is recognized when a run is resumed."""
 
 
 def fit_stream(
@@ -54,77 +53,79 @@ def fit_stream(
     by: str | None = None,
     jobs: int | None = None,
     cluster: str | None = None,
-    watch: Callable[[Pass, Rounds], object] | None = None,
+    watch: Watch | None = None,
     follow: Follow | None = None,
-) -> tuple[StreamModel | ModelStore, Pass]:
-    r"""A model that learns from a stream in one pass, and the rounds of that pass.
+) -> tuple[StreamModel | ModelStore, Run]:
+    r"""Fit a model to a stream in one pass.
 
-    Nothing is learned until the rounds are asked for: iterate over them, over their ``batches()``, or ``run()`` all.
-    What is learned from a record, and what is written about it, depends on the records before it and on nothing else.
+    Nothing is learned until rounds are requested: iterate over them, over their ``batches()``, or ``run()`` them all.
+    Every record is predicted before it is learned from, and the results do not depend on the sizes of batches.
 
     Parameters
     ----------
     source : path, list of paths, binary file, table or data frame
-        CSV, TSV, JSON lines, Parquet or Arrow IPC, compressed or not; a file, a folder, a pattern, or ``"-"`` for
-        standard input; or anything that Arrow can read from memory. It is read in batches, never whole.
+        CSV, TSV, JSON lines, Parquet or Arrow IPC, compressed or not; a file, a folder, a glob pattern, or ``"-"`` for
+        standard input; or any table that Arrow can read from memory. It is read in batches.
     target : str
         The column to predict.
     features : sequence of str or None
-        The columns to predict it from; None: all others that are of use.
+        The columns to predict it from. None: all others, except identifiers and constant columns.
     ignore : sequence of str
         Columns to leave out.
     task : {'auto', 'regression', 'classification'}
+        'auto': inferred from the first 1,000 records.
     labels : sequence or None
-        What the target can be in a classification; None: what it is in the first 1 000 records.
+        All labels of a classification. None: those of the first 1,000 records.
     order : {1, 2}
-        Of the self-tuning learner: 2 also learns how features go together, and takes longer.
-    loss, transform, step : optional
-        As of `redescend.StreamModel`.
+        Order of the self-tuning learner; 2 also learns correlations of features, and is slower.
+    loss : str, LinearLoss or None
+        None: squared for regression, logistic for classification.
+    transform : Transform or None
+        A fixed gate instead of the self-tuning one, such as ``Huber(1.0)``.
+    step : Step or None
+        The step size that goes with a transform.
     on_bad : {'quarantine', 'skip', 'fail'}
-        What to do with a record that cannot be used: set it aside with its row and the reason, only count it, or stop
-        with an error that says which and why.
+        What to do with a record that cannot be used: store it with its row and the reason, only count it, or raise a
+        BadRecordError.
     quarantine : path-like or None
-        Where bad records go, as JSON lines. None: the first of them stay in memory, as ``Pass.bad``.
+        A JSON lines file for rejected records. None: the first of them stay in memory, as ``Run.bad``.
     rounds : path-like or None
-        Where the rounds go, as a Parquet file: the row, the target, the prediction before it was learned from, the loss
-        and the weight.
+        A Parquet file for the rounds: row, target, prediction, loss and weight of every record.
     checkpoint : path-like or None
-        A folder to write checkpoints to, which this run has to itself.
+        A folder for checkpoints, used by this run alone.
     every : int
-        A checkpoint is written after so many records.
+        Records between two checkpoints.
     resume : bool
-        Go on from the checkpoint in the folder, if there is one. Model, rounds, quarantine and summary will be those of
-        a run that was never interrupted, bit for bit.
-    format : str or None
-        'csv', 'tsv', 'jsonl', 'parquet' or 'arrow', where the name does not say.
+        Resume from the last checkpoint, if any. Output is identical to an uninterrupted run.
+    format : {'csv', 'tsv', 'jsonl', 'parquet', 'arrow'} or None
+        None: inferred from the name and the content.
     header : bool
-        Whether the first line of a CSV or TSV file names the columns.
+        Whether the first line of a CSV or TSV file contains the column names.
     by : str or None
-        A column of keys, such as sensors or shops: there is a model for each. Keys are texts, whatever they look like.
+        A column of keys, such as sensors or shops: fit one model per key. Keys are treated as text.
     jobs : int or None
-        Threads that the models of keys learn on; None: one.
+        Threads for the models of keys. None: one.
     cluster : str or None
-        Address of a Dask scheduler, such as ``tcp://host:8786``, on whose workers the models of keys learn. What is
-        learned is the same.
+        Address of a Dask scheduler, such as ``tcp://host:8786``, to fit the models of keys on.
     watch : callable or None
-        Called with the pass and the rounds of each batch.
+        Called with the run and the rounds of each batch.
     follow : callable or None
-        For a file of text that grows: called, in another thread, when its end is reached; it waits, and returns whether
-        to look again. The pass then never finishes: it pauses, and can be resumed when the file has grown.
+        For a text file that grows: called, in another thread, at its end; it waits, and returns whether to look for
+        more. Such a run never finishes: it pauses, and can be resumed when the file has grown.
 
     Returns
     -------
     model : StreamModel, or ModelStore if there are keys
-        It learns as the rounds are played.
-    rounds : Pass
-        The rounds, and what was found in them.
+        It learns while the rounds are played.
+    rounds : Run
+        The rounds, their counts and their summary.
 
     Raises
     ------
     DataError
         The source cannot be read; or, as a BadRecordError, a record cannot be used and `on_bad` is 'fail'.
     ParameterError
-        A setting is not one of those above, or not that of the run to resume.
+        A setting is invalid, or differs from that of the run to resume.
 
     Examples
     --------
@@ -136,103 +137,111 @@ def fit_stream(
     >>> rounds.bad[0].row, rounds.bad[0].reason
     (31, "column 'price': 'a lot' is not a number")
     """
-    if on_bad not in get_args(OnBad):
-        raise bad_parameter("fit_stream", "on_bad", "'quarantine', 'skip' or 'fail'", on_bad)
-    if quarantine is not None and on_bad != "quarantine":
-        raise ParameterError(f"No record is quarantined with on_bad='{on_bad}'; leave 'quarantine' out.")
-    if resume and checkpoint is None:
-        raise ParameterError("To resume a run, name the folder of its checkpoint.")
-    if by is None and (jobs, cluster) != (None, None):
-        raise ParameterError("One model learns on one core; name the column of keys to learn many in parallel.")
-    every = check("fit_stream", "every", every, AT_LEAST_ONE)
-    if jobs is not None:
-        jobs = check("fit_stream", "jobs", jobs, AT_LEAST_ONE)
-    asked = {ROUNDS: rounds, QUARANTINE: quarantine}
-    targets = {name: Path(path) for name, path in asked.items() if path is not None}
-    settings = {
-        "target": target,
-        "features": None if features is None else list(features),
-        "ignore": list(ignore),
-        "task": task,
-        "labels": None if labels is None else list(labels),
-        "order": order,
-        "loss": loss,
-        "transform": transform,
-        "step": step,
-        "on_bad": on_bad,
-        "format": format,
-        "header": header,
-        "by": by,
-    } | {name: "a file" if name in targets else None for name in asked}
-    written = {f"the {name}": path for name, path in targets.items()}
-    check_apart(written, checkpoint=checkpoint)
-    check_outside(written | ({} if checkpoint is None else {FOLDER: Path(checkpoint)}), source)
+    config = FitConfig(
+        target=target,
+        features=features,
+        ignore=ignore,
+        task=task,
+        labels=labels,
+        order=order,
+        loss=loss,
+        transform=transform,
+        step=step,
+        on_bad=on_bad,
+        format=format,
+        header=header,
+        by=by,
+        outputs=Outputs(rounds=_path(rounds), quarantine=_path(quarantine)),
+        checkpoint=_path(checkpoint),
+        every=every,
+        resume=resume,
+        jobs=jobs,
+        cluster=cluster,
+    )
+    run = start_run(source, config, watch=watch, follow=follow)
+    return run.model, run
 
+
+def start_run(source: Any, config: FitConfig, *, watch: Watch | None = None, follow: Follow | None = None) -> Run:
+    """Check everything that can be checked before a record is learned from, and return a run that is ready to play."""
+    check_outputs(config.outputs.by_content(), source, config.checkpoint)
+    if config.outputs.report is not None:
+        import_module("redescend.streaming.report.page")  # a missing extra is reported now
     with ExitStack() as stack:
-        checkpoints = before = None
-        if checkpoint is not None:
-            checkpoints = stack.enter_context(Checkpoints(Path(checkpoint), resume))
-            before = checkpoints.content
-        if before is None:
-            stream = open_source(source, format=format, header=header, kinds={} if by is None else {by: Kind.TEXT})
-            schema = Schema.decide(stream.sample, stream.kinds, target, features, ignore, task, labels, by)
-            model = _fresh(schema, stream.sample, order=order, loss=loss, transform=transform, step=step)
-            # The last line of a file that grows may not be whole yet, and would not be known again.
-            known = _beginning(stream, FIRST if follow is None else min(FIRST, len(stream.sample.rows) - 1))
+        folder = last = None
+        if config.checkpoint is not None:
+            folder = stack.enter_context(CheckpointFolder(config.checkpoint, config.resume))
+            last = folder.last
+        start = _start_fresh(source, config, follow) if last is None else _resume(source, config, last, follow)
+        if last is not None and last.finished:
+            writers = stack.enter_context(RunWriters(Outputs(), config.checkpoint))  # the logs were removed
         else:
-            check_content(before, Path(checkpoint or ""))
-            compare(settings, before["settings"], Path(checkpoint or ""))
-            if follow is not None and before["ended"]:
-                raise ParameterError(
-                    f"The run in '{checkpoint}' has come to its end, and a run that has cannot be followed; name "
-                    "another folder."
-                )
-            kinds = {name: Kind(kind) for name, kind in before["kinds"].items()}
-            stream = open_source(source, format=format, header=header, kinds=kinds)
-            model, known = before["model"], before["beginning"]
-            if (
-                _beginning(stream, known["records"]) != known
-                or files_of(stream, len(before["files"])) != before["files"]
-            ):
-                raise ParameterError(
-                    f"'{stream.name}' does not begin with the records, or the files, that the run in '{checkpoint}' "
-                    "has read; resume it with the same source, or name an empty folder."
-                )
-        check_apart(written, files_of(stream))
-        # The ledgers of a finished run are gone.
-        to_write = {} if before is not None and before["finished"] else targets
-        folder = None if checkpoints is None else checkpoints.folder
-        books = stack.enter_context(Books(folder, to_write, None if before is None else before["books"]))
-        if isinstance(model, ModelStore) and not (before is not None and before["ended"]):
-            model.run_on(jobs, cluster)
-            stack.callback(model.settle)
-        passing = Pass(
-            model,
-            stream,
-            Summary(model.schema, transform),
-            books,
-            on_bad=on_bad,
-            every=every,
-            checkpoints=checkpoints,
-            request={"settings": settings, "beginning": known},
-            watch=watch,
-            follow=follow,
-        )
+            state = None if last is None else last.logs
+            writers = stack.enter_context(RunWriters(config.outputs, config.checkpoint, state))
+        if isinstance(start.model, ModelStore) and not (last is not None and last.ended):
+            start.model.run_on(config.jobs, config.cluster)
+            stack.callback(start.model.settle)
+        run = Run(config, *start, writers, folder, watch=watch, follow=follow)
         stack.pop_all()
-    return model, passing
+    return run
 
 
-def _fresh(schema: Schema, sample: Batch, **settings: Any) -> StreamModel | ModelStore:
+class _Start(NamedTuple):
+    model: StreamModel | ModelStore
+    source: Source
+    beginning: dict[str, Any]
+
+
+def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> _Start:
+    kinds = {} if config.by is None else {config.by: Kind.TEXT}
+    opened = open_source(source, format=config.format, header=config.header, kinds=kinds)
+    schema = Schema.infer(
+        opened.sample,
+        opened.kinds,
+        config.target,
+        features=config.features,
+        ignore=config.ignore,
+        task=config.task,
+        labels=config.labels,
+        by=config.by,
+    )
+    # The last line of a growing file may be incomplete, and would not be recognized later.
+    most = RECOGNIZED_BY if follow is None else min(RECOGNIZED_BY, len(opened.sample.rows) - 1)
+    return _Start(_make_model(schema, opened.sample, config), opened, _describe_beginning(opened, most))
+
+
+def _make_model(schema: Schema, sample: Batch, config: FitConfig) -> StreamModel | ModelStore:
     if schema.by is None:
-        return StreamModel(schema, **settings)
+        return StreamModel(schema, **config.model_settings)
     check_keys(schema.by, sample.table.column(schema.by))
-    return ModelStore(schema, **settings)
+    return ModelStore(schema, **config.model_settings)
 
 
-def _beginning(source: Source, most: int = FIRST) -> dict[str, Any]:
-    """What tells one source from another: its first records, as they came."""
+def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | None) -> _Start:
+    config.check_resumable(last.config)
+    if follow is not None and last.ended:
+        raise ParameterError(
+            f"The run in '{config.checkpoint}' has reached its end and cannot follow a file; name another folder."
+        )
+    kinds = {name: Kind(kind) for name, kind in last.kinds.items()}
+    opened = open_source(source, format=config.format, header=config.header, kinds=kinds)
+    known = last.beginning
+    if _describe_beginning(opened, known["records"]) != known or opened.files[: len(last.files)] != last.files:
+        raise ParameterError(
+            f"'{opened.name}' does not begin with the records, or the files, that the run in '{config.checkpoint}' has "
+            "read; resume it with the same source, or name an empty folder."
+        )
+    return _Start(last.model, opened, known)
+
+
+def _describe_beginning(source: Source, most: int) -> dict[str, Any]:
+    """The columns, the number and a digest of the first records."""
     count = min(most, len(source.sample.rows))
     digest = hashlib.sha256()
     for index in range(count):
         digest.update(source.sample.raw(index) + b"\n")
     return {"columns": source.columns, "records": count, "digest": digest.hexdigest()}
+
+
+def _path(path: StrPath | None) -> Path | None:
+    return None if path is None else Path(path)

@@ -1,4 +1,4 @@
-"""What drives the predictions of a model: how much each column moves them, and which way."""
+"""Feature importance: how much each column changes the predictions of a model, and in which direction."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from redescend.engines import Engine
 from redescend.numeric import Array
 
 if TYPE_CHECKING:
@@ -13,60 +14,101 @@ if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.model import StreamModel
 
-_KNOWN = 12
-"""Characters of a level that are shown."""
+MAX_EFFECT = 1e150
+"""Effects are clipped to this, so that they can be summed."""
+
+MAX_LABEL = 12
+"""Characters of a label in a direction."""
 
 
-class Drive(NamedTuple):
-    """A column and its part in the predictions.
+class Importance(NamedTuple):
+    """The importance of a column.
 
     Attributes
     ----------
     column : its name.
-    share : its part of all that moves the predictions, at most 1.
-    way : which way it moves them, in words; nothing where that cannot be said.
+    share : its share of the effects of all columns, at most 1.
+    direction : in which direction it changes the predictions; empty where that cannot be said.
     """
 
     column: str
     share: float
-    way: str
+    direction: str
 
 
-def drives(model: StreamModel) -> list[Drive]:
-    """The columns that move the predictions, the strongest first."""
+def rank_features(model: StreamModel) -> list[Importance]:
+    """The columns that change the predictions, the most important first."""
     schema = model.schema
     coefficients, _ = model.coefficients()
-    ways = {
-        feature.name: _way(schema, feature, coefficients[:, span])
+    directions = {
+        feature.name: _describe_direction(schema, feature, coefficients[:, span])
         for feature, span in zip(schema.features, schema.spans, strict=True)
     }
-    return [Drive(name, share, ways.get(name, "")) for name, share in model.explain().items() if share > 0.0]
+    shares = model.explain().items()
+    return [Importance(name, share, directions.get(name, "")) for name, share in shares if share > 0.0]
 
 
-def _way(schema: Schema, feature: Feature, coefficients: Array) -> str:
-    """Coefficients are those of the columns of one feature, a row for each output."""
+def compute_effects(schema: Schema, engine: Engine, frequencies: Array) -> dict[str, float]:
+    """The effect of every column: |coefficient| · scale for numbers, the standard deviation for texts.
+
+    Parameters
+    ----------
+    schema : Schema
+    engine : Engine
+    frequencies : array
+        The share of records in which each of ``schema.indicators`` is 1.
+    """
+    coefficients = np.clip(engine.coefficients()[0], -MAX_EFFECT, MAX_EFFECT)
+    often = np.full(schema.dim, np.nan)
+    often[schema.indicators] = frequencies
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = np.nan_to_num(np.abs(coefficients) * engine.scales(), posinf=MAX_EFFECT).sum(axis=0)
+
+    effects = {}
+    for feature, span in zip(schema.features, schema.spans, strict=True):
+        columns = np.arange(span.start, span.stop)
+        is_number = np.isnan(often[columns])
+        rest = columns[~is_number]
+        spread = _standard_deviation(coefficients[:, rest], often[rest])
+        effects[feature.name] = float(scaled[columns[is_number]].sum()) + spread
+    if schema.shares_indicator and (missing := _standard_deviation(coefficients[:, -1:], often[-1:])) > 0.0:
+        effects[schema.encoded[-1]] = missing
+    return {name: min(effect, MAX_EFFECT) for name, effect in effects.items()}
+
+
+def _standard_deviation(values: Array, shares: Array) -> float:
+    """The standard deviation of a variable that has each value in its share of the records, and is 0 in the others."""
+    mean = values @ shares
+    variance = np.square(values - mean[:, None]) @ shares + np.square(mean) * max(0.0, 1.0 - shares.sum())
+    return float(np.sqrt(variance).sum())
+
+
+def _describe_direction(schema: Schema, feature: Feature, coefficients: Array) -> str:
+    """In which direction a feature changes the predictions; its coefficients have a row for each output."""
     if feature.how == "hashed":
         return ""
     if feature.how == "levels":
         own = coefficients[:, : len(feature.levels)]
         spread = own - own.mean(axis=1, keepdims=True)
-        best = np.unravel_index(int(spread.argmax()), spread.shape)
-        worst = np.unravel_index(int(spread.argmin()), spread.shape)
-        return " · ".join(
-            f"{_short(feature.levels[at[1]])}: {_toward(schema, int(at[0]), float(spread[at]))}" for at in (best, worst)
+        highest = np.unravel_index(int(spread.argmax()), spread.shape)
+        lowest = np.unravel_index(int(spread.argmin()), spread.shape)
+        parts = (
+            f"{_abbreviate(feature.levels[at[1]])}: {_describe_sign(schema, int(at[0]), float(spread[at]))}"
+            for at in (highest, lowest)
         )
+        return " · ".join(parts)
     output = int(np.abs(coefficients[:, 0]).argmax())
     more = {"boolean": "true", "date": "later"}.get(feature.how, "more")
-    return f"{more}: {_toward(schema, output, float(coefficients[output, 0]))}"
+    return f"{more}: {_describe_sign(schema, output, float(coefficients[output, 0]))}"
 
 
-def _toward(schema: Schema, output: int, effect: float) -> str:
+def _describe_sign(schema: Schema, output: int, effect: float) -> str:
     if not schema.classifies:
         return "higher" if effect > 0.0 else "lower"
     if schema.outputs == 1:
-        return _short(schema.labels[int(effect > 0.0)])
-    return f"{'' if effect > 0.0 else 'not '}{_short(schema.labels[output])}"
+        return _abbreviate(schema.labels[int(effect > 0.0)])
+    return f"{'' if effect > 0.0 else 'not '}{_abbreviate(schema.labels[output])}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _KNOWN else f"{text[: _KNOWN - 1]}…"
+def _abbreviate(text: str) -> str:
+    return text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…"

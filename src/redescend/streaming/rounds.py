@@ -1,4 +1,4 @@
-"""What happened in the rounds of a stream: a record came, was predicted, and was believed so far."""
+"""The rounds of a stream: each record, its prediction, its loss and the weight it was given."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
 
 
-class Played(NamedTuple):
-    """One round, in the words of the stream: numbers, or labels as texts."""
+class RoundRecord(NamedTuple):
+    """One round, with labels and keys as texts."""
 
     row: int
     target: float | str | None
@@ -28,22 +28,22 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True)
 class Rounds:
-    """Rounds in a row, as arrays of one length.
+    """Consecutive rounds, as arrays of one length.
 
     Parameters
     ----------
     rows : array of int64
         The number of each record in the stream, from 1.
     targets, predictions : arrays of float64
-        Numbers; or the places of labels in `Schema.labels`. A prediction is made before the record is learned from. NaN
-        is a target that was not asked for.
+        Numbers, or indices in `Schema.labels`. Predictions are made before the record is learned from. Targets are NaN
+        if they were not read.
     probabilities : array of float64
         Of the predicted label; NaN in regression.
     losses, weights : arrays of float64
-        What the prediction cost, in all outputs together, and how likely the record is to be clean: the least over
+        The loss, summed over the outputs of the model, and the probability that the record is clean, the minimum over
         outputs.
     keys : array of int64 or None
-        Where there is a model for each key, the place of the key of each record in `names`.
+        With one model per key, the index of each record's key in `names`.
     names : sequence of str
         The keys.
 
@@ -51,7 +51,7 @@ class Rounds:
     --------
     >>> one = np.ones(2)
     >>> rounds = Rounds(np.array([7, 9]), 5.0 * one, 4.0 * one, np.nan * one, one, np.array([0.9, 0.1]))
-    >>> len(rounds), rounds[1:].rows.tolist(), len(Rounds.joined([rounds, rounds]))
+    >>> len(rounds), rounds[1:].rows.tolist(), len(Rounds.concatenate([rounds, rounds]))
     (2, [9], 4)
     """
 
@@ -68,17 +68,17 @@ class Rounds:
         return len(self.rows)
 
     def __getitem__(self, which: slice | Array) -> Rounds:
-        """Some of the rounds: a slice, places or a mask."""
+        """Select rounds by a slice, indices or a mask."""
         keys = None if self.keys is None else self.keys[which]
         return Rounds(*(array[which] for array in self.arrays()), keys=keys, names=self.names)
 
     def arrays(self) -> Iterator[Array]:
-        """All arrays that every round has, in the order of the fields."""
+        """The arrays that every round has, in the order of the fields."""
         return iter((self.rows, self.targets, self.predictions, self.probabilities, self.losses, self.weights))
 
     @staticmethod
-    def joined(parts: Iterable[Rounds]) -> Rounds:
-        """Rounds after one another; with keys if all have them."""
+    def concatenate(parts: Iterable[Rounds]) -> Rounds:
+        """Concatenate rounds; with keys if all have them."""
         listed = list(parts)
         if len(listed) == 1:
             return listed[0]
@@ -90,15 +90,15 @@ class Rounds:
             return Rounds(*arrays)
         return Rounds(*arrays, keys=np.concatenate(keys), names=listed[0].names)
 
-    def record(self, index: int, schema: Schema) -> Played:
-        """One round, with labels in words."""
+    def record(self, index: int, schema: Schema) -> RoundRecord:
+        """One round, with its labels as texts."""
         return next(self[index : index + 1].records(schema))
 
-    def records(self, schema: Schema) -> Iterator[Played]:
-        """One round after the other, with labels in words."""
+    def records(self, schema: Schema) -> Iterator[RoundRecord]:
+        """All rounds one by one, with their labels as texts."""
         keys = [None] * len(self) if self.keys is None else [self.names[key] for key in self.keys.tolist()]
-        for row, target, prediction, probability, loss, weight, key in zip(
-            *(array.tolist() for array in self.arrays()), keys, strict=True
-        ):
-            shown = None if probability != probability else probability
-            yield Played(row, schema.in_words(target), schema.in_words(prediction), shown, loss, weight, key)
+        columns = [array.tolist() for array in self.arrays()]
+        for row, target, prediction, probability, loss, weight, key in zip(*columns, keys, strict=True):
+            known = None if probability != probability else probability
+            decoded = (schema.decode_value(target), schema.decode_value(prediction))
+            yield RoundRecord(row, *decoded, known, loss, weight, key)

@@ -1,4 +1,4 @@
-"""One pass over a stream: batch after batch is learned from and written down, and nothing is lost."""
+"""A run over a stream: read a batch, learn from it, log it, write checkpoints, and in the end the outputs."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import heapq
 import weakref
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, suppress
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+from redescend.checkpoint import save
 from redescend.errors import BadRecordError, DataError
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch, Position, Source
 from redescend.sources.formats import Follow
-from redescend.streaming.io.checkpoints import Checkpoints
-from redescend.streaming.io.collisions import files_of
-from redescend.streaming.io.writers import Books
+from redescend.streaming.config import FitConfig
+from redescend.streaming.io.checkpoints import Checkpoint, CheckpointFolder
+from redescend.streaming.io.writers import RunWriters
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel
-from redescend.streaming.rounds import Played, Rounds
-from redescend.streaming.summary.summary import Summary
+from redescend.streaming.rounds import RoundRecord, Rounds
+from redescend.streaming.summary import Summary
 
-MOST = 65_536
+MAX_BATCH = 65_536
 """Records in a batch."""
 
-OnBad = Literal["quarantine", "skip", "fail"]
+Watch = Callable[["Run", Rounds], object]
 
 
 class Counts(NamedTuple):
-    """What became of the records: each was learned from, quarantined or skipped."""
+    """How many records were read: each was learned from, quarantined or skipped."""
 
     records: int = 0
     learned: int = 0
@@ -35,162 +36,107 @@ class Counts(NamedTuple):
     skipped: int = 0
 
 
-class Latest(NamedTuple):
-    """The batch that was learned from last, where in it the records of the rounds are, and those that are bad."""
+class LastBatch(NamedTuple):
+    """The batch that was learned from last, the indices of the records that were used, and the rejected ones."""
 
     batch: Batch
-    kept: Array
-    bad: list[Bad]
+    indices: Array
+    rejected: list[Bad]
 
 
-class Pass:
-    """The rounds of a stream, each played when it is asked for.
+class Run:
+    """The rounds of a stream, each played when it is requested. Made by `redescend.fit_stream`.
 
-    `fit_stream` makes it. As an iterator it gives one round after the other; `batches` gives them many at a time, which
-    is much faster; `run` plays all that are left. When the last one has been played the files are written. A pass that
-    stops before, by an error or because nobody asks for more, leaves no file half written, and can be resumed from its
-    last checkpoint.
+    Iterating over it yields one round at a time; `batches` yields many at a time, which is much faster; `run` plays all
+    that are left. After the last round the outputs are written. A run that stops earlier, because of an error or
+    because no more rounds are requested, leaves no incomplete file and can be resumed from its last checkpoint.
 
     Attributes
     ----------
     model : StreamModel or ModelStore
-        What has been learned up to now.
+        What has been learned so far.
     source : Source
         What is read.
     counts : Counts
-        What became of the records up to now.
+        What has happened to the records so far.
     summary : Summary
-        What was found up to now.
+        Statistics of the rounds so far.
     resumed : int
         How many records had been read when the run was resumed; 0 if it was not.
     position : Position or None
         Where the next record is; None before the first batch.
-    latest : Latest or None
+    latest : LastBatch or None
         The batch that was learned from last.
     ended, finished : bool
-        Whether all records have been read; whether all files are written, too. A run that was finished before it was
-        resumed is so from the start: it plays no round and writes no file.
+        Whether all records have been read; whether all outputs have been written, too. A run that was finished before
+        it was resumed plays no rounds and writes no files.
     """
 
     def __init__(
         self,
+        config: FitConfig,
         model: StreamModel | ModelStore,
         source: Source,
-        summary: Summary,
-        books: Books,
+        beginning: dict[str, Any],
+        writers: RunWriters,
+        checkpoints: CheckpointFolder | None = None,
         *,
-        on_bad: OnBad,
-        every: int,
-        checkpoints: Checkpoints | None = None,
-        request: dict[str, Any] | None = None,
-        watch: Callable[[Pass, Rounds], object] | None = None,
+        watch: Watch | None = None,
         follow: Follow | None = None,
     ) -> None:
-        self.model, self.source = model, source
-        self.counts, self.summary = Counts(), summary
+        self.config, self.model, self.source = config, model, source
+        self.counts, self.summary = Counts(), Summary(model.schema, config.transform)
         self.resumed, self.ended, self.finished = 0, False, False
-        self._books, self._checkpoints, self._request = books, checkpoints, request or {}
-        self._on_bad, self._every, self._watch, self._follow = on_bad, every, watch, follow
-        self.latest: Latest | None = None
+        self.latest: LastBatch | None = None
         self.position: Position | None = None
+        self._beginning, self._writers, self._checkpoints = beginning, writers, checkpoints
+        self._watch, self._follow = watch, follow
         self._reader: Generator[Batch, None, None] | None = None
-        self._due = 0
-        self._rounds, self._given = Rounds.joined([]), 0
-        self._last_writes: list[Callable[[], object]] = []
-        self._release = weakref.finalize(self, _release, model, books, checkpoints)
-        if checkpoints is not None and checkpoints.content is not None:
-            self._restore(checkpoints.content)
+        self._next_checkpoint = 0
+        self._rounds, self._yielded = Rounds.concatenate([]), 0
+        self._callbacks: list[Callable[[], object]] = []
+        self._release = weakref.finalize(self, _release, model, writers, checkpoints)
+        if checkpoints is not None and checkpoints.last is not None:
+            self._restore(checkpoints.last)
 
     def __repr__(self) -> str:
-        return f"Pass({self.source.name!r}, {self.counts}, finished={self.finished})"
+        return f"Run({self.source.name!r}, {self.counts}, finished={self.finished})"
 
-    @property
-    def bad(self) -> list[Bad]:
-        """The first of the quarantined records, if no file takes them.
+    # --- playing rounds ---
 
-        At most 1 000 are kept, and 4 MiB in all; `counts` counts every one.
-        """
-        return self._books.kept.records
-
-    def __iter__(self) -> Iterator[Played]:
+    def __iter__(self) -> Iterator[RoundRecord]:
         return self
 
-    def __next__(self) -> Played:
-        while self._given == len(self._rounds):
-            rounds = self._next()
+    def __next__(self) -> RoundRecord:
+        while self._yielded == len(self._rounds):
+            rounds = self._play_batch()
             if rounds is None:
                 raise StopIteration
-            self._rounds, self._given = rounds, 0
-        self._given += 1
-        return self._rounds.record(self._given - 1, self.model.schema)
+            self._rounds, self._yielded = rounds, 0
+        self._yielded += 1
+        return self._rounds.record(self._yielded - 1, self.model.schema)
 
     def batches(self) -> Iterator[Rounds]:
-        """The rounds that are left, many at a time."""
-        left, self._given = self._rounds[self._given :], len(self._rounds)
+        """Play the rounds that are left, many at a time."""
+        left, self._yielded = self._rounds[self._yielded :], len(self._rounds)
         if len(left):
             yield left
-        while (rounds := self._next()) is not None:
+        while (rounds := self._play_batch()) is not None:
             yield rounds
 
-    def run(self) -> Pass:
-        """Play all rounds that are left, and write the files."""
+    def run(self) -> Run:
+        """Play all rounds that are left, and write the outputs."""
         for _ in self.batches():
             pass
         return self
 
-    def at_end(self, write: Callable[[], object]) -> None:
-        """Something to call at the end, before the run counts as finished: it writes the model, say, or a report.
-
-        If the run is killed before it is finished, this is called again at the end of the one that resumes it.
-        """
-        self._last_writes.append(write)
-
-    def tidy(self) -> None:
-        """Write no quarantine if no record is in it; what is there under its name then stays as it is."""
-        self._books.tidy = True
-
-    def finish(self) -> None:
-        """Write the files; the end of the last round does so by itself."""
-        if self.finished:
-            return
-        self._check_open()
-        if not self.ended:
-            raise DataError("The stream has not been read to its end, so there is nothing to finish; run() it first.")
-        self._write()
-        self._checkpoint(finished=True)
-        self.finished = True
-        self._books.discard()
-        self.close()
-
-    def pause(self) -> None:
-        """Stop here, and write the files as they are now: a run that is resumed goes on after the last record.
-
-        A pass that follows a growing file ends so by itself.
-        """
-        self._check_open()
-        self._write()
-        self._checkpoint()
-        self.close()
-
-    def close(self) -> None:
-        """Stop here: files that are not there yet will not be, and a checkpoint stays."""
-        if self._reader is not None:
-            self._reader.close()
-        self._release()
-
-    def __enter__(self) -> Pass:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _next(self) -> Rounds | None:
-        """The rounds of the next batch; None at the end."""
+    def _play_batch(self) -> Rounds | None:
+        """Play the rounds of the next batch; at the end, write the outputs and return None."""
         if self.finished:
             return None
         self._check_open()
         try:
-            batch = None if self.ended else self._read()
+            batch = None if self.ended else self._read_batch()
             if batch is not None:
                 return self._learn(batch)
             if self._follow is not None:
@@ -198,103 +144,162 @@ class Pass:
                 return None
             if not self.ended:
                 self.ended = True
-                _settle(self.model)
-                self._checkpoint()
+                _fetch_models(self.model)
+                self._write_checkpoint()
             self.finish()
         except BaseException:
             self.close()
             raise
         return None
 
-    def _read(self) -> Batch | None:
-        records = self.counts.records
+    def _read_batch(self) -> Batch | None:
+        records, every = self.counts.records, self.config.every
         if self._reader is None:
             if self.position is None:
-                # What cannot be saved is told before hours of work.
-                self._checkpoint()
-            self._due = records + self._every
-            columns, most = self.model.schema.columns, min(MOST, self._every)
+                # A model that cannot be saved is reported before hours of work.
+                self._write_checkpoint()
+            self._next_checkpoint = records + every
+            columns, most = self.model.schema.columns, min(MAX_BATCH, every)
             self._reader = self.source.batches(columns, start=self.position, most=most, follow=self._follow)
-        elif records >= self._due:
-            # Only now that more is asked for: who was given the rounds before has had the time to use them.
-            self._checkpoint()
-            self._due = records + self._every
+        elif records >= self._next_checkpoint:
+            # Not before the next batch is requested: the caller has finished with the rounds of the last one by then.
+            self._write_checkpoint()
+            self._next_checkpoint = records + every
         return next(self._reader, None)
 
     def _learn(self, batch: Batch) -> Rounds:
         learned = self.model.learn(batch)
-        bad = list(heapq.merge(batch.bad, learned.bad, key=lambda record: record.row))
-        if bad and self._on_bad == "fail":
-            raise _failure(bad[0])
-        quarantined = bad if self._on_bad == "quarantine" else []
-        self._books.add(learned.rounds, quarantined)
-        self.summary.add(learned.rounds, batch, learned.kept)
-        self.summary.add_bad(bad)
-        more = (batch.count, len(learned.rounds), len(quarantined), len(bad) - len(quarantined))
+        rejected = list(heapq.merge(batch.bad, learned.rejected, key=lambda record: record.row))
+        on_bad = self.config.on_bad
+        if rejected and on_bad == "fail":
+            raise _bad_record(rejected[0])
+        quarantined = rejected if on_bad == "quarantine" else []
+        self._writers.write(learned.rounds, quarantined)
+        self.summary.add(learned.rounds, batch, learned.indices)
+        self.summary.add_rejected(rejected)
+        more = (batch.count, len(learned.rounds), len(quarantined), len(rejected) - len(quarantined))
         self.counts = Counts(*(before + new for before, new in zip(self.counts, more, strict=True)))
-        self.position, self.latest = batch.end, Latest(batch, learned.kept, bad)
+        self.position, self.latest = batch.end, LastBatch(batch, learned.indices, rejected)
         if self._watch is not None:
             self._watch(self, learned.rounds)
         return learned.rounds
 
-    def _write(self) -> None:
-        names = self.model.keys if isinstance(self.model, ModelStore) else ()
-        self._books.publish(self.model.schema, names)
-        for write in self._last_writes:
+    @property
+    def bad(self) -> list[Bad]:
+        """The first quarantined records, if no file takes them: at most 1,000 and 4 MiB; `counts` counts all."""
+        return self._writers.buffer.records
+
+    # --- ending ---
+
+    def at_end(self, write: Callable[[], object]) -> None:
+        """Register a function to call at the end, before the run counts as finished, to write one more file, say.
+
+        If the run is killed before it is finished, the function is called again at the end of the resumed run.
+        """
+        self._callbacks.append(write)
+
+    def finish(self) -> None:
+        """Write the outputs; happens by itself after the last round."""
+        if self.finished:
+            return
+        self._check_open()
+        if not self.ended:
+            raise DataError("The stream has not been read to its end, so the run cannot be finished; run() it first.")
+        self._write_outputs()
+        self._write_checkpoint(finished=True)
+        self.finished = True
+        self._writers.discard()
+        self.close()
+
+    def pause(self) -> None:
+        """Stop here and write the outputs as they are now; a resumed run continues after the last record.
+
+        A run that follows a growing file ends this way by itself.
+        """
+        self._check_open()
+        self._write_outputs()
+        self._write_checkpoint()
+        self.close()
+
+    def close(self) -> None:
+        """Stop here without writing the outputs; the last checkpoint stays."""
+        if self._reader is not None:
+            self._reader.close()
+        self._release()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write_outputs(self) -> None:
+        outputs, model = self.config.outputs, self.model
+        self._writers.publish(model.schema, model.keys if isinstance(model, ModelStore) else ())
+        if outputs.model is not None:
+            save(model, outputs.model)
+        if outputs.report is not None:
+            from redescend.streaming.report import page
+
+            single = None if isinstance(model, ModelStore) else model
+            page.write(outputs.report, single, self.summary, self.counts, source=self.source.name)
+        for write in self._callbacks:
             write()
 
     def _check_open(self) -> None:
         if not self._release.alive:
             raise DataError(
-                f"The pass over '{self.source.name}' was stopped before its end; resume it from its checkpoint, or "
-                "begin again."
+                f"The run over '{self.source.name}' was stopped before its end; resume it from its checkpoint, or "
+                "start again."
             )
 
-    def _checkpoint(self, *, finished: bool = False) -> None:
+    # --- checkpoints ---
+
+    def _write_checkpoint(self, *, finished: bool = False) -> None:
         if self._checkpoints is None:
             return
-        content = {
-            **self._request,
-            "kinds": {name: kind.value for name, kind in self.source.kinds.items()},
-            "model": self.model,
-            "position": None if self.position is None else list(self.position),
-            "files": files_of(self.source, 0 if self.position is None else self.position.file + 1),
-            "books": self._books.settled(),
-            "counts": list(self.counts),
-            "summary": self.summary.state(),
-            "ended": self.ended,
-            "finished": finished,
-        }
-        self._checkpoints.write(content)
+        checkpoint = Checkpoint(
+            config=self.config.stored(),
+            beginning=self._beginning,
+            kinds={name: kind.value for name, kind in self.source.kinds.items()},
+            model=self.model,
+            position=None if self.position is None else list(self.position),
+            files=self.source.files[: 0 if self.position is None else self.position.file + 1],
+            logs=self._writers.sync(),
+            counts=list(self.counts),
+            summary=self.summary.state(),
+            ended=self.ended,
+            finished=finished,
+        )
+        self._checkpoints.write(checkpoint)
 
-    def _restore(self, content: dict[str, Any]) -> None:
-        self.counts = Counts(*content["counts"])
-        self.summary.restore(content["summary"])
-        self.position = None if content["position"] is None else Position(*content["position"])
-        self.resumed, self.ended, self.finished = self.counts.records, content["ended"], content["finished"]
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        self.counts = Counts(*checkpoint.counts)
+        self.summary.restore(checkpoint.summary)
+        self.position = None if checkpoint.position is None else Position(*checkpoint.position)
+        self.resumed, self.ended, self.finished = self.counts.records, checkpoint.ended, checkpoint.finished
         if self.finished:
-            self._books.discard()
+            self._writers.discard()
             self.close()
 
 
-def _failure(bad: Bad) -> BadRecordError:
+def _bad_record(bad: Bad) -> BadRecordError:
     return BadRecordError(
-        f"Row {bad.row}, in '{bad.file}', cannot be learned from: {bad.reason}. Mend it, or set such records aside "
-        "with on_bad='quarantine'."
+        f"Row {bad.row} of '{bad.file}' cannot be learned from: {bad.reason}. Fix it, or quarantine such records with "
+        "on_bad='quarantine'."
     )
 
 
-def _settle(model: StreamModel | ModelStore) -> None:
-    """Models that are learned elsewhere come home."""
+def _fetch_models(model: StreamModel | ModelStore) -> None:
     if isinstance(model, ModelStore):
         model.settle()
 
 
-def _release(model: StreamModel | ModelStore, books: Books, checkpoints: Checkpoints | None) -> None:
+def _release(model: StreamModel | ModelStore, writers: RunWriters, checkpoints: CheckpointFolder | None) -> None:
     with ExitStack() as stack:
-        # A cluster that has lost the models was or will be complained of by who needs them.
+        # If a cluster has lost the models, the error is raised where they are used.
         stack.enter_context(suppress(DataError))
-        stack.callback(_settle, model)
+        stack.callback(_fetch_models, model)
         if checkpoints is not None:
             stack.callback(checkpoints.close)
-        stack.callback(books.close)
+        stack.callback(writers.close)

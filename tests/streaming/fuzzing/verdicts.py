@@ -16,8 +16,8 @@ from redescend.errors import RedescendError
 from redescend.sources import Bad
 from redescend.streaming import StreamModel, fit_stream
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.run import Pass
-from redescend.streaming.summary.summary import Summary
+from redescend.streaming.run import Run
+from redescend.streaming.summary import Summary
 from tests.sources.outcomes import read_slowly
 from tests.streaming.fuzzing.cases import Case
 from tests.streaming.fuzzing.sheets import TARGET
@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
     """What became of a file: the sentence that refused it, or a pass and what it went through."""
 
     refusal: str | None
-    passing: Pass | None = None
+    passing: Run | None = None
     rounds: Rounds | None = None
     bad: list[Bad] = []
 
@@ -49,7 +49,7 @@ class Passed(NamedTuple):
     """A pass to its end: the model, the pass, and all its rounds."""
 
     model: StreamModel
-    passing: Pass
+    passing: Run
     rounds: Rounds
 
 
@@ -57,7 +57,7 @@ def passed(case: Case, **settings: Any) -> Passed:
     """Pass over a file as the format that it should have, be it compressed."""
     form = case.form.partition(".")[0]
     model, passing = fit_stream(io.BytesIO(case.data), TARGET, format=form, **settings)
-    return Passed(model, passing, Rounds.joined(passing.batches()))
+    return Passed(model, passing, Rounds.concatenate(passing.batches()))
 
 
 def judged(case: Case, deeply: bool = True, **settings: Any) -> Verdict:
@@ -86,7 +86,7 @@ def check_sentence(said: str) -> None:
     assert re.search(rf"the file object|'{TARGET}'|column|data frame", said), said
 
 
-def check_counts(passing: Pass, rounds: Rounds, slow: list[bytes] | None) -> None:
+def check_counts(passing: Run, rounds: Rounds, slow: list[bytes] | None) -> None:
     """Every record is there once, learned from or set aside with a reason and as it came."""
     records, learned, quarantined, skipped = passing.counts
     assert passing.finished
@@ -119,15 +119,15 @@ def check_rounds(model: StreamModel, rounds: Rounds) -> None:
         assert np.isnan(rounds.probabilities).all()
 
 
-def check_model(model: StreamModel, passing: Pass, settings: dict[str, Any]) -> None:
+def check_model(model: StreamModel, passing: Run, settings: dict[str, Any]) -> None:
     """What was learned and found is the same when it is put into another model and summary, and it stays finite."""
-    again = StreamModel(model.schema.as_plain(), **settings)
+    again = StreamModel(model.schema.to_dict(), **settings)
     again.restore(model.state())
     summary = Summary(again.schema, settings.get("transform"))
     summary.restore(passing.summary.state())
     assert alike(summary.state(), passing.summary.state())
     assert passing.summary.learned == passing.counts.learned
-    assert sum(passing.summary.reasons.counts.values()) == passing.counts.quarantined
+    assert sum(passing.summary.rejections.counts.values()) == passing.counts.quarantined
     if passing.latest is not None:
         said, same = (each.review(passing.latest.batch, target=True).rounds for each in (model, again))
         check_rounds(model, said)

@@ -1,1 +1,1 @@
-"""Records as rows of numbers: schema, features, target."""
+"""Encoding of records as rows of numbers: schema, features, target, and batches."""

@@ -1,6 +1,6 @@
-"""What a model takes the columns of a stream for: decided from its first records, and never changed.
+"""`Schema`: which columns are predicted from which, inferred from the first records and never changed.
 
-The rules for columns are in `columns`, those for the target in `targets`.
+The rules for features are in `features`, those for the target in `target`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from redescend.errors import DataError, suggest
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 from redescend.sources import Batch, Kind
-from redescend.streaming.encoding.features import Feature, feature_of, reason_to_leave_out, shown
-from redescend.streaming.encoding.target import MOST_LABELS, Task, task_and_labels
-from redescend.streaming.report.formatting import first
+from redescend.state import CORRUPT
+from redescend.streaming.encoding.features import Feature, find_exclusion, infer_feature, quote_value
+from redescend.streaming.encoding.target import MAX_LABELS, Task, infer_task
+from redescend.streaming.report.formatting import format_first
 
-__all__ = ["Feature", "LeftOut", "Schema"]
+__all__ = ["Excluded", "Feature", "Schema"]
 
 
-class LeftOut(NamedTuple):
-    """A column that nothing is learned from, and why."""
+class Excluded(NamedTuple):
+    """A column that is not learned from, and why."""
 
     column: str
     reason: str
@@ -42,18 +43,19 @@ class Schema:
         Of the target.
     task : {'regression', 'classification'}
     labels : list of str
-        What can be predicted, in words; none in regression.
+        What can be predicted, as texts; empty in regression.
     features : list of Feature
-    left_out : list of LeftOut
+    excluded : list of Excluded
+        The other columns.
     by : str or None
-        The column of the keys, where there is a model for each.
+        The column of keys, if there is one model per key.
 
     Examples
     --------
     >>> schema = Schema("price", Kind.NUMBER, "regression", [], [Feature("area", Kind.NUMBER, "number")])
     >>> schema.encoded
     ['area', 'another column is missing']
-    >>> Schema.from_plain(schema.as_plain()) == schema
+    >>> Schema.from_dict(schema.to_dict()) == schema
     True
     """
 
@@ -62,7 +64,7 @@ class Schema:
     task: Task
     labels: list[str]
     features: list[Feature]
-    left_out: list[LeftOut] = field(default_factory=list)
+    excluded: list[Excluded] = field(default_factory=list)
     by: str | None = None
 
     @property
@@ -71,7 +73,7 @@ class Schema:
 
     @property
     def outputs(self) -> int:
-        """Two labels are the signs of one output; three or more are each learned against the rest."""
+        """Two labels are the signs of one output; three or more are learned one against the rest."""
         return len(self.labels) if len(self.labels) > 2 else 1
 
     @functools.cached_property
@@ -86,35 +88,35 @@ class Schema:
 
     @functools.cached_property
     def kinds(self) -> dict[str, Kind]:
-        """The kinds of the features, of the target, and of the keys, which are texts whatever they look like."""
+        """The kinds of the features, of the target, and of the keys, which are always texts."""
         kinds = {feature.name: feature.kind for feature in self.features} | {self.target: self.kind}
         return kinds if self.by is None else kinds | {self.by: Kind.TEXT}
 
     @functools.cached_property
     def encoded(self) -> list[str]:
-        """The names of the columns of numbers that a model learns from."""
+        """The names of the encoded columns."""
         names = [name for feature in self.features for name in feature.encoded]
         return [*names, "another column is missing"] if self.shares_indicator else names
 
     @property
     def dim(self) -> int:
-        """How many columns of numbers there are."""
+        """The number of encoded columns."""
         return len(self.encoded)
 
     @functools.cached_property
     def spans(self) -> list[slice]:
-        """Where the columns of each feature are, its own indicator included."""
+        """The encoded columns of each feature, including its own indicator."""
         ends = np.cumsum([0, *(len(feature.encoded) for feature in self.features)]).tolist()
         return [slice(start, end) for start, end in itertools.pairwise(ends)]
 
     @functools.cached_property
     def shares_indicator(self) -> bool:
-        """Whether the last column says that a feature without an indicator of its own is missing."""
+        """Whether the last encoded column indicates missing values of features without an indicator of their own."""
         return not all(feature.missing for feature in self.features)
 
     @functools.cached_property
     def indicators(self) -> list[int]:
-        """The columns that are 0 or 1 as they come: of texts, and those of missing values."""
+        """The encoded columns that are 0 or 1: those of texts and of missing values."""
         found: list[int] = []
         for feature, span in zip(self.features, self.spans, strict=True):
             own = span.stop - span.start if feature.kind is Kind.TEXT else int(feature.missing)
@@ -123,61 +125,62 @@ class Schema:
 
     @functools.cached_property
     def label_values(self) -> Array:
-        """The labels as the target has them: texts, numbers or truths."""
+        """The labels in the type of the target: texts, numbers or booleans."""
         if self.kind is Kind.BOOLEAN:
             return np.array([label == "true" for label in self.labels])
         return np.array(self.labels, dtype=object if self.kind is Kind.TEXT else np.float64)
 
-    def in_words(self, value: float) -> float | str | None:
-        """A target or a prediction: a number, the label at that place, or None for one that is not there."""
+    def decode_value(self, value: float) -> float | str | None:
+        """A target or prediction as a number or as the label at that index; None for NaN."""
         if value != value:
             return None
         return self.labels[int(value)] if self.classifies else value
 
-    def as_plain(self) -> dict[str, Any]:
-        """Texts, lists and dicts, from which `from_plain` makes it again."""
-        plain = asdict(self) | {"kind": self.kind.value, "left_out": [list(one) for one in self.left_out]}
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to texts, lists and dicts, for `from_dict`."""
+        plain = asdict(self) | {"kind": self.kind.value, "excluded": [list(one) for one in self.excluded]}
         return plain | {"features": [asdict(one) | {"kind": one.kind.value} for one in self.features]}
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Schema:
-        """What `as_plain` gave; anything else is refused."""
+    def from_dict(plain: Mapping[str, Any]) -> Schema:
+        """Restore a schema from the result of `to_dict`; anything else is refused."""
         try:
             features = [Feature(**one | {"kind": Kind(one["kind"])}) for one in plain["features"]]
-            left_out = [LeftOut(*one) for one in plain["left_out"]]
-            schema = Schema(**{**plain, "kind": Kind(plain["kind"]), "features": features, "left_out": left_out})
-            sound = schema._sound()
+            excluded = [Excluded(*one) for one in plain["excluded"]]
+            schema = Schema(**{**plain, "kind": Kind(plain["kind"]), "features": features, "excluded": excluded})
+            valid = schema._is_valid()
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"The schema lacks or garbles something ({error}); it has been altered.") from None
-        if not sound:
-            raise DataError("The schema contradicts itself; it has been altered.")
+            raise DataError(f"The schema is incomplete ({error}): {CORRUPT}.") from None
+        if not valid:
+            raise DataError(f"The schema contradicts itself: {CORRUPT}.")
         return schema
 
-    def _sound(self) -> bool:
-        """Whether the parts could belong together; of labels of numbers, each must be one."""
-        texts = [self.target, *self.labels, *(text for one in self.left_out for text in one)]
+    def _is_valid(self) -> bool:
+        """Whether the parts are consistent; labels of a numeric target must be numbers."""
+        texts = [self.target, *self.labels, *(text for one in self.excluded for text in one)]
         return (
             len(self.features) > 0
             and all(isinstance(text, str) for text in [*texts, *self.columns])
             and len(set(self.columns)) == len(self.columns)
-            and all(feature.sound for feature in self.features)
+            and all(feature.is_valid() for feature in self.features)
             and len(set(self.labels)) == len(self.labels) == len(set(self.label_values.tolist()))
-            and {"regression": not self.labels, "classification": 2 <= len(self.labels) <= MOST_LABELS}[self.task]
+            and {"regression": not self.labels, "classification": 2 <= len(self.labels) <= MAX_LABELS}[self.task]
             and self.kind is not (Kind.DATE if self.classifies else Kind.TEXT)
         )
 
     @staticmethod
-    def decide(
+    def infer(
         sample: Batch,
         kinds: Mapping[str, Kind],
         target: str,
+        *,
         features: Sequence[str] | None = None,
         ignore: Sequence[str] = (),
         task: str = "auto",
         labels: Sequence[Any] | None = None,
         by: str | None = None,
     ) -> Schema:
-        """What the first records of a stream are taken for.
+        """Infer the schema of a stream from its first records.
 
         Parameters
         ----------
@@ -185,56 +188,47 @@ class Schema:
             The first records, typed by their kinds.
         kinds : mapping of str to Kind
             Of every column of the stream, in order.
-        target : str
-            The column to predict.
-        features : sequence of str or None
-            The columns to predict it from. None: all others, but those that are left out.
-        ignore : sequence of str
-            Columns to leave out.
-        task : {'auto', 'regression', 'classification'}
-        labels : sequence or None
-            What the target can be. None: what it is in the sample.
-        by : str or None
-            The column of the keys, where there is a model for each.
+        target, features, ignore, task, labels, by
+            See `redescend.fit_stream`.
 
         Raises
         ------
         DataError
-            A column is not there, none is left, no record can be read, or the target cannot be what it should be.
+            A column is missing, none is left, no record can be read, or the target does not suit the task.
         """
-        asked = _asked(kinds, target, features, ignore, by)
+        candidates = _find_candidates(kinds, target, features, ignore, by)
         if sample.bad and not len(sample.rows):
             bad, count = sample.bad[0], sample.count
-            none = "The first record cannot" if count == 1 else f"None of {first(count)} can"
-            raise DataError(f"{none} be read; row {bad.row}, in '{bad.file}': {bad.reason}.")
-        chosen, found = task_and_labels(target, kinds[target], sample.table.column(target), task, labels)
-        taken, left_out = [], [LeftOut(name, "is ignored, as asked") for name in dict.fromkeys(ignore)]
-        for name in asked:
+            none = "The first record cannot" if count == 1 else f"None of {format_first(count)} can"
+            raise DataError(f"{none} be read; row {bad.row} of '{bad.file}': {bad.reason}.")
+        inferred, found = infer_task(target, kinds[target], sample.table.column(target), task, labels)
+        used, excluded = [], [Excluded(name, "is ignored, as requested") for name in dict.fromkeys(ignore)]
+        for name in candidates:
             column = sample.table.column(name)
-            reason = reason_to_leave_out(kinds[name], column) if features is None else None
+            reason = find_exclusion(kinds[name], column) if features is None else None
             if reason is None:
-                taken.append(feature_of(name, kinds[name], column))
+                used.append(infer_feature(name, kinds[name], column))
             else:
-                left_out.append(LeftOut(name, reason))
-        if not taken:
-            why = "; ".join(f"{shown(name)} {reason}" for name, reason in left_out[:3]) or "there is no other column"
-            raise DataError(f"No column is left to predict {target!r} from: {why}.")
-        return Schema(target, kinds[target], chosen, found, taken, left_out, by)
+                excluded.append(Excluded(name, reason))
+        if not used:
+            listed = "; ".join(f"{quote_value(name)} {reason}" for name, reason in excluded[:3])
+            raise DataError(f"No column is left to predict {target!r} from: {listed or 'there is no other column'}.")
+        return Schema(target, kinds[target], inferred, found, used, excluded, by)
 
 
-def _asked(columns: Mapping[str, Kind], target: str, features: Any, ignore: Any, by: str | None) -> list[str]:
-    """The columns to look at as features, in the order of the stream or that in which they are named."""
+def _find_candidates(columns: Mapping[str, Kind], target: str, features: Any, ignore: Any, by: str | None) -> list[str]:
+    """The columns that may be features: those requested, or all others in the order of the stream."""
     for setting, names in (("features", features), ("ignore", ignore)):
         if isinstance(names, str):
             raise bad_parameter("fit_stream", setting, "a list of columns", names)
     keys = [] if by is None else [by]
-    named = {"to predict": [target], "to have the keys": keys, "to ignore": ignore, "to learn from": features or []}
+    roles = {"the target": [target], "the key": keys, "ignored": ignore, "a feature": features or []}
     seen: dict[str, str] = {}
-    for role, names in named.items():
+    for role, names in roles.items():
         for name in names:
             if name not in columns:
-                raise DataError(f"There is no column {name!r} {role}; {suggest(list(columns), name)}")
+                raise DataError(f"There is no column {name!r}, named as {role}; {suggest(list(columns), name)}")
             if seen.setdefault(name, role) != role:
-                raise DataError(f"The column {name!r} cannot be one {seen[name]} and one {role} too.")
-    # A name that comes twice counts once.
+                raise DataError(f"The column {name!r} cannot be both {seen[name]} and {role}.")
+    # A name that is repeated counts once.
     return [name for name in columns if name not in seen] if features is None else list(dict.fromkeys(features))

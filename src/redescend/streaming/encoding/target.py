@@ -1,11 +1,9 @@
-"""The target: what is to be predicted of it, what a record says of it, and what a model answers.
+"""The target: which task it calls for, how it is encoded, and how predictions are decoded.
 
-The rules:
-
-- A target that is text or true/false, or a number with exactly two values in the sample, is a label: classification.
-  Any other number is regression, and so is a date, as days since 1970-01-01.
-- Labels are those in the sample, in order, or those that are named: two or more, at most `MOST_LABELS`. True and false
-  are always both.
+- A target that is text, boolean, or a number with exactly two values in the sample calls for classification. Any other
+  number calls for regression, and so does a date, as days since 1970-01-01.
+- Labels are those in the sample, in order, or those that are given: two or more, at most `MAX_LABELS`. A boolean always
+  has both.
 """
 
 from __future__ import annotations
@@ -23,157 +21,153 @@ from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 from redescend.sources import Kind
 from redescend.streaming.encoding.features import (
-    FARTHEST,
-    as_numbers,
-    number_text,
-    present,
-    reason_against,
-    shown,
-    unusable,
+    MAX_NUMBER,
+    drop_missing,
+    format_exactly,
+    quote_value,
+    reject_out_of_range,
+    to_floats,
 )
-from redescend.streaming.report.formatting import first
+from redescend.streaming.report.formatting import format_first
 
 if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
 
-MOST_LABELS = 100
-TRUTHS = ["false", "true"]
+MAX_LABELS = 100
+BOOLEANS = ["false", "true"]
 
 Task = Literal["regression", "classification"]
 
 
-# --- deciding ---
+# --- inferring the task ---
 
 
-def task_and_labels(
-    name: str, kind: Kind, column: Any, task: str, labels: Sequence[Any] | None
-) -> tuple[Task, list[str]]:
-    """What the target of the sample is taken for."""
+def infer_task(name: str, kind: Kind, column: Any, task: str, labels: Sequence[Any] | None) -> tuple[Task, list[str]]:
+    """Infer the task and the labels from the target column of the sample."""
     if task not in ("auto", "regression", "classification"):
         raise bad_parameter("fit_stream", "task", "'auto', 'regression' or 'classification'", task)
-    values = present(column)
+    values = drop_missing(column)
     if len(values) == 0:
-        raise DataError(f"The target {name!r} has no value in {first(len(column))}.")
-    distinct = _distinct(kind, values)
-    binary = kind in (Kind.TEXT, Kind.BOOLEAN) or (kind is Kind.NUMBER and len(distinct) == 2)
-    if task == "regression" or (task == "auto" and labels is None and not binary):
+        raise DataError(f"The target {name!r} has no value in {format_first(len(column))}.")
+    distinct = _distinct_labels(kind, values)
+    is_label = kind in (Kind.TEXT, Kind.BOOLEAN) or (kind is Kind.NUMBER and len(distinct) == 2)
+    if task == "regression" or (task == "auto" and labels is None and not is_label):
         if kind is Kind.TEXT:
             raise DataError(
-                f"The target {name!r} is text, such as {shown(values[0].as_py())}, and regression needs numbers; "
+                f"The target {name!r} is text, such as {quote_value(values[0].as_py())}, but regression needs numbers; "
                 "try classification."
             )
         if labels is not None:
             raise bad_parameter("fit_stream", "labels", "None in regression", labels)
         return "regression", []
     if kind is Kind.DATE:
-        raise DataError(f"The target {name!r} is a date, which is no label; try regression.")
-    return "classification", _named(name, kind, labels) if labels is not None else _found(name, distinct, len(column))
+        raise DataError(f"The target {name!r} is a date, which cannot be a label; try regression.")
+    if labels is not None:
+        return "classification", _parse_labels(name, kind, labels)
+    return "classification", _check_labels(name, distinct, len(column))
 
 
-def _distinct(kind: Kind, values: Any) -> list[str]:
-    """The different values as labels, in order."""
+def _distinct_labels(kind: Kind, values: Any) -> list[str]:
     if kind is Kind.BOOLEAN:
-        return TRUTHS
-    different = pc.unique(values).to_pylist()
+        return BOOLEANS
+    distinct = pc.unique(values).to_pylist()
     if kind is Kind.TEXT:
-        return sorted(different)
-    usable = [value for value in set(different) if abs(value) <= FARTHEST] if kind is Kind.NUMBER else []
-    return [number_text(value) for value in sorted(usable)]
+        return sorted(distinct)
+    usable = [value for value in set(distinct) if abs(value) <= MAX_NUMBER] if kind is Kind.NUMBER else []
+    return [format_exactly(value) for value in sorted(usable)]
 
 
-def _found(name: str, labels: list[str], records: int) -> list[str]:
-    if len(labels) < 2:
+def _check_labels(name: str, labels: list[str], records: int) -> list[str]:
+    """Return the labels of the sample if a classifier can have them."""
+    first = format_first(records)
+    if not labels:
+        raise DataError(f"The target {name!r} has no number in {first} that can be a label.")
+    if len(labels) == 1:
         raise DataError(
-            f"The target {name!r} is always {shown(labels[0])} in {first(records)}, and a classifier "
-            "needs two labels or more; name all labels that there can be."
-            if labels
-            else f"The target {name!r} has no number in {first(records)} that can be a label."
+            f"The target {name!r} is always {quote_value(labels[0])} in {first}, but a classifier needs at least two "
+            "labels; list all possible labels."
         )
-    if len(labels) > MOST_LABELS:
+    if len(labels) > MAX_LABELS:
         raise DataError(
-            f"The target {name!r} has {len(labels):,} different values in {first(records)}, and a "
-            f"classifier has at most {MOST_LABELS} labels; name those that count, or try regression if it is a number."
+            f"The target {name!r} has {len(labels):,} distinct values in {first}, but a classifier has at most "
+            f"{MAX_LABELS} labels; list those that matter, or try regression if it is a number."
         )
     return labels
 
 
-def _named(name: str, kind: Kind, labels: Sequence[Any]) -> list[str]:
+def _parse_labels(name: str, kind: Kind, labels: Sequence[Any]) -> list[str]:
     if isinstance(labels, str) or not isinstance(labels, Sequence):
         raise bad_parameter("fit_stream", "labels", "a list of labels, or None", labels)
-    found = [_label(name, kind, label) for label in labels]
-    if not 2 <= len(found) <= MOST_LABELS or len(set(found)) < len(found):
-        raise bad_parameter("fit_stream", "labels", f"2 to {MOST_LABELS} different labels", labels)
-    return found
+    parsed = [_parse_label(name, kind, label) for label in labels]
+    if not 2 <= len(parsed) <= MAX_LABELS or len(set(parsed)) < len(parsed):
+        raise bad_parameter("fit_stream", "labels", f"2 to {MAX_LABELS} distinct labels", labels)
+    return parsed
 
 
-def _label(name: str, kind: Kind, label: Any) -> str:
-    """A label that was named by hand, as the target has it."""
+def _parse_label(name: str, kind: Kind, label: Any) -> str:
+    """A given label, as the target has it."""
     if kind is Kind.TEXT:
         return str(label)
     if kind is Kind.BOOLEAN:
-        if str(label).lower() not in TRUTHS:
-            raise DataError(f"The label {label!r} cannot be: the target {name!r} is true or false.")
+        if str(label).lower() not in BOOLEANS:
+            raise DataError(f"{label!r} cannot be a label: the target {name!r} is true or false.")
         return str(label).lower()
     try:
         number = float(label)
     except (TypeError, ValueError, OverflowError):
         number = np.nan
-    if not abs(number) <= FARTHEST:
-        raise DataError(f"The label {label!r} cannot be: the target {name!r} is a number.")
-    return number_text(number)
+    if not abs(number) <= MAX_NUMBER:
+        raise DataError(f"{label!r} cannot be a label: the target {name!r} is a number.")
+    return format_exactly(number)
 
 
-# --- what records say ---
+# --- encoding ---
 
 
 def encode_target(schema: Schema, column: Any) -> tuple[Array, dict[int, str]]:
-    """Numbers, or places of labels, and why records are refused, by their places in the column.
-
-    Pure in every record.
-    """
-    refused: dict[int, str] = {}
+    """Encode targets as numbers, or as indices of labels; also returns why records are rejected, by index."""
+    rejected: dict[int, str] = {}
     if schema.kind is Kind.TEXT:
-        values = _places_of_texts(schema, column, refused)
+        values = _encode_text_labels(schema, column, rejected)
     else:
-        values = as_numbers(column)
-        for at in unusable(values).tolist():
-            refused[at] = reason_against(schema.target, float(values[at]))
+        values = to_floats(column)
+        rejected |= reject_out_of_range(schema.target, values)
         if schema.classifies:
-            values = _places_of_numbers(schema, values, refused)
-    for at in np.flatnonzero(np.isnan(values)).tolist():
-        refused.setdefault(at, f"the target {schema.target!r} is missing")
-    return values, refused
+            values = _encode_numeric_labels(schema, values, rejected)
+    for index in np.flatnonzero(np.isnan(values)).tolist():
+        rejected.setdefault(index, f"the target {schema.target!r} is missing")
+    return values, rejected
 
 
-def _places_of_texts(schema: Schema, column: Any, refused: dict[int, str]) -> Array:
-    places = {label: float(place) for place, label in enumerate(schema.labels)}
+def _encode_text_labels(schema: Schema, column: Any, rejected: dict[int, str]) -> Array:
+    labels = {label: float(index) for index, label in enumerate(schema.labels)}
     encoded = column.dictionary_encode()
     distinct = encoded.dictionary.to_pylist()
-    # Behind the distinct texts there is a place for those that are missing.
-    known = np.array([*(places.get(text, -1.0) for text in distinct), np.nan])
+    # One more entry, for missing texts.
+    known = np.array([*(labels.get(text, -1.0) for text in distinct), np.nan])
     codes = encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
     values = known[codes]
-    for at in np.flatnonzero(values < 0.0).tolist():
-        refused[at] = _unknown(schema, distinct[codes[at]])
+    for index in np.flatnonzero(values < 0.0).tolist():
+        rejected[index] = _unknown_label(schema, distinct[codes[index]])
     return values
 
 
-def _places_of_numbers(schema: Schema, values: Array, refused: dict[int, str]) -> Array:
+def _encode_numeric_labels(schema: Schema, values: Array, rejected: dict[int, str]) -> Array:
     labels = schema.label_values.astype(np.float64)
     order = np.argsort(labels)
-    places = order[np.minimum(np.searchsorted(labels, values, sorter=order), len(labels) - 1)]
-    for at in np.flatnonzero((labels[places] != values) & ~np.isnan(values)).tolist():
-        value = float(values[at])
-        refused.setdefault(at, _unknown(schema, bool(value) if schema.kind is Kind.BOOLEAN else value))
-    return np.where(np.isnan(values), np.nan, places)
+    found = order[np.minimum(np.searchsorted(labels, values, sorter=order), len(labels) - 1)]
+    for index in np.flatnonzero((labels[found] != values) & ~np.isnan(values)).tolist():
+        value = float(values[index])
+        rejected.setdefault(index, _unknown_label(schema, bool(value) if schema.kind is Kind.BOOLEAN else value))
+    return np.where(np.isnan(values), np.nan, found)
 
 
-def _unknown(schema: Schema, label: Any) -> str:
-    return f"the target {schema.target!r}: {shown(label)} is none of the {len(schema.labels)} labels"
+def _unknown_label(schema: Schema, label: Any) -> str:
+    return f"the target {schema.target!r}: {quote_value(label)} is none of the {len(schema.labels)} labels"
 
 
-def answers(schema: Schema, values: Array) -> Array:
-    """What the outputs of a model should say, a row for each: the number, or +1 for its label and −1 for others."""
+def output_targets(schema: Schema, values: Array) -> Array:
+    """The target of every output of the model, a row each: the number, or +1 for its label and −1 for others."""
     if not schema.classifies:
         return np.array(values, dtype=np.float64).reshape(1, -1)
     if schema.outputs == 1:
@@ -181,28 +175,28 @@ def answers(schema: Schema, values: Array) -> Array:
     return np.where(np.arange(schema.outputs)[:, None] == values, 1.0, -1.0)
 
 
-# --- what a model answers ---
+# --- decoding ---
 
 
-def decided(schema: Schema, said: Array) -> tuple[Array, Array]:
-    """Predictions, as numbers or as places of labels, and the probabilities of these labels."""
+def decode_predictions(schema: Schema, scores: Array) -> tuple[Array, Array]:
+    """Predictions, as numbers or indices of labels, and the probabilities of these labels."""
     if not schema.classifies:
-        return said[0], np.full(said.shape[1], np.nan)
+        return scores[0], np.full(scores.shape[1], np.nan)
     if schema.outputs == 1:
-        return np.where(said[0] > 0.0, 1.0, 0.0), expit(np.abs(said[0]))
-    places = said.argmax(axis=0)
-    return places.astype(np.float64), probabilities(schema, said)[places, np.arange(said.shape[1])]
+        return np.where(scores[0] > 0.0, 1.0, 0.0), expit(np.abs(scores[0]))
+    best = scores.argmax(axis=0)
+    return best.astype(np.float64), label_probabilities(schema, scores)[best, np.arange(scores.shape[1])]
 
 
-def probabilities(schema: Schema, said: Array) -> Array:
-    """Of every label, a row for each; of three or more, those of each against the rest, made to sum to 1."""
+def label_probabilities(schema: Schema, scores: Array) -> Array:
+    """The probability of every label, a row each; with three or more, those of one against the rest, normalized."""
     if schema.outputs == 1:
-        return np.stack([expit(-said[0]), expit(said[0])])
-    shares = expit(said)
-    totals = summed(shares)
+        return np.stack([expit(-scores[0]), expit(scores[0])])
+    shares = expit(scores)
+    totals = sum_outputs(shares)
     return np.where(totals > 0.0, shares / np.where(totals > 0.0, totals, 1.0), 1.0 / len(shares))
 
 
-def summed(parts: Array) -> Array:
-    """The sum of rows, from the first to the last: NumPy adds in another order where there is a single column."""
-    return functools.reduce(np.add, parts)
+def sum_outputs(rows: Array) -> Array:
+    """Sum rows from the first to the last; NumPy uses another order if there is a single column."""
+    return functools.reduce(np.add, rows)

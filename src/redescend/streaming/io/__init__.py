@@ -1,1 +1,1 @@
-"""What a run writes: round log, quarantine, checkpoints."""
+"""Files of a run: logs and final outputs, quarantine, checkpoints, and the check of all output paths."""

@@ -1,7 +1,7 @@
-"""A folder that a run can be resumed from: one file with all that the pass knows, and the ledgers that it speaks of.
+"""Checkpoints: what they store (`Checkpoint`) and the folder that they are in (`CheckpointFolder`).
 
-The file takes the place of the one before in a single step and only once the ledgers are on the disk, so that at any
-moment there is a whole checkpoint, and its ledgers hold at least what it says.
+A checkpoint replaces the previous one in a single step, and only once the logs are on disk. So there is a complete
+checkpoint at any moment, and the logs hold at least what it says.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,202 +20,181 @@ from redescend.errors import DataError, ParameterError
 from redescend.files import PART
 from redescend.parameters import Component
 from redescend.sources import Kind
-from redescend.streaming.io.quarantine import Kept
-from redescend.streaming.io.writers import LEDGERS
+from redescend.state import CORRUPT
+from redescend.streaming.io.quarantine import RejectedBuffer
+from redescend.streaming.io.writers import LOGS
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel
-from redescend.streaming.summary.summary import Summary
+from redescend.streaming.summary import Summary
 
-FILE = "checkpoint.safetensors"
-LOCK = "lock"
-VERSION = 1
-"""Raised when the pass writes checkpoints that an older one would misread."""
+FILE, LOCK = "checkpoint.safetensors", "lock"
+CHECKPOINT_FILES = (FILE, LOCK, *LOGS.values())
+VERSION = 2
+"""Raised whenever `Checkpoint` changes; checkpoints of other versions are refused."""
 
-_LEFT = re.compile(r"\.[0-9a-f]{16}" + re.escape(PART))
+_LEFTOVER = re.compile(r"\.[0-9a-f]{16}" + re.escape(PART))
 """What `redescend.files.replacing` calls a file that it is writing."""
 
 
-class Checkpoints:
-    """The checkpoint in a folder.
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """Everything that a checkpoint stores.
 
     Parameters
     ----------
-    folder
-        Made if it is not there. It belongs to one run, and to one process at a time.
-    resume
-        Whether to go on from the checkpoint in it, if there is one.
-
-    Attributes
-    ----------
-    content
-        What the checkpoint holds; None if there is none.
-
-    Raises
-    ------
-    DataError
-        There is a checkpoint and it is not to be resumed; or it cannot be read; or another run is using the folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> with Checkpoints(Path(folder.name)) as fresh:
-    ...     fresh.content is None
-    ...     fresh.write({"records": 5})
-    True
-    >>> with Checkpoints(Path(folder.name), resume=True) as again:
-    ...     again.content["records"]
-    5
-    >>> folder.cleanup()
+    config : dict
+        The settings that determine the results (`FitConfig.stored`).
+    beginning : dict
+        The columns, the number and a digest of the first records, by which the source is recognized.
+    kinds : dict of str to str
+        The kind of every column of the source.
+    model : StreamModel or ModelStore
+    position : list of int or None
+        Where the next record is; None before the first batch.
+    files : list of str
+        The files of the source that have been read, up to the current one.
+    logs : dict
+        The sizes of the logs, and the rejected records that are in memory (`RunWriters.sync`).
+    counts : list of int
+        Records read, learned, quarantined and skipped.
+    summary : dict
+        The state of the `Summary`.
+    ended, finished : bool
+        Whether all records have been read; whether all outputs have been written, too.
     """
 
-    def __init__(self, folder: Path, resume: bool = False) -> None:
-        self.folder, self.content = folder, None
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = io.FileIO(folder / LOCK, "ab")
-        except OSError as error:
-            raise DataError(
-                f"The folder '{folder}' cannot be used for checkpoints ({error.strerror}); name another."
-            ) from None
-        try:
-            _lock(self._lock, folder)
-            self.content = self._read(resume)
-            self._sweep()
-        except BaseException:
-            self.close()
-            raise
+    config: dict[str, Any]
+    beginning: dict[str, Any]
+    kinds: dict[str, str]
+    model: StreamModel | ModelStore
+    position: list[int] | None
+    files: list[str]
+    logs: dict[str, Any]
+    counts: list[int]
+    summary: dict[str, Any]
+    ended: bool
+    finished: bool
 
-    def write(self, content: Mapping[str, Any]) -> None:
-        """Take the place of the checkpoint before."""
-        save({"pass_version": VERSION, **content}, self.folder / FILE)
-
-    def close(self) -> None:
-        """Let another process use the folder."""
-        self._lock.close()
-
-    def __enter__(self) -> Checkpoints:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _read(self, resume: bool) -> dict[str, Any] | None:
-        path = self.folder / FILE
-        if not path.exists():
-            return None
-        if not resume:
-            raise ParameterError(
-                f"The folder '{self.folder}' holds a checkpoint; resume from it, or name an empty folder."
-            )
-        content = load(path)
-        version = content.get("pass_version") if isinstance(content, dict) else None
-        if type(version) is not int:
-            raise DataError(f"'{path}' is not a checkpoint of a pass over a stream; name another folder.")
-        if version > VERSION:
-            raise DataError(f"'{path}' was written by a newer version; update with: pip install --upgrade redescend")
-        return dict(content)
-
-    def _sweep(self) -> None:
-        """A process that was killed leaves the file that it was writing."""
-        for part in self.folder.iterdir():
-            if _LEFT.fullmatch(part.name) and part.is_file() and not part.is_symlink():
-                part.unlink(missing_ok=True)
-
-
-def check_content(content: Mapping[str, Any], folder: Path) -> None:
-    """Refuse what no pass wrote: a file that was made or altered by someone may hold anything."""
-    try:
-        sound = _is_sound(**{name: value for name, value in content.items() if name != "pass_version"})
-    except Exception:  # what is put in the place of a part can make any use of it fail in any way
-        sound = False
-    if not sound:
-        raise DataError(
-            f"The checkpoint in '{folder}' does not hold what a run writes, so it is damaged or has been altered; "
-            "start afresh with an empty folder."
+    def is_valid(self) -> bool:
+        """Whether all parts are what they should be and agree with one another; may raise any error if not."""
+        config, beginning, sizes = self.config, self.beginning, self.logs["sizes"]
+        records, learned, quarantined, skipped = self.counts
+        _, _, _, row = [0, 0, 0, 0] if self.position is None else self.position
+        summary = Summary(self.model.schema, config["transform"])
+        summary.restore(self.summary)
+        RejectedBuffer().restore(self.logs["rejected"])
+        return (
+            isinstance(self.model, StreamModel | ModelStore)
+            and (self.model.schema.target, self.model.schema.by) == (config["target"], config["by"])
+            and all(type(flag) is bool for flag in (self.ended, self.finished))
+            and (self.ended or not self.finished)
+            and _are_counts([*self.counts, *(self.position or []), beginning["records"], *sizes.values()])
+            and records == learned + quarantined + skipped == row
+            and learned == summary.learned
+            and sizes.keys() == {name for name in LOGS if config[name] is not None}
+            and self.logs["rejected"].dtype == np.uint8
+            and _is_comparable(list(config.values()))
+            and all(isinstance(text, str) for text in (*config, *self.kinds, *self.files, *beginning["columns"]))
+            and isinstance(self.files, list)
+            and isinstance(beginning["columns"], list)
+            and isinstance(beginning["digest"], str)
+            and all(Kind(kind) for kind in self.kinds.values())
         )
-
-
-def _is_sound(
-    *,
-    settings: dict[str, Any],
-    beginning: dict[str, Any],
-    kinds: dict[str, str],
-    model: StreamModel | ModelStore,
-    position: list[int] | None,
-    files: list[str],
-    books: dict[str, Any],
-    counts: list[int],
-    summary: dict[str, Any],
-    ended: bool,
-    finished: bool,
-) -> bool:
-    """Whether the parts of a checkpoint are what they should be, and agree."""
-    records, learned, quarantined, skipped = counts
-    _, _, _, row = [0, 0, 0, 0] if position is None else position
-    found = Summary(model.schema, settings["transform"])
-    found.restore(summary)
-    Kept().restore(books["kept"])
-    return (
-        isinstance(model, StreamModel | ModelStore)
-        and (model.schema.target, model.schema.by) == (settings["target"], settings["by"])
-        and all(type(flag) is bool for flag in (ended, finished))
-        and (ended or not finished)
-        and _are_counts([*counts, *(position or []), beginning["records"], *books["sizes"].values()])
-        and records == learned + quarantined + skipped == row
-        and learned == found.learned
-        and books["sizes"].keys() == {name for name in LEDGERS if settings[name] is not None}
-        and books["kept"].dtype == np.uint8
-        and _is_plain(list(settings.values()))
-        and all(isinstance(text, str) for text in (*settings, *kinds, *files, *beginning["columns"]))
-        and isinstance(files, list)
-        and isinstance(beginning["columns"], list)
-        and isinstance(beginning["digest"], str)
-        and all(Kind(kind) for kind in kinds.values())
-    )
 
 
 def _are_counts(values: list[Any]) -> bool:
     return all(type(value) is int and value >= 0 for value in values)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_comparable(value: Any) -> bool:
     """Whether a setting can be compared with another."""
     if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
+        return all(map(_is_comparable, value))
     return value is None or isinstance(value, bool | int | float | str | np.generic | Component)
 
 
-def compare(request: Mapping[str, Any], before: Mapping[str, Any], folder: Path) -> None:
-    """Refuse to resume a run that was asked for something else.
+class CheckpointFolder:
+    """A folder with a checkpoint; it belongs to one run, and to one process at a time.
 
-    Examples
-    --------
-    >>> compare({"target": "price", "order": 1}, {"target": "price", "order": 2}, Path("run"))
-    Traceback (most recent call last):
-        ...
-    redescend.errors.ParameterError: The run in 'run' was started with order = 2, and cannot be resumed with order = 1;
-    ask for the same, or name an empty folder.
+    Parameters
+    ----------
+    path : Path
+        Created if it does not exist.
+    resume : bool
+        Whether to resume from the checkpoint in it, if any.
+
+    Attributes
+    ----------
+    last : Checkpoint or None
+        The checkpoint that was found.
     """
-    for name, now in request.items():
-        then = before.get(name)
-        if then != now:
+
+    def __init__(self, path: Path, resume: bool = False) -> None:
+        self.path, self.last = path, None
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = io.FileIO(path / LOCK, "ab")
+        except OSError as error:
+            raise DataError(
+                f"The folder '{path}' cannot be used for checkpoints ({error.strerror}); name another."
+            ) from None
+        try:
+            self._acquire_lock()
+            self.last = self._read(resume)
+            self._remove_leftovers()
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, checkpoint: Checkpoint) -> None:
+        """Replace the previous checkpoint."""
+        content = {field.name: getattr(checkpoint, field.name) for field in fields(checkpoint)}
+        save({"version": VERSION, **content}, self.path / FILE)
+
+    def close(self) -> None:
+        """Release the folder."""
+        self._lock.close()
+
+    def __enter__(self) -> CheckpointFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self, resume: bool) -> Checkpoint | None:
+        path = self.path / FILE
+        if not path.exists():
+            return None
+        if not resume:
             raise ParameterError(
-                f"The run in '{folder}' was started with {name} = {then!r}, and cannot be resumed with "
-                f"{name} = {now!r}; ask for the same, or name an empty folder."
+                f"The folder '{self.path}' contains a checkpoint; resume from it, or name an empty folder."
             )
+        content = load(path)
+        try:
+            if content.pop("version") == VERSION and (checkpoint := Checkpoint(**content)).is_valid():
+                return checkpoint
+        except Exception:
+            pass
+        raise DataError(f"The checkpoint '{path}': {CORRUPT}; start again with an empty folder.")
 
+    def _remove_leftovers(self) -> None:
+        """Remove the file that a killed process was writing."""
+        for part in self.path.iterdir():
+            if _LEFTOVER.fullmatch(part.name) and part.is_file() and not part.is_symlink():
+                part.unlink(missing_ok=True)
 
-def _lock(file: io.FileIO, folder: Path) -> None:
-    """One process at a time; the system lets go of the lock when the process ends, however it ends."""
-    if os.name != "posix":
-        return
-    import fcntl
+    def _acquire_lock(self) -> None:
+        """Lock out other processes; the system releases the lock when this one ends, however it ends."""
+        if os.name != "posix":
+            return
+        import fcntl
 
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise DataError(f"The folder '{folder}' is in use by another run; wait for its end, or name another.") from None
-    except OSError:
-        # Some network file systems have no locks.
-        return
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataError(
+                f"The folder '{self.path}' is in use by another run; wait until it ends, or name another."
+            ) from None
+        except OSError:
+            # Some network file systems have no locks.
+            return

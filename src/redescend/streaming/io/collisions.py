@@ -1,60 +1,93 @@
-"""What a run writes stays apart: from what else is written, from its checkpoint, and from all that is read."""
+"""The one check of output paths: writable, distinct, and apart from the checkpoint and from everything that is read."""
 
 from __future__ import annotations
 
 import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from redescend.errors import ParameterError
-from redescend.sources import Source
-from redescend.sources.readers import PATTERN, is_data_path
-from redescend.streaming.io.checkpoints import FILE, LOCK
-from redescend.streaming.io.writers import LEDGERS
+from redescend.errors import DataError, ParameterError
+from redescend.files import check_replaceable
+from redescend.sources.readers import PATTERN, find_files, is_data_path
+from redescend.streaming.io.checkpoints import CHECKPOINT_FILES
 
 FOLDER = "the folder of checkpoints"
 
 
-def files_of(source: Source, count: int | None = None) -> list[str]:
-    """The names of the first files of a source: a position in one means nothing where another has taken its place."""
-    return source.files[:count]
-
-
-def check_apart(
-    written: Mapping[str, Path], read: Iterable[str | Path] = (), checkpoint: str | os.PathLike[str] | None = None
+def check_outputs(
+    outputs: Mapping[str, Path], source: Any, checkpoint: Path | None = None, also_read: Iterable[Path] = ()
 ) -> None:
-    """No file is written over another, over one of the checkpoint, and least of all over one that is read.
+    """Raise an error if a file cannot be written, or would overwrite another output, the checkpoint or the input.
+
+    Parameters
+    ----------
+    outputs : mapping of str to Path
+        The files to write, by what they contain.
+    source : any source
+        What is read, as in `redescend.sources.open_source`; nothing may be written to a folder that is read, because
+        the next run would read it as records.
+    checkpoint : Path or None
+        The folder of checkpoints.
+    also_read : iterable of Path
+        Other files that are read, such as the model.
 
     Examples
     --------
-    >>> check_apart({"the model": Path("run", "lock")}, checkpoint="run")
+    >>> check_outputs({"the model": Path("lock")}, "prices.csv", checkpoint=Path("."))
     Traceback (most recent call last):
         ...
-    redescend.errors.ParameterError: 'run/lock' cannot be the model and a file of the checkpoint too; name another file.
+    redescend.errors.ParameterError: 'lock' cannot be both the model and a file of the checkpoint; name another file.
     """
-    seen = {os.path.realpath(path): "what is read" for path in read}
+    seen = {os.path.realpath(path): "the input" for path in (*also_read, *_files(source))}
     if checkpoint is not None:
-        kept = (FILE, LOCK, *LEDGERS.values())
-        seen |= {os.path.realpath(Path(checkpoint, name)): "a file of the checkpoint" for name in kept}
-    for what, path in written.items():
-        other = seen.setdefault(os.path.realpath(path), what)
-        if other != what:
-            raise ParameterError(f"'{path}' cannot be {what} and {other} too; name another file.")
-
-
-def check_outside(written: Mapping[str, Path], source: Any) -> None:
-    """Nothing is written to a folder that is read as a whole: the next run would take it for records."""
+        seen |= {os.path.realpath(checkpoint / name): "a file of the checkpoint" for name in CHECKPOINT_FILES}
+    for content, path in outputs.items():
+        other = seen.setdefault(os.path.realpath(path), content)
+        if other != content:
+            raise ParameterError(f"'{path}' cannot be both {content} and {other}; name another file.")
+    written = {**outputs, **({} if checkpoint is None else {FOLDER: checkpoint})}
     for folder in _folders(source):
-        whole = Path(os.path.realpath(folder))
-        for what, path in written.items():
-            inside = Path(os.path.realpath(path))
-            if inside.is_relative_to(whole) and is_data_path(inside.relative_to(whole)):
-                raise ParameterError(
-                    f"'{path}' cannot be {what}, because everything in the folder '{folder}' is read; name a place "
-                    "outside it."
-                )
+        for content, path in written.items():
+            _check_outside(folder, content, path)
+    for path in outputs.values():
+        # The folder of checkpoints is made if it does not exist.
+        if checkpoint is None or checkpoint.exists() or path.absolute().parent != checkpoint.absolute():
+            check_writable(path)
+
+
+def check_writable(path: Path) -> None:
+    """Raise an error if a file cannot be written: hours of work should not end that way."""
+    folder = path.absolute().parent
+    if path.is_dir():
+        raise ParameterError(f"'{path}' cannot be written because it is a folder; name a file in it.")
+    check_replaceable(path)
+    if not folder.is_dir():
+        raise ParameterError(f"'{path}' cannot be written because there is no folder '{folder}'; create it first.")
+    if not os.access(folder, os.W_OK):
+        raise ParameterError(f"'{path}' cannot be written because the folder '{folder}' is not writable.")
+
+
+def _check_outside(folder: Path, content: str, path: Path) -> None:
+    whole, inside = Path(os.path.realpath(folder)), Path(os.path.realpath(path))
+    if inside.is_relative_to(whole) and is_data_path(inside.relative_to(whole)):
+        raise ParameterError(
+            f"'{path}' cannot be {content} because every file in the folder '{folder}' is read; name a path outside it."
+        )
+
+
+def _files(source: Any) -> Iterator[str | Path]:
+    """The files that a source consists of, as far as they can be known before it is opened."""
+    if isinstance(source, str | os.PathLike):
+        with suppress(DataError):  # a missing file is reported when it is opened
+            yield from find_files(source)
+    elif isinstance(source, Sequence):
+        for part in source:
+            yield from _files(part)
+    elif isinstance(name := getattr(source, "name", None), str):
+        yield name
 
 
 def _folders(source: Any) -> Iterator[Path]:
@@ -65,5 +98,5 @@ def _folders(source: Any) -> Iterator[Path]:
         elif not place.exists() and PATTERN & set(str(source)):
             yield from filter(Path.is_dir, map(Path, glob.glob(str(source), recursive=True)))
     elif isinstance(source, Sequence):
-        for each in source:
-            yield from _folders(each)
+        for part in source:
+            yield from _folders(part)

@@ -1,4 +1,4 @@
-"""Bad records as they came: one JSON object a line, with the row, the file and the reason."""
+"""The quarantine: rejected records as they came, one JSON object per line, with row, file and reason."""
 
 from __future__ import annotations
 
@@ -14,23 +14,18 @@ from redescend.files import replacing
 from redescend.numeric import Array
 from redescend.sources import Bad
 
-MOST_KEPT = 1000
-"""Bad records that are kept in memory where no file takes them."""
-
-MOST_BYTES = 1 << 22
-"""Bytes of all the lines that are kept in memory."""
+MAX_BUFFERED, MAX_BYTES = 1000, 1 << 22
+"""Limits of the rejected records that are buffered in memory if no file takes them."""
 
 
-def line(bad: Bad) -> bytes:
-    r"""One line of a quarantine file.
-
-    The record is a text where it is one, and else in base 64, so that not a byte of it is lost.
+def format_line(bad: Bad) -> bytes:
+    r"""Format a rejected record as one line of a quarantine file; a record that is not UTF-8 is encoded in base 64.
 
     Examples
     --------
-    >>> line(Bad(7, "prices.csv", "3 values where the header has 2", b"1,2,3"))
+    >>> format_line(Bad(7, "prices.csv", "3 values where the header has 2", b"1,2,3"))
     b'{"row": 7, "file": "prices.csv", "reason": "3 values where the header has 2", "record": "1,2,3"}\n'
-    >>> line(Bad(8, "prices.csv", "invalid UTF-8 at byte 1", b"\xff"))
+    >>> format_line(Bad(8, "prices.csv", "invalid UTF-8 at byte 1", b"\xff"))
     b'{"row": 8, "file": "prices.csv", "reason": "invalid UTF-8 at byte 1", "record_base64": "/w=="}\n'
     """
     content = {"row": bad.row, "file": bad.file, "reason": bad.reason}
@@ -38,33 +33,33 @@ def line(bad: Bad) -> bytes:
         content["record"] = bad.raw.decode()
     except UnicodeDecodeError:
         content["record_base64"] = base64.b64encode(bad.raw).decode()
-    # Names of files may hold bytes that are no UTF-8; escaped with a backslash they are JSON.
+    # File names may contain bytes that are not UTF-8; escaped with a backslash they are valid JSON.
     return json.dumps(content, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
-def read(text: bytes) -> Bad:
-    r"""The bad record of a line.
+def parse_line(text: bytes) -> Bad:
+    r"""Parse a line of a quarantine file.
 
     Examples
     --------
     >>> bad = Bad(8, "prices.csv", "invalid UTF-8 at byte 1", b"\xff")
-    >>> read(line(bad)) == bad
+    >>> parse_line(format_line(bad)) == bad
     True
     """
     content = json.loads(text)
-    coded = content.get("record_base64")
-    raw = content["record"].encode() if coded is None else base64.b64decode(coded)
+    encoded = content.get("record_base64")
+    raw = content["record"].encode() if encoded is None else base64.b64decode(encoded)
     return Bad(content["row"], content["file"], content["reason"], raw)
 
 
-def write(ledger: Path, target: Path) -> None:
-    """Turn a ledger of lines into the quarantine file."""
-    with replacing(target) as file, open(ledger, "rb") as lines:
+def write_file(log: Path, target: Path) -> None:
+    """Copy the lines of a log to the quarantine file."""
+    with replacing(target) as file, open(log, "rb") as lines:
         shutil.copyfileobj(lines, file, 1 << 20)
 
 
-class Kept:
-    """The first bad records, in memory: at most `MOST_KEPT` of them, and `MOST_BYTES` in all."""
+class RejectedBuffer:
+    """The first rejected records, in memory: at most `MAX_BUFFERED` of them, and `MAX_BYTES` in all."""
 
     def __init__(self) -> None:
         self.records: list[Bad] = []
@@ -72,17 +67,17 @@ class Kept:
 
     def add(self, records: Iterable[Bad]) -> None:
         for bad in records:
-            if len(self.records) >= MOST_KEPT:
+            if len(self.records) >= MAX_BUFFERED:
                 return
-            size = len(line(bad))
-            if self._size + size <= MOST_BYTES:
+            size = len(format_line(bad))
+            if self._size + size <= MAX_BYTES:
                 self.records.append(bad)
                 self._size += size
 
     def state(self) -> Array:
         """The lines, as an array of bytes."""
-        return np.frombuffer(b"".join(map(line, self.records)), np.uint8)
+        return np.frombuffer(b"".join(map(format_line, self.records)), np.uint8)
 
     def restore(self, state: Array) -> None:
-        self.records = [read(text) for text in state.tobytes().split(b"\n")[:-1]]
+        self.records = [parse_line(text) for text in state.tobytes().split(b"\n")[:-1]]
         self._size = len(state)

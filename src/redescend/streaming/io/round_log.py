@@ -1,7 +1,7 @@
-"""The round of every record that was learned from: a ledger of fixed width while the pass runs, then a Parquet file.
+"""The round log: entries of fixed width while the run is in progress, then a Parquet file.
 
-The Parquet file is made of the whole ledger at the end, so that its bytes depend on the rounds alone, and not on where
-batches ended or a run was interrupted.
+The Parquet file is made from the whole log at the end, so that its bytes depend on the rounds alone, not on where
+batches ended or the run was interrupted.
 """
 
 from __future__ import annotations
@@ -18,70 +18,55 @@ from redescend.numeric import Array
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
 
-ENTRY = np.dtype(
-    [
-        ("row", "<i8"),
-        ("target", "<f8"),
-        ("prediction", "<f8"),
-        ("probability", "<f8"),
-        ("loss", "<f8"),
-        ("weight", "<f8"),
-    ]
-)
-"""A round in the ledger. Labels are kept by their index."""
+NUMBERS = ("target", "prediction", "probability", "loss", "weight")
+ENTRY = np.dtype([("row", "<i8"), *((name, "<f8") for name in NUMBERS)])
+"""A round in the log; labels are stored as their index."""
 
-KEYED = np.dtype([*ENTRY.descr, ("key", "<i8")])
-"""A round of one of many models; its key, too, is kept by its index."""
+KEYED_ENTRY = np.dtype([*ENTRY.descr, ("key", "<i8")])
+"""A round of one of many models; its key is stored as its index."""
 
 GROUP = 131_072
 """Rounds in a row group of the Parquet file."""
 
 
-def packed(rounds: Rounds) -> Array:
-    """Rounds as they are in the ledger."""
-    entries = np.empty(len(rounds.rows), ENTRY if rounds.keys is None else KEYED)
-    entries["row"], entries["target"], entries["prediction"] = rounds.rows, rounds.targets, rounds.predictions
-    entries["probability"], entries["loss"], entries["weight"] = rounds.probabilities, rounds.losses, rounds.weights
+def pack(rounds: Rounds) -> Array:
+    """Pack rounds into entries of the log."""
+    entries = np.empty(len(rounds), ENTRY if rounds.keys is None else KEYED_ENTRY)
+    for name, values in zip(("row", *NUMBERS), rounds.arrays(), strict=True):
+        entries[name] = values
     if rounds.keys is not None:
         entries["key"] = rounds.keys
     return entries
 
 
-def write(ledger: Path, schema: Schema, target: Path, names: Sequence[str] = ()) -> None:
-    """Turn a ledger into a Parquet file with a column for each part of a round.
-
-    Of a classification, targets and predictions are labels, and there is the probability of the predicted one. Of many
-    models, there is the key, one of these names.
-    """
-    keyed = schema.by is not None
-    labels, keys = pa.array(schema.labels, pa.string()), pa.array(names, pa.string())
-    fields = _fields(schema.classifies, keyed)
-    texts = [field.name for field in fields if field.type == pa.string()]
-    with (
-        replacing(target) as file,
-        parquet.ParquetWriter(file, fields, compression="zstd", compression_level=1, use_dictionary=texts) as writer,
-    ):
-        words = {name: keys if name == "key" else labels for name in texts}
-        for entries in _groups(ledger, KEYED if keyed else ENTRY):
-            columns = [_column(entries[field.name], words.get(field.name)) for field in fields]
+def write_parquet(log: Path, schema: Schema, target: Path, keys: Sequence[str] = ()) -> None:
+    """Convert a log to a Parquet file, with labels and keys as texts."""
+    fields = _fields(schema)
+    texts = {field.name: pa.array(schema.labels, pa.string()) for field in fields if field.type == pa.string()}
+    texts |= {"key": pa.array(keys, pa.string())} if schema.by is not None else {}
+    options = {"compression": "zstd", "compression_level": 1, "use_dictionary": list(texts)}
+    with replacing(target) as file, parquet.ParquetWriter(file, fields, **options) as writer:
+        for entries in _groups(log, ENTRY if schema.by is None else KEYED_ENTRY):
+            columns = [_column(entries[field.name], texts.get(field.name)) for field in fields]
             writer.write_table(pa.table(columns, schema=fields), row_group_size=GROUP)
 
 
-def _fields(classification: bool, keyed: bool) -> pa.Schema:
-    answer = pa.string() if classification else pa.float64()
+def _fields(schema: Schema) -> pa.Schema:
+    answer = pa.string() if schema.classifies else pa.float64()
     types = {"row": pa.int64(), "key": pa.string(), "target": answer, "prediction": answer}
-    names = [name for name in ENTRY.names or () if classification or name != "probability"]
-    names[1:1] = ["key"] if keyed else []
+    names = ["row", *NUMBERS] if schema.by is None else ["row", "key", *NUMBERS]
+    if not schema.classifies:
+        names.remove("probability")
     return pa.schema([pa.field(name, types.get(name, pa.float64()), nullable=False) for name in names])
 
 
-def _groups(ledger: Path, entry: np.dtype[np.void]) -> Iterator[Array]:
-    with open(ledger, "rb") as file:
+def _groups(log: Path, entry: np.dtype[np.void]) -> Iterator[Array]:
+    with open(log, "rb") as file:
         while len(entries := np.fromfile(file, entry, GROUP)):
             yield entries
 
 
-def _column(values: Array, labels: pa.Array | None) -> pa.Array:
-    if labels is None:
+def _column(values: Array, texts: pa.Array | None) -> pa.Array:
+    if texts is None:
         return pa.array(np.ascontiguousarray(values))
-    return labels.take(pa.array(values.astype(np.int64)))
+    return texts.take(pa.array(values.astype(np.int64)))

@@ -1,9 +1,233 @@
-"""One model for each key of a stream, such as a sensor or a shop: one pass, one file.
+"""`ModelStore`: one model per key of a stream, such as a sensor or a shop, all of one schema.
 
-Keys are split into shards by a hash of their texts, so that what is learned, and the file, are the same on one thread,
-on many, and on a cluster (`shards`, `cluster`). `ModelStore` is all of them together.
+Keys are split into shards by a hash of their texts, so that the results, and the file, are the same on one thread, on
+many, and on a cluster.
 """
 
-from redescend.streaming.keyed.store import ModelStore
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from redescend.engines import Engine
+from redescend.engines.fleet import Fleet
+from redescend.errors import DataError, DivergenceError
+from redescend.numeric import Array
+from redescend.parameters import AT_LEAST_ONE, bad_parameter, check, check_instance
+from redescend.sources import Batch
+from redescend.state import corrupt_state, require
+from redescend.streaming.encoding.batches import Chunk, KeyedBatch
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.encoding.target import output_targets
+from redescend.streaming.keyed.keys import SHARDS, Keys, to_key
+from redescend.streaming.keyed.shards import ClusterShards, LocalShards, Shards, ShardTask
+from redescend.streaming.model import Learned, StreamModel, StreamPredictor, collect, describe_task
 
 __all__ = ["ModelStore"]
+
+
+class ModelStore(StreamPredictor):
+    """One model per key of a stream, such as a sensor or a shop.
+
+    The models share the schema and nothing else: each is, to the last bit, what a `StreamModel` of the schema learns
+    from the records of its key.
+
+    Parameters
+    ----------
+    schema : Schema
+        What is predicted from what, and the column of keys; or its `to_dict`.
+    order, loss, transform, step
+        As in `StreamModel`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from redescend.streaming import fit_stream
+    >>> x = np.arange(1000.0) % 7
+    >>> shops = np.where(np.arange(1000) % 2, "Rome", "Oslo")
+    >>> table = pa.table({"shop": shops, "x": x, "y": np.where(shops == "Rome", 3 * x, 9 - x)})
+    >>> store, rounds = fit_stream(table, "y", by="shop")
+    >>> _ = rounds.run()
+    >>> store
+    ModelStore(regression of 'y' on 1 column, 2 keys of 'shop', 1,000 records)
+    >>> store.predict(pa.table({"shop": ["Rome", "Oslo"], "x": [2.0, 2.0]})).round(1)
+    array([6., 7.])
+    >>> store["Rome"]
+    StreamModel(regression of 'y' on 1 column, 500 records)
+    """
+
+    def __init__(
+        self, schema: Schema, order: int = 1, loss: Any = None, transform: Any = None, step: Any = None
+    ) -> None:
+        if isinstance(schema, Mapping):
+            schema = Schema.from_dict(schema)
+        self.schema = check_instance(type(self).__name__, "schema", schema, Schema, "a Schema")
+        if schema.by is None:
+            raise bad_parameter(type(self).__name__, "schema", "one with a column of keys", schema)
+        self._params = {"order": order, "loss": loss, "transform": transform, "step": step}
+        self.config = self._make_model().config
+        self.records = 0
+        """How many records its models have learned from."""
+        self._keys = Keys()
+        self._shards: Shards = LocalShards(self._make_fleets())
+
+    def _make_model(self) -> StreamModel:
+        return StreamModel(replace(self.schema, by=None), **self._params)
+
+    def _make_fleets(self) -> list[Fleet]:
+        fresh = self._make_model().engine
+        return [Fleet(fresh, self.schema.indicators) for _ in range(SHARDS)]
+
+    def __repr__(self) -> str:
+        keys = f"{len(self):,} key{'s' * (len(self) != 1)} of '{self.schema.by}'"
+        return f"ModelStore({describe_task(self.schema)}, {keys}, {self.records:,} records)"
+
+    # --- keys ---
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys, as texts, in the order in which they first came."""
+        return list(self._keys.names)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys)
+
+    def __contains__(self, key: Any) -> bool:
+        return self._keys.index(to_key(key)) >= 0
+
+    def __getitem__(self, key: Any) -> StreamModel:
+        """A copy of the model of a key as it is now."""
+        index = self._keys.index(to_key(key))
+        if index < 0:
+            raise DataError(
+                f"There is no model of {key!r}: it is none of the {len(self):,} keys of '{self.schema.by}'."
+            )
+        fleet, place = self._find(index)
+        return self._make_model().adopt(fleet.engine(place), fleet.count_ones(place))
+
+    def _find(self, index: int) -> tuple[Fleet, int]:
+        shard, place = self._keys.places(index)
+        return self._shards.fleets()[shard], int(place)
+
+    # --- learning ---
+
+    def learn(self, batch: Batch) -> Learned:
+        """Learn from the records of a batch, each with the model of its key.
+
+        Parameters
+        ----------
+        batch : Batch
+
+        Returns
+        -------
+        Learned
+        """
+        encoded, rounds = KeyedBatch(self.schema, batch.table, True, self._keys, add=True), []
+        for chunk in encoded.chunks():
+            Y = output_targets(self.schema, chunk.targets)
+            scores, weights = self._learn_chunk(chunk, Y)
+            if np.isnan(weights).any():
+                raise self._divergence(batch, chunk, weights)
+            self.records += len(chunk.X)
+            played = self._make_rounds(batch, chunk, scores, self._losses(scores, Y), weights.min(axis=0))
+            rounds.append((chunk, played))
+        return collect(batch, encoded, rounds)
+
+    def _learn_chunk(self, chunk: Chunk, Y: Array) -> tuple[Array, Array]:
+        """Group the records by shard and key, each in its order, and learn from them."""
+        shards, places = self._keys.places(chunk.keys)
+        order = np.lexsort((places, shards))
+        ends = np.searchsorted(shards[order], np.arange(SHARDS + 1))
+        groups = {shard: order[ends[shard] : ends[shard + 1]] for shard in np.flatnonzero(np.diff(ends)).tolist()}
+        tasks = []
+        for shard, which in groups.items():
+            starts = np.flatnonzero(np.diff(places[which], prepend=-1))
+            runs = (np.append(starts, len(which)), places[which[starts]])
+            tasks.append(ShardTask(shard, self._keys.sizes[shard], chunk.X[which], Y[:, which], *runs))
+        scores, weights = np.empty(Y.shape), np.empty(Y.shape)
+        for which, result in zip(groups.values(), self._shards.learn(tasks), strict=True):
+            scores[:, which], weights[:, which] = result
+        return scores, weights
+
+    def _divergence(self, batch: Batch, chunk: Chunk, weights: Array) -> DivergenceError:
+        first = int(np.flatnonzero(np.isnan(weights).any(axis=0))[0])
+        return DivergenceError(
+            f"Row {batch.rows[chunk.indices[first]]}: the update of the model of '{chunk.names[chunk.keys[first]]}' "
+            "overflowed. Try a smaller step, or a redescending transform such as Learn."
+        )
+
+    def run_on(self, jobs: int | None = None, cluster: str | None = None) -> None:
+        """Learn on threads or on a Dask cluster; the results are the same.
+
+        Parameters
+        ----------
+        jobs : int or None
+            Threads on this machine; None: one.
+        cluster : str or None
+            Address of a Dask scheduler, such as ``tcp://host:8786``. The models stay there until `settle`.
+        """
+        if jobs is not None:
+            jobs = check(type(self).__name__, "jobs", jobs, AT_LEAST_ONE)
+        self.settle()
+        fleets = self._shards.fleets()
+        self._shards = LocalShards(fleets, jobs or 1) if cluster is None else ClusterShards(fleets, cluster)
+
+    def settle(self) -> None:
+        """Fetch all models to this process, and release threads and clusters."""
+        shards = self._shards
+        try:
+            self._shards = LocalShards(shards.fleets())
+        finally:
+            shards.close()
+
+    # --- predicting ---
+
+    def _encode(self, table: Any, target: bool) -> KeyedBatch:
+        return KeyedBatch(self.schema, table, target, self._keys, add=False)
+
+    def _scores(self, chunk: Chunk) -> Array:
+        scores = np.empty((self.schema.outputs, len(chunk.X)))
+        for engine, which in self._engines(chunk):
+            scores[:, which] = engine.predict(chunk.X[which])
+        return scores
+
+    def _weights(self, chunk: Chunk, Y: Array) -> Array:
+        weights = np.empty(len(chunk.X))
+        for engine, which in self._engines(chunk):
+            weights[which] = engine.score(chunk.X[which], np.ascontiguousarray(Y[:, which])).min(axis=0)
+        return weights
+
+    def _engines(self, chunk: Chunk) -> Iterator[tuple[Engine, Array]]:
+        """The engine of each key, and the indices of its records."""
+        order = np.argsort(chunk.keys, kind="stable")
+        starts = np.flatnonzero(np.diff(chunk.keys[order], prepend=-1))
+        for which in np.split(order, starts[1:]) if len(order) else ():
+            fleet, place = self._find(int(chunk.keys[which[0]]))
+            yield fleet.engine(place), which
+
+    # --- persistence ---
+
+    def state(self) -> dict[str, Any]:
+        """What was learned: the keys, and the models of each shard, a row each; copies."""
+        return {"keys": self.keys, "shards": [fleet.rows.copy() for fleet in self._shards.fleets()]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore the state of a store with the same parameters; it continues to the last bit."""
+        owner = type(self).__name__
+        try:
+            names, shards = list(state["keys"]), list(state["shards"])
+            keys, fleets = Keys(names), self._make_fleets()
+            for fleet, rows in zip(fleets, shards, strict=True):
+                fleet.restore(rows)
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            raise error if isinstance(error, DataError) else corrupt_state(owner, f"invalid parts ({error})") from None
+        sizes = [len(fleet) for fleet in fleets]
+        require(len(keys) == len(names) and keys.sizes == sizes, owner, "other keys than models")
+        self._keys, self._shards = keys, LocalShards(fleets)
+        self.records = int(sum(fleet.row_counts().sum() for fleet in fleets))

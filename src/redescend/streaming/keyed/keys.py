@@ -1,4 +1,4 @@
-"""The keys of a stream, each with its place: the number of its shard, and of its model in that."""
+"""The keys of a stream, each with its shard and the place of its model in that."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from redescend.sources import Kind
 from redescend.sources.kinds import convert_column, infer_type_kind
 
 SHARDS = 64
-"""Parts that keys are split into, whatever there is to work on them; files are written in these."""
+"""Parts that keys are split into, however many threads or workers there are; files depend on it."""
 
 
 def shard_of(key: str) -> int:
@@ -30,12 +30,12 @@ def shard_of(key: str) -> int:
     return crc32(key.encode()) % SHARDS
 
 
-def as_text(key: Any) -> str:
-    """A key as the stream has it: keys are texts, and numbers are written as Arrow writes them.
+def to_key(key: Any) -> str:
+    """Convert a value to a key: keys are texts, and numbers are formatted as Arrow does.
 
     Examples
     --------
-    >>> as_text("007"), as_text(7), as_text(7.0), as_text(True)
+    >>> to_key("007"), to_key(7), to_key(7.0), to_key(True)
     ('007', '7', '7', 'true')
     """
     if isinstance(key, str):
@@ -45,12 +45,12 @@ def as_text(key: Any) -> str:
         value = pa.array([key])
         text = None if infer_type_kind(value.type) is None else convert_column(value, Kind.TEXT)[0][0].as_py()
     if text is None:
-        raise DataError(f"{key!r} cannot be a key: keys are texts, numbers, dates, or true and false.")
+        raise DataError(f"{key!r} cannot be a key: keys are texts, numbers, dates or booleans.")
     return str(text)
 
 
 def check_keys(by: str, texts: Any) -> None:
-    """Refuse a column that has no key in the sample: perhaps it is not what was meant."""
+    """Raise an error if a column has no key in the sample: it may not be the one that was meant."""
     if len(texts) and texts.null_count == len(texts):
         raise DataError(f"The column '{by}' has no key in the first {len(texts):,} records; name another.")
 
@@ -58,31 +58,26 @@ def check_keys(by: str, texts: Any) -> None:
 class Keys:
     """Keys in the order in which they first came.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Those that are known.
-
     Attributes
     ----------
     names : list of str
     sizes : list of int
-        How many keys each shard has.
+        The number of keys of each shard.
 
     Examples
     --------
     >>> keys = Keys()
-    >>> keys.numbers(pa.array(["Rome", "Oslo", "Rome"]), add=True).tolist(), keys.names
+    >>> keys.indices(pa.array(["Rome", "Oslo", "Rome"]), add=True).tolist(), keys.names
     ([0, 1, 0], ['Rome', 'Oslo'])
-    >>> keys.numbers(pa.array(["Oslo", "Lima"])).tolist()
+    >>> keys.indices(pa.array(["Oslo", "Lima"])).tolist()
     [1, -1]
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names: list[str] = []
         self.sizes = [0] * SHARDS
-        self._numbers: dict[str, int] = {}
-        # A shard and a place for each, and room for more.
+        self._indices: dict[str, int] = {}
+        # The shard and the place of each key, and space for more.
         self._places = np.empty((0, 2), np.int64)
         for name in names:
             self._add(name)
@@ -90,37 +85,32 @@ class Keys:
     def __len__(self) -> int:
         return len(self.names)
 
-    def number(self, key: str) -> int:
-        """The number of a key; −1 if it is not known."""
-        return self._numbers.get(key, -1)
+    def index(self, key: str) -> int:
+        """The index of a key; −1 if it is unknown."""
+        return self._indices.get(key, -1)
 
-    def numbers(self, texts: Any, *, add: bool = False) -> Array:
-        """The numbers of keys, which are all there; those that are not known are added, or −1."""
+    def indices(self, texts: Any, *, add: bool = False) -> Array:
+        """The indices of keys, none of which is missing; unknown ones are added, or −1."""
         encoded = texts.dictionary_encode()
-        different = encoded.dictionary.to_pylist()
-        found = np.fromiter((self._numbers.get(text, -1) for text in different), np.int64, len(different))
+        distinct = encoded.dictionary.to_pylist()
+        found = np.fromiter((self._indices.get(text, -1) for text in distinct), np.int64, len(distinct))
         if add:
-            for at in np.flatnonzero(found < 0).tolist():
-                found[at] = self._add(different[at])
+            for place in np.flatnonzero(found < 0).tolist():
+                found[place] = self._add(distinct[place])
         return found[encoded.indices.to_numpy(zero_copy_only=False)]
 
-    def place(self, number: int) -> tuple[int, int]:
-        """The shard of a key, and its place in that."""
-        shard, place = self._places[number].tolist()
-        return shard, place
-
-    def places(self, numbers: Array) -> tuple[Array, Array]:
+    def places(self, indices: Array | int) -> tuple[Any, Any]:
         """The shards of keys, and their places in these."""
-        found = self._places[numbers]
-        return found[:, 0], found[:, 1]
+        found = self._places[indices]
+        return found[..., 0], found[..., 1]
 
     def _add(self, name: str) -> int:
-        number = self._numbers.setdefault(name, len(self.names))
-        if number == len(self.names):
+        index = self._indices.setdefault(name, len(self.names))
+        if index == len(self.names):
             shard = shard_of(name)
             self.names.append(name)
-            if number == len(self._places):
-                self._places = np.concatenate([self._places, np.empty((number + SHARDS, 2), np.int64)])
-            self._places[number] = shard, self.sizes[shard]
+            if index == len(self._places):
+                self._places = np.concatenate([self._places, np.empty((index + SHARDS, 2), np.int64)])
+            self._places[index] = shard, self.sizes[shard]
             self.sizes[shard] += 1
-        return number
+        return index

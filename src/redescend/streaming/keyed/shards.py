@@ -1,23 +1,26 @@
-"""The shards of a store on this machine, one after the other or on threads."""
+"""Where the models of a store are trained, shard by shard: in this process, on threads, or on a Dask cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
+from redescend.cluster import connected
 from redescend.engines.fleet import Fleet
-from redescend.errors import MissingExtraError
+from redescend.errors import DataError, MissingExtraError
 from redescend.numeric import Array
 
+MAX_CHAIN = 256
+"""After this many tasks the shards are fetched and sent again: the scheduler remembers all tasks of a result."""
 
-class Task(NamedTuple):
-    """Records for the models of a shard; see `Fleet.learn`.
+WORKER_SECONDS = 10
+"""How long a cluster may be without any worker."""
 
-    Attributes
-    ----------
-    shard : its number.
-    size : how many models it has, with those that are new.
-    """
+
+class ShardTask(NamedTuple):
+    """Records for the models of a shard, which has `size` models with the new ones; see `Fleet.learn`."""
 
     shard: int
     size: int
@@ -27,58 +30,51 @@ class Task(NamedTuple):
     places: Array
 
 
-class Said(NamedTuple):
-    """What was predicted of the records of a task, and how far they were believed."""
+class ShardResult(NamedTuple):
+    """The predictions and the weights of the records of a task."""
 
-    said: Array
-    believed: Array
+    scores: Array
+    weights: Array
 
 
 class Shards(Protocol):
     """Where the models are."""
 
-    def learn(self, tasks: Sequence[Task]) -> list[Said]:
-        """Learn from the records of each task, at most one a shard."""
+    def learn(self, tasks: Sequence[ShardTask]) -> list[ShardResult]:
+        """Learn from the records of each task, at most one per shard."""
 
     def fleets(self) -> list[Fleet]:
         """The models of all shards, as they are now."""
 
     def close(self) -> None:
-        """Let go of what is used to learn."""
+        """Release threads and connections."""
 
 
-def learn(fleet: Fleet, task: Task) -> Said:
-    """What is done with a shard, wherever it is."""
+def run_task(fleet: Fleet, task: ShardTask) -> ShardResult:
+    """Learn from the records of a task."""
     fleet.grow(task.size)
-    return Said(*fleet.learn(task.X, task.Y, task.starts, task.places))
+    return ShardResult(*fleet.learn(task.X, task.Y, task.starts, task.places))
 
 
-class Here:
-    """Shards in this process.
-
-    Parameters
-    ----------
-    fleets : list of Fleet
-    jobs : int
-        Threads that learn.
-    """
+class LocalShards:
+    """Shards in this process, trained on `jobs` threads."""
 
     def __init__(self, fleets: list[Fleet], jobs: int = 1) -> None:
         self._fleets, self._jobs = fleets, jobs
         self._parallel: Any = None
         if jobs > 1:
-            self._parallel = _joblib().Parallel(n_jobs=jobs, backend="threading", batch_size=1)
+            self._parallel = _import_joblib().Parallel(n_jobs=jobs, backend="threading", batch_size=1)
 
-    def learn(self, tasks: Sequence[Task]) -> list[Said]:
+    def learn(self, tasks: Sequence[ShardTask]) -> list[ShardResult]:
         if self._parallel is None:
             return self._learn(tasks)
-        # A few large pieces of work: handing one over takes as long as a thousand records.
-        hands = [tasks[first :: self._jobs] for first in range(min(self._jobs, len(tasks)))]
-        found = list(self._parallel(_joblib().delayed(self._learn)(hand) for hand in hands))
-        return [found[place % self._jobs][place // self._jobs] for place in range(len(tasks))]
+        # A few large parts: handing one over takes as long as a thousand records.
+        parts = [tasks[first :: self._jobs] for first in range(min(self._jobs, len(tasks)))]
+        results = list(self._parallel(_import_joblib().delayed(self._learn)(part) for part in parts))
+        return [results[place % self._jobs][place // self._jobs] for place in range(len(tasks))]
 
-    def _learn(self, tasks: Sequence[Task]) -> list[Said]:
-        return [learn(self._fleets[task.shard], task) for task in tasks]
+    def _learn(self, tasks: Sequence[ShardTask]) -> list[ShardResult]:
+        return [run_task(self._fleets[task.shard], task) for task in tasks]
 
     def fleets(self) -> list[Fleet]:
         return self._fleets
@@ -87,9 +83,79 @@ class Here:
         self._parallel, self._jobs = None, 1
 
 
-def _joblib() -> Any:
+def _import_joblib() -> Any:
     try:
         import joblib
     except ImportError:
         raise MissingExtraError("More than one job needs joblib; try: pip install 'redescend[experiments]'") from None
     return joblib
+
+
+Pair = tuple[Fleet, ShardResult | None]
+
+
+class ClusterShards:
+    """Shards on a Dask cluster: models stay on their workers, and records are sent to them.
+
+    If a worker is lost, so are its models: the run has to be resumed from its last checkpoint.
+    """
+
+    def __init__(self, fleets: list[Fleet], address: str) -> None:
+        self._address, self._client = address, connected(address)
+        self._records = [int(fleet.row_counts().sum()) for fleet in fleets]
+        self._chain = 0
+        try:
+            self._states = self._send(fleets)
+        except BaseException:
+            self._client.close()
+            raise
+
+    def learn(self, tasks: Sequence[ShardTask]) -> list[ShardResult]:
+        try:
+            # Scattered, because the scheduler would hold arguments for as long as it remembers the tasks.
+            sent = self._client.scatter(list(tasks), hash=False, timeout=WORKER_SECONDS)
+            results = []
+            for task, records in zip(tasks, sent, strict=True):
+                before, self._records[task.shard] = self._records[task.shard], self._records[task.shard] + len(task.X)
+                state = self._client.submit(_run_remotely, self._states[task.shard], records, before, pure=False)
+                results.append(self._client.submit(itemgetter(1), state, pure=False))
+                self._states[task.shard] = state
+            gathered: list[ShardResult] = self._client.gather(results)
+            self._chain += 1
+            if self._chain % MAX_CHAIN == 0:
+                self._states = self._send(self._fetch())
+        except Exception as error:
+            raise self._lost(error) from None
+        return gathered
+
+    def fleets(self) -> list[Fleet]:
+        try:
+            return self._fetch()
+        except Exception as error:
+            raise self._lost(error) from None
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._client.close()
+
+    def _send(self, fleets: list[Fleet]) -> list[Any]:
+        pairs: list[Pair] = [(fleet, None) for fleet in fleets]
+        return list(self._client.scatter(pairs, hash=False, timeout=WORKER_SECONDS))
+
+    def _fetch(self) -> list[Fleet]:
+        return [fleet for fleet, _ in self._client.gather(self._states)]
+
+    def _lost(self, error: Exception) -> DataError:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        return DataError(
+            f"The Dask cluster at '{self._address}' has lost models ({what}); resume from the last checkpoint, or "
+            "start again."
+        )
+
+
+def _run_remotely(state: Pair, task: ShardTask, before: int) -> Pair:
+    """Run a task on a worker. Models are changed in place, so they must not have been changed before."""
+    fleet = state[0]
+    if fleet.row_counts().sum() != before:
+        raise RuntimeError(f"shard {task.shard} was changed by a task that did not end")
+    return fleet, run_task(fleet, task)

@@ -1,8 +1,4 @@
-"""Small charts as SVG inside a page: they take the page's colours, in light and in dark, and are the same bytes twice.
-
-A `Chart` has two scales and is drawn on in the order of the calls. Marks carry the class that the page colours them by;
-the text that a pointer shows over a mark is escaped, as all text is.
-"""
+"""Small charts as inline SVG, styled by the classes of the page in light and dark mode; equal data give equal bytes."""
 
 from __future__ import annotations
 
@@ -13,14 +9,14 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from redescend.numeric import Array
-from redescend.streaming.report.formatting import number
+from redescend.streaming.report.formatting import format_number
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 560.0, 66.0, 14.0, 12.0, 46.0
 
 
 @dataclass(frozen=True)
 class Scale:
-    """From values to places between 0 and 1; `log` for values above 0."""
+    """Maps values to positions between 0 and 1; `log` needs positive values."""
 
     low: float
     high: float
@@ -30,11 +26,11 @@ class Scale:
     def __call__(self, value: float) -> float:
         if self.log:
             return math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
-        # Halves, because the difference of two huge numbers may be beyond all numbers.
+        # Halves, because the difference of two huge numbers may overflow.
         return (0.5 * value - 0.5 * self.low) / (0.5 * self.high - 0.5 * self.low)
 
     def ticks(self, most: int = 6) -> list[float]:
-        """Round values, at most so many and one more.
+        """Round values for an axis, about `most` of them.
 
         Examples
         --------
@@ -53,7 +49,7 @@ class Scale:
         return [place * each for place in range(first, last + 1)]
 
     def label(self, value: float) -> str:
-        """A tick in as few characters as can be.
+        """A tick label with few characters.
 
         Examples
         --------
@@ -62,100 +58,99 @@ class Scale:
         ['0', '0.5', '2,000', '20k', '1.5M', '-1e+09']
         """
         if self.percent:
-            return f"{number(100.0 * value)} %"
+            return f"{format_number(100.0 * value)} %"
         for size, letter in ((1e6, "M"), (1e3, "k")):
             if max(size, 1e4) <= abs(value) < 1e9:
                 return f"{value / size:g}{letter}"
-        return number(value)
+        return format_number(value)
 
 
-def around(values: Iterable[float], log: bool = False, percent: bool = False) -> Scale:
-    """A scale that shows all of these values, and some room; one that has no length is given some."""
+def fit_scale(values: Iterable[float], log: bool = False, percent: bool = False) -> Scale:
+    """A scale that covers these values with a margin."""
     finite = [value for value in values if math.isfinite(value) and (value > 0.0 or not log)] or [1.0]
     low, high = min(finite), max(finite)
     if log:
         return Scale(low / 1.3, high * 1.3, log)
-    room = 0.04 * (high / 2.0 - low / 2.0) * 2.0 or max(abs(low) * 0.1, 1e-300)
-    return Scale(low - room, high + room, percent=percent)
+    margin = 0.04 * (high / 2.0 - low / 2.0) * 2.0 or max(abs(low) * 0.1, 1e-300)
+    return Scale(low - margin, high + margin, percent=percent)
 
 
 class Chart:
-    """A picture with two axes; `describe` is read out where pictures are not seen."""
+    """A chart with two axes; `description` is for screen readers."""
 
     def __init__(
-        self, x: Scale, y: Scale, *, across: str, up: str, describe: str, height: float = 250.0, left: float = LEFT
+        self, x: Scale, y: Scale, *, x_label: str, y_label: str, description: str, height: float = 250.0
     ) -> None:
-        self.x, self.y, self.height, self.left = x, y, height, left
+        self.x, self.y, self.height = x, y, height
         self._parts: list[str] = []
-        self._open(describe)
+        self._open(description)
         for tick in y.ticks(round(height / 50.0)):
-            place = self._up(tick)
-            self._parts.append(f'<path class="grid" d="M{left:.1f} {place:.1f}H{WIDTH - RIGHT:.1f}"/>')
-            self.text(left - 8.0, place + 4.0, y.label(tick), "tick end")
+            place = self._to_y(tick)
+            self._parts.append(f'<path class="grid" d="M{LEFT:.1f} {place:.1f}H{WIDTH - RIGHT:.1f}"/>')
+            self.text(LEFT - 8.0, place + 4.0, y.label(tick), "tick end")
         for tick in x.ticks():
-            place = self._across(tick)
+            place = self._to_x(tick)
             self._parts.append(f'<path class="grid" d="M{place:.1f} {TOP:.1f}V{height - BOTTOM:.1f}"/>')
             self.text(place, height - BOTTOM + 18.0, x.label(tick), "tick middle")
-        self.text((left + WIDTH - RIGHT) / 2.0, height - 6.0, across, "axis middle")
-        if up:
+        self.text((LEFT + WIDTH - RIGHT) / 2.0, height - 6.0, x_label, "axis middle")
+        if y_label:
             middle = (TOP + height - BOTTOM) / 2.0
             self._parts.append(
-                f'<text class="axis middle" transform="translate(14 {middle:.1f}) rotate(-90)">{escape(up)}</text>'
+                f'<text class="axis middle" transform="translate(14 {middle:.1f}) rotate(-90)">{escape(y_label)}</text>'
             )
 
-    def _open(self, describe: str) -> None:
+    def _open(self, description: str) -> None:
         box = f"0 0 {WIDTH:.0f} {self.height:.0f}"
-        self._parts.append(f'<svg class="chart" viewBox="{box}" role="img" aria-label="{escape(describe)}">')
+        self._parts.append(f'<svg class="chart" viewBox="{box}" role="img" aria-label="{escape(description)}">')
 
-    def _across(self, value: float) -> float:
-        return self.left + self.x(value) * (WIDTH - RIGHT - self.left)
+    def _to_x(self, value: float) -> float:
+        return LEFT + self.x(value) * (WIDTH - RIGHT - LEFT)
 
-    def _up(self, value: float) -> float:
+    def _to_y(self, value: float) -> float:
         return self.height - BOTTOM - self.y(value) * (self.height - BOTTOM - TOP)
 
     def text(self, x: float, y: float, content: str, kind: str) -> None:
-        """A text at a place of the picture itself."""
+        """Write a text at a position in pixels."""
         self._parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(content)}</text>')
 
     def mark(self, shape: str, kind: str, tip: str = "") -> None:
-        """A shape, with the text that a pointer shows."""
+        """Draw a shape, with a tooltip."""
         title = f"<title>{escape(tip)}</title>" if tip else ""
         self._parts.append(f'<path class="{kind}" d="{shape}">{title}</path>')
 
     def line(self, xs: Sequence[float] | Array, ys: Sequence[float] | Array, kind: str) -> None:
-        """A line through points; one that is not a number leaves a gap."""
-        self.mark("".join(self._runs(xs, ys)), kind)
+        """Draw a line through points; NaN leaves a gap."""
+        self.mark("".join(self._path(xs, ys)), kind)
 
-    def _runs(self, xs: Sequence[float] | Array, ys: Sequence[float] | Array) -> Iterable[str]:
+    def _path(self, xs: Sequence[float] | Array, ys: Sequence[float] | Array) -> Iterable[str]:
         pen = "M"
         for x, y in zip(xs, ys, strict=True):
             if math.isfinite(y):
-                yield f"{pen}{self._across(x):.1f} {self._up(y):.1f}"
+                yield f"{pen}{self._to_x(x):.1f} {self._to_y(y):.1f}"
                 pen = "L"
             else:
                 pen = "M"
 
     def band(self, xs: Array, low: Array, high: Array, kind: str) -> None:
-        """What lies between two lines, which are numbers everywhere."""
-        there = list(self._runs(xs, low))
-        back = [run.replace("M", "L") for run in self._runs(xs[::-1], high[::-1])]
+        """Fill the area between two lines without gaps."""
+        there = list(self._path(xs, low))
+        back = [run.replace("M", "L") for run in self._path(xs[::-1], high[::-1])]
         if there:
             self.mark("".join(there + back) + "Z", kind)
 
     def bar(self, start: float, end: float, low: float, high: float, kind: str, tip: str = "") -> None:
-        """A rectangle between two places of either axis, at least as wide as can be seen."""
-        left, right, top, floor = self._across(start), self._across(end), self._up(high), self._up(low)
+        """Draw a rectangle, at least one pixel wide."""
+        left, right, top, floor = self._to_x(start), self._to_x(end), self._to_y(high), self._to_y(low)
         right = max(right, left + 1.0)
         self.mark(f"M{left:.1f} {floor:.1f}V{top:.1f}H{right:.1f}V{floor:.1f}Z", kind, tip)
 
     def dot(self, x: float, y: float, kind: str, radius: float = 2.4, tip: str = "") -> None:
-        """A point; one beyond an axis is at its edge."""
-        left, top = self.left, TOP
-        across = min(max(self._across(x), left), WIDTH - RIGHT)
-        up = min(max(self._up(y), top), self.height - BOTTOM)
+        """Draw a point; one outside the axes is drawn at the edge."""
+        across = min(max(self._to_x(x), LEFT), WIDTH - RIGHT)
+        up = min(max(self._to_y(y), TOP), self.height - BOTTOM)
         title = f"<title>{escape(tip)}</title>" if tip else ""
         self._parts.append(f'<circle class="{kind}" cx="{across:.1f}" cy="{up:.1f}" r="{radius:.1f}">{title}</circle>')
 
-    def drawn(self) -> Markup:
-        """The picture, ready for a page."""
-        return Markup("".join([*self._parts, "</svg>"]))  # every text in it was escaped when it was drawn
+    def to_svg(self) -> Markup:
+        """The chart, ready for a page."""
+        return Markup("".join([*self._parts, "</svg>"]))  # every text in it is escaped

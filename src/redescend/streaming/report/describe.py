@@ -1,4 +1,4 @@
-"""What is in a model file, in plain words."""
+"""Descriptions of schemas, models and model files in plain words."""
 
 from __future__ import annotations
 
@@ -9,125 +9,129 @@ from typing import TYPE_CHECKING
 
 from redescend.checkpoint import container, load
 from redescend.engines import SelfTuningEngine
-from redescend.streaming.importance import drives
+from redescend.streaming.importance import Importance, rank_features
 from redescend.streaming.keyed import ModelStore
-from redescend.streaming.report.formatting import counted, number, percent
-from redescend.streaming.summary.suspects import shortened
+from redescend.streaming.report.formatting import format_count, format_number, format_percent
+from redescend.streaming.summary.samples import shorten
 
 if TYPE_CHECKING:
+    from redescend.engines.config import ModelConfig
     from redescend.streaming.encoding.features import Feature
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.model import StreamModel
 
-SHOWN = 8
-"""Of levels and labels so many are named; of columns that drive the prediction too."""
+MAX_LISTED = 8
+"""How many levels, labels, keys and important columns are listed."""
+
+Facts = dict[str, str | list[str]]
 
 
-def describe(model: StreamModel | ModelStore) -> dict[str, str | list[str]]:
-    """What a model is, has learned and looks at: a heading and what is to be said under it, a line or some.
+def describe(model: StreamModel | ModelStore) -> Facts:
+    """Describe a model: headings, and a line or a list of lines for each.
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pyarrow as pa
     >>> from redescend.sources import open_source
     >>> from redescend.streaming.model import StreamModel
     >>> from redescend.streaming.encoding.schema import Schema
     >>> source = open_source(pa.table({"size": np.arange(50.0), "price": 3.0 * np.arange(50.0)}))
-    >>> said = describe(StreamModel(Schema.decide(source.sample, source.kinds, "price")))
-    >>> said["Task"], said["Columns"]
-    ("predicts the number 'price' (regression)", ["'size': a number"])
+    >>> facts = describe(StreamModel(Schema.infer(source.sample, source.kinds, "price")))
+    >>> facts["Task"], facts["Columns"]
+    ("regression: predicts the number 'price'", ["'size': number"])
     """
-    said: dict[str, str | list[str]] = {"Learned from": counted(model.records)}
+    facts: Facts = {"Learned from": format_count(model.records)}
     if isinstance(model, ModelStore):
-        said["Keys"] = f"{counted(len(model), 'model')}, one for each {model.schema.by!r}: {_listed(model.keys)}"
-        said["How"] = _how(model._blank)
+        facts["Keys"] = f"{format_count(len(model), 'model')}, one per {model.schema.by!r}: {_list(model.keys)}"
+        facts["Method"] = _describe_method(model.config)
     else:
-        said |= {"How": _how(model), **_noise(model)}
+        facts |= {"Method": _describe_method(model.config), **_describe_noise(model)}
         if model.records:
-            said["Strongest columns"] = [_drive(*drive) for drive in drives(model)[:SHOWN]]
-    of_columns = describe_schema(model.schema)
-    columns = {heading: of_columns.pop(heading) for heading in ("Columns", "Left out") if heading in of_columns}
-    return of_columns | said | columns
+            facts["Most important columns"] = [_describe_importance(one) for one in rank_features(model)[:MAX_LISTED]]
+    schema = describe_schema(model.schema)
+    columns = {heading: schema.pop(heading) for heading in ("Columns", "Excluded") if heading in schema}
+    return schema | facts | columns
 
 
-def describe_schema(schema: Schema) -> dict[str, str | list[str]]:
-    """What is predicted from what."""
-    said: dict[str, str | list[str]] = {"Task": _task(schema)}
+def describe_schema(schema: Schema) -> Facts:
+    """Describe what is predicted from what."""
+    facts: Facts = {"Task": _describe_task(schema)}
     if schema.classifies:
-        said["Labels"] = _listed(schema.labels)
+        facts["Labels"] = _list(schema.labels)
     if schema.by is not None:
-        said["Keys"] = f"one model for each value of {schema.by!r}"
-    said["Columns"] = [f"{feature.name!r}: {_feature(feature)}" for feature in schema.features]
-    if schema.left_out:
-        said["Left out"] = [f"{name!r}: {reason}" for name, reason in schema.left_out]
-    return said
+        facts["Keys"] = f"one model per value of {schema.by!r}"
+    facts["Columns"] = [f"{feature.name!r}: {_describe_feature(feature)}" for feature in schema.features]
+    if schema.excluded:
+        facts["Excluded"] = [f"{name!r}: {reason}" for name, reason in schema.excluded]
+    return facts
 
 
-def inspect(path: str | os.PathLike[str]) -> dict[str, str | list[str]]:
-    """What is in a file that `redescend.save` wrote: of the file first, then of the model in it."""
+def inspect(path: str | os.PathLike[str]) -> Facts:
+    """Describe a file that `redescend.save` wrote, and the model in it."""
     model = load(path)
     content = Path(path).read_bytes()
     size = int.from_bytes(content[: container.LENGTH], "little")
     header = json.loads(content[container.LENGTH : container.LENGTH + size])
     written = json.loads(header["__metadata__"][container.KEY])
-    file = f"{path}: {_bytes(len(content))}, format {written['format']}, written by redescend {written['library']}"
-    said: dict[str, str | list[str]] = {"File": file}
-    return said | (describe(model) if hasattr(model, "schema") else {"Model": repr(model)})
+    version = f"format {written['format']}, written by redescend {written['library']}"
+    facts: Facts = {"File": f"{path}: {format_size(len(content))}, {version}"}
+    return facts | (describe(model) if hasattr(model, "schema") else {"Model": repr(model)})
 
 
-def _task(schema: Schema) -> str:
-    what = {"number": "number", "boolean": "truth", "date": "date", "text": "text"}[str(schema.kind.value).lower()]
+def _describe_task(schema: Schema) -> str:
     if schema.classifies:
-        return f"predicts which of {len(schema.labels)} labels {schema.target!r} has (classification)"
-    how = ", in days since 1970-01-01," if what == "date" else ""
-    return f"predicts the {what} {schema.target!r}{how} (regression)"
+        return f"classification: predicts which of {len(schema.labels)} labels {schema.target!r} has"
+    kind = str(schema.kind.value).lower()
+    unit = " in days since 1970-01-01" if kind == "date" else ""
+    return f"regression: predicts the {kind} {schema.target!r}{unit}"
 
 
-def _listed(texts: list[str]) -> str:
-    shown = ", ".join(repr(shortened(text)) for text in texts[:SHOWN])
-    return shown if len(texts) <= SHOWN else f"{shown} and {len(texts) - SHOWN} more"
+def _list(texts: list[str]) -> str:
+    listed = ", ".join(repr(shorten(text)) for text in texts[:MAX_LISTED])
+    return listed if len(texts) <= MAX_LISTED else f"{listed} and {len(texts) - MAX_LISTED} more"
 
 
-def _feature(feature: Feature) -> str:
-    said = {
-        "number": "a number",
+def _describe_feature(feature: Feature) -> str:
+    encoding = {
+        "number": "number",
         "boolean": "true or false",
-        "date": "a date, in days since 1970-01-01",
-        "levels": f"one of {len(feature.levels)} texts: {_listed(feature.levels)}; others are hashed",
-        "hashed": "texts, hashed",
+        "date": "date, in days since 1970-01-01",
+        "levels": f"text with {len(feature.levels)} values: {_list(feature.levels)}; other values are hashed",
+        "hashed": "text, hashed",
     }[feature.how]
-    return f"{said}; whether it is missing counts too" if feature.missing else said
+    return f"{encoding}; with a missing-value indicator" if feature.missing else encoding
 
 
-def _how(model: StreamModel) -> str:
-    loss, order, transform, step = model._settings
-    if transform is None:
-        return f"{loss}, self-tuning, order {order}: scale, step and share of outliers follow the stream"
-    return f"{loss} behind a fixed gate, {transform}, with {'a step of its own' if step is None else step}"
+def _describe_method(config: ModelConfig) -> str:
+    if config.transform is None:
+        return f"{config.loss}, self-tuning of order {config.order}"
+    step = "the default step" if config.step is None else config.step
+    return f"{config.loss} with the fixed gate {config.transform} and {step}"
 
 
-def _noise(model: StreamModel) -> dict[str, str]:
-    """What a self-tuning model thinks of the stream."""
-    engine = model._engine
+def _describe_noise(model: StreamModel) -> dict[str, str]:
+    """What a self-tuning model has inferred about the noise of the stream."""
+    engine = model.engine
     if not model.records or not isinstance(engine, SelfTuningEngine):
         return {}
     scales, shares = engine.estimate_noise()
-    # Of numbers the share of outliers is how tight the gate is, and no frequency.
+    # In regression the share of outliers tunes the gate and is not a frequency.
     if model.schema.classifies:
-        return {"Clean-looking share": f"about {percent(1.0 - float(shares.mean()))} of the labels"}
-    return {"Noise scale": f"about {number(float(scales[0]))}: how far clean records are from their predictions"}
+        return {"Clean labels": f"about {format_percent(1.0 - float(shares.mean()))}"}
+    return {"Noise scale": f"about {format_number(float(scales[0]))} (typical error of clean records)"}
 
 
-def _drive(column: str, share: float, way: str) -> str:
-    return f"{column!r}: {percent(share)} of what moves the prediction{f' ({way})' if way else ''}"
+def _describe_importance(one: Importance) -> str:
+    return f"{one.column!r}: {format_percent(one.share)}{f' ({one.direction})' if one.direction else ''}"
 
 
-def _bytes(size: int) -> str:
-    """A size as a person says it.
+def format_size(size: int) -> str:
+    """Format a number of bytes.
 
     Examples
     --------
-    >>> _bytes(900), _bytes(20_480), _bytes(5_000_000)
+    >>> format_size(900), format_size(20_480), format_size(5_000_000)
     ('900 bytes', '20.0 KiB', '4.8 MiB')
     """
     if size < 1024:

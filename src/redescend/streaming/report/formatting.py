@@ -1,30 +1,30 @@
-"""Numbers, shares and values as a person reads them."""
+"""Numbers, shares and counts formatted for people."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-def number(value: float) -> str:
-    """Three digits that count, and no more.
+def format_number(value: float) -> str:
+    """Format a number with three significant digits.
 
     Examples
     --------
-    >>> number(12345.6), number(0.01234), number(2.5e9), number(18.0), number(-0.0)
-    ('12,346', '0.0123', '2.5e+09', '18', '0')
+    >>> [format_number(value) for value in (12345.6, 0.01234, 2.5e9, 18.0, -0.0)]
+    ['12,346', '0.0123', '2.5e+09', '18', '0']
     """
     if value == 0.0:
         return "0"
     return f"{value:,.0f}" if 999.5 <= abs(value) < 1e7 else f"{value:.3g}"
 
 
-def percent(share: float) -> str:
-    """A share; never 0 % or 100 % for what is not quite.
+def format_percent(share: float) -> str:
+    """Format a share; 0 % and 100 % only if it is exactly that.
 
     Examples
     --------
-    >>> percent(0.0), percent(0.0004), percent(0.0123), percent(0.987), percent(0.9996), percent(1.0)
-    ('0 %', '< 0.1 %', '1.2 %', '98.7 %', '> 99.9 %', '100 %')
+    >>> [format_percent(share) for share in (0.0, 0.0004, 0.0123, 0.987, 0.9996, 1.0)]
+    ['0 %', '< 0.1 %', '1.2 %', '98.7 %', '> 99.9 %', '100 %']
     """
     if share in (0.0, 1.0):
         return f"{100.0 * share:.0f} %"
@@ -33,12 +33,12 @@ def percent(share: float) -> str:
     return "> 99.9 %" if share > 0.999 else f"{100.0 * share:.1f} %"
 
 
-def belief(weight: float) -> str:
-    """A weight or a probability.
+def format_weight(weight: float) -> str:
+    """Format a weight or a probability.
 
     Examples
     --------
-    >>> belief(0.0), belief(1e-9), belief(0.01234), belief(1.0)
+    >>> format_weight(0.0), format_weight(1e-9), format_weight(0.01234), format_weight(1.0)
     ('0', '< 0.001', '0.012', '1.000')
     """
     if weight == 0.0:
@@ -46,12 +46,12 @@ def belief(weight: float) -> str:
     return "< 0.001" if weight < 0.001 else f"{weight:.3f}"
 
 
-def value(content: Any) -> str:
-    """A value of a record.
+def format_value(content: Any) -> str:
+    """Format a value of a record.
 
     Examples
     --------
-    >>> value(None), value(True), value(1234567.0), value(0.1 + 0.2), value("Rome")
+    >>> format_value(None), format_value(True), format_value(1234567.0), format_value(0.1 + 0.2), format_value("Rome")
     ('missing', 'true', '1234567', '0.3', 'Rome')
     """
     if content is None:
@@ -63,34 +63,34 @@ def value(content: Any) -> str:
     return str(content)
 
 
-def rounded(content: Any) -> str:
-    """What is not known to more than four digits: a prediction; labels stay as they are.
+def format_rounded(content: Any) -> str:
+    """Format a prediction with four significant digits; labels stay as they are.
 
     Examples
     --------
-    >>> rounded(31416.9), rounded(0.123456), rounded("Rome")
+    >>> format_rounded(31416.9), format_rounded(0.123456), format_rounded("Rome")
     ('31420', '0.1235', 'Rome')
     """
-    return value(float(f"{content:.4g}") if isinstance(content, float) else content)
+    return format_value(float(f"{content:.4g}") if isinstance(content, float) else content)
 
 
-def first(count: int) -> str:
-    """The records that a stream begins with.
+def format_first(count: int) -> str:
+    """Format the number of records that a stream begins with.
 
     Examples
     --------
-    >>> first(1), first(1000)
+    >>> format_first(1), format_first(1000)
     ('the first record', 'the first 1,000 records')
     """
-    return "the first record" if count == 1 else f"the first {counted(count)}"
+    return "the first record" if count == 1 else f"the first {format_count(count)}"
 
 
-def counted(count: int, what: str = "record") -> str:
-    """A count of things.
+def format_count(count: int, what: str = "record") -> str:
+    """Format a count with its noun.
 
     Examples
     --------
-    >>> counted(1), counted(12_000)
+    >>> format_count(1), format_count(12_000)
     ('1 record', '12,000 records')
     """
     return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,7 +1,7 @@
-"""One HTML file on what a pass over a stream found: the answer first, then the records, then the pictures.
+"""The report of a run: one HTML file with the result first, then the suspects, then the pictures.
 
-The file needs nothing beside it and asks for nothing: pictures and style are inside, there is no script. It depends on
-the model, the summary and the counts alone, so that a run that was interrupted and resumed writes the same bytes.
+The file is self-contained: pictures and styles are inline, and there are no scripts. It depends on the model, the
+summary and the counts alone, so that an interrupted and resumed run writes the same bytes.
 """
 
 from __future__ import annotations
@@ -16,63 +16,60 @@ import numpy as np
 import redescend
 from redescend.errors import MissingExtraError
 from redescend.files import replacing
-from redescend.streaming.importance import drives
+from redescend.streaming.importance import rank_features
 from redescend.streaming.report import formatting
 from redescend.streaming.report.describe import describe, describe_schema
-from redescend.streaming.report.formatting import counted, number, percent
+from redescend.streaming.report.formatting import format_count, format_number, format_percent
 
 try:
     from jinja2 import Environment, StrictUndefined
 except ImportError:
     raise MissingExtraError("The report needs Jinja2; install it with: pip install 'redescend[cli]'") from None
 
-from redescend.streaming.report.pictures import draw_all
-from redescend.streaming.report.pictures.predictions import typical_error
+from redescend.streaming.report.pictures import draw_all, typical_error
 
 if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.model import StreamModel
     from redescend.streaming.run import Counts
-    from redescend.streaming.summary.summary import Summary
+    from redescend.streaming.summary import Summary
 
-VALUES, LABELS, DRIVES = 12, 20, 15
-"""How many columns of a doubted record, labels and columns that drive the prediction the page shows."""
+MAX_VALUES, MAX_LABELS, MAX_FEATURES = 12, 20, 15
+"""How many columns of a suspect, labels and important features the page shows."""
+
+SHOWN_ELSEWHERE = ("Clean labels", "Noise scale", "Most important columns")
+"""Facts about the model that the page shows in other sections."""
+
+MANY_SUSPECTS = 0.15
+"""A share of suspects that says more about the model than about the records."""
 
 
-ELSEWHERE = ("Clean-looking share", "Noise scale", "Strongest columns")
-"""What is said of a model that the page measures on the stream itself."""
-
-MUCH = 0.15
-"""A share of doubt that says more about the model than about the records."""
-
-
-class Label(NamedTuple):
-    """What became of the records with a label."""
+class LabelCounts(NamedTuple):
+    """What happened to the records with a label."""
 
     name: str
     records: int
-    right: float
-    taken_for: str
-    doubted: float
+    correct: float
+    confused_with: str
+    suspects: float
 
 
 def write(
     path: str | os.PathLike[str], model: StreamModel | None, summary: Summary, counts: Counts, *, source: str = ""
 ) -> Path:
-    """Write the report, in full or not at all.
+    """Write the report, completely or not at all.
 
     Parameters
     ----------
     path : path-like
         The HTML file.
     model : StreamModel or None
-        What was learned; None where there is a model for each of many keys.
+        The model; None if there is one per key.
     summary : Summary
-        What was found.
     counts : Counts
-        What became of the records.
+        What happened to the records.
     source : str
-        What the stream is called.
+        The name of the stream.
 
     Returns
     -------
@@ -81,29 +78,29 @@ def write(
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
-        name: getattr(formatting, name) for name in ("belief", "counted", "percent", "rounded", "value")
+        name: getattr(formatting, f"format_{name}") for name in ("weight", "count", "percent", "rounded", "value")
     }
     template = resources.files("redescend.streaming.report").joinpath("report.html.j2").read_text(encoding="utf-8")
-    driving = drives(model) if model is not None and summary.learned else []
+    ranked = rank_features(model) if model is not None and summary.learned else []
     facts = describe_schema(summary.schema) if model is None else describe(model)
     page = environment.from_string(template).render(
-        answer=answer(summary, counts),
+        result=summarize(summary, counts),
         counts=counts,
-        drives=driving[:DRIVES],
-        further=max(0, len(driving) - DRIVES),
-        facts={heading: content for heading, content in facts.items() if heading not in ELSEWHERE},
+        importance=ranked[:MAX_FEATURES],
+        further=max(0, len(ranked) - MAX_FEATURES),
+        facts={heading: content for heading, content in facts.items() if heading not in SHOWN_ELSEWHERE},
         files=len({record.file for record in summary.least}),
-        hardly=int(summary.curve.levels[: summary.curve.doubt.cells[0]].sum()),
-        labels=_labels(summary),
+        strong=int(summary.histograms.weight_counts[: summary.histograms.limits.cells[0]].sum()),
+        labels=_count_labels(summary),
         pictures=draw_all(summary),
         schema=summary.schema,
-        shown=_shown(summary.schema, [drive.column for drive in driving]),
+        values=_choose_values(summary.schema, [one.column for one in ranked]),
         source=source,
         summary=summary,
         version=redescend.__version__,
-        note=_note(summary),
-        offs=_offs(summary),
-        usual=float(np.median(summary.sample.rounds.weights)) if summary.learned else 0.0,
+        note=_note_many_suspects(summary),
+        errors=_relative_errors(summary),
+        median=float(np.median(summary.sample.rounds.weights)) if summary.learned else 0.0,
     )
     path = Path(path)
     with replacing(path) as file:
@@ -111,64 +108,57 @@ def write(
     return path
 
 
-def answer(summary: Summary, counts: Counts) -> list[str]:
-    """The whole page in a few sentences."""
+def summarize(summary: Summary, counts: Counts) -> list[str]:
+    """The result of a run in a few sentences."""
     if not counts.records:
         return ["The stream has no records."]
-    said = [f"Of {counted(counts.records)}, {counts.learned:,} {_were(counts.learned)} learned from."]
+    sentences = [f"Learned from {counts.learned:,} of {format_count(counts.records)}."]
     if counts.learned:
-        doubted = summary.learned - summary.believed
-        said.append(
-            f"{summary.believed:,} of them look clean ({percent(summary.clean_share)}); "
-            f"{doubted:,} {'does' if doubted == 1 else 'do'} not. "
-            "The less a record is believed, the less it moves the model."
-        )
-    for count, what in ((counts.quarantined, "set aside in the quarantine"), (counts.skipped, "skipped")):
+        share = format_percent(summary.suspect_count / summary.learned)
+        sentences.append(f"{format_count(summary.suspect_count, 'suspect')} ({share}).")
+    for count, action in ((counts.quarantined, "quarantined"), (counts.skipped, "skipped")):
         if count:
-            said.append(f"{counted(count)} could not be used and {_were(count)} {what}.")
+            sentences.append(f"{format_count(count)} rejected and {action}.")
     if not counts.quarantined + counts.skipped:
-        said.append("None had to be set aside.")
-    return said
+        sentences.append("No rejected records.")
+    return sentences
 
 
-def _note(summary: Summary) -> str:
-    """What to think of much doubt: it is rarely that so many records are wrong."""
-    if not summary.learned or 1.0 - summary.clean_share < MUCH:
+def _note_many_suspects(summary: Summary) -> str:
+    """What a large share of suspects usually means."""
+    if not summary.learned or 1.0 - summary.clean_share < MANY_SUSPECTS:
         return ""
-    cure = "a column that is missing" if summary.schema.classifies else "the logarithm of the target, or another loss"
+    remedy = "more columns" if summary.schema.classifies else "the logarithm of the target, or another loss"
     return (
-        f"So much doubt, {percent(1.0 - summary.clean_share)}, seldom means that so many records are wrong. It can "
-        "also mean that a weighted sum of the columns does not predict the target well, or that its noise has long "
-        f"tails: look at the pictures, and try {cure}. The least believed records are worth a look all the same."
+        f"{format_percent(1.0 - summary.clean_share)} of the records are suspects. This usually does not mean that so "
+        "many records are wrong, but that a linear model of these columns does not predict the target well, or that "
+        f"the noise has heavy tails. Look at the pictures, and try {remedy}."
     )
 
 
-def _were(count: int) -> str:
-    return "was" if count == 1 else "were"
+def _choose_values(schema: Schema, important: list[str]) -> list[str]:
+    """The columns of a suspect to show: the key, the most important features, and the others in their order."""
+    first = [*([] if schema.by is None else [schema.by]), *(name for name in important if name in schema.inputs)]
+    return [*first, *(name for name in schema.inputs if name not in first)][:MAX_VALUES]
 
 
-def _shown(schema: Schema, strongest: list[str]) -> list[str]:
-    """The columns whose values the page shows: the key, the strongest, and the others in their order."""
-    first = [*([] if schema.by is None else [schema.by]), *(name for name in strongest if name in schema.inputs)]
-    return [*first, *(name for name in schema.inputs if name not in first)][:VALUES]
-
-
-def _offs(summary: Summary) -> list[str]:
-    """How many typical errors each of the least believed is off its prediction; nothing for labels."""
+def _relative_errors(summary: Summary) -> list[str]:
+    """The error of each of the top suspects, in typical errors; empty in classification."""
     scale = 0.0 if summary.schema.classifies else typical_error(summary)
     rounds = [(one.round.target, one.round.prediction) for one in summary.least]
     numbers = [(y, p) for y, p in rounds if isinstance(y, float) and isinstance(p, float)]
-    return [number(abs(y - p) / scale) for y, p in numbers] if scale > 0.0 else []
+    return [format_number(abs(y - p) / scale) for y, p in numbers] if scale > 0.0 else []
 
 
-def _labels(summary: Summary) -> list[Label]:
+def _count_labels(summary: Summary) -> list[LabelCounts]:
     """The most frequent labels first."""
     names, found = summary.schema.labels, []
-    for place, cells in enumerate(summary.labels):
+    for index, cells in enumerate(summary.confusion):
         records = int(cells.sum())
         if records:
-            taken = cells.sum(axis=1)
-            right, taken[place] = int(taken[place]), 0
-            other = names[int(taken.argmax())] if taken.any() else ""
-            found.append(Label(names[place], records, right / records, other, int(cells[:, 1].sum()) / records))
-    return sorted(found, key=lambda label: -label.records)[:LABELS]
+            predicted = cells.sum(axis=1)
+            correct, predicted[index] = int(predicted[index]), 0
+            other = names[int(predicted.argmax())] if predicted.any() else ""
+            suspects = int(cells[:, 1].sum()) / records
+            found.append(LabelCounts(names[index], records, correct / records, other, suspects))
+    return sorted(found, key=lambda label: -label.records)[:MAX_LABELS]

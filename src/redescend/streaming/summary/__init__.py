@@ -1,1 +1,139 @@
-"""What a run keeps in memory about the stream, in a fixed size."""
+"""Statistics of the rounds of a run, in a fixed amount of memory and exact per record.
+
+The same records give the same summary, bit for bit, in whatever batches they come and wherever a run was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from redescend.errors import DataError
+from redescend.kernels import histograms as kernel
+from redescend.numeric import Array
+from redescend.state import ArraySpec, corrupt_state, read_arrays
+from redescend.streaming.rounds import Rounds
+from redescend.streaming.summary.histograms import CLASSIFICATION, FIXED_GATE, REGRESSION, StreamHistograms
+from redescend.streaming.summary.rejections import Rejections
+from redescend.streaming.summary.samples import Reservoir, Suspect, Suspects
+
+if TYPE_CHECKING:
+    from redescend import transforms
+    from redescend.sources import Bad, Batch
+    from redescend.streaming.encoding.schema import Schema
+
+SAMPLE, SUSPECT_SAMPLE = 2000, 500
+"""Sizes of the samples of all rounds, and of those of suspects."""
+
+CALIBRATION_CELLS = 20
+"""Cells of the histogram of the probabilities of predicted labels."""
+
+
+class Summary:
+    """Histograms, samples and counts of the rounds of a stream.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns of the records.
+    transform : transform, optional
+        The gate, if it is a fixed one. Weights are compared with the largest that the gate gives, or with 1. A record
+        is a suspect if its weight is below a half of that in classification, a thousandth in regression, and a tenth
+        in regression with a fixed gate.
+    """
+
+    def __init__(self, schema: Schema, transform: transforms.Transform | None = None) -> None:
+        self.schema = schema
+        self.max_weight = 1.0 if transform is None else float(transform.weight(0.0))
+        limits = CLASSIFICATION if schema.classifies else REGRESSION if transform is None else FIXED_GATE
+        self.histograms = StreamHistograms(self.max_weight, limits)
+        self._suspects = Suspects(schema)
+        self.sample, self.suspect_sample = Reservoir(SAMPLE), Reservoir(SUSPECT_SAMPLE)
+        self.rejections = Rejections()
+        labels = len(schema.labels)
+        self.confusion = np.zeros((labels, labels, 2), dtype=np.int64)
+        """Records by label, by predicted label, and by whether they are suspects."""
+        self.calibration = np.zeros((CALIBRATION_CELLS if labels else 0, 3), dtype=np.int64)
+        """By the probability of the predicted label: how many were wrong and right, and the sum of probabilities."""
+
+    def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
+        """Add rounds that were played on the records of a batch at these indices, in the order of their rows."""
+        if not len(rounds):
+            return
+        self.histograms.add(rounds.rows, rounds.weights, rounds.losses)
+        self._suspects.add(rounds, batch, indices)
+        self.sample.add(rounds)
+        suspect = self.are_suspects(rounds)
+        self.suspect_sample.add(rounds[np.flatnonzero(suspect)])
+        if len(self.confusion):
+            labels = (rounds.targets, rounds.predictions, rounds.probabilities)
+            kernel.count_labels(*labels, suspect.view(np.uint8), self.confusion, self.calibration)
+
+    def add_rejected(self, rejected: Sequence[Bad]) -> None:
+        """Add rejected records, in the order of their rows."""
+        self.histograms.add_rejected(np.array([record.row for record in rejected], dtype=np.int64))
+        self.rejections.add(rejected)
+
+    @property
+    def learned(self) -> int:
+        """How many records were learned from."""
+        return int(self.histograms.all_losses.sum())
+
+    @property
+    def suspect_count(self) -> int:
+        """How many of them are suspects."""
+        return int(self.histograms.weight_counts[: self.histograms.limits.cells[1]].sum())
+
+    @property
+    def clean_share(self) -> float:
+        """The share of records that are not suspects; NaN before the first."""
+        return (self.learned - self.suspect_count) / self.learned if self.learned else float("nan")
+
+    @property
+    def median_loss(self) -> float:
+        """The median loss so far, within 0.8 %; NaN before the first."""
+        return self.histograms.median_loss
+
+    @property
+    def least(self) -> list[Suspect]:
+        """The ten records with the smallest weights, the smallest first."""
+        return self._suspects.records
+
+    def are_suspects(self, rounds: Rounds) -> Array:
+        """Which of these records are suspects."""
+        return kernel.levels(rounds.weights, self.max_weight) < self.histograms.limits.cells[1]
+
+    def clean_sample(self) -> Rounds:
+        """The rounds of the sample that are not of suspects."""
+        rounds = self.sample.rounds
+        return rounds[~self.are_suspects(rounds)]
+
+    def _parts(self) -> dict[str, Any]:
+        return {
+            "histograms": self.histograms,
+            "suspects": self._suspects,
+            "sample": self.sample,
+            "suspect_sample": self.suspect_sample,
+            "rejections": self.rejections,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as plain values and arrays."""
+        parts = {name: part.state() for name, part in self._parts().items()}
+        return parts | {"confusion": self.confusion.copy(), "calibration": self.calibration.copy()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore the state of a summary of the same schema."""
+        specs = [
+            ArraySpec(name, getattr(self, name).shape, kind="count", dtype=np.int64)
+            for name in ("confusion", "calibration")
+        ]
+        arrays = read_arrays(specs, state, {}, "the summary", self._parts())
+        try:
+            for name, part in self._parts().items():
+                part.restore(state[name])
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            raise error if isinstance(error, DataError) else corrupt_state("the summary", f"other '{name}'") from None
+        self.confusion, self.calibration = arrays["confusion"], arrays["calibration"]

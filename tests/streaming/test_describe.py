@@ -12,7 +12,7 @@ import pytest
 import redescend as rd
 from redescend.errors import DataError
 from redescend.streaming import fit_stream
-from redescend.streaming.importance import drives
+from redescend.streaming.importance import rank_features
 from redescend.streaming.report import describe
 
 
@@ -43,19 +43,19 @@ def test_a_regression_in_words(tmp_path):
     assert said["File"].endswith(
         f"m.safetensors: {size / 1024:.1f} KiB, format 1, written by redescend {rd.__version__}"
     )
-    assert said["Task"] == "predicts the number 'price' (regression)"
+    assert said["Task"] == "regression: predicts the number 'price'"
     assert said["Learned from"] == "3,000 records"
-    assert said["How"].startswith("Squared(l2=0.0), self-tuning, order 1")
-    assert "Clean-looking share" not in said
-    assert 0.2 < float(re.fullmatch(r"about ([\d.]+): .*", said["Noise scale"])[1]) < 1.0
+    assert said["Method"] == "Squared(l2=0.0), self-tuning of order 1"
+    assert "Clean labels" not in said
+    assert 0.2 < float(re.fullmatch(r"about ([\d.]+) .*", said["Noise scale"])[1]) < 1.0
     assert said["Columns"] == [
-        "'when': a date, in days since 1970-01-01",
-        "'shop': one of 3 texts: 'Bonn', 'Oslo', 'Rome'; others are hashed",
-        "'size': a number; whether it is missing counts too",
+        "'when': date, in days since 1970-01-01",
+        "'shop': text with 3 values: 'Bonn', 'Oslo', 'Rome'; other values are hashed",
+        "'size': number; with a missing-value indicator",
         "'open': true or false",
     ]
-    assert [line.partition(":")[0] for line in said["Left out"]] == ["'id'"]
-    strongest = said["Strongest columns"]
+    assert [line.partition(":")[0] for line in said["Excluded"]] == ["'id'"]
+    strongest = said["Most important columns"]
     assert {line.partition(":")[0] for line in strongest[:2]} == {"'when'", "'shop'"}
     assert "(later: lower)" in " ".join(strongest)
     assert "(Rome: higher · " in " ".join(strongest)
@@ -68,23 +68,23 @@ def test_a_classification_in_words():
     table = pa.table({"size": size, "noise": random.normal(size=2000), "kind": np.where(size > 0, "big", "small")})
     model = learned(table, "kind", transform=rd.transforms.Huber(1.0), step=rd.steps.Constant(0.01))
     said = describe.describe(model)
-    assert said["Task"] == "predicts which of 2 labels 'kind' has (classification)"
+    assert said["Task"] == "classification: predicts which of 2 labels 'kind' has"
     assert said["Labels"] == "'big', 'small'"
-    assert said["How"] == "Logistic(l2=0.0) behind a fixed gate, Huber(c=1.0), with Constant(alpha=0.01)"
-    assert said["Strongest columns"][0].startswith("'size'")
-    assert said["Strongest columns"][0].endswith("(more: big)")
+    assert said["Method"] == "Logistic(l2=0.0) with the fixed gate Huber(c=1.0) and Constant(alpha=0.01)"
+    assert said["Most important columns"][0].startswith("'size'")
+    assert said["Most important columns"][0].endswith("(more: big)")
     assert "Noise scale" not in said
     table = table.set_column(2, "kind", pa.array(np.array(["low", "mid", "top"])[np.digitize(size, [-0.5, 0.5])]))
-    (first, *_) = drives(learned(table, "kind"))
+    (first, *_) = rank_features(learned(table, "kind"))
     assert first.column == "size"
-    assert first.way in ("more: top", "more: not low")
+    assert first.direction in ("more: top", "more: not low")
 
 
 def test_a_model_that_has_learned_nothing_and_one_of_another_kind(tmp_path):
     model, _ = fit_stream(shops(50), "price")
     said = describe.describe(model)
     assert said["Learned from"] == "0 records"
-    assert not {"Strongest columns", "Noise scale", "Clean-looking share"} & said.keys()
+    assert not {"Most important columns", "Noise scale", "Clean labels"} & said.keys()
     path = tmp_path / "other.safetensors"
     rd.save(rd.OGD(2, loss=rd.losses.Squared(), step=rd.steps.Constant(0.1)), path)
     assert re.fullmatch(r"OGD\(.*\)", describe.inspect(path)["Model"])
@@ -108,5 +108,5 @@ def test_many_labels_and_long_ones_stay_short():
     table = pa.table({"x": np.arange(600.0), "kind": labels * 20})
     model, _ = fit_stream(table, "kind")
     said = describe.describe(model)["Labels"]
-    assert said.endswith(f"…' and {30 - describe.SHOWN} more")
-    assert len(said) < 220 * describe.SHOWN
+    assert said.endswith(f"…' and {30 - describe.MAX_LISTED} more")
+    assert len(said) < 220 * describe.MAX_LISTED

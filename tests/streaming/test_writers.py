@@ -1,4 +1,4 @@
-"""Ledgers, quarantine and round log: every line once, and the same files whatever the batches."""
+"""Append logs, quarantine and round log: every record once, and the same files whatever the batches."""
 
 import errno
 import json
@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redescend.errors import DataError
+from redescend.errors import DataError, ParameterError
 from redescend.sources import Bad, Kind
+from redescend.streaming.config import Outputs
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.io import quarantine, round_log
-from redescend.streaming.io.append_log import Ledger
-from redescend.streaming.io.writers import QUARANTINE, ROUNDS, Books
+from redescend.streaming.io.collisions import check_writable
+from redescend.streaming.io.writers import AppendLog, RunWriters
 from redescend.streaming.rounds import Rounds
 
 NUMBERS = Schema("y", Kind.NUMBER, "regression", [], [])
@@ -35,43 +36,43 @@ def some_rounds(count, seed, labels=0):
 
 
 def test_what_was_written_after_the_checkpoint_is_cut_off(tmp_path):
-    path = tmp_path / "ledger"
-    with Ledger(path) as ledger:
-        ledger.append(b"12345")
-        size = ledger.settled()
+    path = tmp_path / "log"
+    with AppendLog(path) as log:
+        log.append(b"12345")
+        size = log.sync()
         assert path.read_bytes() == b"12345"
-        ledger.append(b"6789")
-    with Ledger(path, size) as ledger:
-        assert ledger.settled() == 5
-        ledger.append(b"x")
-        assert ledger.settled() == 6
+        log.append(b"6789")
+    with AppendLog(path, size) as log:
+        assert log.sync() == 5
+        log.append(b"x")
+        assert log.sync() == 6
     assert path.read_bytes() == b"12345x"
     with pytest.raises(DataError, match=r"is shorter than when the checkpoint was written \(6 of 7 bytes\)"):
-        Ledger(path, 7)
+        AppendLog(path, 7)
     assert path.read_bytes() == b"12345x"
 
 
 @given(st.integers(1), st.text(st.characters(codec=None)), st.text(), st.binary())
 def test_a_quarantined_record_is_one_line_and_comes_back_as_it_came(row, file, reason, raw):
     bad = Bad(row, file, reason, raw)
-    text = quarantine.line(bad)
+    text = quarantine.format_line(bad)
     assert text.endswith(b"\n")
     assert text.count(b"\n") == 1
     assert json.loads(text.decode())["row"] == row
-    assert quarantine.read(text) == bad
+    assert quarantine.parse_line(text) == bad
 
 
 def test_bad_records_in_memory_are_bounded_in_number_and_in_size():
-    kept = quarantine.Kept()
+    kept = quarantine.RejectedBuffer()
     kept.add(Bad(row, "f", "r", b"x" * 10) for row in range(1, 2001))
     assert [bad.row for bad in kept.records] == list(range(1, 1001))
-    again = quarantine.Kept()
+    again = quarantine.RejectedBuffer()
     again.restore(kept.state())
     assert again.records == kept.records
-    large = quarantine.Kept()
+    large = quarantine.RejectedBuffer()
     large.add(Bad(row, "f", "r", b"x" * (1 << 20)) for row in range(1, 9))
     assert len(large.records) == 3
-    other = quarantine.Kept()
+    other = quarantine.RejectedBuffer()
     other.restore(large.state())
     other.add([Bad(9, "f", "r", b"x" * (1 << 20)), Bad(10, "f", "r", b"x")])
     assert [bad.row for bad in other.records] == [1, 2, 3, 10]
@@ -84,10 +85,10 @@ def test_the_round_log_holds_every_round_in_groups_that_do_not_depend_on_batches
     contents = []
     for most in (7777, count):
         target = tmp_path / f"{most}.parquet"
-        with Books(None, {ROUNDS: target}) as books:
+        with RunWriters(Outputs(rounds=target)) as writers:
             for start in range(0, count, most):
-                books.add(rounds[start : start + most], [])
-            books.publish(schema)
+                writers.write(rounds[start : start + most], [])
+            writers.publish(schema)
         contents.append(target.read_bytes())
     assert contents[0] == contents[1]
     file = parquet.ParquetFile(target)
@@ -108,10 +109,10 @@ def test_the_round_log_holds_every_round_in_groups_that_do_not_depend_on_batches
 
 
 def test_files_that_cannot_be_written_are_refused_before_anything_is_done(tmp_path):
-    with pytest.raises(DataError, match=r"there is no folder '.*nowhere'; make it first\."):
-        Books(None, {QUARANTINE: tmp_path / "nowhere" / "bad.jsonl"})
-    with pytest.raises(DataError, match=r"because it is a folder; name a file in it\."):
-        Books(tmp_path, {ROUNDS: tmp_path})
+    with pytest.raises(ParameterError, match=r"there is no folder '.*nowhere'; create it first\."):
+        check_writable(tmp_path / "nowhere" / "bad.jsonl")
+    with pytest.raises(ParameterError, match=r"because it is a folder; name a file in it\."):
+        check_writable(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -124,18 +125,20 @@ def test_an_interrupt_while_the_folder_of_the_ledgers_is_made_leaves_none(tmp_pa
 
     monkeypatch.setattr(Path, "mkdir", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        Books(None, {ROUNDS: tmp_path / "r"})
+        RunWriters(Outputs(rounds=tmp_path / "r"))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_tidy_quarantine_is_written_only_if_it_has_a_record(tmp_path):
+def test_an_empty_quarantine_is_not_written_unless_it_is_to_be_kept(tmp_path):
     target = tmp_path / "bad.jsonl"
     target.write_text("of another run")
-    for bad, expected in (([], b"of another run"), ([Bad(1, "f", "r", b"x")], quarantine.line(Bad(1, "f", "r", b"x")))):
-        with Books(None, {QUARANTINE: target}) as books:
-            books.tidy = True
-            books.add(some_rounds(0, 1), bad)
-            books.publish(NUMBERS)
+    for bad, expected in (
+        ([], b"of another run"),
+        ([Bad(1, "f", "r", b"x")], quarantine.format_line(Bad(1, "f", "r", b"x"))),
+    ):
+        with RunWriters(Outputs(quarantine=target, keep_empty_quarantine=False)) as writers:
+            writers.write(some_rounds(0, 1), bad)
+            writers.publish(NUMBERS)
         assert target.read_bytes() == expected
 
 
@@ -143,8 +146,8 @@ def test_a_full_disk_is_said_in_one_sentence(tmp_path, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with Ledger(tmp_path / "ledger") as ledger:
-        ledger.append(b"12345")
+    with AppendLog(tmp_path / "log") as log:
+        log.append(b"12345")
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(DataError, match=r"cannot be written \(No space left on device\); make room for it, and"):
-            ledger.settled()
+        with pytest.raises(DataError, match=r"cannot be written \(No space left on device\); free some space, and"):
+            log.sync()

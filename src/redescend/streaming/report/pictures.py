@@ -1,0 +1,227 @@
+"""The pictures of a report: weights and losses along the stream, and predictions against observations."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+
+from redescend.kernels.histograms import FINE
+from redescend.numeric import Array
+from redescend.streaming.report.charts import Chart, Scale, fit_scale
+from redescend.streaming.report.formatting import format_number, format_percent
+from redescend.streaming.summary import Summary
+from redescend.streaming.summary.histograms import StreamHistograms
+
+BINS = 128
+"""Most bins of a chart along the stream."""
+
+DECILES = 10
+MIN_PREDICTIONS = 10
+"""Fewer predictions than this have no meaningful share of correct ones."""
+
+NORMAL = 1.4826
+"""The standard deviation of normal noise, in median absolute deviations."""
+
+
+class Picture(NamedTuple):
+    """A picture with its caption, which says what to see, and a legend of classes of marks."""
+
+    name: str
+    title: str
+    caption: str
+    svg: Markup
+    legend: dict[str, str]
+
+
+def draw_all(summary: Summary) -> list[Picture]:
+    """Draw every picture that there are enough rounds for, in the order of the page."""
+    if not summary.learned:
+        return []
+    drawn: list[Picture | None] = [draw_suspects(summary.histograms), draw_losses(summary.histograms)]
+    if summary.schema.classifies:
+        drawn.append(draw_calibration(summary))
+    else:
+        drawn += [draw_points(summary), draw_deciles(summary)]
+    return [picture for picture in drawn if picture is not None]
+
+
+# --- along the stream ---
+
+
+def draw_suspects(histograms: StreamHistograms) -> Picture:
+    """Draw the share of suspects, and where records were rejected."""
+    weights, rejected = (histograms.merge(part, BINS) for part in (histograms.weights, histograms.rejected))
+    edges, counts = histograms.edges(BINS), np.maximum(weights.sum(axis=1), 1)
+    first, last = histograms.limits.cells
+    strong, suspect = weights[:, :first].sum(axis=1) / counts, weights[:, first:last].sum(axis=1) / counts
+    caption = _describe_suspects(strong + suspect, edges)
+    chart = Chart(
+        Scale(1.0, float(histograms.rows + 1)),
+        Scale(0.0, min(1.0, max(1.15 * float((strong + suspect).max()), 0.01)), percent=True),
+        x_label="row",
+        y_label="suspects",
+        description=f"Share of suspects along the stream. {caption}",
+    )
+    for index, (low, more) in enumerate(zip(strong.tolist(), suspect.tolist(), strict=True)):
+        start, end = float(edges[index]), float(edges[index + 1])
+        tip = f"rows {start:,.0f} to {end - 1.0:,.0f}: {format_percent(low + more)} suspects"
+        if low:
+            chart.bar(start, end, 0.0, low, "strong", tip)
+        if more:
+            chart.bar(start, end, low, low + more, "suspect", tip)
+        if rejected[index]:
+            chart.bar(start, end, 0.0, 0.025 * chart.y.high, "rejected", f"{tip}; {rejected[index]:,} rejected")
+    legend = {
+        "strong": f"weight below {format_number(100.0 * histograms.limits.strong)} %",
+        "suspect": f"weight below {format_number(100.0 * histograms.limits.suspect)} %",
+    }
+    if rejected.any():
+        legend["rejected"] = "rejected records"
+    return Picture("weights", "Suspects along the stream", caption, chart.to_svg(), legend)
+
+
+def _describe_suspects(shares: Array, edges: Array) -> str:
+    most = int(shares.argmax())
+    if shares[most] == 0.0:
+        return "There are no suspects."
+    rows, median = f"rows {edges[most]:,} to {edges[most + 1] - 1:,}", format_percent(float(np.median(shares)))
+    return (
+        f"The share of suspects is highest in {rows}, at {format_percent(float(shares[most]))}; the median is {median}."
+    )
+
+
+def draw_losses(histograms: StreamHistograms) -> Picture:
+    """Draw the median loss, and the range of eight in ten losses."""
+    low, median, high = (histograms.quantiles(share, BINS) for share in (0.1, 0.5, 0.9))
+    edges, present = histograms.edges(BINS), np.isfinite(median)
+    xs = 0.5 * (edges[:-1] + edges[1:])[present]
+    low, median, high = low[present], median[present], high[present]
+    positive = np.concatenate([low, median, high])
+    positive = positive[positive > 0.0]
+    # A loss of 0 has no place on a log axis, and one that is practically 0 must not flatten the rest.
+    scale = fit_scale(np.maximum(positive, 1e-6 * np.median(positive)).tolist() if len(positive) else [], log=True)
+    caption = _describe_trend(median)
+    chart = Chart(
+        Scale(1.0, float(histograms.rows + 1)),
+        scale,
+        x_label="row",
+        y_label="loss",
+        description=f"Loss along the stream. {caption}",
+    )
+    chart.band(xs, np.maximum(low, scale.low), np.maximum(high, scale.low), "band")
+    chart.line(xs, np.maximum(median, scale.low), "middle-line")
+    legend = {"middle-line": "median", "band": "10th to 90th percentile"}
+    return Picture("losses", "Loss along the stream", caption, chart.to_svg(), legend)
+
+
+def _describe_trend(median: Array) -> str:
+    quarter = max(len(median) // 4, 1)
+    first, last = float(np.median(median[:quarter])), float(np.median(median[-quarter:]))
+    trend = "lower" if last < 0.8 * first else "higher" if last > 1.25 * first else "about the same"
+    return (
+        f"The median loss is {format_number(last)} in the last quarter of the stream, {trend} "
+        f"{'as' if trend == 'about the same' else 'than'} in the first quarter ({format_number(first)})."
+    )
+
+
+# --- predictions ---
+
+
+def typical_error(summary: Summary) -> float:
+    """How far clean observations typically are from their predictions, as a standard deviation."""
+    clean = summary.clean_sample()
+    return NORMAL * float(np.median(np.abs(clean.targets - clean.predictions))) if len(clean) else np.nan
+
+
+def draw_points(summary: Summary) -> Picture:
+    """Draw sampled records as points, with suspects marked."""
+    clean, suspects = summary.clean_sample(), summary.suspect_sample.rounds
+    both = _fit_clean(clean.targets, clean.predictions) if len(clean) else fit_scale(suspects.predictions.tolist())
+    outside = int(((suspects.targets < both.low) | (suspects.targets > both.high)).sum())
+    caption = "Points on the diagonal were predicted well. Suspects hardly moved the model"
+    caption += f"; {outside:,} of them are outside the axes and drawn at the edge." if outside else "."
+    chart = Chart(
+        both,
+        both,
+        x_label="observed",
+        y_label="predicted",
+        height=400.0,
+        description=f"Predicted against observed. {caption}",
+    )
+    chart.line([both.low, both.high], [both.low, both.high], "ideal")
+    for target, prediction in zip(clean.targets.tolist(), clean.predictions.tolist(), strict=True):
+        chart.dot(target, prediction, "clean-dot")
+    for record in suspects.records(summary.schema):
+        observed, predicted = float(record.target or 0.0), float(record.prediction or 0.0)
+        values = f"observed {format_number(observed)}, predicted {format_number(predicted)}"
+        tip = f"row {record.row:,}: {values}, weight {format_percent(record.weight)}"
+        chart.dot(observed, predicted, "suspect-dot", 3.4, tip)
+    legend = {"clean-dot": f"clean ({len(clean):,} sampled)"}
+    if len(suspects):
+        which = "all" if len(suspects) < summary.suspect_sample.size else "sampled"
+        legend["suspect-dot"] = f"suspects ({len(suspects):,}, {which})"
+    return Picture("points", "Predicted against observed", caption, chart.to_svg(), legend)
+
+
+def _fit_clean(targets: Array, predictions: Array) -> Scale:
+    """A scale for the clean records: outliers can be arbitrarily far off."""
+    low, high = np.quantile(targets, [0.002, 0.998])
+    margin = 0.25 * (high - low)
+    inside = np.clip(np.concatenate([targets, predictions]), low - margin, high + margin)
+    return fit_scale(inside.tolist())
+
+
+def draw_deciles(summary: Summary) -> Picture | None:
+    """Draw the median and the quartiles of the observations in each decile of the predictions."""
+    clean = summary.clean_sample()
+    if len(clean) < 5 * DECILES:
+        return None
+    groups = np.array_split(np.argsort(clean.predictions, kind="stable"), DECILES)
+    predicted = np.array([np.median(clean.predictions[group]) for group in groups])
+    low, median, high = np.transpose([np.quantile(clean.targets[group], [0.25, 0.5, 0.75]) for group in groups])
+    both = fit_scale([*predicted, *low, *high])
+    scale = typical_error(summary)
+    errors = np.abs(clean.targets - clean.predictions)
+    within = [format_percent(float(np.mean(errors <= times * scale))) for times in (1.0, 2.0)]
+    off = float(np.max(np.abs(median - predicted))) / scale if scale else 0.0
+    caption = (
+        f"Points on the diagonal are well calibrated; the largest deviation is {format_number(off)} typical errors. Of "
+        f"the clean records, {within[0]} are within one typical error ({format_number(scale)}) of their prediction and "
+        f"{within[1]} within two; with normal noise it would be 68.3 % and 95.4 %."
+    )
+    description = f"Observed values by decile of the prediction. {caption}"
+    chart = Chart(both, both, x_label="predicted", y_label="observed", height=400.0, description=description)
+    chart.line([both.low, both.high], [both.low, both.high], "ideal")
+    for x, bottom, y, top in zip(predicted.tolist(), low.tolist(), median.tolist(), high.tolist(), strict=True):
+        chart.line([x, x], [bottom, top], "whisker")
+        chart.dot(x, y, "group-dot", 5.0, f"predicted {format_number(x)}, observed {format_number(y)}")
+    legend = {"group-dot": "median of a tenth of the records", "whisker": "interquartile range"}
+    return Picture("deciles", "Calibration of the predictions", caption, chart.to_svg(), legend)
+
+
+def draw_calibration(summary: Summary) -> Picture:
+    """Draw the share of correct predictions against their probability."""
+    wrong, right, sums = summary.calibration.T.astype(np.float64)
+    counts = wrong + right
+    total = counts.sum()
+    enough = counts >= min(MIN_PREDICTIONS, counts.max())
+    predicted, correct = sums[enough] / FINE / counts[enough], right[enough] / counts[enough]
+    gap = float(np.sum(counts[enough] * np.abs(predicted - correct)) / counts[enough].sum())
+    bias = float(np.sum(counts[enough] * (predicted - correct)))
+    often = "about as often as" if gap < 0.03 else f"{'less' if bias > 0.0 else 'more'} often than"
+    caption = (
+        f"Points on the diagonal are well calibrated. Predictions are correct {often} their probabilities say: "
+        f"{format_percent(float(right.sum() / total))} are correct, and the mean probability is "
+        f"{format_percent(float(sums.sum() / FINE / total))}. Larger points stand for more records."
+    )
+    low = max(0.0, min(float(predicted.min()), float(correct.min())) - 0.04)
+    both = Scale(low, 1.02, percent=True)
+    labels = {"x_label": "probability of the predicted label", "y_label": "correct"}
+    chart = Chart(both, both, **labels, height=400.0, description=caption)
+    chart.line([low, 1.0], [low, 1.0], "ideal")
+    for x, y, count in zip(predicted.tolist(), correct.tolist(), counts[enough].tolist(), strict=True):
+        tip = f"{count:,.0f} predictions with a probability of {format_percent(x)}: {format_percent(y)} correct"
+        chart.dot(x, y, "group-dot", 3.5 + 9.0 * (count / total) ** 0.5, tip)
+    return Picture("calibration", "Calibration of the probabilities", caption, chart.to_svg(), {})

@@ -1,0 +1,124 @@
+"""Samples of rounds in a fixed size: a uniform one (`Reservoir`), and the records with the smallest weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from redescend.kernels import histograms as kernel
+from redescend.state import ArraySpec, read_arrays, require
+from redescend.streaming.rounds import RoundRecord, Rounds
+
+if TYPE_CHECKING:
+    from redescend.numeric import Array
+    from redescend.sources import Batch
+    from redescend.streaming.encoding.schema import Schema
+
+MAX_SUSPECTS = 10
+MAX_TEXT = 200
+"""Characters that are stored of a text."""
+
+
+class Reservoir:
+    """A uniform sample of at most `size` rounds. It depends on the row numbers alone, so it is the same every time."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.rounds = Rounds.concatenate([])
+        self._orders = kernel.shuffled(self.rounds.rows)
+
+    def add(self, rounds: Rounds) -> None:
+        """Draw from these rounds, too."""
+        orders = kernel.shuffled(rounds.rows)
+        if len(self.rounds) == self.size:
+            drawn = np.flatnonzero(orders < self._orders[-1])
+            if not len(drawn):
+                return
+            rounds, orders = rounds[drawn], orders[drawn]
+        orders = np.append(self._orders, orders)
+        first = np.argsort(orders, kind="stable")[: self.size]
+        self.rounds, self._orders = Rounds.concatenate([self.rounds, rounds])[first], orders[first]
+
+    def state(self) -> dict[str, Any]:
+        return {"rows": self.rounds.rows.copy(), "numbers": np.stack(list(self.rounds.arrays())[1:])}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore the state of a reservoir of the same size."""
+        specs = (
+            ArraySpec("rows", ("count",), kind="count", dtype=np.int64),
+            ArraySpec("numbers", (5, "count"), finite=False),
+        )
+        arrays = read_arrays(specs, state, {}, "a sample")
+        rows = arrays["rows"]
+        require(len(rows) <= self.size, "a sample", f"more than {self.size} records")
+        self.rounds, self._orders = Rounds(rows, *arrays["numbers"]), kernel.shuffled(rows)
+
+
+class Suspect(NamedTuple):
+    """A record with a small weight: its round, its file, and its values as they came."""
+
+    round: RoundRecord
+    file: str
+    values: dict[str, Any]
+
+
+class Suspects:
+    """The records with the smallest weights; among equals those with the larger loss, then the earlier ones."""
+
+    def __init__(self, schema: Schema, most: int = MAX_SUSPECTS) -> None:
+        self.schema, self.most = schema, most
+        self.records: list[Suspect] = []
+        """The smallest weight first."""
+
+    def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
+        """Consider rounds that were played on the records of a batch at these indices."""
+        if len(self.records) == self.most and not (rounds.weights <= self.records[-1].round.weight).any():
+            return
+        before = [record.round for record in self.records]
+        rows = np.zeros(self.most, dtype=np.int64)
+        numbers, places = np.zeros((2, self.most)), np.full(self.most, -1)
+        for place, played in enumerate(before):
+            rows[place], numbers[:, place] = played.row, (played.weight, played.loss)
+        count = kernel.least(rounds.rows, rounds.weights, rounds.losses, len(before), rows, numbers, places)
+        known = {record.round.row: record for record in self.records}
+        fresh = places[:count][places[:count] >= 0]
+        for played, index in zip(rounds[fresh].records(self.schema), indices[fresh].tolist(), strict=True):
+            known[played.row] = Suspect(played, batch.files, read_values(self.schema, batch, index))
+        self.records = [known[row] for row in rows[:count].tolist()]
+
+    def state(self) -> list[Any]:
+        return [[list(record.round), record.file, dict(record.values)] for record in self.records]
+
+    def restore(self, state: list[Any]) -> None:
+        """Restore a state of the same size."""
+        records = [Suspect(RoundRecord(*played), file, dict(values)) for played, file, values in state]
+        self.records = records[: self.most]
+
+
+def shorten(text: str) -> str:
+    """Shorten a text to fit into a table; … stands for what is left out."""
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
+
+
+def to_json_value(value: Any) -> Any:
+    """Convert a value of a record to one that JSON has: dates as ISO texts, long texts shortened.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> moments = datetime.datetime(2024, 2, 29, 12, 30), datetime.datetime(2024, 2, 29)
+    >>> [to_json_value(value) for value in (*moments, None)]
+    ['2024-02-29T12:30:00', '2024-02-29', None]
+    """
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if hasattr(value, "isoformat"):
+        return value.isoformat().removesuffix("T00:00:00")
+    return shorten(str(value))
+
+
+def read_values(schema: Schema, batch: Batch, index: int) -> dict[str, Any]:
+    """The values of a record in the columns that are learned from."""
+    names = (name for name in schema.columns if name != schema.target)
+    return {name: to_json_value(batch.table.column(name)[index].as_py()) for name in names}
