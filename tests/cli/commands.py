@@ -18,9 +18,9 @@ from redescend.cli import app
 COMMAND = [sys.executable, "-W", "error", "-c", "from redescend.cli import app; app(prog_name='redescend')"]
 
 
-def run(*arguments: Any, code: int = 0) -> Any:
+def run(*arguments: Any, code: int = 0, input: str | bytes | None = None) -> Any:
     """What the command says, with the code that it must end with."""
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="redescend")
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], input=input, prog_name="redescend")
     assert done.exit_code == code, (done.exit_code, done.stderr, done.exception)
     return done
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from redescend.cli.progress import Live
+from redescend.cli.progress import ProgressLine
 from redescend.streaming import fit_stream
 
 
@@ -29,7 +29,7 @@ class Reading:
         return 1000
 
 
-def lines_of(terminal: bool, monkeypatch: pytest.MonkeyPatch, **environment: str) -> tuple[Live, Clock, io.StringIO]:
+def lines_of(terminal: bool, monkeypatch: pytest.MonkeyPatch, **environment: str) -> tuple:
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -37,7 +37,7 @@ def lines_of(terminal: bool, monkeypatch: pytest.MonkeyPatch, **environment: str
         monkeypatch.setenv(name, value)
     text, clock = io.StringIO(), Clock()
     console = Console(file=text, force_terminal=terminal, width=140)
-    return Live(Reading(), console=console, clock=clock), clock, text  # type: ignore[arg-type]
+    return ProgressLine(Reading(), console=console, clock=clock), clock, text  # type: ignore[arg-type]
 
 
 def test_where_nobody_watches_a_plain_line_comes_every_ten_seconds(monkeypatch):
@@ -45,7 +45,7 @@ def test_where_nobody_watches_a_plain_line_comes_every_ten_seconds(monkeypatch):
     with live:
         for second in range(1, 26):
             clock.now += 1.0
-            live.tell(50 * second, "fine")
+            live.report(50 * second, "fine")
     assert text.getvalue() == "".join(
         f"{rows:,} rows; 50 rows/s; fine; 25 %, {left} left\n" for rows, left in ((500, "30 s"), (1000, "1 min 0 s"))
     )
@@ -57,12 +57,16 @@ def test_on_a_terminal_the_line_has_rows_speed_belief_loss_weights_and_a_bar(mon
     table = {"x": random.normal(size=400), "y": np.where(np.arange(400) < 300, 1.0, 1000.0) + random.normal(size=400)}
     _, rounds = fit_stream(pa.table(table), "y")
     with live:
+        # Kernels may have to be compiled before the first batch.
+        live._progress.refresh()
+        assert "starting (0 s)" in text.getvalue()
         for played in rounds.batches():
             clock.now += 2.0
-            live.learned(rounds, played)
+            live.update(rounds, played)
             live._progress.refresh()
         said = text.getvalue()
-    for words in ("400 rows", "200 rows/s", " clean", "median loss", "25 %, 6 s left", "━", "\x1b[3"):
+    assert "starting" not in said.rpartition("400 rows")[2]
+    for words in ("400 rows", "200 rows/s", "% clean", "median loss", "25 %, 6 s left", "━", "\x1b[3"):
         assert words in said
     means = [float(np.mean(played.weights[100 * place : 100 * place + 100])) for place in range(4)]
     assert said.rpartition("left  ")[2][:4] == "".join("▁▂▃▄▅▆▇█"[int(8 * mean)] for mean in means)
@@ -71,12 +75,12 @@ def test_on_a_terminal_the_line_has_rows_speed_belief_loss_weights_and_a_bar(mon
 def test_no_colour_where_none_is_wanted_and_no_line_where_none_can_change(monkeypatch):
     live, clock, text = lines_of(True, monkeypatch, NO_COLOR="1")
     with live:
-        live.tell(5)
+        live.report(5)
     assert "5 rows" in text.getvalue()
     assert "\x1b[3" not in text.getvalue()
     live, clock, text = lines_of(True, monkeypatch, TERM="dumb")
     with live:
         clock.now += 11.0
-        live.tell(5)
+        live.report(5)
     assert text.getvalue().startswith("5 rows; ")
     assert "\x1b" not in text.getvalue()

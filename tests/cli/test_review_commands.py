@@ -84,7 +84,7 @@ def test_a_record_that_cannot_be_used_is_reported(models, in_a_folder, command):
     bad = {row: record for row, record in BAD.items() if command == "score" or row != 1501}
     done = run(command, "m", "new.csv", code=3)
     assert len(rows_of(done.stdout)) == 2000 - len(bad)
-    assert f"{len(bad)} records of 2,000 could not be used, set aside in new.quarantine.jsonl" in done.stderr
+    assert f"{len(bad)} records of 2,000 could not be used, quarantined in new.quarantine.jsonl" in done.stderr
     aside = [json.loads(line) for line in Path("new.quarantine.jsonl").read_text().splitlines()]
     assert {one["row"]: one["record"] for one in aside} == bad
     skipped = run(command, "m", "new.csv", "--on-bad", "skip", "--out", "out.csv", code=3)
@@ -101,7 +101,7 @@ def test_a_record_that_cannot_be_used_is_reported(models, in_a_folder, command):
         (["predict", "nothing", "new.csv"], "no model file nothing"),
         (["predict", "new.csv", "new.csv"], "'new.csv' cannot be loaded"),
         (["predict", ".", "new.csv"], "it is a folder"),
-        (["predict", "learner", "new.csv"], "holds a OGD, which is no model of a stream"),
+        (["predict", "learner", "new.csv"], "contains a OGD, not a model of a stream"),
         (["predict", "m", "no.csv"], "no file no.csv"),
         (["predict", "m", "other.csv"], "'town'"),
         (["score", "m", "other.csv"], "'town'"),

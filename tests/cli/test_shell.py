@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import redescend as rd
+from redescend.kernels import compiler
+from redescend.streaming import StreamModel, fit
 from tests.cli.commands import BAD, prices, run, started
 
 
@@ -68,15 +70,44 @@ def test_ctrl_c_keeps_the_checkpoint_and_says_how_to_go_on(in_a_folder):
     out, said = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, b""), said
     assert said.splitlines()[-1] == (
-        b"Interrupted; the same command with --resume goes on from the checkpoint in 'run'."
+        b"Interrupted; run the same command with --resume to continue from the checkpoint in 'run'."
     )
     assert not Path("m").exists()
-    resumed = started(*fit, "--resume")
-    _, said = resumed.communicate(text, timeout=60)
-    assert resumed.returncode == 0
-    assert b"Resumed after row" in said
+    resumed = run(*fit, "--resume", input=text)
+    assert "Resumed after row" in resumed.stderr
     run("fit", "prices.csv", "--target", "price", "--model", "alone", "--no-report", "--quiet")
     assert Path("m").read_bytes() == Path("alone").read_bytes()
+
+
+def test_compiling_is_announced_once_and_at_once(in_a_folder, monkeypatch):
+    prices(in_a_folder / "prices.csv", 300)
+    start_run = fit.start_run
+
+    def compile_and_start(*arguments, **settings):
+        compiler._announce()
+        compiler._announce()
+        return start_run(*arguments, **settings)
+
+    monkeypatch.setattr(fit, "start_run", compile_and_start)
+    said = run("fit", "prices.csv", "--target", "price", "--model", "m", "--no-report").stderr
+    assert said.startswith(compiler.COMPILING + "\n")
+    assert said.count("ompiling") == 1
+    assert run("fit", "prices.csv", "--target", "price", "--quiet").stderr == ""
+    review = StreamModel.review
+    monkeypatch.setattr(StreamModel, "review", lambda *given, **how: compiler._announce() or review(*given, **how))
+    assert run("predict", "m", "prices.csv").stderr == compiler.COMPILING + "\n"
+    assert run("score", "m", "prices.csv", "--quiet").stderr == ""
+
+
+@pytest.mark.soak
+def test_on_a_new_machine_the_first_line_says_that_it_compiles(in_a_folder):
+    prices(in_a_folder / "prices.csv", 300)
+    process = started(*("fit", "prices.csv", "--target", "price"), environment={"NUMBA_CACHE_DIR": str(in_a_folder)})
+    said = process.stderr.readline().decode()
+    assert said == compiler.COMPILING + "\n"
+    _, rest = process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert b"ompiling" not in rest
 
 
 def test_help_is_there_without_what_only_the_commands_need():
@@ -97,7 +128,7 @@ def test_every_command_explains_itself(command):
     assert f"Usage: redescend {command}" in said
     if command != "reproduce":
         assert f"redescend {command}" in said.partition("Examples:")[2]
-        assert "How to run" in said
+        assert "Running" in said
 
 
 def test_shells_complete_the_commands():

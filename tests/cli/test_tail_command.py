@@ -26,12 +26,12 @@ def test_what_is_there_once_and_later_what_has_come(lines):
     growing.write_text("".join(lines[:400]) + lines[400][:5])
     kept = ("--once", "--model", "m", "--rounds", "r", "--checkpoint", "run", "--no-report")
     first = run(*TAIL, *kept)
-    assert "What follows row 399 of growing.csv is no complete line yet, and was left.\n" in first.stderr
+    assert "Ignored an incomplete last line after row 399 of growing.csv.\n" in first.stderr
     assert rd.load("m").records == 399
     growing.write_text("".join(lines))
     second = run(*TAIL, *kept, "--resume")
     assert "after row 399" in second.stderr
-    assert "no complete line" not in second.stderr
+    assert "incomplete" not in second.stderr
     # The columns were decided from what was there then: the same three towns, so the same model.
     alone, rounds = fit_stream("prices.csv", "price")
     doubted = [
@@ -49,7 +49,7 @@ def test_what_is_there_once_and_later_what_has_come(lines):
     assert rd.load("m").records == 1000
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stop", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)])
 def test_it_waits_tells_at_once_and_ends_when_asked_to(lines, stop):
     growing = Path("growing.csv")
     process = started(*TAIL, "--model", "m", "--interval", "0.02", "--no-report", "--threshold", "1e-3", cwd=".")
@@ -68,7 +68,7 @@ def test_it_waits_tells_at_once_and_ends_when_asked_to(lines, stop):
     limit.cancel()
     assert process.returncode == 3, said
     assert rest == b""
-    assert b"Row 302 of growing.csv cannot be used: 2 values where the header has 3" in said
+    assert b"Rejected row 302 of growing.csv: 2 values where the header has 3" in said
     assert b"Learned from 301 of 302 records." in said
     assert rd.load("m").records == 301
     assert json.loads(Path("m.quarantine.jsonl").read_text())["row"] == 302

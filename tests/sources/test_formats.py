@@ -15,7 +15,7 @@ from redescend.sources import Kind, open_source
 from tests.sources.outcomes import of_batch, outcomes
 from tests.sources.written import COMPRESS, WRITE, sample_table
 
-TABLE = sample_table(2500)
+TABLE = sample_table(1800)
 KINDS = dict(zip(TABLE.column_names, (Kind.NUMBER, Kind.BOOLEAN, Kind.DATE, Kind.TEXT), strict=True))
 RECORDS = [tuple(record.values()) for record in TABLE.to_pylist()]
 STORED = [(name, "") for name in WRITE] + [("csv", ending) for ending in COMPRESS] + [("parquet", "gz")]

@@ -207,19 +207,19 @@ def test_a_record_is_its_own_while_another_thread_looks_up_another():
 
         @property
         def content(self):
-            other = threading.Thread(target=part.read_record, args=(["x"], 0, 3))
+            other = threading.Thread(target=part._read_record, args=(["x"], 0, 3))
             other.start()
             other.join()
             return self[2]
 
     class Part(ColumnarFile):
-        def look_up(self, columns, row):
+        def _look_up(self, columns, row):
             if row < 2:
                 return Interrupted(0, 2, pa.record_batch({"x": [0, 1]}))
             return Rows(2, 4, pa.record_batch({"x": [2, 3]}))
 
     part = Part("table")
-    assert [part.read_record(["x"], 0, row) for row in range(4)] == [b'{"x": %d}' % row for row in range(4)]
+    assert [part._read_record(["x"], 0, row) for row in range(4)] == [b'{"x": %d}' % row for row in range(4)]
 
 
 def all_threads_end() -> bool:

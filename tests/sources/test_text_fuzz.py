@@ -52,9 +52,23 @@ def opened(text: bytes, form: str, block: int, longest: int):
     return open_source(io.BytesIO(text), format=form, kinds=kinds, block=block, longest=longest)
 
 
-@settings(max_examples=250, deadline=None)
-@given(noise | mutated(RECORDS), st.integers(1, 40), st.integers(1, 4), st.sampled_from([5, 12, 1000]))
+delimited = given(noise | mutated(RECORDS), st.integers(1, 40), st.integers(1, 4), st.sampled_from([5, 12, 1000]))
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@delimited
 def test_delimited_text_is_read_as_a_slow_reading_says(text, block, most, longest):
+    check_slow_reading(text, block, most, longest)
+
+
+@pytest.mark.soak
+@settings(max_examples=5000, deadline=None)
+@delimited
+def test_thousands_of_delimited_texts_are_read_as_a_slow_reading_says(text, block, most, longest):
+    check_slow_reading(text, block, most, longest)
+
+
+def check_slow_reading(text, block, most, longest) -> None:
     slow = read_slowly(text, longest)
     if not slow:
         with pytest.raises(DataError, match="has no records"):
@@ -79,18 +93,32 @@ def values_of(fields: list[bytes] | None) -> tuple | None:
         return None
 
 
-@settings(max_examples=120, deadline=None)
-@given(
+any_text = given(
     st.tuples(st.just("csv"), noise | mutated(RECORDS)) | st.tuples(st.just("jsonl"), noise | mutated(OBJECTS)),
     st.integers(1, 60),
     st.integers(1, 4),
     st.sampled_from([16, 1000]),
     st.randoms(use_true_random=False),
 )
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@any_text
 @example(("jsonl", b'{"x":2}\n{"x":1}\0}\n{"x":3}\n'), 16, 1, 1000, Random(0))
 @example(("jsonl", b"\xef\xbb\xbf1"), 1, 1, 1000, Random(0))
 @example(("csv", b"1,a\n2,b\n3,c\n4,d\n5,e\n"), 60, 3, 1000, Random(2))
 def test_a_record_is_the_same_however_the_text_is_read_and_from_wherever(case, block, most, longest, random):
+    check_any_reading(case, block, most, longest, random)
+
+
+@pytest.mark.soak
+@settings(max_examples=5000, deadline=None)
+@any_text
+def test_a_record_of_thousands_is_the_same_however_it_is_read(case, block, most, longest, random):
+    check_any_reading(case, block, most, longest, random)
+
+
+def check_any_reading(case, block, most, longest, random) -> None:
     form, text = case
     text = b"x,t\n" + text if form == "csv" else text
     try:

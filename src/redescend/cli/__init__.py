@@ -1,6 +1,6 @@
-"""The command: `redescend`. Results go to standard output, everything else to standard error.
+"""The command `redescend`: one file a command. Results go to standard output, everything else to standard error.
 
-One file a command. What takes long to import is imported by the command that needs it, so that help comes at once.
+Slow imports are inside the commands that need them, so that --help is fast.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ except ImportError:
 
 from redescend.cli.exit_codes import EXIT_CODES
 from redescend.cli.fit import fit
-from redescend.cli.help import examples
 from redescend.cli.inspect import inspect
+from redescend.cli.options import format_examples
 from redescend.cli.predict import predict
 from redescend.cli.reproduce import reproduce
 from redescend.cli.score import score
@@ -33,7 +33,7 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         from redescend import __version__
 
@@ -42,7 +42,7 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog=examples(
+    epilog=format_examples(
         "redescend fit houses.csv --target price --model houses.safetensors",
         "redescend score houses.safetensors new.csv --threshold 0.01",
     )
@@ -50,17 +50,17 @@ def _version(wanted: bool) -> None:
 )
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version, and exit.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Online learning that outliers cannot move.
 
-    Learn from a file, a folder or a pipe in one pass, see which records are not believed, and go on where it stopped.
+    Learn from a file, a folder or a pipe in one pass, and find the records that are probably wrong.
     """
 
 
 app.command(
-    epilog=examples(
+    epilog=format_examples(
         "redescend fit houses.csv --target price --model houses.safetensors",
         "zcat log.csv.gz | redescend fit - --target seconds --features size,host --model log.safetensors",
         "redescend fit parts/ --target y --model m.safetensors --checkpoint run --resume",
@@ -68,24 +68,26 @@ app.command(
     + EXIT_CODES
 )(fit)
 app.command(
-    epilog=examples(
+    epilog=format_examples(
         "redescend predict houses.safetensors new.csv > predictions.csv",
         "redescend predict houses.safetensors new/ --out predictions.parquet",
     )
 )(predict)
 app.command(
-    epilog=examples(
+    epilog=format_examples(
         "redescend score houses.safetensors new.csv > scores.csv",
         "redescend score houses.safetensors new.csv --threshold 0.01",
     )
 )(score)
 app.command(
-    epilog=examples("redescend inspect houses.safetensors", "redescend inspect houses.safetensors --json | jq .Columns")
+    epilog=format_examples(
+        "redescend inspect houses.safetensors", "redescend inspect houses.safetensors --json | jq .Columns"
+    )
 )(inspect)
 app.command(
-    epilog=examples(
+    epilog=format_examples(
         "redescend tail sensor.csv --target level --model sensor.safetensors",
-        "redescend tail sensor.csv --target level --checkpoint run --resume >> doubted.jsonl",
+        "redescend tail sensor.csv --target level --checkpoint run --resume >> suspects.jsonl",
     )
 )(tail)
 app.command()(reproduce)

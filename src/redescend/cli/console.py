@@ -1,69 +1,206 @@
-"""What a command tells a person, on standard error: what it makes of the columns, and how it ended."""
+"""What commands print for people: messages on standard error, suspects on standard output."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import typer
-
-from redescend.cli.printable import printable
-from redescend.streaming.report.describe import describe_schema
-from redescend.streaming.report.page import summarize
 
 if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.run import Run
     from redescend.streaming.summary.rejections import Rejections
+    from redescend.streaming.summary.samples import Suspect
 
-LINES = 12
-"""How many columns are told of."""
+MAX_LINES = 12
+"""Columns to describe."""
 
-REASONS = 5
-"""How many reasons are told."""
+MAX_REASONS = 5
+"""Reasons of rejected records to show."""
+
+MAX_COLUMNS = 6
+"""Columns of a record in the table of suspects."""
+
+PROBABILITY = "inlier_probability"
+SUSPECT_COLUMNS = ("row", "file", PROBABILITY, "prediction", "target", "loss")
+
+
+def make_printable(text: str) -> str:
+    r"""Replace characters that could move the cursor or change the colours of a terminal.
+
+    Examples
+    --------
+    >>> make_printable("red: \x1b[31mRome\n") == "red: \N{REPLACEMENT CHARACTER}[31mRome "
+    True
+    """
+    return "".join(
+        letter if letter.isprintable() else " " if letter.isspace() else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
+
+
+def format_json(content: Any, indent: int | None = None) -> str:
+    r"""Format JSON with escapes for everything that is not printable.
+
+    Examples
+    --------
+    >>> print(format_json({"town": "Zürich\x9b\udcff"}))
+    {"town": "Zürich\u009b\udcff"}
+    """
+    text = json.dumps(content, indent=indent, ensure_ascii=False)
+    return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
 
 
 def say(text: str) -> None:
-    """One line on standard error."""
-    typer.echo(printable(text), err=True)
+    """Print a line on standard error."""
+    typer.echo(make_printable(text), err=True)
 
 
-def say_of(facts: Mapping[str, str | list[str]], most: int = LINES) -> None:
-    """Headings, and what there is to say under each."""
+@contextmanager
+def announce_compilation(quiet: bool) -> Iterator[None]:
+    """Say so, once, as soon as something has to be compiled: on a new machine this takes a while."""
+    from redescend.kernels.compiler import on_compile
+
+    if quiet:
+        yield
+        return
+    with on_compile(say):
+        yield
+
+
+class Reader:
+    """The reader of standard output; `left` if it has closed the pipe."""
+
+    left = False
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[Reader]:
+    """Write to standard output; that its reader closes the pipe, as `head` does, is not an error."""
+    reader = Reader()
+    try:
+        yield reader
+        sys.stdout.flush()
+    except BrokenPipeError:
+        reader.left = True
+        # Python flushes standard output once more when it exits, and would complain.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def say_facts(facts: Mapping[str, str | list[str]]) -> None:
+    """Print headings with their content."""
     for heading, content in facts.items():
         if isinstance(content, str):
             say(f"{heading}: {content}")
             continue
         say(f"{heading}:")
-        for line in content[:most]:
+        for line in content[:MAX_LINES]:
             say(f"  {line}")
-        if len(content) > most:
-            say(f"  and {len(content) - most} more")
+        if len(content) > MAX_LINES:
+            say(f"  and {len(content) - MAX_LINES} more")
 
 
-def say_columns(schema: Schema) -> None:
-    """What is predicted from what, as was decided from the first records."""
-    say_of(describe_schema(schema))
+def say_schema(schema: Schema) -> None:
+    """Print the columns as they were inferred."""
+    from redescend.streaming.report.describe import describe_schema
+
+    say_facts(describe_schema(schema))
 
 
-def say_reasons(reasons: Rejections) -> None:
-    """Why records could not be used, the most frequent reasons first, each with the row of an example."""
-    kinds = reasons.most_frequent()
-    for kind in kinds[:REASONS]:
-        example = reasons.examples[kind][0]
-        say(f"  {reasons.counts[kind]:,} × {kind} (such as row {example.row} of {example.file})")
-    if len(kinds) > REASONS:
-        say(f"  and {len(kinds) - REASONS} more reasons")
+def say_rejections(rejections: Rejections) -> None:
+    """Print why records were rejected, the most frequent reasons first, with an example each."""
+    kinds = rejections.most_frequent()
+    for kind in kinds[:MAX_REASONS]:
+        example = rejections.examples[kind][0]
+        say(f"  {rejections.counts[kind]:,} × {kind} (such as row {example.row} of {example.file})")
+    if len(kinds) > MAX_REASONS:
+        say(f"  and {len(kinds) - MAX_REASONS} more reasons")
 
 
-def say_end(run: Run) -> None:
-    """What became of the records, and where the files are."""
+def say_result(run: Run) -> None:
+    """Print a summary of a run, and the files that it wrote."""
+    from redescend.streaming.report.page import summarize
+
     for sentence in summarize(run.summary, run.counts):
         say(sentence)
-    say_reasons(run.summary.rejections)
+    say_rejections(run.summary.rejections)
     outputs = run.config.outputs
     unwritten = None if outputs.keep_empty_quarantine or run.counts.quarantined else outputs.quarantine
     for what, path in outputs.by_content().items():
         # A file with the name of a quarantine that was not written may be another run's.
         if path.exists() and path != unwritten:
             say(f"{what.removeprefix('the ').capitalize()}: {path}")
+
+
+def print_suspects(suspects: Sequence[Suspect], schema: Schema, important: Sequence[str] = ()) -> None:
+    """Print suspects on standard output: as a table, important columns first, on a terminal; else as CSV."""
+    with reader_may_leave():
+        if sys.stdout.isatty():
+            _print_table(suspects, schema, important)
+        else:
+            sys.stdout.buffer.write(_format_csv(suspects, schema).encode("utf-8", "backslashreplace"))
+            sys.stdout.buffer.flush()
+
+
+def suspect_to_dict(suspect: Suspect) -> dict[str, Any]:
+    """A suspect as a JSON object."""
+    return dict(zip(SUSPECT_COLUMNS, _first_cells(suspect), strict=True)) | {"values": suspect.values}
+
+
+def _first_cells(suspect: Suspect) -> tuple[Any, ...]:
+    played = suspect.round
+    return (played.row, suspect.file, played.weight, played.prediction, played.target, played.loss)
+
+
+def _format_csv(suspects: Sequence[Suspect], schema: Schema) -> str:
+    names = _name_columns(schema)
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow([*SUSPECT_COLUMNS, *(f"column {name}" if name in SUSPECT_COLUMNS else name for name in names)])
+    for suspect in suspects:
+        lines.writerow(map(_format_cell, (*_first_cells(suspect), *(suspect.values[name] for name in names))))
+    return text.getvalue()
+
+
+def _format_cell(content: Any) -> Any:
+    if content is None:
+        return ""
+    return str(content).lower() if isinstance(content, bool) else content
+
+
+def _name_columns(schema: Schema) -> list[str]:
+    return [name for name in schema.columns if name != schema.target]
+
+
+def _print_table(suspects: Sequence[Suspect], schema: Schema, important: Sequence[str]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from redescend.streaming.report.formatting import format_number, format_rounded, format_value
+
+    names = [*([] if schema.by is None else [schema.by]), *(name for name in important if name in schema.inputs)]
+    names = list(dict.fromkeys([*names, *_name_columns(schema)]))[:MAX_COLUMNS]
+    several = len({suspect.file for suspect in suspects}) > 1
+    table = Table(header_style="bold")
+    for heading in ("row", *(["file"] if several else []), "clean", "prediction"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in (schema.target, *names):
+        table.add_column(
+            Text(make_printable(heading)), justify="right", max_width=24, overflow="ellipsis", no_wrap=True
+        )
+    for suspect in suspects:
+        played = suspect.round
+        first = [str(played.row), *([suspect.file] if several else []), format_number(played.weight)]
+        values = [played.target, *(suspect.values[name] for name in names)]
+        cells = [*first, format_rounded(played.prediction), *map(format_value, values)]
+        table.add_row(*(Text(make_printable(cell)) for cell in cells))
+    Console().print(table)

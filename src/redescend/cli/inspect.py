@@ -1,4 +1,4 @@
-"""`redescend inspect`: what is in a model file, in words."""
+"""`redescend inspect`: describe a model file."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Annotated
 import typer
 
 from redescend.cli import options
-from redescend.cli.exit_codes import outcome, reader_may_leave
-from redescend.cli.printable import json_text, printable
+from redescend.cli.console import format_json, make_printable, reader_may_leave
+from redescend.cli.exit_codes import exit_on_error
 
 
 def inspect(
     model: options.ModelToRead,
-    as_json: Annotated[bool, typer.Option("--json", help="As a JSON object, for other programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Output a JSON object.")] = False,
     key: Annotated[
-        str | None, typer.Option(show_default=False, help="Of many models (fit --by), that of this key.")
+        str | None, typer.Option(show_default=False, help="Describe the model of this key (of fit --by).")
     ] = None,
     debug: options.Debug = False,
 ) -> None:
-    """Say in words what is in a model file: what it predicts, from what, and what it has learned."""
-    with outcome(debug):
-        from redescend.cli.models import check_there, read_key
+    """Describe a model file: what it predicts, from which columns, and what it has learned."""
+    with exit_on_error(debug):
+        from redescend.cli.scoring import check_model_exists, read_key_model
         from redescend.streaming.report import describe
 
-        check_there(model)
-        facts = describe.inspect(model) if key is None else describe.describe(read_key(model, key))
+        check_model_exists(model)
+        facts = describe.inspect(model) if key is None else describe.describe(read_key_model(model, key))
         with reader_may_leave():
             if as_json:
-                typer.echo(json_text(facts, indent=2))
+                typer.echo(format_json(facts, indent=2))
                 return
             for heading, content in facts.items():
                 lines = [f"{heading}: {content}"] if isinstance(content, str) else [f"{heading}:", *content]
-                typer.echo("\n  ".join(map(printable, lines)))
+                typer.echo("\n  ".join(map(make_printable, lines)))

@@ -1,21 +1,39 @@
-"""Arguments and options that commands share, with what the help says of them."""
+"""Arguments and options of the commands, each declared once.
+
+A group of options that several commands share is a dataclass. A command takes it as one parameter, and `flatten` shows
+its fields to Typer.
+"""
 
 from __future__ import annotations
 
+import csv
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-COLUMNS, LEARNING, FILES, INPUT, RESUMING, RUNNING = (
-    "Which columns",
-    "How to learn",
-    "What to write",
-    "How to read",
-    "Being killed and going on",
-    "How to run",
-)
+from redescend.errors import ParameterError
+
+if TYPE_CHECKING:
+    from redescend.registry import Registry
+
+COLUMNS, MODEL, OUTPUT, INPUT = "Columns", "Model", "Output", "Input"
+CHECKPOINTING, RUNNING = "Checkpointing", "Running"
+
+
+def option(panel: str, help: str, *names: str, **settings: Any) -> Any:
+    """An option in a panel of the help."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
+
+
+def optional(panel: str, metavar: str, help: str, **settings: Any) -> Any:
+    """An option whose default is None."""
+    return option(panel, help, metavar=metavar, show_default=False, **settings)
 
 
 class Task(StrEnum):
@@ -27,170 +45,176 @@ class Task(StrEnum):
 
 
 class OnBad(StrEnum):
-    """What becomes of a record that cannot be used."""
+    """What to do with a record that cannot be used."""
 
     QUARANTINE = "quarantine"
     SKIP = "skip"
     FAIL = "fail"
 
 
-Sources = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="SOURCE",
-        show_default=False,
-        help="CSV, TSV, JSON lines, Parquet or Arrow files, compressed or not; folders or patterns of them; or - for "
-        "standard input.",
-    ),
-]
-ModelToRead = Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="A model file, made by fit.")]
+SOURCES_HELP = (
+    "CSV, TSV, JSON lines, Parquet or Arrow files, also compressed; folders, patterns, or - for standard input."
+)
+LOSS_HELP = (
+    "Loss of a prediction: squared (default), absolute, pinball:0.9 or epsilon_insensitive:0.1 for numbers; logistic "
+    "(default) or hinge for labels."
+)
+TRANSFORM_HELP = (
+    "Weight records by a fixed transform: huber:1.0, cauchy:1.0, tukey:4.7, welsch:3, geman_mcclure:1, learn:0.1,0.01, "
+    "barron:-2,1 or identity. Faster, but not self-tuning."
+)
+QUARANTINE_HELP = "Write rejected records here, with row and reason. Default: NAME.quarantine.jsonl, if there are any."
+ON_BAD_HELP = (
+    "What to do with a record that cannot be used: quarantine it, skip it (only count it), or fail (stop there)."
+)
+NO_HEADER_HELP = "Read the first line of a CSV or TSV file as a record; columns are named column1, column2, ..."
+RESUME_HELP = "Resume from the last checkpoint, if any. Output is identical to an uninterrupted run."
 
-Target = Annotated[str, typer.Option(help="The column to predict.", show_default=False, rich_help_panel=COLUMNS)]
-Features = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="A,B,C",
-        show_default=False,
-        help="The columns to predict it from, with commas between or one option each. All that are of use, if not "
-        "given.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Ignore = Annotated[
-    list[str] | None,
-    typer.Option(metavar="A,B,C", show_default=False, help="Columns to leave out.", rich_help_panel=COLUMNS),
-]
-TheTask = Annotated[
-    Task,
-    typer.Option(
-        "--task",
-        metavar="KIND",
-        help="regression if the target is a number, classification if it is a label; auto decides from the first 1,000 "
-        "records.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Labels = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="A,B,C",
-        show_default=False,
-        help="All labels that the target can have. Those of the first 1,000 records, if not given.",
-        rich_help_panel=COLUMNS,
-    ),
-]
+Names = list[str] | None
+File = Path | None
 
-Order = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        max=2,
-        help="2 also learns how columns go together: slower, from fewer records.",
-        rich_help_panel=LEARNING,
-    ),
+Sources = Annotated[list[str], typer.Argument(metavar="SOURCE", show_default=False, help=SOURCES_HELP)]
+ModelToRead = Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="Model file, written by fit.")]
+Every = Annotated[int, option(CHECKPOINTING, "Records between checkpoints.", min=1, metavar="N")]
+Out = Annotated[
+    File, optional(OUTPUT, "FILE", "Write a .csv, .jsonl or .parquet file. Default: CSV on standard output.")
 ]
-Loss = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        show_default=False,
-        help="What an error costs: squared, absolute, pinball:0.9 or epsilon_insensitive:0.1 for numbers (squared if "
-        "not given); logistic or hinge for labels (logistic).",
-        rich_help_panel=LEARNING,
-    ),
-]
-Transform = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        show_default=False,
-        help="A fixed rule for how much of a record to believe: huber:1.0, cauchy:1.0, tukey:4.7, welsch:3, "
-        "geman_mcclure:1, learn:0.1,0.01, barron:-2,1 or identity. Faster, and to be chosen by hand; the model tunes "
-        "itself, if not given.",
-        rich_help_panel=LEARNING,
-    ),
-]
+Quarantine = Annotated[File, optional(OUTPUT, "FILE.jsonl", QUARANTINE_HELP)]
+Quiet = Annotated[bool, option(RUNNING, "Show errors only.", "--quiet", "-q")]
+Debug = Annotated[bool, option(RUNNING, "Show the traceback of an unexpected error.", "--debug")]
 
-Rounds = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.parquet",
-        show_default=False,
-        help="What was predicted and believed of every record, before it was learned from.",
-        rich_help_panel=FILES,
-    ),
-]
-Report = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.html",
-        show_default=False,
-        help="A page with pictures: beside the model as NAME.report.html, if not given.",
-        rich_help_panel=FILES,
-    ),
-]
-NoReport = Annotated[bool, typer.Option("--no-report", help="Write no report.", rich_help_panel=FILES)]
-Quarantine = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.jsonl",
-        show_default=False,
-        help="Where records that cannot be used go, as they came, each with its row and the reason. Beside the other "
-        "output as NAME.quarantine.jsonl, if not given, and only if there are any.",
-        rich_help_panel=FILES,
-    ),
-]
 
-HowBad = Annotated[
-    OnBad,
-    typer.Option(
-        "--on-bad",
-        metavar="WHAT",
-        help="What to do with a record that cannot be used: quarantine sets it aside, skip only counts it, fail stops "
-        "there.",
-        rich_help_panel=INPUT,
-    ),
-]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        show_default=False,
-        help="csv, tsv, jsonl, parquet or arrow, where name and content do not say.",
-        rich_help_panel=INPUT,
-    ),
-]
-NoHeader = Annotated[
-    bool,
-    typer.Option(
-        "--no-header",
-        help="The first line of a CSV or TSV file is a record; columns are called column1, column2, ...",
-        rich_help_panel=INPUT,
-    ),
-]
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """What is learned, and how: `fit` and `tail`."""
 
-Checkpoint = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        show_default=False,
-        help="Write checkpoints here, to go on from after a crash.",
-        rich_help_panel=RESUMING,
-    ),
-]
-Every = Annotated[
-    int, typer.Option(min=1, metavar="N", help="A checkpoint after so many records.", rich_help_panel=RESUMING)
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Go on from the checkpoint, if there is one. The files will be those of a run that was never interrupted.",
-        rich_help_panel=RESUMING,
-    ),
-]
+    target: Annotated[str, option(COLUMNS, "Column to predict.", show_default=False)]
+    features: Annotated[
+        Names, optional(COLUMNS, "A,B,C", "Columns to predict from. Default: all except identifiers and constants.")
+    ] = None
+    ignore: Annotated[Names, optional(COLUMNS, "A,B,C", "Columns to leave out.")] = None
+    task: Annotated[
+        Task,
+        option(COLUMNS, "regression or classification; auto infers it from the first 1,000 records.", metavar="KIND"),
+    ] = Task.AUTO
+    labels: Annotated[
+        Names, optional(COLUMNS, "A,B,C", "All labels of the target. Default: those of the first 1,000 records.")
+    ] = None
+    order: Annotated[
+        int, option(MODEL, "2 also learns correlations of columns: slower, but needs fewer records.", min=1, max=2)
+    ] = 1
+    loss: Annotated[str | None, optional(MODEL, "NAME", LOSS_HELP)] = None
+    transform: Annotated[str | None, optional(MODEL, "NAME", TRANSFORM_HELP)] = None
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.", rich_help_panel=RUNNING)]
-Debug = Annotated[
-    bool, typer.Option("--debug", help="Show where an unexpected failure happened.", rich_help_panel=RUNNING)
-]
+    def parse(self) -> dict[str, Any]:
+        """The settings of `redescend.streaming.config.FitConfig` with the same names."""
+        from redescend.registry import LOSSES, TRANSFORMS
+
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {
+            "features": parse_names(self.features),
+            "ignore": parse_names(self.ignore) or [],
+            "task": self.task.value,
+            "labels": parse_names(self.labels),
+            "loss": _parse_component("--loss", LOSSES, self.loss),
+            "transform": _parse_component("--transform", TRANSFORMS, self.transform),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions:
+    """How records are read: all commands that read records."""
+
+    on_bad: Annotated[OnBad, option(INPUT, ON_BAD_HELP, metavar="WHAT")] = OnBad.QUARANTINE
+    format: Annotated[
+        str | None,
+        optional(INPUT, "NAME", "csv, tsv, jsonl, parquet or arrow. Default: inferred from the name and the content."),
+    ] = None
+    no_header: Annotated[bool, option(INPUT, NO_HEADER_HELP, "--no-header")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """What is written besides the model: `fit` and `tail`."""
+
+    rounds: Annotated[
+        File, optional(OUTPUT, "FILE.parquet", "Write prediction, loss and weight of every record, as it was learned.")
+    ] = None
+    report: Annotated[
+        File, optional(OUTPUT, "FILE.html", "Write the report here. Default: NAME.report.html beside the model.")
+    ] = None
+    no_report: Annotated[bool, option(OUTPUT, "Do not write a report.", "--no-report")] = False
+    quarantine: Quarantine = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointOptions:
+    """How a run survives a crash: `fit` and `tail`."""
+
+    checkpoint: Annotated[File, optional(CHECKPOINTING, "FOLDER", "Write checkpoints to this folder.")] = None
+    resume: Annotated[bool, option(CHECKPOINTING, RESUME_HELP, "--resume")] = False
+
+
+def flatten(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace every parameter of a command that is a dataclass by the fields of the dataclass.
+
+    Examples
+    --------
+    >>> def show(name: str, reading: InputOptions) -> None: ...
+    >>> list(inspect.signature(flatten(show)).parameters)
+    ['name', 'on_bad', 'format', 'no_header']
+    """
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        group: Any = parameter.annotation
+        if not is_dataclass(group):
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        groups[name] = group
+        hints = get_type_hints(group, include_extras=True)
+        for field in fields(group):
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            shown = {"default": default, "annotation": hints[field.name]}
+            parameters.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, **shown))
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def parse_names(texts: Iterable[str] | None) -> list[str] | None:
+    """Split names at commas; a name that contains a comma is quoted.
+
+    Examples
+    --------
+    >>> parse_names(["a,b", '"x, y",z']), parse_names(None)
+    (['a', 'b', 'x, y', 'z'], None)
+    """
+    if not texts:
+        return None
+    return [name.strip() for text in texts for name in next(csv.reader([text], skipinitialspace=True), [])]
+
+
+def _parse_component(name: str, registry: Registry[Any], text: str | None) -> Any:
+    """Parse a loss or a transform, such as ``pinball:0.9``."""
+    try:
+        return None if text is None else registry.parse(text)
+    except ParameterError as error:
+        raise ParameterError(f"{name} {text}: {error}") from None
+
+
+def format_examples(*commands: str) -> str:
+    r"""Examples for the end of a help text, each on a line of its own.
+
+    Examples
+    --------
+    >>> format_examples("redescend inspect m.safetensors")
+    'Examples:\n\n- `redescend inspect m.safetensors`\n\n'
+    """
+    return "Examples:\n\n" + "".join(f"- `{command}`\n\n" for command in commands)

@@ -1,4 +1,4 @@
-"""`redescend reproduce`: the paper's experiments."""
+"""`redescend reproduce`: run the paper's experiments."""
 
 from __future__ import annotations
 
@@ -11,35 +11,42 @@ import typer
 from redescend.errors import MissingExtraError, RedescendError
 
 PARTS = ("ridge", "svm", "losses", "boundaries", "sweep", "all", "experts", "suite")
-PART_HELP = f"Which experiment: {', '.join(PARTS)}. The part 'all' is the paper's; experts and suite are apart."
+PART_HELP = f"Experiment to run: {', '.join(PARTS)}. 'all' runs those of the paper, which experts and suite are not."
 
 
 def reproduce(
     part: Annotated[str, typer.Argument(help=PART_HELP)] = "all",
     runs: Annotated[
-        int, typer.Option(help="Independent runs to average; the paper has 30, experts at most 3 and 10, suite 1.")
+        int,
+        typer.Option(help="Independent runs to average: 30 in the paper, at most 3 and 10 for experts, 1 for suite."),
     ] = 30,
-    rounds: Annotated[int | None, typer.Option(help="Rounds of a run; the paper's own unless given.")] = None,
-    jobs: Annotated[int | None, typer.Option(help="Processes on this machine; one a core unless given.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option(show_default=False, help="Rounds of a run. Default: as in the paper.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(show_default=False, help="Processes on this machine. Default: one per core.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report, the figures and the data.")] = Path("results"),
     seed: Annotated[int, typer.Option(help="Seed of the first run.")] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="Shorter and fewer runs: a look in 15 seconds.")] = False,
-    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter runs: a preview in 15 seconds.")] = False,
+    cluster: Annotated[
+        str | None, typer.Option(show_default=False, help="Dask scheduler to run on, such as tcp://host:8786.")
+    ] = None,
 ) -> None:
-    """Play the paper's experiments, and write a report with every figure and claim.
+    """Run the paper's experiments, and write a report with every figure and claim.
 
-    Finished pieces are kept in the folder: interrupt it, and the same command goes on where it stopped.
+    Finished parts are stored in the folder: if it is interrupted, the same command continues where it stopped.
     """
     try:
-        report, whole = _reproduce(part, runs, rounds, jobs, out, seed, quick, cluster)
+        report, complete = _reproduce(part, runs, rounds, jobs, out, seed, quick, cluster)
     except (RedescendError, OSError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
-        typer.echo("Interrupted before the report was written; the same command goes on where it stopped.", err=True)
+        typer.echo("Interrupted before the report was written; run the same command to continue.", err=True)
         raise typer.Exit(130) from None
     typer.echo(report)
-    if not whole:
+    if not complete:
         raise typer.Exit(130)
 
 

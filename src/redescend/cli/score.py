@@ -1,4 +1,4 @@
-"""`redescend score`: how likely every record is to be clean."""
+"""`redescend score`: the probability that every record is clean."""
 
 from __future__ import annotations
 
@@ -7,63 +7,49 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from redescend.cli import options
-from redescend.cli.exit_codes import outcome
-from redescend.cli.predict import Out
+from redescend.cli.console import PROBABILITY
+from redescend.cli.exit_codes import exit_on_error
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.rounds import Rounds
 
 Threshold = Annotated[
     float | None,
-    typer.Option(
-        min=0.0,
-        metavar="P",
-        show_default=False,
-        help="Only records that are less likely than this to be clean.",
-        rich_help_panel=options.FILES,
-    ),
+    options.optional(options.OUTPUT, "P", "Only output records that are less likely to be clean than P.", min=0.0),
 ]
 
 
+@options.flatten
 def score(
     model: options.ModelToRead,
     source: options.Sources,
+    *,
     threshold: Threshold = None,
-    out: Out = None,
+    out: options.Out = None,
     quarantine: options.Quarantine = None,
-    on_bad: options.HowBad = options.OnBad.QUARANTINE,
-    format: options.Format = None,
-    no_header: options.NoHeader = False,
+    reading: options.InputOptions,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
-    """Say of every record how likely it is to be clean, with its row number, the target, the prediction and its loss.
+    """Compute the probability that each record is clean, with its row, target, prediction and loss.
 
-    Records need the target, too. Nothing is learned from them.
+    Records need the columns that the model was fitted to, and the target. Nothing is learned from them.
     """
-    with outcome(debug):
-        from redescend.cli.scoring import Reading, review
+    with exit_on_error(debug):
+        from redescend.cli.scoring import apply_model
 
-        reading = Reading(source, format, not no_header, on_bad, quarantine, out, quiet)
-        raise typer.Exit(review(model, reading, _columns, _told, target=True, below=threshold))
-
-
-def _columns(schema: Schema) -> pa.Schema:
-    import pyarrow as pa
-
-    from redescend.cli.scoring import answer_type
-    from redescend.cli.suspects import PROBABILITY
-
-    answer = answer_type(schema)
-    numbers = [("target", answer), ("prediction", answer), ("loss", pa.float64())]
-    return pa.schema([("row", pa.int64()), (PROBABILITY, pa.float64()), *numbers])
+        paths = (out, quarantine)
+        raise typer.Exit(apply_model(model, source, reading, paths, quiet, _tabulate, target=True, below=threshold))
 
 
-def _told(schema: Schema, rounds: Rounds) -> list[Any]:
-    from redescend.cli.scoring import answers
+def _tabulate(schema: Schema, rounds: Rounds) -> dict[str, Any]:
+    from redescend.cli.scoring import decode_target
 
-    said = (answers(schema, rounds.targets), answers(schema, rounds.predictions))
-    return [rounds.rows, rounds.weights, *said, rounds.losses]
+    return {
+        "row": rounds.rows,
+        PROBABILITY: rounds.weights,
+        "target": decode_target(schema, rounds.targets),
+        "prediction": decode_target(schema, rounds.predictions),
+        "loss": rounds.losses,
+    }

@@ -1,4 +1,4 @@
-"""What `predict` and `score` share: a model says something of every record, and learns nothing."""
+"""What `predict`, `score` and `inspect` share: read a model, and apply it to every record of a stream."""
 
 from __future__ import annotations
 
@@ -6,161 +6,147 @@ import heapq
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from redescend.cli.console import say, say_reasons
+from redescend.checkpoint import load
+from redescend.cli.console import announce_compilation, say, say_rejections
 from redescend.cli.exit_codes import Code
-from redescend.cli.models import read_model
-from redescend.cli.outputs import QUARANTINE, aside_of, beside
-from redescend.cli.progress import Live
-from redescend.cli.tables import form_of, writing
-from redescend.errors import BadRecordError, ParameterError
+from redescend.cli.options import InputOptions, OnBad
+from redescend.cli.progress import ProgressLine
+from redescend.cli.tables import choose_writer, write_table
+from redescend.cli.training import choose_quarantine
+from redescend.errors import BadRecordError, DataError, ParameterError
 from redescend.files import replacing
 from redescend.sources import Bad, open_source
+from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.io import quarantine
 from redescend.streaming.io.collisions import check_outputs
+from redescend.streaming.io.quarantine import format_line
 from redescend.streaming.report.formatting import format_count
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.rejections import Rejections
 
-
-@dataclass(frozen=True)
-class Reading:
-    """What is read, and what becomes of what cannot be."""
-
-    sources: Sequence[str]
-    format: str | None
-    header: bool
-    on_bad: str
-    quarantine: Path | None
-    out: Path | None
-    quiet: bool
-
-    def __post_init__(self) -> None:
-        if self.quarantine is not None and self.on_bad != "quarantine":
-            raise ParameterError(f"--on-bad {self.on_bad} quarantines no record; leave --quarantine out.")
-        if self.out is not None:
-            form_of(self.out)
-
-    @property
-    def aside(self) -> Path:
-        """The file for records that cannot be used."""
-        if self.quarantine is not None:
-            return self.quarantine
-        return aside_of(self.sources) if self.out is None else beside(self.out, QUARANTINE)
-
-    def written(self) -> dict[str, Path]:
-        """The files by what is in them."""
-        aside = {"the quarantine": self.aside} if self.on_bad == "quarantine" else {}
-        return aside if self.out is None else {**aside, "the output": self.out}
+Tabulate = Callable[[Schema, Rounds], dict[str, Any]]
+"""Returns the columns to write, by the schema of the model."""
 
 
-class Aside:
-    """Records that cannot be used: counted, and set aside in a file, which is made for the first of them."""
+def check_model_exists(path: Path) -> None:
+    """Raise an error if there is no model file."""
+    if not path.exists():
+        raise DataError(f"There is no model file {path}; create one with redescend fit.")
 
-    def __init__(self, reading: Reading) -> None:
-        self.count, self.reasons = 0, Rejections()
-        self._reading, self._stack = reading, ExitStack()
+
+def read_model(path: Path) -> StreamModel | ModelStore:
+    """Read the model of a stream, or the models of its keys."""
+    check_model_exists(path)
+    model = load(path)
+    if not isinstance(model, StreamModel | ModelStore):
+        raise DataError(
+            f"'{path}' contains a {type(model).__name__}, not a model of a stream; create one with redescend fit."
+        )
+    return model
+
+
+def read_key_model(path: Path, key: str) -> StreamModel:
+    """Read the model of one key."""
+    store = read_model(path)
+    if not isinstance(store, ModelStore):
+        raise ParameterError(f"'{path}' contains one model without keys; leave --key out.")
+    return store[key]
+
+
+class RejectionWriter:
+    """Counts rejected records, and writes them to the quarantine, which is created for the first of them."""
+
+    def __init__(self, on_bad: OnBad, quarantine: Path | None) -> None:
+        self.count, self.rejections = 0, Rejections()
+        self._on_bad, self._quarantine = on_bad, quarantine
+        self._stack = ExitStack()
         self._file: Any = None
 
     def add(self, bad: Sequence[Bad]) -> None:
         if not bad:
             return
-        how, first = self._reading.on_bad, bad[0]
-        if how == "fail":
+        if self._on_bad is OnBad.FAIL:
             raise BadRecordError(
-                f"Row {first.row} of '{first.file}' cannot be used: {first.reason}. Fix it, or quarantine such records "
-                "with --on-bad quarantine."
+                f"Row {bad[0].row} of '{bad[0].file}' cannot be used: {bad[0].reason}. Fix it, or quarantine such "
+                "records with --on-bad quarantine."
             )
         self.count += len(bad)
-        self.reasons.add(bad)
-        if how == "quarantine":
+        self.rejections.add(bad)
+        if self._quarantine is not None:
             if self._file is None:
-                self._file = self._stack.enter_context(replacing(self._reading.aside))
-            self._file.writelines(map(quarantine.format_line, bad))
+                self._file = self._stack.enter_context(replacing(self._quarantine))
+            self._file.writelines(map(format_line, bad))
 
-    def __enter__(self) -> Aside:
+    def __enter__(self) -> RejectionWriter:
         return self
 
     def __exit__(self, *error: Any) -> None:
         self._stack.__exit__(*error)
 
 
-def review(
+def apply_model(
     model_file: Path,
-    reading: Reading,
-    columns: Callable[[Schema], pa.Schema],
-    told: Callable[[Schema, Rounds], Sequence[Any]],
+    sources: Sequence[str],
+    reading: InputOptions,
+    outputs: tuple[Path | None, Path | None],
+    quiet: bool,
+    tabulate: Tabulate,
     *,
     target: bool,
     below: float | None = None,
 ) -> Code:
-    """Write what a model says of the records of a stream.
+    """Predict all records of a source and, with the `target`, score them; write those that score below a limit.
 
-    Parameters
-    ----------
-    model_file
-        The model.
-    reading
-        What is read, and where it goes.
-    columns
-        The columns to write, by the schema of the model.
-    told
-        Their values.
-    target
-        Whether the records are judged, for which they need the target.
-    below
-        Leave out records that are at least so likely to be clean.
+    `outputs` are the file to write, None for standard output, and the quarantine, None for its default.
     """
-    check_outputs(reading.written(), reading.sources, also_read=[model_file])
+    out, quarantine = outputs
+    if out is not None:
+        choose_writer(out)
+    quarantine = choose_quarantine(sources, reading.on_bad, quarantine, out)
+    written = {"the quarantine": quarantine, "the output": out}
+    check_outputs({content: path for content, path in written.items() if path}, sources, also_read=[model_file])
     model = read_model(model_file)
     schema = model.schema
-    sources = reading.sources
     source = open_source(
         sources[0] if len(sources) == 1 else list(sources),
         format=reading.format,
-        header=reading.header,
+        header=not reading.no_header,
         kinds=schema.kinds,
     )
-    form = columns(schema)
     names = [name for name in schema.columns if target or name != schema.target]
-    # On one terminal, the line would be in the midst of the answers.
-    hidden = reading.quiet or (reading.out is None and sys.stdout.isatty())
+    # On a terminal, the line would be printed between the results.
+    hidden = quiet or (out is None and sys.stdout.isatty())
     records, batches = 0, source.batches(names)
     with (
+        announce_compilation(quiet),
         closing(batches),
-        Aside(reading) as aside,
-        Live(source, quiet=hidden) as live,
-        writing(reading.out, form) as write,
+        RejectionWriter(reading.on_bad, quarantine) as rejected,
+        ProgressLine(source, quiet=hidden) as line,
+        write_table(out, pa.record_batch(tabulate(schema, Rounds.concatenate([]))).schema) as write,
     ):
         for batch in batches:
             rounds, _, bad = model.review(batch, target=target)
-            aside.add(list(heapq.merge(batch.bad, bad, key=lambda record: record.row)))
+            rejected.add(list(heapq.merge(batch.bad, bad, key=lambda record: record.row)))
             if below is not None:
                 rounds = rounds[rounds.weights < below]
-            write(pa.record_batch(list(told(schema, rounds)), schema=form))
+            write(pa.record_batch(tabulate(schema, rounds)))
             records += batch.count
-            live.tell(records)
-    if not reading.quiet and aside.count:
-        done = f"set aside in {reading.aside}" if reading.on_bad == "quarantine" else "skipped"
-        say(f"{format_count(aside.count)} of {records:,} could not be used, {done}:")
-        say_reasons(aside.reasons)
-    return Code.SET_ASIDE if aside.count else Code.FINE
+            line.report(records)
+    if not quiet and rejected.count:
+        done = "skipped" if quarantine is None else f"quarantined in {quarantine}"
+        say(f"{format_count(rejected.count)} of {records:,} could not be used, {done}:")
+        say_rejections(rejected.rejections)
+    return Code.REJECTED if rejected.count else Code.DONE
 
 
-def answers(schema: Schema, values: Any) -> pa.Array:
-    """Predictions as the target has them: numbers, or labels in words."""
+def decode_target(schema: Schema, values: Any) -> pa.Array:
+    """Targets or predictions as the records have them: numbers, or labels."""
     if not schema.classifies:
         return pa.array(values)
     return pa.array(schema.labels, pa.string()).take(pa.array(values.astype(np.int64)))
-
-
-def answer_type(schema: Schema) -> pa.DataType:
-    """The type of these."""
-    return pa.string() if schema.classifies else pa.float64()

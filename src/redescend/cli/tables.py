@@ -1,4 +1,4 @@
-"""Tables that are written as they come: to standard output as CSV, or to a file of CSV, JSON lines or Parquet."""
+"""Write tables batch by batch: CSV to standard output, or a file of CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from redescend.cli.exit_codes import reader_may_leave
-from redescend.cli.printable import printable
+from redescend.cli.console import make_printable, reader_may_leave
 from redescend.errors import ParameterError
 from redescend.files import replacing
 
@@ -24,32 +23,32 @@ Write = Callable[[pa.RecordBatch], object]
 
 
 @contextmanager
-def writing(path: Path | None, schema: pa.Schema) -> Iterator[Write]:
-    """What takes the batches of a table. A file is there in full or not at all.
+def write_table(path: Path | None, schema: pa.Schema) -> Iterator[Write]:
+    """A function that writes batches to a file, or to standard output if None.
 
-    Nobody may read standard output any more: the block is then left where it writes to it, without an error.
+    The file is written completely or not at all. If the reader of standard output leaves, the block ends without an
+    error where it writes.
     """
     if path is None:
         with reader_may_leave():
-            with _csv(sys.stdout.buffer, schema, shown=sys.stdout.isatty()) as write:
+            with _write_csv(sys.stdout.buffer, schema, terminal=sys.stdout.isatty()) as write:
                 yield write
             sys.stdout.buffer.flush()
         return
-    with replacing(path) as file, form_of(path)(file, schema) as write:
+    with replacing(path) as file, choose_writer(path)(file, schema) as write:
         yield write
 
 
-def form_of(path: Path) -> Any:
-    """How a file is written that is called so."""
-    forms = {".csv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": _parquet}
-    if path.suffix.lower() not in forms:
-        raise ParameterError(f"'{path}' cannot be written: its name must end with {', '.join(forms)}.")
-    return forms[path.suffix.lower()]
+def choose_writer(path: Path) -> Any:
+    """The writer of the format that the name of a file says."""
+    writers = {".csv": _write_csv, ".jsonl": _write_jsonl, ".ndjson": _write_jsonl, ".parquet": _write_parquet}
+    if path.suffix.lower() not in writers:
+        raise ParameterError(f"'{path}' cannot be written: its name must end with {', '.join(writers)}.")
+    return writers[path.suffix.lower()]
 
 
 @contextmanager
-def _csv(file: BinaryIO, schema: pa.Schema, shown: bool = False) -> Iterator[Write]:
-    """CSV; if it is shown on a terminal, labels must be fit for one."""
+def _write_csv(file: BinaryIO, schema: pa.Schema, terminal: bool = False) -> Iterator[Write]:
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(schema.names)
     file.write(header.getvalue().encode())
@@ -59,21 +58,21 @@ def _csv(file: BinaryIO, schema: pa.Schema, shown: bool = False) -> Iterator[Wri
         text = pa.BufferOutputStream()
         pc.write_csv(batch, text, options)
         content = text.getvalue().to_pybytes()
-        file.write("\n".join(map(printable, content.decode().split("\n"))).encode() if shown else content)
-        # Each batch as soon as it is there: another program may be waiting for it.
+        file.write("\n".join(map(make_printable, content.decode().split("\n"))).encode() if terminal else content)
+        # Another program may be waiting for it.
         file.flush()
 
     yield write
 
 
 @contextmanager
-def _json_lines(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+def _write_jsonl(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
     yield lambda batch: file.writelines(
         json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in batch.to_pylist()
     )
 
 
 @contextmanager
-def _parquet(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+def _write_parquet(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
     with pq.ParquetWriter(file, schema) as writer:
         yield writer.write_batch

@@ -1,4 +1,4 @@
-"""`redescend tail`: learn from a file that grows, and tell at once which records are not believed."""
+"""`redescend tail`: learn from a growing file, and report suspects as they come."""
 
 from __future__ import annotations
 
@@ -13,160 +13,115 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from redescend.cli import options
-from redescend.cli.exit_codes import Code, outcome, reader_may_leave
-from redescend.cli.outputs import choose_outputs
-from redescend.cli.printable import json_text
+from redescend.cli.console import announce_compilation, format_json, reader_may_leave, say
+from redescend.cli.exit_codes import Code, exit_on_error
 
 if TYPE_CHECKING:
     from redescend.streaming.rounds import Rounds
     from redescend.streaming.run import Run
 
-LOOKED_AT = 1 << 22
-"""Bytes at the beginning of a file in which lines are counted; as many are enough to begin with."""
+ENOUGH = 1 << 22
+"""Bytes after which the first lines of a file are no longer counted."""
 
-FOLLOWING = "How to follow"
+FOLLOWING = "Following"
 
 File = Annotated[
-    Path, typer.Argument(metavar="FILE", show_default=False, help="A CSV, TSV or JSON lines file that grows.")
+    Path, typer.Argument(metavar="FILE", show_default=False, help="CSV, TSV or JSON lines file that grows.")
 ]
 Model = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        show_default=False,
-        help="The model, for predict, score and inspect: written at the end, and every so many records (--every).",
-        rich_help_panel=options.FILES,
-    ),
+    options.optional(options.OUTPUT, "FILE", "Write the model here at the end, and after every N records (--every)."),
 ]
 Threshold = Annotated[
     float | None,
-    typer.Option(
-        min=0.0,
-        metavar="P",
-        show_default=False,
-        help="Tell of records that are less likely than this to be clean; of those that do not look clean, if not "
-        "given.",
-        rich_help_panel=FOLLOWING,
+    options.optional(
+        FOLLOWING, "P", "Report records that are less likely to be clean than P. Default: all suspects.", min=0.0
     ),
 ]
 Interval = Annotated[
-    float, typer.Option(min=0.01, metavar="SECONDS", help="How often to look for more.", rich_help_panel=FOLLOWING)
+    float, options.option(FOLLOWING, "Seconds between checks for new records.", min=0.01, metavar="SECONDS")
 ]
 First = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Wait for so many records before it is decided what the columns are.",
-        rich_help_panel=FOLLOWING,
-    ),
+    int, options.option(FOLLOWING, "Records to wait for before inferring column types.", min=1, metavar="N")
 ]
-Once = Annotated[bool, typer.Option("--once", help="Stop at the end of what is there now.", rich_help_panel=FOLLOWING)]
+Once = Annotated[bool, options.option(FOLLOWING, "Stop at the end of the file.", "--once")]
 
 
+@options.flatten
 def tail(
     file: File,
-    target: options.Target,
-    features: options.Features = None,
-    ignore: options.Ignore = None,
-    task: options.TheTask = options.Task.AUTO,
-    labels: options.Labels = None,
-    order: options.Order = 1,
-    loss: options.Loss = None,
-    transform: options.Transform = None,
+    *,
+    learning: options.ModelOptions,
     threshold: Threshold = None,
     interval: Interval = 0.5,
     first: First = 100,
     once: Once = False,
     model: Model = None,
-    rounds: options.Rounds = None,
-    report: options.Report = None,
-    no_report: options.NoReport = False,
-    quarantine: options.Quarantine = None,
-    on_bad: options.HowBad = options.OnBad.QUARANTINE,
-    format: options.Format = None,
-    no_header: options.NoHeader = False,
-    checkpoint: options.Checkpoint = None,
+    output: options.OutputOptions,
+    reading: options.InputOptions,
+    checkpoints: options.CheckpointOptions,
     every: options.Every = 100_000,
-    resume: options.Resume = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
-    """Learn from a file that another program writes to, and tell at once which records are not to be believed.
+    """Learn from a file while another program writes to it, and report suspicious records at once.
 
-    Each of these is a line of JSON on standard output. Ctrl-C or SIGTERM ends it: files are written then. With a
-    checkpoint, --resume goes on after the last record that was read.
+    Each of them is a line of JSON on standard output. Stop it with Ctrl-C or SIGTERM: the files are written then. With
+    a checkpoint, --resume continues after the last record that was read.
     """
-    with outcome(debug), _signals() as stop:
-        from redescend.cli.console import say, say_columns, say_end
-        from redescend.cli.specs import listed, loss_named, transform_named
-        from redescend.cli.training import exit_code
-        from redescend.streaming.config import FitConfig
+    with exit_on_error(debug), _catch_signals() as stop, announce_compilation(quiet):
+        from redescend.cli.console import say_result, say_schema
+        from redescend.cli.training import choose_outputs, exit_code, make_config
         from redescend.streaming.fit import start_run
         from redescend.streaming.io.collisions import check_outputs
 
-        config = FitConfig(
-            target=target,
-            features=listed(features),
-            ignore=listed(ignore) or [],
-            task=str(task),
-            labels=listed(labels),
-            order=order,
-            loss=loss_named(loss),
-            transform=transform_named(transform),
-            on_bad=on_bad.value,
-            format=format,
-            header=not no_header,
-            outputs=choose_outputs([str(file)], on_bad, model, rounds, report, no_report, quarantine),
-            checkpoint=checkpoint,
-            every=every,
-            resume=resume,
-        )
-        # Now, too: the file may not exist for a long time.
-        check_outputs(config.outputs.by_content(), file, checkpoint)
-        if not once and not _ready(file, first, interval, stop):
-            say(f"Interrupted before there were {first} records in {file}; nothing was written.")
+        outputs = choose_outputs([str(file)], reading.on_bad, model, output)
+        config = make_config(learning, reading, checkpoints, outputs, every=every)
+        # Check before waiting: the file may not exist for a long time.
+        check_outputs(outputs.by_content(), file, config.checkpoint)
+        if not once and not _wait_for_records(file, first, interval, stop):
+            say(f"Interrupted before {file} had {first} records; nothing was written.")
             raise typer.Exit(int(Code.INTERRUPTED))
         run = start_run(file, config, follow=lambda: not once and not stop.wait(interval))
         if not quiet:
-            say_columns(run.model.schema)
+            say_schema(run.model.schema)
             where = f" after row {run.resumed:,}" if run.resumed else ""
-            say(f"Following {file}{where}{'' if once else '; Ctrl-C ends it'}.")
+            say(f"Following {file}{where}{'' if once else '; stop with Ctrl-C'}.")
         _follow(run, threshold, quiet, stop)
         if not quiet:
-            say_end(run)
-            if once and _is_more(file, run):
-                say(f"What follows row {run.counts.records:,} of {file} is no complete line yet, and was left.")
+            say_result(run)
+            if once and _has_more(file, run):
+                say(f"Ignored an incomplete last line after row {run.counts.records:,} of {file}.")
         raise typer.Exit(exit_code(run.counts))
 
 
 @contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set, once: a second signal does what it always did."""
+def _catch_signals() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C or SIGTERM sets; a second one has its usual effect."""
     stop = threading.Event()
     before: dict[int, Any] = {}
 
-    def ask(number: int, _: object) -> None:
+    def catch(number: int, _: object) -> None:
         stop.set()
         signal.signal(number, before[number])
 
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, ask)
+            before[number] = signal.signal(number, catch)
         yield stop
     finally:
         for known, handler in before.items():
             signal.signal(known, handler)
 
 
-def _ready(file: Path, first: int, interval: float, stop: threading.Event) -> bool:
-    """Wait until there are lines to begin with; False if it was not to be."""
+def _wait_for_records(file: Path, first: int, interval: float, stop: threading.Event) -> bool:
+    """Wait until the file has enough lines; False if it was stopped before."""
     while not stop.is_set():
         if file.exists():
             with open(file, "rb") as content:
-                beginning = content.read(LOOKED_AT)
-            # One line may be the header, and the last may not be whole.
-            if beginning.count(b"\n") > first + 1 or len(beginning) == LOOKED_AT:
+                beginning = content.read(ENOUGH)
+            # One line may be the header, and the last may be incomplete.
+            if beginning.count(b"\n") > first + 1 or len(beginning) == ENOUGH:
                 return True
         stop.wait(interval)
     return False
@@ -174,17 +129,16 @@ def _ready(file: Path, first: int, interval: float, stop: threading.Event) -> bo
 
 def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Event) -> None:
     from redescend.checkpoint import save
-    from redescend.cli.console import say
 
     model_file, every = run.config.outputs.model, run.config.every
     due = run.counts.records + every
     with run:
-        for played in run.batches():
+        for rounds in run.batches():
             with reader_may_leave() as reader:
-                _tell(run, played, threshold)
+                _report_suspects(run, rounds, threshold)
             if not quiet and run.latest is not None:
                 for bad in run.latest.rejected:
-                    say(f"Row {bad.row} of {bad.file} cannot be used: {bad.reason}")
+                    say(f"Rejected row {bad.row} of {bad.file}: {bad.reason}")
             if run.counts.records >= due and model_file is not None:
                 save(run.model, model_file)
                 due = run.counts.records + every
@@ -193,24 +147,23 @@ def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Even
                 return
 
 
-def _is_more(file: Path, run: Run) -> bool:
-    """Whether the file goes on after the last record."""
+def _has_more(file: Path, run: Run) -> bool:
+    """Whether there is text after the last record."""
     with open(file, "rb") as content:
         content.seek(0 if run.position is None else run.position.offset)
-        return bool(content.read(LOOKED_AT).strip())
+        return bool(content.read(ENOUGH).strip())
 
 
-def _tell(run: Run, played: Rounds, threshold: float | None) -> None:
-    """A line for each record that is not believed."""
-    from redescend.cli.suspects import as_object
+def _report_suspects(run: Run, rounds: Rounds, threshold: float | None) -> None:
+    from redescend.cli.console import suspect_to_dict
     from redescend.streaming.summary.samples import Suspect, read_values
 
-    doubted = run.summary.are_suspects(played) if threshold is None else played.weights < threshold
-    if run.latest is None or not doubted.any():
+    suspects = run.summary.are_suspects(rounds) if threshold is None else rounds.weights < threshold
+    if run.latest is None or not suspects.any():
         return
     schema, (batch, indices, _) = run.model.schema, run.latest
-    for place in doubted.nonzero()[0]:
+    for place in suspects.nonzero()[0]:
         values = read_values(schema, batch, int(indices[place]))
-        record = Suspect(played.record(int(place), schema), batch.files, values)
-        sys.stdout.write(json_text(as_object(record)) + "\n")
+        suspect = Suspect(rounds.record(int(place), schema), batch.files, values)
+        sys.stdout.write(format_json(suspect_to_dict(suspect)) + "\n")
     sys.stdout.flush()

@@ -46,7 +46,7 @@ class ArrowFile(ColumnarFile):
             if columns is not None:
                 self.taken = self.size
 
-    def look_up(self, columns: list[str], row: int) -> Rows:
+    def _look_up(self, columns: list[str], row: int) -> Rows:
         # Batch by batch: the columns that were read tell the number of rows of a batch in which others are damaged.
         pairs = zip_longest(self.read_rows(columns, -1), self.read_rows(None, -1))
         group, whole = next((group, whole) for group, whole in pairs if group is not None and row < group.stop)

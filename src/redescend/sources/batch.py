@@ -19,10 +19,19 @@ class Bad(NamedTuple):
 
     Attributes
     ----------
-    row : its row number, from 1, over the whole source.
-    file : the name of its file.
-    reason : what is wrong with it.
-    raw : the record as it came.
+    row : int
+        Its row number, from 1, over the whole source.
+    file : str
+        The name of its file.
+    reason : str
+        What is wrong with it.
+    raw : bytes
+        The record as it came.
+
+    Examples
+    --------
+    >>> Bad(7, "prices.csv", "2 values where the header has 3", b"1,2").row
+    7
     """
 
     row: int
@@ -36,10 +45,19 @@ class Position(NamedTuple):
 
     Attributes
     ----------
-    file : the index of the file.
-    offset : the byte offset in its (decompressed) text, or the row in a columnar file.
-    skip : the number of records to skip after the offset, good or bad.
-    row : the number of records before it, over the whole source.
+    file : int
+        The index of its file.
+    offset : int
+        The byte offset in its (decompressed) text, or the row in a columnar file.
+    skip : int
+        The number of records to skip after the offset, good or bad.
+    row : int
+        The number of records before it, over the whole source.
+
+    Examples
+    --------
+    >>> Position(file=0, offset=4096, skip=2, row=100).row
+    100
     """
 
     file: int
@@ -57,11 +75,25 @@ class Batch:
 
     Attributes
     ----------
-    table : the good records: the columns that were asked for, in that order, null where a value is missing.
-    rows : the row number of each good record.
-    bad : the bad records; their row numbers and those of the good records interleave.
-    files : the name of their file.
-    end : the position after the last record.
+    table : pyarrow.RecordBatch
+        The good records: the columns that were asked for, in that order, null where a value is missing.
+    rows : array of int64
+        The row number of each good record.
+    bad : list of Bad
+        The bad records; their row numbers and those of the good records interleave.
+    files : str
+        The name of their file.
+    end : Position
+        The position after the last record.
+    read_raw : callable
+        Returns a good record as it came, by its row number.
+
+    Examples
+    --------
+    >>> from redescend.sources import open_source
+    >>> batch = next(open_source(pa.table({"x": [1.5, 2.5]})).batches(["x"]))
+    >>> batch.rows.tolist(), batch.table.to_pydict(), batch.raw(1)
+    ([1, 2], {'x': [1.5, 2.5]}, b'{"x": 2.5}')
     """
 
     table: pa.RecordBatch

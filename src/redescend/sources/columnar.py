@@ -39,7 +39,22 @@ class ColumnarFile(SourceFile):
     """A file that is read as Arrow record batches.
 
     A format defines `read_batches`, which reads the file at `path`, or, if it can start at any row, `read_rows` and
-    `read_schema`. `damage` says why the file is incomplete; None if it is complete, as far as is known.
+    `read_schema`.
+
+    Parameters
+    ----------
+    name : str
+        The name of the file.
+    damage : str or None
+        Why the file is incomplete; None if it is complete, as far as is known.
+
+    Examples
+    --------
+    See `register_format`.
+
+    >>> from redescend.sources.formats import FORMATS
+    >>> [name for name, format in FORMATS.items() if issubclass(format, ColumnarFile)]
+    ['parquet', 'arrow']
     """
 
     path: Path
@@ -73,7 +88,7 @@ class ColumnarFile(SourceFile):
         return pa.schema([]) if batch is None else batch.schema
 
     def read_rows(self, columns: list[str] | None, start: int) -> Iterator[Rows]:
-        """Read rows from this one on, with all columns if None. The groups must be the same each time."""
+        """Read `columns`, or all if None, from the row `start` on. The groups must be the same each time."""
         return group_rows(self.read_batches(), columns, start)
 
     def infer_columns(self, files: Sequence[Self]) -> Columns:
@@ -86,6 +101,7 @@ class ColumnarFile(SourceFile):
 
     @cached_property
     def schema(self) -> pa.Schema:
+        """The names and types of its columns."""
         try:
             return self.read_schema()
         except UNREADABLE as error:
@@ -113,22 +129,22 @@ class ColumnarFile(SourceFile):
                 continue
             for at in range(max(start - group.start, 0), group.content.num_rows, SLICE):
                 rows, first = group.content.slice(at, SLICE), group.start + at
-                yield partial(convert_rows, rows, kinds, first, self.recall(first, rows))
+                yield partial(convert_rows, rows, kinds, first, self._recall(first, rows))
 
-    def recall(self, start: int, rows: pa.RecordBatch) -> Callable[[int], bytes]:
+    def _recall(self, start: int, rows: pa.RecordBatch) -> Callable[[int], bytes]:
         """A function that returns one of these rows with all its columns, which are read again."""
-        return partial(self.read_record, rows.schema.names, start)
+        return partial(self._read_record, rows.schema.names, start)
 
-    def read_record(self, columns: list[str], start: int, index: int) -> bytes:
+    def _read_record(self, columns: list[str], start: int, index: int) -> bytes:
         """Read one record again, with all its columns."""
         row = start + index
         # A local name: another thread may look up another group at any time.
         group = self._looked_up
         if group is None or not group.start <= row < group.stop:
-            group = self._looked_up = self.look_up(columns, row)
+            group = self._looked_up = self._look_up(columns, row)
         return b"" if isinstance(group.content, Exception) else format_json(group.content, row - group.start)
 
-    def look_up(self, columns: list[str], row: int) -> Rows:
+    def _look_up(self, columns: list[str], row: int) -> Rows:
         """The group of a row with all columns; with these columns if others are damaged."""
         group = next(group for group in self.read_rows(None, row) if row < group.stop)
         if isinstance(group.content, Exception):

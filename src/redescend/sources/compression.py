@@ -6,6 +6,7 @@ How much that is does not depend on the size of the pieces in which the stream i
 from __future__ import annotations
 
 import bz2
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
@@ -114,17 +115,16 @@ def _decompress_by_arrow(stored: Iterator[bytes], compression: str) -> Iterator[
         yield data
 
 
-class _Feed:
+class _Feed(io.RawIOBase):
     """A file object over pieces of bytes, which returns exactly the size that is asked for."""
 
-    closed = False
-
     def __init__(self, stored: Iterator[bytes]) -> None:
+        super().__init__()
         self._stored = stored
         self._held = b""
         self._at = 0
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = -1) -> bytes:
         while len(self._held) - self._at < size and (data := next(self._stored, b"")):
             self._held, self._at = self._held[self._at :] + data, 0
         data = self._held[self._at : self._at + size]
@@ -133,12 +133,3 @@ class _Feed:
 
     def readable(self) -> bool:
         return True
-
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True

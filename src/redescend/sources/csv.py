@@ -16,7 +16,6 @@ from redescend.errors import DataError, quote
 from redescend.numeric import Array
 from redescend.sources.formats import Columns, check_names, read_sample
 from redescend.sources.kinds import (
-    CONVERTERS,
     DESCRIPTIONS,
     FALSE,
     MISSING_SPELLINGS,
@@ -25,6 +24,7 @@ from redescend.sources.kinds import (
     TYPES,
     ZONED,
     Kind,
+    convert_value,
     find_outside_calendar,
     has_time_zones,
     infer_text_kind,
@@ -195,7 +195,7 @@ class CsvParser:
         try:
             text = value.decode()
             if kind is Kind.DATE:
-                date = pa.array([CONVERTERS[kind](text)], TYPES[kind])
+                date = pa.array([convert_value(text, kind)], TYPES[kind])
                 if not len(find_outside_calendar(date)):
                     return date
         except UnicodeDecodeError as error:

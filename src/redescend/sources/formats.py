@@ -42,18 +42,29 @@ class Columns(NamedTuple):
 
 
 class SourceFile(ABC):
-    """A file of records. A format is a subclass of it, registered by `register_format`.
+    """A file of records. A format is a subclass, registered by `register_format`.
 
     Most formats derive from `redescend.sources.TextFile` or `redescend.sources.ColumnarFile`.
 
     Attributes
     ----------
-    format : the name of the format, as in ``--format``.
-    suffixes : how the names of its files end, without the dot.
-    magic : how its content may begin.
-    can_grow : whether the file can be followed while it grows.
-    name : the name of the file.
-    taken : the number of stored bytes read so far.
+    format : str
+        The name of the format, as in ``--format``.
+    suffixes : tuple of str
+        How the names of its files end, without the dot.
+    magic : tuple of bytes
+        How its content may begin.
+    can_grow : bool
+        Whether the file can be followed while it grows.
+    name : str
+        The name of the file.
+    taken : int
+        The number of stored bytes read so far.
+
+    Examples
+    --------
+    >>> FORMATS["parquet"].suffixes, FORMATS["parquet"].recognizes(b"PAR1...")
+    (('parquet', 'pq'), True)
     """
 
     format: ClassVar[str]
@@ -65,13 +76,13 @@ class SourceFile(ABC):
 
     @classmethod
     def recognizes(cls, first: bytes) -> bool:
-        """Whether a file that begins with these bytes is of this format."""
+        """Whether a file that begins with the bytes `first` is of this format."""
         return first.startswith(cls.magic)
 
     @classmethod
     @abstractmethod
     def open(cls, origin: Origin, compression: str | None, options: ReadOptions) -> SourceFile:
-        """Open a file of this format."""
+        """Open the file at `origin`, with its `compression`, or None, and the `options` of `open_source`."""
 
     @property
     @abstractmethod
@@ -84,13 +95,13 @@ class SourceFile(ABC):
 
     @abstractmethod
     def read_head(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
-        """Read its first records before the run, at least a sample of them."""
+        """Read its first records before the run, at least a sample, with the columns of `kinds`."""
 
     @abstractmethod
     def jobs(
         self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None
     ) -> Iterator[Callable[[], Piece]]:
-        """The jobs that read these columns, at least one, from an offset on."""
+        """The jobs that read the columns of `kinds` from the offset `start` on; `follow` waits for more records."""
 
     def explain_no_columns(self) -> str:
         """Complete the sentence 'The file has ...' if it has no columns."""

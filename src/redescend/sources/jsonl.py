@@ -20,7 +20,6 @@ from redescend.numeric import Array
 from redescend.sources.batch import empty_table
 from redescend.sources.formats import Columns
 from redescend.sources.kinds import (
-    CONVERTERS,
     DESCRIPTIONS,
     MISSING_SPELLINGS,
     PATTERNS,
@@ -28,6 +27,7 @@ from redescend.sources.kinds import (
     TYPES,
     Kind,
     choose_kind,
+    convert_value,
     find_outside_calendar,
     infer_text_kind,
 )
@@ -223,7 +223,7 @@ def _convert(value: Any, kind: Kind) -> Any:
         raise ValueError
     if isinstance(value, str) and value in MISSING_SPELLINGS:
         return None
-    converted = CONVERTERS[kind](value)
+    converted = convert_value(value, kind)
     if kind is Kind.DATE and len(find_outside_calendar(pa.array([converted], TYPES[kind]))):
         raise ValueError
     return converted

@@ -38,7 +38,13 @@ _ZONE = r"(Z|[-+]\d{2}(:?\d{2})?)"
 
 
 class Kind(enum.StrEnum):
-    """The kind of values in a column: number, boolean, date or text."""
+    """The kind of values in a column: number, boolean, date or text.
+
+    Examples
+    --------
+    >>> Kind("date") is Kind.DATE
+    True
+    """
 
     NUMBER = "number"
     BOOLEAN = "boolean"
@@ -169,7 +175,7 @@ def _convert_one_by_one(values: pa.Array, kind: Kind) -> tuple[pa.Array, dict[in
     wrong: dict[int, str] = {}
     for index, value in enumerate(_to_python(values)):
         try:
-            out.append(None if value is None else CONVERTERS[kind](value))
+            out.append(convert_value(value, kind))
         except (ValueError, TypeError, OverflowError, pa.ArrowException):
             out.append(None)
             wrong[index] = f"{quote(value)} is not {DESCRIPTIONS[kind]}"
@@ -196,20 +202,22 @@ def _scalar_to_python(value: pa.Scalar) -> Any:
     return str(value.value) if isinstance(value, DATED) else str(value.type)
 
 
-def _to_number(value: Any) -> float | None:
-    if isinstance(value, str):
-        if value in MISSING_SPELLINGS:
-            return None
-        # Python also accepts digits of other scripts, and underscores.
-        if "_" in value or not value.isascii():
-            raise ValueError
+def convert_value(value: Any, kind: Kind) -> Any:
+    """Convert a single value; raise an error if it is not of the kind."""
+    if value is None or (kind is not Kind.TEXT and isinstance(value, str) and value in MISSING_SPELLINGS):
+        return None
+    return _CONVERTERS[kind](value)
+
+
+def _to_number(value: Any) -> float:
+    # Python also accepts digits of other scripts, and underscores.
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
+        raise ValueError
     return float(value)
 
 
-def _to_boolean(value: Any) -> bool | None:
+def _to_boolean(value: Any) -> bool:
     if isinstance(value, str):
-        if value in MISSING_SPELLINGS:
-            return None
         if value.strip() not in (*TRUE, *FALSE, "0", "1"):
             raise ValueError
         return value.strip() in (*TRUE, "1")
@@ -220,8 +228,6 @@ def _to_boolean(value: Any) -> bool | None:
 
 def _to_date(value: Any) -> Any:
     if isinstance(value, str):
-        if value in MISSING_SPELLINGS:
-            return None
         try:
             return pc.cast(pa.scalar(value), TYPES[Kind.DATE])
         except pa.ArrowInvalid:
@@ -240,13 +246,7 @@ def _to_text(value: Any) -> str:
     return json.dumps(value) if isinstance(value, bool | int | float) else str(value)
 
 
-CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
-    Kind.NUMBER: _to_number,
-    Kind.BOOLEAN: _to_boolean,
-    Kind.DATE: _to_date,
-    Kind.TEXT: _to_text,
-}
-"""Convert a single value to each kind; they raise if that is not possible."""
+_CONVERTERS = dict(zip(Kind, (_to_number, _to_boolean, _to_date, _to_text), strict=True))
 
 
 def format_json(table: pa.RecordBatch, index: int) -> bytes:

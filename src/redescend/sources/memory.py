@@ -40,7 +40,7 @@ class MemoryTable(ColumnarFile):
         self.taken += batch.nbytes
         return batch
 
-    def recall(self, start: int, rows: pa.RecordBatch) -> Callable[[int], bytes]:
+    def _recall(self, start: int, rows: pa.RecordBatch) -> Callable[[int], bytes]:
         return functools.partial(format_json, rows)
 
 

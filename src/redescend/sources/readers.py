@@ -24,16 +24,6 @@ NAP = 0.01
 PATTERN = frozenset("*?[")
 
 
-class Raw(Protocol):
-    """Bytes as they are stored."""
-
-    def read(self, size: int, /) -> bytes:
-        """Up to this many bytes; none at the end."""
-
-    def close(self) -> None:
-        """Nothing more is read."""
-
-
 class Origin(Protocol):
     """Where bytes come from."""
 
@@ -41,8 +31,8 @@ class Origin(Protocol):
     size: int | None
     seekable: bool
 
-    def open(self, keep: bool) -> Raw:
-        """Open it at its first byte; `keep` if it will be opened again."""
+    def open(self, keep: bool) -> Any:
+        """Open it as a binary file, at its first byte; `keep` if it will be opened again."""
 
 
 class FileOrigin:
@@ -55,7 +45,7 @@ class FileOrigin:
         self.name = str(path)
         self.size: int | None = path.stat().st_size
 
-    def open(self, keep: bool) -> Raw:
+    def open(self, keep: bool) -> Any:
         return open(self.path, "rb", buffering=0)
 
 
@@ -72,7 +62,7 @@ class PipeOrigin:
         self._tape: list[bytes] = []
         self._spent = False
 
-    def open(self, keep: bool) -> Raw:
+    def open(self, keep: bool) -> Any:
         if self._spent:
             raise DataError(f"A pipe can be read only once, and {self.name} was read before; write it to a file first.")
         self._spent = not keep
@@ -90,7 +80,7 @@ class _Replay:
         self._at = 0
         self._inside = 0
 
-    def read(self, size: int, /) -> bytes:
+    def read(self, size: int) -> bytes:
         if self._at < len(self._tape):
             piece = self._tape[self._at]
             data = piece[self._inside : self._inside + size]
@@ -222,7 +212,7 @@ class Text:
         self._compressed = compression is not None
         self._on_read = on_read
         if compression is None and origin.seekable:
-            self._raw.seek(offset)  # type: ignore[attr-defined]
+            self._raw.seek(offset)
             on_read(offset)
             offset = 0
         self._pieces = self._stored() if compression is None else decompress(self._stored(), compression, block)

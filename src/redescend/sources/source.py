@@ -20,17 +20,35 @@ MOST = 65_536
 
 
 class Source:
-    """Records that are read in order. Returned by `open_source`.
+    r"""Records that are read in order. Returned by `open_source`.
+
+    Parameters
+    ----------
+    name : str
+        Its name in messages.
+    files : sequence of SourceFile
+        Its files, in order; the attribute `files` has their names.
+    kinds : mapping of str to Kind
+        Its columns and their kinds; the attribute `columns` has their names.
+    size : int or None
+        Its size in stored bytes, if that is known.
+    others : mapping of str to str
+        Columns that cannot be read, with their types.
 
     Attributes
     ----------
-    name : its name in messages.
-    format : csv, tsv, jsonl, parquet, arrow, memory or another registered format.
-    files : the names of its files, in the order in which they are read.
-    size : its size in stored bytes, if that is known.
-    columns : the names of its columns.
-    kinds : the kind of each column.
-    sample : the first thousand records, with all columns. `batches` returns them again.
+    format : str
+        csv, tsv, jsonl, parquet, arrow, memory or another registered format.
+    sample : Batch
+        The first thousand records, with all columns. `batches` returns them again.
+
+    Examples
+    --------
+    >>> import io
+    >>> from redescend.sources import open_source
+    >>> source = open_source(io.BytesIO(b"x,y\n1,2\n3,four\n5,6\n"), kinds={"y": Kind.NUMBER})
+    >>> [(batch.rows.tolist(), batch.bad[0].reason) for batch in source.batches(["y"])]
+    [([1, 3], "column 'y': 'four' is not a number")]
     """
 
     def __init__(
@@ -61,7 +79,7 @@ class Source:
         most: int = MOST,
         follow: Follow | None = None,
     ) -> Generator[Batch, None, None]:
-        r"""Read these columns of all records, in threads that read ahead.
+        """Read these columns of all records, in threads that read ahead.
 
         Parameters
         ----------
@@ -80,14 +98,6 @@ class Source:
         -------
         generator of Batch
             Closing it stops the reading.
-
-        Examples
-        --------
-        >>> import io
-        >>> from redescend.sources import open_source
-        >>> source = open_source(io.BytesIO(b"x,y\n1,2\n3,four\n5,6\n"), kinds={"y": Kind.NUMBER})
-        >>> [(batch.rows.tolist(), batch.bad[0].reason) for batch in source.batches(["y"])]
-        [([1, 3], "column 'y': 'four' is not a number")]
         """
         check("batches", "most", most, AT_LEAST_ONE)
         self._check_columns(columns)

@@ -57,6 +57,21 @@ class TextFile(SourceFile):
 
     A format defines `start`, which reads what comes before the records, `parser`, which parses them, and
     `infer_columns`.
+
+    Parameters
+    ----------
+    origin : Origin
+        Where its bytes come from.
+    compression : str or None
+        How they are compressed.
+    options : ReadOptions
+        The options of `open_source`.
+
+    Examples
+    --------
+    >>> from redescend.sources.formats import FORMATS
+    >>> [name for name, format in FORMATS.items() if issubclass(format, TextFile)]
+    ['csv', 'tsv', 'jsonl']
     """
 
     def __init__(self, origin: Origin, compression: str | None, options: ReadOptions) -> None:
@@ -76,7 +91,7 @@ class TextFile(SourceFile):
 
     @abstractmethod
     def parser(self, kinds: Mapping[str, Kind]) -> Parser:
-        """A parser of these columns."""
+        """A parser of the columns of `kinds`."""
 
     @property
     def names(self) -> list[str] | None:
@@ -84,6 +99,7 @@ class TextFile(SourceFile):
 
     @cached_property
     def head(self) -> Head:
+        """What comes before the records."""
         with closing(self._text(0, keep=True)) as text:
             return self.start(text)
 
@@ -141,33 +157,29 @@ def _take(chunks: Iterator[Chunk], grammar: Grammar, missing: int) -> Iterator[C
 def parse_chunk(parser: Parser, chunk: Chunk) -> Piece:
     """Parse a chunk into its good and its bad records."""
     if chunk.reason is not None:
-        return _piece(chunk, parser.empty(), [], [Bad(0, "", chunk.reason, chunk.data)], [chunk.data])
+        table, places, bad = parser.empty(), np.empty(0, np.int64), [Bad(0, "", chunk.reason, chunk.data)]
+        return Piece(chunk.offset, chunk.stop, table, places, bad, lambda place: chunk.data)
     table = parser.parse(chunk.data)
     if table is not None:
-        return _piece(chunk, table, np.arange(table.num_rows), [], _LazyRecords(parser.grammar, chunk.data))
+        raw = _LazyRecords(parser.grammar, chunk.data).__getitem__
+        return Piece(chunk.offset, chunk.stop, table, np.arange(table.num_rows), [], raw)
     records = parser.grammar.records(chunk.data)
-    return _piece(chunk, *_parse_one_by_one(parser, records), records)
+    return Piece(chunk.offset, chunk.stop, *_parse_one_by_one(parser, records), records.__getitem__)
 
 
 class _LazyRecords:
     """The records of a text, which is split when one is asked for."""
 
     def __init__(self, grammar: Grammar, data: bytes) -> None:
-        self.grammar = grammar
-        self.data = data
-        self.bounds: Array | None = None
+        self.grammar, self.data = grammar, data
+
+    @cached_property
+    def bounds(self) -> Array:
+        return self.grammar.bounds(np.frombuffer(self.data, np.uint8))[0]
 
     def __getitem__(self, place: int) -> bytes:
-        if self.bounds is None:
-            self.bounds = self.grammar.bounds(np.frombuffer(self.data, np.uint8))[0]
         low, high, _ = self.bounds[place].tolist()
         return self.data[low:high]
-
-
-def _piece(
-    chunk: Chunk, table: pa.RecordBatch, places: object, bad: list[Bad], records: _LazyRecords | list[bytes]
-) -> Piece:
-    return Piece(chunk.offset, chunk.stop, table, np.asarray(places, np.int64), bad, records.__getitem__)
 
 
 def _parse_one_by_one(parser: Parser, records: list[bytes]) -> tuple[pa.RecordBatch, Array, list[Bad]]:
