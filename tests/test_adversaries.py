@@ -367,7 +367,7 @@ def test_adaptive_shuns_records_that_the_learner_refuses():
     loss = rd.losses.Squared()
     stream = rd.Stream([[1e100]], [1.0])
     learner = rd.OGD(1, loss=loss, step=rd.steps.Constant(1e60))
-    with pytest.raises(DivergenceError, match=r"^Every record that Adaptive could play would stop"):
+    with pytest.raises(DivergenceError, match=r"^Every record that Adaptive could play makes the action overflow"):
         adversaries.Adaptive(loss).play(learner, stream, k=1, seed=0)
     np.testing.assert_array_equal(learner.theta, [0.0])
     trace, played = adversaries.Adaptive(loss, x_scales=(1.0, 1e-50)).play(learner, stream, k=1, seed=0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import redescend as rd
 from redescend import domains, steps
 from redescend.bounds import Setting
-from redescend.bounds.measurements import occurred
+from redescend.bounds.measurements import measure_game
 from redescend.experiments import problems
 from tests import random_games
 
@@ -106,7 +106,7 @@ def test_what_occurred_is_measured_as_defined(domain, step):
     learner = rd.Learn(3, loss=loss, a=2.0, b=0.5, step=step, domain=domain)
     trace = rd.play(learner, stream, keep_actions=True)
     u, omega, theta, g = slow_game(trace, stream, learner)
-    game, last = occurred(trace, stream, learner), len(stream) - 1
+    game, last = measure_game(trace, stream, learner), len(stream) - 1
     for t in range(len(stream)):
         onward = u[min(t + 1, last)]
         expected = {

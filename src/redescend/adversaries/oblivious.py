@@ -138,7 +138,7 @@ class ScaleResponse(Adversary):
     Parameters
     ----------
     by : float
-        The factor.
+        The factor of the response.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""The theory as code: constants, theorems, and certificates of single runs.
+r"""The theory as code: constants, theorems, and certificates of single games.
 
 >>> import redescend as rd
 >>> stream = rd.adversaries.UniformResponse(0, 1).corrupt(rd.streams.ridge(500, seed=0, dim=3), k=50, seed=1)
@@ -13,8 +13,7 @@ True
 """
 
 from redescend.bounds.certificate import Certificate, certify
-from redescend.bounds.constants import Constants, constants
-from redescend.bounds.setting import Setting, estimate
+from redescend.bounds.setting import Constants, Setting, constants, estimate
 from redescend.bounds.theorems import (
     Bound,
     clean_dynamic,

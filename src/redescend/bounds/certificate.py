@@ -1,4 +1,4 @@
-"""Certificates: the inequality of the proof, evaluated with what really occurred."""
+"""Certificates: the inequality of the proof, evaluated on a game."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from redescend.bounds.measurements import Occurred, occurred
+from redescend.bounds.measurements import Measurements, measure_game
 from redescend.game import Stream, Trace
 from redescend.learners.descent import Descent
 from redescend.losses import LinearLoss
@@ -14,12 +14,12 @@ from redescend.numeric import LARGEST
 from redescend.regret import clean_dynamic
 
 ROUNDING = 1e-9
-"""Relative to what sums of rounds would be if nothing cancelled in them."""
+"""Relative to what the sums would be if nothing cancelled."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    r"""measured ≤ convexity ≤ value.
+    r"""A bound on the clean regret of one game: measured ≤ convexity ≤ value.
 
     Attributes
     ----------
@@ -34,11 +34,16 @@ class Certificate:
     errors : float
         What the rounding of actions adds: Σ e_t·‖θ_{t+1} − u_t‖/α_t, with e_t the distance from the exact step.
     weakest : float
-        1/w of the least believed clean round that was believed at all; the paper's ξ bounds it.
+        1/w of the clean round with the least positive weight; the paper's ξ bounds it.
     filtered : float
         The part of `convexity` that belongs to clean rounds of weight 0.
     rounding : float
-        How far rounding errors may have moved `measured` and `convexity`.
+        Bound on the rounding errors of `measured` and `convexity`.
+
+    Examples
+    --------
+    >>> Certificate(1.0, 2.0, 1.0, 0.5, 0.0, 0.5, 0.0, 2.0, 0.0, 1e-12).value
+    4.0
     """
 
     measured: float
@@ -67,19 +72,23 @@ class Certificate:
 
 
 def certify(trace: Trace, stream: Stream, learner: Descent) -> Certificate:
-    r"""What the proof of Theorem 3.3 guarantees for one run, with its own weights, gradients, steps and distances.
+    r"""Evaluate the proof of Theorem 3.3 on one game, with its own weights, gradients, steps and distances.
 
-    It holds for every learner that descends, whatever its gate, step and domain: nothing is assumed of the losses but
-    that they are convex.
+    It holds for every learner that descends, whatever its gate, step and domain, if the losses are convex.
 
     Parameters
     ----------
     trace : Trace
         Of a game played with ``keep_actions=True``.
     stream : Stream
-        The stream that was played, with the originals of its corrupted rounds.
+        The stream, with the originals of its corrupted rounds.
     learner : Descent
         The learner that played it.
+
+    Returns
+    -------
+    Certificate
+        The bound and its parts.
 
     Notes
     -----
@@ -97,13 +106,13 @@ def certify(trace: Trace, stream: Stream, learner: Descent) -> Certificate:
     >>> certificate.measured <= certificate.value
     True
     """
-    return certificate_of(occurred(trace, stream, learner), trace, stream, learner)
+    return make_certificate(measure_game(trace, stream, learner), trace, stream, learner)
 
 
-def certificate_of(game: Occurred, trace: Trace, stream: Stream, learner: Descent) -> Certificate:
-    """The certificate of a game that has been measured."""
+def make_certificate(game: Measurements, trace: Trace, stream: Stream, learner: Descent) -> Certificate:
+    """Return the certificate of a measured game."""
     assert isinstance(learner.loss, LinearLoss)
-    believed = game.clean & (game.weights > 0.0)
+    weighted = game.clean & (game.weights > 0.0)
     # A round with step 0 moves nothing: its distances cancel.
     double = 2.0 * np.where(game.steps > 0.0, game.steps, np.inf)
     with np.errstate(over="ignore"):
@@ -118,7 +127,7 @@ def certificate_of(game: Occurred, trace: Trace, stream: Stream, learner: Descen
             outliers=-float(against[~game.clean].sum()),
             path=path,
             errors=float((2.0 * game.error * np.sqrt(game.moved) / double).sum()),
-            weakest=float(1.0 / game.weights[believed].min()) if believed.any() else 1.0,
-            filtered=float(game.slack[game.clean & ~believed].sum()),
+            weakest=float(1.0 / game.weights[weighted].min()) if weighted.any() else 1.0,
+            filtered=float(game.slack[game.clean & ~weighted].sum()),
             rounding=ROUNDING * float((game.gradient * game.reach + game.losses)[game.clean].sum()),
         )

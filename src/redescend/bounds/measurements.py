@@ -1,4 +1,4 @@
-"""What occurred in a game, in the quantities that the proofs speak of: one number a round of each."""
+"""The quantities of the proofs, measured in every round of a game."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from redescend.regret.minimisers import best_actions, row_products
 
 
 @dataclass(frozen=True, eq=False)
-class Occurred:
-    """Of every round t that was played: lengths, distances and products of the action θ, the gradient g = ∇f(θ), u, ω.
+class Measurements:
+    """Lengths, distances and products of the action θ, the gradient g = ∇f(θ), u and ω in every round that was played.
 
-    u minimises the loss of the record as nature made it (the paper's θ*), ω that of the record as it was played. What
-    is beyond the floats is the largest float.
+    u minimises the loss of the original record (the paper's θ*), ω that of the record as it was played. What overflows
+    is the largest float.
     """
 
     clean: Array
@@ -35,7 +35,7 @@ class Occurred:
     gradient: Array
     """‖g‖."""
     slack: Array
-    """⟨g, θ − u⟩: what convexity allows a clean round to lose beyond u."""
+    """⟨g, θ − u⟩: the largest regret of a clean round that convexity allows."""
     here: Array
     """‖θ_t − u_t‖²."""
     moved: Array
@@ -43,9 +43,9 @@ class Occurred:
     onward: Array
     """‖θ_{t+1} − u_{t+1}‖², and in the last round ‖θ_{t+1} − u_t‖²."""
     closer: Array
-    """‖θ_t − u_t‖² − ‖θ_{t+1} − u_t‖², to all its digits."""
+    """‖θ_t − u_t‖² − ‖θ_{t+1} − u_t‖², to full precision."""
     error: Array
-    """‖θ_{t+1} − Π(θ_t − α_t·w_t·g_t)‖: what rounding did."""
+    """‖θ_{t+1} − Π(θ_t − α_t·w_t·g_t)‖: the rounding error of the step."""
     path: Array
     """‖u_t − u_{t+1}‖; 0 in the last round."""
     path_all: Array
@@ -57,31 +57,31 @@ class Occurred:
     comparator: Array
     """‖u‖."""
     rest: Array
-    """‖∇f(ω)‖ and the jump of ∇f, which G has to cover."""
+    """‖∇f(ω)‖ plus the jump of ∇f: what G must cover."""
     record: Array
     """‖x‖ of the record as it was played."""
 
 
 DIGITS = 4.0 * float(np.finfo(np.float64).eps)
-GIVEN = ("clean", "losses", "weights", "steps")
+FROM_TRACE = ("clean", "losses", "weights", "steps")
 
 
-def occurred(trace: Trace, stream: Stream, learner: Descent) -> Occurred:
-    """Measure the game that `learner` has just played; its actions must have been kept."""
-    loss, nature, domain = _checked(trace, stream, learner), stream.uncorrupted(), learner.domain
+def measure_game(trace: Trace, stream: Stream, learner: Descent) -> Measurements:
+    """Measure the game that `learner` has just played; the trace must have its actions."""
+    loss, nature, domain = _check_game(trace, stream, learner), stream.uncorrupted(), learner.domain
     assert trace.actions is not None
     # A row that was skipped left the action where it was: without it the game is the same.
-    kept = np.setdiff1d(np.arange(len(stream)), trace.skipped)
-    actions = np.vstack([trace.actions[kept], trace.theta[None]])
-    weights, rounds = trace.weights[kept], len(kept)
-    out = {name: np.zeros(rounds) for name in Occurred.__annotations__ if name not in GIVEN}
+    played = np.setdiff1d(np.arange(len(stream)), trace.skipped)
+    actions = np.vstack([trace.actions[played], trace.theta[None]])
+    weights, rounds = trace.weights[played], len(played)
+    out = {name: np.zeros(rounds) for name in Measurements.__annotations__ if name not in FROM_TRACE}
     size = max(1, BLOCK // stream.dim)
     with np.errstate(all="ignore"):
-        alpha = _sizes(learner, stream, actions, kept, weights)
+        alpha = _step_sizes(learner, stream, actions, played, weights)
         for first in range(0, rounds, size):
             rows, last = slice(first, first + size), min(first + size, rounds)
-            count, wide = last - first, kept[first : last + 1]
-            X, y = stream.X[kept[rows]].astype(np.float64), stream.y[kept[rows]]
+            count, wide = last - first, played[first : last + 1]
+            X, y = stream.X[played[rows]].astype(np.float64), stream.y[played[rows]]
             theta, after = (actions[at : at + count].astype(np.float64) for at in (first, first + 1))
             seen = best_actions(loss, nature.X[wide].astype(np.float64), nature.y[wide], domain)
             u, ahead = _and_next(seen.copy(), count)
@@ -93,26 +93,26 @@ def occurred(trace: Trace, stream: Stream, learner: Descent) -> Occurred:
             g = _gradients(loss, theta, X, y)
             out["gradient"][rows] = _lengths(g)
             rate = np.where(weights[rows] > 0.0, alpha[rows] * weights[rows], 0.0)[:, None]
-            told = _projected(domain, np.where(rate > 0.0, theta - rate * g, theta))
+            exact = _project(domain, np.where(rate > 0.0, theta - rate * g, theta))
             out["record"][rows] = _lengths(X)
             out["slack"][rows] = row_products(g, theta - u)
             for name, left, right in (("here", theta, u), ("moved", after, u), ("onward", after, ahead)):
                 out[name][rows] = row_products(left - right, left - right)
             out["closer"][rows] = row_products(theta - after, theta + after - 2.0 * u)
-            # What the sum that gave `told` may itself have lost is below the last digits of its terms.
-            out["error"][rows] = _lengths(after - told) + DIGITS * (_lengths(theta) + _lengths(after))
+            # `exact` itself has the rounding error of its terms.
+            out["error"][rows] = _lengths(after - exact) + DIGITS * (_lengths(theta) + _lengths(after))
             out["path"][rows], out["path_all"][rows] = _lengths(u - ahead), _lengths(omega - beyond)
             out["deviation"][rows], out["comparator"][rows] = _lengths(omega - u), _lengths(u)
             out["reach"][rows] = np.maximum.reduce([_lengths(points) for points in (theta, after, omega, u)])
-            # Where nothing holds ω back, 0 is a subgradient there.
+            # Without constraints 0 is a subgradient at ω.
             still = 0.0 if isinstance(domain, Reals) else _lengths(_gradients(loss, omega, X, y))
             out["rest"][rows] = still + jump(loss.kind) * out["record"][rows]
     finite = {name: np.nan_to_num(value, nan=LARGEST, posinf=LARGEST) for name, value in out.items()}
-    return Occurred(clean=stream.clean[kept], losses=trace.losses[kept], weights=weights, steps=alpha, **finite)
+    return Measurements(clean=stream.clean[played], losses=trace.losses[played], weights=weights, steps=alpha, **finite)
 
 
 def _and_next(points: Array, count: int) -> tuple[Array, Array]:
-    """So many points, and the one after each; the last of all stays."""
+    """The first `count` points, and the one after each; the last is followed by itself."""
     return points[:count], np.vstack([points, points[-1:]])[1 : count + 1]
 
 
@@ -120,7 +120,7 @@ def _lengths(vectors: Array) -> Array:
     return np.minimum(np.sqrt(row_products(vectors, vectors)), LARGEST)
 
 
-def _projected(domain: Domain, points: Array) -> Array:
+def _project(domain: Domain, points: Array) -> Array:
     if isinstance(domain, Reals):
         return points
     if isinstance(domain, Ball):
@@ -128,14 +128,14 @@ def _projected(domain: Domain, points: Array) -> Array:
     return np.array([domain.project(point) for point in points])
 
 
-def _checked(trace: Trace, stream: Stream, learner: Descent) -> LinearLoss:
+def _check_game(trace: Trace, stream: Stream, learner: Descent) -> LinearLoss:
     check_instance("bounds", "trace", trace, Trace, "a Trace")
     check_instance("bounds", "stream", stream, Stream, "a Stream")
     check_instance("bounds", "learner", learner, Descent, "a learner that descends, such as Learn(...)")
     loss = learner.loss
     if not isinstance(loss, LinearLoss):
         raise DataError(
-            "The bounds know the losses of a linear prediction; a Custom loss needs a Setting(...) by hand."
+            "Only losses of a linear prediction can be measured; for a Custom loss make a Setting(...) by hand."
         )
     if trace.actions is None:
         raise DataError("The trace has no actions to measure; play the game with keep_actions=True.")
@@ -157,16 +157,16 @@ def _gradients(loss: LinearLoss, theta: Array, X: Array, y: Array) -> Array:
     return loss.slope(row_products(X, theta), y)[:, None] * X + loss.l2 * theta
 
 
-def _sizes(learner: Descent, stream: Stream, actions: Array, kept: Array, weights: Array) -> Array:
+def _step_sizes(learner: Descent, stream: Stream, actions: Array, played: Array, weights: Array) -> Array:
     """α_t of every round that was played."""
     kind, (scale, normalised), rounds = learner.step.kind, learner.step.settings, len(stream)
-    t: Any = learner.rounds - rounds + 1.0 + kept
+    t: Any = learner.rounds - rounds + 1.0 + played
     if kind != steps.PER_TRAVELLED and not normalised:
-        return np.broadcast_to(steps.size(kind, scale, 0.0, t, 0.0, 0.0), len(kept)).astype(np.float64)
+        return np.broadcast_to(steps.size(kind, scale, 0.0, t, 0.0, 0.0), len(played)).astype(np.float64)
     if kind == steps.PER_TRAVELLED and learner.rounds > rounds:
-        raise DataError("A step that adds up gradients can only be measured from the learner's first round on.")
+        raise DataError("A step that sums gradients can only be measured in the learner's first game.")
     assert isinstance(learner.loss, LinearLoss)
-    gradient = _lengths(_gradients(learner.loss, actions[:-1], stream.X[kept], stream.y[kept]))
+    gradient = _lengths(_gradients(learner.loss, actions[:-1], stream.X[played], stream.y[played]))
     travelled = np.sqrt(np.cumsum(np.where(weights > 0.0, weights * gradient, 0.0) ** 2))
     rows = zip(t, travelled, gradient, strict=True)
     return np.array([steps.size(kind, scale, normalised, *map(float, row)) for row in rows])

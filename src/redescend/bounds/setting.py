@@ -1,32 +1,147 @@
-"""The numbers that the theorems assume, given by hand or measured on a game."""
+"""What the theorems assume of a game, given by hand or measured; and the constants that follow for LEARN."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from redescend.bounds.constants import Constants, constants
-from redescend.bounds.measurements import Occurred, occurred
+from redescend.bounds.measurements import Measurements, measure_game
 from redescend.game import Stream, Trace
 from redescend.learners.descent import Descent
 from redescend.losses import LinearLoss
 from redescend.losses.linear import curvature
 from redescend.numeric import LARGEST, Array
-from redescend.parameters import AT_LEAST_ONE, COUNT, Component, NonNegative, bad_parameter
+from redescend.parameters import AT_LEAST_ONE, COUNT, NONNEGATIVE, SCALE, Component, NonNegative, bad_parameter, check
+
+
+class Constants(NamedTuple):
+    """What the theorems need of LEARN's weight η, with r the distance from the action to the minimiser of the round.
+
+    Parameters
+    ----------
+    psi : float
+        ψ ≥ sup η·‖∇f‖.
+    phi : float
+        φ ≥ sup η·r.
+    kappa : float
+        κ ≥ sup η·r².
+    nu : float
+        ν ≥ sup η·f.
+    xi : float
+        ξ = 1/η at the largest clean loss B.
+
+    Examples
+    --------
+    >>> constants(1.0, 0.0, 1.0, 1.0, 1.0, 0.0).xi
+    2.0
+    """
+
+    psi: float
+    phi: float
+    kappa: float
+    nu: float
+    xi: float
+
+
+def constants(m: float, G: float, L: float, a: float, b: float, B: float, sharp: bool = False) -> Constants:
+    r"""Return ψ, φ, κ, ν and ξ of LEARN at (a, b), as printed or as small as they can be.
+
+    LEARN's weight is η = 1/(1 + b·exp(f/a)). A loss that is not negative and m-strongly convex has f ≥ (m/2)·r², so
+    η ≤ 1/(1 + b·exp(c·r²)) with c = m/(2a), and that is attained.
+
+    Parameters
+    ----------
+    m : float
+        Strong convexity of the losses.
+    G, L : float
+        ‖∇f_t(θ)‖ ≤ G + L·‖θ − ω*_t‖ in every round. The sharp constants are attained if L ≥ m, which every loss without
+        a G satisfies.
+    a, b : float
+        Parameters of LEARN.
+    B : float
+        The largest loss of a clean round.
+    sharp : bool, default False
+        Whether to return the suprema themselves instead of the paper's bounds on them.
+
+    Returns
+    -------
+    Constants
+        As printed: ψ = G + L·φ, φ = max(m/2a, 4a²/m²)/b, κ = max(m/2a, 2a/m)/b, ν = max(a, 1/a)/b, ξ = 1 + b·exp(B/a).
+        Sharp, with W Lambert's function and z = ½ + W(e^(−½)/2b): φ = √(z/c)·(2z − 1)/(2z), κ = W(1/(e·b))/c,
+        ν = a·W(1/(e·b)), and ψ the maximum of (G + L·r)/(1 + b·exp(c·r²)), which is L·φ where G = 0.
+
+    Notes
+    -----
+    The printed constants come from a lemma that is false as stated (docs/notes-on-the-paper.md); they hold all the
+    same. Where a value overflows, it is the largest float.
+
+    Examples
+    --------
+    >>> round(constants(1e-4, 0.0, 1.0, 10.0, 10.0, 1.0).phi)
+    4000000000
+    >>> round(constants(1e-4, 0.0, 1.0, 10.0, 10.0, 1.0, sharp=True).phi, 1)
+    18.1
+
+    References
+    ----------
+    Barik, Krishna and Tan, Section 3; the suprema are derived in docs/notes-on-the-paper.md.
+    """
+    m, a, b = (check("constants", name, value, SCALE) for name, value in {"m": m, "a": a, "b": b}.items())
+    G, L, B = (check("constants", name, value, NONNEGATIVE) for name, value in {"G": G, "L": L, "B": B}.items())
+    xi = 1.0 + math.exp(min(math.log(b) + B / a, 709.7))
+    c = m / (2.0 * a)
+    if sharp:
+        phi, kappa = _largest_distance(b) / math.sqrt(c), _lambert(1.0 / (math.e * b)) / c
+        psi, nu = _largest_gradient(G, L, b, c), a * _lambert(1.0 / (math.e * b))
+    else:
+        phi, kappa = max(c, 1.0 / c / c) / b, max(c, 1.0 / c) / b
+        psi, nu = G + L * min(phi, LARGEST), max(a, 1.0 / a) / b
+    return Constants(*(min(value, LARGEST) for value in (psi, phi, kappa, nu, xi)))
+
+
+def _lambert(x: float) -> float:
+    from scipy.special import lambertw
+
+    return float(lambertw(x).real)
+
+
+def _largest_distance(b: float) -> float:
+    """max over r of r/(1 + b·exp(r²))."""
+    # With z = r², the maximum has 2z·b·e^z = 1 + b·e^z. In v = z − ½ that is v·e^v = e^(−½)/(2b), and η there is v/z.
+    v = _lambert(math.exp(-0.5) / (2.0 * b))
+    return v / math.sqrt(0.5 + v)
+
+
+def _largest_gradient(G: float, L: float, b: float, c: float) -> float:
+    """max over r of (G + L·r)/(1 + b·exp(c·r²)); its logarithm is concave in r, so its slope has one root."""
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
+    if L == 0.0:
+        return G / (1.0 + b)
+    offset, reach = G / L * math.sqrt(c), math.sqrt(0.5 + _lambert(math.exp(-0.5) / (2.0 * b)))
+
+    def slope(r: float) -> float:
+        return 1.0 - (offset + r) * 2.0 * r * float(expit(math.log(b) + r * r))
+
+    # Without G the maximum is at `reach`; the larger G is, the nearer it comes to 0.
+    r = brentq(slope, 0.0, reach * (1.0 + 1e-9), xtol=1e-300, rtol=8.9e-16)
+    return L / math.sqrt(c) * (offset + r) * float(expit(-math.log(b) - r * r))
 
 
 @dataclass(frozen=True)
 class Setting(Component):
-    r"""A game as the theorems see it.
+    r"""What the theorems assume of a game.
 
     Parameters
     ----------
     rounds : int
-        T.
+        T, the number of rounds.
     k : int
-        Corrupted rounds.
+        Number of corrupted rounds.
     m : float
         Strong convexity of the losses.
     G, L : float
@@ -74,12 +189,12 @@ class Setting(Component):
             raise bad_parameter("Setting", "k", f"at most the {self.rounds} rounds", self.k)
 
     def constants(self, a: float, b: float, sharp: bool = False, everywhere: bool = False) -> Constants:
-        """ψ, φ, κ, ν, ξ of LEARN at (a, b); with `everywhere`, ξ for the losses of all rounds."""
+        """Return the `constants` of LEARN at (a, b), `sharp` or printed; if `everywhere`, ξ covers all rounds."""
         return constants(self.m, self.G, self.L, a, b, self.B_all if everywhere else self.B, sharp)
 
 
 def estimate(trace: Trace, stream: Stream, learner: Descent) -> Setting:
-    r"""Numbers with which a game meets the assumptions, each as small as a single game lets it be; m as large.
+    r"""Measure on a game what the theorems assume: each number as small as the game allows, and m as large.
 
     Parameters
     ----------
@@ -90,11 +205,16 @@ def estimate(trace: Trace, stream: Stream, learner: Descent) -> Setting:
     learner : Descent
         The learner that played it: one that descends, with a loss of a linear prediction.
 
+    Returns
+    -------
+    Setting
+        The smallest setting that covers the game.
+
     Notes
     -----
     m is the loss's l2: one record says nothing about the directions orthogonal to it. ∇f changes by at most
     jump·‖x‖ + (curvature·‖x‖² + l2)·‖θ − ω‖, which gives G and, with the longest record, L. D is the radius of the
-    smallest ball around 0 that holds every action and minimiser, also where the domain is larger or has no end: played
+    smallest ball around 0 that contains every action and minimiser, even if the domain is larger or unbounded: played
     in that ball, the game would have been the same. Rows that were skipped do not count.
 
     Examples
@@ -107,11 +227,11 @@ def estimate(trace: Trace, stream: Stream, learner: Descent) -> Setting:
     >>> setting.m, setting.G, setting.k
     (0.1, 0.0, 0)
     """
-    return setting_of(occurred(trace, stream, learner), learner)
+    return make_setting(measure_game(trace, stream, learner), learner)
 
 
-def setting_of(game: Occurred, learner: Descent) -> Setting:
-    """The setting of a game that has been measured."""
+def make_setting(game: Measurements, learner: Descent) -> Setting:
+    """Return the setting of a measured game."""
     loss = learner.loss
     assert isinstance(loss, LinearLoss)
     longest = float(game.record.max())
@@ -124,14 +244,14 @@ def setting_of(game: Occurred, learner: Descent) -> Setting:
         B=float(game.losses[game.clean].max(initial=0.0)),
         B_all=float(game.losses.max(initial=0.0)),
         D=float(game.reach.max()),
-        path=_total(game.path),
-        path_all=_total(game.path_all),
+        path=_sum(game.path),
+        path_all=_sum(game.path_all),
         deviation=float(game.deviation.max()),
         comparator=float(game.comparator.max()),
         gradient=float(game.gradient[game.clean].max(initial=0.0)),
     )
 
 
-def _total(values: Array) -> float:
+def _sum(values: Array) -> float:
     with np.errstate(over="ignore"):
         return float(min(values.sum(), LARGEST))

@@ -1,8 +1,4 @@
-"""The paper's theorems, one function each: the assumptions, the bound, and the step it prescribes.
-
-Each takes a `Setting`, LEARN's a and b where they matter, and whether to use the sharp constants. None needs the step
-that it prescribes: `step` gives the bound of the same proof for another constant step.
-"""
+"""The paper's theorems, one function each: the bound, its assumptions, and the step that it prescribes."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from redescend.parameters import AT_LEAST_ONE, POSITIVE, Interval, check, check_
 
 
 class Bound(NamedTuple):
-    """What a theorem promises.
+    """The bound of a theorem.
 
     Attributes
     ----------
@@ -27,6 +23,11 @@ class Bound(NamedTuple):
         What must hold for it.
     case : str
         Which of a theorem's cases applies.
+
+    Examples
+    --------
+    >>> top_k(Setting(rounds=100, m=0.0, D=0.5, gradient=1.0)).assumptions[0]
+    'every loss is convex'
     """
 
     value: float
@@ -48,6 +49,22 @@ def invex_dynamic(setting: Setting, a: float, b: float, sharp: bool = False, ste
     Here ξ is for the largest loss of any round, and V_T is the path length of the minimisers of the records as they
     were played: `B_all` and `path_all` of the setting.
 
+    Parameters
+    ----------
+    setting : Setting
+        What is assumed of the game.
+    a, b : float
+        Parameters of LEARN.
+    sharp : bool, default False
+        Whether to use the sharp constants instead of the printed ones.
+    step : float, optional
+        A constant step. Default: the one that the theorem prescribes.
+
+    Returns
+    -------
+    Bound
+        Of the invex dynamic regret.
+
     Examples
     --------
     >>> bound = invex_dynamic(Setting(rounds=100, m=1.0, L=1.0, D=1.0), a=1.0, b=1.0, sharp=True)
@@ -64,6 +81,16 @@ def clean_dynamic(setting: Setting, a: float, b: float, sharp: bool = False, ste
     r"""Theorem 3.3: clean dynamic regret of LEARN in a bounded domain.
 
     It is at most ξ·(ψ·√((4D² + 6D·V_T)·T) + k·(G·φ + L·κ) + k·(G + L·φ)·δ) at the step it prescribes.
+
+    Parameters
+    ----------
+    setting, a, b, sharp, step
+        As in `invex_dynamic`.
+
+    Returns
+    -------
+    Bound
+        Of the clean dynamic regret.
 
     Examples
     --------
@@ -94,7 +121,19 @@ def expert(setting: Setting, a: float, b: float, experts: int, sharp: bool = Fal
     r"""The expert lemma: clean loss of Algorithm 2 beyond any of its N experts ≤ ξ·(k·ν + ν·√(T·ln N/2)).
 
     `step` of the result is the rate β = √(8·ln N/(T·ν²)). The printed proof has two gaps, and the lemma is false as
-    stated: docs/notes-on-the-paper.md has a counter-example, and the weighted inequality that stands.
+    stated: docs/notes-on-the-paper.md has a counter-example, and a weighted inequality that is true.
+
+    Parameters
+    ----------
+    setting, a, b, sharp
+        As in `invex_dynamic`.
+    experts : int
+        N, the number of experts.
+
+    Returns
+    -------
+    Bound
+        Of the regret against an expert.
 
     Examples
     --------
@@ -119,12 +158,17 @@ def clean_dynamic_unbounded(
     ----------
     setting : Setting
         B must bound the clean losses of every expert, not only those of the actions that were played.
-    a, b : float
+    a, b, sharp
+        As in `invex_dynamic`.
     epsilon, a_max : float
-        Of the grid of experts.
-    sharp : bool
-    printed : bool
+        Parameters of the grid of experts.
+    printed : bool, default False
         As in the paper, where the large-comparator case drops L and the grid has T·log₂ a_max experts, not rounded up.
+
+    Returns
+    -------
+    Bound
+        `case` names the case that applies.
 
     Examples
     --------
@@ -164,9 +208,19 @@ def clean_dynamic_unbounded(
 
 
 def top_k(setting: Setting, step: float | None = None) -> Bound:
-    r"""Appendix B: clean dynamic regret of OGD behind the Top-k filter, told k.
+    r"""Appendix B: clean dynamic regret of OGD with the Top-k filter that knows k.
 
     At most 2·G(S)·√((Δ² + 3Δ·V_T)·T) + 2Δ·G(S)·k + 2Δ·G(S)·(k + 1), with Δ = 2D the diameter of the domain.
+
+    Parameters
+    ----------
+    setting, step
+        As in `invex_dynamic`.
+
+    Returns
+    -------
+    Bound
+        Its step is that of OGD.
 
     Examples
     --------
@@ -186,6 +240,20 @@ def normalised(setting: Setting, K: float | None = None, step: float | None = No
     The losses are weakly pseudo-convex: f(θ) − f* ≤ K·⟨∇f(θ), θ − θ*⟩/‖∇f(θ)‖; convex ones are, with K the longest
     gradient. The published bound K·√(T·(R² + 1.5·R·V_T)) is half of what its proof gives, which is this with k = 0; an
     outlier moves the action by at most the step, and costs 2R.
+
+    Parameters
+    ----------
+    setting : Setting
+        What is assumed of the game.
+    K : float, optional
+        Constant of weak pseudo-convexity. Default: the longest clean gradient.
+    step : float, optional
+        As in `invex_dynamic`.
+
+    Returns
+    -------
+    Bound
+        Its step is the length of a move.
 
     Examples
     --------

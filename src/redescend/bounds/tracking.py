@@ -1,4 +1,4 @@
-r"""What is proved of the self-tuning learner, in its own log-losses; and a ledger that checks it on a run.
+r"""Bounds of the self-tuning learner, in its own log-losses; and a ledger that checks them on a game.
 
 Member i of the n active ones has likelihood L_t(i) in round t, capped as the learner caps it, e_t = min(1, N/‖x_t‖²),
 and g_t(i) = −e_t·ln L_t(i). The weights predict with Z_t = Σ w_t(i)·e^(−g_t(i)). The proofs are in docs/selftuning.md.
@@ -27,9 +27,23 @@ STAY = -log1p(-layout.SHARE)
 
 
 def tracking(rounds: int, members: int, switches: int = 0) -> float:
-    r"""How much the learner's log-loss Σ −ln Z_t exceeds that of any sequence of members with so many switches.
+    r"""Bound how much the learner's log-loss Σ −ln Z_t exceeds that of any sequence of members.
 
     ln n + S·ln(n/α) + (T − 1 − S)·ln(1/(1 − α)), with α the share of 10⁻³.
+
+    Parameters
+    ----------
+    rounds : int
+        T, the number of rounds.
+    members : int
+        n, the number of active members.
+    switches : int, default 0
+        S, how often the sequence changes its member.
+
+    Returns
+    -------
+    float
+        The bound in nats.
 
     Examples
     --------
@@ -43,9 +57,25 @@ def tracking(rounds: int, members: int, switches: int = 0) -> float:
 
 
 def noise(rounds: int, prior: float, labels: bool = False, moves: int = 0) -> float:
-    r"""How much the log-loss of the noise posterior exceeds that of one cell, a LEARN loss with fixed a and b.
+    r"""Bound how much the log-loss of the noise posterior exceeds that of one cell, a LEARN loss with fixed a and b.
 
     ln(1/prior) + T·ln(1/(1 − β)), and ln(1 + β) for each move of the window of scales; β is 10⁻⁴, for labels 10⁻⁵.
+
+    Parameters
+    ----------
+    rounds : int
+        T, the number of rounds.
+    prior : float
+        Prior probability of the cell.
+    labels : bool, default False
+        Whether targets are labels.
+    moves : int, default 0
+        Number of moves of the window.
+
+    Returns
+    -------
+    float
+        A difference of log-losses.
 
     Examples
     --------
@@ -58,10 +88,23 @@ def noise(rounds: int, prior: float, labels: bool = False, moves: int = 0) -> fl
 
 
 def outlier_price(residual: float = 0.0, narrowest: float = 1.0, widest: float = 1.0, labels: bool = False) -> float:
-    r"""What one corrupted round adds at most to the tracking bound of the others.
+    r"""Bound what one corrupted round adds to the tracking bound of the others.
 
-    ln 99 for labels. For residuals ln(200·max(|r|, widest)/narrowest): logarithmic in the size of the outlier; the two
-    scales are the ends of those that carry mass.
+    ln 99 for labels. For residuals ln(200·max(|r|, widest)/narrowest): logarithmic in the size of the outlier.
+
+    Parameters
+    ----------
+    residual : float, default 0.0
+        r, the residual of the outlier.
+    narrowest, widest : float, default 1.0
+        The smallest and largest scale with a positive weight.
+    labels : bool, default False
+        Whether targets are labels.
+
+    Returns
+    -------
+    float
+        The bound.
 
     Examples
     --------
@@ -79,30 +122,39 @@ def outlier_price(residual: float = 0.0, narrowest: float = 1.0, widest: float =
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """A run of the self-tuning learner, in its log-losses; one row a round that it learned from.
+    """A game of the self-tuning learner, in its log-losses; one row for each round that it learned from.
 
     Attributes
     ----------
     rows : array
-        Which rounds of the stream these are.
+        The rounds of the stream.
     members : array of shape (rounds, members)
         g_t(i); inf for members that are not active.
     played : array
         −ln Z_t.
     active : array
-        How many members are active.
+        Number of active members.
     noise : array
-        −ln of the density that the noise posterior gave to what it learned from; 0 where it learned nothing.
+        −ln of the density of the record under the noise posterior; 0 where the posterior learned nothing.
     cells : array of shape (rounds, scales, rates)
-        The same of every cell that has been in the window, below its top, all along; inf for the others.
+        The same of every cell that stayed in the window, below its top; inf for the others.
     moves : int
-        How often the window moved.
+        Number of moves of the window.
     price : array
         `outlier_price` of every round.
     mixed : array or None
         For the logistic loss: the loss of p̂ = logit Σ w·σ(p_i), the mixture of the members' predictions.
     prior : array
-        Of the cells.
+        Prior probabilities of the cells.
+    labels : bool
+        Whether targets are labels.
+
+    Examples
+    --------
+    >>> import redescend as rd
+    >>> ledger = follow(rd.SelfTuning(2, loss=rd.losses.Logistic()), rd.streams.svm(50, seed=0))
+    >>> ledger.tracks, ledger.members.shape[0] == len(ledger.rows)
+    (True, True)
     """
 
     rows: Array
@@ -124,7 +176,7 @@ class Ledger:
             return 0.0
         best = self.members[0] + log(self.active[0])
         for t in range(1, len(self.members)):
-            # A member that has just become active was given its share before the others were scaled down to make room.
+            # A new member was given its share before the others were scaled down.
             room = log1p(layout.SHARE / self.active[t]) if self.active[t] > self.active[t - 1] else 0.0
             switch = best.min() + log(self.active[t] / layout.SHARE)
             best = np.minimum(best + STAY, switch) + room + self.members[t]
@@ -153,9 +205,21 @@ class Ledger:
 
 
 def follow(learner: SelfTuning, stream: Stream) -> Ledger:
-    """Let a self-tuning learner play a stream round by round, and keep its books.
+    """Play a stream round by round with a self-tuning learner, and record its log-losses.
 
-    It is the slow way to play: about a millisecond a round.
+    It takes about a millisecond a round.
+
+    Parameters
+    ----------
+    learner : SelfTuning
+        A learner that has not played yet.
+    stream : Stream
+        The stream to play.
+
+    Returns
+    -------
+    Ledger
+        The log-losses, with which the bounds can be checked.
 
     Examples
     --------
@@ -197,7 +261,7 @@ def follow(learner: SelfTuning, stream: Stream) -> Ledger:
 
 
 def _at_one_scale(out: Array, lowest: Array, labels: bool) -> Array:
-    """Log-losses of cells, so that a place is one scale all along; inf where it has left the window or was its top."""
+    """Shift the cells so that each place is one scale in all rounds; inf where it was out of the window or its top."""
     if labels or not len(out):
         return out
     scales = out.shape[1]
@@ -210,7 +274,7 @@ def _at_one_scale(out: Array, lowest: Array, labels: bool) -> Array:
 
 
 class _Page:
-    """One round: what the learner believed before it, and how likely that made the record."""
+    """One round: the state of the learner before it, and how likely that state made the record."""
 
     def __init__(self, learner: SelfTuning, x: Array, y: float) -> None:
         arrays = {name: array.copy() for name, array in learner._arrays.items()}
@@ -221,7 +285,7 @@ class _Page:
         self.rates = np.array(learner._rates)
 
     def close(self, learner: SelfTuning) -> None:
-        """Write the round up, now that the learner has seen the record: the first one fixes the window of scales."""
+        """Compute the log-losses after the learner has seen the record, as the first one fixes the window of scales."""
         loss, after = self.loss, learner._arrays
         scales = len(self.masses)
         labels, temperature = loss.margin, self.scalars[layout.TEMPERATURE]

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from redescend import regret
-from redescend.bounds.certificate import certificate_of
-from redescend.bounds.measurements import occurred
-from redescend.bounds.setting import setting_of
+from redescend.bounds.certificate import make_certificate
+from redescend.bounds.measurements import measure_game
+from redescend.bounds.setting import make_setting
 from redescend.bounds.theorems import clean_dynamic
 from redescend.errors import DivergenceError
 from redescend.experiments.experts import EXPERTS
@@ -101,8 +101,8 @@ def _compute_regret(name: str, rounds: int, run: int, seed: int) -> Iterator[Blo
 
 def _compute_guarantees(problem: Problem, trace: Trace, stream: Stream, learner: Learn) -> tuple[float, ...]:
     """`MEASURES` of a run of LEARN: its regret, its certificate, and Theorem 3.3 with sharp and printed constants."""
-    game = occurred(trace, stream, learner)
-    certificate, setting = certificate_of(game, trace, stream, learner), setting_of(game, learner)
+    game = measure_game(trace, stream, learner)
+    certificate, setting = make_certificate(game, trace, stream, learner), make_setting(game, learner)
     step = learner.step.settings[0]
     sharp, printed = (clean_dynamic(setting, problem.a, problem.b, sharp, step).value for sharp in (True, False))
     return certificate.measured, certificate.convexity, certificate.value, sharp, printed

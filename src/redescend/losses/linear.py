@@ -254,7 +254,7 @@ class Hinge(LinearLoss):
     Parameters
     ----------
     l2 : float, default 0.0
-        Strength of the ridge penalty.
+        Strength of the ridge penalty: the λ of a support vector machine.
 
     Examples
     --------
@@ -276,12 +276,12 @@ class Hinge(LinearLoss):
 class Logistic(LinearLoss):
     r"""log(1 + exp(−y⟨x, θ⟩)) + (l2/2)·‖θ‖², labels −1 and +1.
 
-    Without l2 no action attains the infimum 0; `minimum` returns the nearest one at which the loss rounds to 0.
+    Without l2, `minimum` returns the nearest action at which the loss rounds to 0.
 
     Parameters
     ----------
     l2 : float, default 0.0
-        Strength of the ridge penalty.
+        Strength of the ridge penalty; without it no action attains the infimum 0.
 
     Examples
     --------
@@ -316,7 +316,7 @@ class Absolute(LinearLoss):
     Parameters
     ----------
     l2 : float, default 0.0
-        Strength of the ridge penalty.
+        Ridge penalty, as in `Squared`.
 
     Examples
     --------

@@ -140,7 +140,7 @@ def clean_static(trace: Trace, stream: Stream, loss: Loss, domain: Domain | None
     Returns
     -------
     array
-        One value for each round; a corrupted round adds 0.
+        The curve, as in `clean_dynamic`.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def svm(rounds: int, seed: Any, dim: int = 2) -> Stream:
     Returns
     -------
     Stream
-        With its truth θ*.
+        Labels −1 and +1, with the truth θ*.
 
     Examples
     --------
@@ -99,10 +99,8 @@ def regression(
 
     Parameters
     ----------
-    rounds : int
-        Number of rounds.
-    seed : int or Generator
-        Seed of the random numbers.
+    rounds, seed
+        As in `ridge`.
     dim : int, default 20
         Number of features.
     drift : "none", "jump" or "rotation", default "none"
