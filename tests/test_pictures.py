@@ -21,6 +21,7 @@ from redescend.experiments.tasks import SCHEMA, table
 
 COUNTS = {"0": 0, "√T": 20, "T^⅔": 54, "T/4": 100}
 ROUNDS = 400
+REAL_PIXELS = canvas.PIXELS_PER_INCH
 LEARNERS = ("LEARN", "OGD", "Top-k", "Uncertain Top-k", "OGD, step/11", "Huber, c = 1", "oracle", "something new")
 
 
@@ -101,9 +102,20 @@ def every_block():
     for problem in ("ridge", "svm"):
         yield from regret_blocks(problem)
         yield from sweep_blocks(problem)
-        yield from EXPERTS.compute(name=problem, place=EVERY, rounds=60, run=0, seed=0, unit=1.0)
+        yield from EXPERTS.compute(name=problem, place=EVERY, rounds=30, run=0, seed=0, unit=1.0)
     yield from boundary_blocks()
     yield from suite_blocks()
+
+
+PIXELS = 30
+"""Small pictures: what is drawn does not depend on their size."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_pictures():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(canvas, "PIXELS_PER_INCH", PIXELS)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -143,22 +155,31 @@ def test_nothing_else_is_left_in_the_folder(pictures):
     assert {path.name for path in folder.iterdir()} == wanted
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_the_png_is_whole_wide_and_says_neither_when_nor_by_what_it_was_made(pictures, name):
-    chunks = chunks_of(pictures[name].png)
-    kinds = [kind for kind, _ in chunks]
-    assert kinds[0] == b"IHDR"
-    assert kinds[-1] == b"IEND"
-    assert struct.unpack(">I", chunks[0][1][:4])[0] >= 1200
-    assert not {b"tEXt", b"iTXt", b"zTXt", b"tIME"} & set(kinds)
+def width_of(chunks):
+    return struct.unpack(">I", chunks[0][1][:4])[0]
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_the_svg_is_whole_and_says_neither_when_nor_by_what_it_was_made(pictures, name):
-    text = pictures[name].svg.read_text(encoding="utf-8")
-    assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
-    assert "dc:date" not in text
-    assert "dc:creator" not in text
+def test_the_png_is_whole_and_says_neither_when_nor_by_what_it_was_made(pictures):
+    for picture in pictures.values():
+        chunks = chunks_of(picture.png)
+        kinds = [kind for kind, _ in chunks]
+        assert kinds[0] == b"IHDR"
+        assert kinds[-1] == b"IEND"
+        assert width_of(chunks) == canvas.WIDTH * PIXELS
+        assert not {b"tEXt", b"iTXt", b"zTXt", b"tIME"} & set(kinds)
+
+
+def test_pictures_are_wide_enough_to_read(results, tmp_path, monkeypatch):
+    monkeypatch.setattr(canvas, "PIXELS_PER_INCH", REAL_PIXELS)
+    assert width_of(chunks_of(loss_curves.draw(results, tmp_path).png)) >= 1200
+
+
+def test_the_svg_is_whole_and_says_neither_when_nor_by_what_it_was_made(pictures):
+    for picture in pictures.values():
+        text = picture.svg.read_text(encoding="utf-8")
+        assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+        assert "dc:date" not in text
+        assert "dc:creator" not in text
 
 
 def test_the_same_results_give_the_same_bytes_whatever_a_person_has_set(pictures, results, tmp_path):
