@@ -1,6 +1,5 @@
 # make demo    sets up, plays the whole paper: a report with every figure and claim, in results/report.html
 # make test    sets up, runs every check
-# make soak    sets up, runs the long tests that make test has a sample of
 # make bench   sets up, measures speed against the limits and the peers
 # make test-torch   installs PyTorch as well, runs the checks that need it
 # make soak    sets up, runs the tests that are long by nature: thousands of random games, every run of the paper
@@ -25,9 +24,6 @@ test: $(VENV)/.test browser
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
-
-soak: $(VENV)/.test browser
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile -m soak
 
 # One thread: small tensors gain nothing from more, and lose much on a busy machine.
 test-torch: $(VENV)/.torch

@@ -9,11 +9,11 @@ import pytest
 
 import redescend as rd
 from redescend.experiments import experts, paper
-from redescend.experiments.pictures import PICTURES
+from redescend.experiments.pictures import PICTURES, canvas
 from redescend.experiments.results import Results, format_number
 from redescend.experiments.tasks import Options, Task
 
-SETTINGS = {"name": "svm", "place": experts.EVERY, "rounds": 200, "run": 0, "seed": 3, "unit": 1.0}
+SETTINGS = {"name": "svm", "place": experts.EVERY, "rounds": 100, "run": 0, "seed": 3, "unit": 1.0}
 
 
 @functools.cache
@@ -27,10 +27,10 @@ def value(rows: Results, learner: str, count: str) -> float:
 
 
 def test_what_is_stored_is_what_a_person_would_compute():
-    problem = experts.PROBLEMS["svm"](200)
+    problem = experts.PROBLEMS["svm"](100)
     stream = problem.streams(3)["T/4"]
     common = {"loss": problem.loss, "a": problem.a, "b": problem.b}
-    learner = rd.LearnWithExperts(2, rounds=200, **common)
+    learner = rd.LearnWithExperts(2, rounds=100, **common)
     trace = rd.play(learner, stream)
     regret = rd.regret.clean_dynamic(trace, stream, problem.loss)[-1]
     np.testing.assert_allclose(value(results(), experts.PRINTED, "T/4"), regret)
@@ -77,10 +77,10 @@ def test_nothing_is_said_without_results():
     assert all(PICTURES[name](empty, None) is None for name in PICTURES if name.startswith("experts"))
 
 
-def test_the_pictures_are_drawn(tmp_path):
+def test_the_pictures_have_captions_with_numbers(tmp_path, monkeypatch):
+    monkeypatch.setattr(canvas, "_save", lambda *arguments: None)
     for name in ("experts-svm-alone", "experts-svm-weights", "experts-distinct"):
         picture = PICTURES[name](results(), tmp_path)
-        assert picture.png.stat().st_size > 10_000
         assert "nan" not in picture.caption
 
 
