@@ -104,5 +104,5 @@ def test_what_the_recipes_add_is_played_end_to_end(extended):
 
 def test_what_the_recipes_add_passes_the_tests_of_its_kind(extended):
     files = [f"tests/test_{name}.py" for name in ("losses", "transforms", "gates", "parameters", "registry")]
-    names = "HalfSquared or Mean or PseudoHuber or public_class"
+    names = "HalfSquared or Mean or PseudoHuber or public_class or derivative or invex"
     run(extended, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *files, "-k", names)

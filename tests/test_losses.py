@@ -50,9 +50,14 @@ def kinks(loss: Any, y: float) -> list[float]:
     return [y] if isinstance(loss, Absolute | Pinball) else []
 
 
-@pytest.mark.parametrize("loss", LINEAR_LOSSES, ids=name_of)
-@settings(max_examples=40)
-@given(theta=VECTORS, x=VECTORS, y=st.floats(-10, 10), sign=st.sampled_from([-1.0, 1.0]))
+@settings(max_examples=300)
+@given(
+    loss=st.sampled_from(LINEAR_LOSSES),
+    theta=VECTORS,
+    x=VECTORS,
+    y=st.floats(-10, 10),
+    sign=st.sampled_from([-1.0, 1.0]),
+)
 def test_value_is_the_printed_formula(loss, theta, x, y, sign):
     y = sign if loss.margin else y
     p = float(sum(Fraction(a) * Fraction(b) for a, b in zip(x, theta, strict=True)))
@@ -62,9 +67,10 @@ def test_value_is_the_printed_formula(loss, theta, x, y, sign):
     assert loss.value(theta, x, y) == pytest.approx(stated(loss, p, y) + loss.l2 / 2 * square, rel=8 * EPS, abs=slack)
 
 
-@pytest.mark.parametrize("loss", LINEAR_LOSSES, ids=name_of)
-@settings(max_examples=40)
-@given(p=st.floats(-50, 50), y=st.floats(-10, 10), sign=st.sampled_from([-1.0, 1.0]))
+@settings(max_examples=300)
+@given(
+    loss=st.sampled_from(LINEAR_LOSSES), p=st.floats(-50, 50), y=st.floats(-10, 10), sign=st.sampled_from([-1.0, 1.0])
+)
 def test_slope_is_the_derivative_away_from_kinks(loss, p, y, sign):
     y = sign if loss.margin else y
     reach = 1e-5
@@ -75,9 +81,8 @@ def test_slope_is_the_derivative_away_from_kinks(loss, p, y, sign):
     assert loss.slope(p, y) == pytest.approx(quotient, abs=1e-10 + rounding)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
-@settings(max_examples=40)
-@given(seed=SEEDS)
+@settings(max_examples=300)
+@given(loss=st.sampled_from(LOSSES), seed=SEEDS)
 def test_gradient_is_the_derivative_of_value(loss, seed):
     random = np.random.default_rng(seed)
     (x, y), theta = record(loss, random), random.normal(size=DIM)
@@ -91,9 +96,8 @@ def test_gradient_is_the_derivative_of_value(loss, seed):
     np.testing.assert_allclose(loss.gradient(theta, x, y), quotients, rtol=1e-7, atol=1e-9 * size)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
-@settings(max_examples=40)
-@given(seed=SEEDS, at_kink=st.booleans(), distance=st.floats(1e-6, 1e2))
+@settings(max_examples=300)
+@given(loss=st.sampled_from(LOSSES), seed=SEEDS, at_kink=st.booleans(), distance=st.floats(1e-6, 1e2))
 def test_subgradient_inequality_everywhere(loss, seed, at_kink, distance):
     """f(θ') ≥ f(θ) + ⟨g, θ' − θ⟩: convexity, and g is a subgradient also at kinks."""
     random = np.random.default_rng(seed)
@@ -106,9 +110,8 @@ def test_subgradient_inequality_everywhere(loss, seed, at_kink, distance):
     assert there >= here + gradient @ (other - theta) - 1e-13 * size
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
-@settings(max_examples=40)
-@given(seed=SEEDS, share=st.floats(0, 1))
+@settings(max_examples=300)
+@given(loss=st.sampled_from(LOSSES), seed=SEEDS, share=st.floats(0, 1))
 def test_chords_lie_above(loss, seed, share):
     random = np.random.default_rng(seed)
     x, y = record(loss, random)

@@ -51,8 +51,8 @@ def improvable(loss: Loss, x: np.ndarray, y: float, theta: np.ndarray, others: n
 def check_minimum_over(loss: Loss, domain: Any) -> None:
     """The minimiser is a member, and no other member is better."""
     random = np.random.default_rng(7)
-    members = np.array([domain.project(point) for point in 2 * random.normal(size=(40, DIM))])
-    for _ in range(2):
+    members = np.array([domain.project(point) for point in 2 * random.normal(size=(20, DIM))])
+    for _ in range(1 if isinstance(domain, Intersection) else 2):
         x, y = record(loss, random)
         theta, value = loss.minimum(x, y, domain)
         assert domain.contains(theta)
@@ -63,19 +63,19 @@ def check_minimum_over(loss: Loss, domain: Any) -> None:
 
 
 @pytest.mark.parametrize("domain", INTERSECTIONS, ids=name_of)
-@pytest.mark.parametrize("loss", [Squared(2.5), Hinge(2.5), Pinball(0.9, 2.5)], ids=name_of)
+@pytest.mark.parametrize("loss", [Squared(2.5), Pinball(0.9, 2.5)], ids=name_of)
 def test_minimum_over_an_intersection(loss, domain):
     check_minimum_over(loss, domain)
 
 
-@pytest.mark.parametrize("loss", [Squared(), Hinge(), Pinball(0.9)], ids=name_of)
+@pytest.mark.parametrize("loss", [Squared(), pytest.param(Hinge(), marks=pytest.mark.soak)], ids=name_of)
 def test_minimum_over_an_intersection_without_ridge(loss):
     check_minimum_over(loss, Intersection(Simplex(), Box(0.1, 0.6)))
 
 
 @pytest.mark.parametrize("loss", LINEAR_LOSSES, ids=name_of)
 class TestMinimum:
-    @settings(max_examples=40)
+    @settings(max_examples=15)
     @given(seed=SEEDS, scale=st.sampled_from([1e-3, 1.0, 1e3]))
     def test_no_other_action_is_better(self, loss, seed, scale):
         random = np.random.default_rng(seed)
@@ -88,7 +88,7 @@ class TestMinimum:
 
     def test_a_general_solver_finds_nothing_better(self, loss):
         random = np.random.default_rng(6)
-        for _ in range(5):
+        for _ in range(2):
             x, y = record(loss, random)
             _, value = loss.minimum(x, y)
             top = 3 * max(1.0, abs(y)) / (x @ x)
@@ -140,7 +140,7 @@ def projected_descent(loss: Any, x: np.ndarray, y: float, domain: Any) -> tuple[
 
     The bound is 2G²/(l2·(T + 1)), G the longest subgradient met: Lacoste-Julien, Schmidt and Bach, 2012.
     """
-    theta, mean, longest, rounds = domain.project(np.zeros(DIM)), np.zeros(DIM), 0.0, 1500
+    theta, mean, longest, rounds = domain.project(np.zeros(DIM)), np.zeros(DIM), 0.0, 400
     for t in range(1, rounds + 1):
         mean += 2 * t / (rounds * (rounds + 1)) * theta
         gradient = loss.gradient(theta, x, y)
@@ -232,7 +232,7 @@ class TestCustom:
         ridge = Squared(l2=0.7)
         custom = Custom(ridge.value, ridge.gradient)
         random = np.random.default_rng(9)
-        for domain in (None, *BOUNDED):
+        for domain in (None, *PLAIN):
             x, y = record(ridge, random)
             theta, value = custom.minimum(x, y, domain)
             expected, lowest = ridge.minimum(x, y, domain)
@@ -259,7 +259,7 @@ def test_a_loss_that_a_user_brings_has_the_same_minimum(loss, domain):
     """Kinks and all: a search that stops at its start would give a regret below 0."""
     random = np.random.default_rng(3)
     brought = Custom(loss.value, loss.gradient)
-    for _ in range(5):
+    for _ in range(2):
         x, y = record(loss, random)
         np.testing.assert_allclose(
             brought.minimum(x, y, domain)[1], loss.minimum(x, y, domain)[1], rtol=1e-6, atol=1e-6
