@@ -163,16 +163,16 @@ def _summarise(problems: list[dict[str, Any]], judged: list[Judgement]) -> list[
         return ["These results cannot test any claim of the paper."]
     sentences = [
         f"Of the {tested} claims of the paper that these runs can test, {verdicts.count('supported')} are supported, "
-        f"{verdicts.count('partly')} are partly supported, and {verdicts.count('contradicted')} are contradicted."
+        f"{verdicts.count('partly')} partly supported and {verdicts.count('contradicted')} contradicted."
     ]
     for problem in problems:
         cells = problem["cells"]
         many, none = cells.get(("LEARN", "T^⅔")), cells.get(("LEARN", "0"))
         if many and none and "T^⅔" in problem["leads"]:
             best, yardstick = problem["leads"]["T^⅔"], cells.get((YARDSTICK, "T^⅔"))
-            lowest = "the lowest" if best.learner == "LEARN" else f"the lowest is {best.learner}'s"
-            lowest += "" if best.learner == "LEARN" else f", {format_number(best.mean)}"
-            perfect = f"; an oracle has {format_number(yardstick.mean)}" if yardstick else ""
+            others = f"the lowest, {format_number(best.mean)}, is that of {best.learner}"
+            lowest = "the lowest" if best.learner == "LEARN" else others
+            perfect = f"; the oracle's is {format_number(yardstick.mean)}" if yardstick else ""
             sentences.append(
                 f"{problem['title']}: LEARN's regret is {format_number(none.mean)} without outliers and "
                 f"{format_number(many.mean)} with T^⅔ outliers ({lowest}{perfect})."

@@ -10,6 +10,7 @@ with the gates and steps of the flat case. `Flat` wraps a flat learner without c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from redescend.learners.base import Round
 from redescend.learners.descent import Descent
 from redescend.numeric import LARGEST, Array, norm
 from redescend.parameters import check_instance
+from redescend.state import ArraySpec, read_arrays
 
 
 class Move(NamedTuple):
@@ -157,14 +159,8 @@ class GatedLearner(FirstOrder):
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs to continue with equal bits."""
-        schedule = self._schedule
-        return {
-            "learner": repr(self),
-            "theta": self.theta,
-            "memory": schedule.memory.copy(),
-            "rounds": schedule.rounds,
-            "travelled": schedule.travelled,
-        }
+        memory, rounds, travelled = self._schedule.memory.copy(), self._schedule.rounds, self._schedule.travelled
+        return {"learner": repr(self), "theta": self.theta, "memory": memory, "rounds": rounds, "travelled": travelled}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a `state` of a learner with the same settings.
@@ -174,10 +170,17 @@ class GatedLearner(FirstOrder):
         state : dict
             As returned by `state`. A DataError is raised if it does not fit; the learner is then unchanged.
         """
-        check_state(self, state, self.state())
-        self._theta = self.space.check("The 'theta' of the state", state["theta"])
-        self._schedule.memory = np.array(state["memory"], dtype=np.float64)
-        self._schedule.rounds, self._schedule.travelled = int(state["rounds"]), float(state["travelled"])
+        self._read_state(state)
+
+    def _read_state(self, state: Any, *more: ArraySpec) -> dict[str, Array]:
+        """Check the state with further arrays, take it over, and return its arrays."""
+        specs = [ArraySpec("theta", self.space.shape), ArraySpec("memory", self._schedule.memory.shape)]
+        specs += [ArraySpec("rounds", kind="count"), ArraySpec("travelled", low=0.0), *more]
+        arrays = read_own_arrays(self, state, specs)
+        self._theta = self.space.check("The 'theta' of the state", arrays["theta"])
+        self._schedule.memory = arrays["memory"]
+        self._schedule.rounds, self._schedule.travelled = int(arrays["rounds"]), float(arrays["travelled"])
+        return arrays
 
 
 class ManifoldDescent(GatedLearner):
@@ -307,14 +310,11 @@ def compute_weight(gate: gates.Gate, f: float, memory: Array | None = None, t: i
         return float(gates.weigh(gate.kind, kind, c, b, memory, t, np.float64(f), min(length, LARGEST)))
 
 
-def check_state(owner: object, state: Any, expected: dict[str, Any]) -> None:
-    """Raise a DataError unless the state has the expected keys, shapes and owner, and finite numbers."""
-    if not isinstance(state, dict) or state.keys() != expected.keys():
-        raise DataError(f"The state of {owner!r} must be a dict with the keys {', '.join(expected)}.")
-    if state["learner"] != expected["learner"]:
+def read_own_arrays(
+    owner: object, state: Any, specs: Iterable[ArraySpec], others: Iterable[str] = ()
+) -> dict[str, Array]:
+    """Read the arrays of a state that was made by a learner with the same settings."""
+    arrays = read_arrays(specs, state, {}, repr(owner), others=["learner", *others])
+    if state["learner"] != repr(owner):
         raise DataError(f"The state belongs to {state['learner']}, not to {owner!r}; use the same settings.")
-    for name, value in expected.items():
-        if isinstance(value, np.ndarray | int | float):
-            given = np.asarray(state[name])
-            if given.shape != np.shape(value) or given.dtype.kind not in "fiu" or not np.isfinite(given).all():
-                raise DataError(f"The '{name}' of the state of {owner!r} has the wrong shape or is not finite.")
+    return arrays

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from redescend import gates, steps
-from redescend.errors import DataError
-from redescend.invex.descent import GatedLearner, Move, check_state
+from redescend.invex.descent import GatedLearner, Move, read_own_arrays
 from redescend.invex.losses import SquaredDistance
 from redescend.invex.noise import NoisePosterior, Sighting
 from redescend.invex.space import Geodesic, Space
@@ -19,6 +18,7 @@ from redescend.kernels.selftuning.mixture import LUCK, TIED
 from redescend.learners.base import Round
 from redescend.numeric import Array
 from redescend.parameters import check_instance
+from redescend.state import ArraySpec, require
 
 ITERATIONS, TOLERANCE = 1_000, 1e-13
 
@@ -116,11 +116,7 @@ class FrechetMean(GatedLearner):
         return {**super().state(), "total_weight": self._total_weight}
 
     def restore(self, state: dict[str, Any]) -> None:
-        check_state(self, state, self.state())
-        if state["total_weight"] < 0.0:
-            raise DataError(f"The 'total_weight' of the state of {self!r} must be >= 0. Got {state['total_weight']}.")
-        super().restore(state)
-        self._total_weight = float(state["total_weight"])
+        self._total_weight = float(self._read_state(state, ArraySpec("total_weight", low=0.0))["total_weight"])
 
 
 class RobustFrechetMean:
@@ -266,17 +262,19 @@ class RobustFrechetMean:
         state : dict
             As returned by `state`. A DataError is raised if it does not fit; the mean is then unchanged.
         """
-        check_state(self, state, {**self.state(), "lowest": None})
-        shares, counts, cells = (np.array(state[name], dtype=np.float64) for name in ("shares", "counts", "cells"))
-        if (
-            min(shares.min(), counts.min(), cells.min()) < 0.0
-            or max(abs(shares.sum() - 1), abs(cells.sum() - 1)) > 1e-6
-        ):
-            raise DataError(
-                f"The state of {self!r} is not a posterior: it is corrupt or was written by an incompatible version."
-            )
-        points = [self.space.check("A point of the state", point) for point in state["points"]]
-        self._theta = self.space.check("The 'theta' of the state", state["theta"])
-        self._points, self._shares, self._counts, self.rounds = points, shares, counts, int(state["rounds"])
-        self._noise.cells = cells
-        self._noise.lowest = math.nan if state["lowest"] is None else float(state["lowest"])
+        members, lowest = len(MEMORIES) + 1, state.get("lowest") if isinstance(state, dict) else None
+        specs = (
+            ArraySpec("points", (members, *self.space.shape)),
+            ArraySpec("shares", (members,), kind="share"),
+            ArraySpec("counts", (len(MEMORIES),), low=0.0),
+            ArraySpec("theta", self.space.shape),
+            ArraySpec("rounds", kind="count"),
+            ArraySpec("cells", self._noise.cells.shape, kind="share"),
+        )
+        arrays = read_own_arrays(self, state, specs, others=["lowest"])
+        require(lowest is None or math.isfinite(lowest), repr(self), f"a 'lowest' of {lowest}")
+        points = [self.space.check("A point of the state", point) for point in arrays["points"]]
+        self._theta = self.space.check("The 'theta' of the state", arrays["theta"])
+        self._points, self._shares, self._counts = points, arrays["shares"], arrays["counts"]
+        self.rounds, self._noise.cells = int(arrays["rounds"]), arrays["cells"]
+        self._noise.lowest = math.nan if lowest is None else float(lowest)
