@@ -1,4 +1,7 @@
-"""Final regret of every learner against the number of outliers, as bars: python examples/final_regret.py results"""
+"""Draw the final regret of every learner by number of outliers.
+
+python examples/final_regret.py results
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The mean of a stream of covariance matrices, some of them wrong: plain, LEARN with constants, robust, and the oracle.
+"""The mean of a stream of covariance matrices with outliers: plain, LEARN with constants, robust, and an oracle.
 
 python examples/frechet_mean.py [runs] [rounds] [folder]
 
@@ -39,15 +39,15 @@ CORRUPTIONS: dict[str, Corruption] = {
 
 
 class Covariances(NamedTuple):
-    """Records, which of them are clean, and the truth behind each."""
+    """Records, a mask of the clean ones, and the truth of each round."""
 
     records: list[np.ndarray]
     clean: np.ndarray
     truths: list[np.ndarray]
 
 
-def stream(seed: int, rounds: int, rate: float, corrupt: Corruption, drift: float = 0.0) -> Covariances:
-    """Sample covariances around a truth that stands still or walks by `drift` in every direction."""
+def make_stream(seed: int, rounds: int, rate: float, corrupt: Corruption, drift: float = 0.0) -> Covariances:
+    """Sample covariances around a truth that is fixed, or does a random walk with steps of size `drift`."""
     random = np.random.default_rng(seed)
     # E[ln det] of a Wishart matrix; divided by it, sample covariances have the truth as their Fréchet mean.
     shrunk = np.exp(np.mean(psi((OBSERVATIONS - np.arange(SIZE)) / 2.0))) * 2.0 / OBSERVATIONS
@@ -66,8 +66,8 @@ def stream(seed: int, rounds: int, rate: float, corrupt: Corruption, drift: floa
     return Covariances(records, clean, truths)
 
 
-def learners(clean: np.ndarray) -> dict[str, invex.FrechetMean | invex.RobustFrechetMean]:
-    """LEARN is given what the robust mean finds out: half open at twice the squared distance of a clean record."""
+def make_learners(clean: np.ndarray) -> dict[str, invex.FrechetMean | invex.RobustFrechetMean]:
+    """LEARN gets constants that the robust mean must infer: weight ½ at twice the squared clean distance."""
     typical = SPACE.dim * 2.0 / OBSERVATIONS
     learn = gates.Robust(transforms.Learn.from_threshold(threshold=typical, softness=typical / 6.0))
     return {
@@ -78,8 +78,8 @@ def learners(clean: np.ndarray) -> dict[str, invex.FrechetMean | invex.RobustFre
     }
 
 
-def regret(learner: invex.FrechetMean | invex.RobustFrechetMean, game: Covariances) -> np.ndarray:
-    """Clean regret after every round."""
+def compute_regret(learner: invex.FrechetMean | invex.RobustFrechetMean, game: Covariances) -> np.ndarray:
+    """Clean regret up to every round."""
     paid = np.zeros(len(game.records))
     for t, (record, truth) in enumerate(zip(game.records, game.truths, strict=True)):
         lost = learner.update(record).loss
@@ -87,18 +87,20 @@ def regret(learner: invex.FrechetMean | invex.RobustFrechetMean, game: Covarianc
     return paid.cumsum()
 
 
-def curves(runs: int, rounds: int, rate: float, corrupt: Corruption, drift: float = 0.0) -> dict[str, np.ndarray]:
-    """The regret of every learner, a row for each run."""
+def compute_curves(
+    runs: int, rounds: int, rate: float, corrupt: Corruption, drift: float = 0.0
+) -> dict[str, np.ndarray]:
+    """The regret of every learner, one row per run."""
     found: dict[str, list[np.ndarray]] = {}
     for seed in range(runs):
-        game = stream(seed, rounds, rate, corrupt, drift)
-        for name, learner in learners(game.clean).items():
-            found.setdefault(name, []).append(regret(learner, game))
+        game = make_stream(seed, rounds, rate, corrupt, drift)
+        for name, learner in make_learners(game.clean).items():
+            found.setdefault(name, []).append(compute_regret(learner, game))
     return {name: np.array(rows) for name, rows in found.items()}
 
 
-def table(runs: int, rounds: int) -> None:
-    """Mean regret over that of the oracle; in brackets the median of the ratios."""
+def print_table(runs: int, rounds: int) -> None:
+    """Mean regret relative to the oracle's; in brackets the median of the ratios."""
     print(f"{runs} runs of {rounds} rounds")
     far = CORRUPTIONS["scaled by 100"]
     settings = [("none", 0.0, far, 0.0)]
@@ -106,7 +108,7 @@ def table(runs: int, rounds: int) -> None:
     settings += [(name, 0.25, CORRUPTIONS[name], 0.0) for name in ("scaled by 100", "unrelated", "always the same")]
     settings += [("none", 0.0, far, 0.02), ("scaled by 100", 0.10, far, 0.02)]
     for name, rate, corrupt, drift in settings:
-        ends = {learner: rows[:, -1] for learner, rows in curves(runs, rounds, rate, corrupt, drift).items()}
+        ends = {learner: rows[:, -1] for learner, rows in compute_curves(runs, rounds, rate, corrupt, drift).items()}
         oracle = ends.pop("oracle")
         cells = (
             f"{learner} {end.mean() / oracle.mean():.2f} ({np.median(end / oracle):.2f})"
@@ -116,14 +118,14 @@ def table(runs: int, rounds: int) -> None:
         print(f"{rate:4.0%} {name}{walk}: oracle {oracle.mean():.1f}; " + "; ".join(cells), flush=True)
 
 
-def picture(runs: int, rounds: int, path: Path) -> None:
+def draw(runs: int, rounds: int, path: Path) -> None:
     from matplotlib.figure import Figure
 
     looks = {"plain": ("#000000", "-"), "LEARN, constants given": ("#0072B2", "--"), "robust": ("#D55E00", "-"),
              "oracle": ("#8C8C8C", (0, (6, 1.5)))}  # fmt: skip
     figure = Figure(figsize=(10.0, 4.2), dpi=150, layout="constrained")
     for axes, rate in zip(figure.subplots(1, 2, sharey=True), (0.10, 0.25), strict=True):
-        for name, rows in curves(runs, rounds, rate, CORRUPTIONS["scaled by 100"]).items():
+        for name, rows in compute_curves(runs, rounds, rate, CORRUPTIONS["scaled by 100"]).items():
             color, dash = looks[name]
             across = np.arange(1, rounds + 1)
             axes.plot(across, np.median(rows, axis=0), color=color, linestyle=dash, label=name)
@@ -142,8 +144,8 @@ def picture(runs: int, rounds: int, path: Path) -> None:
 def main() -> None:
     given = dict(enumerate(sys.argv[1:]))
     runs, rounds, folder = int(given.get(0, 40)), int(given.get(1, 1000)), Path(given.get(2, "results"))
-    table(runs, rounds)
-    picture(min(runs, 20), rounds, folder / "frechet.png")
+    print_table(runs, rounds)
+    draw(min(runs, 20), rounds, folder / "frechet.png")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Levels and switches that are rare and matter much: does the self-tuning learner find them, or take them for outliers?
+"""Does the self-tuning learner learn rare features with large effects, or treat them as outliers?
 
 python examples/rare_features.py [draws]
 """
@@ -15,29 +15,29 @@ import redescend as rd
 Drawn = tuple[rd.Stream, np.ndarray]
 
 
-def levels(count: int, others: int, wrong: float, seed: int, rounds: int = 10_000) -> Drawn:
-    """A category whose levels have effects of fifty times the noise, other features, and a share of wrong targets."""
+def make_levels(count: int, others: int, wrong: float, seed: int, rounds: int = 10_000) -> Drawn:
+    """A category whose levels have effects of fifty times the noise, with other features and wrong targets."""
     random = np.random.default_rng(seed)
     X = np.hstack([np.eye(count)[random.integers(count, size=rounds)], random.normal(size=(rounds, others))])
     truth = np.concatenate([50.0 * random.normal(size=count), random.normal(size=others)])
-    return corrupted(X, truth, 150.0, wrong, random)
+    return corrupt(X, truth, 150.0, wrong, random)
 
 
-def switch(share: float, wrong: float, seed: int, rounds: int = 10_000) -> Drawn:
-    """A switch that is seldom on and then matters fifty times the noise, beside twenty other features."""
+def make_switch(share: float, wrong: float, seed: int, rounds: int = 10_000) -> Drawn:
+    """A switch that is rarely on, with an effect of fifty times the noise, and twenty other features."""
     random = np.random.default_rng(seed)
     X = np.hstack([random.normal(size=(rounds, 20)), random.random((rounds, 1)) < share])
-    return corrupted(X, np.append(random.normal(size=20), 50.0), 100.0, wrong, random)
+    return corrupt(X, np.append(random.normal(size=20), 50.0), 100.0, wrong, random)
 
 
-def corrupted(X: np.ndarray, truth: np.ndarray, wide: float, wrong: float, random: np.random.Generator) -> Drawn:
+def corrupt(X: np.ndarray, truth: np.ndarray, wide: float, wrong: float, random: np.random.Generator) -> Drawn:
     X, truth = np.column_stack([X, np.ones(len(X))]), np.append(truth, 3.0)
     signal, out = X @ truth, random.random(len(X)) < wrong
     noisy = signal + random.normal(size=len(X))
     return rd.Stream(X, np.where(out, random.uniform(-wide, wide, size=len(X)), noisy)), signal
 
 
-def found(drawn: Drawn, order: int, without: list[str]) -> bool:
+def is_found(drawn: Drawn, order: int, without: list[str]) -> bool:
     """Whether more than nine tenths of the variance is explained after the last record."""
     stream, signal = drawn
     learner = rd.SelfTuning(stream.dim, loss=rd.losses.Squared(), order=order, without=without)
@@ -47,22 +47,22 @@ def found(drawn: Drawn, order: int, without: list[str]) -> bool:
 
 
 STREAMS: dict[str, Callable[[int], Drawn]] = {
-    "10 levels": lambda seed: levels(10, 0, 0.0, seed),
-    "20 levels": lambda seed: levels(20, 0, 0.0, seed),
-    "20 levels and 10 other features": lambda seed: levels(20, 10, 0.0, seed),
-    "10 levels, a tenth wrong": lambda seed: levels(10, 5, 0.1, seed),
-    "20 levels, a quarter wrong": lambda seed: levels(20, 10, 0.25, seed),
-    "a switch in 2 % of the records": lambda seed: switch(0.02, 0.0, seed),
-    "a switch in 2 %, a tenth wrong": lambda seed: switch(0.02, 0.1, seed),
-    "a switch in 0.5 %, a tenth wrong": lambda seed: switch(0.005, 0.1, seed, rounds=20_000),
+    "10 levels": lambda seed: make_levels(10, 0, 0.0, seed),
+    "20 levels": lambda seed: make_levels(20, 0, 0.0, seed),
+    "20 levels and 10 other features": lambda seed: make_levels(20, 10, 0.0, seed),
+    "10 levels, a tenth wrong": lambda seed: make_levels(10, 5, 0.1, seed),
+    "20 levels, a quarter wrong": lambda seed: make_levels(20, 10, 0.25, seed),
+    "a switch in 2 % of the records": lambda seed: make_switch(0.02, 0.0, seed),
+    "a switch in 2 %, a tenth wrong": lambda seed: make_switch(0.02, 0.1, seed),
+    "a switch in 0.5 %, a tenth wrong": lambda seed: make_switch(0.005, 0.1, seed, rounds=20_000),
 }
 
 
 def main(draws: int) -> None:
-    print(f"how often it was found, of {draws} draws: order 1, order 2; without novelty: order 1, order 2")
+    print(f"found in how many of {draws} draws: order 1, order 2; without novelty: order 1, order 2")
     for name, draw in STREAMS.items():
         counts = [
-            sum(found(draw(seed), order, without) for seed in range(draws))
+            sum(is_found(draw(seed), order, without) for seed in range(draws))
             for without in ([], ["novelty"])
             for order in (1, 2)
         ]

@@ -1,4 +1,4 @@
-"""How soon the self-tuning learner is back: after a jump of the truth, a burst of outliers, a bad first record.
+"""How fast the self-tuning learner recovers from a jump of the truth, a burst of outliers and a bad first record.
 
 python examples/recovery.py
 """
@@ -12,8 +12,8 @@ import redescend as rd
 SEEDS = 4
 
 
-def after_a_jump(factor: float, loss: rd.losses.LinearLoss, rounds: int = 1000, dim: int = 5) -> int:
-    """The truth is multiplied: after how many rounds is the loss below 1 % of what the jump cost?"""
+def recover_from_jump(factor: float, loss: rd.losses.LinearLoss, rounds: int = 1000, dim: int = 5) -> int:
+    """Multiply the truth; return the rounds until the loss is below 1 % of that right after the jump."""
     random = np.random.default_rng(0)
     X, truth = random.normal(size=(2 * rounds, dim)), random.normal(size=dim)
     y = X @ truth + 1e-3 * random.normal(size=2 * rounds)
@@ -23,8 +23,8 @@ def after_a_jump(factor: float, loss: rd.losses.LinearLoss, rounds: int = 1000, 
     return int(high.max(initial=-1)) + 1
 
 
-def against_a_fresh_learner(dim: int, noise: float, order: int) -> float:
-    """Another truth half-way: the loss from then on, as a multiple of a learner's that begins there."""
+def compare_with_fresh_learner(dim: int, noise: float, order: int) -> float:
+    """Change the truth at half time; return the loss from there on relative to a fresh learner's."""
     ratios, rounds = [], max(1000, 20 * dim)
     for seed in range(SEEDS):
         random = np.random.default_rng(seed)
@@ -36,8 +36,8 @@ def against_a_fresh_learner(dim: int, noise: float, order: int) -> float:
     return float(np.mean(ratios))
 
 
-def after_a_burst(loss: rd.losses.LinearLoss, seed: int, rounds: int = 1500) -> int:
-    """All signs are flipped for up to a quarter of the rounds so far: when does the action point to the truth again?"""
+def recover_from_burst(loss: rd.losses.LinearLoss, seed: int, rounds: int = 1500) -> int:
+    """Flip all signs for up to a quarter of the rounds so far; return the rounds until the action is back."""
     random = np.random.default_rng(seed + 100)
     dim, burst = int(random.integers(3, 30)), int(random.integers(20, rounds // 4))
     X, truth = random.normal(size=(rounds + burst + 200, dim)), random.normal(size=dim)
@@ -50,8 +50,8 @@ def after_a_burst(loss: rd.losses.LinearLoss, seed: int, rounds: int = 1500) -> 
     return int(np.flatnonzero(away > 0.2).max(initial=-1)) + 1
 
 
-def after_a_bad_first_record(size: float) -> int:
-    """The first target is an outlier: the last round with a loss above a tenth of the signal's."""
+def recover_from_bad_first_record(size: float) -> int:
+    """Make the first target an outlier; return the last round with a loss above a tenth of the signal's."""
     random = np.random.default_rng(0)
     X = random.normal(size=(600, 3))
     y = X @ [0.27, 0.54, 0.81] + 0.01 * random.normal(size=600)
@@ -64,20 +64,20 @@ def main() -> None:
     squared, absolute, hinge = rd.losses.Squared(), rd.losses.Absolute(), rd.losses.Hinge()
     print("rounds until the loss is below 1 % of the jump's, d = 5")
     for loss in (squared, absolute):
-        found = {factor: after_a_jump(factor, loss) for factor in (1e-6, 10.0, 1e3, 1e5, 1e9, 1e30)}
+        found = {factor: recover_from_jump(factor, loss) for factor in (1e-6, 10.0, 1e3, 1e5, 1e9, 1e30)}
         print(f"  {type(loss).__name__}: " + ", ".join(f"× {factor:g}: {rounds}" for factor, rounds in found.items()))
     print("loss after a jump as a multiple of a fresh learner's")
     for dim in (5, 20, 100):
         cells = {
-            (noise, order): against_a_fresh_learner(dim, noise, order) for noise in (0.01, 0.1) for order in (1, 2)
+            (noise, order): compare_with_fresh_learner(dim, noise, order) for noise in (0.01, 0.1) for order in (1, 2)
         }
         shown = (f"noise {noise:g}, order {order}: {ratio:.2f}" for (noise, order), ratio in cells.items())
         print(f"  d = {dim}: " + ", ".join(shown))
-    print("rounds until a kept model is played again, after 20 bursts")
+    print("rounds until the old model is played again, after 20 bursts")
     for loss in (squared, hinge):
-        print(f"  {type(loss).__name__}: {sorted(after_a_burst(loss, seed) for seed in range(20))}")
+        print(f"  {type(loss).__name__}: {sorted(recover_from_burst(loss, seed) for seed in range(20))}")
     print("last bad round after a bad first record")
-    print("  " + ", ".join(f"{size:g}: {after_a_bad_first_record(size)}" for size in (1e6, 1e30, 1e140)))
+    print("  " + ", ".join(f"{size:g}: {recover_from_bad_first_record(size)}" for size in (1e6, 1e30, 1e140)))
 
 
 if __name__ == "__main__":

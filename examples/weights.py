@@ -1,4 +1,7 @@
-"""How LEARN's weights tell clean from corrupted rounds: python examples/weights.py results"""
+"""Draw LEARN's weights of clean and of corrupted rounds.
+
+python examples/weights.py results
+"""
 
 import sys
 from pathlib import Path
@@ -13,7 +16,7 @@ figure, panel = plt.subplots(layout="constrained")
 for kind in ("clean", "corrupted"):
     weights = np.array([row["value"] for row in rows if row["measure"] == f"weight {kind}"])
     panel.hist(weights, bins=40, alpha=0.6, label=kind)
-panel.set(xlabel="weight: how much of a round was believed", ylabel="rounds")
+panel.set(xlabel="weight of a round", ylabel="rounds")
 panel.legend()
 figure.savefig(folder / "weights.png")
 print(folder / "weights.png")

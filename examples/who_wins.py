@@ -1,4 +1,7 @@
-"""In how many runs LEARN ends below OGD on the same stream: python examples/who_wins.py results"""
+"""Count the runs in which LEARN ends below OGD on the same stream.
+
+python examples/who_wins.py results
+"""
 
 import sys
 from pathlib import Path

@@ -121,7 +121,7 @@ def test_records_that_are_all_the_same_are_believed():
 def test_robust_is_near_the_oracle_where_plain_is_far():
     ends = {
         name: rows[:, -1]
-        for name, rows in example.curves(3, 300, 0.10, example.CORRUPTIONS["scaled by 5 to 20"]).items()
+        for name, rows in example.compute_curves(3, 300, 0.10, example.CORRUPTIONS["scaled by 5 to 20"]).items()
     }
     oracle = ends["oracle"].mean()
     assert ends["robust"].mean() < 1.5 * oracle
@@ -129,6 +129,6 @@ def test_robust_is_near_the_oracle_where_plain_is_far():
 
 
 def test_without_outliers_it_costs_little_and_under_drift_it_wins():
-    still, walk = (example.curves(2, 200, 0.0, example.CORRUPTIONS["inverted"], drift) for drift in (0.0, 0.02))
+    still, walk = (example.compute_curves(2, 200, 0.0, example.CORRUPTIONS["inverted"], drift) for drift in (0.0, 0.02))
     assert still["robust"][:, -1].mean() < 1.2 * still["oracle"][:, -1].mean()
     assert walk["robust"][:, -1].mean() < walk["oracle"][:, -1].mean()
