@@ -233,12 +233,13 @@ def follow(learner: SelfTuning, stream: Stream) -> Ledger:
     check_instance("follow", "stream", stream, Stream, "a Stream")
     if learner.rounds:
         raise DataError(f"follow needs a fresh learner. Got one that has played {learner.rounds} rounds instead.")
+    prior = learner.kernel_config.prior
     pages: list[_Page] = []
     rows = []
     for row in range(len(stream)):
         page = _Page(learner, stream.X[row].astype(np.float64), float(stream.y[row]))
         learner.update(stream.X[row], float(stream.y[row]))
-        if learner._arrays["scalars"][layout.SEEN] > page.scalars[layout.SEEN]:
+        if learner.kernel_state.scalars[layout.SEEN] > page.scalars[layout.SEEN]:
             page.close(learner)
             pages.append(page)
             rows.append(row)
@@ -247,15 +248,15 @@ def follow(learner: SelfTuning, stream: Stream) -> Ledger:
     mixed = np.array([page.mixed for page in pages]) if learner.loss.kind == linear.LOGISTIC else None
     return Ledger(
         rows=np.array(rows, dtype=np.intp),
-        members=np.array([page.members for page in pages]).reshape(len(pages), len(learner._arrays["weights"])),
+        members=np.array([page.members for page in pages]).reshape(len(pages), len(learner.kernel_state.weights)),
         played=np.array([page.played for page in pages]),
         active=np.array([page.active for page in pages]),
         noise=np.array([page.noise for page in pages]),
-        cells=_at_one_scale(np.array(cells).reshape(len(pages), *learner._prior.shape), lowest, learner.loss.margin),
+        cells=_at_one_scale(np.array(cells).reshape(len(pages), *prior.shape), lowest, learner.loss.margin),
         moves=moves,
         price=np.array([page.price for page in pages]),
         mixed=mixed,
-        prior=learner._prior,
+        prior=prior,
         labels=learner.loss.margin,
     )
 
@@ -277,16 +278,16 @@ class _Page:
     """One round: the state of the learner before it, and how likely that state made the record."""
 
     def __init__(self, learner: SelfTuning, x: Array, y: float) -> None:
-        arrays = {name: array.copy() for name, array in learner._arrays.items()}
+        before = layout.State(*(array.copy() for array in learner.kernel_state))
         self.loss, self.x, self.y = learner.loss, x, y
-        self.weights, self.thetas, self.scalars = arrays["weights"], arrays["thetas"], arrays["scalars"]
-        self.masses, self.news = arrays["cells"], arrays["news"]
+        self.weights, self.thetas, self.scalars = before.weights, before.thetas, before.scalars
+        self.masses, self.news = before.cells, before.news
         self.active = int(np.count_nonzero(self.weights))
-        self.rates = np.array(learner._rates)
+        self.rates = np.array(learner.kernel_config.rates)
 
     def close(self, learner: SelfTuning) -> None:
         """Compute the log-losses after the learner has seen the record, as the first one fixes the window of scales."""
-        loss, after = self.loss, learner._arrays
+        loss, after = self.loss, learner.kernel_state
         scales = len(self.masses)
         labels, temperature = loss.margin, self.scalars[layout.TEMPERATURE]
         # The window that judged the record; it may have moved since.
@@ -296,7 +297,7 @@ class _Page:
             self.lowest = max(size, 1e-260) * 2.0 ** (-scales // 2)
         self.scale = self.lowest * 2.0 ** np.arange(scales)
         clean, bad = self.masses @ (1.0 - self.rates), self.masses @ self.rates
-        lengths = after["norms"][: int(min(after["scalars"][layout.SEEN], layout.NORMS))]
+        lengths = after.norms[: int(min(after.scalars[layout.SEEN], layout.NORMS))]
         typical = np.quantile(lengths, 0.5, method="inverted_cdf")
         self.new, self.wide = self._what_is_new(learner, float(typical))
         alive = np.flatnonzero(self.weights)
@@ -313,7 +314,7 @@ class _Page:
         capped = np.minimum(logs, logs[leader] + np.log(LUCK))
         self.members = np.where(self.weights > 0.0, -power * capped, np.inf)
         self.played = -_log_sum(np.log(self.weights[alive]) - self.members[alive])
-        heavy = self.scale[clean + bad >= learner._settings[layout.SHARE_CELLS]]
+        heavy = self.scale[clean + bad >= learner.kernel_config.settings[layout.SHARE_CELLS]]
         residual = max((self._sizes(self.thetas[i] @ self.x, 1.0, self.thetas[i])[1] for i in alive), key=abs)
         band = loss.setting if loss.kind == linear.EPSILON_INSENSITIVE else 0.0
         self.price = power * outlier_price(residual, heavy.min() + band, heavy.max() + band, labels)
@@ -330,11 +331,11 @@ class _Page:
 
     def _what_is_new(self, learner: SelfTuning, typical: float) -> tuple[float, float]:
         """The share of the record that is new, and how wide residuals with that are."""
-        if self.loss.margin or not learner._settings[layout.CURIOUS]:
+        if self.loss.margin or not learner.kernel_config.settings[layout.CURIOUS]:
             return 0.0, 0.0
-        after, norm2 = learner._arrays, float(self.x @ self.x)
-        scale = max(typical, norm2) * np.maximum(after["squares"], layout.RESOLUTION)
-        metric = np.where(after["counts"] >= layout.READY, 1.0 / scale, 0.0)
+        after, norm2 = learner.kernel_state, float(self.x @ self.x)
+        scale = max(typical, norm2) * np.maximum(after.squares, layout.RESOLUTION)
+        metric = np.where(after.counts >= layout.READY, 1.0 / scale, 0.0)
         new, wide, _ = look(self.x.reshape(1, -1), 0, norm2, typical, 0.0, self.news, self.scalars, metric)
         return new, wide
 
