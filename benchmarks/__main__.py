@@ -29,7 +29,7 @@ from benchmarks.speed import gate_rows, precision_rows, update_rows
 from benchmarks.startup import startup_rows
 from benchmarks.streaming import streaming_rows
 from benchmarks.timing import FULL, QUICK, Effort, clock
-from redescend.files import replacing
+from redescend.files import replace_file
 
 SECTIONS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "a game and one read of its records": precision_rows,
@@ -103,7 +103,7 @@ def processor() -> str:
 def save(path: Path, rows: list[Row]) -> None:
     """Write everything or nothing: a reader never meets half a file."""
     whole = json.dumps({"machine": machine(), "rows": [asdict(row) for row in rows]}, indent=2, ensure_ascii=False)
-    with replacing(path) as file:
+    with replace_file(path) as file:
         file.write(f"{whole}\n".encode())
 
 

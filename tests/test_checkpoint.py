@@ -16,7 +16,7 @@ import redescend as rd
 from redescend import errors, losses, steps
 from redescend.checkpoint import container, load, save
 from redescend.checkpoint.serialization import CLASSES, DTYPES, Deserializer, Serializer, class_name
-from redescend.files import replacing
+from redescend.files import replace_file
 from tests.catalogue import CATALOGUE, name_of, public_classes
 from tests.saved_models import AFTER, COMMON, DIM, ESTIMATORS, FAMILIES, FILES, LEARNERS, answers, streams, teach
 
@@ -198,7 +198,7 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path):
     link.symlink_to("pipe")
     for path in (pipe, link):
         sentence = rf"^'.*{path.name}' cannot be replaced, because it is no regular file; name another\.$"
-        with pytest.raises(errors.DataError, match=sentence), replacing(path):
+        with pytest.raises(errors.DataError, match=sentence), replace_file(path):
             pytest.fail("Nothing must be written.")
     with pytest.raises(errors.DataError, match="is no regular file"):
         save(rd.OGD(1, **COMMON), pipe)

@@ -1,4 +1,4 @@
-"""A Dask cluster: a client that is connected, or one sentence on why there is none."""
+"""Connect to a Dask cluster, or say in one sentence why that failed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from dask.distributed import Client
 
 CONNECT_SECONDS = 5.0
-"""How long a cluster may take to answer."""
+"""Time limit for an answer of the cluster."""
 
 
-def connected(address: str) -> Client:
-    """A client of the cluster at this address, with at least one worker."""
+def connect_cluster(address: str) -> Client:
+    """Return a client of the cluster at this address, which must have at least one worker."""
     try:
         from dask.distributed import Client
     except ImportError:
         raise MissingExtraError("A cluster needs Dask; install it with: pip install 'redescend[experiments]'") from None
-    # Asked first, because a client that cannot connect lingers for ten seconds at exit, and one that hears nothing
+    # Checked first, because a client that cannot connect delays the exit by ten seconds, and one that gets no answer
     # waits for ever.
-    with ThreadPoolExecutor(1) as thread:  # where no other event loop runs, as one does in a notebook
-        problem = thread.submit(asyncio.run, _no_answer(address)).result()
+    with ThreadPoolExecutor(1) as thread:  # a thread without an event loop, unlike a notebook's
+        problem = thread.submit(asyncio.run, _check_scheduler(address)).result()
     if problem:
         raise ParameterError(f"No Dask cluster answers at '{address}': {problem}.")
     client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -37,22 +37,22 @@ def connected(address: str) -> Client:
     return client
 
 
-async def _no_answer(address: str) -> str:
-    """Why no scheduler is at the address, or nothing if one is."""
+async def _check_scheduler(address: str) -> str:
+    """Return why there is no scheduler at the address, or an empty text if there is one."""
     from distributed.core import rpc
 
     try:
         async with asyncio.timeout(CONNECT_SECONDS), rpc(address) as scheduler:
             identity = await scheduler.identity()
     except TimeoutError:
-        return f"nothing was heard for {CONNECT_SECONDS:g} s"
+        return f"no answer within {CONNECT_SECONDS:g} s"
     except (OSError, ValueError) as error:
-        return said(error)
+        return format_error(error)
     except Exception:  # whatever else listens there may answer anything
-        return "what is there is no Dask scheduler"
+        return "it is no Dask scheduler"
     return "" if identity.get("type") == "Scheduler" else f"it is a Dask {identity.get('type')}"
 
 
-def said(error: BaseException) -> str:
-    """An error in one line."""
+def format_error(error: BaseException) -> str:
+    """Return an error in one line."""
     return traceback.format_exception_only(error)[-1].strip()

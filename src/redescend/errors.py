@@ -1,4 +1,4 @@
-"""What can go wrong: one base class, and each error is also a builtin's kind; how messages quote values."""
+"""Errors: one base class, each also a builtin error; and how messages quote values."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ class RedescendError(Exception):
 
 
 class ParameterError(RedescendError, ValueError):
-    """A setting is outside its range; raised when the object is made."""
+    """A parameter is invalid; raised when the object is made."""
 
 
 class DataError(RedescendError, ValueError):
-    """A record or a stream cannot be used; the learner is left as it was."""
+    """A record or a stream cannot be used; the learner is unchanged."""
 
 
 class BadRecordError(DataError):
-    """A record cannot be used, and the run was to end there."""
+    """A record cannot be used, and the run stops at such records."""
 
 
 class UntoldError(DataError):
-    """An oracle has not been told about this round."""
+    """An oracle has no label for this round."""
 
 
 class DivergenceError(RedescendError, ArithmeticError):
-    """The next action would not be finite; the learner keeps its last finite action."""
+    """The update overflowed; the learner is unchanged."""
 
 
 class MissingExtraError(RedescendError, ImportError):

@@ -1,4 +1,4 @@
-"""A file is there in full or not at all."""
+"""Atomic writes: a file is written in full or not at all."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import BinaryIO
 from redescend.errors import DataError
 
 PART = ".part"
-"""How the name of a file ends that is still being written."""
+"""Suffix of a file that is still being written."""
 
 
 @contextmanager
-def replacing(target: Path) -> Iterator[BinaryIO]:
-    """A file beside the target that takes its place, and its permissions, once it is complete and on the disk.
+def replace_file(target: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that replaces the target, with its permissions, once it is complete and on the disk.
 
-    Of a link, what it points at is replaced; a device, a pipe or a folder is refused.
+    A link is followed; a device, a pipe or a folder is refused.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     target = Path(folder, "numbers")
-    ...     with replacing(target) as file:
+    ...     with replace_file(target) as file:
     ...         _ = file.write(b"1 2 3")
     ...         before = target.exists()
     ...     before, target.read_bytes()
@@ -36,7 +36,7 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
     """
     check_replaceable(target)
     target = Path(os.path.realpath(target))
-    # A short name: that of the target may be as long as a name can be.
+    # A name of its own: the name of the target may already have the maximal length.
     part = target.with_name(f".{secrets.token_hex(8)}{PART}")
     try:
         with open(part, "xb") as file:
@@ -46,26 +46,26 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
         if target.exists():
             part.chmod(stat.S_IMODE(target.stat().st_mode) & 0o777)
         os.replace(part, target)
-        _settle_folder(target.parent)
+        _sync_folder(target.parent)
     finally:
         part.unlink(missing_ok=True)
 
 
 def check_replaceable(target: Path) -> None:
-    """Raise an error if something is there that is no file: a device would be gone for all who use it."""
+    """Raise an error if the target exists and is no regular file, such as a device."""
     if target.exists() and not target.is_file():
         raise DataError(f"'{target}' cannot be replaced, because it is no regular file; name another.")
 
 
-def _settle_folder(folder: Path) -> None:
-    """After a loss of power the folder still knows the new name; only POSIX systems let a folder be opened."""
+def _sync_folder(folder: Path) -> None:
+    """Write the folder's entry to the disk, so that it survives a loss of power; only POSIX systems can."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
     except OSError as error:
-        # Some network file systems know no such thing as a folder on the disk.
+        # Some network file systems cannot sync a folder.
         if error.errno not in (errno.EINVAL, errno.EBADF):
             raise
     finally:

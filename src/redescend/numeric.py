@@ -1,4 +1,4 @@
-"""Small numerical tools that every formula shares."""
+"""Numerical functions that formulas share."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from redescend.errors import ParameterError
 
 Array: TypeAlias = NDArray[Any]
 Values: TypeAlias = Any
-"""A float or an array of floats: the formulas of this package take either."""
+"""A float or an array of floats; formulas take either."""
 
 LARGEST = float(np.finfo(np.float64).max)
 
 
 def choose(condition: Values, yes: Values, no: Values) -> Values:
-    """`yes` where the condition holds, `no` elsewhere; on scalars a plain conditional once compiled."""
+    """`yes` where the condition holds, `no` elsewhere; compiled, a conditional of scalars."""
     return np.where(condition, yes, no)
 
 
@@ -42,7 +42,7 @@ def largest_entry(vector: Array) -> float:
 
 
 def norm(vector: Array) -> float:
-    """Euclidean norm that neither overflows nor underflows before its value does."""
+    """Euclidean norm, without overflow or underflow of its squares."""
     top = largest_entry(vector)
     if top == 0.0 or not np.isfinite(top):
         return top

@@ -1,6 +1,6 @@
-"""Settings are checked when an object is made, by one mechanism, in one sentence.
+"""Parameters are checked when an object is made, and refused in one sentence.
 
-A component writes its ranges beside its fields and inherits from `Component`:
+A component annotates its fields with their ranges and inherits from `Component`:
 
 >>> @dataclass(frozen=True)
 ... class Damped(Component):
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Interval:
-    """The reals, or the whole numbers, between two ends.
+    """The floats or whole numbers between two ends.
 
     Examples
     --------
@@ -68,7 +68,7 @@ POSITIVE = Interval(0, float("inf"), "neither")
 NONNEGATIVE = Interval(0, float("inf"), "left")
 COUNT = Interval(0, float("inf"), "left", whole=True)
 AT_LEAST_ONE = Interval(1, float("inf"), "left", whole=True)
-# Scales enter formulas squared: inside this range neither they nor their squares overflow.
+# Formulas square scales: in this range squares do not overflow.
 SCALE = Interval(1e-100, 1e100)
 
 Scale = Annotated[float, SCALE]
@@ -77,14 +77,14 @@ NonNegative = Annotated[float, NONNEGATIVE]
 
 
 def check(owner: str, name: str, value: Any, rule: Interval) -> Any:
-    """Return `value` as a plain number of the rule's kind, or raise the one sentence."""
+    """Return `value` as a plain number if it obeys the rule, or raise an error."""
     if value not in rule:
         raise bad_parameter(owner, name, rule, value)
     return rule.convert(value)
 
 
 def check_instance(owner: str, name: str, value: T, kind: type, what: str) -> T:
-    """Return `value` if it is of the kind that `what` describes, or raise the one sentence."""
+    """Return `value` if it is an instance of `kind`, which `what` describes, or raise an error."""
     if not isinstance(value, kind):
         raise bad_parameter(owner, name, what, value)
     return value
@@ -103,7 +103,7 @@ def _rules(kind: type) -> dict[str, Interval]:
 
 @dataclass(frozen=True)
 class Component:
-    """A frozen dataclass whose annotated fields are checked and turned into plain numbers."""
+    """A frozen dataclass whose annotated fields are checked and converted to plain numbers."""
 
     def __post_init__(self) -> None:
         kind: Any = type(self)

@@ -293,7 +293,7 @@ class _Page:
         # The window that judged the record; it may have moved since.
         self.lowest = self.scalars[layout.LOWEST]
         if self.lowest == 0.0:
-            size = self._sizes(self.weights @ self.thetas @ self.x, 1.0)[1]
+            size = self._sizes(float(self.weights @ self.thetas @ self.x), 1.0)[1]
             self.lowest = max(size, 1e-260) * 2.0 ** (-scales // 2)
         self.scale = self.lowest * 2.0 ** np.arange(scales)
         clean, bad = self.masses @ (1.0 - self.rates), self.masses @ self.rates
@@ -320,7 +320,7 @@ class _Page:
         self.price = power * outlier_price(residual, heavy.min() + band, heavy.max() + band, labels)
         mean = self.weights @ self.thetas
         by = self.thetas[leader] if not labels else mean
-        f, size = self._sizes(by @ self.x, 1.0, by)
+        f, size = self._sizes(float(by @ self.x), 1.0, by)
         self.cells = np.array([self._cell(i, f, size) for i in range(scales)])
         self.noise = -_log_sum(np.log(self.masses).ravel() - self.cells.ravel()) if labels or f > 0.0 else 0.0
         if not self.noise:

@@ -13,7 +13,7 @@ from typing import Any
 from redescend.checkpoint import container
 from redescend.checkpoint.serialization import Deserializer, Serializer
 from redescend.errors import DataError, MissingExtraError, ParameterError, RedescendError
-from redescend.files import replacing
+from redescend.files import replace_file
 
 __all__ = ["load", "save"]
 
@@ -63,7 +63,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise DataError(f"'{path}' cannot be written, because it is a folder; name a file in it.")
     if not target.parent.is_dir():
         raise DataError(f"'{path}' cannot be written, because there is no folder '{target.parent}'; make it first.")
-    with replacing(target) as file:
+    with replace_file(target) as file:
         for chunk in container.write_chunks(description, serializer.arrays):
             file.write(chunk)
 

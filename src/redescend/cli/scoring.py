@@ -20,7 +20,7 @@ from redescend.cli.progress import ProgressLine
 from redescend.cli.tables import choose_writer, write_table
 from redescend.cli.training import choose_quarantine
 from redescend.errors import BadRecordError, DataError, ParameterError
-from redescend.files import replacing
+from redescend.files import replace_file
 from redescend.sources import Bad, open_source
 from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.encoding.schema import Schema
@@ -80,7 +80,7 @@ class RejectionWriter:
         self.rejections.add(bad)
         if self._quarantine is not None:
             if self._file is None:
-                self._file = self._stack.enter_context(replacing(self._quarantine))
+                self._file = self._stack.enter_context(replace_file(self._quarantine))
             self._file.writelines(map(format_line, bad))
 
     def __enter__(self) -> RejectionWriter:

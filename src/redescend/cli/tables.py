@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from redescend.cli.console import make_printable, reader_may_leave
 from redescend.errors import ParameterError
-from redescend.files import replacing
+from redescend.files import replace_file
 
 Write = Callable[[pa.RecordBatch], object]
 
@@ -35,7 +35,7 @@ def write_table(path: Path | None, schema: pa.Schema) -> Iterator[Write]:
                 yield write
             sys.stdout.buffer.flush()
         return
-    with replacing(path) as file, choose_writer(path)(file, schema) as write:
+    with replace_file(path) as file, choose_writer(path)(file, schema) as write:
         yield write
 
 

@@ -30,7 +30,7 @@ from redescend.experiments.results import (
     p_value,
 )
 from redescend.experiments.suite.ratios import make_section
-from redescend.files import replacing
+from redescend.files import replace_file
 from redescend.numeric import Array
 
 if TYPE_CHECKING:
@@ -289,6 +289,6 @@ def write_report(
     )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"
-    with replacing(path) as file:
+    with replace_file(path) as file:
         file.write(f"{page.strip()}\n".encode())
     return path

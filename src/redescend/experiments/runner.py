@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from redescend.cluster import connected, said
+from redescend.cluster import connect_cluster, format_error
 from redescend.errors import MissingExtraError, ParameterError, RedescendError
 from redescend.experiments.store import Store
 from redescend.experiments.tasks import Task
@@ -106,7 +106,7 @@ def _attempt(compute: Compute, place: int, task: Task) -> Outcome:
     try:
         table = compute(task)
     except Exception as error:
-        return Outcome(place, None, error=said(error), details=traceback.format_exc())
+        return Outcome(place, None, error=format_error(error), details=traceback.format_exc())
     return Outcome(place, table, time.perf_counter() - started)
 
 
@@ -137,7 +137,7 @@ def _on_this_machine(
 def _on_cluster(work: Iterator[tuple[int, Task]], compute: Compute, address: str) -> Generator[Outcome, None, None]:
     # Not joblib's own Dask backend: it waits forever for a task that the cluster gives up (its workers died or cannot
     # import it), and with a single worker thread it computes in this process instead of on the cluster.
-    with connected(address) as client:
+    with connect_cluster(address) as client:
         from dask.distributed import as_completed
 
         places: dict[Any, int] = {}
@@ -167,7 +167,7 @@ def _fetch(future: Any, place: int) -> Outcome:
     if future.status == "cancelled":
         return Outcome(place, None, error="the cluster cancelled it")
     error = future.exception()
-    return Outcome(place, None, error=said(error)) if error else future.result()
+    return Outcome(place, None, error=format_error(error)) if error else future.result()
 
 
 def _make_task_error(missing: list[Task], failure: Outcome) -> TaskError:

@@ -21,7 +21,7 @@ import pyarrow.parquet as parquet
 
 from redescend.errors import ParameterError
 from redescend.experiments.tasks import SCHEMA, Task
-from redescend.files import PART, replacing
+from redescend.files import PART, replace_file
 
 _NAME = re.compile(r".+-[0-9a-f]{24}\.parquet")
 # Another process may be writing to the same folder; its unfinished files are younger than this.
@@ -94,7 +94,7 @@ class Store:
             )
         metadata = _identity(task) | {"seconds": repr(float(seconds))}
         metadata["digest"] = _digest(metadata, table)
-        with replacing(self._path(task)) as file:
+        with replace_file(self._path(task)) as file:
             parquet.write_table(table.replace_schema_metadata(metadata), file, compression="zstd")
         self._seconds[task.key] = float(seconds)
 
@@ -111,9 +111,9 @@ class Store:
         """Write the tidy table as `results.parquet` and `results.csv`."""
         rows = self.tidy(tasks)
         paths = [self.folder / "results.parquet", self.folder / "results.csv"]
-        with replacing(paths[0]) as file:
+        with replace_file(paths[0]) as file:
             parquet.write_table(rows, file, compression="zstd")
-        with replacing(paths[1]) as file:
+        with replace_file(paths[1]) as file:
             csv.write_csv(rows, file)
         return paths
 

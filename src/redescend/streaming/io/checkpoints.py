@@ -33,7 +33,7 @@ VERSION = 2
 """Raised whenever `Checkpoint` changes; checkpoints of other versions are refused."""
 
 _LEFTOVER = re.compile(r"\.[0-9a-f]{16}" + re.escape(PART))
-"""What `redescend.files.replacing` calls a file that it is writing."""
+"""What `redescend.files.replace_file` calls a file that it is writing."""
 
 
 @dataclass(frozen=True, kw_only=True)

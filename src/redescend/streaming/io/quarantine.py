@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from redescend.files import replacing
+from redescend.files import replace_file
 from redescend.numeric import Array
 from redescend.sources import Bad
 
@@ -54,7 +54,7 @@ def parse_line(text: bytes) -> Bad:
 
 def write_file(log: Path, target: Path) -> None:
     """Copy the lines of a log to the quarantine file."""
-    with replacing(target) as file, open(log, "rb") as lines:
+    with replace_file(target) as file, open(log, "rb") as lines:
         shutil.copyfileobj(lines, file, 1 << 20)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from redescend.files import replacing
+from redescend.files import replace_file
 from redescend.numeric import Array
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
@@ -45,7 +45,7 @@ def write_parquet(log: Path, schema: Schema, target: Path, keys: Sequence[str] =
     texts = {field.name: pa.array(schema.labels, pa.string()) for field in fields if field.type == pa.string()}
     texts |= {"key": pa.array(keys, pa.string())} if schema.by is not None else {}
     options = {"compression": "zstd", "compression_level": 1, "use_dictionary": list(texts)}
-    with replacing(target) as file, parquet.ParquetWriter(file, fields, **options) as writer:
+    with replace_file(target) as file, parquet.ParquetWriter(file, fields, **options) as writer:
         for entries in _groups(log, ENTRY if schema.by is None else KEYED_ENTRY):
             columns = [_column(entries[field.name], texts.get(field.name)) for field in fields]
             writer.write_table(pa.table(columns, schema=fields), row_group_size=GROUP)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
-from redescend.cluster import connected
+from redescend.cluster import connect_cluster
 from redescend.engines.fleet import Fleet
 from redescend.errors import DataError, MissingExtraError
 from redescend.numeric import Array
@@ -101,7 +101,7 @@ class ClusterShards:
     """
 
     def __init__(self, fleets: list[Fleet], address: str) -> None:
-        self._address, self._client = address, connected(address)
+        self._address, self._client = address, connect_cluster(address)
         self._records = [int(fleet.row_counts().sum()) for fleet in fleets]
         self._chain = 0
         try:

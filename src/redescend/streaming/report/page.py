@@ -15,7 +15,7 @@ import numpy as np
 
 import redescend
 from redescend.errors import MissingExtraError
-from redescend.files import replacing
+from redescend.files import replace_file
 from redescend.streaming.importance import rank_features
 from redescend.streaming.report import formatting
 from redescend.streaming.report.describe import describe, describe_schema
@@ -103,7 +103,7 @@ def write(
         median=float(np.median(summary.sample.rounds.weights)) if summary.learned else 0.0,
     )
     path = Path(path)
-    with replacing(path) as file:
+    with replace_file(path) as file:
         file.write(f"{page.strip()}\n".encode("utf-8", "backslashreplace"))
     return path
 
