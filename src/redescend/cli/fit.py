@@ -13,24 +13,10 @@ from redescend.cli.exit_codes import exit_on_error
 if TYPE_CHECKING:
     from redescend.streaming.run import Run
 
-Model = Annotated[
-    Path | None,
-    options.optional(options.OUTPUT, "FILE", "Write the model here, for predict, score and inspect."),
-]
-By = Annotated[
-    str | None,
-    options.optional(options.COLUMNS, "COLUMN", "Fit one model per value of this column, such as each sensor."),
-]
-Jobs = Annotated[
-    int | None,
-    options.optional(
-        options.RUNNING, "N", "With --by: number of threads. Default: 1. Models do not depend on it.", min=1
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    options.optional(options.RUNNING, "ADDRESS", "With --by: Dask scheduler to run on, such as tcp://host:8786."),
-]
+MODEL_HELP = "Write the model here, for predict, score and inspect."
+BY_HELP = "Fit one model per value of this column, such as each sensor."
+JOBS_HELP = "With --by: number of threads. Default: 1. Models do not depend on it."
+CLUSTER_HELP = "With --by: Dask scheduler to run on, such as tcp://host:8786."
 
 
 @options.flatten
@@ -38,32 +24,31 @@ def fit(
     source: options.Sources,
     *,
     learning: options.ModelOptions,
-    by: By = None,
-    model: Model = None,
+    by: Annotated[str | None, options.optional(options.COLUMNS, "COLUMN", BY_HELP)] = None,
+    model: Annotated[Path | None, options.optional(options.OUTPUT, "FILE", MODEL_HELP)] = None,
     output: options.OutputOptions,
     reading: options.InputOptions,
     checkpoints: options.CheckpointOptions,
     every: options.Every = 1_000_000,
-    jobs: Jobs = None,
-    cluster: Cluster = None,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
+    jobs: Annotated[int | None, options.optional(options.RUNNING, "N", JOBS_HELP, min=1)] = None,
+    cluster: Annotated[str | None, options.optional(options.RUNNING, "ADDRESS", CLUSTER_HELP)] = None,
+    running: options.RunOptions,
 ) -> None:
     """Fit a model to a stream in one pass, and show the most suspicious records.
 
     Every record is predicted before it is learned from, and suspicious records are given little weight. The ten with
     the least weight go to standard output: as a table on a terminal, else as CSV.
     """
-    with exit_on_error(debug, _how_to_resume(checkpoints.checkpoint)):
+    with exit_on_error(running.debug, _how_to_resume(checkpoints.checkpoint)):
         from redescend.cli.console import announce_compilation
         from redescend.cli.training import choose_outputs, exit_code, make_config
         from redescend.streaming.fit import start_run
 
         outputs = choose_outputs(source, reading.on_bad, model, output)
         config = make_config(learning, reading, checkpoints, outputs, by=by, every=every, jobs=jobs, cluster=cluster)
-        with announce_compilation(quiet):
+        with announce_compilation(running.quiet):
             run = start_run(source[0] if len(source) == 1 else source, config)
-            _play(run, quiet)
+            _play(run, running.quiet)
         raise typer.Exit(exit_code(run.counts))
 
 

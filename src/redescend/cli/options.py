@@ -76,11 +76,7 @@ File = Path | None
 Sources = Annotated[list[str], typer.Argument(metavar="SOURCE", show_default=False, help=SOURCES_HELP)]
 ModelToRead = Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="Model file, written by fit.")]
 Every = Annotated[int, option(CHECKPOINTING, "Records between checkpoints.", min=1, metavar="N")]
-Out = Annotated[
-    File, optional(OUTPUT, "FILE", "Write a .csv, .jsonl or .parquet file. Default: CSV on standard output.")
-]
 Quarantine = Annotated[File, optional(OUTPUT, "FILE.jsonl", QUARANTINE_HELP)]
-Quiet = Annotated[bool, option(RUNNING, "Show errors only.", "--quiet", "-q")]
 Debug = Annotated[bool, option(RUNNING, "Show the traceback of an unexpected error.", "--debug")]
 
 
@@ -152,6 +148,24 @@ class CheckpointOptions:
 
     checkpoint: Annotated[File, optional(CHECKPOINTING, "FOLDER", "Write checkpoints to this folder.")] = None
     resume: Annotated[bool, option(CHECKPOINTING, RESUME_HELP, "--resume")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultOptions:
+    """What is written: `predict` and `score`."""
+
+    out: Annotated[
+        File, optional(OUTPUT, "FILE", "Write a .csv, .jsonl or .parquet file. Default: CSV on standard output.")
+    ] = None
+    quarantine: Quarantine = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What is shown on standard error: all commands that read records."""
+
+    quiet: Annotated[bool, option(RUNNING, "Show errors only.", "--quiet", "-q")] = False
+    debug: Debug = False
 
 
 def flatten(command: Callable[..., None]) -> Callable[..., None]:

@@ -19,20 +19,18 @@ def predict(
     model: options.ModelToRead,
     source: options.Sources,
     *,
-    out: options.Out = None,
-    quarantine: options.Quarantine = None,
+    result: options.ResultOptions,
     reading: options.InputOptions,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
+    running: options.RunOptions,
 ) -> None:
     """Predict the target of every record: row, prediction and, for labels, its probability.
 
     Records need the columns that the model was fitted to, except the target.
     """
-    with exit_on_error(debug):
+    with exit_on_error(running.debug):
         from redescend.cli.scoring import apply_model
 
-        raise typer.Exit(apply_model(model, source, reading, (out, quarantine), quiet, _tabulate, target=False))
+        raise typer.Exit(apply_model(model, source, result, reading, running.quiet, _tabulate, target=False))
 
 
 def _tabulate(schema: Schema, rounds: Rounds) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-from redescend.errors import MissingExtraError, RedescendError
+from redescend.cli.console import announce_compilation
+from redescend.cli.exit_codes import Code, exit_on_error
+from redescend.errors import MissingExtraError
 
 PARTS = ("ridge", "svm", "losses", "boundaries", "sweep", "all", "experts", "suite")
 PART_HELP = f"Experiment to run: {', '.join(PARTS)}. 'all' runs those of the paper, which experts and suite are not."
@@ -37,41 +39,23 @@ def reproduce(
 
     Finished parts are stored in the folder: if it is interrupted, the same command continues where it stopped.
     """
-    try:
-        report, complete = _reproduce(part, runs, rounds, jobs, out, seed, quick, cluster)
-    except (RedescendError, OSError) as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        typer.echo("Interrupted before the report was written; run the same command to continue.", err=True)
-        raise typer.Exit(130) from None
-    typer.echo(report)
-    if not complete:
-        raise typer.Exit(130)
-
-
-def _reproduce(
-    part: str,
-    runs: int,
-    rounds: int | None,
-    jobs: int | None,
-    out: Path,
-    seed: int,
-    quick: bool,
-    cluster: str | None,
-) -> tuple[Path, bool]:
-    try:
-        from redescend.experiments.reproduce import Request, reproduce
-        from redescend.experiments.tasks import Options
-        from redescend.parameters import AT_LEAST_ONE, COUNT, Interval, bad_parameter, check
-    except ImportError as error:
-        raise MissingExtraError(f"{error}; try: pip install 'redescend[experiments,cli]'") from None
-    if part not in PARTS:
-        raise bad_parameter("reproduce", "part", f"one of {', '.join(PARTS)}", part)
-    check("reproduce", "runs", runs, AT_LEAST_ONE)
-    check("reproduce", "seed", seed, COUNT)
-    for name, value, rule in (("jobs", jobs, AT_LEAST_ONE), ("rounds", rounds, Interval(100, 10**9, whole=True))):
-        if value is not None:
-            check("reproduce", name, value, rule)
-    options = Options(runs=min(runs, 3) if quick else runs, rounds=rounds, seed=seed, quick=quick)
-    return reproduce(Request(part, options, out, jobs, cluster, ["redescend", *sys.argv[1:]]))
+    with exit_on_error(True, " before the report was written; run the same command to continue"):
+        try:
+            from redescend.experiments.reproduce import Request, reproduce
+            from redescend.experiments.tasks import Options
+            from redescend.parameters import AT_LEAST_ONE, COUNT, Interval, bad_parameter, check
+        except ImportError as error:
+            raise MissingExtraError(f"{error}; try: pip install 'redescend[experiments,cli]'") from None
+        if part not in PARTS:
+            raise bad_parameter("reproduce", "part", f"one of {', '.join(PARTS)}", part)
+        check("reproduce", "runs", runs, AT_LEAST_ONE)
+        check("reproduce", "seed", seed, COUNT)
+        for name, value, rule in (("jobs", jobs, AT_LEAST_ONE), ("rounds", rounds, Interval(100, 10**9, whole=True))):
+            if value is not None:
+                check("reproduce", name, value, rule)
+        options = Options(runs=min(runs, 3) if quick else runs, rounds=rounds, seed=seed, quick=quick)
+        with announce_compilation(quiet=False):
+            report, complete = reproduce(Request(part, options, out, jobs, cluster, ["redescend", *sys.argv[1:]]))
+        typer.echo(report)
+        if not complete:
+            raise typer.Exit(int(Code.INTERRUPTED))

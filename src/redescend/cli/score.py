@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.rounds import Rounds
 
-Threshold = Annotated[
-    float | None,
-    options.optional(options.OUTPUT, "P", "Only output records that are less likely to be clean than P.", min=0.0),
-]
+THRESHOLD_HELP = "Only output records that are less likely to be clean than P."
 
 
 @options.flatten
@@ -25,22 +22,19 @@ def score(
     model: options.ModelToRead,
     source: options.Sources,
     *,
-    threshold: Threshold = None,
-    out: options.Out = None,
-    quarantine: options.Quarantine = None,
+    threshold: Annotated[float | None, options.optional(options.OUTPUT, "P", THRESHOLD_HELP, min=0.0)] = None,
+    result: options.ResultOptions,
     reading: options.InputOptions,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
+    running: options.RunOptions,
 ) -> None:
     """Compute the probability that each record is clean, with its row, target, prediction and loss.
 
     Records need the columns that the model was fitted to, and the target. Nothing is learned from them.
     """
-    with exit_on_error(debug):
+    with exit_on_error(running.debug):
         from redescend.cli.scoring import apply_model
 
-        paths = (out, quarantine)
-        raise typer.Exit(apply_model(model, source, reading, paths, quiet, _tabulate, target=True, below=threshold))
+        raise typer.Exit(apply_model(model, source, result, reading, running.quiet, _tabulate, below=threshold))
 
 
 def _tabulate(schema: Schema, rounds: Rounds) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from redescend.checkpoint import load
 from redescend.cli.console import announce_compilation, say, say_rejections
 from redescend.cli.exit_codes import Code
-from redescend.cli.options import InputOptions, OnBad
+from redescend.cli.options import InputOptions, OnBad, ResultOptions
 from redescend.cli.progress import ProgressLine
 from redescend.cli.tables import choose_writer, write_table
 from redescend.cli.training import choose_quarantine
@@ -93,22 +93,19 @@ class RejectionWriter:
 def apply_model(
     model_file: Path,
     sources: Sequence[str],
+    result: ResultOptions,
     reading: InputOptions,
-    outputs: tuple[Path | None, Path | None],
     quiet: bool,
     tabulate: Tabulate,
     *,
-    target: bool,
+    target: bool = True,
     below: float | None = None,
 ) -> Code:
-    """Predict all records of a source and, with the `target`, score them; write those that score below a limit.
-
-    `outputs` are the file to write, None for standard output, and the quarantine, None for its default.
-    """
-    out, quarantine = outputs
+    """Predict all records of a source and, with the `target`, score them; write those that score below a limit."""
+    out = result.out
     if out is not None:
         choose_writer(out)
-    quarantine = choose_quarantine(sources, reading.on_bad, quarantine, out)
+    quarantine = choose_quarantine(sources, reading.on_bad, result.quarantine, out)
     written = {"the quarantine": quarantine, "the output": out}
     check_outputs({content: path for content, path in written.items() if path}, sources, also_read=[model_file])
     model = read_model(model_file)

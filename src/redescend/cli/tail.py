@@ -25,26 +25,14 @@ ENOUGH = 1 << 22
 
 FOLLOWING = "Following"
 
+MODEL_HELP = "Write the model here at the end, and after every N records (--every)."
+THRESHOLD_HELP = "Report records that are less likely to be clean than P. Default: all suspects."
+INTERVAL_HELP = "Seconds between checks for new records."
+FIRST_HELP = "Records to wait for before inferring column types."
+
 File = Annotated[
     Path, typer.Argument(metavar="FILE", show_default=False, help="CSV, TSV or JSON lines file that grows.")
 ]
-Model = Annotated[
-    Path | None,
-    options.optional(options.OUTPUT, "FILE", "Write the model here at the end, and after every N records (--every)."),
-]
-Threshold = Annotated[
-    float | None,
-    options.optional(
-        FOLLOWING, "P", "Report records that are less likely to be clean than P. Default: all suspects.", min=0.0
-    ),
-]
-Interval = Annotated[
-    float, options.option(FOLLOWING, "Seconds between checks for new records.", min=0.01, metavar="SECONDS")
-]
-First = Annotated[
-    int, options.option(FOLLOWING, "Records to wait for before inferring column types.", min=1, metavar="N")
-]
-Once = Annotated[bool, options.option(FOLLOWING, "Stop at the end of the file.", "--once")]
 
 
 @options.flatten
@@ -52,24 +40,23 @@ def tail(
     file: File,
     *,
     learning: options.ModelOptions,
-    threshold: Threshold = None,
-    interval: Interval = 0.5,
-    first: First = 100,
-    once: Once = False,
-    model: Model = None,
+    threshold: Annotated[float | None, options.optional(FOLLOWING, "P", THRESHOLD_HELP, min=0.0)] = None,
+    interval: Annotated[float, options.option(FOLLOWING, INTERVAL_HELP, min=0.01, metavar="SECONDS")] = 0.5,
+    first: Annotated[int, options.option(FOLLOWING, FIRST_HELP, min=1, metavar="N")] = 100,
+    once: Annotated[bool, options.option(FOLLOWING, "Stop at the end of the file.", "--once")] = False,
+    model: Annotated[Path | None, options.optional(options.OUTPUT, "FILE", MODEL_HELP)] = None,
     output: options.OutputOptions,
     reading: options.InputOptions,
     checkpoints: options.CheckpointOptions,
     every: options.Every = 100_000,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
+    running: options.RunOptions,
 ) -> None:
     """Learn from a file while another program writes to it, and report suspicious records at once.
 
     Each of them is a line of JSON on standard output. Stop it with Ctrl-C or SIGTERM: the files are written then. With
     a checkpoint, --resume continues after the last record that was read.
     """
-    with exit_on_error(debug), _catch_signals() as stop, announce_compilation(quiet):
+    with exit_on_error(running.debug), _catch_signals() as stop, announce_compilation(running.quiet):
         from redescend.cli.console import say_result, say_schema
         from redescend.cli.training import choose_outputs, exit_code, make_config
         from redescend.streaming.fit import start_run
@@ -83,12 +70,12 @@ def tail(
             say(f"Interrupted before {file} had {first} records; nothing was written.")
             raise typer.Exit(int(Code.INTERRUPTED))
         run = start_run(file, config, follow=lambda: not once and not stop.wait(interval))
-        if not quiet:
+        if not running.quiet:
             say_schema(run.model.schema)
             where = f" after row {run.resumed:,}" if run.resumed else ""
             say(f"Following {file}{where}{'' if once else '; stop with Ctrl-C'}.")
-        _follow(run, threshold, quiet, stop)
-        if not quiet:
+        _follow(run, threshold, running.quiet, stop)
+        if not running.quiet:
             say_result(run)
             if once and _has_more(file, run):
                 say(f"Ignored an incomplete last line after row {run.counts.records:,} of {file}.")
