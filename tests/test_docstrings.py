@@ -210,9 +210,6 @@ MISSING = {
     "redescend.TopK",
     "redescend.Trace",
     "redescend.play",
-    "redescend.torch.LearnLoss",
-    "redescend.torch.SelfTuningLearnLoss",
-    "redescend.torch.robustify",
 }
 """Not documented yet; nothing may be added."""
 

@@ -174,10 +174,10 @@ def test_ignored_samples_say_nothing():
 def test_likelihoods_of_labels_are_recognised_and_other_losses_are_of_values():
     likelihoods = (nn.CrossEntropyLoss, nn.NLLLoss, nn.BCELoss, nn.BCEWithLogitsLoss, nn.SoftMarginLoss)
     for kind in likelihoods:
-        assert type(SelfTuningLearnLoss(kind(reduction="none")).noise).__name__ == "Labels"
+        assert type(SelfTuningLearnLoss(kind(reduction="none")).noise).__name__ == "LabelNoise"
     for kind in (nn.MultiMarginLoss, nn.HingeEmbeddingLoss, nn.PoissonNLLLoss, nn.HuberLoss):
-        assert type(SelfTuningLearnLoss(kind(reduction="none")).noise).__name__ == "Values"
-    assert type(SelfTuningLearnLoss(nn.MultiMarginLoss(reduction="none"), labels=4).noise).__name__ == "Labels"
+        assert type(SelfTuningLearnLoss(kind(reduction="none")).noise).__name__ == "ValueNoise"
+    assert type(SelfTuningLearnLoss(nn.MultiMarginLoss(reduction="none"), labels=4).noise).__name__ == "LabelNoise"
 
 
 def test_labels_are_recognised_and_counted():

@@ -1,4 +1,4 @@
-"""Robust losses for PyTorch: any loss that gives a number for each sample, wrapped.
+"""Robust losses for PyTorch: wrappers of any loss that returns a number for each sample.
 
 >>> import torch
 >>> from torch import nn
@@ -10,12 +10,11 @@
 from redescend.errors import MissingExtraError
 
 try:
-    import torch as _torch  # noqa: F401 -- its absence is told here, in one sentence
+    import torch as _torch  # noqa: F401 -- imported first, so that its absence is the error
 except ImportError:
     raise MissingExtraError("redescend.torch needs PyTorch; install it with: pip install 'redescend[torch]'") from None
 
-from redescend.torch.fixed import LearnLoss
-from redescend.torch.recipe import robustify
-from redescend.torch.selftuning import SelfTuningLearnLoss
+from redescend.torch.learn_loss import LearnLoss
+from redescend.torch.selftuning import SelfTuningLearnLoss, robustify
 
 __all__ = ["LearnLoss", "SelfTuningLearnLoss", "robustify"]
