@@ -1,6 +1,6 @@
 """A stream in which one target in twenty has a digit too many: python examples/river_stream.py docs/images
 
-Draws what that does to River's linear regression, with three losses, and what it does to ours; prints the mean errors.
+Draws the predictions of River's linear regression, with three losses, and of ours; prints the mean errors.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ MODELS = {
     "RedescendingRegressor": (RedescendingRegressor(), VERMILION),
 }
 
-SHOWN = {"LinearRegression": 0.6, "RedescendingRegressor": 1.8}
-"""Those whose predictions are drawn, and how wide."""
+LINE_WIDTHS = {"LinearRegression": 0.6, "RedescendingRegressor": 1.8}
+"""Of the models whose predictions are drawn."""
 
 
 def follow(model: Any) -> tuple[list[float], list[float], list[bool]]:
-    """Predict, then learn: the truths, the predictions, and which targets had a digit too many."""
+    """Predict, then learn; return the true targets, the predictions, and which targets had a digit too many."""
     dice = random.Random(0)
     pipeline = preprocessing.StandardScaler() | model.clone()
     truths, predictions, slips = [], [], []
@@ -56,8 +56,8 @@ def main(folder: Path) -> None:
         truths, predictions, slips = (np.array(part) for part in follow(model))
         errors = np.abs(truths - predictions)
         print(f"{name}: mean error {errors[WARM_UP:].mean():.2f}")
-        if name in SHOWN:
-            above.plot(predictions, color=color, linewidth=SHOWN[name])
+        if name in LINE_WIDTHS:
+            above.plot(predictions, color=color, linewidth=LINE_WIDTHS[name])
         below.plot(
             np.arange(WINDOW, len(errors) + 1),
             np.convolve(errors, np.ones(WINDOW) / WINDOW, "valid"),

@@ -1,9 +1,9 @@
-"""What mistyped targets do to linear models, scikit-learn's and ours.
+"""The effect of mistyped targets on linear models.
 
 python examples/scikit_learn.py docs/images [splits]
 
-Disease progression of 442 patients (`load_diabetes`); some targets have a digit too many. Draws the error on other
-patients against the share of such targets, and how much each target is believed; prints both.
+Disease progression of 442 patients (`load_diabetes`); some targets have a digit too many. Draws the error on test
+patients against the share of such targets, and the score of each target; prints both.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ MODELS = {
 }
 
 
-def mistyped(y: Any, share: float, seed: int) -> tuple[Any, Any]:
-    """Some of the targets times ten, and which."""
+def mistype(y: Any, share: float, seed: int) -> tuple[Any, Any]:
+    """Multiply some of the targets by ten; return which."""
     wrong = np.random.default_rng(seed).random(len(y)) < share
     return np.where(wrong, 10.0 * y, y), wrong
 
 
 def error(model: Any, share: float, seed: int) -> float:
-    """Mean distance from the right targets of patients that the model has not seen."""
+    """Mean absolute error on test patients, whose targets are right."""
     X, unseen, y, truth = train_test_split(*load_diabetes(return_X_y=True), random_state=seed)
-    return float(np.mean(np.abs(model.fit(X, mistyped(y, share, seed)[0]).predict(unseen) - truth)))
+    return float(np.mean(np.abs(model.fit(X, mistype(y, share, seed)[0]).predict(unseen) - truth)))
 
 
 def main(folder: Path, splits: int = 20) -> None:
@@ -58,19 +58,19 @@ def main(folder: Path, splits: int = 20) -> None:
         errors = [np.mean([error(model, share, seed) for seed in range(splits)]) for share in SHARES]
         print(f"{name}: " + ", ".join(f"{share:.0%}: {mean:.0f}" for share, mean in zip(SHARES, errors, strict=True)))
         left.plot(100.0 * np.array(SHARES), errors, "o-", color=color, markersize=4, label=name)
-    left.set(xlabel="targets with a digit too many, %", ylabel="mean error on other patients", yscale="log")
+    left.set(xlabel="targets with a digit too many, %", ylabel="mean error on test patients", yscale="log")
     left.yaxis.set_major_formatter("{x:g}")
     left.yaxis.set_minor_formatter("{x:g}")
-    left.set_title("What they do to the model", loc="left")
+    left.set_title("Error of the model", loc="left")
     X, y = load_diabetes(return_X_y=True)
-    y, wrong = mistyped(y, 0.1, seed=0)
-    believed = RedescendingRegressor().fit(X, y).score_samples(X, y)
+    y, wrong = mistype(y, 0.1, seed=0)
+    scores = RedescendingRegressor().fit(X, y).score_samples(X, y)
     edges = np.linspace(0.0, 1.0, 21)
-    right.hist([believed[~wrong], believed[wrong]], edges, stacked=True, color=[GREY, VERMILION])
+    right.hist([scores[~wrong], scores[wrong]], edges, stacked=True, color=[GREY, VERMILION])
     right.legend(right.patches[:: len(edges) - 1], ["as measured", "a digit too many"], loc="upper center")
     right.set(xlabel="score_samples: 1 is normal", ylabel="patients", ylim=(0, 115))
-    right.set_title("What the model says of them, at 10 %", loc="left")
-    print(f"believed less than a tenth: {(believed < 0.1).sum()}, of which wrong {(believed[wrong] < 0.1).sum()}")
+    right.set_title("Scores of the targets, at 10 %", loc="left")
+    print(f"score below 0.1: {(scores < 0.1).sum()}, of which wrong: {(scores[wrong] < 0.1).sum()}")
     print(f"wrong: {wrong.sum()}")
     figure.legend(*left.get_legend_handles_labels(), ncols=3, loc="outside lower center")
     figure.savefig(folder / "scikit-learn.png", dpi=120)
