@@ -19,7 +19,7 @@ from rich.table import Table
 from benchmarks.estimators import estimator_rows
 from benchmarks.experts import expert_rows
 from benchmarks.invex import invex_rows
-from benchmarks.neighbours import peer_rows
+from benchmarks.packages import peer_rows
 from benchmarks.report import Row
 from benchmarks.river import river_rows
 from benchmarks.scaling import length_rows, width_rows

@@ -1,4 +1,4 @@
-"""The estimators for scikit-learn: a whole table at once against its own, and against others row by row."""
+"""Our estimators against scikit-learn's: a whole table at once, and row by row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = 20_000
 
 
 def estimator_rows(effort: Effort) -> Iterator[Row]:
-    """`partial_fit` with everything that it checks; a fixed transform, and the self-tuning default."""
+    """Time of `partial_fit`, including its checks, with a fixed transform and with the self-tuning default."""
     if any(importlib.util.find_spec(package) is None for package in ("sklearn", "river")):
         yield Row("partial_fit", "not measured", "pip install scikit-learn river", None)
         return
@@ -36,7 +36,7 @@ def estimator_rows(effort: Effort) -> Iterator[Row]:
 
 
 def _tasks(stream: rd.Stream, few: int) -> tuple[dict[str, Task], dict[str, int]]:
-    """Each goes on from where it is at every call; row by row a few rows are enough."""
+    """Every call continues the same model; row by row, a few rows are enough."""
     from river import linear_model, optim
     from sklearn.linear_model import SGDRegressor
 

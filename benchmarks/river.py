@@ -1,4 +1,4 @@
-"""River's records, one by one and in blocks: our models against its linear regression, on the same dicts and frames."""
+"""Our models against River's linear regression, on the same dicts one by one and on the same frames in blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEARN_MANY = {"a transform": Goal(10, "speedup"), "self-tuning": Goal(10, "speed
 
 
 def river_rows(effort: Effort) -> Iterator[Row]:
-    """`learn_one` on dicts made ahead, and `learn_many` on blocks of 100."""
+    """Time of `learn_one` on prepared dicts and of `learn_many` on blocks of 100."""
     if any(importlib.util.find_spec(package) is None for package in ("river", "pandas")):
         yield Row("River's records", "not measured", "pip install river pandas", None)
         return
@@ -46,7 +46,7 @@ def _records(effort: Effort) -> tuple[list[Any], list[Any], int]:
 
 
 def _models() -> dict[str, Any]:
-    """At every call each goes on from where it is, as in a long stream."""
+    """Models that every call continues, as in a long stream."""
     from river import linear_model
 
     from redescend.river import RedescendingRegressor

@@ -1,4 +1,4 @@
-"""A small network on handwritten digits of which 30 % have a wrong label: who learns the errors by heart?
+"""A small network on handwritten digits of which 30 % have a wrong label: which losses memorize them?
 
 python examples/digits_flipped_labels.py --seeds 5 --picture docs/images/digits-flipped-labels.png
 """
@@ -55,7 +55,7 @@ def bi_tempered(scores: Tensor, labels: Tensor, t1: float = 0.5, t2: float = 2.0
     return (-log_t(of_label, t1) - (1.0 - (probabilities ** (2.0 - t1)).sum(dim=1)) / (2.0 - t1)).mean()
 
 
-def each() -> nn.Module:
+def sample_losses() -> nn.Module:
     return nn.CrossEntropyLoss(reduction="none")
 
 
@@ -63,8 +63,8 @@ CRITERIA: dict[str, Callable[[], Callable[[Tensor, Tensor], Tensor]]] = {
     "cross-entropy": nn.CrossEntropyLoss,
     "bi-tempered": lambda: bi_tempered,
     "generalised cross-entropy": lambda: generalised_cross_entropy,
-    "LEARN, a = b = 1": lambda: LearnLoss(each(), a=1.0, b=1.0),
-    "self-tuning LEARN": lambda: SelfTuningLearnLoss(each()),
+    "LEARN, a = b = 1": lambda: LearnLoss(sample_losses(), a=1.0, b=1.0),
+    "self-tuning LEARN": lambda: SelfTuningLearnLoss(sample_losses()),
 }
 
 
@@ -96,7 +96,7 @@ def digits(flips: float, seed: int) -> Data:
 def train(
     data: Data, criterion: Callable[[Tensor, Tensor], Tensor], seed: int, epochs: int = EPOCHS
 ) -> tuple[nn.Module, list[float]]:
-    """A network, and how much of the unseen digits it had right after each epoch."""
+    """Train a network; return it and its test accuracy after each epoch."""
     torch.manual_seed(seed)
     network = nn.Sequential(
         nn.Linear(data.X.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, DIGITS)
@@ -115,7 +115,7 @@ def train(
 
 
 def compare(flips: float, seeds: int, epochs: int = EPOCHS) -> dict[str, np.ndarray]:
-    """Accuracy on unseen digits: for each loss a row for each seed, a column for each epoch."""
+    """Test accuracy: for each loss, a row for each seed and a column for each epoch."""
     return {
         name: np.array([train(digits(flips, seed), make(), seed, epochs)[1] for seed in range(seeds)])
         for name, make in CRITERIA.items()
@@ -123,10 +123,10 @@ def compare(flips: float, seeds: int, epochs: int = EPOCHS) -> dict[str, np.ndar
 
 
 def draw(curves: dict[str, np.ndarray], path: Path) -> None:
-    """Left: accuracy over the epochs. Right: what the self-tuning loss believes of right and of wrong labels."""
+    """Left: accuracy over the epochs. Right: weights of right and wrong labels in the self-tuning loss."""
     from matplotlib.figure import Figure
 
-    data, criterion = digits(0.3, 0), SelfTuningLearnLoss(each())
+    data, criterion = digits(0.3, 0), SelfTuningLearnLoss(sample_losses())
     network, _ = train(data, criterion, 0)
     weights = criterion.weights(network(data.X), data.given)
     figure = Figure(figsize=(10.0, 4.0), layout="constrained")
@@ -134,14 +134,14 @@ def draw(curves: dict[str, np.ndarray], path: Path) -> None:
     colours = ["#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2"]
     for (name, rows), colour in zip(curves.items(), colours, strict=True):
         left.plot(np.arange(1, rows.shape[1] + 1), 100.0 * rows.mean(axis=0), label=name, color=colour)
-    left.set(xlabel="epoch", ylabel="unseen digits that are right, %", ylim=(75, 100))
+    left.set(xlabel="epoch", ylabel="test accuracy, %", ylim=(75, 100))
     left.set_title("30 % of the training labels are wrong")
     left.legend(frameon=False, fontsize=9, loc="lower right")
     groups = {"right labels": (weights[~data.wrong], "#0072B2"), "wrong labels": (weights[data.wrong], "#D55E00")}
     for name, (values, colour) in groups.items():
         right.hist(values.numpy(), bins=np.linspace(0, 1, 26), label=name, color=colour, alpha=0.75)
     right.set(xlabel="weight given by self-tuning LEARN", ylabel="training digits")
-    right.set_title("What it believes, after the last epoch")
+    right.set_title("Weights after the last epoch")
     right.legend(frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150, metadata={"Software": None})
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
     tables = {flips: compare(flips, options.seeds) for flips in (0.0, 0.3)}
-    print(f"{'unseen digits that are right, %, after the last epoch':54}" + "".join(f"{f:>16.0%}" for f in tables))
+    print(f"{'test accuracy after the last epoch, %':54}" + "".join(f"{f:>16.0%}" for f in tables))
     for name in CRITERIA:
         lasts = [100.0 * rows[name][:, -1] for rows in tables.values()]
         spread = [last.std(ddof=1) / len(last) ** 0.5 if len(last) > 1 else 0.0 for last in lasts]

@@ -8,7 +8,7 @@ import math
 import pytest
 from benchmarks import streaming
 from benchmarks.__main__ import SECTIONS, machine, save, table
-from benchmarks.neighbours import PEERS, peer_rows
+from benchmarks.packages import PEERS, peer_rows
 from benchmarks.report import Goal, Row, compare
 from benchmarks.scaling import growth
 from benchmarks.timing import Effort, best_of

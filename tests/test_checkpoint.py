@@ -105,7 +105,7 @@ def in_full(value):
 
 
 @given(value=VALUES)
-@settings(deadline=None, derandomize=True, max_examples=150)
+@settings(deadline=None, derandomize=True, max_examples=60)
 def test_every_value_of_a_state_comes_back_as_it_was(value):
     assert in_full(round_trip(value)) == in_full(value)
 

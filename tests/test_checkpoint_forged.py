@@ -1,6 +1,7 @@
 """A file with numbers that no estimator could have learned is refused, or goes on as any other: it never crashes.
 
-``python -m tests.test_checkpoint_forged`` alters numbers in states at random; a crash would end the process that does.
+``python -m tests.test_checkpoint_forged 25`` alters numbers in 25 states of each estimator at random. A crash would end
+that process.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ ESTIMATORS: dict[str, Any] = {
     "sparse transform": RedescendingRegressor("absolute", transform=HUBER, alpha=0.01),
     "scaler": MedianScaler(size=16),
 }
-ROWS, TRIALS = 90, 120
+ROWS, TRIALS, SOAK_TRIALS = 90, 25, 1000
 
 
 def learned(name: str) -> tuple[Any, Any, Any]:
@@ -70,11 +71,11 @@ def go_on(model: Any, X: Any, y: Any) -> None:
         assert np.isfinite(part).all()
 
 
-def alter_at_random(name: str) -> int:
-    """How many altered states were taken for sound."""
+def alter_at_random(name: str, trials: int) -> int:
+    """How many altered states were accepted."""
     random, taken = np.random.default_rng(1), 0
     model, X, y = learned(name)
-    for _ in range(TRIALS):
+    for _ in range(trials):
         state = model.state()
         for _ in range(random.integers(1, 4)):
             arrays = numbers(state)
@@ -93,13 +94,14 @@ def alter_at_random(name: str) -> int:
     return taken
 
 
-def test_numbers_altered_at_random_crash_nothing() -> None:
-    command = [sys.executable, "-W", "error", "-m", "tests.test_checkpoint_forged"]
+@pytest.mark.parametrize("trials", [TRIALS, pytest.param(SOAK_TRIALS, marks=pytest.mark.soak)])
+def test_numbers_altered_at_random_crash_nothing(trials: int) -> None:
+    command = [sys.executable, "-W", "error", "-m", "tests.test_checkpoint_forged", str(trials)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1])
     assert done.returncode == 0, done.stderr
     taken = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
     assert taken.keys() == ESTIMATORS.keys()
-    assert all(0 < int(count) < TRIALS for count in taken.values())
+    assert all(0 < int(count) < trials for count in taken.values())
 
 
 def first_output(model: Any) -> Any:
@@ -158,4 +160,4 @@ def test_a_small_file_asks_for_little(tmp_path: Any) -> None:
 
 if __name__ == "__main__":
     for name in ESTIMATORS:
-        print(name, alter_at_random(name))
+        print(name, alter_at_random(name, int(sys.argv[1])))

@@ -47,7 +47,7 @@ def refused(path):
 
 
 @given(place=st.floats(0, 1, exclude_max=True), flip=st.integers(1, 255))
-@settings(deadline=None, derandomize=True, max_examples=400)
+@settings(deadline=None, derandomize=True, max_examples=150)
 def test_no_byte_can_change_unseen(sound, place, flip):
     content = bytearray(sound.read_bytes())
     content[int(place * len(content))] ^= flip
@@ -57,7 +57,7 @@ def test_no_byte_can_change_unseen(sound, place, flip):
 
 
 @given(share=st.floats(0, 1, exclude_max=True), more=st.binary(min_size=1, max_size=9))
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(deadline=None, derandomize=True, max_examples=25)
 def test_a_file_that_is_cut_short_or_has_grown_is_refused(sound, share, more):
     content = sound.read_bytes()
     for changed in (content[: int(share * len(content))], content + more):

@@ -1,4 +1,4 @@
-"""The same rows through other packages, set as alike as they allow: squared loss, l2, a constant step, one pass."""
+"""The same rows in other packages, as alike as their settings allow: squared loss, l2, a constant step, one pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Peer = Callable[[Stream], Task]
 
 
 def scikit_learn(stream: Stream) -> Task:
-    """SGDRegressor.partial_fit on the whole table; its squared loss has a half, ours has not."""
+    """SGDRegressor.partial_fit on the whole table; its squared loss has a factor of 1/2, ours has not."""
     from sklearn.linear_model import SGDRegressor
 
     def task() -> None:
@@ -75,7 +75,7 @@ PEERS: tuple[tuple[str, str, str, Peer, float, Goal], ...] = (
 
 
 def peer_rows(effort: Effort) -> Iterator[Row]:
-    """Our game on all rows against each peer on its share of them, per row."""
+    """Time per row of our game and of each package, which may get fewer rows."""
     rows = effort.rows_of(DIM)
     stream = stream_of(rows, DIM)
     ours = playing(stream)
