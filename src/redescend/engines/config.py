@@ -80,32 +80,18 @@ class ModelConfig:
         standardize: Any = True,
         average: Any = False,
     ) -> ModelConfig:
-        """Check the parameters of a model.
+        """Check the parameters of a model; errors name the class or function `owner`.
 
         Parameters
         ----------
-        owner : str
-            Name of the class or function in error messages.
         task : 'regression', 'classification' or None
             Which losses are allowed. None: all.
         loss : str, LinearLoss or None
             A loss or its name. None: the default of the task.
-        order, transform, step, fit_intercept, standardize
-            As in `ModelConfig`.
         alpha : float
             Added to the l2 of the loss.
         average : bool or int
             Whether to average models, or the number of rows after which to start.
-
-        Returns
-        -------
-        config : ModelConfig
-            The settings, with plain Python types.
-
-        Raises
-        ------
-        ParameterError
-            A parameter is invalid, or does not go with another.
         """
         loss = check_loss(owner, loss, task)
         if l2 := check(owner, "alpha", alpha, NONNEGATIVE):

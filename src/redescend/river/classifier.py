@@ -82,22 +82,7 @@ class RedescendingClassifier(LinearModel, base.MiniBatchClassifier):
         return [both[margin > 0.0] for margin in predictions.tolist()]
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn from one record.
-
-        Parameters
-        ----------
-        x : dict
-            Features; missing ones are 0.
-        y : label
-            Label.
-        w : float
-            How much the record counts, as in `RedescendingRegressor.learn_one`.
-
-        Examples
-        --------
-        >>> model = RedescendingClassifier()
-        >>> model.learn_one({"a": 1.0}, "spam")
-        """
+        """Learn from the record `x` with label `y` and weight `w`; see `RedescendingRegressor.learn_one`."""
         counts = w != 0.0
         self._model.learn(x, self._labels.sign(y) if counts else 0.0, w)
         if counts:

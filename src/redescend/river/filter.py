@@ -89,47 +89,14 @@ class RedescendingFilter(base.AnomalyFilter):
         yield {"loss": "logistic"}
 
     def classify(self, score: float) -> bool:
-        """Return whether a record with this score is held back.
-
-        Parameters
-        ----------
-        score : float
-            What `score_one` returned.
-
-        Returns
-        -------
-        is_anomaly : bool
-
-        Examples
-        --------
-        >>> RedescendingFilter(threshold=0.9).classify(0.95)
-        True
-        """
+        """Return whether a record with this `score` is held back."""
         return score >= self._limit
 
     def score_one(self, x: dict[Any, Any], y: Any, **kwargs: Any) -> float:
-        """Return how anomalous a record is.
+        """Return how anomalous the record `x`, `y` is, between 0 and 1; 1 if a number is not finite.
 
         The record learned last keeps the score it had before: a pipeline asks for it after the filter has learned.
-
-        Parameters
-        ----------
-        x : dict
-            Features.
-        y : float or label
-            Target.
-        **kwargs
-            Ignored.
-
-        Returns
-        -------
-        score : float
-            Between 0 and 1; 1 if a number is not finite.
-
-        Examples
-        --------
-        >>> RedescendingFilter().score_one({"a": float("nan")}, 1.0)
-        1.0
+        Other arguments (`kwargs`) are ignored.
         """
         if self._last is not None and self._last[0] == x and self._last[1] == y:
             return self._last[2]
@@ -141,26 +108,7 @@ class RedescendingFilter(base.AnomalyFilter):
             return 1.0
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, **kwargs: Any) -> None:
-        """Learn from a record and count it.
-
-        Parameters
-        ----------
-        x : dict
-            Features.
-        y : float or label
-            Target.
-        w : float
-            How much the record counts. 0 changes nothing.
-        **kwargs
-            Ignored.
-
-        Examples
-        --------
-        >>> model = RedescendingFilter()
-        >>> model.learn_one({"a": 1.0}, 2.0)
-        >>> model.seen, model.held_back
-        (1, 0)
-        """
+        """Learn from the record `x`, `y` with weight `w`, and count it; `kwargs` are ignored."""
         if w == 0.0:
             return
         try:

@@ -59,24 +59,7 @@ class LearnLoss(optim.losses.RegressionLoss, optim.losses.BinaryLoss):
         return self._like(y_pred, self._learn.value(self._phi.of_prediction(y_pred, self._target(y_true))))
 
     def gradient(self, y_true: Any, y_pred: Any) -> Any:
-        """Return the derivative of the loss with respect to the prediction.
-
-        Parameters
-        ----------
-        y_true : float, bool or array
-            Target.
-        y_pred : float or array
-            Prediction, or margin.
-
-        Returns
-        -------
-        gradient : float or array
-
-        Examples
-        --------
-        >>> LearnLoss("absolute", a=1.0, b=1.0).gradient(0.0, 0.0)
-        0.0
-        """
+        """Return the derivative of the loss of the target `y_true` with respect to the prediction `y_pred`."""
         if not isinstance(y_pred, np.ndarray):
             y = (1.0 if y_true > 0 else -1.0) if self._phi.margin else float(y_true)
             return slope(*self._formula, float(y_pred), y)
@@ -84,23 +67,7 @@ class LearnLoss(optim.losses.RegressionLoss, optim.losses.BinaryLoss):
         return self._learn.weight(self._phi.of_prediction(y_pred, target)) * self._phi.slope(y_pred, target)
 
     def mean_func(self, y_pred: Any) -> Any:
-        """Return what a raw prediction means.
-
-        Parameters
-        ----------
-        y_pred : float or array
-            Prediction, or margin.
-
-        Returns
-        -------
-        mean : float or array
-            The prediction itself, or the probability of the label True.
-
-        Examples
-        --------
-        >>> LearnLoss("logistic").mean_func(0.0)
-        0.5
-        """
+        """Return what a raw prediction `y_pred` means: itself, or the probability of the label True."""
         return self._like(y_pred, probability(y_pred)) if self._phi.margin else y_pred
 
     def _target(self, y_true: Any) -> Any:

@@ -42,22 +42,8 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         The step of a fixed transform. None: one that needs no tuning, as in `RedescendingRegressor`.
     order : 1 or 2, default=1
         2 adds a second-order follower to the self-tuning learner: O(d²) per row, but fewer rows are needed.
-    alpha : float, default=0.0
-        L2 penalty on the coefficients of the standardized features.
-    fit_intercept : bool, default=True
-        Whether to learn an intercept.
-    standardize : bool or 'scale', default=True
-        Whether to center and scale features, or only to scale them; see `RedescendingRegressor`.
-    average : bool or int, default=False
-        Whether to predict with the mean of all models so far, or of all after this number of rows.
-    max_iter : int, default=10
-        Number of passes of `fit` over the rows.
-    shuffle : bool, default=True
-        Whether `fit` shuffles the rows before each pass.
-    random_state : int, RandomState or None, default=0
-        Seed of the shuffling.
-    warm_start : bool, default=False
-        Whether `fit` continues from the current model.
+    alpha, fit_intercept, standardize, average, max_iter, shuffle, random_state, warm_start
+        As in `RedescendingRegressor`.
 
     Attributes
     ----------
@@ -154,92 +140,27 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         return self._partial_fit(X, y, sample_weight, classes)
 
     def decision_function(self, X: Any) -> Array:
-        """Return the margin of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        margins : array of shape (n_samples,) or (n_samples, n_classes)
-            With two classes, positive for the second; otherwise a column for each class.
-
-        Examples
-        --------
-        >>> model = RedescendingClassifier().fit([[-1.0], [1.0]] * 9, ["no", "yes"] * 9)
-        >>> model.decision_function([[-2.0], [2.0]]) > 0
-        array([False, True])
-        """
+        """Return the margins of the rows `X`: positive for the second of two classes, or a column for each of more."""
         margins = self._predict_outputs(X)
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
     def predict(self, X: Any) -> Array:
-        """Predict the class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        y : array of shape (n_samples,)
-            The most probable class.
-
-        Examples
-        --------
-        >>> model = RedescendingClassifier().fit([[-1.0], [1.0]] * 9, ["no", "yes"] * 9)
-        >>> model.predict([[-2.0], [2.0]])
-        array(['no', 'yes'], dtype='<U3')
-        """
+        """Return the most probable class of each row of `X`."""
         margins = self.decision_function(X)
         places = (margins > 0.0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
         return self.classes_[places]
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each class; only with a logistic loss.
+        """Return the probability of each class, a column each, for the rows `X`; only with a logistic loss.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_classes)
-            With three or more classes, those of each class against the rest, normalized to sum to 1.
-
-        Examples
-        --------
-        >>> model = RedescendingClassifier().fit([[-1.0], [1.0]] * 9, ["no", "yes"] * 9)
-        >>> model.predict_proba([[0.0]]).round(1)
-        array([[0.5, 0.5]])
+        With three or more classes, those of each class against the rest are normalized to sum to 1.
         """
         return label_probabilities(self._predict_outputs(X).T).T
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithm of the probability of each class; only with a logistic loss.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : array of shape (n_samples, n_classes)
-            Logarithms of `predict_proba`.
-
-        Examples
-        --------
-        >>> model = RedescendingClassifier().fit([[-1.0], [1.0]] * 9, ["no", "yes"] * 9)
-        >>> model.predict_log_proba([[0.0]]).round(1)
-        array([[-0.7, -0.7]])
-        """
+        """Return the logarithm of `predict_proba` of the rows `X`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 

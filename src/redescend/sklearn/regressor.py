@@ -130,23 +130,7 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         return self._partial_fit(X, y, sample_weight)
 
     def predict(self, X: Any) -> Array:
-        """Predict the target of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-
-        Examples
-        --------
-        >>> RedescendingRegressor(max_iter=50).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).predict([[3.0]]).round(1)
-        array([7.])
-        """
+        """Return the prediction for each row of `X`, with a column for each output if `y` had columns."""
         predictions = self._predict_outputs(X)
         return predictions[:, 0] if self._target_ndim == 1 else predictions
 

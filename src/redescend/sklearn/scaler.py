@@ -85,46 +85,12 @@ class MedianScaler(OneToOneFeatureMixin, TransformerMixin, StatefulEstimator):
         return tags
 
     def fit(self, X: Any, y: Any = None) -> MedianScaler:
-        """Learn from rows, and forget all earlier ones.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is ignored.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : MedianScaler
-
-        Examples
-        --------
-        >>> MedianScaler().fit([[1.0], [2.0], [3.0]]).center_
-        array([2.])
-        """
+        """Learn from the rows `X`, and forget all earlier ones; `y` is ignored."""
         self.__dict__.pop("_quantiles", None)
         return self.partial_fit(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> MedianScaler:
-        """Learn from more rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is ignored.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : MedianScaler
-
-        Examples
-        --------
-        >>> MedianScaler().fit([[1.0], [2.0]]).partial_fit([[3.0], [4.0]]).center_
-        array([2.5])
-        """
+        """Learn from the rows `X`, in addition to all earlier ones; `y` is ignored."""
         owner, (low, high) = type(self).__name__, self._check_range()
         check_bool(owner, "with_centering", self.with_centering)
         check_bool(owner, "with_scaling", self.with_scaling)
@@ -167,23 +133,7 @@ class MedianScaler(OneToOneFeatureMixin, TransformerMixin, StatefulEstimator):
         return self._fitted().counts.astype(np.int64)
 
     def transform(self, X: Any) -> Array:
-        """Center and scale rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN stays NaN.
-
-        Returns
-        -------
-        X : array of shape (n_samples, n_features)
-            The transformed rows; a copy.
-
-        Examples
-        --------
-        >>> MedianScaler().fit([[1.0], [2.0], [3.0]]).transform([[4.0]])
-        array([[2.]])
-        """
+        """Return the rows `X`, centered and scaled."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
         if self.center_ is not None:
@@ -193,23 +143,7 @@ class MedianScaler(OneToOneFeatureMixin, TransformerMixin, StatefulEstimator):
         return X
 
     def inverse_transform(self, X: Any) -> Array:
-        """Undo `transform`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Transformed rows.
-
-        Returns
-        -------
-        X : array of shape (n_samples, n_features)
-            The original rows; a copy.
-
-        Examples
-        --------
-        >>> MedianScaler().fit([[1.0], [2.0], [3.0]]).inverse_transform([[2.0]])
-        array([[4.]])
-        """
+        """Return the original rows of the transformed rows `X`."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
         if self.scale_ is not None:
