@@ -14,13 +14,13 @@ from benchmarks.timing import clock
 from redescend.numeric import Array
 
 BLOCK = 100
-"""Records that are predicted before any of them is learned."""
+"""Number of records that are predicted before any of them is learned from."""
 
 SHARES = (0.0, 0.02, 0.1, 0.25)
 
 
 class Contestant(Protocol):
-    """What takes part: predictions of a block of records, and learning from it."""
+    """A model that predicts a block of records and learns from it."""
 
     def predict(self, X: Array) -> Array: ...
 
@@ -29,7 +29,7 @@ class Contestant(Protocol):
 
 @dataclass(frozen=True)
 class Entry:
-    """A name, and one contestant for each step that it is allowed to try."""
+    """A name, and one contestant for each step that it may try."""
 
     name: str
     make: Callable[[float], Contestant]
@@ -39,7 +39,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Result:
-    """The clean prequential loss of the best step, that step, and rows per second of learning and predicting."""
+    """The prequential loss on clean records of the best step, that step, and rows per second."""
 
     name: str
     share: float
@@ -50,7 +50,7 @@ class Result:
 
 
 def compete(entries: Sequence[Entry], streams: dict[float, rd.Stream], loss: Callable[..., Any]) -> Iterator[Result]:
-    """Every entry on every stream; a contestant that leaves the floats has lost."""
+    """Every entry on every stream; a contestant that diverges has an infinite loss."""
     for share, stream in streams.items():
         for entry in entries:
             # What is loaded or compiled at first is not the work that is timed.
@@ -65,11 +65,11 @@ def compete(entries: Sequence[Entry], streams: dict[float, rd.Stream], loss: Cal
 
 
 def play(contestant: Contestant, stream: rd.Stream, loss: Callable[..., Any]) -> tuple[float, float]:
-    """Mean loss over the clean records, and the seconds that it took."""
+    """Mean loss on the clean records, and the seconds taken."""
     predictions = np.empty(len(stream))
     began = clock()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        # Whoever diverges does so in his own way; it shows in the loss.
+        # Packages diverge in different ways, all of which show in the loss.
         warnings.simplefilter("ignore")
         for first in range(0, len(stream), BLOCK):
             rows = slice(first, first + BLOCK)
@@ -85,14 +85,14 @@ def play(contestant: Contestant, stream: rd.Stream, loss: Callable[..., Any]) ->
 
 
 def regression_streams(rounds: int, dim: int, seed: int = 0) -> dict[float, rd.Stream]:
-    """A linear truth, noise of a tenth of the signal, and responses replaced by anything up to ten times the signal."""
+    """A linear model, noise of a tenth of the signal, and outliers uniform within ten times the signal."""
     clean = rd.streams.regression(rounds, seed, dim, noise_scale=0.1)
     wrong = rd.adversaries.UniformResponse(-10.0, 10.0)
     return {share: wrong.corrupt(clean, int(share * rounds), [seed, place]) for place, share in enumerate(SHARES)}
 
 
 def classification_streams(rounds: int, dim: int, seed: int = 0) -> dict[float, rd.Stream]:
-    """The sign of such a response, and flipped labels."""
+    """The sign of such a response, with some labels flipped."""
     clean, wrong = rd.streams.classification(rounds, seed, dim, noise_scale=0.1), rd.adversaries.LabelFlip()
     return {share: wrong.corrupt(clean, int(share * rounds), [seed, place]) for place, share in enumerate(SHARES)}
 

@@ -1,4 +1,4 @@
-"""Who takes part, each behind the same two methods."""
+"""The contestants, each with the same two methods."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from benchmarks.peers.contest import Entry
 from redescend.numeric import Array
 
 STEPS = tuple(10.0 ** (power / 2) for power in range(-8, 1))
-"""Tried by everyone who has a step."""
+"""Tried by every contestant with a step."""
 
 WINDOW, EVERY = 5_000, 1_000
-"""Batch models are fitted again after so many records, on the last ones."""
+"""Batch models are refitted after this number of records, on the last ones."""
 
 
 class Batches:
@@ -33,7 +33,7 @@ class Batches:
 
 
 class Refitted:
-    """A scikit-learn model that is fitted from scratch every so often."""
+    """A scikit-learn model that is refitted at intervals."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.make, self.seen = make, 0
@@ -88,7 +88,7 @@ class Padasip:
 
 
 class VowpalWabbit:
-    """Vowpal Wabbit with its own adaptive updates; parsing is part of its work here."""
+    """Vowpal Wabbit with its own adaptive updates; the time includes parsing."""
 
     def __init__(self, options: str) -> None:
         from vowpalwabbit import Workspace

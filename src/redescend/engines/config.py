@@ -155,11 +155,11 @@ def check_loss(owner: str, loss: Any, task: Task | None = None) -> losses.Linear
         loss = DEFAULT_LOSS[task]
     is_label_loss = task == "classification"
     names = [name for name, kind in LOSSES.items() if task is None or kind.margin == is_label_loss]
-    found = LOSSES.make_default(loss) if isinstance(loss, str) and loss in names else loss
-    if not isinstance(found, losses.LinearLoss) or (task is not None and found.margin != is_label_loss):
+    checked = LOSSES.make_default(loss) if isinstance(loss, str) and loss in names else loss
+    if not isinstance(checked, losses.LinearLoss) or (task is not None and checked.margin != is_label_loss):
         what = f"one of {', '.join(map(repr, names))}, or a LinearLoss{f' for {task}' if task else ''}"
         raise bad_parameter(owner, "loss", what, loss)
-    return found
+    return checked
 
 
 def check_bool(owner: str, name: str, value: Any) -> bool:
