@@ -247,9 +247,9 @@ def test_an_oracle_must_be_told_of_every_round(dim, bad_rows):
     X, y = reference.records(10, dim, seed=5)
     oracle = rd.Oracle(dim, clean=[True] * 7, **COMMON)
     message = refused_unchanged(errors.DataError, oracle, played, oracle, X, y, bad_rows=bad_rows)
-    assert "knows nothing of round 8" in message
+    assert "Oracle has no label for round 8" in message
     played(oracle, X[:7], y[:7])
-    assert "knows nothing of round 8" in refused_unchanged(errors.DataError, oracle, oracle.update, X[7], y[7])
+    assert "Oracle has no label for round 8" in refused_unchanged(errors.DataError, oracle, oracle.update, X[7], y[7])
 
 
 def test_custom_functions_must_return_what_they_should():

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from redescend import losses, transforms
 from redescend.kernels.layout import Rows
-from redescend.kernels.selftuning import followers, layout, mixture, noise, second_order, snapshots
+from redescend.kernels.selftuning import followers, layout, mixture, noise, second_order
 from redescend.losses import likelihood
 from redescend.numeric import Array
 from tests import reference_selftuning
@@ -359,7 +359,7 @@ def test_the_slots_take_the_mean_in_turn():
     for i, place in enumerate([4, 5, 4, 5]):
         mean = np.array([i + 1.0, -i])
         others = thetas.copy()
-        snapshots.keep(thetas, weights, float(np.sum(weights > 0.0)), mean, scalars)
+        mixture.take_snapshot(thetas, weights, float(np.sum(weights > 0.0)), mean, scalars)
         np.testing.assert_array_equal(thetas[place], mean)
         others[place] = mean
         np.testing.assert_array_equal(thetas, others)
@@ -374,7 +374,7 @@ def test_the_slots_take_the_mean_in_turn():
 def test_a_slot_that_leads_is_kept(weight, taken):
     thetas, scalars = np.ones((4, 2)), np.zeros(layout.SCALARS)
     weights = np.array([1.0 - weight, 0.0, weight, 0.0])
-    snapshots.keep(thetas, weights, 2.0, np.zeros(2), scalars)
+    mixture.take_snapshot(thetas, weights, 2.0, np.zeros(2), scalars)
     assert (thetas[2] == (0.0 if taken else 1.0)).all()
     assert scalars[layout.SLOT] == 1.0
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from redescend.game import Originals, Stream, Trace, play
     from redescend.learners.base import Learner, Round
     from redescend.learners.descent import Descent
-    from redescend.learners.experts import LearnWithExperts
-    from redescend.learners.peers import Ader, JacobsenCutkosky
+    from redescend.learners.experts import Ader, JacobsenCutkosky, LearnWithExperts
     from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
     from redescend.learners.selftuning import SelfTuning
     from redescend.streaming import ModelStore, StreamModel, fit_stream
@@ -32,8 +31,7 @@ _HOMES = {
     "game": ("Originals", "Stream", "Trace", "play"),
     "learners.base": ("Learner", "Round"),
     "learners.descent": ("Descent",),
-    "learners.experts": ("LearnWithExperts",),
-    "learners.peers": ("Ader", "JacobsenCutkosky"),
+    "learners.experts": ("Ader", "JacobsenCutkosky", "LearnWithExperts"),
     "learners.recipes": ("OGD", "ClippedOGD", "Learn", "NormalisedOGD", "Oracle", "Robust", "TopK"),
     "learners.selftuning": ("SelfTuning",),
     "streaming": ("ModelStore", "StreamModel", "fit_stream"),

@@ -1,25 +1,41 @@
-"""The game: a stream, a learner that plays it, and the trace it leaves."""
+"""The game: a stream, a learner that plays it, and the trace of what happened."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from redescend.errors import DataError, DivergenceError, MissingExtraError, ParameterError
+from redescend.kernels.layout import Outcomes
 from redescend.learners.base import Learner, float_array
 from redescend.numeric import Array
 
 FIRST_ROWS, CHUNK_SECONDS = 64, 0.05
-"""A learner is given about as many rows at a time as it plays in this time: a game can be watched and interrupted."""
+"""Rows are played in chunks of about this time, so that a game can show its progress and be interrupted."""
 
 
 class Originals(NamedTuple):
-    """What the corrupted rounds of a stream were before: their places, and their records there."""
+    """The records of a stream's corrupted rounds before they were corrupted.
+
+    Attributes
+    ----------
+    rows : array of ints
+        The corrupted rounds.
+    X : array of floats, shape (corrupted, features)
+        Their features before.
+    y : array of floats, shape (corrupted,)
+        Their targets before.
+
+    Examples
+    --------
+    >>> Originals(np.array([1]), np.array([[0.0, 1.0]]), np.array([3.0])).rows
+    array([1])
+    """
 
     rows: Array
     X: Array
@@ -33,9 +49,11 @@ class Stream:
     Parameters
     ----------
     X : array of floats, shape (rows, features)
+        One record a row.
     y : array of floats, shape (rows,)
+        The targets.
     clean : array of bools, optional
-        Which rounds are as nature made them; all of them unless given.
+        Which rounds are not corrupted. By default all of them.
     truth : array, optional
         The action that made the data: one for all rounds, shape (features,), or one for each, shape (rows, features).
     originals : Originals, optional
@@ -76,7 +94,7 @@ class Stream:
                 )
             object.__setattr__(self, "truth", truth)
         if self.originals is not None:
-            object.__setattr__(self, "originals", _checked_originals(self.originals, clean, dim))
+            object.__setattr__(self, "originals", _check_originals(self.originals, clean, dim))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -95,7 +113,7 @@ class Stream:
         return int(len(self) - np.count_nonzero(self.clean))
 
     def uncorrupted(self) -> Stream:
-        """The stream as nature made it: every corrupted record replaced by its original."""
+        """The stream with every corrupted record replaced by its original."""
         if self.originals is None:
             if self.corrupted:
                 raise DataError("The stream has corrupted rounds but not their originals; give Stream(originals=...).")
@@ -105,7 +123,7 @@ class Stream:
         return Stream(X, y, truth=self.truth)
 
 
-def _checked_originals(originals: Any, clean: Array, dim: int) -> Originals:
+def _check_originals(originals: Any, clean: Array, dim: int) -> Originals:
     places, X, y = originals
     places = np.asarray(places)
     X, y = float_array("originals.X", X, 2), float_array("originals.y", y, 1)
@@ -117,20 +135,30 @@ def _checked_originals(originals: Any, clean: Array, dim: int) -> Originals:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What a game left.
+    """What happened in a game, round by round.
 
     Attributes
     ----------
     losses : array
         f_t(θ_t) of every round; 0 where the row was skipped.
     weights : array
-        How much of every round was believed; 0 where the row was skipped.
+        The weight of every round; 0 where the row was skipped.
     actions : array or None
-        θ_t of every round, if they were kept.
+        θ_t of every round, if ``keep_actions`` was set.
     theta : array
         The action after the last round.
     skipped : array
         The rows that could not be learned from.
+    predictions : array
+        ⟨x_t, θ_t⟩ of every round, before the record was learned from; 0 where the row was skipped.
+
+    Examples
+    --------
+    >>> from redescend import OGD, losses, steps
+    >>> learner = OGD(1, loss=losses.Squared(), step=steps.Constant(0.25))
+    >>> trace = play(learner, Stream([[1.0], [1.0]], [2.0, 2.0]))
+    >>> trace.predictions, trace.weights
+    (array([0., 1.]), array([1., 1.]))
     """
 
     losses: Array
@@ -138,6 +166,7 @@ class Trace:
     actions: Array | None
     theta: Array
     skipped: Array
+    predictions: Array = field(default_factory=lambda: np.empty(0))
 
     def __len__(self) -> int:
         return len(self.losses)
@@ -156,27 +185,33 @@ def play(
     progress: bool = False,
     bad_rows: Literal["raise", "skip"] = "raise",
 ) -> Trace:
-    """Play a stream: the learner shows its action, sees the record, and moves, round after round.
+    """Play a stream: in every round the learner plays its action, sees the record, and updates.
 
-    It is compiled, and the same arithmetic as calling ``learner.update`` for each row: cut a stream anywhere, and
-    the actions are the same to the last bit.
+    It is compiled, and the same arithmetic as calling ``learner.update`` for each row: wherever a stream is cut, the
+    actions have the same bits.
 
     Parameters
     ----------
     learner : Learner
-        It goes on from where it is.
+        The learner. It continues from its current state.
     stream : Stream
+        The records.
     keep_actions : bool
-        Whether to keep θ_t of every round, a (rows, features) array.
+        Whether to return θ_t of every round, a (rows, features) array.
     progress : bool
         Whether to show a progress bar.
     bad_rows : "raise" or "skip"
-        What to do with a record that is not finite, or whose label is not −1 or +1 where the loss needs one. "raise"
+        What to do with a record that is not finite, or whose label is not −1 or 1 where the loss needs one. "raise"
         leaves the learner as it was before the game. "skip" gives the row weight 0 and lists it in ``Trace.skipped``.
+
+    Returns
+    -------
+    Trace
+        Losses, weights and predictions of every round, and the last action.
 
     Notes
     -----
-    Interrupted, or stopped by a `DivergenceError`, the learner stays at the last round that it played.
+    If it is interrupted, or stopped by a `DivergenceError`, the learner stays at the last round that it played.
 
     Examples
     --------
@@ -193,43 +228,38 @@ def play(
         raise ParameterError(f"The 'bad_rows' parameter of play must be 'raise' or 'skip'. Got {bad_rows!r} instead.")
     if stream.dim != learner.dim:
         raise DataError(f"The learner has {learner.dim} features and the stream has {stream.dim}; they must agree.")
-    learner.expect(len(stream))
-    before = learner.state()
+    learner.check_horizon(len(stream))
+    before, rounds = learner.state(), len(stream)
     learner.settle_precision(stream.X.dtype)
-    losses, weights = np.empty(len(stream)), np.empty(len(stream))
-    actions = np.empty((len(stream) if keep_actions else 0, learner.dim), learner.dtype)
+    actions = np.empty((rounds if keep_actions else 0, learner.dim), learner.dtype)
+    out = Outcomes(np.empty(rounds), np.empty(rounds), np.empty(rounds), actions)
     y = _plain(stream.y, np.dtype(np.float64))
     skipped: list[int] = []
     try:
-        for first, last in _chunks(len(stream), progress):
-            X = _plain(stream.X[first:last], learner.dtype)
-            at = 0
-            while True:
-                done = first + at
-                rows = slice(done, last)
-                trouble = learner.learn_rows(X[at:], y[rows], losses[rows], weights[rows], actions[rows])
-                if trouble is None:
-                    break
-                row = done + trouble.row
+        for first, last in _chunks(rounds, progress):
+            X, at = _plain(stream.X[first:last], learner.dtype), first
+            while (bad := learner.learn_rows(X[at - first :], y[at:last], out.rows(at, last))) is not None:
+                row = at + bad.row
                 if bad_rows == "raise":
-                    raise DataError(f"Row {row}: {trouble.error}")
+                    raise DataError(f"Row {row}: {bad.error}")
                 learner.skip()
                 skipped.append(row)
-                losses[row] = weights[row] = 0.0
+                out.losses[row] = out.weights[row] = out.predictions[row] = 0.0
                 if keep_actions:
                     actions[row] = learner.theta
-                at = row - first + 1
+                at = row + 1
     except DivergenceError:
         raise
     except Exception:
         learner.restore(before)
         raise
-    return Trace(losses, weights, actions if keep_actions else None, learner.theta, np.array(skipped, dtype=np.intp))
+    places = np.array(skipped, dtype=np.intp)
+    return Trace(out.losses, out.weights, actions if keep_actions else None, learner.theta, places, out.predictions)
 
 
 def _chunks(rounds: int, progress: bool) -> Iterator[tuple[int, int]]:
-    """Rows to play next: few at first, then twice as many for as long as they are played quickly."""
-    with _watched(rounds) if progress else nullcontext(lambda played: None) as show:
+    """Yield the rows to play next: few at first, then twice as many as long as they are played quickly."""
+    with _progress_bar(rounds) if progress else nullcontext(lambda played: None) as show:
         first, size = 0, FIRST_ROWS
         while first < rounds:
             last = min(first + size, rounds)
@@ -241,7 +271,7 @@ def _chunks(rounds: int, progress: bool) -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def _watched(rounds: int) -> Iterator[Callable[[int], None]]:
+def _progress_bar(rounds: int) -> Iterator[Callable[[int], None]]:
     try:
         from rich.progress import Progress
     except ImportError:
@@ -252,7 +282,7 @@ def _watched(rounds: int) -> Iterator[Callable[[int], None]]:
 
 
 class _Alias:
-    """A read-only array as one that Numba takes for a plain one; nothing writes to it."""
+    """A view of a read-only array that Numba takes for a writable one; nothing writes to it."""
 
     def __init__(self, array: Array) -> None:
         self.owner = array
@@ -262,7 +292,7 @@ class _Alias:
 
 
 def _plain(array: Array, dtype: np.dtype[Any]) -> Array:
-    """The array in the order and precision that the compiled loop knows, copied only if it is not."""
+    """Convert an array to the order and precision of the compiled loop; copied only if needed."""
     with np.errstate(over="ignore"):
         array = np.require(array, dtype, ["C", "A"])
     return array if array.flags.writeable else np.asarray(_Alias(array))

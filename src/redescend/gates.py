@@ -8,7 +8,7 @@ CONTRIBUTING shows how to add a gate.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from redescend import transforms
 from redescend.errors import ParameterError
 from redescend.numeric import Array, unknown_code
 from redescend.parameters import AT_LEAST_ONE, COUNT, Component, Interval, check_instance
+from redescend.state import ArraySpec
 
 ALWAYS, ROBUST, TOP_K, ORACLE, CLIP = range(5)
 
@@ -135,6 +136,10 @@ class Gate(Component):
     def fresh_memory(self) -> Array:
         """Return the memory before the first round."""
         return np.zeros(0)
+
+    def memory_spec(self) -> ArraySpec:
+        """What its memory must look like in a saved state."""
+        return ArraySpec("memory", (len(self.fresh_memory()),), low=0.0)
 
 
 @dataclass(frozen=True)
@@ -267,3 +272,9 @@ class Clip(Gate):
 
     def fresh_memory(self) -> Array:
         return np.zeros(2 + 2 * self.window)
+
+    def memory_spec(self) -> ArraySpec:
+        # The loop does not check bounds: how many lengths there are, and the next place in the ring.
+        count = ArraySpec("memory", kind="count", high=self.window)
+        place = ArraySpec("memory", kind="index", high=self.window)
+        return replace(super().memory_spec(), parts={0: count, 1: place})

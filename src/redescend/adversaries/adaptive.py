@@ -12,7 +12,7 @@ from redescend.errors import DataError, DivergenceError
 from redescend.game import Stream, Trace
 from redescend.learners.base import Learner
 from redescend.losses import Loss
-from redescend.numeric import Array
+from redescend.numeric import Array, dot
 from redescend.parameters import AT_LEAST_ONE, Component, Interval, Scale, bad_parameter, check_instance
 
 
@@ -96,25 +96,27 @@ class Adaptive(Component):
         nature = stream if stream.originals is None else stream.uncorrupted()
         X = stream.X if self.x_scales == (1.0,) else stream.X.copy()
         y = stream.y.copy()
-        outcome = np.empty((len(stream), 2))
+        outcome = np.empty((len(stream), 3))
         actions = np.empty((len(stream) if keep_actions else 0, learner.dim), learner.dtype)
         budget = set(rows.tolist())
         for row in range(len(stream)):
             try:
+                theta = learner.theta
                 if keep_actions:
-                    actions[row] = learner.theta
+                    actions[row] = theta
                 if row in budget:
                     natural = nature.X[row], float(nature.y[row])
                     x_played, y[row] = self._worst(learner, natural, X[row], y[row])
                     if X is not stream.X:
                         X[row] = x_played
-                outcome[row] = learner.update(X[row], float(y[row]))
+                outcome[row, :2] = learner.update(X[row], float(y[row]))
+                outcome[row, 2] = dot(X[row].astype(np.float64), theta.astype(np.float64))
             except DataError as error:
                 learner.restore(before)
                 raise DataError(f"Row {row}: {error}") from None
-        losses, weights = outcome.T.copy()
+        losses, weights, predictions = outcome.T.copy()
         skipped = np.empty(0, dtype=np.intp)
-        trace = Trace(losses, weights, actions if keep_actions else None, learner.theta, skipped)
+        trace = Trace(losses, weights, actions if keep_actions else None, learner.theta, skipped, predictions)
         return trace, mark_corrupted(stream, rows, X, y)
 
     def _worst(self, learner: Learner, natural: tuple[Array, float], x: Array, y: Any) -> tuple[Array, Any]:

@@ -19,8 +19,7 @@ from redescend.experiments.results import Results, format_number, mean_and_error
 from redescend.experiments.tasks import Experiment, Options, Task, make_point
 from redescend.game import Stream, play
 from redescend.learners.base import Learner
-from redescend.learners.experts import LearnWithExperts
-from redescend.learners.peers import Ader, JacobsenCutkosky
+from redescend.learners.experts import Ader, JacobsenCutkosky, LearnWithExperts
 from redescend.losses import linear
 
 PRINTED, ROBUST, BEST = "LEARN with experts, as printed", "LEARN with experts, robust", "best expert in hindsight"

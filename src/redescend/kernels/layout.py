@@ -1,4 +1,4 @@
-"""A learner's settings, scalar state, domain and gate memory, in one row of floats: one argument is a cheap call."""
+"""A learner's settings, scalar state, domain and gate memory in one array of floats: one argument is a cheap call."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from redescend.numeric import Array
 
 # settings
 (LOSS, LOSS_C, L2, MARGIN, GATE, TRANSFORM, GATE_C, GATE_B, STEP, SCALE, NORMALISED, RADIUS2) = range(12)
-# state: rounds played, θ = keep·previous − move·record, ‖θ‖², the most it was since taken anew, √Σ w²‖∇f‖²
+# state: rounds played, θ = keep·previous − move·record, ‖θ‖², its largest value since recomputed, √Σ w²‖∇f‖²
 (ROUNDS, KEEP, MOVE, NORM2, PEAK, TRAVELLED) = range(12, 18)
 STATE = {"rounds": ROUNDS, "keep": KEEP, "move": MOVE, "norm2": NORM2, "peak": PEAK, "travelled": TRAVELLED}
-NOT_NEGATIVE = ("rounds", "norm2", "peak", "travelled")
-# where the gate's memory begins: at the end, behind the code of the domain
+# the start of the gate's memory, which follows the code of the domain
 MEMORY, DOMAIN = 18, 19
 
 # the weight of a record that could not be played
@@ -28,16 +27,20 @@ class Rows(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """What a loop writes for every record; predictions and actions are left out where their array is empty."""
+    """What a loop writes for every record; an empty array of predictions or actions is not written."""
 
     losses: Array
     weights: Array
     predictions: Array
     actions: Array
 
+    def rows(self, first: int, last: int | None = None) -> Outcomes:
+        """The same arrays from one row up to another."""
+        return Outcomes(*(array[first:last] for array in self))
+
 
 class Settings(NamedTuple):
-    """What stays the same from round to round."""
+    """The settings of a descent."""
 
     loss: int
     loss_c: float
@@ -55,7 +58,7 @@ class Settings(NamedTuple):
 
 
 class Live(NamedTuple):
-    """What changes from round to round, beside the vectors: θ = keep·previous − move·record."""
+    """The scalar state of a descent: θ = keep·previous − move·record."""
 
     t: int
     travelled: float

@@ -1,4 +1,4 @@
-"""What every learner offers: an action, an update, a state; and how records get into it."""
+"""The interface of every learner, checks of records, and what learners with many iterates share."""
 
 from __future__ import annotations
 
@@ -12,19 +12,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend.errors import DataError
+from redescend.kernels.layout import Outcomes
 from redescend.losses import LinearLoss, Loss
-from redescend.numeric import Array
-from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
+from redescend.numeric import Array, dot
+from redescend.parameters import AT_LEAST_ONE, bad_parameter, check, check_instance
+from redescend.state import ArraySpec, read_arrays
 
 
 class Round(NamedTuple):
-    """What one record did: the loss of the action that was played, and how much of it was believed."""
+    """The outcome of one round.
+
+    Attributes
+    ----------
+    loss : float
+        The loss of the action that was played.
+    weight : float
+        The weight that the gate gave the record, between 0 and 1.
+
+    Examples
+    --------
+    >>> Round(loss=4.0, weight=0.5).weight
+    0.5
+    """
 
     loss: float
     weight: float
 
 
-class Trouble(NamedTuple):
+class RowError(NamedTuple):
     """The first row that could not be learned from, and why."""
 
     row: int
@@ -32,80 +47,228 @@ class Trouble(NamedTuple):
 
 
 class Learner(ABC):
-    """Plays an action θ, sees a record (x, y), and moves.
+    """Plays an action θ, sees a record (x, y), and updates θ.
 
-    A learner computes in the precision of the first records that it sees, or in the one given as `dtype`.
+    A learner computes in the precision of the first records that it sees, unless it was made with a `dtype`.
+
+    Attributes
+    ----------
+    dim : int
+        Number of features.
+    dtype : dtype
+        Precision of the action.
+    horizon : float
+        The number of rounds that it can play.
+
+    Examples
+    --------
+    >>> from redescend import OGD, losses, steps
+    >>> isinstance(OGD(2, loss=losses.Squared(), step=steps.Anytime()), Learner)
+    True
     """
 
     dim: int
     dtype: np.dtype[Any]
     horizon: float = inf
-    """How many rounds it can play."""
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The settings that another one like it is made with, by the names of its constructor.
-
-        Where it started is not among them: its state says where it is.
-        """
-        return constructor_settings(type(self), vars(self))
+        """The arguments of the constructor that make another learner like this one, without `start`."""
+        return constructor_arguments(type(self), vars(self))
 
     @property
     @abstractmethod
     def rounds(self) -> int:
-        """How many rounds it has played."""
+        """Number of rounds played."""
 
     @property
     @abstractmethod
     def theta(self) -> Array:
-        """The action it plays now; a copy."""
+        """The action that it plays now; a copy."""
 
-    def expect(self, rounds: int) -> None:
-        """Raise if it cannot play so many more rounds."""
+    def predict(self, x: Any) -> Any:
+        """Predict ⟨x, θ⟩ with the current action θ; nothing is learned.
+
+        With a loss of labels the sign of the prediction is the label. A `Custom` loss need not depend on x by ⟨x, θ⟩,
+        but its prediction is ⟨x, θ⟩ as well.
+
+        Parameters
+        ----------
+        x : array of floats, shape (features,) or (rows, features)
+            One record, or a table of records.
+
+        Returns
+        -------
+        float or array of floats, shape (rows,)
+            One prediction for each record; at most the largest float where a product overflows.
+
+        Examples
+        --------
+        >>> from redescend import OGD, losses, steps
+        >>> learner = OGD(2, loss=losses.Squared(), step=steps.Constant(0.25), start=[1.0, 2.0])
+        >>> learner.predict([1.0, 1.0])
+        3.0
+        >>> learner.predict([[1.0, 1.0], [0.0, 1.0]])
+        array([3., 2.])
+        """
+        X = float_array("x", x, 1, 2)
+        check_features(X, self.dim)
+        if not np.isfinite(X).all():
+            place = np.unravel_index(np.argmin(np.isfinite(X)), X.shape)
+            row = f"row {place[0]}, " if X.ndim == 2 else ""
+            raise DataError(f"x must be finite. Got {X[place]} in {row}feature {place[-1]} instead.")
+        theta = self.theta.astype(np.float64)
+        rows = np.ascontiguousarray(np.atleast_2d(X), np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Unlike a product of matrices, this gives a row the same bits in every table.
+            out = np.einsum("ij,j->i", rows, theta)
+        for index in np.flatnonzero(~np.isfinite(out)):
+            out[index] = dot(rows[index], theta)
+        return out if X.ndim == 2 else float(out[0])
+
+    @abstractmethod
+    def update(self, x: Any, y: float) -> Round:
+        """Learn from one record.
+
+        Parameters
+        ----------
+        x : array of floats, shape (features,)
+        y : float
+            The target; −1 or 1 if the loss is one of labels.
+
+        Returns
+        -------
+        Round
+            The loss of the action before the update, and the weight of the record.
+        """
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return copies of all that the learner has learned, as arrays and plain values."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore a `state` of a learner with the same parameters."""
+
+    @abstractmethod
+    def learn_rows(self, X: Array, y: Array, out: Outcomes) -> RowError | None:
+        """Learn from C-ordered rows `X` of the learner's dtype and targets `y`, and write their outcomes to `out`.
+
+        Stops before the first record that cannot be learned from.
+        """
+
+    @abstractmethod
+    def skip(self) -> None:
+        """Count a round without a record."""
+
+    @abstractmethod
+    def settle_precision(self, dtype: np.dtype[Any]) -> None:
+        """Before the first round, adopt the `dtype` of the records unless the learner was made with one."""
+
+    def check_horizon(self, rounds: int) -> None:
+        """Raise if it cannot play this number of further `rounds`."""
         if self.rounds + rounds > self.horizon:
             raise DataError(
                 f"{type(self).__name__} was made for {self.horizon} rounds and has played {self.rounds}, so it cannot "
                 f"play {rounds} more; make it with a larger 'rounds'."
             )
 
+
+class Ensemble(Learner):
+    """A learner that combines many iterates; its state is a few named arrays of floats.
+
+    It computes in double precision, whatever the precision of the records.
+    """
+
+    dtype = np.dtype(np.float64)
+    loss: Loss
+
+    def __init__(self, dim: int, loss: Loss) -> None:
+        name = type(self).__name__
+        self.dim = check_dim(name, dim)
+        self.loss = check_instance(name, "loss", loss, Loss, "a loss, such as Squared()")
+        self._arrays: dict[str, Any] = {}
+
     @abstractmethod
+    def _play(self, X: Array, y: Array, out: Outcomes) -> int:
+        """Play rows by the compiled loop until one cannot be played; returns how many were."""
+
+    @abstractmethod
+    def _play_safely(self, x: Array, y: float) -> Round:
+        """Play a valid record that the compiled loop could not."""
+
+    @abstractmethod
+    def _read_state(self, state: dict[str, Any]) -> dict[str, Array]:
+        """Check the arrays of a state, and return copies."""
+
     def update(self, x: Any, y: float) -> Round:
-        """Learn from one record, and say what the action lost on it and how much of it was believed."""
+        y = float_number("y", y)
+        x = float_array("x", x, 1)
+        check_features(x, self.dim)
+        X = np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1)
+        out = Outcomes(np.zeros(1), np.zeros(1), np.empty(0), np.empty((0, self.dim)))
+        bad = self.learn_rows(X, np.array([y]), out)
+        if bad is not None:
+            raise bad.error
+        return Round(float(out.losses[0]), float(out.weights[0]))
 
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """All that the learner has learned, as arrays and plain values; copies."""
+    def learn_rows(self, X: Array, y: Array, out: Outcomes) -> RowError | None:
+        self.check_horizon(len(X))
+        at = self._play(X, y, out)
+        while at < len(X):
+            try:
+                check_record(X[at], y[at], self.loss)
+                write_decision(self, X[at], out, at)
+                out.losses[at], out.weights[at] = self._play_safely(X[at], float(y[at]))
+            except DataError as error:
+                return RowError(at, error)
+            at += 1
+            if at < len(X):
+                at += self._play(X[at:], y[at:], out.rows(at))
+        return None
 
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go back to a state that a learner with the same settings gave."""
-
-    @abstractmethod
-    def learn_rows(self, X: Array, y: Array, losses: Array, weights: Array, actions: Array) -> Trouble | None:
-        """Learn from C-ordered rows of the learner's precision, and write the loss, the weight and the action of each.
-
-        Stops before the first record that nothing can be learned from, and says why.
-        """
-
-    @abstractmethod
-    def skip(self) -> None:
-        """Let a round pass without a record."""
-
-    @abstractmethod
     def settle_precision(self, dtype: np.dtype[Any]) -> None:
-        """Before the first round, take the precision of the records unless one was given."""
+        """Do nothing: it computes in double precision."""
+
+    def state(self) -> dict[str, Any]:
+        return {"learner": repr(self), **{name: array.copy() for name, array in self._arrays.items()}}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        check_owner(state, repr(self))
+        self._arrays = self._read_state(state)
 
 
-def constructor_settings(kind: type, known: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of each setting that the constructor of a learner takes."""
+def write_decision(learner: Learner, x: Array, out: Outcomes, at: int) -> None:
+    """Write the action before a round, and what it predicts, where they are wanted."""
+    if len(out.actions) or len(out.predictions):
+        theta = learner.theta
+        if len(out.actions):
+            out.actions[at] = theta
+        if len(out.predictions):
+            out.predictions[at] = dot(x.astype(np.float64), theta.astype(np.float64))
+
+
+def check_owner(state: Any, owner: str) -> None:
+    """Raise if a state names another learner than its owner."""
+    if isinstance(state, dict) and state.get("learner", owner) != owner:
+        raise DataError(f"The state belongs to {state['learner']}, not to {owner}; make a learner like that one.")
+
+
+def read_state(specs: tuple[ArraySpec, ...], state: Any, owner: str, **dims: int) -> dict[str, Array]:
+    """Copy the arrays of a learner's state, checked."""
+    return read_arrays(specs, state, dims, owner, others=("learner",))
+
+
+def constructor_arguments(kind: type, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect the arguments of a learner's constructor from what is known."""
     return {name: known[name] for name in signature(kind).parameters if name != "start"}
 
 
-def checked_dim(owner: str, dim: Any) -> int:
+def check_dim(owner: str, dim: Any) -> int:
     return int(check(owner, "dim", dim, AT_LEAST_ONE))
 
 
-def checked_precision(owner: str, dtype: Any) -> np.dtype[Any]:
+def check_dtype(owner: str, dtype: Any) -> np.dtype[Any]:
     try:
         precision = np.dtype(np.float64 if dtype is None else dtype)
     except TypeError:
@@ -115,8 +278,14 @@ def checked_precision(owner: str, dtype: Any) -> np.dtype[Any]:
     return precision
 
 
+def check_features(x: Array, dim: int) -> None:
+    """Raise if records have another number of features."""
+    if x.shape[-1] != dim:
+        raise DataError(f"x must have {dim} features. Got {x.shape[-1]} instead.")
+
+
 def check_record(x: Array, y: float, loss: Loss) -> None:
-    """Raise the one sentence about a record that cannot be learned from."""
+    """Raise if a record is not finite, or its target is not a label where the loss needs one."""
     if not np.isfinite(x).all():
         feature = int(np.argmin(np.isfinite(x)))
         wanted = "finite" if x.dtype == np.float64 else f"finite in {x.dtype}"
@@ -127,10 +296,10 @@ def check_record(x: Array, y: float, loss: Loss) -> None:
         raise DataError(f"y must be -1 or 1 for {type(loss).__name__}. Got {y} instead.")
 
 
-def float_array(name: str, values: Any, ndim: int) -> Array:
-    """The values as an array of float32 or float64; anything else is refused in one sentence.
+def float_array(name: str, values: Any, *ndims: int) -> Array:
+    """Convert values to an array of float32 or float64 with one of these numbers of dimensions.
 
-    Lists are converted. Arrays of integers, bools or objects are not: a code or an identifier is no measurement.
+    Lists are converted. Arrays of integers, booleans or objects are refused: a code or an identifier is no measurement.
     """
     is_array = isinstance(values, np.ndarray) or hasattr(values, "__array__")
     try:
@@ -145,14 +314,15 @@ def float_array(name: str, values: Any, ndim: int) -> Array:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
-    if array.ndim != ndim:
-        shape = "(rows, features)" if ndim == 2 else "(features,)" if name == "x" else "(rows,)"
-        raise DataError(f"{name} must have shape {shape}. Got {array.shape} instead.")
+    if array.ndim not in ndims:
+        row = "(features,)" if name == "x" else "(rows,)"
+        shapes = " or ".join("(rows, features)" if ndim == 2 else row for ndim in ndims)
+        raise DataError(f"{name} must have shape {shapes}. Got {array.shape} instead.")
     return array
 
 
 def float_number(name: str, value: Any) -> float:
-    """The value as a float; text and arrays are refused in one sentence."""
+    """Convert a number to float; text and arrays are refused."""
     if isinstance(value, numbers.Real | np.number) and not isinstance(value, np.complexfloating):
         return float(value)
     raise DataError(f"{name} must be a number. Got {value!r} instead.")

@@ -1,12 +1,14 @@
-r"""One sentence: θ ← Π_Θ(θ − α_t·w_t·∇f_t(θ)).
+r"""Online projected gradient descent behind a gate: θ ← Π_Θ(θ − α_t·w_t·∇f_t(θ)).
 
-`Descent` is the sentence; `recipes` puts other words in it. Records are played by a compiled loop. A record that it
-cannot play, because a product overflows, and every record of a `Custom` loss, is played by `_carefully`: the same
-sentence with vectors.
+`Descent` is this update; `recipes` has the algorithms that it becomes with other gates. Records are played by a
+compiled loop. Records that overflow there, and every record of a `Custom` loss, are played by `_play_safely`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
 from typing import Any
 
@@ -17,21 +19,29 @@ from redescend import domains, gates, losses, steps
 from redescend.errors import DataError, DivergenceError, UntoldError
 from redescend.kernels import layout
 from redescend.kernels.descent import projected, radial
+from redescend.kernels.layout import Outcomes
 from redescend.learners.base import (
     Learner,
     Round,
-    Trouble,
+    RowError,
+    check_dim,
+    check_dtype,
+    check_features,
+    check_owner,
     check_record,
-    checked_dim,
-    checked_precision,
-    constructor_settings,
+    constructor_arguments,
     float_array,
     float_number,
+    read_state,
+    write_decision,
 )
 from redescend.numeric import LARGEST, Array, norm
 from redescend.parameters import check_instance
+from redescend.state import ArraySpec, require
 
 _new_tuple = tuple.__new__  # a third of the cost of calling the class
+
+SCALARS = tuple(name for name in layout.STATE if name != "rounds")
 
 
 class Descent(Learner):
@@ -44,15 +54,15 @@ class Descent(Learner):
     loss : Loss
         A convex loss, such as ``losses.Squared(l2=1e-4)``.
     gate : Gate
-        How much of a round is believed.
+        Gives every round a weight between 0 and 1, such as ``gates.Always()``.
     step : Step
-        How far to go, such as ``steps.Anytime()``.
-    domain : Domain
-        Where actions may be; all of space unless given.
+        The step size, such as ``steps.Anytime()``.
+    domain : Domain, default Reals()
+        The set of actions; the action is projected on it after every step.
     start : array of dim floats, optional
-        The first action; the point of the domain nearest to 0 unless given.
+        The first action. By default the point of the domain nearest to 0.
     dtype : float32 or float64, optional
-        Precision of the action; that of the first records unless given.
+        Precision of the action. By default that of the first records.
 
     Examples
     --------
@@ -76,22 +86,22 @@ class Descent(Learner):
         dtype: Any = None,
     ) -> None:
         name = type(self).__name__
-        self.dim = checked_dim(name, dim)
+        self.dim = check_dim(name, dim)
         self.loss = check_instance(name, "loss", loss, losses.Loss, "a loss, such as Squared()")
         self.gate = check_instance(name, "gate", gate, gates.Gate, "a gate, such as Always()")
         self.step = check_instance(name, "step", step, steps.Step, "a step, such as Anytime()")
         self.domain = check_instance(name, "domain", domain, domains.Domain, "a domain, such as Ball(1.0)")
         self._free_precision = dtype is None
         code = domain.code(self.dim)
-        self._numbers = np.concatenate([_settings(loss, gate, step, domain), code, gate.fresh_memory()])
-        self._numbers[layout.MEMORY] = layout.DOMAIN + len(code)
+        self._config = np.concatenate([_settings_array(loss, gate, step, domain), code, gate.fresh_memory()])
+        self._config[layout.MEMORY] = layout.DOMAIN + len(code)
         self._identity = repr(self)
         self._choose_loops()
-        self._allocate(checked_precision(name, dtype))
+        self._allocate(check_dtype(name, dtype))
         self._place(_first_action(name, self.dim, domain, start))
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """A recipe's signature names what it passes on."""
+        """Show the parameters that a recipe passes on in its signature."""
         super().__init_subclass__(**keywords)
         own = [part for part in signature(cls.__init__).parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
         names = {part.name for part in own}
@@ -110,7 +120,7 @@ class Descent(Learner):
         self._run_one = loops.run_one if compiled else _no_record
 
     def __getstate__(self) -> dict[str, Any]:
-        """A compiled loop is not sent to another process, which would compile it again."""
+        """Leave the compiled loops out: the other process has its own."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_run", "_run_one")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -120,65 +130,82 @@ class Descent(Learner):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        # A recipe's own settings are those of its gate.
+        # The parameters of a recipe are those of its gate.
         own = {**vars(getattr(self.gate, "transform", self.gate)), **vars(self.gate)}
         precision = None if self._free_precision else self.dtype.name
-        return constructor_settings(type(self), {**own, **vars(self), "dtype": precision})
+        return constructor_arguments(type(self), {**own, **vars(self), "dtype": precision})
 
     @property
     def _memory(self) -> Array:
-        return self._numbers[int(self._numbers[layout.MEMORY]) :]
+        return self._config[int(self._config[layout.MEMORY]) :]
 
     @property
     def kernel_settings(self) -> Array:
-        """Settings, scalar state, domain and gate memory in one row, as kernels take them; no copy."""
-        return self._numbers
+        """The array of settings, scalar state, domain and gate memory that the compiled loops take; see `layout`."""
+        return self._config
 
     @property
     def rounds(self) -> int:
-        return int(self._numbers[layout.ROUNDS])
+        return int(self._config[layout.ROUNDS])
 
     @property
     def theta(self) -> Array:
         out = np.empty(self.dim, self.dtype)
-        radial.action(self._pair, self._numbers, out)
+        self.write_action(out)
         return out
+
+    def write_action(self, out: Array) -> None:
+        """Write the current action to an array `out` of the learner's dtype."""
+        radial.action(self._pair, self._config, out)
+
+    def play_one(self, x: Array, y: float) -> tuple[float, float]:
+        """Learn from one C-ordered record `x`, `y` of the learner's dtype by the compiled loop.
+
+        Returns its loss and weight; a negative weight means that it could not be played and that nothing changed.
+        """
+        return self._run_one(x, y, self._pair, self._config)
 
     def update(self, x: Any, y: float) -> Round:
         if type(y) is not float:
             y = float_number("y", y)
         if type(x) is not ndarray or x.dtype is not self.dtype or x.shape != self._shape or not x.flags.carray:
-            x = self._converted(x, y)
-        played = self._run_one(x, y, self._pair, self._numbers)
+            x = self._convert(x, y)
+        played = self._run_one(x, y, self._pair, self._config)
         if played[1] >= 0.0:
             return _new_tuple(Round, played)
         check_record(x, y, self.loss)
-        return self._carefully(x, y)
+        return self._play_safely(x, y)
 
-    def learn_rows(self, X: Array, y: Array, losses: Array, weights: Array, actions: Array) -> Trouble | None:
-        at = 0
+    @contextmanager
+    def scaled_step(self, factor: float) -> Iterator[None]:
+        """Multiply the step size by a `factor` within a with statement."""
+        usual = self.step
+        self.step = _ScaledStep(usual, factor)
+        self._config[layout.SCALE] = self.step.settings[0]
+        try:
+            yield
+        finally:
+            self.step = usual
+            self._config[layout.SCALE] = usual.settings[0]
+
+    def learn_rows(self, X: Array, y: Array, out: Outcomes) -> RowError | None:
+        at = self._run(X, y, self._pair, self._config, tuple(out))
         while at < len(X):
-            rows = slice(at, None)
-            at += self._run(X[rows], y[rows], self._pair, self._numbers, losses[rows], weights[rows], actions[rows])
-            if at == len(X):
-                break
             try:
                 check_record(X[at], y[at], self.loss)
-            except DataError as error:
-                return Trouble(at, error)
-            if len(actions):
-                actions[at] = self.theta
-            try:
-                losses[at], weights[at] = self._carefully(X[at], float(y[at]))
+                write_decision(self, X[at], out, at)
+                out.losses[at], out.weights[at] = self._play_safely(X[at], float(y[at]))
             except UntoldError:
                 raise
             except DataError as error:
-                return Trouble(at, error)
+                return RowError(at, error)
             at += 1
+            if at < len(X):
+                at += self._run(X[at:], y[at:], self._pair, self._config, tuple(out.rows(at)))
         return None
 
     def skip(self) -> None:
-        self._numbers[layout.ROUNDS] += 1
+        self._config[layout.ROUNDS] += 1
 
     def state(self) -> dict[str, Any]:
         return {
@@ -186,33 +213,24 @@ class Descent(Learner):
             "previous": self._pair[0].copy(),
             "record": self._pair[1].copy(),
             "memory": self._memory.copy(),
-            **{name: float(self._numbers[place]) for name, place in layout.STATE.items()},
+            **{name: float(self._config[place]) for name, place in layout.STATE.items()},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        expected = self.state()
-        if not isinstance(state, dict) or state.keys() != expected.keys():
-            raise DataError(f"The state of {self!r} must be a dict with the keys {', '.join(expected)}.")
-        if state["learner"] != expected["learner"]:
-            raise DataError(f"The state belongs to {state['learner']}, not to {self!r}; make a learner like that one.")
-        try:
-            pair = np.array([state["previous"], state["record"]])
-            memory = np.array(state["memory"], dtype=np.float64)
-            scalars = np.array([float_number(name, state[name]) for name in layout.STATE])
-            precision = checked_precision("restore", pair.dtype)
-            whole = pair.shape == self._pair.shape and memory.shape == self._memory.shape
-            whole = whole and all(np.isfinite(part).all() for part in (pair, memory, scalars))
-            whole = whole and scalars[0] == int(scalars[0]) and all(state[name] >= 0.0 for name in layout.NOT_NEGATIVE)
-        except (TypeError, ValueError):
-            whole = False
-        if not whole:
-            raise DataError(f"The state of {self!r} has missing, misshapen or impossible numbers; it has been altered.")
+        check_owner(state, self._identity)
+        scalars = (ArraySpec(name, low=0.0 if name in ("norm2", "peak", "travelled") else None) for name in SCALARS)
+        vectors = (ArraySpec(name, (self.dim,), dtype=None) for name in ("previous", "record"))
+        specs = (*vectors, self.gate.memory_spec(), ArraySpec("rounds", kind="count"), *scalars)
+        arrays = read_state(specs, state, self._identity)
+        precision = arrays["previous"].dtype
+        require(arrays["record"].dtype == precision, self._identity, "vectors of two precisions")
         if precision != self.dtype and not self._free_precision:
             raise DataError(f"The state is of {precision}, but {self!r} was made for {self.dtype}.")
         self._allocate(precision)
-        self._pair[:] = pair
-        self._memory[:] = memory
-        self._numbers[list(layout.STATE.values())] = scalars
+        self._pair[:] = arrays["previous"], arrays["record"]
+        self._memory[:] = arrays["memory"]
+        for name, place in layout.STATE.items():
+            self._config[place] = arrays[name]
 
     def settle_precision(self, dtype: np.dtype[Any]) -> None:
         if self._free_precision and self.rounds == 0 and dtype != self.dtype:
@@ -220,9 +238,9 @@ class Descent(Learner):
             self._allocate(np.dtype(dtype))
             self._place(theta)
 
-    def _carefully(self, x: Array, y: float) -> Round:
-        """The sentence with vectors, without an intermediate product that overflows."""
-        numbers, t = self._numbers, self.rounds
+    def _play_safely(self, x: Array, y: float) -> Round:
+        """Play a record with vectors, without an intermediate product that overflows."""
+        config, t = self._config, self.rounds
         theta = self.theta.astype(np.float64)
         f = self.loss.value(theta, x, y)
         gradient = self.loss.gradient(theta, x, y)
@@ -231,8 +249,9 @@ class Descent(Learner):
             kind, c, b = self.gate.settings
             weight = float(gates.weigh(self.gate.kind, kind, c, b, self._memory, t, np.float64(f), length))
             if np.isnan(weight):
-                raise UntoldError(f"{self!r} knows nothing of round {t + 1}; tell it of every round of the stream.")
-            travelled = numbers[layout.TRAVELLED]
+                name = type(self.gate).__name__
+                raise UntoldError(f"{name} has no label for round {t + 1}; give one for every round of the stream.")
+            travelled = config[layout.TRAVELLED]
             if self.step.kind == steps.PER_TRAVELLED:
                 travelled = min(np.hypot(travelled, weight * length), LARGEST)
             scale, normalised = self.step.settings
@@ -247,19 +266,18 @@ class Descent(Learner):
             finite = np.isfinite(np.square(action.astype(self.dtype)).sum(dtype=np.float64))
         if not finite:
             raise DivergenceError(
-                f"Round {t + 1}: the action would stop being finite, so the last one is kept. Try a smaller step, "
-                "features scaled to unit size, a bounded domain such as Ball(10.0), or a robust gate such as Learn."
+                f"Round {t + 1}: the update overflowed; the model is unchanged. Try a smaller step, features scaled to "
+                "unit size, a bounded domain such as Ball(10.0), or a robust gate such as Learn."
             )
         gates.remember(self.gate.kind, self._memory, length)
         if weight > 0.0:
             self._place(action)
-        numbers[layout.ROUNDS], numbers[layout.TRAVELLED] = t + 1, travelled
+        config[layout.ROUNDS], config[layout.TRAVELLED] = t + 1, travelled
         return Round(f, weight)
 
-    def _converted(self, x: Any, y: float) -> Array:
+    def _convert(self, x: Any, y: float) -> Array:
         x = float_array("x", x, 1)
-        if len(x) != self.dim:
-            raise DataError(f"x must have {self.dim} features. Got {len(x)} instead.")
+        check_features(x, self.dim)
         check_record(x, y, self.loss)
         self.settle_precision(x.dtype)
         with np.errstate(over="ignore"):
@@ -271,15 +289,32 @@ class Descent(Learner):
         self._pair = np.zeros((2, self.dim), dtype)
 
     def _place(self, theta: Array) -> None:
-        """Stand at an action, with no move pending."""
+        """Set the action, with no move pending."""
         self._pair[0] = theta
         self._pair[1] = 0.0
-        self._numbers[layout.KEEP], self._numbers[layout.MOVE] = 1.0, 0.0
-        self._numbers[[layout.NORM2, layout.PEAK]] = np.square(self._pair[0], dtype=np.float64).sum()
+        self._config[layout.KEEP], self._config[layout.MOVE] = 1.0, 0.0
+        self._config[[layout.NORM2, layout.PEAK]] = np.square(self._pair[0], dtype=np.float64).sum()
+
+
+@dataclass(frozen=True)
+class _ScaledStep(steps.Step):
+    """Another step, times a factor."""
+
+    step: steps.Step
+    factor: float
+
+    @property
+    def kind(self) -> int:  # type: ignore[override]
+        return self.step.kind
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        scale, normalised = self.step.settings
+        return scale * self.factor, normalised
 
 
 def _no_rows(*_: Any) -> int:
-    """The loop of a loss that is not compiled: it plays no row."""
+    """Stand in for the loop of a loss that is not compiled: play no row."""
     return 0
 
 
@@ -287,17 +322,17 @@ def _no_record(*_: Any) -> tuple[float, float]:
     return 0.0, layout.UNPLAYED
 
 
-def _settings(loss: losses.Loss, gate: gates.Gate, step: steps.Step, domain: domains.Domain) -> Array:
-    numbers = np.zeros(layout.DOMAIN)
+def _settings_array(loss: losses.Loss, gate: gates.Gate, step: steps.Step, domain: domains.Domain) -> Array:
+    config = np.zeros(layout.DOMAIN)
     if isinstance(loss, losses.LinearLoss):
-        numbers[[layout.LOSS, layout.LOSS_C, layout.L2]] = loss.kind, loss.setting, loss.l2
-        numbers[layout.MARGIN] = loss.margin
-    numbers[layout.GATE] = gate.kind
-    numbers[[layout.TRANSFORM, layout.GATE_C, layout.GATE_B]] = gate.settings
-    numbers[layout.STEP] = step.kind
-    numbers[[layout.SCALE, layout.NORMALISED]] = step.settings
-    numbers[layout.RADIUS2] = domain.radius**2 if isinstance(domain, domains.Ball) else np.inf
-    return numbers
+        config[[layout.LOSS, layout.LOSS_C, layout.L2]] = loss.kind, loss.setting, loss.l2
+        config[layout.MARGIN] = loss.margin
+    config[layout.GATE] = gate.kind
+    config[[layout.TRANSFORM, layout.GATE_C, layout.GATE_B]] = gate.settings
+    config[layout.STEP] = step.kind
+    config[[layout.SCALE, layout.NORMALISED]] = step.settings
+    config[layout.RADIUS2] = domain.radius**2 if isinstance(domain, domains.Ball) else np.inf
+    return config
 
 
 def _first_action(owner: str, dim: int, domain: domains.Domain, start: Any) -> Array:

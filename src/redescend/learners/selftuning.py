@@ -8,13 +8,14 @@ from typing import Any, Literal
 import numpy as np
 
 from redescend import losses
-from redescend.kernels.selftuning import layout, rounds
+from redescend.kernels.layout import Outcomes
+from redescend.kernels.selftuning import layout, rounds, single
 from redescend.kernels.selftuning.novelty import NEWNESS
-from redescend.learners.base import Round
-from redescend.learners.ensemble import Ensemble
+from redescend.learners.base import Ensemble, Round, read_state
 from redescend.losses import likelihood
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter, check_instance
+from redescend.state import ArraySpec
 
 RATES = (0.01, 0.05, 0.1, 0.17, 0.25, 0.33)
 BELIEFS = (0.5, 0.1, 0.1, 0.1, 0.1, 0.1)
@@ -39,6 +40,33 @@ INGREDIENTS = (
     "temperature",
     "novelty",
 )
+
+_COUNT = ArraySpec("scalars", kind="count")
+
+STATE_SPECS = (
+    ArraySpec("thetas", ("members", "dim")),
+    ArraySpec("weights", ("members",), kind="share"),
+    ArraySpec("cells", ("scales", "rates"), kind="share"),
+    ArraySpec("norms", (layout.NORMS,), low=0.0),
+    ArraySpec("squares", ("dim",), low=0.0),
+    ArraySpec("counts", ("dim",), low=0.0),
+    ArraySpec("news", (2, "dim"), low=0.0, parts={NEWNESS: ArraySpec("news", low=0.0, high=1.0)}),
+    ArraySpec("P", ("second", "second")),
+    ArraySpec(
+        "scalars",
+        (layout.SCALARS,),
+        low=0.0,
+        parts={
+            layout.ROUNDS: _COUNT,
+            layout.SEEN: _COUNT,
+            layout.SLOT: ArraySpec("scalars", kind="index", high=2),
+            layout.TEMPERATURE: ArraySpec("scalars", low=1.0),
+            layout.AGE: _COUNT,
+            layout.NEW: ArraySpec("scalars", low=0.0, high=1.0),
+        },
+    ),
+)
+"""The arrays of the state, in the order of `layout.State`."""
 
 
 class SelfTuning(Ensemble):
@@ -97,11 +125,11 @@ class SelfTuning(Ensemble):
             if ingredient not in INGREDIENTS:
                 raise bad_parameter(name, "without", f"names among {', '.join(INGREDIENTS)}", ingredient)
         self.without = tuple(sorted(set(left_out)))
-        self._settings = self._written_out()
-        self._prior, self._rates = self._cells()
-        self._arrays = self._fresh()
+        self._settings = self._make_settings()
+        self._prior, self._rates = self._make_prior()
+        self._arrays = self._make_arrays()
 
-    def _written_out(self) -> Array:
+    def _make_settings(self) -> Array:
         numbers = np.ones(layout.SETTINGS)
         numbers[[layout.LOSS, layout.LOSS_C, layout.L2]] = self.loss.kind, self.loss.setting, self.loss.l2
         numbers[layout.LABELS] = self.loss.margin
@@ -117,7 +145,7 @@ class SelfTuning(Ensemble):
             numbers[place] = ingredient not in self.without
         return numbers
 
-    def _cells(self) -> tuple[Array, Array]:
+    def _make_prior(self) -> tuple[Array, Array]:
         """What the noise posterior believes at first, a row for each scale and a column for each rate."""
         rates, beliefs = (
             (np.array(RATES), np.array(BELIEFS)) if "rates" not in self.without else (np.array([0.1]), np.ones(1))
@@ -127,7 +155,7 @@ class SelfTuning(Ensemble):
             scales[LABEL_OCTAVES.index(0)] = 1e12
         return np.outer(scales / scales.sum(), beliefs), rates
 
-    def _fresh(self) -> dict[str, Array]:
+    def _make_arrays(self) -> dict[str, Array]:
         followers, second = 2 * layout.FOLLOWERS, self.order - 1
         members = followers + second + 3
         weights = np.ones(members)
@@ -163,13 +191,18 @@ class SelfTuning(Ensemble):
 
     @property
     def kernel_state(self) -> layout.State:
-        """The arrays of the state, as kernels take them; no copies."""
-        return layout.State(**self._arrays)
+        """The arrays of its state that the compiled loop changes; not copies."""
+        return layout.State(*self._arrays.values())
 
     @property
     def kernel_config(self) -> layout.Config:
-        """The settings, as kernels take them."""
+        """The settings, prior and rates that the compiled loop takes."""
         return layout.Config(self._settings, self._prior, self._rates)
+
+    def move_to_row(self) -> Array:
+        """Move the state to one row of floats for `kernels.selftuning.single`; the learner goes on using it there."""
+        row, self._arrays = single.in_one_row(self._arrays, *self.kernel_config)
+        return row
 
     @property
     def rounds(self) -> int:
@@ -182,23 +215,19 @@ class SelfTuning(Ensemble):
     def skip(self) -> None:
         self._arrays["scalars"][layout.ROUNDS] += 1
 
-    def _play(self, X: Array, y: Array, losses: Array, weights: Array, actions: Array) -> int:
-        rows, state = (X, y, np.ones(len(y))), tuple(self._arrays.values())
-        config = (self._settings, self._prior, self._rates)
-        return rounds.run_tuples(rows, state, config, (losses, weights, np.empty(0), actions))
+    def _play(self, X: Array, y: Array, out: Outcomes) -> int:
+        rows, config = (X, y, np.ones(len(y))), (self._settings, self._prior, self._rates)
+        return rounds.run_tuples(rows, tuple(self._arrays.values()), config, tuple(out))
 
-    def _carefully(self, x: Array, y: float) -> Round:
-        """A record beyond all belief: it is counted, and moves nothing."""
+    def _play_safely(self, x: Array, y: float) -> Round:
+        """Count a record that is too large to be clean; it has weight 0."""
         self.skip()
         return Round(self.loss.value(self.theta, x, y), 0.0)
 
-    def _sound(self, arrays: dict[str, Any]) -> bool:
-        if any(array.shape != self._arrays[name].shape for name, array in arrays.items()):
-            return False
-        weights, cells, scalars = arrays["weights"], arrays["cells"], arrays["scalars"]
-        shares = all((part >= 0.0).all() and abs(part.sum() - 1.0) < 1e-6 for part in (weights, cells))
-        lengths = all((arrays[name] >= 0.0).all() for name in ("norms", "squares", "counts", "news", "scalars"))
-        whole = np.all(scalars[[layout.ROUNDS, layout.SEEN, layout.SLOT, layout.AGE]] % 1.0 == 0.0)
-        new = (arrays["news"][NEWNESS] <= 1.0).all() and scalars[layout.NEW] <= 1.0
-        known = scalars[layout.SLOT] <= 1.0 and scalars[layout.TEMPERATURE] >= 1.0
-        return bool(shares and lengths and whole and new and known)
+    def _read_state(self, state: dict[str, Any]) -> dict[str, Array]:
+        members, _ = self._arrays["thetas"].shape
+        scales, rates = self._prior.shape
+        size = len(self._arrays["P"])
+        return read_state(
+            STATE_SPECS, state, repr(self), dim=self.dim, members=members, scales=scales, rates=rates, second=size
+        )

@@ -18,6 +18,7 @@ import numpy as np
 
 from redescend.engines.config import ModelConfig
 from redescend.errors import DataError
+from redescend.kernels.layout import Outcomes
 from redescend.numeric import Array, dot
 from redescend.river import records
 from redescend.river.row_learner import RowLearner, infer_dim, make_row_learner, widen_state
@@ -128,8 +129,8 @@ class DictModel:
         if weights is None:
             # A column of a frame may be read-only, for which the loop would be compiled once more.
             y = np.require(y, np.float64, ["C", "A", "W"])
-            losses, row_weights = np.zeros(len(X)), np.zeros(len(X))
-            failure = row.learner.learn_rows(X, y, losses, row_weights, np.empty((0, X.shape[1])))
+            out = Outcomes(np.zeros(len(X)), np.zeros(len(X)), np.empty(0), np.empty((0, X.shape[1])))
+            failure = row.learner.learn_rows(X, y, out)
             if failure is not None:
                 raise failure.error
             return

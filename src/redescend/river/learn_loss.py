@@ -10,7 +10,7 @@ from river import optim
 
 from redescend import losses, transforms
 from redescend.engines.config import check_loss
-from redescend.kernels.descent.prediction import slope
+from redescend.kernels.descent.decision import robust_slope
 from redescend.numeric import choose
 from redescend.parameters import bad_parameter
 from redescend.river.records import probability
@@ -62,7 +62,7 @@ class LearnLoss(optim.losses.RegressionLoss, optim.losses.BinaryLoss):
         """Return the derivative of the loss of the target `y_true` with respect to the prediction `y_pred`."""
         if not isinstance(y_pred, np.ndarray):
             y = (1.0 if y_true > 0 else -1.0) if self._phi.margin else float(y_true)
-            return slope(*self._formula, float(y_pred), y)
+            return robust_slope(*self._formula, float(y_pred), y)
         target = self._target(y_true)
         return self._learn.weight(self._phi.of_prediction(y_pred, target)) * self._phi.slope(y_pred, target)
 

@@ -7,14 +7,10 @@ learner's `update`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from redescend import steps
-from redescend.kernels import layout
-from redescend.kernels.descent import radial
 from redescend.kernels.selftuning import single
 from redescend.kernels.selftuning.layout import HEAVIEST
 from redescend.learners.recipes import Robust
@@ -62,22 +58,14 @@ class DescentRow(RowLearner):
         self.x = self.record[1:]
 
     def learn(self) -> float:
-        learner = self.learner
-        return learner._run_one(self.x, self.record[0], learner._pair, learner._numbers)[1]
+        return self.learner.play_one(self.x, self.record[0])[1]
 
     def learn_weighted(self, w: float) -> None:
-        learner, step = self.learner, self.learner.step
-        learner.step = ScaledStep(step, w)
-        learner._numbers[layout.SCALE] = learner.step.settings[0]
-        try:
+        with self.learner.scaled_step(w):
             self.learn_carefully()
-        finally:
-            learner.step = step
-            learner._numbers[layout.SCALE] = step.settings[0]
 
     def predict(self) -> float:
-        learner = self.learner
-        radial.action(learner._pair, learner._numbers, self._theta)
+        self.learner.write_action(self._theta)
         return float(self._theta.dot(self.x))
 
     def clean_probability(self) -> float:
@@ -92,8 +80,7 @@ class SelfTuningRow(RowLearner):
 
     def __init__(self, learner: SelfTuning) -> None:
         self.learner = learner
-        settings = learner._settings, learner._prior, learner._rates
-        self._row, learner._arrays = single.in_one_row(learner._arrays, *settings)
+        self._row = learner.move_to_row()
         self.record = self._row[single.TARGET : single.RECORD + learner.dim]
         self.x = self.record[1:]
 
@@ -113,23 +100,6 @@ class SelfTuningRow(RowLearner):
 
     def clean_probability(self) -> float:
         return single.judge_one(self._row)
-
-
-@dataclass(frozen=True)
-class ScaledStep(steps.Step):
-    """Another step times a factor, for a record with a sample weight."""
-
-    step: steps.Step
-    factor: float
-
-    @property
-    def kind(self) -> int:  # type: ignore[override]
-        return self.step.kind
-
-    @property
-    def settings(self) -> tuple[float, float]:
-        scale, normalised = self.step.settings
-        return scale * self.factor, normalised
 
 
 def make_row_learner(learner: Robust | SelfTuning) -> RowLearner:

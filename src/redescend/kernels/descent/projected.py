@@ -1,18 +1,26 @@
 """The plain loop, for every domain: predict, decide, move, project.
 
-The action is carried out in full in every round, so that at rest keep = 1 and move = 0.
+The action is written out in every round, so that between calls keep = 1 and move = 0.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from redescend import gates
+from redescend import domains, gates
 from redescend.kernels import layout
 from redescend.kernels.compiler import compiled, muladd, summing
-from redescend.kernels.descent.decision import decide, memory_of, playable, settings_of
-from redescend.kernels.descent.projection import project
+from redescend.kernels.descent.decision import decide, is_playable, memory_of, settings_of
 from redescend.numeric import Array
+
+
+@compiled
+def project(theta: Array, code: Array) -> Array:
+    """Find the nearest point of the domain with this code.
+
+    Compiled once for all the loops that call it: it takes longer to compile than a loop.
+    """
+    return domains.project(theta, code)
 
 
 @summing
@@ -27,13 +35,14 @@ def products(X: Array, row: int, theta: Array) -> tuple[float, float]:
 
 
 @compiled
-def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights: Array, actions: Array) -> int:
+def run(X: Array, y: Array, pair: Array, config: Array, out: tuple[Array, ...]) -> int:
     """Play the rows of X until one cannot be played; see `radial.run`."""
+    losses, weights, predictions, actions = out
     rows, dim = X.shape
-    s = settings_of(numbers)
-    memory = memory_of(numbers)
-    domain = numbers[layout.DOMAIN :]
-    t, travelled, tt = int(numbers[layout.ROUNDS]), numbers[layout.TRAVELLED], numbers[layout.NORM2]
+    s = settings_of(config)
+    memory = memory_of(config)
+    domain = config[layout.DOMAIN :]
+    t, travelled, tt = int(config[layout.ROUNDS]), config[layout.TRAVELLED], config[layout.NORM2]
     theta = pair[0]
 
     for row in range(rows):
@@ -44,11 +53,13 @@ def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights:
         for j in range(dim):
             moved[j] = muladd(keep, np.float64(theta[j]), -(move * np.float64(X[row, j])))
         length2 = np.dot(moved, moved)
-        if not playable(s, p, xx, target, length, move, X.dtype.type(length2)):
+        if not is_playable(s, p, xx, target, length, move, X.dtype.type(length2)):
             return row
 
         if len(actions):
             actions[row] = theta
+        if len(predictions):
+            predictions[row] = p
         gates.remember(s.gate, memory, length)
         travelled = travelled_now
         losses[row] = f
@@ -59,13 +70,13 @@ def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights:
             for j in range(dim):
                 theta[j] = moved[j]
         t += 1
-        numbers[layout.ROUNDS], numbers[layout.TRAVELLED], numbers[layout.NORM2] = t, travelled, tt
+        config[layout.ROUNDS], config[layout.TRAVELLED], config[layout.NORM2] = t, travelled, tt
     return rows
 
 
 @compiled
-def run_one(x: Array, target: float, pair: Array, numbers: Array) -> tuple[float, float]:
+def run_one(x: Array, target: float, pair: Array, config: Array) -> tuple[float, float]:
     """Play one record; see `radial.run_one`."""
-    loss, weight = np.zeros(1), np.full(1, layout.UNPLAYED)
-    run(x.reshape(1, len(x)), np.array([target]), pair, numbers, loss, weight, np.empty((0, len(x)), x.dtype))
-    return loss[0], weight[0]
+    out = np.zeros(1), np.full(1, layout.UNPLAYED), np.empty(0), np.empty((0, len(x)), x.dtype)
+    run(x.reshape(1, len(x)), np.array([target]), pair, config, out)
+    return out[0][0], out[1][0]

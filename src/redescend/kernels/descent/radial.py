@@ -1,15 +1,15 @@
 """The fast loop, for domains whose projection only shortens the action: all of space, and balls.
 
-At rest the action is θ = keep·previous − move·record: the last move is known but not yet carried out. A row then
-takes one pass over the vectors, which carries out an old move and takes the products with the new row.
+Between calls the action is θ = keep·previous − move·record: the last move is known but not yet applied. A row then
+takes one loop over the vectors, which applies an old move and computes the products with the new row.
 
-- Narrow rows: the move of two rounds ago is carried out, and the last one enters by
+- Narrow rows: the move of two rounds ago is applied, and the last one enters by
   ⟨x, θ⟩ = keep·⟨x, previous⟩ − move·⟨x, record⟩. No vector waits for the scalars of the round before, so exp and
   division cost nothing.
-- Wide rows: the last move is carried out in the same pass that takes the product, which saves reading one row.
+- Wide rows: the last move is applied in the loop that computes the product, which saves reading one row.
 
-A row is the same instructions wherever a stream is cut, so any cut gives the same bits. ‖θ‖² is kept from round to
-round, and taken anew every 256 rounds and whenever it falls so far that digits were lost.
+A row is the same instructions wherever a stream is cut, so any cut gives the same bits. ‖θ‖² is updated from round to
+round, and recomputed every 256 rounds and whenever it falls so far that digits were lost.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from numba import carray
 from redescend import gates
 from redescend.kernels import layout
 from redescend.kernels.compiler import compiled, inlined, muladd, pointer, prefetch, summing
-from redescend.kernels.descent.decision import decide, memory_of, playable, settings_of
+from redescend.kernels.descent.decision import decide, is_playable, memory_of, settings_of
 from redescend.kernels.layout import Live, Settings
 from redescend.numeric import Array
 
 WIDE = 500
 REFRESH = 256
-# ‖θ‖² is taken anew when it has fallen to this share of what it was.
+# ‖θ‖² is recomputed when it has fallen to this share of its peak.
 LOST = 1e-3
-# Rows up to this size are asked for this far ahead; longer ones the processor foresees by itself.
+# Rows up to this size are prefetched this far ahead; the processor prefetches longer ones by itself.
 FETCH_ROW, FETCH_AHEAD, LINE = 2048, 4096, 64
 
 
@@ -43,19 +43,20 @@ def move_on(out: Array, theta: Array, keep: float, step: float, record: Array) -
 
 @inlined
 def vector(address: int, dim: int, like: Array) -> Array:
-    """The dim numbers at an address, as an array that is not counted."""
+    """View the config at an address as an array without reference count."""
     return carray(pointer(address), dim, like.dtype)
 
 
 @inlined
-def load(numbers: Array) -> Live:
+def load(config: Array) -> Live:
+    """Read the scalar state from the array of a learner."""
     return Live(
-        int(numbers[layout.ROUNDS]),
-        numbers[layout.TRAVELLED],
-        numbers[layout.NORM2],
-        numbers[layout.PEAK],
-        numbers[layout.KEEP],
-        numbers[layout.MOVE],
+        int(config[layout.ROUNDS]),
+        config[layout.TRAVELLED],
+        config[layout.NORM2],
+        config[layout.PEAK],
+        config[layout.KEEP],
+        config[layout.MOVE],
         1.0,
         0.0,
     )
@@ -63,7 +64,7 @@ def load(numbers: Array) -> Live:
 
 @summing
 def predict(now: Live, previous: Array, last: Array, older: Array, x: Array) -> tuple[Live, float, float]:
-    """⟨x, θ⟩ and ‖x‖², in the pass that carries out an old move."""
+    """Compute ⟨x, θ⟩ and ‖x‖² in the loop that applies an old move."""
     number = x.dtype.type
     dim = len(x)
     product, cross, square = number(0.0), number(0.0), number(0.0)
@@ -90,7 +91,7 @@ def predict(now: Live, previous: Array, last: Array, older: Array, x: Array) -> 
 def play(
     s: Settings, memory: Array, now: Live, p: float, xx: float, target: float
 ) -> tuple[Live, float, float, float, bool]:
-    """The round in scalars: what it leaves, its loss, weight and gradient length, and whether ‖θ‖² lost digits."""
+    """Play a round in scalars: the state after it, loss, weight, gradient length, and whether ‖θ‖² lost digits."""
     f, weight, length, travelled, keep, move = decide(s, memory, now.t, now.travelled, p, xx, now.tt, target)
     shrunk, pushed = keep * keep * now.tt, move * move * xx
     tt = shrunk - 2.0 * keep * move * p + pushed
@@ -106,7 +107,7 @@ def play(
 
 @summing
 def settle(now: Live, previous: Array, last: Array, older: Array) -> Live:
-    """Carry out every move, and take ‖θ‖² anew."""
+    """Apply every move, and recompute ‖θ‖²."""
     if len(previous) < WIDE:
         move_on(previous, previous, now.older_keep, now.older_move, older)
     move_on(previous, previous, now.keep, now.move, last)
@@ -117,8 +118,8 @@ def settle(now: Live, previous: Array, last: Array, older: Array) -> Live:
 
 
 @inlined
-def rest(now: Live, previous: Array, last: Array, older: Array, pair: Array, numbers: Array) -> None:
-    """Write everything back. In narrow rows the last move stays pending, in wide ones none does."""
+def store(now: Live, previous: Array, last: Array, older: Array, pair: Array, config: Array) -> None:
+    """Write the state back. In narrow rows the last move stays pending, in wide ones none does."""
     keep, move = now.keep, now.move
     if len(previous) < WIDE:
         move_on(previous, previous, now.older_keep, now.older_move, older)
@@ -127,24 +128,42 @@ def rest(now: Live, previous: Array, last: Array, older: Array, pair: Array, num
         keep, move = 1.0, 0.0
     for j in range(len(previous)):
         pair[1, j] = last[j]
-    numbers[layout.ROUNDS], numbers[layout.TRAVELLED], numbers[layout.NORM2] = now.t, now.travelled, now.tt
-    numbers[layout.KEEP], numbers[layout.MOVE], numbers[layout.PEAK] = keep, move, now.peak
+    config[layout.ROUNDS], config[layout.TRAVELLED], config[layout.NORM2] = now.t, now.travelled, now.tt
+    config[layout.KEEP], config[layout.MOVE], config[layout.PEAK] = keep, move, now.peak
 
 
 @compiled
-def action(pair: Array, numbers: Array, out: Array) -> None:
+def action(pair: Array, config: Array, out: Array) -> None:
     """Write the action that the learner plays now."""
-    move_on(out, pair[0], numbers[layout.KEEP], numbers[layout.MOVE], pair[1])
+    move_on(out, pair[0], config[layout.KEEP], config[layout.MOVE], pair[1])
+
+
+@inlined
+def attempt(
+    s: Settings, memory: Array, now: Live, previous: Array, last: Array, older: Array, x: Array, target: float
+) -> tuple[Live, Live, float, float, float, float, bool, bool]:
+    """Compute a round: the state before and after, ⟨x, θ⟩, loss, weight, length; is ‖θ‖² stale, and is the round valid?
+
+    The action is as it was, though an old move may have been applied.
+    """
+    number = x.dtype.type
+    now, p, xx = predict(now, previous, last, older, x)
+    then, f, weight, length, stale = play(s, memory, now, p, xx, target)
+    valid = is_playable(s, p, xx, target, length, number(then.move), number(then.tt))
+    return now, then, p, f, weight, length, stale, valid
 
 
 @compiled
-def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights: Array, actions: Array) -> int:
-    """Play the rows of X until one cannot be played, and say how many were. That one changes nothing."""
+def run(X: Array, y: Array, pair: Array, config: Array, out: tuple[Array, ...]) -> int:
+    """Play the rows of X until one cannot be played, which changes nothing; returns how many were played.
+
+    `out` are the losses, weights, predictions and actions of `layout.Outcomes`.
+    """
+    losses, weights, predictions, actions = out
     rows, dim = X.shape
-    s = settings_of(numbers)
-    memory = memory_of(numbers)
-    now = load(numbers)
-    number = X.dtype.type
+    s = settings_of(config)
+    memory = memory_of(config)
+    now = load(config)
     row_bytes = dim * X.itemsize
     previous = vector(pair.ctypes.data, dim, X)
     last = vector(pair.ctypes.data + row_bytes, dim, X)
@@ -156,13 +175,13 @@ def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights:
             for line in range(0, row_bytes, LINE):
                 prefetch(here + FETCH_AHEAD + line)
         x = vector(here, dim, X)
-        target = y[row]
-        now, p, xx = predict(now, previous, last, older, x)
-        then, f, weight, length, stale = play(s, memory, now, p, xx, target)
-        if not playable(s, p, xx, target, length, number(then.move), number(then.tt)):
+        now, then, p, f, weight, length, stale, valid = attempt(s, memory, now, previous, last, older, x, y[row])
+        if not valid:
             break
         if len(actions):
             move_on(actions[row], previous, now.keep, now.move, last)
+        if len(predictions):
+            predictions[row] = p
         gates.remember(s.gate, memory, length)
         losses[row] = f
         weights[row] = weight
@@ -170,27 +189,24 @@ def run(X: Array, y: Array, pair: Array, numbers: Array, losses: Array, weights:
         if stale:
             now = settle(now, previous, last, older)
         row += 1
-    rest(now, previous, last, older, pair, numbers)
+    store(now, previous, last, older, pair, config)
     return row
 
 
 @compiled
-def run_one(x: Array, target: float, pair: Array, numbers: Array) -> tuple[float, float]:
-    """Play one record: its loss and its weight, which is `UNPLAYED` if it could not be played and changed nothing."""
+def run_one(x: Array, target: float, pair: Array, config: Array) -> tuple[float, float]:
+    """Play one record; returns its loss and weight. A weight of `UNPLAYED` means that nothing changed."""
     dim = len(x)
-    number = x.dtype.type
-    s = settings_of(numbers)
-    memory = memory_of(numbers)
-    now = load(numbers)
+    s = settings_of(config)
+    memory = memory_of(config)
     previous = vector(pair.ctypes.data, dim, x)
     last = vector(pair.ctypes.data + dim * pair.itemsize, dim, x)
-    now, p, xx = predict(now, previous, last, last, x)
-    then, f, weight, length, stale = play(s, memory, now, p, xx, target)
-    if not playable(s, p, xx, target, length, number(then.move), number(then.tt)):
-        rest(now, previous, last, last, pair, numbers)
+    now, then, _, f, weight, length, stale, valid = attempt(s, memory, load(config), previous, last, last, x, target)
+    if not valid:
+        store(now, previous, last, last, pair, config)
         return 0.0, layout.UNPLAYED
     gates.remember(s.gate, memory, length)
     if stale:
         then = settle(then, previous, x, last)
-    rest(then, previous, x, last, pair, numbers)
+    store(then, previous, x, last, pair, config)
     return f, weight

@@ -1,1 +1,1 @@
-"""Compiled loops of many descents."""
+"""Compiled loops of many descents at once."""

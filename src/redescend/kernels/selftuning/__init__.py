@@ -1,6 +1,6 @@
-"""The compiled round of the self-tuning learner, in its four parts.
+"""The compiled round of the self-tuning learner.
 
-`noise` is the posterior over how clean records look, `followers` take implicit steps and `newton` second-order ones,
-`kept` are hypotheses that do not move, `bayes` decides who is played; `judging` is what they all say of one record, and
-`rounds` puts them together.
+`noise` is the posterior over the scale of clean records and the rate of outliers, `followers` take implicit steps and
+`second_order` Newton steps, `novelty` measures how new features are, `mixture` weights the members and takes snapshots,
+`likelihood` combines them for one record, and `rounds` runs the loop; `single` is its entry for one record.
 """

@@ -1,11 +1,14 @@
-"""Bayes weights with a fixed share: who of the followers and the kept is played."""
+"""Bayes weights with a fixed share over the followers and the fixed hypotheses: zero, and two snapshots of the mean.
+
+Snapshots do not move; after a burst of outliers one of them is right again.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from redescend.kernels.compiler import inlined
-from redescend.kernels.selftuning.layout import SHARE
+from redescend.kernels.selftuning.layout import DUE, GROWTH, SHARE, SLOT
 from redescend.numeric import Array
 
 LUCK = 30.0
@@ -48,3 +51,26 @@ def reweigh(weights: Array, logs: Array, power: float, active: float) -> int:
         if weights[i] > 0.0:
             weights[i] = kept * logs[i] + share
     return leader_of(weights)
+
+
+@inlined
+def next_place(weights: Array, active: float, scalars: Array) -> int:
+    """Take the two slots in turn; returns the index of this one, or −1 if it has more than half of the weight."""
+    place = len(weights) - 2 + int(scalars[SLOT])
+    scalars[SLOT] = 1.0 - scalars[SLOT]
+    scalars[DUE] = np.floor(GROWTH * scalars[DUE]) + 1.0
+    if weights[place] == 0.0:
+        weights[place] = SHARE / (active + 1.0)
+        total = np.sum(weights)
+        for i in range(len(weights)):
+            weights[i] /= total
+    return place if weights[place] <= 0.5 else -1
+
+
+@inlined
+def take_snapshot(thetas: Array, weights: Array, active: float, mean: Array, scalars: Array) -> None:
+    """Copy the mean to the next slot, unless that slot has more than half of the weight."""
+    place = next_place(weights, active, scalars)
+    if place >= 0:
+        for j in range(len(mean)):
+            thetas[place, j] = mean[j]

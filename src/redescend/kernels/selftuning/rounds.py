@@ -12,10 +12,10 @@ from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.followers import follow, measure
 from redescend.kernels.selftuning.layout import Config, Lengths, Record, State, scratch_of, settings_of
 from redescend.kernels.selftuning.likelihood import begin, paid_for, playable, weigh
+from redescend.kernels.selftuning.mixture import take_snapshot
 from redescend.kernels.selftuning.noise import size_of
 from redescend.kernels.selftuning.novelty import SLOWLY, age, anything, grow_old, look
 from redescend.kernels.selftuning.second_order import advance, restart
-from redescend.kernels.selftuning.snapshots import keep
 from redescend.numeric import Array
 
 
@@ -128,7 +128,7 @@ def run(rows: Rows, state: State, config: Config, out: Outcomes) -> int:
                     for j in range(dim):
                         thetas[i, j] = thetas[leader, j]
         if due:
-            keep(thetas, weights, active, mean[0], scalars)
+            take_snapshot(thetas, weights, active, mean[0], scalars)
         if s.labels and s.warmed:
             scalars[layout.TEMPERATURE] = 1.0 / min(1.0, scalars[layout.SPREAD])
     return count

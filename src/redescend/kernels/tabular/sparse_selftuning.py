@@ -10,9 +10,9 @@ from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.followers import within
 from redescend.kernels.selftuning.layout import Config, Lengths, Record, Scratch, Settings, scratch_of, settings_of
 from redescend.kernels.selftuning.likelihood import begin, paid_for, playable, weigh
+from redescend.kernels.selftuning.mixture import next_place
 from redescend.kernels.selftuning.noise import size_of
 from redescend.kernels.selftuning.novelty import SLOWLY, age
-from redescend.kernels.selftuning.snapshots import next_place
 from redescend.kernels.tabular import sparse_members as members
 from redescend.kernels.tabular.dense import ROW_COUNT, TableOutcomes
 from redescend.kernels.tabular.selftuning import TableConfig, TableState, rescaled, split_settings
