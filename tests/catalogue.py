@@ -6,11 +6,13 @@ A new public class without a row here fails `tests/test_parameters.py`.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+import redescend as rd
 from redescend import domains, gates, losses, steps, transforms
 
 DIM = 3
@@ -110,6 +112,25 @@ GATES = [
     gates.Clip(quantile=0.9, window=7),
     gates.Clip(quantile=1.0, window=1),
 ]
+
+_STEP = {"step": steps.Anytime(0.3)}
+LEARNERS: dict[str, Callable[[losses.Loss], rd.Learner]] = {
+    "Descent": lambda loss: rd.Descent(DIM, loss=loss, gate=gates.Clip(), domain=domains.Box(-2.0, 2.0), **_STEP),
+    "OGD": lambda loss: rd.OGD(DIM, loss=loss, **_STEP),
+    "Learn": lambda loss: rd.Learn(DIM, loss=loss, a=1.0, b=0.1, domain=domains.Ball(2.0), **_STEP),
+    "Robust": lambda loss: rd.Robust(DIM, loss=loss, transform=transforms.Huber(1.0), **_STEP),
+    "TopK": lambda loss: rd.TopK(DIM, loss=loss, k=5, **_STEP),
+    "Oracle": lambda loss: rd.Oracle(DIM, loss=loss, clean=np.arange(200) % 3 > 0, **_STEP),
+    "NormalisedOGD": lambda loss: rd.NormalisedOGD(DIM, loss=loss, **_STEP),
+    "ClippedOGD": lambda loss: rd.ClippedOGD(DIM, loss=loss, **_STEP),
+    "LearnWithExperts": lambda loss: rd.LearnWithExperts(DIM, loss=loss, a=1.0, b=0.1, rounds=200),
+    "LearnWithExperts robust": lambda loss: rd.LearnWithExperts(DIM, loss=loss, a=1.0, b=0.1, meta="robust"),
+    "Ader": lambda loss: rd.Ader(DIM, loss=loss, domain=domains.Ball(1.0), rounds=200, gradient=30.0, span=30.0),
+    "JacobsenCutkosky": lambda loss: rd.JacobsenCutkosky(DIM, loss=loss, rounds=200, gradient=30.0, smoothness=30.0),
+    "SelfTuning": lambda loss: rd.SelfTuning(DIM, loss=loss),
+    "SelfTuning order 2": lambda loss: rd.SelfTuning(DIM, loss=loss, order=2),
+}
+"""A fresh learner of every kind for a loss, for at least 200 rounds."""
 
 CATALOGUE: dict[ModuleType, list[Any]] = {
     losses: LOSSES,

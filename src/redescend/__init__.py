@@ -1,6 +1,6 @@
 """Online learning that outliers cannot move.
 
-A round: the learner plays θ, the loss f is revealed, the gate says how much of it to believe, and the learner takes a
+In a round the learner plays θ, the loss f is revealed, the gate gives it a weight in [0, 1], and the learner takes a
 step of weight × gradient and projects on its domain: θ ← Π_Θ(θ − α_t·w_t·∇f_t(θ)).
 
 >>> import redescend as rd
@@ -36,7 +36,7 @@ _HOMES = {
     "learners.selftuning": ("SelfTuning",),
     "streaming": ("ModelStore", "StreamModel", "fit_stream"),
 }
-"""Where names live. Each is imported when it is first used: `redescend --help` does not wait for a compiler."""
+"""The module of each name. It is imported on first use, so that `redescend --help` does not wait for the compiler."""
 
 _MODULES = (
     *("adversaries", "bounds", "domains", "errors", "gates", "losses", "regret", "steps", "streams", "transforms"),
@@ -48,8 +48,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"redescend.{name}")
     for home, names in _HOMES.items():
         if name in names:
-            globals()[name] = found = getattr(import_module(f"redescend.{home}"), name)
-            return found
+            globals()[name] = value = getattr(import_module(f"redescend.{home}"), name)
+            return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

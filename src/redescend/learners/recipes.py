@@ -1,4 +1,4 @@
-r"""The algorithms of the paper and their baselines: each is `Descent` with a gate of its own."""
+r"""The algorithms of the paper and their baselines: each is `Descent` with its own gate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from redescend.learners.descent import Descent
 
 
 class Common(TypedDict, total=False):
-    """What every recipe takes beside its own settings; see `Descent`."""
+    """The parameters that every recipe passes on to `Descent`."""
 
     loss: Required[losses.Loss]
     step: Required[steps.Step]
@@ -19,7 +19,14 @@ class Common(TypedDict, total=False):
 
 
 class OGD(Descent):
-    """Online gradient descent: every round is believed.
+    """Online gradient descent: every round has weight 1.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    **common
+        loss, step, domain, start and dtype, as in `Descent`.
 
     Examples
     --------
@@ -32,12 +39,26 @@ class OGD(Descent):
 
 
 class Learn(Descent):
-    r"""Algorithm 1 of the paper: descent on g = −a·log(exp(−f/a) + b), weight 1/(1 + b·exp(f/a)).
+    r"""Algorithm 1 of the paper: descent on g = −a·log(exp(−f/a) + b), with weight 1/(1 + b·exp(f/a)).
+
+    The weight is ½ at a loss of −a·ln b: choose b < 1, and a from the losses of clean records.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    a : float
+        Loss scale at which the gate closes: the larger, the softer the switch.
+    b : float
+        Odds of an outlier: the weight of a loss of 0 is 1/(1 + b).
+    **common
+        loss, step, domain, start and dtype, as in `Descent`.
 
     Examples
     --------
-    >>> Learn(1, loss=losses.Squared(), a=1.0, b=1.0, step=steps.Anytime()).update([1.0], 0.0)
-    Round(loss=0.0, weight=0.5)
+    >>> learner = Learn(1, loss=losses.Squared(), a=1.0, b=0.01, step=steps.Anytime())
+    >>> learner.update([1.0], 0.1).weight > 0.9, learner.update([1.0], 10.0).weight < 0.1
+    (True, True)
     """
 
     def __init__(self, dim: int, *, a: float, b: float, **common: Unpack[Common]) -> None:
@@ -46,6 +67,15 @@ class Learn(Descent):
 
 class Robust(Descent):
     """Descent on h(f), for any transform h.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    transform : Transform
+        The robust transform h of the loss, such as ``transforms.Huber(1.0)``; the weight of a round is h'(f).
+    **common
+        loss, step, domain, start and dtype, as in `Descent`.
 
     Examples
     --------
@@ -59,7 +89,16 @@ class Robust(Descent):
 
 
 class TopK(Descent):
-    """van Erven's Top-k filter, which knows the number k of outliers. Uncertain Top-k is ``k=int(0.75 * k)``.
+    """van Erven's Top-k filter, which needs the number k of outliers. Uncertain Top-k is ``k=int(0.75 * k)``.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    k : int
+        Number of outliers in the stream.
+    **common
+        loss, step, domain, start and dtype, as in `Descent`.
 
     Examples
     --------
@@ -72,7 +111,16 @@ class TopK(Descent):
 
 
 class Oracle(Descent):
-    """Is told which rounds are clean, and learns from those alone: what a perfect gate would reach.
+    """Learns from the clean rounds only: what a perfect gate would reach.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    clean : array of bools
+        Which rounds are clean; one for every round of the stream.
+    **common
+        loss, step, domain, start and dtype, as in `Descent`.
 
     Examples
     --------
@@ -85,7 +133,14 @@ class Oracle(Descent):
 
 
 class NormalisedOGD(Descent):
-    """Normalised descent: every round moves the action by α_t, whatever its gradient's length.
+    """Normalised descent: every round moves the action by α_t, whatever the length of its gradient.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    **common
+        loss, step, domain, start and dtype, as in `Descent`; the step is made a ``steps.Normalised``.
 
     Examples
     --------
@@ -106,7 +161,18 @@ class NormalisedOGD(Descent):
 
 
 class ClippedOGD(Descent):
-    """Descent with gradients shortened to a running quantile of their lengths; the median unless told otherwise.
+    """Descent with gradients clipped to a running quantile of their lengths.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    quantile : float, default 0.5
+        The quantile of the lengths that a gradient is clipped to.
+    window : int, default 101
+        Number of the last rounds whose lengths count.
+    **common
+        loss, step, domain, start and dtype, as in `Descent`.
 
     Examples
     --------

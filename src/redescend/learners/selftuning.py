@@ -1,4 +1,4 @@
-r"""LEARN that sets its own scale and step: nothing to tune."""
+r"""LEARN that learns its own scale and step: nothing to tune."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from redescend.state import ArraySpec
 
 RATES = (0.01, 0.05, 0.1, 0.17, 0.25, 0.33)
 BELIEFS = (0.5, 0.1, 0.1, 0.1, 0.1, 0.1)
-"""Shares of outliers that a cell may expect, and how much each is believed at first."""
+"""Shares of outliers that a cell may expect, and the prior of each."""
 
 OCTAVES, LABEL_OCTAVES = 24, range(-2, 7)
 """Scales are powers of 2: a window that floats with the residuals, or for labels a fixed one."""
 
 DRIFT, LABEL_DRIFT = 1e-4, 1e-5
-"""What every cell gets of the noise posterior in each round."""
+"""The share of the prior that is mixed into the noise posterior in each round."""
 
 INGREDIENTS = (
     "gate",
@@ -70,12 +70,12 @@ STATE_SPECS = (
 
 
 class SelfTuning(Ensemble):
-    r"""LEARN with nothing to set: the scale of clean records, the share of outliers and the step follow the stream.
+    r"""LEARN with nothing to tune: it learns the scale of clean records, the share of outliers and the step size.
 
-    A posterior over LEARN losses, each a scale s of clean records and a share ε of outliers, says how likely a record
-    is to be clean: its weight. Followers take implicit steps behind that gate, from timid to bold, with one length for
-    all features and with one for each; zero and two snapshots are kept; Bayes' rule with a fixed share decides how much
-    of each is played. After a jump a follower leads, after a burst of outliers a kept one does.
+    A posterior over LEARN losses, each with a scale s of clean records and a share ε of outliers, gives the probability
+    that a record is clean: its weight. Followers take implicit steps behind that gate, from short to long ones, with
+    one length for all features and with one for each; zero and two snapshots stay fixed; Bayes' rule with a fixed share
+    decides how much of each is played. After a jump a follower leads, after a burst of outliers a snapshot does.
 
     Without l2, multiplying all features or all targets by a constant changes no weight.
 
@@ -84,11 +84,11 @@ class SelfTuning(Ensemble):
     dim : int
         Number of features.
     loss : LinearLoss
-        What is paid, such as ``losses.Squared()`` or ``losses.Hinge(l2=1e-4)``.
+        A loss of the prediction, such as ``losses.Squared()`` or ``losses.Hinge(l2=1e-4)``.
     order : 1 or 2
-        Whether a second-order follower is among them: O(d²) a round instead of O(d).
-    without : names of ingredients
-        For ablations: what is left out, of gate, zero, snapshots, copying, steps, diagonal, rates, scales, length,
+        2 adds a second-order follower: O(d²) a round instead of O(d).
+    without : iterable of str
+        Ingredients to leave out, for ablations: gate, zero, snapshots, copying, steps, diagonal, rates, scales, length,
         temperature and novelty.
 
     Examples
@@ -96,8 +96,8 @@ class SelfTuning(Ensemble):
     >>> from redescend import adversaries, play, streams
     >>> stream = adversaries.UniformResponse(0, 1).corrupt(streams.ridge(2000, seed=0, dim=5), k=200, seed=1)
     >>> trace = play(SelfTuning(5, loss=losses.Squared()), stream)
-    >>> least_believed = np.argsort(trace.weights[200:])[:150] + 200
-    >>> bool(np.mean(~stream.clean[least_believed]) > 0.9)
+    >>> suspects = np.argsort(trace.weights[200:])[:150] + 200
+    >>> bool(np.mean(~stream.clean[suspects]) > 0.9)
     True
     """
 
@@ -146,7 +146,7 @@ class SelfTuning(Ensemble):
         return numbers
 
     def _make_prior(self) -> tuple[Array, Array]:
-        """What the noise posterior believes at first, a row for each scale and a column for each rate."""
+        """The prior of the noise posterior, a row for each scale and a column for each rate."""
         rates, beliefs = (
             (np.array(RATES), np.array(BELIEFS)) if "rates" not in self.without else (np.array([0.1]), np.ones(1))
         )
