@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from redescend.engines.one_vs_rest import sum_outputs
 from redescend.sources import Kind
 from redescend.streaming.encoding.encoder import EncodedColumns, encode
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.encoding.target import encode_target, sum_outputs
+from redescend.streaming.encoding.target import encode_target
 from tests.streaming.tables import TYPES, batch_of
 
 EPOCH = datetime.datetime(1970, 1, 1)

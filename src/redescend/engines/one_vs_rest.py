@@ -41,6 +41,10 @@ def label_probabilities(margins: Array) -> Array:
     if len(margins) == 1:
         return np.stack([expit(-margins[0]), expit(margins[0])])
     shares = expit(margins)
-    # From the first to the last: NumPy's own order depends on the number of columns.
-    totals = functools.reduce(np.add, shares)
+    totals = sum_outputs(shares)
     return np.where(totals > 0.0, shares / np.where(totals > 0.0, totals, 1.0), 1.0 / len(shares))
+
+
+def sum_outputs(rows: Array) -> Array:
+    """Sum rows from the first to the last; NumPy uses another order if there is a single column."""
+    return functools.reduce(np.add, rows)

@@ -10,6 +10,7 @@ import numpy as np
 
 from redescend.engines import Engine, read_shape
 from redescend.engines.config import ModelConfig
+from redescend.engines.one_vs_rest import label_probabilities, sum_outputs
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.parameters import check_instance
@@ -17,7 +18,7 @@ from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, corrupt_state, read_arrays, require
 from redescend.streaming.encoding.batches import Chunk, EncodedBatch, to_record_batches
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.encoding.target import decode_predictions, label_probabilities, output_targets, sum_outputs
+from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.importance import compute_effects
 from redescend.streaming.rounds import Rounds
 
@@ -125,7 +126,7 @@ class StreamPredictor(ABC):
         """
         if not self.schema.classifies:
             raise DataError(f"The model predicts numbers for '{self.schema.target}', which have no probabilities.")
-        return np.ascontiguousarray(label_probabilities(self.schema, self._all_scores(table)).T)
+        return np.ascontiguousarray(label_probabilities(self._all_scores(table)).T)
 
     def judge(self, table: Any) -> Array:
         """Compute the probability that each record of a table is clean, without learning from it.

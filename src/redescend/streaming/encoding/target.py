@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 from scipy.special import expit
 
+from redescend.engines.one_vs_rest import encode_labels, label_probabilities
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter
@@ -170,9 +170,7 @@ def output_targets(schema: Schema, values: Array) -> Array:
     """The target of every output of the model, a row each: the number, or +1 for its label and −1 for others."""
     if not schema.classifies:
         return np.array(values, dtype=np.float64).reshape(1, -1)
-    if schema.outputs == 1:
-        return 2.0 * values.reshape(1, -1) - 1.0
-    return np.where(np.arange(schema.outputs)[:, None] == values, 1.0, -1.0)
+    return encode_labels(values, len(schema.labels))
 
 
 # --- decoding ---
@@ -185,18 +183,4 @@ def decode_predictions(schema: Schema, scores: Array) -> tuple[Array, Array]:
     if schema.outputs == 1:
         return np.where(scores[0] > 0.0, 1.0, 0.0), expit(np.abs(scores[0]))
     best = scores.argmax(axis=0)
-    return best.astype(np.float64), label_probabilities(schema, scores)[best, np.arange(scores.shape[1])]
-
-
-def label_probabilities(schema: Schema, scores: Array) -> Array:
-    """The probability of every label, a row each; with three or more, those of one against the rest, normalized."""
-    if schema.outputs == 1:
-        return np.stack([expit(-scores[0]), expit(scores[0])])
-    shares = expit(scores)
-    totals = sum_outputs(shares)
-    return np.where(totals > 0.0, shares / np.where(totals > 0.0, totals, 1.0), 1.0 / len(shares))
-
-
-def sum_outputs(rows: Array) -> Array:
-    """Sum rows from the first to the last; NumPy uses another order if there is a single column."""
-    return functools.reduce(np.add, rows)
+    return best.astype(np.float64), label_probabilities(scores)[best, np.arange(scores.shape[1])]
