@@ -22,9 +22,6 @@ from redescend.learners.recipes import Robust
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, read_arrays, require, unpack
 
-_learn_table: Any = dense.learn
-_learn_sparse: Any = sparse.learn
-
 DENSE_ROWS = 256
 """Sparse rows that are converted to a table at a time, where they cannot be learned from directly."""
 
@@ -82,6 +79,9 @@ class Engine(ABC):
     ATTRIBUTES = {"units": "stats", "clock": "progress", "states": "models"}
     """Attributes that have other names than their arrays in saved states."""
 
+    KERNELS: tuple[Any, Any]
+    """The compiled functions that learn from tables and from sparse rows."""
+
     def __init__(
         self, dim: int, outputs: int, loss: losses.LinearLoss, intercept: bool, method: int, average: int | None
     ) -> None:
@@ -94,6 +94,7 @@ class Engine(ABC):
         self.means = np.zeros((0 if average is None else outputs, self.width))
         self.progress = np.array([0.0, 0.0 if average is None else average])
         self.models = np.zeros((outputs, 0))
+        self.target_sample = self.target_stats = EMPTY
         self.work = np.empty(self.width + 2 * dim)
         self._coefficients: tuple[Array, Array] | None = None
 
@@ -161,13 +162,30 @@ class Engine(ABC):
     def takes_sparse_rows(self) -> bool:
         """Whether sparse rows can be learned from without converting them to a table."""
 
-    @abstractmethod
     def _learn_table(self, rows: tuple[Any, ...], out: tuple[Any, ...], unchecked: bool = False) -> int:
-        """Learn from `kernels.tabular.dense.Rows`; returns what `dense.learn` does."""
+        """Learn from `kernels.tabular.dense.TableRows`; returns what `dense.learn` does."""
+        state = self._kernel_state(sparse=False)
+        return int(self.KERNELS[0](rows, state, self.kernel_config(unchecked), out, self.work))
 
-    @abstractmethod
     def _learn_sparse(self, rows: tuple[Any, ...], out: tuple[Any, ...], longest: int) -> int:
         """Learn from `kernels.tabular.sparse.SparseRows` with fewer than `longest` non-zeros each."""
+        state = self._kernel_state(sparse=True)
+        places = (np.empty(longest, np.int64), np.empty(longest), np.empty(longest, np.int64), np.empty(longest))
+        buffers = (*places, np.empty(longest + self._sparse_work()))
+        return int(self.KERNELS[1](rows, state, self.kernel_config(), out, buffers))
+
+    def _kernel_state(self, sparse: bool) -> tuple[Array, ...]:
+        """The fields of `kernels.tabular.dense.TableState`, with models laid out for sparse rows or for tables."""
+        scales = (self.sample, self.stats, self.target_sample, self.target_stats)
+        return (self.models, self.means, self.progress, *scales)
+
+    @abstractmethod
+    def kernel_config(self, unchecked: bool = False) -> tuple[Any, ...]:
+        """The settings, as the kernels take them."""
+
+    def _sparse_work(self) -> int:
+        """How many more floats the kernel for sparse rows needs."""
+        return 0
 
     # Old names, until branches that use them are merged.
     def rounds(self, X: Array, Y: Array) -> RowOutcomes:
@@ -296,11 +314,6 @@ def _check_all_learned(learned: int, rows: int, before: int = 0) -> None:
         )
 
 
-def make_buffers(longest: int) -> tuple[Array, ...]:
-    """The fields of `kernels.tabular.sparse.Buffers` for rows of this length."""
-    return np.empty(longest, np.int64), np.empty(longest), np.empty(longest, np.int64), np.empty(longest)
-
-
 def read_shape(state: dict[str, Any], intercept: bool, second: bool) -> tuple[int, int]:
     """The number of features and outputs of a saved state, if its arrays are large enough: nothing larger is made."""
     dim, outputs = state["dim"], state["outputs"]
@@ -330,6 +343,7 @@ class DescentEngine(Engine):
         ArraySpec("seen", (lambda dims: dims["outputs"] + 1, scaling.SAMPLE)),
         stats_spec("standing", lambda dims: dims["outputs"] + 1),
     )
+    KERNELS = (dense.learn, sparse.learn)
     ATTRIBUTES = {**Engine.ATTRIBUTES, "seen": "target_sample", "standing": "target_stats"}
 
     MODEL = (
@@ -367,19 +381,7 @@ class DescentEngine(Engine):
         return True
 
     def kernel_config(self, unchecked: bool = False) -> tuple[Any, ...]:
-        """The fields of `kernels.tabular.dense.DescentConfig`."""
         return (self.method, self.settings, unchecked)
-
-    def _kernel_state(self) -> tuple[Array, ...]:
-        scales = (self.sample, self.stats, self.target_sample, self.target_stats)
-        return (self.models, self.means, self.progress, *scales)
-
-    def _learn_table(self, rows: tuple[Any, ...], out: tuple[Any, ...], unchecked: bool = False) -> int:
-        return int(_learn_table(rows, self._kernel_state(), self.kernel_config(unchecked), out, self.work))
-
-    def _learn_sparse(self, rows: tuple[Any, ...], out: tuple[Any, ...], longest: int) -> int:
-        buffers = make_buffers(longest)
-        return int(_learn_sparse(rows, self._kernel_state(), self.kernel_config(), out, buffers))
 
     def _actions(self) -> Array:
         return self._multiply_out(self.models)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from redescend.engines.engine import DescentEngine, Engine
+from redescend.engines.engine import Engine
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.kernels.tabular import fleet
 from redescend.numeric import Array
@@ -108,10 +108,8 @@ class Fleet:
         predictions, weights, pattern = np.empty(Y.shape), np.empty(Y.shape), self._pattern
         rows = (self._rows, self._ends, self._indicators)
         runs, out = tuple(map(_writable, (X, Y, starts, places))), (weights, predictions)
-        if isinstance(pattern, SelfTuningEngine):
-            _learn_by_selftuning(rows, runs, pattern.kernel_config(), out, len(pattern.work))
-        elif isinstance(pattern, DescentEngine):
-            _learn_by_descent(rows, runs, pattern.kernel_config(), out, len(pattern.work))
+        learn = _learn_by_selftuning if isinstance(pattern, SelfTuningEngine) else _learn_by_descent
+        learn(rows, runs, pattern.kernel_config(), out, len(pattern.work))
         return predictions, weights
 
     def engine(self, place: int) -> Engine:

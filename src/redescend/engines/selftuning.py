@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from redescend import losses
-from redescend.engines.engine import LONGEST, Engine, make_buffers
+from redescend.engines.engine import LONGEST, Engine
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.novelty import NEWNESS
 from redescend.kernels.tabular import selftuning, sparse_selftuning
@@ -16,9 +16,6 @@ from redescend.kernels.tabular import sparse_members as members
 from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, packed_size, require, unpack
-
-_learn_table: Any = selftuning.learn
-_learn_sparse: Any = sparse_selftuning.learn
 
 SMALLEST, LARGEST = 1e-300, 1e300
 """Range of the scales of noise."""
@@ -83,6 +80,8 @@ class SelfTuningEngine(Engine):
         Whether there is a second-order follower.
     """
 
+    KERNELS = (selftuning.learn, sparse_selftuning.learn)
+
     def __init__(
         self,
         dim: int,
@@ -110,23 +109,14 @@ class SelfTuningEngine(Engine):
         return super().dims() | shape | {"second": self.width if self.order == 2 else 0}
 
     def kernel_config(self, unchecked: bool = False) -> tuple[Any, ...]:
-        """The fields of `kernels.tabular.selftuning.Config`."""
         return (self.method, self.settings, unchecked, self.member_count, len(self.rates), self.order == 2)
 
     @property
     def takes_sparse_rows(self) -> bool:
         return self.order == 1
 
-    def _learn_table(self, rows: tuple[Any, ...], out: tuple[Any, ...], unchecked: bool = False) -> int:
-        self._lay_out(sparse=False)
-        state = (self.models, self.means, self.progress, self.sample, self.stats)
-        return int(_learn_table(rows, state, self.kernel_config(unchecked), out, self.work))
-
-    def _learn_sparse(self, rows: tuple[Any, ...], out: tuple[Any, ...], longest: int) -> int:
-        self._lay_out(sparse=True)
-        state = (self.models, self.means, self.progress, self.sample, self.stats)
-        work = np.empty(longest + 7 * self.member_count + 2 * self.scale_count)
-        return int(_learn_sparse(rows, state, self.kernel_config(), out, make_buffers(longest), work))
+    def _sparse_work(self) -> int:
+        return 7 * self.member_count + 2 * self.scale_count
 
     # --- the two layouts ---
 
@@ -140,13 +130,13 @@ class SelfTuningEngine(Engine):
     def _sparse_shape(self) -> tuple[int, int, int, int, int]:
         return self.width, self.dim, self.member_count, self.scale_count, len(self.rates)
 
-    def _lay_out(self, sparse: bool) -> None:
-        if self.sparse == sparse:
-            return
-        old, self.sparse = self.models, sparse
-        self.models = np.zeros((self.outputs, self._length()))
-        for before, after in zip(old, self.models, strict=True):
-            (self._to_sparse if sparse else self._to_table)(before, after)
+    def _kernel_state(self, sparse: bool) -> tuple[Array, ...]:
+        if self.sparse != sparse:
+            old, self.sparse = self.models, sparse
+            self.models = np.zeros((self.outputs, self._length()))
+            for before, after in zip(old, self.models, strict=True):
+                (self._to_sparse if sparse else self._to_table)(before, after)
+        return super()._kernel_state(sparse)
 
     def _length(self) -> int:
         if not self.sparse:

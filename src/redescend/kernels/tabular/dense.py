@@ -38,8 +38,8 @@ class TableRows(NamedTuple):
     sample_weight: Array
 
 
-class DescentState(NamedTuple):
-    """Everything that descent learns, with the arrays of `standardize` for features, and for targets and ‖z‖²."""
+class TableState(NamedTuple):
+    """Everything that is learned, with the arrays of `standardize` for features, and for targets and ‖z‖² (descent)."""
 
     models: Array
     means: Array
@@ -87,11 +87,28 @@ def limit_sample_weight(s: Settings, scale: float, record: Record, paid: float, 
 
 
 @inlined
-def decide(
-    s: Settings, memory: Array, t: float, scale: float, travelled: float, record: Record
-) -> tuple[float, float, float, float]:
-    """Gate weight, √Σw²‖∇f‖², keep and move of round t; l2 spares the intercept."""
-    p, xx, tt = record.prediction, record.xx, record.tt
+def default_step(s: Settings, k: int, t: float, xx: float, stats: Array) -> float:
+    """The scale of the default step: 1/(L·N·√(1 + t/N)), N the larger of ‖z‖² and its median, L the curvature.
+
+    Such a step never overshoots the record that it learns from, and starts to shrink after as many rows as there are
+    directions. A loss without curvature has slopes of at most 1: for it 1/L is the scale of the target, and a record
+    that is nearer than that may be overshot.
+    """
+    outputs = stats.shape[1] - 1
+    typical = max(stats[scaling.CENTRE, outputs], scaling.SMALLEST)
+    bend = linear.curvature(s.loss)
+    reach = 1.0 / bend if bend > 0.0 else (1.0 if s.margin else stats[scaling.INVERSE, k])
+    return reach / (max(typical, xx) * np.sqrt(1.0 + t / typical))
+
+
+@inlined
+def decide(s: Settings, memory: Array, t: float, stats: Array, k: int, record: Record, decisions: Array) -> bool:
+    """Decide how output k moves in round t, and write that into row k; returns False if it would move too far.
+
+    The gate's weight; √Σw²‖∇f‖², which is TRAVELLED_THEN before; and θ ← keep·θ − move·z. l2 spares the intercept.
+    """
+    p, xx, tt, travelled = record.prediction, record.xx, record.tt, decisions[k, TRAVELLED_THEN]
+    scale = default_step(s, k, t, xx, stats) if s.scale == 0.0 else s.scale
     paid, slope = linear.value(s.loss, s.loss_c, p, record.y), linear.slope(s.loss, s.loss_c, p, record.y)
     f = min(paid + 0.5 * s.l2 * tt, LARGEST)
     count = limit_sample_weight(s, scale, record, paid, slope) if s.scale == 0.0 else record.sample_weight
@@ -101,13 +118,9 @@ def decide(
     if s.step == steps.PER_TRAVELLED:
         travelled = np.hypot(travelled, count * weight * length)
     rate = steps.size(s.step, scale, s.normalised, t + 1.0, travelled, length) * (count * weight)
-    return weight, travelled, max(1.0 - rate * s.l2, 0.0), rate * slope
-
-
-@inlined
-def is_too_far(p: float, move: float, xx: float, travelled: float) -> bool:
-    """Whether the update would move a model beyond `FARTHEST`."""
-    return not (abs(p) < FARTHEST and abs(move) * np.sqrt(xx) < FARTHEST and travelled < np.inf)
+    decisions[k, WEIGHT], decisions[k, TRAVELLED_THEN] = weight, travelled
+    decisions[k, KEEP], decisions[k, MOVE] = max(1.0 - rate * s.l2, 0.0), rate * slope
+    return abs(p) < FARTHEST and abs(rate * slope) * np.sqrt(xx) < FARTHEST and travelled < np.inf
 
 
 @summing
@@ -147,21 +160,6 @@ def observe_number(value: float, place: int, sample: Array, stats: Array) -> Non
 
 
 @inlined
-def default_step(s: Settings, k: int, t: float, xx: float, stats: Array) -> float:
-    """The scale of the default step: 1/(L·N·√(1 + t/N)), N the larger of ‖z‖² and its median, L the curvature.
-
-    Such a step never overshoots the record that it learns from, and starts to shrink after as many rows as there are
-    directions. A loss without curvature has slopes of at most 1: for it 1/L is the scale of the target, and a record
-    that is nearer than that may be overshot.
-    """
-    outputs = stats.shape[1] - 1
-    typical = max(stats[scaling.CENTRE, outputs], scaling.SMALLEST)
-    bend = linear.curvature(s.loss)
-    reach = 1.0 / bend if bend > 0.0 else (1.0 if s.margin else stats[scaling.INVERSE, k])
-    return reach / (max(typical, xx) * np.sqrt(1.0 + t / typical))
-
-
-@inlined
 def multiply_out(models: Array, k: int, dim: int, width: int) -> None:
     """Make SHRINK 1; the intercept is never multiplied by it."""
     if models[k, width + SHRINK] != 1.0:
@@ -172,7 +170,7 @@ def multiply_out(models: Array, k: int, dim: int, width: int) -> None:
 
 
 @compiled
-def learn(rows: TableRows, state: DescentState, config: DescentConfig, out: TableOutcomes, work: Array) -> int:
+def learn(rows: TableRows, state: TableState, config: DescentConfig, out: TableOutcomes, work: Array) -> int:
     """Learn from the rows; returns how many were learned from before one that would move a model too far.
 
     A step with scale 0 is the default one. Returns −1 as soon as an unchecked row may not be finite. The tuples may be
@@ -215,12 +213,9 @@ def learn(rows: TableRows, state: DescentState, config: DescentConfig, out: Tabl
             if not (0.0 < xx < LONGEST2 and abs(y) < FARTHEST):
                 continue
             record = Record(p, models[k, dim] if width > dim else 0.0, xx, tt, y, sample_weight[row])
-            scale = default_step(s, k, t, xx, target_stats) if s.scale == 0.0 else s.scale
-            weight, travelled, keep, move = decide(s, memory, t, scale, models[k, width + TRAVELLED], record)
-            if is_too_far(p, move, xx, travelled):
+            decisions[k, TRAVELLED_THEN] = models[k, width + TRAVELLED]
+            if not decide(s, memory, t, target_stats, k, record, decisions):
                 return row
-            decisions[k, WEIGHT], decisions[k, TRAVELLED_THEN] = weight, travelled
-            decisions[k, KEEP], decisions[k, MOVE] = keep, move
         for k in range(outputs):
             out.weights[k, row] = max(decisions[k, WEIGHT], 0.0)
             if decisions[k, WEIGHT] < 0.0:

@@ -5,7 +5,7 @@ The rows are learned from by the same compiled functions as single models, so th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.kernels.tabular import dense, selftuning
 from redescend.kernels.tabular.standardize import STATISTICS
 from redescend.numeric import Array
+
+# Called with plain tuples instead of the NamedTuples of their signatures.
+learn_dense: Any = dense.learn
+learn_selftuning: Any = selftuning.learn
 
 (SAMPLE, STATS, PROGRESS, MODELS, TARGET_SAMPLE, TARGET_STATS, ONES) = range(7)
 """The parts of a row, in order; the last counts how often each indicator was 1."""
@@ -55,7 +59,7 @@ def longest_run(starts: Array) -> int:
 
 
 @inlined
-def begin_run(buffer: Array, Y: Array, first: int, last: int) -> tuple[Array, dense.TableOutcomes]:
+def begin_run(buffer: Array, Y: Array, first: int, last: int) -> tuple[Array, tuple[Array, Array]]:
     """The targets of a run, and arrays for its weights and predictions, filled with NaN."""
     outputs, count = len(Y), last - first
     y = buffer[0, : outputs * count].reshape(outputs, count)
@@ -65,70 +69,84 @@ def begin_run(buffer: Array, Y: Array, first: int, last: int) -> tuple[Array, de
         for i in range(count):
             y[k, i] = Y[k, first + i]
             weights[k, i] = predictions[k, i] = np.nan
-    return y, dense.TableOutcomes(weights, predictions)
+    return y, (weights, predictions)
 
 
 @inlined
 def end_run(
-    X: Array, first: int, fleet: PackedModels, row: Array, run: dense.TableOutcomes, out: dense.TableOutcomes
+    X: Array, first: int, fleet: PackedModels, row: Array, own: tuple[Array, Array], out: dense.TableOutcomes
 ) -> None:
     """Copy the weights and predictions of a run, and count its ones."""
-    outputs, count = run.weights.shape
-    for k in range(outputs):
-        for i in range(count):
-            out.weights[k, first + i], out.predictions[k, first + i] = run.weights[k, i], run.predictions[k, i]
+    weights, predictions = own
+    for k in range(len(weights)):
+        for i in range(weights.shape[1]):
+            out.weights[k, first + i], out.predictions[k, first + i] = weights[k, i], predictions[k, i]
     ones = part(row, fleet.ends, ONES)
-    for i in range(first, first + count):
+    for i in range(first, first + weights.shape[1]):
         for j in range(len(fleet.indicators)):
             ones[j] += X[i, fleet.indicators[j]]
 
 
+class Workspace(NamedTuple):
+    """Arrays for runs: copies of targets, weights and predictions; sample weights; means, which there are none of."""
+
+    buffer: Array
+    ones: Array
+    work: Array
+    means: Array
+
+
+@inlined
+def make_workspace(runs: Runs, size: int) -> Workspace:
+    outputs, longest = len(runs.Y), longest_run(runs.starts)
+    buffer, means = np.empty((3, outputs * longest)), np.empty((0, runs.X.shape[1] + 1))
+    return Workspace(buffer, np.ones(longest), np.empty(size), means)
+
+
+@inlined
+def state_of(row: Array, ends: Array, outputs: int, dim: int, means: Array) -> tuple[Array, ...]:
+    """The fields of `dense.TableState`; the statistics of targets are empty where there are none.
+
+    Plain tuples, as engines pass them: `learn` is then compiled only once for both.
+    """
+    return (
+        table(row, ends, MODELS, outputs),
+        means,
+        part(row, ends, PROGRESS),
+        table(row, ends, SAMPLE, dim),
+        table(row, ends, STATS, STATISTICS),
+        table(row, ends, TARGET_SAMPLE, outputs + 1),
+        table(row, ends, TARGET_STATS, STATISTICS),
+    )
+
+
 @compiled
 def learn_by_descent(
-    fleet: PackedModels, runs: Runs, config: dense.DescentConfig, out: dense.TableOutcomes, work_size: int
+    fleet: PackedModels, runs: Runs, config: dense.DescentConfig, out: dense.TableOutcomes, size: int
 ) -> None:
     """Learn from runs of records. Where a model would move too far, the rest of its run has weights of NaN."""
-    fleet, out = PackedModels(uncounted(fleet[0]), fleet[1], fleet[2]), dense.TableOutcomes(*out)
-    X, Y, starts, places = uncounted(runs[0]), runs[1], runs[2], runs[3]
-    outputs, dim, ends, longest = len(Y), X.shape[1], fleet.ends, longest_run(starts)
-    buffer = np.empty((3, outputs * longest))
-    once, work, means = np.ones(longest), np.empty(work_size), np.empty((0, dim + 1))
-    for run in range(len(places)):
-        first, last, row = starts[run], starts[run + 1], fleet.rows[places[run]]
-        y, own = begin_run(buffer, Y, first, last)
-        state = dense.DescentState(
-            table(row, ends, MODELS, outputs),
-            means,
-            part(row, ends, PROGRESS),
-            table(row, ends, SAMPLE, dim),
-            table(row, ends, STATS, STATISTICS),
-            table(row, ends, TARGET_SAMPLE, outputs + 1),
-            table(row, ends, TARGET_STATS, STATISTICS),
-        )
-        learned = dense.learn(dense.TableRows(X[first:last], y, once[: last - first]), state, config, own, work)
-        own.weights[:, learned:] = np.nan
-        end_run(X, first, fleet, row, own, out)
+    fleet, runs, out = PackedModels(*uncounted(fleet)), Runs(*uncounted(runs)), dense.TableOutcomes(*uncounted(out))
+    space = make_workspace(runs, size)
+    for run in range(len(runs.places)):
+        first, last, row = runs.starts[run], runs.starts[run + 1], fleet.rows[runs.places[run]]
+        y, own = begin_run(space.buffer, runs.Y, first, last)
+        rows = (runs.X[first:last], y, space.ones[: last - first])
+        state = state_of(row, fleet.ends, len(y), runs.X.shape[1], space.means)
+        learned = learn_dense(rows, state, config, own, space.work)
+        own[0][:, learned:] = np.nan
+        end_run(runs.X, first, fleet, row, own, out)
 
 
 @compiled
 def learn_by_selftuning(
-    fleet: PackedModels, runs: Runs, config: selftuning.TableConfig, out: dense.TableOutcomes, work_size: int
+    fleet: PackedModels, runs: Runs, config: selftuning.TableConfig, out: dense.TableOutcomes, size: int
 ) -> None:
     """Learn from runs of records; no row moves a model too far."""
-    fleet, out = PackedModels(uncounted(fleet[0]), fleet[1], fleet[2]), dense.TableOutcomes(*out)
-    X, Y, starts, places = uncounted(runs[0]), runs[1], runs[2], runs[3]
-    outputs, dim, ends, longest = len(Y), X.shape[1], fleet.ends, longest_run(starts)
-    buffer = np.empty((3, outputs * longest))
-    once, work, means = np.ones(longest), np.empty(work_size), np.empty((0, dim + 1))
-    for run in range(len(places)):
-        first, last, row = starts[run], starts[run + 1], fleet.rows[places[run]]
-        y, own = begin_run(buffer, Y, first, last)
-        state = selftuning.TableState(
-            table(row, ends, MODELS, outputs),
-            means,
-            part(row, ends, PROGRESS),
-            table(row, ends, SAMPLE, dim),
-            table(row, ends, STATS, STATISTICS),
-        )
-        selftuning.learn(dense.TableRows(X[first:last], y, once[: last - first]), state, config, own, work)
-        end_run(X, first, fleet, row, own, out)
+    fleet, runs, out = PackedModels(*uncounted(fleet)), Runs(*uncounted(runs)), dense.TableOutcomes(*uncounted(out))
+    space = make_workspace(runs, size)
+    for run in range(len(runs.places)):
+        first, last, row = runs.starts[run], runs.starts[run + 1], fleet.rows[runs.places[run]]
+        y, own = begin_run(space.buffer, runs.Y, first, last)
+        rows = (runs.X[first:last], y, space.ones[: last - first])
+        learn_selftuning(rows, state_of(row, fleet.ends, len(y), runs.X.shape[1], space.means), config, own, space.work)
+        end_run(runs.X, first, fleet, row, own, out)

@@ -17,21 +17,11 @@ from redescend.kernels.selftuning.followers import within
 from redescend.kernels.selftuning.likelihood import paid_for
 from redescend.kernels.selftuning.noise import judge, masses, size_of
 from redescend.kernels.tabular import standardize as scaling
-from redescend.kernels.tabular.dense import AVERAGE_FROM, ROW_COUNT, TableOutcomes, TableRows, rebase
+from redescend.kernels.tabular.dense import AVERAGE_FROM, ROW_COUNT, TableOutcomes, TableRows, TableState, rebase
 from redescend.numeric import Array
 
 BLOCK, COLUMNS = 64, 6
 """TableRows that are standardized before they are learned from, and numbers per row that are buffered meanwhile."""
-
-
-class TableState(NamedTuple):
-    """Everything that is learned; see `dense.DescentState`."""
-
-    models: Array
-    means: Array
-    progress: Array
-    sample: Array
-    stats: Array
 
 
 class TableConfig(NamedTuple):
@@ -112,7 +102,7 @@ def rebase_information(P: Array, dim: int, ratios: Array, shifts: Array) -> None
 def learn(rows: TableRows, state: TableState, config: TableConfig, out: TableOutcomes, work: Array) -> int:
     """Learn from the rows; see `dense.learn`. No row moves a model too far."""
     X, Y, sample_weight = uncounted(rows)
-    models, means, progress, sample, stats = uncounted(state)
+    models, means, progress, sample, stats, _, _ = uncounted(state)
     config, out, work = TableConfig(*uncounted(config)), TableOutcomes(*uncounted(out)), uncounted(work)
     count, dim = X.shape
     outputs, settings = len(models), split_settings(config.settings, config.rates)

@@ -30,12 +30,13 @@ class SparseRows(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """One standardized row, its features and values; the features whose scale changed, and by which ratio."""
+    """One standardized row: features and values; features whose scale changed, and by which ratio; and other floats."""
 
     features: Array
     z: Array
     changed: Array
     ratios: Array
+    work: Array
 
 
 @inlined
@@ -76,13 +77,13 @@ def refresh(models: Array, k: int, dim: int, width: int) -> None:
 
 @compiled
 def learn(
-    rows: SparseRows, state: dense.DescentState, config: dense.DescentConfig, out: dense.TableOutcomes, buffers: Buffers
+    rows: SparseRows, state: dense.TableState, config: dense.DescentConfig, out: dense.TableOutcomes, buffers: Buffers
 ) -> int:
     """Learn from rows of non-zeros; see `dense.learn`. Nothing is averaged, and no predictions are written."""
     rows, buffers = SparseRows(*uncounted(rows)), Buffers(*uncounted(buffers))
     models, _, progress, sample, stats, target_sample, target_stats = uncounted(state)
     config, weights = dense.DescentConfig(*uncounted(config)), uncounted(out[0])
-    features, z, changed, ratios = buffers
+    features, z, changed, ratios, _ = buffers
     dim, outputs, width = stats.shape[1], len(models), models.shape[1] - dense.SCALARS
     s, memory = settings_of(config.settings), memory_of(config.settings)
     follows_target = s.scale == 0.0 and curvature(s.loss) == 0.0
@@ -116,12 +117,9 @@ def learn(
             intercept = model[dim] if width > dim else 0.0
             tt, p = max(model[width + SIZE2], 0.0), linear + intercept
             record = dense.Record(p, intercept, xx, tt, y, rows.sample_weight[row])
-            scale = dense.default_step(s, k, t, xx, target_stats) if s.scale == 0.0 else s.scale
-            weight, travelled, keep, move = dense.decide(s, memory, t, scale, model[width + TRAVELLED], record)
-            if dense.is_too_far(p, move, xx, travelled):
+            decisions[k, dense.TRAVELLED_THEN], decisions[k, dense.LINEAR] = model[width + TRAVELLED], linear
+            if not dense.decide(s, memory, t, target_stats, k, record, decisions):
                 return row
-            decisions[k, dense.WEIGHT], decisions[k, dense.TRAVELLED_THEN] = weight, travelled
-            decisions[k, dense.KEEP], decisions[k, dense.MOVE], decisions[k, dense.LINEAR] = keep, move, linear
         for k in range(outputs):
             weights[k, row] = max(decisions[k, dense.WEIGHT], 0.0)
             if decisions[k, dense.WEIGHT] < 0.0:

@@ -14,8 +14,8 @@ from redescend.kernels.selftuning.mixture import next_place
 from redescend.kernels.selftuning.noise import size_of
 from redescend.kernels.selftuning.novelty import SLOWLY, age
 from redescend.kernels.tabular import sparse_members as members
-from redescend.kernels.tabular.dense import ROW_COUNT, TableOutcomes
-from redescend.kernels.tabular.selftuning import TableConfig, TableState, rescaled, split_settings
+from redescend.kernels.tabular.dense import ROW_COUNT, TableOutcomes, TableState
+from redescend.kernels.tabular.selftuning import TableConfig, rescaled, split_settings
 from redescend.kernels.tabular.sparse import Buffers, SparseRows, gather
 from redescend.kernels.tabular.sparse_members import Output, SparseRecord
 from redescend.numeric import Array
@@ -97,17 +97,15 @@ def catch_up_all(state: Array, width: int, dim: int, count: int, scales: int, ra
 
 
 @compiled
-def learn(
-    rows: SparseRows, state: TableState, config: TableConfig, out: TableOutcomes, buffers: Buffers, work: Array
-) -> int:
+def learn(rows: SparseRows, state: TableState, config: TableConfig, out: TableOutcomes, buffers: Buffers) -> int:
     """Learn from sparse rows; see `sparse.learn` and `selftuning.learn`."""
-    rows, buffers, work = SparseRows(*uncounted(rows)), Buffers(*uncounted(buffers)), uncounted(work)
-    models, _, progress, sample, stats = uncounted(state)
+    rows, buffers = SparseRows(*uncounted(rows)), Buffers(*uncounted(buffers))
+    models, _, progress, sample, stats, _, _ = uncounted(state)
     config, weights = TableConfig(*uncounted(config)), uncounted(out[0])
     settings, count, dim = split_settings(config.settings, config.rates), config.members, stats.shape[1]
     scales, constant = len(settings.prior), settings.settings[layout.PENALISED] == 0.0
     width = dim + 1 if constant else dim
-    longest = len(buffers.z)
+    longest, work = len(buffers.z), buffers.work
     metric, keeps = work[:longest], work[longest : longest + count]
     moves = work[longest + count : longest + 2 * count]
     s, now = settings_of(settings.settings), scratch_of(work[longest + 2 * count :], count, scales)
