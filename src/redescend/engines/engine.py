@@ -187,23 +187,6 @@ class Engine(ABC):
         """How many more floats the kernel for sparse rows needs."""
         return 0
 
-    # Old names, until branches that use them are merged.
-    def rounds(self, X: Array, Y: Array) -> RowOutcomes:
-        return self.learn_rounds(X, Y)
-
-    def leave(self, features: Sequence[int]) -> None:
-        self.exclude_from_scaling(features)
-
-    def predicted(self, X: Array) -> Array:
-        return self.predict(X)
-
-    def judged(self, X: Array, Y: Array) -> Array:
-        return self.score(X, Y)
-
-    @property
-    def clock(self) -> Array:
-        return self.progress
-
     # --- predicting and scoring ---
 
     def coefficients(self) -> tuple[Array, Array]:

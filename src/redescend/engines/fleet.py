@@ -128,12 +128,6 @@ class Fleet:
         """The number of records that each engine has learned from."""
         return self.rows[:, self._ends[fleet.PROGRESS]].copy()
 
-    def clocks(self) -> Array:  # old names, until branches that use them are merged
-        return self.row_counts()
-
-    def ones(self, place: int) -> Array:
-        return self.count_ones(place)
-
     def restore(self, rows: Array) -> None:
         """Return to the rows of a fleet with the same pattern.
 

@@ -1,36 +1,35 @@
-"""What is kept of a stream's rounds in a fixed size: histograms, those least believed, and a sample.
+"""Summaries of a stream's rounds in a fixed size: histograms, the rounds of least weight, and hashes for a sample.
 
-All counts are whole numbers, and both what is least and what is sampled are decided record by record, so that the same
-rounds leave the same bits in whatever batches they come.
+Counts are whole numbers, and records are selected one by one, so that the result does not depend on the batches.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined
+from redescend.kernels.compiler import compiled, inlined, splitmix64
 from redescend.numeric import Array
 
 LEVELS = (1e-6, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9)
-"""Where the cells of a histogram of weights meet, as shares of all that a record can be believed."""
+"""Edges between the cells of a histogram of weights, as shares of the largest weight."""
 
 OCTAVES, STEPS = 512, 64
-"""A loss has a cell between 2⁻²⁵⁶ and 2²⁵⁶, so many an octave; what lies beyond is in the first or the last."""
+"""Cells of losses are between 2⁻²⁵⁶ and 2²⁵⁶, STEPS per octave; the first and the last include what is beyond."""
 
 CELLS = OCTAVES * STEPS
 COARSE = 32
-"""How many cells make one along the stream."""
+"""How many cells are one cell of the histograms along the stream."""
 
 FINE = 1 << 20
-"""Whole numbers of this part can be added up in any order."""
+"""Probabilities are added as whole multiples of 1/FINE, whose sum is exact in any order."""
 
 _MANTISSA = 52 - 6
 _FIRST = (1023 - OCTAVES // 2) * STEPS
 
 
 @inlined
-def level(weight: float, full: float) -> int:
-    """The cell of a weight whose largest value is `full`; a weight that is not a number is none at all."""
+def find_level(weight: float, full: float) -> int:
+    """The cell of a weight whose largest value is `full`; that of NaN is the first."""
     share, cell = weight / full, 0
     for edge in LEVELS:
         cell += share >= edge
@@ -38,42 +37,42 @@ def level(weight: float, full: float) -> int:
 
 
 @compiled
-def levels(weights: Array, full: float) -> Array:
+def find_levels(weights: Array, full: float) -> Array:
     """The cell of every weight.
 
     Examples
     --------
-    >>> levels(np.array([0.0, np.nan, 0.01, 0.1, 1.0]), 1.0)
+    >>> find_levels(np.array([0.0, np.nan, 0.01, 0.1, 1.0]), 1.0)
     array([0, 0, 3, 4, 8])
     """
     out = np.empty(len(weights), np.int64)
     for i in range(len(weights)):
-        out[i] = level(weights[i], full)
+        out[i] = find_level(weights[i], full)
     return out
 
 
 @compiled
-def count(
-    rows: Array, weights: Array, bits: Array, full: float, shift: int, cells: Array, believed: Array, paid: Array
+def count_rounds(
+    rows: Array, weights: Array, bits: Array, full: float, shift: int, losses: Array, by_weight: Array, by_loss: Array
 ) -> None:
-    """Count rounds: the losses of all, and both weights and losses along the stream, 2^shift rows a place.
+    """Count the losses of all rounds, and weights and losses along the stream in bins of 2^shift rows.
 
-    `bits` are those of the losses, as whole numbers: the exponent and the digits after it are the cell.
+    `bits` are the losses viewed as integers: the exponent and the digits after it are the cell.
     """
     for i in range(len(rows)):
         place = (rows[i] - 1) >> shift
         cell = min(max((bits[i] >> _MANTISSA) - _FIRST, 0), CELLS - 1)
-        cells[cell] += 1
-        paid[place, cell // COARSE] += 1
-        believed[place, level(weights[i], full)] += 1
+        losses[cell] += 1
+        by_loss[place, cell // COARSE] += 1
+        by_weight[place, find_level(weights[i], full)] += 1
 
 
-def edges(cells: Array) -> Array:
-    """Where cells of losses begin; the first is at 0.
+def cell_edges(cells: Array) -> Array:
+    """The lower edges of cells of losses; that of the first is 0.
 
     Examples
     --------
-    >>> edges(np.array([0, CELLS // 2, CELLS // 2 + 1, CELLS // 2 + STEPS]))
+    >>> cell_edges(np.array([0, CELLS // 2, CELLS // 2 + 1, CELLS // 2 + STEPS]))
     array([0.      , 1.      , 1.015625, 2.      ])
     """
     cells = np.asarray(cells, dtype=np.int64)
@@ -82,63 +81,59 @@ def edges(cells: Array) -> Array:
 
 @compiled
 def count_labels(
-    targets: Array, predictions: Array, probabilities: Array, doubted: Array, labels: Array, sure: Array
+    targets: Array, predictions: Array, probabilities: Array, suspect: Array, confusion: Array, calibration: Array
 ) -> None:
-    """Count what was predicted where, and how often what was said with a probability came true.
+    """Count labels by prediction, and how often predictions with a probability are right.
 
-    `labels` has the label, what was predicted, and whether the record was doubted; `sure` the cell of the probability,
-    and in it how many were wrong, how many came true, and the sum of the probabilities in units of 1/FINE.
+    The axes of `confusion` are label, prediction, and whether the record is suspect. `calibration` has for each cell of
+    probabilities how many predictions are wrong and how many right, and the sum of the probabilities in 1/FINE.
     """
-    most = len(sure)
+    cells = len(calibration)
     for i in range(len(targets)):
         label, predicted = int(targets[i]), int(predictions[i])
-        labels[label, predicted, doubted[i]] += 1
-        cell = min(int(most * probabilities[i]), most - 1) if probabilities[i] > 0.0 else 0
-        sure[cell, int(label == predicted)] += 1
-        sure[cell, 2] += int(FINE * probabilities[i] + 0.5)
+        confusion[label, predicted, suspect[i]] += 1
+        cell = min(int(cells * probabilities[i]), cells - 1) if probabilities[i] > 0.0 else 0
+        calibration[cell, int(label == predicted)] += 1
+        calibration[cell, 2] += int(FINE * probabilities[i] + 0.5)
 
 
 @inlined
-def _before(weight: float, loss: float, row: int, other: float, paid: float, later: int) -> bool:
-    """Whether a record is believed less than another; of equals that with the larger loss, and then the earlier one."""
-    if weight != other:
-        return weight < other
-    return loss > paid or (loss == paid and row < later)
+def _precedes(weight: float, loss: float, row: int, other_weight: float, other_loss: float, other_row: int) -> bool:
+    """Whether a record has less weight than another; among equals the larger loss is first, then the earlier row."""
+    if weight != other_weight:
+        return weight < other_weight
+    return loss > other_loss or (loss == other_loss and row < other_row)
 
 
 @compiled
-def least(
-    rows: Array, weights: Array, losses: Array, kept: int, least_rows: Array, numbers: Array, places: Array
+def insert_suspects(
+    rows: Array, weights: Array, losses: Array, size: int, found_rows: Array, found: Array, places: Array
 ) -> int:
-    """Put the rounds among those least believed, in order; returns how many are kept.
+    """Insert rounds into the sorted list of those with the least weight; returns its new size.
 
-    `numbers` has the weights and the losses of those kept, `places` where in these rounds each is, or −1.
+    `found` has the weights and the losses of the list, `places` where in these rounds each of them is, or −1.
     """
-    most = len(least_rows)
     for i in range(len(rows)):
         weight, loss, row = weights[i], losses[i], rows[i]
-        if kept == most:
-            last = kept - 1
-            if not _before(weight, loss, row, numbers[0, last], numbers[1, last], least_rows[last]):
+        if size == len(found_rows):
+            last = size - 1
+            if not _precedes(weight, loss, row, found[0, last], found[1, last], found_rows[last]):
                 continue
-            kept -= 1
-        at = kept
-        while at > 0 and _before(weight, loss, row, numbers[0, at - 1], numbers[1, at - 1], least_rows[at - 1]):
-            least_rows[at], places[at] = least_rows[at - 1], places[at - 1]
-            numbers[0, at], numbers[1, at] = numbers[0, at - 1], numbers[1, at - 1]
+            size -= 1
+        at = size
+        while at > 0 and _precedes(weight, loss, row, found[0, at - 1], found[1, at - 1], found_rows[at - 1]):
+            found_rows[at], places[at] = found_rows[at - 1], places[at - 1]
+            found[0, at], found[1, at] = found[0, at - 1], found[1, at - 1]
             at -= 1
-        least_rows[at], places[at], numbers[0, at], numbers[1, at] = row, i, weight, loss
-        kept += 1
-    return kept
+        found_rows[at], places[at], found[0, at], found[1, at] = row, i, weight, loss
+        size += 1
+    return size
 
 
 @compiled
-def shuffled(rows: Array) -> Array:
-    """A number between 0 and 2⁶³ for every row, as good as random: Steele, Lea and Flood's SplitMix64."""
+def hash_rows(rows: Array) -> Array:
+    """A number between 0 and 2⁶³ for every row that looks random: the smallest are a uniform sample of the rows."""
     out = np.empty(len(rows), np.int64)
     for i in range(len(rows)):
-        z = np.uint64(rows[i]) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        out[i] = np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(1))
+        out[i] = np.int64(splitmix64(rows[i]) >> np.uint64(1))
     return out

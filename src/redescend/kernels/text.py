@@ -9,7 +9,7 @@ NEWLINE = ord("\n")
 
 
 @compiled
-def record_bounds(
+def find_records(
     data: Array, delimiter: int, quote: int, carriage: int, final: bool, limit: int, bounds: Array
 ) -> tuple[int, int, bool]:
     """Write where each record begins and ends, without its line end, and how many fields it has.

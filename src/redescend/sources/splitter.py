@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from redescend.kernels.text import record_bounds
+from redescend.kernels.text import find_records
 from redescend.numeric import Array
 
 LONGEST = 2**20
@@ -45,9 +45,7 @@ class Grammar:
         whether it ends inside quotes.
         """
         bounds = np.empty((len(data) // 2 + 1, 3), np.int64)
-        count, rest, quoted = record_bounds(
-            data, self.delimiter, self.quote, self.carriage, final, self.longest, bounds
-        )
+        count, rest, quoted = find_records(data, self.delimiter, self.quote, self.carriage, final, self.longest, bounds)
         return bounds[:count].copy(), int(rest), bool(quoted)
 
     def records(self, data: bytes) -> list[bytes]:

@@ -103,7 +103,7 @@ class Summary:
 
     def are_suspects(self, rounds: Rounds) -> Array:
         """Which of these records are suspects."""
-        return kernel.levels(rounds.weights, self.max_weight) < self.histograms.limits.cells[1]
+        return kernel.find_levels(rounds.weights, self.max_weight) < self.histograms.limits.cells[1]
 
     def clean_sample(self) -> Rounds:
         """The rounds of the sample that are not of suspects."""

@@ -52,7 +52,7 @@ def compute_quantile(counts: Array, share: float, width: int = 1) -> float:
     sums = np.cumsum(counts)
     wanted = share * total
     cell = int(np.searchsorted(sums, wanted))
-    low, high = kernel.edges(np.array([cell, cell + 1]) * width)
+    low, high = kernel.cell_edges(np.array([cell, cell + 1]) * width)
     before = float(sums[cell - 1]) if cell else 0.0
     # The first cell spans many octaves and holds losses that are practically zero.
     return float(low + (high - low) * (wanted - before) / counts[cell]) if cell else 0.0
@@ -91,7 +91,7 @@ class StreamHistograms:
             self._extend_to(int(rows[-1]))
             bits = np.ascontiguousarray(losses, dtype=np.float64).view(np.int64)
             counts = (self.all_losses, self.weights, self.losses)
-            kernel.count(rows, weights, bits, self.max_weight, self.shift, *counts)
+            kernel.count_rounds(rows, weights, bits, self.max_weight, self.shift, *counts)
 
     def add_rejected(self, rows: Array) -> None:
         """Count rejected records."""

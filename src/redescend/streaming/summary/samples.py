@@ -26,11 +26,11 @@ class Reservoir:
     def __init__(self, size: int) -> None:
         self.size = size
         self.rounds = Rounds.concatenate([])
-        self._orders = kernel.shuffled(self.rounds.rows)
+        self._orders = kernel.hash_rows(self.rounds.rows)
 
     def add(self, rounds: Rounds) -> None:
         """Draw from these rounds, too."""
-        orders = kernel.shuffled(rounds.rows)
+        orders = kernel.hash_rows(rounds.rows)
         if len(self.rounds) == self.size:
             drawn = np.flatnonzero(orders < self._orders[-1])
             if not len(drawn):
@@ -52,7 +52,7 @@ class Reservoir:
         arrays = read_arrays(specs, state, {}, "a sample")
         rows = arrays["rows"]
         require(len(rows) <= self.size, "a sample", f"more than {self.size} records")
-        self.rounds, self._orders = Rounds(rows, *arrays["numbers"]), kernel.shuffled(rows)
+        self.rounds, self._orders = Rounds(rows, *arrays["numbers"]), kernel.hash_rows(rows)
 
 
 class Suspect(NamedTuple):
@@ -80,7 +80,7 @@ class Suspects:
         numbers, places = np.zeros((2, self.most)), np.full(self.most, -1)
         for place, played in enumerate(before):
             rows[place], numbers[:, place] = played.row, (played.weight, played.loss)
-        count = kernel.least(rounds.rows, rounds.weights, rounds.losses, len(before), rows, numbers, places)
+        count = kernel.insert_suspects(rounds.rows, rounds.weights, rounds.losses, len(before), rows, numbers, places)
         known = {record.round.row: record for record in self.records}
         fresh = places[:count][places[:count] >= 0]
         for played, index in zip(rounds[fresh].records(self.schema), indices[fresh].tolist(), strict=True):
