@@ -1,4 +1,4 @@
-"""What streams ask of engines beyond what the estimators do: rounds as they happened, and values that are missing."""
+"""Engines as streams use them, beyond what the estimators do: the outcome of every round, and missing values."""
 
 import numpy as np
 import pytest
@@ -26,12 +26,14 @@ def table(rows, seed, missing=0.1):
     return X, Y
 
 
-@pytest.mark.parametrize("kind", ["descent", 1, 2])
-@pytest.mark.parametrize("loss", [losses.Squared(), losses.Logistic()], ids=repr)
-def test_rounds_are_what_was_predicted_of_each_row_before_it_was_learned_from(kind, loss):
+@pytest.mark.parametrize(
+    ("kind", "loss"),
+    [("descent", losses.Squared()), ("descent", losses.Logistic()), (1, losses.Squared()), (2, losses.Logistic())],
+)
+def test_the_outcome_of_a_row_is_that_before_it_was_learned_from(kind, loss):
     X, Y = table(80, seed=0)
     Y = np.sign(Y - np.median(Y)) if loss.margin else Y
-    X[50, 1], Y[0, 60] = 1e120, Y[0, 60] if loss.margin else 1e160  # beyond belief: counted, and nothing moves
+    X[50, 1], Y[0, 60] = 1e120, Y[0, 60] if loss.margin else 1e160  # counted, and nothing moves
     whole = engine_of(kind, loss, outputs=2)
     rounds = whole.learn_rounds(X, Y)
     assert all(np.isfinite(part).all() for part in rounds)
@@ -40,7 +42,7 @@ def test_rounds_are_what_was_predicted_of_each_row_before_it_was_learned_from(ki
     )
     single = engine_of(kind, loss, outputs=2)
     for t in range(80):
-        # The record's own units come first: the median that stands for what is missing may just have changed.
+        # The scales are updated first: the median that replaces missing values may just have changed.
         before = single.predict(X[t : t + 1])[:, 0]
         changed = single.stats[scaling.CENTRE].copy()
         one = single.learn_rounds(X[t : t + 1].copy(), np.ascontiguousarray(Y[:, t : t + 1]))
@@ -54,7 +56,7 @@ def test_rounds_are_what_was_predicted_of_each_row_before_it_was_learned_from(ki
 
 
 @pytest.mark.parametrize("kind", ["descent", 1, 2])
-def test_what_is_missing_is_taken_for_the_median(kind):
+def test_missing_values_are_imputed_by_the_median(kind):
     X, Y = table(400, seed=1, missing=0.0)
     engine = engine_of(kind, losses.Squared())
     engine.learn_rounds(X[:300].copy(), np.ascontiguousarray(Y[:1, :300]))
@@ -82,7 +84,7 @@ def test_a_feature_that_is_always_missing_changes_nothing():
     np.testing.assert_allclose(coefficients[0, :3], [100.0, 1.0, 0.01], rtol=0.2)
 
 
-def test_features_that_are_left_keep_their_units():
+def test_excluded_features_are_not_scaled():
     X, Y = table(200, seed=3, missing=0.0)
     X[:, 1] = X[:, 1] > 5.0
     engine = engine_of(1, losses.Squared())

@@ -13,7 +13,7 @@ from redescend.scaling import RunningQuantiles
 from redescend.sklearn import MedianScaler
 from redescend.state import CORRUPT
 
-ROWS = 5000
+ROWS = 2000
 SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 

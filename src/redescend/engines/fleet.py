@@ -12,13 +12,15 @@ from redescend.engines.engine import Engine
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.kernels.tabular import fleet
 from redescend.numeric import Array
-from redescend.state import ArraySpec, check_arrays, corrupt_state, packed_size, require, unpack
+from redescend.state import ArraySpec, check_arrays, corrupt_state, require
 
 _learn_by_descent: Any = fleet.learn_by_descent
 _learn_by_selftuning: Any = fleet.learn_by_selftuning
 
 PARTS = ("sample", "units", "clock", "states", "seen", "standing", "ones")
 """The arrays of an engine in its row, in the order of the kernel; those that an engine does not have are empty."""
+
+ONES = ArraySpec("ones", ("indicators",), kind="count")
 
 MIN_CAPACITY = 4
 
@@ -50,11 +52,11 @@ class Fleet:
     def __init__(self, pattern: Engine, indicators: Sequence[int]) -> None:
         self._pattern = pattern
         self._indicators = np.array(indicators, dtype=np.int64)
-        self._dims = pattern.dims() | {"indicators": len(indicators)}
         arrays = pattern.arrays() | {"ones": np.zeros(len(indicators))}
-        self._fresh = np.concatenate([arrays[name].ravel() for name in PARTS if name in arrays])
-        sizes = [packed_size([spec], self._dims) if spec else 0 for spec in map(self._spec, PARTS)]
-        self._ends = np.cumsum([0, *sizes])
+        parts = {name: arrays.get(name, np.empty(0)) for name in PARTS}
+        self._shapes = {name: part.shape for name, part in parts.items() if name in arrays}
+        self._fresh = np.concatenate([part.ravel() for part in parts.values()])
+        self._ends = np.cumsum([0, *(part.size for part in parts.values())])
         self._rows = np.empty((0, len(self._fresh)))
         self._count = 0
 
@@ -140,21 +142,17 @@ class Fleet:
         if rows.shape[1] != len(self._fresh):
             raise corrupt_state("Fleet", f"rows of {rows.shape[1]} numbers, not {len(self._fresh)}")
         if len(rows):
-            arrays = self._unpack(rows)
-            check_arrays(filter(None, map(self._spec, PARTS)), arrays, self._dims, "Fleet")
+            arrays, dims = self._unpack(rows), self._pattern.dims()
+            check_arrays((*self._pattern.SPECS, ONES), arrays | {"means": self._pattern.means}, dims, "Fleet")
             self._pattern.check(arrays)
             require((arrays["ones"] <= arrays["clock"][:, :1]).all(), "Fleet", "more ones than records")
         self._rows, self._count = rows, len(rows)
 
-    def _spec(self, name: str) -> ArraySpec | None:
-        """The spec of a part of a row; None if engines have no such part."""
-        if name == "ones":
-            return ArraySpec("ones", ("indicators",), kind="count")
-        return next((spec for spec in self._pattern.SPECS if spec.name == name), None)
-
     def _unpack(self, rows: Array) -> dict[str, Array]:
         """The arrays of a row, or of many, by name; views."""
-        return unpack(filter(None, map(self._spec, PARTS)), rows, self._dims)
+        spans = zip(PARTS, self._ends[:-1], self._ends[1:], strict=True)
+        parts = {name: rows[..., start:end] for name, start, end in spans if name in self._shapes}
+        return {name: part.reshape(*rows.shape[:-1], *self._shapes[name]) for name, part in parts.items()}
 
 
 def _writable(array: Array) -> Array:
