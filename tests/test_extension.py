@@ -42,6 +42,8 @@ _, squared = play(rd.losses.Squared(), 0.01)
 assert np.array_equal(trace.theta, squared.theta) and np.array_equal(2.0 * trace.losses, squared.losses)
 ours, theirs = (rd.regret.clean_dynamic(t, stream, f) for t, f in ((trace, half), (squared, rd.losses.Squared())))
 np.testing.assert_allclose(2.0 * ours, theirs, rtol=1e-12)
+rd.save(learner, "model.redescend")
+assert np.array_equal(rd.load("model.redescend").theta, learner.theta)
 try:
     rd.SelfTuning(3, loss=half)
 except rd.errors.ParameterError as error:

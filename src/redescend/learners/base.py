@@ -228,7 +228,7 @@ class Ensemble(Learner):
         return None
 
     def settle_precision(self, dtype: np.dtype[Any]) -> None:
-        """Do nothing: it computes in double precision."""
+        """Ignore the `dtype` of the records: it computes in double precision."""
 
     def state(self) -> dict[str, Any]:
         return {"learner": repr(self), **{name: array.copy() for name, array in self._arrays.items()}}

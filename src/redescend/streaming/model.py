@@ -289,7 +289,7 @@ class StreamModel(StreamPredictor):
     # --- persistence ---
 
     def adopt(self, engine: Engine | None, ones: Array) -> StreamModel:
-        """Continue from an engine and its counts of how often each of ``schema.indicators`` was 1."""
+        """Continue from an engine and its counts `ones` of how often each of ``schema.indicators`` was 1."""
         self._engine, self._ones = engine, ones
         return self
 
