@@ -2,8 +2,8 @@
 # make test    sets up, runs every check
 # make bench   sets up, measures speed against the limits and the peers
 # make test-torch   installs PyTorch as well, runs the checks that need it
-# make soak    sets up, runs the tests that are long by nature: thousands of random games, every run of the paper
-# make crash-test   sets up, kills a run a thousand times and compares what it leaves, bit for bit
+# make soak    sets up, runs the tests that are long by nature: random games and damaged files by the thousand, a run that
+#              is killed a thousand times, every run of the paper
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 RECIPE := pyproject.toml constraints.txt Makefile
 
-.PHONY: demo test soak test-torch crash-test bench browser clean
+.PHONY: demo test soak test-torch bench browser clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -31,9 +31,6 @@ test-torch: $(VENV)/.torch
 
 soak: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m soak
-
-crash-test: $(VENV)/.test
-	$(BIN)/python -m tests.streaming.crash 1000
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

@@ -1,7 +1,7 @@
 """A run that is killed again and again, and resumed each time, until it is finished.
 
-``python -m tests.streaming.crash 1000`` kills one run a thousand times and says whether its files are those of a run
-that was left alone.
+``python -m tests.streaming.crash 1000`` kills one run a thousand times and compares its files with those of an
+uninterrupted run. A second number, the stride, makes it kill only at every so many-th call that touches a file.
 
 Restarts are cheap: this process imports everything and plays the stream once, so that all is compiled, and then forks a
 child for each attempt. It must be a process of its own, because one with other threads should not be forked.
@@ -35,7 +35,7 @@ OUTPUTS = ("model.safetensors", "rounds.parquet", "quarantine.jsonl", "report.ht
 TARGET = "price"
 
 CALLS_OF_CHECKPOINT = 5
-"""Two ledgers are settled, and a file is settled, put in its place, and its folder settled."""
+"""Two logs are synced, and a file is synced, put in its place, and its folder synced."""
 
 
 def write_stream(folder: Path, rows: int, seed: int) -> list[Path]:
@@ -167,12 +167,12 @@ class Trial:
             if (folder / name).read_bytes() != (self.alone / name).read_bytes():
                 raise RuntimeError(f"{what}: {name} is not what it should be.")
 
-    def kill_at_calls(self) -> int:
-        """Kill a run before every call that touches a file, and again when it is resumed; how many were killed."""
-        for number in itertools.count(1):
-            folder = self.new()
+    def kill_at_calls(self, stride: int) -> int:
+        """Kill a run before calls that touch a file, and again when it is resumed; how many were killed."""
+        for killed in itertools.count():
+            folder, number = self.new(), 1 + stride * killed
             if attempt(killed_at_call(number, self.work(folder))):
-                return number - 1
+                return killed
             attempt(killed_at_call(CALLS_OF_CHECKPOINT, self.work(folder), after=True))
             attempt(self.work(folder))
             self.compare(folder, f"Killed before call {number}, and when it had been resumed")
@@ -225,17 +225,19 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def main(kills: int, seed: int = 0) -> None:
-    """Kill one run so often at random, and a short one at every call that touches a file."""
+def main(kills: int, stride: int = 1, seed: int = 0) -> None:
+    """Kill one run at random times, and a short one at calls that touch a file."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "random").mkdir()
-        stages = Trial(Path(folder) / "random", rows=4000 + 8 * kills, every=80, seed=seed).kill_at_random(kills)
+        stages = Trial(
+            Path(folder) / "random", rows=1000 + 20 * min(kills, 150) + 8 * kills, every=80, seed=seed
+        ).kill_at_random(kills)
         for stage, count in stages.items():
             print(f"{count} kills {stage}")
         (Path(folder) / "calls").mkdir()
-        calls = Trial(Path(folder) / "calls", rows=300, every=200, seed=seed).kill_at_calls()
+        calls = Trial(Path(folder) / "calls", rows=300, every=200, seed=seed).kill_at_calls(stride)
         print(f"{calls} kills at calls that touch files")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

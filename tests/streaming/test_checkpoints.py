@@ -86,8 +86,11 @@ def test_a_checkpoint_that_was_altered_is_refused_or_can_be_used(paused):
     content, log = rd.load(folder / FILE), (folder / "rounds.log").read_bytes()
     assert content["counts"] == [50, 50, 0, 0]
     refused = []
-    for odd in ODD:
-        for what, other in altered(content, odd):
+    for turn, odd in enumerate(ODD):
+        # Every part is replaced by everything, and parts of parts by one odd value each.
+        for place, (what, other) in enumerate(altered(content, odd)):
+            if "." in what.partition(" = ")[0] and place % len(ODD) != turn:
+                continue
             rd.save(other, folder / FILE)
             (folder / "rounds.log").write_bytes(log)
             try:

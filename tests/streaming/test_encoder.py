@@ -77,7 +77,7 @@ RECORDS = st.fixed_dictionaries(
 
 
 @given(records=st.lists(RECORDS, max_size=8), cut=st.integers(0, 8))
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(deadline=None, derandomize=True, max_examples=60)
 def test_records_are_encoded_each_by_itself(records, cut):
     expected = [encoded_slowly(record) for record in records]
     table = batch_of({name: [record[name] for record in records] for name in KINDS}, KINDS).table

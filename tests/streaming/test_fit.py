@@ -284,12 +284,13 @@ def test_what_cannot_be_saved_is_told_before_anything_is_learned(source, tmp_pat
     assert rounds.counts.records == 0
 
 
-def test_an_interrupt_leaves_files_whole_or_absent_and_a_checkpoint(source, tmp_path, monkeypatch):
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.soak)])
+def test_an_interrupt_leaves_files_whole_or_absent_and_a_checkpoint(source, tmp_path, monkeypatch, stride):
     source.write_text("\n".join(TEXT.splitlines()[:400]))
     _, alone = fit_stream(source, "y", **outputs(tmp_path / "alone"))
     alone.run()
     expected = files(tmp_path / "alone")
-    for number in itertools.count(1):
+    for number in itertools.count(1, stride):
         folder = tmp_path / str(number)
         kept = {"checkpoint": folder / "run", "every": 150, "resume": True, **outputs(folder)}
         with monkeypatch.context() as patch:

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from redescend.numeric import Array
 from redescend.streaming.report.formatting import format_number
 
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 560.0, 66.0, 14.0, 12.0, 46.0
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 560.0, 66.0, 24.0, 12.0, 46.0
 
 
 @dataclass(frozen=True)
