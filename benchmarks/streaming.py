@@ -1,7 +1,7 @@
-"""A stream from a file, learned in one pass, against reading the same file with PyArrow alone.
+"""Fitting a model to a file, against reading the same file with PyArrow alone.
 
-Each pass is a process of its own, as a user's would be: its wall-clock time without start-up and compilation, and the
-most memory that it ever held. Reading overlaps learning, so that processor time would say nothing.
+Each run is a process of its own. Measured are its wall-clock time, without start-up and compilation, and its peak
+memory. Reading overlaps learning, so that processor time would say nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONG, FEW, COLUMNS, BLOCK = 5, 0.1, 20, 1_000_000
 PyArrow chooses it."""
 
 MEMORY = 500.0
-"""MiB that a pass may hold, however long the file."""
+"""Peak memory of a run in MiB, however long the file."""
 
 BATCHES, SCAN = "in batches", "scanning"
 READERS = {
@@ -34,16 +34,16 @@ READERS = {
     },
     "csv": {BATCHES: "csv.open_csv(path)", SCAN: 'ds.dataset(path, format="csv").to_batches()'},
 }
-"""How PyArrow reads a file batch after batch, which is what goals are about; and on all cores at once."""
+"""How PyArrow reads a file: batch by batch, which the goals refer to, and on all cores at once."""
 
-PASSES = {
+MODELS = {
     "a transform": ("transform=rd.transforms.Huber(1.0)", {"parquet": 2.5, "csv": 1.4}),
     "self-tuning": ("", {"parquet": 8.0, "csv": 2.5}),
     "self-tuning, order 2": ("order=2", {}),
 }
-"""What is learned, and how many times longer than reading alone it may take."""
+"""The model, and how many times longer than reading alone it may take."""
 
-# The kernel's own high-water mark: that of `resource` begins with the memory of whoever started the process.
+# The kernel's own high-water mark: that of `resource` starts with the memory of the parent process.
 SAYING = (
     "import json; from time import perf_counter; began = perf_counter(); {run}; seconds = perf_counter() - began; "
     "marks = [line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')]; "
@@ -52,7 +52,7 @@ SAYING = (
 READING = "import pyarrow.csv as csv, pyarrow.dataset as ds, pyarrow.parquet as pq; path = {path!r}; " + SAYING.format(
     run="rows = sum(batch.num_rows for batch in {reader})"
 )
-# A short pass first: what is compiled or imported once is not the pass.
+# A short run first, so that compilation and imports are not measured.
 LEARNING = "import redescend as rd; rd.fit_stream({few!r}, 'y', {settings})[1].run(); " + SAYING.format(
     run="rd.fit_stream({path!r}, 'y', {settings})[1].run()"
 )
@@ -65,13 +65,13 @@ def streaming_rows(effort: Effort) -> Iterator[Row]:
         for kind, readers in READERS.items():
             long, short = (str(_written(Path(folder), kind, count)) for count in (rows, few))
             programs = {name: READING.format(path=long, reader=reader) for name, reader in readers.items()}
-            for name, (settings, _) in PASSES.items():
+            for name, (settings, _) in MODELS.items():
                 programs[name] = LEARNING.format(few=short, path=long, settings=settings)
             programs["short"] = LEARNING.format(few=short, path=short, settings="")
             found = _least(programs, max(1, effort.starts // 2))
             reading, what = found[BATCHES][0], f"{rows:,} rows of {kind}"
             yield compare(f"{what}, PyArrow {SCAN}", found[SCAN][0], f"PyArrow {BATCHES}", reading)
-            for name, (_, goals) in PASSES.items():
+            for name, (_, goals) in MODELS.items():
                 goal = Goal(goals[kind]) if kind in goals else None
                 yield compare(f"{what}, {name}", found[name][0], f"PyArrow {BATCHES}", reading, goal)
             yield _memory(f"{what}, memory", found["self-tuning"][1], f"{few:,} rows", found["short"][1])

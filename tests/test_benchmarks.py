@@ -22,7 +22,7 @@ ALONE = [section for section in SECTIONS.values() if section is not peer_rows]
 def test_every_row_has_a_ratio(section, monkeypatch):
     # Each pass over a file is a process of its own: one kind of file and one model stand for all.
     monkeypatch.setattr(streaming, "READERS", {"parquet": streaming.READERS["parquet"]})
-    monkeypatch.setattr(streaming, "PASSES", {"self-tuning": streaming.PASSES["self-tuning"]})
+    monkeypatch.setattr(streaming, "MODELS", {"self-tuning": streaming.MODELS["self-tuning"]})
     rows = list(section(TINY))
     assert rows
     for row in rows:

@@ -93,8 +93,6 @@ class FitConfig:
     def check_resumable(self, stored: dict[str, Any]) -> None:
         """Raise an error if the run in the checkpoint had other settings.
 
-        Examples
-        --------
         >>> first = FitConfig(target="price", order=2)
         >>> FitConfig(target="price", checkpoint=Path("run")).check_resumable(first.stored())
         Traceback (most recent call last):

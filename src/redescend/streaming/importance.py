@@ -28,7 +28,7 @@ class Importance(NamedTuple):
     ----------
     column : its name.
     share : its share of the effects of all columns, at most 1.
-    direction : in which direction it changes the predictions; empty where that cannot be said.
+    direction : in which direction it changes the predictions; empty where there is none.
     """
 
     column: str

@@ -16,7 +16,7 @@ from redescend.numeric import Array
 from redescend.parameters import check_instance
 from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, corrupt_state, read_arrays, require
-from redescend.streaming.encoding.batches import Chunk, EncodedBatch, to_record_batches
+from redescend.streaming.encoding.encoder import Chunk, EncodedBatch, to_record_batches
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.importance import compute_effects
@@ -34,9 +34,13 @@ class Learned(NamedTuple):
 class StreamPredictor(ABC):
     """What a model of a stream and a store of one model per key have in common."""
 
-    schema: Schema
-    config: ModelConfig
-    _params: dict[str, Any]
+    def __init__(self, schema: Any, params: dict[str, Any]) -> None:
+        owner = type(self).__name__
+        if isinstance(schema, Mapping):
+            schema = Schema.from_dict(schema)
+        self.schema: Schema = check_instance(owner, "schema", schema, Schema, "a Schema")
+        self.config = ModelConfig.from_parameters(owner, self.schema.task, **params)
+        self._params = params
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters of the constructor, as plain values and components.
@@ -210,14 +214,9 @@ class StreamModel(StreamPredictor):
     def __init__(
         self, schema: Schema, order: int = 1, loss: Any = None, transform: Any = None, step: Any = None
     ) -> None:
-        owner = type(self).__name__
-        if isinstance(schema, Mapping):
-            schema = Schema.from_dict(schema)
-        self.schema = check_instance(owner, "schema", schema, Schema, "a Schema")
-        self._params = {"order": order, "loss": loss, "transform": transform, "step": step}
-        self.config = ModelConfig.from_parameters(owner, schema.task, **self._params)
+        super().__init__(schema, {"order": order, "loss": loss, "transform": transform, "step": step})
         self._engine: Engine | None = None
-        self._ones = np.zeros(len(schema.indicators))
+        self._ones = np.zeros(len(self.schema.indicators))
 
     def __repr__(self) -> str:
         return f"StreamModel({describe_task(self.schema)}, {self.records:,} records)"

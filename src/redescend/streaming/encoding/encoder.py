@@ -1,16 +1,33 @@
-"""Records as rows of numbers: what a record becomes depends on the schema alone, never on other records."""
+"""From tables to training data: any table as typed record batches, and these as chunks of X and y with rejections.
+
+What a record becomes depends on the schema alone, never on other records.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.sources import Kind
-from redescend.streaming.encoding.features import Feature, are_in_range, reject_out_of_range, to_floats
+from redescend.sources import Batch, Kind
+from redescend.sources.columnar import convert_rows
+from redescend.sources.kinds import infer_type_kind
+from redescend.streaming.encoding.features import Feature, are_in_range, quote_value, reject_out_of_range, to_floats
 from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.encoding.target import encode_target
+
+if TYPE_CHECKING:
+    from redescend.streaming.keyed.keys import Keys
+
+MAX_CELLS, MAX_KEYED_CELLS = 1 << 17, 1 << 21
+"""Maximum matrix cells per chunk: few enough to stay in the cache, or enough for every shard of keys to have some."""
+
+MIN_CHUNK = 64
+"""Records per chunk at least: every chunk loops over all columns."""
 
 
 def encode(schema: Schema, table: Any) -> tuple[Array, dict[int, str]]:
@@ -96,3 +113,137 @@ class EncodedColumns:
         for first, places, present in self._one_hot:
             X[every, first + places[start:stop]] = 1.0 if present is None else present[start:stop]
         return X
+
+
+class Chunk(NamedTuple):
+    """Records that can be used: their features, their targets (or NaN), and their indices in the table.
+
+    With one model per key, also the index of each record's key among all names of keys.
+    """
+
+    X: Array
+    targets: Array
+    indices: Array
+    keys: Array = np.empty(0, np.int64)
+    names: Sequence[str] = ()
+
+
+class EncodedBatch:
+    """A table that is ready to be learned from or predicted.
+
+    Parameters
+    ----------
+    schema : Schema
+    table : pyarrow.RecordBatch
+    target : bool
+        Whether targets are needed.
+    rejected : mapping of int to str
+        Why some records are rejected for other reasons than their features and targets.
+    max_cells : int
+        Maximum matrix cells per chunk.
+
+    Attributes
+    ----------
+    rejected : dict of int to str
+        Why records are rejected, by index in the table.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        table: Any,
+        target: bool,
+        rejected: Mapping[int, str] | None = None,
+        max_cells: int = MAX_CELLS,
+    ) -> None:
+        self._columns, self._count = EncodedColumns(schema, table), table.num_rows
+        self._targets, without_target = np.full(self._count, np.nan), dict[int, str]()
+        if target:
+            self._targets, without_target = encode_target(schema, table.column(schema.target))
+        self.rejected = self._columns.rejected | without_target | dict(rejected or {})
+        self._usable = np.delete(np.arange(self._count), list(self.rejected))
+        self._most = max(MIN_CHUNK, max_cells // (schema.dim + 4 * schema.outputs))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The records that can be used, some at a time."""
+        for start in range(0, self._count, self._most):
+            stop = min(start + self._most, self._count)
+            first, last = np.searchsorted(self._usable, (start, stop))
+            if first == last:
+                continue
+            X, indices = self._columns.rows(start, stop), self._usable[first:last]
+            yield Chunk(X if len(indices) == len(X) else X[indices - start], self._targets[indices], indices)
+
+
+class KeyedBatch(EncodedBatch):
+    """A table that is ready for one model per key.
+
+    A record without a key is rejected, and so is one with an unknown key, unless `add` is set: then the keys of usable
+    records are added in the order in which they come.
+    """
+
+    def __init__(self, schema: Schema, table: Any, target: bool, keys: Keys, *, add: bool) -> None:
+        self._texts, self._keys, self._add = table.column(schema.by), keys, add
+        rejected = {}
+        if self._texts.null_count:
+            missing = np.flatnonzero(self._texts.is_null().to_numpy(zero_copy_only=False))
+            rejected = dict.fromkeys(missing.tolist(), f"the key '{schema.by}' is missing")
+        if not add:
+            unknown = np.flatnonzero(keys.indices(self._texts.fill_null("")) < 0).tolist()
+            for index in set(unknown) - rejected.keys():
+                key = quote_value(self._texts[index].as_py())
+                rejected[index] = f"the key '{schema.by}': there is no model of {key}"
+        super().__init__(schema, table, target, rejected, MAX_KEYED_CELLS)
+
+    def chunks(self) -> Iterator[Chunk]:
+        for chunk in super().chunks():
+            keys = self._keys.indices(self._texts.take(pa.array(chunk.indices)), add=self._add)
+            yield chunk._replace(keys=keys, names=self._keys.names)
+
+
+def to_record_batches(schema: Schema, table: Any, target: bool) -> Iterator[Any]:
+    """Select the columns that a schema needs from any table, typed by their kinds.
+
+    Raises
+    ------
+    DataError
+        A column is missing or ambiguous, or a value has another type.
+    """
+    names = [*schema.inputs, *([schema.target] if target else []), *([] if schema.by is None else [schema.by])]
+    kinds, row = {name: schema.kinds[name] for name in names}, 0
+    for batch in _select(_to_arrow(table), names).to_batches():
+        piece = convert_rows(batch, kinds, row, lambda index: b"")
+        if piece.bad:
+            raise DataError(f"Row {row + piece.bad[0].row + 1}: {piece.bad[0].reason}.")
+        row += batch.num_rows
+        yield piece.table
+
+
+def _to_arrow(table: Any) -> Any:
+    if isinstance(table, Batch):
+        table = table.table
+    if isinstance(table, pa.Table):
+        return table
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    try:
+        return pa.table(table)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        reason = ": ".join(str(part) for part in reversed(error.args)).rstrip(".")
+        raise DataError(
+            f"The table must be a PyArrow table or a pandas or Polars data frame. Got a {type(table).__name__} that "
+            f"cannot be converted ({' '.join(reason.split())})."
+        ) from None
+
+
+def _select(table: Any, names: list[str]) -> Any:
+    found = table.schema.names
+    if lacking := [name for name in names if name not in found]:
+        listed = ", ".join(map(repr, lacking[:10])) + (" and more" if len(lacking) > 10 else "")
+        raise DataError(f"The table lacks the column{'s' * (len(lacking) > 1)} {listed}, which the model needs.")
+    if duplicate := [name for name in names if found.count(name) > 1]:
+        raise DataError(f"The table has the column {duplicate[0]!r} more than once.")
+    if nested := [name for name in names if infer_type_kind(table.schema.field(name).type) is None]:
+        kind = table.schema.field(nested[0]).type
+        raise DataError(f"The column {nested[0]!r} of the table has the unsupported type {kind}.")
+    return table.select(names)

@@ -34,8 +34,6 @@ def check_outputs(
     also_read : iterable of Path
         Other files that are read, such as the model.
 
-    Examples
-    --------
     >>> check_outputs({"the model": Path("lock")}, "prices.csv", checkpoint=Path("."))
     Traceback (most recent call last):
         ...

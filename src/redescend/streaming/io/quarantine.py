@@ -21,8 +21,6 @@ MAX_BUFFERED, MAX_BYTES = 1000, 1 << 22
 def format_line(bad: Bad) -> bytes:
     r"""Format a rejected record as one line of a quarantine file; a record that is not UTF-8 is encoded in base 64.
 
-    Examples
-    --------
     >>> format_line(Bad(7, "prices.csv", "3 values where the header has 2", b"1,2,3"))
     b'{"row": 7, "file": "prices.csv", "reason": "3 values where the header has 2", "record": "1,2,3"}\n'
     >>> format_line(Bad(8, "prices.csv", "invalid UTF-8 at byte 1", b"\xff"))
@@ -40,8 +38,6 @@ def format_line(bad: Bad) -> bytes:
 def parse_line(text: bytes) -> Bad:
     r"""Parse a line of a quarantine file.
 
-    Examples
-    --------
     >>> bad = Bad(8, "prices.csv", "invalid UTF-8 at byte 1", b"\xff")
     >>> parse_line(format_line(bad)) == bad
     True

@@ -33,8 +33,6 @@ BUFFER = 1 << 18
 class AppendLog:
     """An append-only file; what is in it after `size` bytes is cut off.
 
-    Examples
-    --------
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = Path(folder.name, "log")

@@ -6,7 +6,7 @@ many, and on a cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,10 @@ from redescend.engines import Engine
 from redescend.engines.fleet import Fleet
 from redescend.errors import DataError, DivergenceError
 from redescend.numeric import Array
-from redescend.parameters import AT_LEAST_ONE, bad_parameter, check, check_instance
+from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources import Batch
 from redescend.state import corrupt_state, require
-from redescend.streaming.encoding.batches import Chunk, KeyedBatch
+from redescend.streaming.encoding.encoder import Chunk, KeyedBatch
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import output_targets
 from redescend.streaming.keyed.keys import SHARDS, Keys, to_key
@@ -62,13 +62,9 @@ class ModelStore(StreamPredictor):
     def __init__(
         self, schema: Schema, order: int = 1, loss: Any = None, transform: Any = None, step: Any = None
     ) -> None:
-        if isinstance(schema, Mapping):
-            schema = Schema.from_dict(schema)
-        self.schema = check_instance(type(self).__name__, "schema", schema, Schema, "a Schema")
-        if schema.by is None:
+        super().__init__(schema, {"order": order, "loss": loss, "transform": transform, "step": step})
+        if self.schema.by is None:
             raise bad_parameter(type(self).__name__, "schema", "one with a column of keys", schema)
-        self._params = {"order": order, "loss": loss, "transform": transform, "step": step}
-        self.config = self._make_model().config
         self.records = 0
         """How many records its models have learned from."""
         self._keys = Keys()

@@ -22,8 +22,6 @@ SHARDS = 64
 def shard_of(key: str) -> int:
     """The shard of a key, the same on every machine.
 
-    Examples
-    --------
     >>> shard_of("Rome"), shard_of("Oslo")
     (21, 28)
     """
@@ -33,8 +31,6 @@ def shard_of(key: str) -> int:
 def to_key(key: Any) -> str:
     """Convert a value to a key: keys are texts, and numbers are formatted as Arrow does.
 
-    Examples
-    --------
     >>> to_key("007"), to_key(7), to_key(7.0), to_key(True)
     ('007', '7', '7', 'true')
     """
@@ -64,8 +60,6 @@ class Keys:
     sizes : list of int
         The number of keys of each shard.
 
-    Examples
-    --------
     >>> keys = Keys()
     >>> keys.indices(pa.array(["Rome", "Oslo", "Rome"]), add=True).tolist(), keys.names
     ([0, 1, 0], ['Rome', 'Oslo'])

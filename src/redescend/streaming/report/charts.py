@@ -32,8 +32,6 @@ class Scale:
     def ticks(self, most: int = 6) -> list[float]:
         """Round values for an axis, about `most` of them.
 
-        Examples
-        --------
         >>> Scale(0.0, 8088.0).ticks(), Scale(0.02, 50.0, log=True).ticks()
         ([0.0, 2000.0, 4000.0, 6000.0, 8000.0], [0.1, 1.0, 10.0])
         """
@@ -51,8 +49,6 @@ class Scale:
     def label(self, value: float) -> str:
         """A tick label with few characters.
 
-        Examples
-        --------
         >>> scale = Scale(0.0, 1.0)
         >>> [scale.label(tick) for tick in (0.0, 0.5, 2000.0, 20_000.0, 1.5e6, -1e9)]
         ['0', '0.5', '2,000', '20k', '1.5M', '-1e+09']

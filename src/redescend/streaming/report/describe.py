@@ -29,8 +29,6 @@ Facts = dict[str, str | list[str]]
 def describe(model: StreamModel | ModelStore) -> Facts:
     """Describe a model: headings, and a line or a list of lines for each.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> import pyarrow as pa
     >>> from redescend.sources import open_source
@@ -129,8 +127,6 @@ def _describe_importance(one: Importance) -> str:
 def format_size(size: int) -> str:
     """Format a number of bytes.
 
-    Examples
-    --------
     >>> format_size(900), format_size(20_480), format_size(5_000_000)
     ('900 bytes', '20.0 KiB', '4.8 MiB')
     """

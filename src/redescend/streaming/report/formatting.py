@@ -8,8 +8,6 @@ from typing import Any
 def format_number(value: float) -> str:
     """Format a number with three significant digits.
 
-    Examples
-    --------
     >>> [format_number(value) for value in (12345.6, 0.01234, 2.5e9, 18.0, -0.0)]
     ['12,346', '0.0123', '2.5e+09', '18', '0']
     """
@@ -21,8 +19,6 @@ def format_number(value: float) -> str:
 def format_percent(share: float) -> str:
     """Format a share; 0 % and 100 % only if it is exactly that.
 
-    Examples
-    --------
     >>> [format_percent(share) for share in (0.0, 0.0004, 0.0123, 0.987, 0.9996, 1.0)]
     ['0 %', '< 0.1 %', '1.2 %', '98.7 %', '> 99.9 %', '100 %']
     """
@@ -36,8 +32,6 @@ def format_percent(share: float) -> str:
 def format_weight(weight: float) -> str:
     """Format a weight or a probability.
 
-    Examples
-    --------
     >>> format_weight(0.0), format_weight(1e-9), format_weight(0.01234), format_weight(1.0)
     ('0', '< 0.001', '0.012', '1.000')
     """
@@ -49,8 +43,6 @@ def format_weight(weight: float) -> str:
 def format_value(content: Any) -> str:
     """Format a value of a record.
 
-    Examples
-    --------
     >>> format_value(None), format_value(True), format_value(1234567.0), format_value(0.1 + 0.2), format_value("Rome")
     ('missing', 'true', '1234567', '0.3', 'Rome')
     """
@@ -66,8 +58,6 @@ def format_value(content: Any) -> str:
 def format_rounded(content: Any) -> str:
     """Format a prediction with four significant digits; labels stay as they are.
 
-    Examples
-    --------
     >>> format_rounded(31416.9), format_rounded(0.123456), format_rounded("Rome")
     ('31420', '0.1235', 'Rome')
     """
@@ -77,8 +67,6 @@ def format_rounded(content: Any) -> str:
 def format_first(count: int) -> str:
     """Format the number of records that a stream begins with.
 
-    Examples
-    --------
     >>> format_first(1), format_first(1000)
     ('the first record', 'the first 1,000 records')
     """
@@ -88,8 +76,6 @@ def format_first(count: int) -> str:
 def format_count(count: int, what: str = "record") -> str:
     """Format a count with its noun.
 
-    Examples
-    --------
     >>> format_count(1), format_count(12_000)
     ('1 record', '12,000 records')
     """

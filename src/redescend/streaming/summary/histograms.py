@@ -39,8 +39,6 @@ thousandth, where outliers of twenty times the noise are. The gate of a fixed tr
 def compute_quantile(counts: Array, share: float, width: int = 1) -> float:
     """A quantile of the losses in a histogram, interpolated linearly within a cell.
 
-    Examples
-    --------
     >>> counts = np.zeros(kernel.CELLS, dtype=np.int64)
     >>> counts[kernel.CELLS // 2] = 100  # between 1 and 1 + 1/64
     >>> compute_quantile(counts, 0.5)

@@ -30,8 +30,6 @@ class Example(NamedTuple):
 def classify_reason(reason: str) -> str:
     """What reasons have in common that differ only in a value.
 
-    Examples
-    --------
     >>> classify_reason("column 'x1': 'abc' is not a number"), classify_reason("3 values where the header has 20")
     ("column 'x1': … is not a number", '… values where the header has …')
     """

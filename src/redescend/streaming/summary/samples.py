@@ -104,8 +104,6 @@ def shorten(text: str) -> str:
 def to_json_value(value: Any) -> Any:
     """Convert a value of a record to one that JSON has: dates as ISO texts, long texts shortened.
 
-    Examples
-    --------
     >>> import datetime
     >>> moments = datetime.datetime(2024, 2, 29, 12, 30), datetime.datetime(2024, 2, 29)
     >>> [to_json_value(value) for value in (*moments, None)]
