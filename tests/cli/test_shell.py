@@ -12,6 +12,7 @@ import pytest
 
 import redescend as rd
 from redescend.kernels import compiler
+from redescend.kernels.compiler import on_compile
 from redescend.streaming import StreamModel, fit
 from tests.cli.commands import BAD, prices, run, started
 
@@ -19,7 +20,7 @@ from tests.cli.commands import BAD, prices, run, started
 def test_a_pipe_in_and_a_pipe_out(in_a_folder):
     text = prices(in_a_folder / "prices.csv", bad=BAD).read_bytes()
     process = started("fit", "-", "--target", "price", "--model", "piped")
-    out, said = process.communicate(text, timeout=120)
+    out, said = process.communicate(text, timeout=300)
     assert process.returncode == 3
     inside = run("fit", "prices.csv", "--target", "price", "--model", "m", "--no-report", code=3)
     assert out.decode().replace("standard input", "prices.csv") == inside.stdout
@@ -33,10 +34,10 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(in_a_folder):
     run("fit", "prices.csv", "--target", "price", "--model", "m", "--no-report", "--quiet")
     with open("many.csv", "w") as many:
         many.write("size,town\n" + "1.5,Rome\n" * 300_000)
-    process = started("predict", "m", "many.csv")
+    process = started("predict", "m", "many.csv", "--quiet")
     assert process.stdout.readline() == b"row,prediction\n"
     process.stdout.close()
-    assert process.wait(timeout=120) == 0
+    assert process.wait(timeout=300) == 0
     assert process.stderr.read() == b""
     process.stderr.close()
     process.stdin.close()
@@ -82,6 +83,7 @@ def test_ctrl_c_keeps_the_checkpoint_and_says_how_to_go_on(in_a_folder):
 def test_compiling_is_announced_once_and_at_once(in_a_folder, monkeypatch):
     prices(in_a_folder / "prices.csv", 300)
     start_run = fit.start_run
+    monkeypatch.setattr(compiler, "on_compile", on_compile)
 
     def compile_and_start(*arguments, **settings):
         compiler._announce()

@@ -54,7 +54,7 @@ def test_it_waits_tells_at_once_and_ends_when_asked_to(lines, stop):
     growing = Path("growing.csv")
     process = started(*TAIL, "--model", "m", "--interval", "0.02", "--no-report", "--threshold", "1e-3", cwd=".")
     # Nobody waits for ever for a record that is not told of.
-    limit = threading.Timer(120, process.kill)
+    limit = threading.Timer(300, process.kill)
     limit.start()
     with open(growing, "a", buffering=1) as file:
         file.writelines(lines[:301])
