@@ -18,8 +18,8 @@ from redescend.adversaries.oblivious import (
     ScaleResponse,
     ShiftResponse,
     UniformResponse,
+    chosen_rounds,
 )
-from redescend.adversaries.rounds import chosen_rounds
 
 __all__ = [
     "Adaptive",

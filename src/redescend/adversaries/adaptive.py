@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from redescend.adversaries.rounds import chosen_rounds, mark_corrupted
+from redescend.adversaries.oblivious import chosen_rounds, mark_corrupted
 from redescend.errors import DataError, DivergenceError
 from redescend.game import Stream, Trace
 from redescend.learners.base import Learner

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from redescend.adversaries.rounds import TIMES
+from redescend.adversaries.oblivious import TIMES
 from redescend.streams import real
 from redescend.streams.synthetic import DRIFTS, NOISES
 
