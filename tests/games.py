@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,15 @@ SENTENCES = {
     "cauchy": {"gate": gates.Robust(transforms.Cauchy(0.1)), "step": steps.StronglyConvex(2.0)},
     "oracle": {"gate": gates.Oracle(np.arange(ROUNDS) % 4 > 0), "step": steps.Horizon(100)},
 }
+
+
+def sample(*factors: Any, every: int) -> list[Any]:
+    """All combinations of the factors: every so many-th is tested always, the others by `make soak`.
+
+    A number without a common factor with the lengths lets every value of every factor be tested always.
+    """
+    combinations = itertools.product(*factors)
+    return [pytest.param(*row, marks=[pytest.mark.soak] * (i % every > 0)) for i, row in enumerate(combinations)]
 
 
 def make(name: str, dim: int, dtype: Any = None) -> rd.Descent:
@@ -61,6 +71,4 @@ def assert_same(traces: list[rd.Trace], learner: rd.Learner, expected: rd.Trace,
     assert reference.same_state(learner.state(), state)
 
 
-every_form = pytest.mark.parametrize(
-    ("name", "dim", "dtype"), [(name, dim, dtype) for name in SENTENCES for dim in DIMS for dtype in DTYPES]
-)
+every_form = pytest.mark.parametrize(("name", "dim", "dtype"), sample(SENTENCES, DIMS, DTYPES, every=3))
