@@ -16,7 +16,7 @@ from redescend.experiments.pictures import PICTURES, canvas
 from redescend.experiments.results import Results
 from redescend.experiments.suite import games, players, ratios
 from redescend.experiments.suite import settings as design
-from redescend.experiments.suite.ratios import ORACLE, WHOLE, compare_ablated
+from redescend.experiments.suite.ratios import ORACLE, WHOLE, read_ablated
 from redescend.experiments.suite.settings import Setting
 from redescend.experiments.tasks import Options, table
 from redescend.learners.recipes import OGD
@@ -344,6 +344,6 @@ def test_an_ablation_is_against_the_oracle_of_the_same_count():
             ("without gate", 3.0, "ablated regret"),
         ):
             blocks.append({**here, "learner": learner, "measure": measure, "value": np.array([times * oracle])})
-    whole, gate = compare_ablated(Results(table(blocks)))
-    assert (whole.name, whole.regression, whole.worst) == ("whole", pytest.approx(2.0), pytest.approx(2.0))
-    assert (gate.name, gate.regression, gate.worst) == ("without gate", pytest.approx(3.0), pytest.approx(3.0))
+    found = read_ablated(Results(table(blocks)))
+    assert found.learners == ["whole", "without gate"]
+    np.testing.assert_allclose(found.values, [[2.0, 3.0]] * 2)

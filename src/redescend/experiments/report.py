@@ -235,24 +235,9 @@ def write_report(
     seconds: dict[str, float],
     notes: list[str],
 ) -> Path:
-    """Write report.html into the folder and return its path.
+    """Write report.html into the folder and return its path; `notes` are shown first.
 
-    Parameters
-    ----------
-    results : Results
-        All rows; the report lists what is missing.
-    pictures : list of Picture
-        In the order of the report.
-    folder : Path
-        Folder of the report and of the tidy data.
-    options : dict
-        Settings of the command, shown as they are; ``experiment`` and ``runs`` define a complete result.
-    command : str
-        The command that computed the results.
-    seconds : dict
-        Time by part.
-    notes : list of str
-        Notes at the top, such as an interruption.
+    The `options` are shown as they are; ``experiment`` and ``runs`` define a complete result.
     """
     try:
         from jinja2 import Environment, StrictUndefined

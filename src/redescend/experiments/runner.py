@@ -60,20 +60,9 @@ def run(
 
     After Ctrl-C or an error the finished tasks are in the store, and the same call continues from there.
 
-    Parameters
-    ----------
-    tasks
-        The tasks that should be in the store.
-    store
-        Store of finished tasks; only this process writes it.
-    compute
-        Returns the rows of a task. Other processes must be able to import it.
-    jobs
-        Number of processes on this machine; by default one per core. With 1 this process computes.
-    cluster
-        Address of a Dask scheduler, such as `tcp://host:8786`; then `jobs` is not used.
-    done
-        Called with each computed task and its seconds, after it is stored.
+    Other processes must be able to import `compute`. Without `jobs` there is one process per core; with 1 this process
+    computes. `cluster` is the address of a Dask scheduler, such as `tcp://host:8786`, and replaces `jobs`. `done` is
+    called with each computed task and its seconds, after it is stored.
     """
     if jobs is not None:
         jobs = check("run", "jobs", jobs, AT_LEAST_ONE)

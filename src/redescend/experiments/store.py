@@ -31,28 +31,8 @@ _STALE_SECONDS = 60.0
 class Store:
     """The finished tasks in a folder.
 
-    Parameters
-    ----------
-    folder
-        Created if it does not exist. Tasks are in `folder/tasks`; rejected files go to `folder/set-aside`.
-
-    Attributes
-    ----------
-    quarantined
-        One sentence for each rejected file.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from redescend.experiments.tasks import table
-    >>> task = Task("ridge", (("run", 0),))
-    >>> row = {"experiment": "ridge", "problem": "ridge", "run": 0, "rounds": 9, "count": "0", "k": 0, "learner": "OGD"}
-    >>> rows = table([row | {"round": np.array([9]), "measure": "regret", "value": np.array([1.5])}])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = Store(folder)
-    ...     store.save(task, rows, seconds=0.5)
-    ...     store.load(task).equals(rows), store.seconds(task), store.missing([task, Task("ridge", (("run", 1),))])
-    (True, 0.5, [Task(experiment='ridge', settings=(('run', 1),))])
+    The folder is created if it does not exist. Tasks are in `folder/tasks`; rejected files are moved to
+    `folder/set-aside`, each with a sentence in `quarantined`.
     """
 
     def __init__(self, folder: Path | str) -> None:

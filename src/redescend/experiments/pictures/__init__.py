@@ -11,32 +11,32 @@ from pathlib import Path
 
 from redescend.experiments.pictures import boundaries, expert_grid, loss_curves, paper_runs, suite_ratios, sweeps
 from redescend.experiments.pictures.canvas import Picture
+from redescend.experiments.problems import PROBLEMS
 from redescend.experiments.results import Results
 
 __all__ = ["PICTURES", "Picture", "draw_all"]
 
 Draw = Callable[[Results, Path], Picture | None]
 
-PICTURES: dict[str, Draw] = {
+_DRAWN: dict[str, Callable[..., Picture | None]] = {
     "losses": loss_curves.draw,
-    "ridge-regret": partial(paper_runs.draw_regret, "ridge"),
-    "svm-regret": partial(paper_runs.draw_regret, "svm"),
+    "{problem}-regret": paper_runs.draw_regret,
     "boundaries": boundaries.draw,
-    "ridge-weights": partial(paper_runs.draw_weights, "ridge"),
-    "svm-weights": partial(paper_runs.draw_weights, "svm"),
-    "ridge-bounds": partial(paper_runs.draw_bounds, "ridge"),
-    "svm-bounds": partial(paper_runs.draw_bounds, "svm"),
-    "ridge-growth": partial(sweeps.draw_growth, "ridge"),
-    "svm-growth": partial(sweeps.draw_growth, "svm"),
-    "ridge-grid": partial(sweeps.draw_grid, "ridge"),
-    "svm-grid": partial(sweeps.draw_grid, "svm"),
-    "experts-ridge-alone": partial(expert_grid.draw_alone, "ridge"),
-    "experts-ridge-weights": partial(expert_grid.draw_weights, "ridge"),
-    "experts-svm-alone": partial(expert_grid.draw_alone, "svm"),
-    "experts-svm-weights": partial(expert_grid.draw_weights, "svm"),
+    "{problem}-weights": paper_runs.draw_weights,
+    "{problem}-bounds": paper_runs.draw_bounds,
+    "{problem}-growth": sweeps.draw_growth,
+    "{problem}-grid": sweeps.draw_grid,
+    "experts-{problem}-alone": expert_grid.draw_alone,
+    "experts-{problem}-weights": expert_grid.draw_weights,
     "experts-distinct": expert_grid.draw_distinct,
     "suite-profile": suite_ratios.draw_profile,
     "suite-kinds": suite_ratios.draw_kinds,
+}
+
+PICTURES: dict[str, Draw] = {
+    name.format(problem=problem): partial(draw, problem) if "{" in name else draw
+    for name, draw in _DRAWN.items()
+    for problem in PROBLEMS
 }
 """A function for each picture. It draws into a folder, or returns None if its results are missing."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from redescend import adversaries, losses, streams
 from redescend.errors import DivergenceError
-from redescend.experiments.problems import count_outliers
+from redescend.experiments.problems import Problem, count_outliers, ridge, svm
 from redescend.experiments.suite.settings import ADAPTIVE, SCALES, SYNTHETIC, Setting
 from redescend.game import Stream, Trace, play
 from redescend.learners.base import Learner
@@ -22,23 +22,11 @@ ADAPTIVE_ROUNDS = 1_000
 """Maximum length with an adversary that tries its choices on the learner, which takes a thousand times as long."""
 
 
-@dataclass(frozen=True)
-class Rules:
-    """A loss, and the constants of the paper's experiment with it.
-
-    The loss has no l2: with features of size 0.001 even the paper's 10⁻⁴ would make 0 the best action.
-    """
-
-    loss: losses.LinearLoss
-    a: float
-    b: float
-    c: float
-
-
 RULES = {
-    "regression": Rules(losses.Squared(), a=10.0, b=10.0, c=1.0),
-    "classification": Rules(losses.Hinge(), a=1e4, b=10.0, c=2.0),
+    "regression": replace(ridge(), loss=losses.Squared()),
+    "classification": replace(svm(), loss=losses.Hinge()),
 }
+"""The paper's constants for each task, without l2: with features of size 0.001 it would make 0 the best action."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +38,7 @@ class Game:
     seed: tuple[int, ...]
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> Problem:
         return RULES[self.setting.task]
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from redescend.experiments.problems import YARDSTICK
 from redescend.experiments.results import Results, format_number
 from redescend.experiments.suite.players import BEST, PEERS, UNTUNED
-from redescend.experiments.suite.settings import ADAPTIVE, SYNTHETIC, Setting
+from redescend.experiments.suite.settings import ADAPTIVE, SYNTHETIC, TASKS, Setting
 from redescend.numeric import Array
 
 ORACLE = f"{YARDSTICK}{BEST}"
@@ -50,16 +50,6 @@ class Loss(NamedTuple):
     ratio: float
     best: str
     best_ratio: float
-
-
-class Ablation(NamedTuple):
-    """The ratios of one variant: geometric means by task, share within 1.5, and the worst."""
-
-    name: str
-    regression: float
-    classification: float
-    within_15: float
-    worst: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,29 +133,26 @@ def read_ratios(results: Results) -> Ratios:
     return Ratios(list(whole), learners, np.array(values).reshape(len(values), len(learners)))
 
 
-def compare_ablated(results: Results) -> list[Ablation]:
+def read_ablated(results: Results) -> Ratios:
     """The self-tuning learner of order 1, whole and without each of its ingredients, in the same settings."""
     ratios = read_ratios(results)
-    rows = results.select(experiment="suite", measure="ablated regret").table.to_pylist()
     known = dict(zip(ratios.settings, ratios.of(WHOLE), strict=True)) if WHOLE in ratios.learners else {}
     oracle = results.select(experiment="suite", learner=ORACLE, measure="final regret").table.to_pylist()
     least = {(row["problem"], row["count"]): row["value"] for row in oracle}
-    found: dict[str, dict[Setting, float]] = {}
-    for row in rows:
+    found: dict[str, dict[Setting, float]] = {"whole": known}
+    for row in results.select(experiment="suite", measure="ablated regret").table.to_pylist():
         setting = Setting.parse(row["problem"], row["count"])
         if setting in known:
             found.setdefault(row["learner"], {})[setting] = row["value"] / least[row["problem"], row["count"]]
-    if not found:
-        return []
-    whole = {setting: known[setting] for setting in next(iter(found.values()))}
-    return [_summarise(name, own) for name, own in {"whole": whole, **found}.items()]
+    settings = [setting for setting in known if all(setting in own for own in found.values())]
+    values = [[own[setting] for own in found.values()] for setting in settings]
+    return Ratios(settings, list(found), np.array(values).reshape(len(settings), len(found)))
 
 
-def _summarise(name: str, own: dict[Setting, float]) -> Ablation:
-    values = np.array(list(own.values()))
-    regression = np.array([setting.task == "regression" for setting in own])
-    one, other = (geometric_mean(values[mask]) if mask.any() else np.nan for mask in (regression, ~regression))
-    return Ablation(name, one, other, float(np.mean(values <= 1.5)), float(values.max()))
+def _format_ablated(ratios: Ratios, learner: str) -> tuple[str, ...]:
+    cells = [ratios.cell(learner, GROUPS[task]) for task in TASKS]
+    means = ("" if cell is None else format_number(cell.mean) for cell in cells)
+    return learner, *means, f"{ratios.share_within(learner):.0%}", format_number(float(ratios.of(learner).max()))
 
 
 def _sort_learners(learners: set[str]) -> list[str]:
@@ -185,7 +172,7 @@ def make_section(results: Results) -> dict[str, Any] | None:
     full = {place: cell for place, cell in cells.items() if cell is not None}
     columns = {group: cell.settings for (learner, group), cell in full.items() if learner == listed[0]}
     untold = ratios.untold()
-    subject = ratios.subject()
+    subject, ablated = ratios.subject(), read_ablated(results)
     return {
         "answer": _summarise_suite(ratios),
         "settings": len(ratios.settings),
@@ -194,15 +181,7 @@ def make_section(results: Results) -> dict[str, Any] | None:
         "kinds": kinds,
         "cells": {place: format_cell(cell) for place, cell in full.items()},
         "best": {(min(untold, key=lambda learner: full[learner, group].mean), group) for group in columns},
-        "ablation": [
-            (
-                one.name,
-                *map(format_number, (one.regression, one.classification)),
-                f"{one.within_15:.0%}",
-                format_number(one.worst),
-            )
-            for one in compare_ablated(results)
-        ],
+        "ablation": [_format_ablated(ablated, name) for name in ablated.learners] if len(ablated.learners) > 1 else [],
         "subject": subject,
         "losses": [describe_loss(loss) for loss in ratios.losses(subject)],
     }
