@@ -64,7 +64,7 @@ def _mean(values: Array) -> str:
 
 
 def is_cautious(_: Results, finals: Finals) -> Measured:
-    pairs = {name: finals.paired(("0", "LEARN"), ("0", name)) for name in BASELINES}
+    pairs = {name: finals.pair_runs(("0", "LEARN"), ("0", name)) for name in BASELINES}
     cases = [(_above(learn, other), f"{name} {_mean(other)}") for name, (learn, other) in pairs.items()]
     return _judge(cases, f"With k = 0: LEARN {_mean(pairs[BASELINES[-1]][0])}; ")
 
@@ -72,7 +72,7 @@ def is_cautious(_: Results, finals: Finals) -> Measured:
 def levels_off(_: Results, finals: Finals) -> Measured:
     cases: list[Case] = []
     for count in COUNTS[:3]:
-        (final,) = finals.paired((count, "LEARN"))
+        (final,) = finals.pair_runs((count, "LEARN"))
         share = _ratio(finals.late_rate(count, "LEARN").mean(), final.mean() / finals.rounds)
         cases.append((bool(share < 0.5), f"{share:.0%} at k = {count}"))
     return _judge(cases, "LEARN's regret per round in the second half, relative to its average: ")
@@ -81,7 +81,7 @@ def levels_off(_: Results, finals: Finals) -> Measured:
 def stays_the_same(_: Results, finals: Finals) -> Measured:
     growth = {}
     for name in PAPER:
-        before, after = finals.paired(("0", name), ("T^⅔", name))
+        before, after = finals.pair_runs(("0", name), ("T^⅔", name))
         growth[name] = _ratio(after.mean(), before.mean())
     learn = growth.pop("LEARN")
     verdict: Verdict = "supported" if learn <= 1.25 else "partly" if learn < min(growth.values()) else "contradicted"
@@ -93,7 +93,7 @@ def is_near_level(_: Results, finals: Finals) -> Measured:
     paper, level = PROBLEMS[finals.problem]().rounds, LEVELS[finals.problem]
     if finals.rounds != paper:
         raise MissingResultsError(f"The claim is about T = {paper:,}; these runs have T = {finals.rounds:,}.")
-    means = {count: finals.paired((count, "LEARN"))[0].mean() for count in COUNTS[:3]}
+    means = {count: finals.pair_runs((count, "LEARN"))[0].mean() for count in COUNTS[:3]}
     cases: list[Case] = [
         (abs(mean - level) <= 0.2 * level, f"{format_number(mean)} at k = {count}") for count, mean in means.items()
     ]
@@ -104,7 +104,7 @@ def grows(before: str, after: str, names: tuple[str, ...], factor: float, spared
     def check(_: Results, finals: Finals) -> Measured:
         cases = []
         for name in (*names, *spared):
-            low, high = finals.paired((before, name), (after, name))
+            low, high = finals.pair_runs((before, name), (after, name))
             grew = _above(high, low, factor)
             cases.append((1.0 - grew if name in spared else grew, f"{name} {_mean(low)} → {_mean(high)}"))
         return _judge(cases, f"From k = {before} to k = {after}: ", "; ")
@@ -126,7 +126,7 @@ def grows_fastest(_: Results, finals: Finals) -> Measured:
 def is_best(_: Results, finals: Finals) -> Measured:
     cases = []
     for count in COUNTS[2:]:
-        learn, *others = finals.paired(*((count, name) for name in PAPER))
+        learn, *others = finals.pair_runs(*((count, name) for name in PAPER))
         listed = ", ".join(f"{name} {_mean(other)}" for name, other in zip(BASELINES, others, strict=True))
         cases.append((min(_above(other, learn) for other in others), f"k = {count}: LEARN {_mean(learn)}, {listed}"))
     return _judge(cases, "", "; ")
@@ -136,7 +136,7 @@ def equals_a_smaller_step(_: Results, finals: Finals) -> Measured:
     name = next(iter(finals.find_learners("OGD, step/")), "OGD, step/11")
     cases = []
     for count in COUNTS:
-        learn, smaller = finals.paired((count, "LEARN"), (count, name))
+        learn, smaller = finals.pair_runs((count, "LEARN"), (count, name))
         text = f"{_mean(learn)} against {_mean(smaller)} at k = {count}"
         cases.append((1.0 - _above(smaller, learn, 1.01), text))
     shows = [count for count, (same, _) in zip(COUNTS, cases, strict=True) if same == 0.0]
@@ -148,7 +148,7 @@ def equals_a_smaller_step(_: Results, finals: Finals) -> Measured:
 def needs_the_larger_step(_: Results, finals: Finals) -> Measured:
     holds, parts = [], []
     for name in ("OGD", "Top-k"):
-        pairs = [finals.paired((count, f"{name}, 1/(m·t)"), (count, name)) for count in COUNTS]
+        pairs = [finals.pair_runs((count, f"{name}, 1/(m·t)"), (count, name)) for count in COUNTS]
         holds += [_above(steep, level) for steep, level in pairs]
         steep, level = (" | ".join(_mean(pair[place]) for pair in pairs) for place in (0, 1))
         parts.append(f"{name} has {steep} at 1/(m·t) against {level} at 1/√T")
@@ -161,7 +161,7 @@ def loses_to_a_classic(_: Results, finals: Finals) -> Measured:
         raise MissingResultsError(f"{finals.problem} has no results of a classic redescending transform.")
     cases: dict[str, list[Case]] = {}
     for name in names:
-        pairs = {count: finals.paired((count, "LEARN"), (count, name)) for count in COUNTS}
+        pairs = {count: finals.pair_runs((count, "LEARN"), (count, name)) for count in COUNTS}
         cases[name] = [
             (_above(learn, own), f"{_mean(own)} against LEARN's {_mean(learn)} at k = {count}")
             for count, (learn, own) in pairs.items()

@@ -176,7 +176,7 @@ class Finals:
         for row in Results(regret).select(round=self._middle).table.to_pylist():
             self._early.setdefault((row["count"], row["learner"]), {})[row["run"]] = row["value"]
 
-    def paired(self, *cells: tuple[str, str]) -> list[Array]:
+    def pair_runs(self, *cells: tuple[str, str]) -> list[Array]:
         """Final regrets of several (count, learner) in the runs that all of them have; at least two runs."""
         for count, learner in cells:
             if (count, learner) not in self.cells:
@@ -188,7 +188,7 @@ class Finals:
 
     def late_rate(self, count: str, learner: str) -> Array:
         """Regret per round in the second half of every run."""
-        (final,) = self.paired((count, learner))
+        (final,) = self.pair_runs((count, learner))
         early = self._early.get((count, learner), {})
         before = np.zeros(len(final))
         for place, run in enumerate(sorted(self.cells[count, learner])):

@@ -88,39 +88,39 @@ def check_assumptions(
         direction = generator.exponential() * space.log(theta, other)
         alpha = float(generator.exponential())
         found = (
-            _triangle(space, theta, u, other),
-            _bent(space, theta, u, direction, space.exp(theta, direction)),
-            _updated(loss, theta, u, record, alpha),
-            _invex(loss, theta, u, record),
+            _check_triangle(space, theta, u, other),
+            _check_distortion(space, theta, u, direction, space.exp(theta, direction)),
+            _check_update(loss, theta, u, record, alpha),
+            _check_invexity(loss, theta, u, record),
         )
         least = np.minimum(least, found)
     return Slack(*least.tolist())
 
 
-def _triangle(space: Space, x: Array, y: Array, z: Array) -> float:
+def _check_triangle(space: Space, x: Array, y: Array, z: Array) -> float:
     left, first, second = space.distance(x, y), space.distance(x, z), space.distance(z, y)
     right = (first + second) ** 2
     return (right - left**2) / max(right, 1e-300)
 
 
-def _bent(space: Space, theta: Array, u: Array, move: Array, moved: Array) -> float:
+def _check_distortion(space: Space, theta: Array, u: Array, move: Array, moved: Array) -> float:
     away, towards = space.distance(theta, u), space.log(theta, u)
     bent = space.distortion(away) * space.inner(theta, move, move)
     right = away**2 + bent - 2.0 * space.inner(theta, move, towards)
     return (right - space.distance(moved, u) ** 2) / max(away**2 + bent, 1e-300)
 
 
-def _updated(loss: Loss, theta: Array, u: Array, record: Any, alpha: float) -> float:
+def _check_update(loss: Loss, theta: Array, u: Array, record: Any, alpha: float) -> float:
     space = loss.space
     centre = space.between(theta, u, 0.5)
     ball = GeodesicBall(space, max(1.1 * space.distance(centre, theta), 1e-9), centre)
     learner = ManifoldDescent(loss, step=steps.Constant(alpha), domain=ball, start=theta)
     seen = loss.at(theta, loss.check(record))
     learner.update(record)
-    return _bent(space, theta, u, -alpha * seen.gradient, learner.theta)
+    return _check_distortion(space, theta, u, -alpha * seen.gradient, learner.theta)
 
 
-def _invex(loss: Loss, theta: Array, u: Array, record: Any) -> float:
+def _check_invexity(loss: Loss, theta: Array, u: Array, record: Any) -> float:
     space, record = loss.space, loss.check(record)
     f, gradient = loss.at(theta, record)
     there, towards = loss.value(u, record), space.log(theta, u)

@@ -128,7 +128,7 @@ def play(algorithm: FirstOrder, records: Iterable[Any], comparators: Iterable[An
     # A round without a move may have any step; 1 keeps the sums finite.
     taken = np.array([move.step if move.step > 0.0 else 1.0 for move in moves])
     scale = np.array([move.length if move.normalised and move.length > 0.0 else 1.0 for move in moves])
-    regrets, trust = _descended(algorithm.gate, losses, compared, weights)
+    regrets, trust = _compare_losses(algorithm.gate, losses, compared, weights)
     slack = np.array([algorithm.slack(length) for length in lengths])
     bent = np.array([space.distortion(distance) for distance in distances[:-1]])
     return Run(
@@ -147,7 +147,7 @@ def play(algorithm: FirstOrder, records: Iterable[Any], comparators: Iterable[An
     )
 
 
-def _descended(gate: gates.Gate, losses: Array, compared: Array, weights: Array) -> tuple[Array, Array]:
+def _compare_losses(gate: gates.Gate, losses: Array, compared: Array, weights: Array) -> tuple[Array, Array]:
     """The regret of each round in g_t, and h'(f_t(u_t))/h'(f_t(θ_t))."""
     if not isinstance(gate, gates.Robust):
         return weights * (losses - compared), np.ones(len(losses))

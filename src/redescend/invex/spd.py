@@ -72,11 +72,11 @@ class SPD(Component, Space):
 
     def inner(self, p: Array, u: Array, v: Array) -> float:
         factor, _ = lapack.dpotrf(p, lower=1)
-        first = _whitened(factor, u)
-        return float(np.sum(first * (first if v is u else _whitened(factor, v))))
+        first = _whiten(factor, u)
+        return float(np.sum(first * (first if v is u else _whiten(factor, v))))
 
     def exp(self, p: Array, u: Array) -> Array:
-        values, vectors = _eigen(u, p)
+        values, vectors = _solve_eigen(u, p)
         with np.errstate(over="ignore", invalid="ignore"):
             return _along(p, vectors, np.exp(values))
 
@@ -110,7 +110,7 @@ class SPD(Component, Space):
         )
 
 
-def _eigen(a: Array, p: Array) -> tuple[Array, Array]:
+def _solve_eigen(a: Array, p: Array) -> tuple[Array, Array]:
     """Eigenvalues and vectors of a·x = λ·p·x, with XᵀpX = I."""
     values, vectors, failed = lapack.dsygv(a, p, uplo="L")
     if failed:
@@ -120,9 +120,9 @@ def _eigen(a: Array, p: Array) -> tuple[Array, Array]:
 
 def _compare(p: Array, q: Array) -> tuple[Array, Array]:
     """ln λ of q against p; near points use q − p, because λ ≈ 1 would lose digits."""
-    values, vectors = _eigen(q, p)
+    values, vectors = _solve_eigen(q, p)
     if abs(values[0] - 1.0) < NEAR and abs(values[-1] - 1.0) < NEAR:
-        values, vectors = _eigen(q - p, p)
+        values, vectors = _solve_eigen(q - p, p)
         return np.log1p(values), vectors
     # Rounding can turn the smallest eigenvalue into 0 if they differ by sixteen digits.
     return np.log(np.maximum(values, FLATTEST * values[-1])), vectors
@@ -135,7 +135,7 @@ def _along(p: Array, vectors: Array, values: Array) -> Array:
     return 0.5 * (out + out.T)
 
 
-def _whitened(factor: Array, u: Array) -> Array:
+def _whiten(factor: Array, u: Array) -> Array:
     """L⁻¹·U·L⁻ᵀ; LAPACK writes only the lower triangle."""
     lower = np.tril(lapack.dsygst(u, factor, lower=1)[0])
     return lower + np.tril(lower, -1).T

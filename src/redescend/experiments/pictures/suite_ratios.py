@@ -46,7 +46,7 @@ def draw_profile(results: Results, folder: Path) -> Picture | None:
             axes.set_xticks([], minor=True)
             _rank(axes, ratios, [*free, *learners])
         panels[0].set_ylabel("share of settings, %")
-        shares = {learner: ratios.share_within(learner) for learner in ratios.untold()}
+        shares = {learner: ratios.share_within(learner) for learner in ratios.blind_learners()}
         first = sorted(shares, key=lambda name: -shares[name])[:4]
         listed = ", ".join(f"{name} {shares[name]:.0%}" for name in dict.fromkeys([*first, ratios.subject()]))
         drawn.caption = (

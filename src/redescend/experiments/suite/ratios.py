@@ -74,7 +74,7 @@ class Ratios:
     def share_within(self, learner: str, bound: float = 1.5) -> float:
         return float(np.mean(self.of(learner) <= bound))
 
-    def untold(self) -> list[str]:
+    def blind_learners(self) -> list[str]:
         """The learners that do not know which rounds are clean."""
         return [learner for learner in self.learners if not learner.startswith(YARDSTICK)]
 
@@ -92,7 +92,7 @@ class Ratios:
 
     def losses(self, learner: str, number: int = 10) -> list[Loss]:
         """The settings with a learner's largest ratios, the worst first."""
-        others = [self.learners.index(name) for name in self.untold()]
+        others = [self.learners.index(name) for name in self.blind_learners()]
         found = []
         for row in np.argsort(-self.of(learner), kind="stable")[:number]:
             best = min(others, key=lambda place: float(self.values[row, place]))
@@ -171,7 +171,7 @@ def make_section(results: Results) -> dict[str, Any] | None:
     cells = {(learner, group): ratios.cell(learner, own) for learner in listed for group, own in GROUPS.items()}
     full = {place: cell for place, cell in cells.items() if cell is not None}
     columns = {group: cell.settings for (learner, group), cell in full.items() if learner == listed[0]}
-    untold = ratios.untold()
+    blind = ratios.blind_learners()
     subject, ablated = ratios.subject(), read_ablated(results)
     return {
         "answer": _summarise_suite(ratios),
@@ -180,7 +180,7 @@ def make_section(results: Results) -> dict[str, Any] | None:
         "columns": columns,
         "kinds": kinds,
         "cells": {place: format_cell(cell) for place, cell in full.items()},
-        "best": {(min(untold, key=lambda learner: full[learner, group].mean), group) for group in columns},
+        "best": {(min(blind, key=lambda learner: full[learner, group].mean), group) for group in columns},
         "ablation": [_format_ablated(ablated, name) for name in ablated.learners] if len(ablated.learners) > 1 else [],
         "subject": subject,
         "losses": [describe_loss(loss) for loss in ratios.losses(subject)],
@@ -190,7 +190,7 @@ def make_section(results: Results) -> dict[str, Any] | None:
 def _summarise_suite(ratios: Ratios) -> str:
     """The suite in one sentence: the subject, and the best of the others."""
     subject = ratios.subject()
-    within = {learner: ratios.share_within(learner) for learner in ratios.untold()}
+    within = {learner: ratios.share_within(learner) for learner in ratios.blind_learners()}
     family = subject.partition(",")[0]
     best = max((learner for learner in within if not learner.startswith(family)), key=lambda learner: within[learner])
     return (
