@@ -25,7 +25,8 @@ from redescend.state import ArraySpec, check_arrays, corrupt_state, read_arrays,
 DENSE_ROWS = 256
 """Sparse rows that are converted to a table at a time, where they cannot be learned from directly."""
 
-ONES = np.ones(64)
+SHORT = 64
+ONES = np.ones(SHORT)
 """Sample weights of short tables."""
 
 EMPTY = np.empty((0, 0))
@@ -82,6 +83,9 @@ class Engine(ABC):
     KERNELS: tuple[Any, Any]
     """The compiled functions that learn from tables and from sparse rows."""
 
+    _table_arguments: tuple[Any, ...] = (None,)
+    """What the kernel for tables is called with, behind the models that it was made for; see `_learn_table`."""
+
     def __init__(
         self, dim: int, outputs: int, loss: losses.LinearLoss, intercept: bool, method: int, average: int | None
     ) -> None:
@@ -98,6 +102,9 @@ class Engine(ABC):
         self.work = np.empty(self.width + 2 * dim)
         self._coefficients: tuple[Array, Array] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_table_arguments"}
+
     @property
     def row_count(self) -> int:
         """Number of rows learned from."""
@@ -111,29 +118,32 @@ class Engine(ABC):
         self._coefficients = None
         if not isinstance(X, np.ndarray):
             self._learn_csr(X, Y, sample_weight, weights)
-        else:
-            _check_all_learned(self._learn_table((X, Y, sample_weight), (weights, EMPTY)), len(X))
+        elif (learned := self._learn_table((X, Y, sample_weight), (weights, EMPTY))) < len(X):
+            raise _divergence(learned)
         return weights
 
     def learn_rounds(self, X: Array, Y: Array) -> RowOutcomes:
         """Learn from a C-ordered table of doubles; returns the prediction, loss and weight of every row."""
         weights, predictions = np.zeros(Y.shape), np.zeros(Y.shape)
         self._coefficients = None
-        _check_all_learned(self._learn_table((X, Y, np.ones(len(X))), (weights, predictions)), len(X))
+        if (learned := self._learn_table((X, Y, np.ones(len(X))), (weights, predictions))) < len(X):
+            raise _divergence(learned)
         paid = np.minimum(self.loss.of_prediction(predictions, Y), np.finfo(float).max)
         return RowOutcomes(predictions, paid, weights)
 
     def learn_unchecked(self, X: Array, Y: Array) -> Array | None:
         """Learn from a table that was not checked; returns None, and learns nothing, if it may not be finite."""
-        if len(X) <= len(ONES):
-            return self.learn(X, Y, ONES[: len(X)]) if scaling.all_finite(X, Y) else None
+        count = len(X)
+        if count <= SHORT:
+            return self.learn(X, Y, ONES[:count]) if scaling.all_finite(X, Y) else None
         before, weights = self.state(), np.zeros(Y.shape)
-        learned = self._learn_table((X, Y, np.ones(len(X))), (weights, EMPTY), unchecked=True)
+        learned = self._learn_table((X, Y, np.ones(count)), (weights, EMPTY), unchecked=True)
         self._coefficients = None
         if learned < 0:
             self.restore(before)
             return None
-        _check_all_learned(learned, len(X))
+        if learned < count:
+            raise _divergence(learned)
         return weights
 
     def exclude_from_scaling(self, features: Sequence[int]) -> None:
@@ -147,14 +157,16 @@ class Engine(ABC):
             indices, starts = X.indices.astype(np.int64), X.indptr.astype(np.int64)
             longest = int(np.diff(starts).max(initial=0)) + 1
             rows = (X.data, indices, starts, Y, sample_weight)
-            _check_all_learned(self._learn_sparse(rows, (weights, EMPTY), longest), X.shape[0])
+            if (learned := self._learn_sparse(rows, (weights, EMPTY), longest)) < X.shape[0]:
+                raise _divergence(learned)
             return
         for first in range(0, X.shape[0], DENSE_ROWS):
             part = slice(first, first + DENSE_ROWS)
             table = csr_array(X[part]).toarray()
             some = np.zeros((len(Y), len(table)))
             dense_rows = (table, Y[:, part].copy(), sample_weight[part])
-            _check_all_learned(self._learn_table(dense_rows, (some, EMPTY)), len(table), first)
+            if (learned := self._learn_table(dense_rows, (some, EMPTY))) < len(table):
+                raise _divergence(first + learned)
             weights[:, part] = some
 
     @property
@@ -164,15 +176,19 @@ class Engine(ABC):
 
     def _learn_table(self, rows: tuple[Any, ...], out: tuple[Any, ...], unchecked: bool = False) -> int:
         """Learn from `kernels.tabular.dense.TableRows`; returns what `dense.learn` does."""
-        state = self._kernel_state(sparse=False)
-        return int(self.KERNELS[0](rows, state, self.kernel_config(unchecked), out, self.work))
+        if self._table_arguments[0] is not self.models:
+            state = self._kernel_state(sparse=False)
+            # Made once: making the tuples takes as long as learning from a short row.
+            self._table_arguments = self.models, self.KERNELS[0], state, self.kernel_config()
+        _, learn, state, config = self._table_arguments
+        return learn(rows, state, self.kernel_config(True) if unchecked else config, out, self.work)
 
     def _learn_sparse(self, rows: tuple[Any, ...], out: tuple[Any, ...], longest: int) -> int:
         """Learn from `kernels.tabular.sparse.SparseRows` with fewer than `longest` non-zeros each."""
         state = self._kernel_state(sparse=True)
         places = (np.empty(longest, np.int64), np.empty(longest), np.empty(longest, np.int64), np.empty(longest))
         buffers = (*places, np.empty(longest + self._sparse_work()))
-        return int(self.KERNELS[1](rows, state, self.kernel_config(), out, buffers))
+        return self.KERNELS[1](rows, state, self.kernel_config(), out, buffers)
 
     def _kernel_state(self, sparse: bool) -> tuple[Array, ...]:
         """The fields of `kernels.tabular.dense.TableState`, with models laid out for sparse rows or for tables."""
@@ -281,7 +297,7 @@ class Engine(ABC):
         """Take over arrays that were checked, by their saved names."""
         for name, array in arrays.items():
             setattr(self, self.ATTRIBUTES.get(name, name), array)
-        self._coefficients = None
+        self._coefficients, self._table_arguments = None, (None,)
 
     def check(self, arrays: Mapping[str, Array]) -> None:
         """Raise if arrays within their specs are still no state of this engine; those of many may be stacked."""
@@ -289,12 +305,11 @@ class Engine(ABC):
         require((arrays["clock"][..., dense.AVERAGE_FROM] == expected).all(), type(self).__name__, "another 'average'")
 
 
-def _check_all_learned(learned: int, rows: int, before: int = 0) -> None:
-    if learned < rows:
-        raise DivergenceError(
-            f"Row {before + learned}: the update overflowed, so the model is unchanged since the row before. "
-            "Try a smaller step, or a transform that closes, such as Learn."
-        )
+def _divergence(row: int) -> DivergenceError:
+    return DivergenceError(
+        f"Row {row}: the update overflowed, so the model is unchanged since the row before. "
+        "Try a smaller step, or a transform that closes, such as Learn."
+    )
 
 
 def read_shape(state: dict[str, Any], intercept: bool, second: bool) -> tuple[int, int]:
@@ -327,6 +342,7 @@ class DescentEngine(Engine):
         stats_spec("standing", lambda dims: dims["outputs"] + 1),
     )
     KERNELS = (dense.learn, sparse.learn)
+    takes_sparse_rows = True
     ATTRIBUTES = {**Engine.ATTRIBUTES, "seen": "target_sample", "standing": "target_stats"}
 
     MODEL = (
@@ -358,10 +374,6 @@ class DescentEngine(Engine):
         self.models = np.zeros((outputs, self.width + dense.SCALARS))
         self.models[:, self.width + dense.SHRINK] = 1.0
         self.models[:, self.width + dense.SIZE2] = -1.0
-
-    @property
-    def takes_sparse_rows(self) -> bool:
-        return True
 
     def kernel_config(self, unchecked: bool = False) -> tuple[Any, ...]:
         return (self.method, self.settings, unchecked)

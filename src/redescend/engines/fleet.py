@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from redescend.engines.engine import Engine
-from redescend.engines.selftuning import SelfTuningEngine
 from redescend.kernels.tabular import fleet
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require
 
-_learn_by_descent: Any = fleet.learn_by_descent
-_learn_by_selftuning: Any = fleet.learn_by_selftuning
+_learn: Any = fleet.learn
 
 PARTS = ("sample", "units", "clock", "states", "seen", "standing", "ones")
 """The arrays of an engine in its row, in the order of the kernel; those that an engine does not have are empty."""
@@ -38,7 +36,7 @@ class Fleet:
     Examples
     --------
     >>> from redescend import losses
-    >>> from redescend.engines import WITH_MISSING
+    >>> from redescend.engines import WITH_MISSING, SelfTuningEngine
     >>> shape = (1, 1, losses.Squared(), True, WITH_MISSING, None, 1)
     >>> alone, two = SelfTuningEngine(*shape), Fleet(SelfTuningEngine(*shape), [])
     >>> X, Y = np.arange(10.0).reshape(-1, 1), 2.0 * np.arange(10.0).reshape(1, -1)
@@ -109,9 +107,8 @@ class Fleet:
             raise IndexError("There is no engine at one of the places.")
         predictions, weights, pattern = np.empty(Y.shape), np.empty(Y.shape), self._pattern
         rows = (self._rows, self._ends, self._indicators)
-        runs, out = tuple(map(_writable, (X, Y, starts, places))), (weights, predictions)
-        learn = _learn_by_selftuning if isinstance(pattern, SelfTuningEngine) else _learn_by_descent
-        learn(rows, runs, pattern.kernel_config(), out, len(pattern.work))
+        runs, out = (_writable(X), _writable(Y), _writable(starts), _writable(places)), (weights, predictions)
+        _learn(rows, runs, pattern.kernel_config(), out, len(pattern.work))
         return predictions, weights
 
     def engine(self, place: int) -> Engine:
@@ -156,4 +153,4 @@ class Fleet:
 
 
 def _writable(array: Array) -> Array:
-    return np.require(array, None, ["C", "A", "W"])
+    return array if array.flags.carray else np.require(array, None, ["C", "A", "W"])

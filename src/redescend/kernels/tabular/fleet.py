@@ -8,15 +8,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
-from redescend.kernels.compiler import compiled, inlined, uncounted
+from redescend.kernels.compiler import FLAGS, compiled, inlined, uncounted
 from redescend.kernels.tabular import dense, selftuning
 from redescend.kernels.tabular.standardize import STATISTICS
 from redescend.numeric import Array
-
-# Called with plain tuples instead of the NamedTuples of their signatures.
-learn_dense: Any = dense.learn
-learn_selftuning: Any = selftuning.learn
 
 (SAMPLE, STATS, PROGRESS, MODELS, TARGET_SAMPLE, TARGET_STATS, ONES) = range(7)
 """The parts of a row, in order; the last counts how often each indicator was 1."""
@@ -87,20 +84,15 @@ def end_run(
             ones[j] += X[i, fleet.indicators[j]]
 
 
-class Workspace(NamedTuple):
-    """Arrays for runs: copies of targets, weights and predictions; sample weights; means, which there are none of."""
-
-    buffer: Array
-    ones: Array
-    work: Array
-    means: Array
+def learn_run(rows: Any, state: Any, config: Any, out: Any, work: Any) -> int:
+    """Learn from the rows of one model by the kernel that takes this config."""
+    raise NotImplementedError("learn_run is for compiled code only.")
 
 
-@inlined
-def make_workspace(runs: Runs, size: int) -> Workspace:
-    outputs, longest = len(runs.Y), longest_run(runs.starts)
-    buffer, means = np.empty((3, outputs * longest)), np.empty((0, runs.X.shape[1] + 1))
-    return Workspace(buffer, np.ones(longest), np.empty(size), means)
+@overload(learn_run, strict=False, jit_options={"forceinline": True, **FLAGS})
+def _learn_run(rows: Any, state: Any, config: Any, out: Any, work: Any) -> Any:
+    kernel: Any = dense.learn if len(config) == len(dense.DescentConfig._fields) else selftuning.learn
+    return lambda rows, state, config, out, work: kernel(rows, state, config, out, work)
 
 
 @inlined
@@ -121,32 +113,19 @@ def state_of(row: Array, ends: Array, outputs: int, dim: int, means: Array) -> t
 
 
 @compiled
-def learn_by_descent(
-    fleet: PackedModels, runs: Runs, config: dense.DescentConfig, out: dense.TableOutcomes, size: int
-) -> None:
-    """Learn from runs of records. Where a model would move too far, the rest of its run has weights of NaN."""
+def learn(fleet: PackedModels, runs: Runs, config: Any, out: dense.TableOutcomes, size: int) -> None:
+    """Learn from runs of records, by descent or by self-tuning as the config is of the one or the other.
+
+    Where a model would move too far, the rest of its run has weights of NaN.
+    """
     fleet, runs, out = PackedModels(*uncounted(fleet)), Runs(*uncounted(runs)), dense.TableOutcomes(*uncounted(out))
-    space = make_workspace(runs, size)
+    outputs, dim, longest = len(runs.Y), runs.X.shape[1], longest_run(runs.starts)
+    buffer, ones = np.empty((3, outputs * longest)), np.ones(longest)
+    work, means = np.empty(size), np.empty((0, dim + 1))
     for run in range(len(runs.places)):
         first, last, row = runs.starts[run], runs.starts[run + 1], fleet.rows[runs.places[run]]
-        y, own = begin_run(space.buffer, runs.Y, first, last)
-        rows = (runs.X[first:last], y, space.ones[: last - first])
-        state = state_of(row, fleet.ends, len(y), runs.X.shape[1], space.means)
-        learned = learn_dense(rows, state, config, own, space.work)
+        y, own = begin_run(buffer, runs.Y, first, last)
+        rows = (runs.X[first:last], y, ones[: last - first])
+        learned = learn_run(rows, state_of(row, fleet.ends, outputs, dim, means), config, own, work)
         own[0][:, learned:] = np.nan
-        end_run(runs.X, first, fleet, row, own, out)
-
-
-@compiled
-def learn_by_selftuning(
-    fleet: PackedModels, runs: Runs, config: selftuning.TableConfig, out: dense.TableOutcomes, size: int
-) -> None:
-    """Learn from runs of records; no row moves a model too far."""
-    fleet, runs, out = PackedModels(*uncounted(fleet)), Runs(*uncounted(runs)), dense.TableOutcomes(*uncounted(out))
-    space = make_workspace(runs, size)
-    for run in range(len(runs.places)):
-        first, last, row = runs.starts[run], runs.starts[run + 1], fleet.rows[runs.places[run]]
-        y, own = begin_run(space.buffer, runs.Y, first, last)
-        rows = (runs.X[first:last], y, space.ones[: last - first])
-        learn_selftuning(rows, state_of(row, fleet.ends, len(y), runs.X.shape[1], space.means), config, own, space.work)
         end_run(runs.X, first, fleet, row, own, out)
