@@ -15,7 +15,7 @@ import pytest
 from redescend.errors import DataError
 from redescend.sources import open_source
 from redescend.sources.columnar import ColumnarFile, Rows
-from redescend.sources.prefetch import MOST_THREADS, Prefetch
+from redescend.sources.prefetch import MOST_THREADS, prefetch
 from tests.sources.outcomes import outcomes
 
 
@@ -150,7 +150,8 @@ def test_a_file_that_shrinks_while_it_is_followed_and_one_that_cannot_grow_are_r
         open_source(io.BytesIO(b"x\n1\n")).batches(["x"], follow=shrink)
 
 
-def test_work_ahead_keeps_its_order_its_bound_and_its_errors():
+def test_work_ahead_keeps_its_order_its_bound_and_its_errors(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
     done = []
 
     def work(number: int) -> int:
@@ -164,7 +165,7 @@ def test_work_ahead_keeps_its_order_its_bound_and_its_errors():
         for number in range(1000):
             yield lambda number=number: work(number)
 
-    results = Prefetch(jobs(), threads=3, depth=2).results()
+    results = prefetch(jobs())
     for number in range(20):
         assert next(results) == number
         # The one that came, those that wait, and the one in the hands of the thread that hands them out.
@@ -172,7 +173,7 @@ def test_work_ahead_keeps_its_order_its_bound_and_its_errors():
     with pytest.raises(DataError, match="The twentieth"):
         next(results)
     assert all_threads_end()
-    early = Prefetch(jobs(), threads=3, depth=2).results()
+    early = prefetch(jobs())
     assert next(early) == 0
     early.close()
     assert all_threads_end()
@@ -188,7 +189,7 @@ def test_work_ahead_is_bounded_however_many_processors_there_are(monkeypatch):
             handed.append(number)
             yield go_on.wait
 
-    results = Prefetch(jobs()).results()
+    results = prefetch(jobs())
     assert next(results)
     # Those that wait, and the one in the hands of the thread that hands them out.
     while len(handed) < MOST_THREADS + 1:

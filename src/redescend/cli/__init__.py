@@ -5,6 +5,7 @@ Slow imports are inside the commands that need them, so that --help is fast.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from redescend.errors import MissingExtraError
@@ -17,7 +18,6 @@ except ImportError:
 from redescend.cli.exit_codes import EXIT_CODES
 from redescend.cli.fit import fit
 from redescend.cli.inspect import inspect
-from redescend.cli.options import format_examples
 from redescend.cli.predict import predict
 from redescend.cli.reproduce import reproduce
 from redescend.cli.score import score
@@ -41,8 +41,43 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _format_examples(*commands: str) -> str:
+    return "Examples:\n\n" + "".join(f"- `{command}`\n\n" for command in commands)
+
+
+EXAMPLES: dict[Callable[..., None], str | None] = {
+    fit: _format_examples(
+        "redescend fit houses.csv --target price --model houses.safetensors",
+        "zcat log.csv.gz | redescend fit - --target seconds --features size,host --model log.safetensors",
+        "redescend fit parts/ --target y --model m.safetensors --checkpoint run --resume",
+    )
+    + EXIT_CODES,
+    predict: _format_examples(
+        "redescend predict houses.safetensors new.csv > predictions.csv",
+        "redescend predict houses.safetensors new/ --out predictions.parquet",
+    ),
+    score: _format_examples(
+        "redescend score houses.safetensors new.csv > scores.csv",
+        "redescend score houses.safetensors new.csv --threshold 0.01",
+    ),
+    inspect: _format_examples(
+        "redescend inspect houses.safetensors",
+        "redescend inspect houses.safetensors --json | jq .Columns",
+    ),
+    tail: _format_examples(
+        "redescend tail sensor.csv --target level --model sensor.safetensors",
+        "redescend tail sensor.csv --target level --checkpoint run --resume >> suspects.jsonl",
+    ),
+    reproduce: None,
+}
+"""The commands, with the end of their help text."""
+
+for _command, _epilog in EXAMPLES.items():
+    app.command(epilog=_epilog)(_command)
+
+
 @app.callback(
-    epilog=format_examples(
+    epilog=_format_examples(
         "redescend fit houses.csv --target price --model houses.safetensors",
         "redescend score houses.safetensors new.csv --threshold 0.01",
     )
@@ -57,37 +92,3 @@ def main(
 
     Learn from a file, a folder or a pipe in one pass, and find the records that are probably wrong.
     """
-
-
-app.command(
-    epilog=format_examples(
-        "redescend fit houses.csv --target price --model houses.safetensors",
-        "zcat log.csv.gz | redescend fit - --target seconds --features size,host --model log.safetensors",
-        "redescend fit parts/ --target y --model m.safetensors --checkpoint run --resume",
-    )
-    + EXIT_CODES
-)(fit)
-app.command(
-    epilog=format_examples(
-        "redescend predict houses.safetensors new.csv > predictions.csv",
-        "redescend predict houses.safetensors new/ --out predictions.parquet",
-    )
-)(predict)
-app.command(
-    epilog=format_examples(
-        "redescend score houses.safetensors new.csv > scores.csv",
-        "redescend score houses.safetensors new.csv --threshold 0.01",
-    )
-)(score)
-app.command(
-    epilog=format_examples(
-        "redescend inspect houses.safetensors", "redescend inspect houses.safetensors --json | jq .Columns"
-    )
-)(inspect)
-app.command(
-    epilog=format_examples(
-        "redescend tail sensor.csv --target level --model sensor.safetensors",
-        "redescend tail sensor.csv --target level --checkpoint run --resume >> suspects.jsonl",
-    )
-)(tail)
-app.command()(reproduce)

@@ -8,7 +8,8 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -35,8 +36,6 @@ SUSPECT_COLUMNS = ("row", "file", PROBABILITY, "prediction", "target", "loss")
 def make_printable(text: str) -> str:
     r"""Replace characters that could move the cursor or change the colours of a terminal.
 
-    Examples
-    --------
     >>> make_printable("red: \x1b[31mRome\n") == "red: \N{REPLACEMENT CHARACTER}[31mRome "
     True
     """
@@ -48,8 +47,6 @@ def make_printable(text: str) -> str:
 def format_json(content: Any, indent: int | None = None) -> str:
     r"""Format JSON with escapes for everything that is not printable.
 
-    Examples
-    --------
     >>> print(format_json({"town": "Zürich\x9b\udcff"}))
     {"town": "Zürich\u009b\udcff"}
     """
@@ -62,57 +59,47 @@ def say(text: str) -> None:
     typer.echo(make_printable(text), err=True)
 
 
-@contextmanager
-def announce_compilation(quiet: bool) -> Iterator[None]:
+def announce_compilation(quiet: bool) -> AbstractContextManager[None]:
     """Say so, once, as soon as something has to be compiled: on a new machine this takes a while."""
     from redescend.kernels.compiler import on_compile
 
-    if quiet:
-        yield
-        return
-    with on_compile(say):
-        yield
-
-
-class Reader:
-    """The reader of standard output; `left` if it has closed the pipe."""
-
-    left = False
+    return nullcontext() if quiet else on_compile(say)
 
 
 @contextmanager
-def reader_may_leave() -> Iterator[Reader]:
-    """Write to standard output; that its reader closes the pipe, as `head` does, is not an error."""
-    reader = Reader()
+def reader_may_leave() -> Iterator[Event]:
+    """Write to standard output; that its reader closes the pipe, as `head` does, is not an error and sets the event."""
+    left = Event()
     try:
-        yield reader
+        yield left
         sys.stdout.flush()
     except BrokenPipeError:
-        reader.left = True
+        left.set()
         # Python flushes standard output once more when it exits, and would complain.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
 
 
-def say_facts(facts: Mapping[str, str | list[str]]) -> None:
-    """Print headings with their content."""
+def format_facts(facts: Mapping[str, str | list[str]], most: int | None = None) -> Iterator[str]:
+    """Lines with headings and their content; a list is cut after `most` lines."""
     for heading, content in facts.items():
         if isinstance(content, str):
-            say(f"{heading}: {content}")
+            yield f"{heading}: {content}"
             continue
-        say(f"{heading}:")
-        for line in content[:MAX_LINES]:
-            say(f"  {line}")
-        if len(content) > MAX_LINES:
-            say(f"  and {len(content) - MAX_LINES} more")
+        shown = content[:most]
+        yield f"{heading}:"
+        yield from (f"  {line}" for line in shown)
+        if len(content) > len(shown):
+            yield f"  and {len(content) - len(shown)} more"
 
 
 def say_schema(schema: Schema) -> None:
     """Print the columns as they were inferred."""
     from redescend.streaming.report.describe import describe_schema
 
-    say_facts(describe_schema(schema))
+    for line in format_facts(describe_schema(schema), MAX_LINES):
+        say(line)
 
 
 def say_rejections(rejections: Rejections) -> None:

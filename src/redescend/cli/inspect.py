@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from redescend.cli import options
-from redescend.cli.console import format_json, make_printable, reader_may_leave
+from redescend.cli.console import format_facts, format_json, make_printable, reader_may_leave
 from redescend.cli.exit_codes import exit_on_error
 
 
@@ -30,6 +30,5 @@ def inspect(
             if as_json:
                 typer.echo(format_json(facts, indent=2))
                 return
-            for heading, content in facts.items():
-                lines = [f"{heading}: {content}"] if isinstance(content, str) else [f"{heading}:", *content]
-                typer.echo("\n  ".join(map(make_printable, lines)))
+            for line in format_facts(facts):
+                typer.echo(make_printable(line))

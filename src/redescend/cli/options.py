@@ -171,8 +171,6 @@ class RunOptions:
 def flatten(command: Callable[..., None]) -> Callable[..., None]:
     """Replace every parameter of a command that is a dataclass by the fields of the dataclass.
 
-    Examples
-    --------
     >>> def show(name: str, reading: InputOptions) -> None: ...
     >>> list(inspect.signature(flatten(show)).parameters)
     ['name', 'on_bad', 'format', 'no_header']
@@ -205,8 +203,6 @@ def flatten(command: Callable[..., None]) -> Callable[..., None]:
 def parse_names(texts: Iterable[str] | None) -> list[str] | None:
     """Split names at commas; a name that contains a comma is quoted.
 
-    Examples
-    --------
     >>> parse_names(["a,b", '"x, y",z']), parse_names(None)
     (['a', 'b', 'x, y', 'z'], None)
     """
@@ -221,14 +217,3 @@ def _parse_component(name: str, registry: Registry[Any], text: str | None) -> An
         return None if text is None else registry.parse(text)
     except ParameterError as error:
         raise ParameterError(f"{name} {text}: {error}") from None
-
-
-def format_examples(*commands: str) -> str:
-    r"""Examples for the end of a help text, each on a line of its own.
-
-    Examples
-    --------
-    >>> format_examples("redescend inspect m.safetensors")
-    'Examples:\n\n- `redescend inspect m.safetensors`\n\n'
-    """
-    return "Examples:\n\n" + "".join(f"- `{command}`\n\n" for command in commands)

@@ -34,8 +34,6 @@ RECENT = 20
 def sparkline(values: Iterable[float]) -> str:
     """Draw numbers between 0 and 1 as bars.
 
-    Examples
-    --------
     >>> sparkline([0.0, 0.5, 1.0])
     '▁▅█'
     """
@@ -45,8 +43,6 @@ def sparkline(values: Iterable[float]) -> str:
 def format_duration(seconds: float) -> str:
     """Format a time.
 
-    Examples
-    --------
     >>> format_duration(4.2), format_duration(95), format_duration(7300)
     ('4 s', '1 min 35 s', '2 h 1 min')
     """

@@ -1,23 +1,25 @@
-"""What `predict`, `score` and `inspect` share: read a model, and apply it to every record of a stream."""
+"""What `predict`, `score` and `inspect` share: read a model, apply it to a stream, and write a table."""
 
 from __future__ import annotations
 
 import heapq
+import json
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
 
 from redescend.checkpoint import load
-from redescend.cli.console import announce_compilation, say, say_rejections
+from redescend.cli.console import announce_compilation, make_printable, reader_may_leave, say, say_rejections
 from redescend.cli.exit_codes import Code
 from redescend.cli.options import InputOptions, OnBad, ResultOptions
 from redescend.cli.progress import ProgressLine
-from redescend.cli.tables import choose_writer, write_table
 from redescend.cli.training import choose_quarantine
 from redescend.errors import BadRecordError, DataError, ParameterError
 from redescend.files import replace_file
@@ -29,6 +31,8 @@ from redescend.streaming.io.quarantine import format_line
 from redescend.streaming.report.formatting import format_count
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.rejections import Rejections
+
+Write = Callable[[pa.RecordBatch], object]
 
 Tabulate = Callable[[Schema, Rounds], dict[str, Any]]
 """Returns the columns to write, by the schema of the model."""
@@ -59,13 +63,13 @@ def read_key_model(path: Path, key: str) -> StreamModel:
     return store[key]
 
 
-class RejectionWriter:
+class RejectionWriter(ExitStack):
     """Counts rejected records, and writes them to the quarantine, which is created for the first of them."""
 
     def __init__(self, on_bad: OnBad, quarantine: Path | None) -> None:
+        super().__init__()
         self.count, self.rejections = 0, Rejections()
         self._on_bad, self._quarantine = on_bad, quarantine
-        self._stack = ExitStack()
         self._file: Any = None
 
     def add(self, bad: Sequence[Bad]) -> None:
@@ -80,14 +84,8 @@ class RejectionWriter:
         self.rejections.add(bad)
         if self._quarantine is not None:
             if self._file is None:
-                self._file = self._stack.enter_context(replace_file(self._quarantine))
+                self._file = self.enter_context(replace_file(self._quarantine))
             self._file.writelines(map(format_line, bad))
-
-    def __enter__(self) -> RejectionWriter:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
 
 
 def apply_model(
@@ -147,3 +145,58 @@ def decode_target(schema: Schema, values: Any) -> pa.Array:
     if not schema.classifies:
         return pa.array(values)
     return pa.array(schema.labels, pa.string()).take(pa.array(values.astype(np.int64)))
+
+
+@contextmanager
+def write_table(path: Path | None, schema: pa.Schema) -> Iterator[Write]:
+    """A function that writes batches to a file, or to standard output if None.
+
+    The file is written completely or not at all. If the reader of standard output leaves, the block ends without an
+    error where it writes.
+    """
+    if path is None:
+        with reader_may_leave():
+            with _write_csv(sys.stdout.buffer, schema, terminal=sys.stdout.isatty()) as write:
+                yield write
+            sys.stdout.buffer.flush()
+        return
+    with replace_file(path) as file, choose_writer(path)(file, schema) as write:
+        yield write
+
+
+def choose_writer(path: Path) -> Any:
+    """The writer of the format that the name of a file says."""
+    writers = {".csv": _write_csv, ".jsonl": _write_jsonl, ".ndjson": _write_jsonl, ".parquet": _write_parquet}
+    if path.suffix.lower() not in writers:
+        raise ParameterError(f"'{path}' cannot be written: its name must end with {', '.join(writers)}.")
+    return writers[path.suffix.lower()]
+
+
+@contextmanager
+def _write_csv(file: BinaryIO, schema: pa.Schema, terminal: bool = False) -> Iterator[Write]:
+    # The names of the columns need no quotes, which PyArrow would write.
+    file.write(",".join(schema.names).encode() + b"\n")
+    options = pc.WriteOptions(include_header=False, quoting_style="needed")
+
+    def write(batch: pa.RecordBatch) -> None:
+        text = pa.BufferOutputStream()
+        pc.write_csv(batch, text, options)
+        content = text.getvalue().to_pybytes()
+        file.write("\n".join(map(make_printable, content.decode().split("\n"))).encode() if terminal else content)
+        # Another program may be waiting for it.
+        file.flush()
+
+    yield write
+
+
+@contextmanager
+def _write_jsonl(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+    yield lambda batch: file.writelines(
+        json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in batch.to_pylist()
+    )
+
+
+@contextmanager
+def _write_parquet(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+    with pq.ParquetWriter(file, schema) as writer:
+        yield writer.write_batch

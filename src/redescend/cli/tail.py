@@ -121,7 +121,7 @@ def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Even
     due = run.counts.records + every
     with run:
         for rounds in run.batches():
-            with reader_may_leave() as reader:
+            with reader_may_leave() as left:
                 _report_suspects(run, rounds, threshold)
             if not quiet and run.latest is not None:
                 for bad in run.latest.rejected:
@@ -129,7 +129,7 @@ def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Even
             if run.counts.records >= due and model_file is not None:
                 save(run.model, model_file)
                 due = run.counts.records + every
-            if stop.is_set() or reader.left:
+            if stop.is_set() or left.is_set():
                 run.pause()
                 return
 

@@ -56,8 +56,6 @@ def choose_outputs(sources: Sequence[str], on_bad: OnBad, model: Path | None, op
 def choose_quarantine(sources: Sequence[str], on_bad: OnBad, named: Path | None, output: Path | None) -> Path | None:
     """The file for rejected records: beside the output or, without one, in this folder with the name of the source.
 
-    Examples
-    --------
     >>> choose_quarantine(["q1.csv"], OnBad.QUARANTINE, None, Path("models", "houses.safetensors")).as_posix()
     'models/houses.quarantine.jsonl'
     >>> sources = ("q1.csv", "-", "parts/*.csv", "data/parts/")

@@ -135,13 +135,8 @@ def empty_table(kinds: Mapping[str, Kind]) -> pa.RecordBatch:
 class Piece:
     """Consecutive records of one file, numbered from 0, before they get their row numbers.
 
-    Attributes
-    ----------
-    offset, stop : the offset of the first record, and of the record after the last.
-    table : the good records.
-    places : the numbers of the good records.
-    bad : the bad records.
-    raw : returns the bytes of a record by its number.
+    `offset` is that of the first record, `stop` that of the record after the last; `table` has the good records and
+    `places` their numbers; `raw` returns the bytes of a record by its number.
     """
 
     offset: int

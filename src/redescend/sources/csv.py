@@ -166,25 +166,18 @@ class CsvParser:
         if count != len(self.names):
             return f"{count} value{'s'[: count > 1]} where the header has {len(self.names)}"
         values = dict(zip(self.names, self.fields(record), strict=True))
-        suspicious = [name for name in self.types if not _looks_like(values[name], _kind(self.types[name]))]
-        columns = self._parse_columns(suspicious, record, values)
-        if isinstance(columns, str):
-            return columns
-        table = self.parse(record + b"\n")
+        likely = {name: _looks_like(values[name], _kind(self.types[name])) for name in self.types}
+        table = self.parse(record + b"\n") if all(likely.values()) else None
         if table is not None:
             return table
-        columns = self._parse_columns(list(self.types), record, values)
-        return columns if isinstance(columns, str) else pa.RecordBatch.from_arrays(columns, names=list(self.types))
-
-    def _parse_columns(self, names: list[str], record: bytes, values: Mapping[str, bytes]) -> list[pa.Array] | str:
-        """Parse some columns of a record, each alone; or say what is wrong with the first bad one."""
-        columns = []
-        for name in names:
+        columns = {}
+        # Those that do not look like their kind first: one of them is probably bad.
+        for name in sorted(likely, key=likely.__getitem__):
             column = self._parse_column(name, record, values[name])
             if isinstance(column, str):
                 return f"column {name!r}: {column}"
-            columns.append(column)
-        return columns
+            columns[name] = column
+        return pa.RecordBatch.from_arrays([columns[name] for name in self.types], names=list(self.types))
 
     def _parse_column(self, name: str, record: bytes, value: bytes) -> pa.Array | str:
         """Parse one column of a record; dates with a time zone and without may be mixed."""
@@ -195,12 +188,10 @@ class CsvParser:
         try:
             text = value.decode()
             if kind is Kind.DATE:
-                date = pa.array([convert_value(text, kind)], TYPES[kind])
-                if not len(find_outside_calendar(date)):
-                    return date
+                return pa.array([convert_value(text, kind)], TYPES[kind])
         except UnicodeDecodeError as error:
             return f"invalid UTF-8 at byte {error.start + 1} of {quote(value)}"
-        except pa.ArrowInvalid:
+        except ValueError:
             pass
         return f"{quote(text)} is not {DESCRIPTIONS[kind]}"
 

@@ -194,10 +194,8 @@ def find_format(name: str) -> type[SourceFile] | None:
     return FORMATS.get(name) or next((each for each in FORMATS.values() if name in each.suffixes), None)
 
 
-def check_format(name: str | None) -> type[SourceFile] | None:
-    """The format that was asked for; None if none was."""
-    if name is None:
-        return None
+def check_format(name: str) -> type[SourceFile]:
+    """The format with this name or suffix; raise if there is none."""
     found = find_format(str(name))
     if found is None:
         known = dict.fromkeys(name for each in FORMATS.values() for name in (each.format, *each.suffixes))

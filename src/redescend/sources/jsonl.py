@@ -132,17 +132,18 @@ class JsonParser:
     def parse(self, data: bytes) -> pa.RecordBatch | None:
         lines = [line.strip(b" \t") for line in data.splitlines() if line]
         # Then an object ends on its first line: inside another object no brace can follow a closed one.
-        if not all(line[:1] == b"{" and line[-1:] == b"}" for line in lines) or b"\0" in data or not _is_utf8(data):
+        if not all(line[:1] == b"{" and line[-1:] == b"}" for line in lines) or b"\0" in data:
             return None
         if not lines:
             return self.empty()
         try:
+            data.decode()
             table = pa.json.read_json(
                 pa.BufferReader(data),
                 pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
                 pa.json.ParseOptions(explicit_schema=self.schema, unexpected_field_behavior="ignore"),
             )
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        except (UnicodeDecodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
         return self._to_batch(table) if table.num_rows == len(lines) else None
 
@@ -160,7 +161,7 @@ class JsonParser:
         for name, kind in self.kinds.items():
             value = values.get(name)
             try:
-                arrays.append(pa.array([None if value is None else _convert(value, kind)], TYPES[kind]))
+                arrays.append(pa.array([_convert(value, kind)], TYPES[kind]))
             except (ValueError, TypeError, OverflowError, pa.ArrowException):
                 return f"column {name!r}: {quote(value)} is not {DESCRIPTIONS[kind]}"
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -191,8 +192,6 @@ class _RepeatedNameError(ValueError):
 def decode(record: bytes) -> dict[str, Any] | str:
     """Decode the object of a line, or say what is wrong with it.
 
-    Examples
-    --------
     >>> decode(b'{"x": 1}'), decode(b"[1]"), decode(b'{"x": 1, "x": 2}')
     ({'x': 1}, 'not a JSON object', "the name 'x' is there twice")
     """
@@ -221,17 +220,4 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _convert(value: Any, kind: Kind) -> Any:
     if isinstance(value, dict | list) or (isinstance(value, bool) and kind is Kind.NUMBER):
         raise ValueError
-    if isinstance(value, str) and value in MISSING_SPELLINGS:
-        return None
-    converted = convert_value(value, kind)
-    if kind is Kind.DATE and len(find_outside_calendar(pa.array([converted], TYPES[kind]))):
-        raise ValueError
-    return converted
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return None if isinstance(value, str) and value in MISSING_SPELLINGS else convert_value(value, kind)

@@ -79,8 +79,6 @@ NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.ty
 def infer_text_kind(values: pa.Array) -> Kind:
     """Infer the kind of a column from the text of its values; nulls are ignored.
 
-    Examples
-    --------
     >>> infer_text_kind(pa.array(["1", "2.5", None, "-3e8"])).value, infer_text_kind(pa.array(["1", "b"])).value
     ('number', 'text')
     """
@@ -108,8 +106,6 @@ def _count_matches(values: pa.Array, pattern: str) -> int:
 def infer_type_kind(type: pa.DataType) -> Kind | None:
     """The kind of a column of this Arrow type; None if it is not one of the four.
 
-    Examples
-    --------
     >>> infer_type_kind(pa.decimal128(10, 2)).value, infer_type_kind(pa.list_(pa.int8()))
     ('number', None)
     """
@@ -229,9 +225,12 @@ def _to_boolean(value: Any) -> bool:
 def _to_date(value: Any) -> Any:
     if isinstance(value, str):
         try:
-            return pc.cast(pa.scalar(value), TYPES[Kind.DATE])
+            date = pc.cast(pa.scalar(value), TYPES[Kind.DATE])
         except pa.ArrowInvalid:
-            return pc.cast(pc.cast(pa.scalar(value), ZONED), TYPES[Kind.DATE])
+            date = pc.cast(pc.cast(pa.scalar(value), ZONED), TYPES[Kind.DATE])
+        if not FIRST_DATE <= date.value <= LAST_DATE:
+            raise ValueError
+        return date
     if not isinstance(value, datetime.date):
         raise ValueError
     # PyArrow makes no timestamp of a date without a time.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from redescend.errors import DataError
 from redescend.sources.batch import Piece
 from redescend.sources.columnar import ColumnarFile, Rows, format_error, group_rows
 from redescend.sources.kinds import Kind, format_json
+from redescend.sources.readers import Tape
 
 Batches = Callable[[bool], Iterator[pa.RecordBatch]]
 
@@ -44,28 +44,6 @@ class MemoryTable(ColumnarFile):
         return functools.partial(format_json, rows)
 
 
-class _OneTimeBatches:
-    """Batches that come once. What is read before the run starts is recorded, and replayed."""
-
-    def __init__(self, name: str, reader: Iterator[pa.RecordBatch]) -> None:
-        self._name = name
-        self._reader = reader
-        self._tape: list[pa.RecordBatch] = []
-        self._spent = False
-
-    def __call__(self, keep: bool) -> Iterator[pa.RecordBatch]:
-        if self._spent:
-            raise DataError(f"A stream can be read only once, and {self._name} was read before; make a table of it.")
-        self._spent = not keep
-        return self._record() if keep else itertools.chain(self._tape, self._reader)
-
-    def _record(self) -> Iterator[pa.RecordBatch]:
-        yield from self._tape
-        for batch in self._reader:
-            self._tape.append(batch)
-            yield batch
-
-
 def open_table(source: Any) -> MemoryTable | None:
     """Open a table, a data frame or a stream of Arrow batches; None if it is none of these."""
     name = f"the {type(source).__name__}"
@@ -85,4 +63,7 @@ def open_table(source: Any) -> MemoryTable | None:
         source = pa.table(source) if hasattr(source, "columns") else pa.RecordBatchReader.from_stream(source)
     if isinstance(source, pa.Table):
         return MemoryTable(name, source.schema, lambda keep: iter(source.to_batches()))
-    return MemoryTable(name, source.schema, _OneTimeBatches(name, source))
+    tape: Tape[pa.RecordBatch] = Tape(
+        f"A stream can be read only once, and {name} was read before; make a table of it."
+    )
+    return MemoryTable(name, source.schema, functools.partial(tape.replay, source))

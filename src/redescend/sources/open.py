@@ -72,7 +72,7 @@ def open_source(
     >>> source.sample.table.column("x").to_pylist()
     [1.0, None]
     """
-    requested = check_format(format)
+    requested = None if format is None else check_format(format)
     check("open_source", "block", block, AT_LEAST_ONE)
     check("open_source", "longest", longest, AT_LEAST_ONE)
     known = {name: Kind(kind) for name, kind in (kinds or {}).items()}

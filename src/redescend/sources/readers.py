@@ -8,9 +8,10 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
 from redescend.errors import DataError, ParameterError
 from redescend.sources.compression import Damage, decompress
@@ -23,16 +24,7 @@ NAP = 0.01
 
 PATTERN = frozenset("*?[")
 
-
-class Origin(Protocol):
-    """Where bytes come from."""
-
-    name: str
-    size: int | None
-    seekable: bool
-
-    def open(self, keep: bool) -> Any:
-        """Open it as a binary file, at its first byte; `keep` if it will be opened again."""
+T = TypeVar("T")
 
 
 class FileOrigin:
@@ -45,12 +37,16 @@ class FileOrigin:
         self.name = str(path)
         self.size: int | None = path.stat().st_size
 
-    def open(self, keep: bool) -> Any:
-        return open(self.path, "rb", buffering=0)
+    def read(self, block: int, offset: int, keep: bool) -> Generator[bytes, None, None]:
+        """Its bytes from an offset, in blocks; empty ones at the end, because a file that grows has more after it."""
+        with open(self.path, "rb", buffering=0) as file:
+            file.seek(offset)
+            while True:
+                yield file.read(block)
 
 
 class PipeOrigin:
-    """A pipe, which can be read once. What is read before the run starts is recorded, and replayed."""
+    """A pipe, which can be read once from its first byte."""
 
     seekable = False
 
@@ -59,47 +55,44 @@ class PipeOrigin:
         self.size: int | None = None
         self._file = file
         self._close = close
-        self._tape: list[bytes] = []
+        self._tape: Tape[bytes] = Tape(
+            f"A pipe can be read only once, and {name} was read before; write it to a file first."
+        )
+
+    def read(self, block: int, offset: int, keep: bool) -> Generator[bytes, None, None]:
+        """Its bytes in blocks, and empty ones at the end: a terminal may send more after it."""
+        try:
+            yield from self._tape.replay(iter(lambda: read_available(self._file, block), None), keep)
+        finally:
+            if self._close and not keep:
+                self._file.close()
+
+
+Origin = FileOrigin | PipeOrigin
+"""Where bytes come from; `read` is told to `keep` them if they will be read again."""
+
+
+class Tape(Generic[T]):
+    """Items that come once. What is read before the run starts is recorded, and replayed."""
+
+    def __init__(self, refusal: str) -> None:
+        self._refusal = refusal
+        self._recorded: deque[T] = deque()
         self._spent = False
 
-    def open(self, keep: bool) -> Any:
+    def replay(self, new: Iterator[T], keep: bool) -> Iterator[T]:
+        """The recorded items, and new ones; `keep` if they will be read again."""
         if self._spent:
-            raise DataError(f"A pipe can be read only once, and {self.name} was read before; write it to a file first.")
+            raise DataError(self._refusal)
         self._spent = not keep
-        return _Replay(self._file, self._tape, keep, self._close and not keep)
-
-
-class _Replay:
-    """The tape, then the rest of the pipe, which is recorded if `keep`."""
-
-    def __init__(self, file: Any, tape: list[bytes], keep: bool, close: bool) -> None:
-        self._file = file
-        self._close = close
-        self._tape = tape
-        self._keep = keep
-        self._at = 0
-        self._inside = 0
-
-    def read(self, size: int) -> bytes:
-        if self._at < len(self._tape):
-            piece = self._tape[self._at]
-            data = piece[self._inside : self._inside + size]
-            self._inside += len(data)
-            if self._inside == len(piece):
-                if not self._keep:
-                    self._tape[self._at] = b""
-                self._at, self._inside = self._at + 1, 0
-            return data
-        data = read_available(self._file, size)
-        if self._keep:
-            # The end is recorded as well: a terminal may send more after it.
-            self._tape.append(data)
-            self._at += 1
-        return data
-
-    def close(self) -> None:
-        if self._close:
-            self._file.close()
+        if keep:
+            yield from tuple(self._recorded)
+        while self._recorded and not keep:
+            yield self._recorded.popleft()
+        for item in new:
+            if keep:
+                self._recorded.append(item)
+            yield item
 
 
 def read_available(file: Any, size: int) -> bytes:
@@ -207,17 +200,15 @@ class Text:
         on_read: Callable[[int], None] = lambda count: None,
     ) -> None:
         self.damage: str | None = None
-        self._raw = origin.open(keep)
-        self._block = block
         self._compressed = compression is not None
         self._on_read = on_read
-        if compression is None and origin.seekable:
-            self._raw.seek(offset)
-            on_read(offset)
-            offset = 0
-        self._pieces = self._stored() if compression is None else decompress(self._stored(), compression, block)
+        begin = offset if origin.seekable and compression is None else 0
+        on_read(begin)
+        self._raw = origin.read(block, begin, keep)
+        stored = self._count()
+        self._pieces = stored if compression is None else decompress(stored, compression, block)
         self._pending = b""
-        self._skip(offset)
+        self._skip(offset - begin)
 
     def read(self) -> bytes:
         """The next bytes; none at the end."""
@@ -238,10 +229,8 @@ class Text:
     def close(self) -> None:
         self._raw.close()
 
-    def _stored(self) -> Iterator[bytes]:
-        # A file that grows has more after its end.
-        while True:
-            data = self._raw.read(self._block)
+    def _count(self) -> Iterator[bytes]:
+        for data in self._raw:
             self._on_read(len(data))
             yield data
 

@@ -13,7 +13,7 @@ from redescend.parameters import AT_LEAST_ONE, check
 from redescend.sources.batch import START, Batch, Piece, Position
 from redescend.sources.formats import Follow, SourceFile, read_sample
 from redescend.sources.kinds import Kind
-from redescend.sources.prefetch import Prefetch
+from redescend.sources.prefetch import prefetch
 
 MOST = 65_536
 """The most records of a batch."""
@@ -122,7 +122,7 @@ class Source:
         growing = follow and (lambda: wanted.is_set() and follow())
         # Without a column, records could not be counted.
         kinds = {name: self.kinds[name] for name in columns or self.columns[:1]}
-        pieces = Prefetch(_make_jobs(kinds, start, self._opened, growing)).results()
+        pieces = prefetch(_make_jobs(kinds, start, self._opened, growing))
         try:
             for batch in _make_batches(pieces, start, most, self.files):
                 yield batch if columns else replace(batch, table=batch.table.select([]))
@@ -151,7 +151,7 @@ class Source:
 
 def _make_jobs(
     kinds: Mapping[str, Kind], start: Position, files: Sequence[SourceFile], follow: Follow | None
-) -> Iterator[Callable[[], tuple[int, Piece]]]:
+) -> Generator[Callable[[], tuple[int, Piece]], None, None]:
     for number in range(start.file, len(files)):
         offset = start.offset if number == start.file else 0
         growing = follow if number == len(files) - 1 else None

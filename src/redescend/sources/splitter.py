@@ -118,18 +118,9 @@ def split(
 ) -> Iterator[Chunk]:
     """Split what `read` returns, until it returns nothing, into chunks of whole records.
 
-    Parameters
-    ----------
-    read
-        Returns the next bytes; none at the end.
-    grammar
-        How records end.
-    offset
-        The offset of the first byte, where a record begins.
-    damage
-        Called at the end: why the text is incomplete, or None. If it is, the rest is one bad record, even if empty.
-    follow
-        Called at the end: whether to try again. A last record without a newline is then not complete.
+    `offset` is that of the first byte, where a record begins. At the end, `damage` says why the text is incomplete, or
+    None: if it is, the rest is one bad record, even if empty. Then `follow` says whether to try again: a last record
+    without a newline is then not complete.
     """
     buffer = b""
     while True:

@@ -9,7 +9,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -161,25 +161,11 @@ def parse_chunk(parser: Parser, chunk: Chunk) -> Piece:
         return Piece(chunk.offset, chunk.stop, table, places, bad, lambda place: chunk.data)
     table = parser.parse(chunk.data)
     if table is not None:
-        raw = _LazyRecords(parser.grammar, chunk.data).__getitem__
-        return Piece(chunk.offset, chunk.stop, table, np.arange(table.num_rows), [], raw)
+        # Split when a record is asked for.
+        split_once = cache(partial(parser.grammar.records, chunk.data))
+        return Piece(chunk.offset, chunk.stop, table, np.arange(table.num_rows), [], lambda place: split_once()[place])
     records = parser.grammar.records(chunk.data)
     return Piece(chunk.offset, chunk.stop, *_parse_one_by_one(parser, records), records.__getitem__)
-
-
-class _LazyRecords:
-    """The records of a text, which is split when one is asked for."""
-
-    def __init__(self, grammar: Grammar, data: bytes) -> None:
-        self.grammar, self.data = grammar, data
-
-    @cached_property
-    def bounds(self) -> Array:
-        return self.grammar.bounds(np.frombuffer(self.data, np.uint8))[0]
-
-    def __getitem__(self, place: int) -> bytes:
-        low, high, _ = self.bounds[place].tolist()
-        return self.data[low:high]
 
 
 def _parse_one_by_one(parser: Parser, records: list[bytes]) -> tuple[pa.RecordBatch, Array, list[Bad]]:
