@@ -153,14 +153,9 @@ def _format_csv(suspects: Sequence[Suspect], schema: Schema) -> str:
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow([*SUSPECT_COLUMNS, *(f"column {name}" if name in SUSPECT_COLUMNS else name for name in names)])
     for suspect in suspects:
-        lines.writerow(map(_format_cell, (*_first_cells(suspect), *(suspect.values[name] for name in names))))
+        cells = (*_first_cells(suspect), *(suspect.values[name] for name in names))
+        lines.writerow(str(cell).lower() if isinstance(cell, bool) else cell for cell in cells)
     return text.getvalue()
-
-
-def _format_cell(content: Any) -> Any:
-    if content is None:
-        return ""
-    return str(content).lower() if isinstance(content, bool) else content
 
 
 def _name_columns(schema: Schema) -> list[str]:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import typer
 
 from redescend.cli import options
 from redescend.cli.exit_codes import exit_on_error
-
-if TYPE_CHECKING:
-    from redescend.streaming.encoding.schema import Schema
-    from redescend.streaming.rounds import Rounds
 
 
 @options.flatten
@@ -30,11 +24,4 @@ def predict(
     with exit_on_error(running.debug):
         from redescend.cli.scoring import apply_model
 
-        raise typer.Exit(apply_model(model, source, result, reading, running.quiet, _tabulate, target=False))
-
-
-def _tabulate(schema: Schema, rounds: Rounds) -> dict[str, Any]:
-    from redescend.cli.scoring import decode_target
-
-    columns = {"row": rounds.rows, "prediction": decode_target(schema, rounds.predictions)}
-    return columns | ({"probability": rounds.probabilities} if schema.classifies else {})
+        raise typer.Exit(apply_model(model, source, result, reading, running.quiet, target=False))

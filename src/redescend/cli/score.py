@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from redescend.cli import options
-from redescend.cli.console import PROBABILITY
 from redescend.cli.exit_codes import exit_on_error
-
-if TYPE_CHECKING:
-    from redescend.streaming.encoding.schema import Schema
-    from redescend.streaming.rounds import Rounds
 
 THRESHOLD_HELP = "Only output records that are less likely to be clean than P."
 
@@ -34,16 +29,4 @@ def score(
     with exit_on_error(running.debug):
         from redescend.cli.scoring import apply_model
 
-        raise typer.Exit(apply_model(model, source, result, reading, running.quiet, _tabulate, below=threshold))
-
-
-def _tabulate(schema: Schema, rounds: Rounds) -> dict[str, Any]:
-    from redescend.cli.scoring import decode_target
-
-    return {
-        "row": rounds.rows,
-        PROBABILITY: rounds.weights,
-        "target": decode_target(schema, rounds.targets),
-        "prediction": decode_target(schema, rounds.predictions),
-        "loss": rounds.losses,
-    }
+        raise typer.Exit(apply_model(model, source, result, reading, running.quiet, below=threshold))

@@ -16,7 +16,14 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from redescend.checkpoint import load
-from redescend.cli.console import announce_compilation, make_printable, reader_may_leave, say, say_rejections
+from redescend.cli.console import (
+    PROBABILITY,
+    announce_compilation,
+    make_printable,
+    reader_may_leave,
+    say,
+    say_rejections,
+)
 from redescend.cli.exit_codes import Code
 from redescend.cli.options import InputOptions, OnBad, ResultOptions
 from redescend.cli.progress import ProgressLine
@@ -33,9 +40,6 @@ from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.rejections import Rejections
 
 Write = Callable[[pa.RecordBatch], object]
-
-Tabulate = Callable[[Schema, Rounds], dict[str, Any]]
-"""Returns the columns to write, by the schema of the model."""
 
 
 def check_model_exists(path: Path) -> None:
@@ -94,7 +98,6 @@ def apply_model(
     result: ResultOptions,
     reading: InputOptions,
     quiet: bool,
-    tabulate: Tabulate,
     *,
     target: bool = True,
     below: float | None = None,
@@ -123,14 +126,14 @@ def apply_model(
         closing(batches),
         RejectionWriter(reading.on_bad, quarantine) as rejected,
         ProgressLine(source, quiet=hidden) as line,
-        write_table(out, pa.record_batch(tabulate(schema, Rounds.concatenate([]))).schema) as write,
+        write_table(out, _tabulate(schema, Rounds.concatenate([]), target).schema) as write,
     ):
         for batch in batches:
             rounds, _, bad = model.review(batch, target=target)
             rejected.add(list(heapq.merge(batch.bad, bad, key=lambda record: record.row)))
             if below is not None:
                 rounds = rounds[rounds.weights < below]
-            write(pa.record_batch(tabulate(schema, rounds)))
+            write(_tabulate(schema, rounds, target))
             records += batch.count
             line.report(records)
     if not quiet and rejected.count:
@@ -140,7 +143,25 @@ def apply_model(
     return Code.REJECTED if rejected.count else Code.DONE
 
 
-def decode_target(schema: Schema, values: Any) -> pa.Array:
+def _tabulate(schema: Schema, rounds: Rounds, target: bool) -> pa.RecordBatch:
+    """The table of `score` or, without the target, of `predict`."""
+    prediction = _decode_target(schema, rounds.predictions)
+    if target:
+        columns = {
+            "row": rounds.rows,
+            PROBABILITY: rounds.weights,
+            "target": _decode_target(schema, rounds.targets),
+            "prediction": prediction,
+            "loss": rounds.losses,
+        }
+    else:
+        columns = {"row": rounds.rows, "prediction": prediction}
+        if schema.classifies:
+            columns["probability"] = rounds.probabilities
+    return pa.record_batch(columns)
+
+
+def _decode_target(schema: Schema, values: Any) -> pa.Array:
     """Targets or predictions as the records have them: numbers, or labels."""
     if not schema.classifies:
         return pa.array(values)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from redescend.errors import DataError
 from redescend.sources.batch import Bad, Piece, empty_table
-from redescend.sources.formats import Columns, Follow, ReadOptions, SourceFile, check_names
+from redescend.sources.formats import Columns, Follow, Jobs, ReadOptions, SourceFile, check_names
 from redescend.sources.kinds import Kind, convert_column, format_json, infer_type_kind
 from redescend.sources.readers import FileOrigin, Origin, Text
 
@@ -94,10 +94,8 @@ class ColumnarFile(SourceFile):
     def infer_columns(self, files: Sequence[Self]) -> Columns:
         check_names(self.name, self.names)
         kinds = {field.name: infer_type_kind(field.type) for field in self.schema}
-        return Columns(
-            {name: kind for name, kind in kinds.items() if kind is not None},
-            {field.name: str(field.type) for field in self.schema if kinds[field.name] is None},
-        )
+        others = {field.name: str(field.type) for field in self.schema if kinds[field.name] is None}
+        return {name: kind for name, kind in kinds.items() if kind is not None}, others
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -117,12 +115,10 @@ class ColumnarFile(SourceFile):
     def read_head(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
         return (job() for job in self._jobs(kinds, self.read_rows(list(kinds), 0), 0))
 
-    def jobs(
-        self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None
-    ) -> Iterator[Callable[[], Piece]]:
+    def jobs(self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None) -> Jobs:
         return self._jobs(kinds, self.read_rows(list(kinds), start), start)
 
-    def _jobs(self, kinds: Mapping[str, Kind], groups: Iterator[Rows], start: int) -> Iterator[Callable[[], Piece]]:
+    def _jobs(self, kinds: Mapping[str, Kind], groups: Iterator[Rows], start: int) -> Jobs:
         for group in groups:
             if isinstance(group.content, Exception):
                 yield partial(_make_damaged_piece, kinds, group)

@@ -75,16 +75,11 @@ class _Inflate:
         return self._inner.decompress(self._inner.unconsumed_tail + data, most)
 
     @property
-    def eof(self) -> bool:
-        return self._inner.eof
-
-    @property
     def needs_input(self) -> bool:
         return not self._inner.unconsumed_tail
 
-    @property
-    def unused_data(self) -> bytes:
-        return self._inner.unused_data
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
 
 DECODERS: dict[str, Callable[[], Any]] = {"gzip": _Inflate, "bz2": bz2.BZ2Decompressor, "xz": lzma.LZMADecompressor}

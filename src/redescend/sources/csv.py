@@ -97,12 +97,10 @@ class CsvFile(TextFile):
         zoned = frozenset(name for name in names if has_time_zones(table.column(name)))
         for file in files:
             file.zoned = zoned
-        return Columns({name: infer_text_kind(table.column(name)) for name in names}, {})
+        return {name: infer_text_kind(table.column(name)) for name in names}, {}
 
     def parser(self, kinds: Mapping[str, Kind]) -> CsvParser:
-        zoned = {name for name, kind in kinds.items() if kind is Kind.DATE} & self.zoned
-        types = {name: ZONED if name in zoned else TYPES[kind] for name, kind in kinds.items()}
-        return CsvParser(self.names or [], types, self.head.grammar)
+        return CsvParser(self.names or [], kinds, self.head.grammar, self.zoned)
 
 
 class TsvFile(CsvFile):
@@ -132,16 +130,23 @@ def _detect_delimiter(text: bytes) -> str:
 
 
 class CsvParser:
-    """Parses some columns of delimited text: `names` are all columns of the file, `types` those to read."""
+    """Parses some columns of delimited text: `names` are all columns of the file, `kinds` those to read.
 
-    def __init__(self, names: Sequence[str], types: Mapping[str, pa.DataType], grammar: Grammar) -> None:
+    Dates of `zoned` columns usually name their time zone.
+    """
+
+    def __init__(
+        self, names: Sequence[str], kinds: Mapping[str, Kind], grammar: Grammar, zoned: frozenset[str] = frozenset()
+    ) -> None:
         self.names = list(names)
-        self.types = dict(types)
+        self.kinds = dict(kinds)
         self.grammar = grammar
+        self.zoned = zoned
         self.delimiter = chr(grammar.delimiter)
-
-    def empty(self) -> pa.RecordBatch:
-        return _to_batch(pa.schema(list(self.types.items())).empty_table())
+        self._dialect = pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        self._convert = _conversion(
+            {name: ZONED if kind is Kind.DATE and name in zoned else TYPES[kind] for name, kind in kinds.items()}
+        )
 
     def parse(self, data: bytes) -> pa.RecordBatch | None:
         try:
@@ -154,10 +159,10 @@ class CsvParser:
         counts = self.grammar.bounds(np.frombuffer(b"\n".join(records), np.uint8))[0][:, 2]
         suspicious = counts != len(self.names)
         even = b"\n".join(record for record, ragged in zip(records, suspicious, strict=True) if not ragged) + b"\n"
-        table = self._read(even, _conversion(dict.fromkeys(self.types, pa.binary())))
+        table = self._read(even, _conversion(dict.fromkeys(self.kinds, pa.binary())))
         unlike = np.zeros(table.num_rows, bool)
-        for values, wanted in zip(table.columns, self.types.values(), strict=True):
-            unlike |= _find_unlike(values.combine_chunks(), _kind(wanted))
+        for values, kind in zip(table.columns, self.kinds.values(), strict=True):
+            unlike |= _find_unlike(values.combine_chunks(), kind)
         suspicious[~suspicious] = unlike
         return suspicious
 
@@ -166,7 +171,7 @@ class CsvParser:
         if count != len(self.names):
             return f"{count} value{'s'[: count > 1]} where the header has {len(self.names)}"
         values = dict(zip(self.names, self.fields(record), strict=True))
-        likely = {name: _looks_like(values[name], _kind(self.types[name])) for name in self.types}
+        likely = {name: _looks_like(values[name], kind) for name, kind in self.kinds.items()}
         table = self.parse(record + b"\n") if all(likely.values()) else None
         if table is not None:
             return table
@@ -177,14 +182,14 @@ class CsvParser:
             if isinstance(column, str):
                 return f"column {name!r}: {column}"
             columns[name] = column
-        return pa.RecordBatch.from_arrays([columns[name] for name in self.types], names=list(self.types))
+        return pa.RecordBatch.from_arrays([columns[name] for name in self.kinds], names=list(self.kinds))
 
     def _parse_column(self, name: str, record: bytes, value: bytes) -> pa.Array | str:
         """Parse one column of a record; dates with a time zone and without may be mixed."""
         column = self._alone[name].parse(record + b"\n")
         if column is not None:
             return column.column(0)
-        kind = _kind(self.types[name])
+        kind = self.kinds[name]
         try:
             text = value.decode()
             if kind is Kind.DATE:
@@ -197,7 +202,9 @@ class CsvParser:
 
     @cached_property
     def _alone(self) -> dict[str, CsvParser]:
-        return {name: CsvParser(self.names, {name: self.types[name]}, self.grammar) for name in self.types}
+        return {
+            name: CsvParser(self.names, {name: kind}, self.grammar, self.zoned) for name, kind in self.kinds.items()
+        }
 
     def fields(self, record: bytes) -> list[bytes]:
         """Split one record into its values."""
@@ -206,19 +213,12 @@ class CsvParser:
         most = record.count(self.delimiter.encode()) + 1
         options = pa.csv.ReadOptions(use_threads=False, block_size=len(record) + 2, autogenerate_column_names=True)
         convert = pa.csv.ConvertOptions(column_types={f"f{number}": pa.binary() for number in range(most)})
-        table = pa.csv.read_csv(pa.BufferReader(_protect_bom(record) + b"\n"), options, self._dialect(), convert)
+        table = pa.csv.read_csv(pa.BufferReader(_protect_bom(record) + b"\n"), options, self._dialect, convert)
         return [column[0].as_py() for column in table.columns]
 
     def _read(self, data: bytes, convert: pa.csv.ConvertOptions) -> pa.Table:
         options = pa.csv.ReadOptions(use_threads=False, block_size=len(data) + 2, column_names=self.names)
-        return pa.csv.read_csv(pa.BufferReader(_protect_bom(data)), options, self._dialect(), convert)
-
-    @cached_property
-    def _convert(self) -> pa.csv.ConvertOptions:
-        return _conversion(self.types)
-
-    def _dialect(self) -> pa.csv.ParseOptions:
-        return pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        return pa.csv.read_csv(pa.BufferReader(_protect_bom(data)), options, self._dialect, convert)
 
 
 def _conversion(types: Mapping[str, pa.DataType]) -> pa.csv.ConvertOptions:
@@ -238,10 +238,6 @@ def _to_batch(table: pa.Table) -> pa.RecordBatch:
     arrays = [column.combine_chunks() for column in table.columns]
     arrays = [values.cast(TYPES[Kind.DATE]) if values.type == ZONED else values for values in arrays]
     return pa.RecordBatch.from_arrays(arrays, names=table.column_names)
-
-
-def _kind(type: pa.DataType) -> Kind:
-    return Kind.DATE if pa.types.is_timestamp(type) else next(kind for kind, known in TYPES.items() if known == type)
 
 
 def _protect_bom(data: bytes) -> bytes:

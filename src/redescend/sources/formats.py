@@ -24,6 +24,9 @@ ENOUGH = 16
 FALLBACK = "csv"
 
 Follow = Callable[[], bool]
+Jobs = Iterator[Callable[[], Piece]]
+Columns = tuple[dict[str, Kind], dict[str, str]]
+"""The kinds of the columns that can be read, and the types of the others."""
 
 
 class ReadOptions(NamedTuple):
@@ -32,13 +35,6 @@ class ReadOptions(NamedTuple):
     header: bool = True
     block: int = BLOCK
     longest: int = LONGEST
-
-
-class Columns(NamedTuple):
-    """The kinds of the columns that can be read, and the types of the others."""
-
-    kinds: dict[str, Kind]
-    others: dict[str, str]
 
 
 class SourceFile(ABC):
@@ -98,9 +94,7 @@ class SourceFile(ABC):
         """Read its first records before the run, at least a sample, with the columns of `kinds`."""
 
     @abstractmethod
-    def jobs(
-        self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None
-    ) -> Iterator[Callable[[], Piece]]:
+    def jobs(self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None) -> Jobs:
         """The jobs that read the columns of `kinds` from the offset `start` on; `follow` waits for more records."""
 
     def explain_no_columns(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
 import re
@@ -28,8 +27,8 @@ from redescend.sources.kinds import (
     Kind,
     choose_kind,
     convert_value,
+    count_matches,
     find_outside_calendar,
-    infer_text_kind,
 )
 from redescend.sources.readers import Text
 from redescend.sources.splitter import Grammar
@@ -81,7 +80,7 @@ class JsonLinesFile(TextFile):
                 others[name] = "nested"
             else:
                 kinds[name] = _infer_kind(present)
-        return Columns(kinds, others)
+        return kinds, others
 
     def first_records(self) -> Iterator[bytes]:
         """The sample as it came."""
@@ -99,23 +98,12 @@ class JsonLinesFile(TextFile):
 
 
 def _infer_kind(values: list[Any]) -> Kind:
-    counts: Counter[Kind] = Counter()
-    for value in values:
-        if isinstance(value, bool):
-            counts[Kind.BOOLEAN] += 1
-        elif isinstance(value, int | float):
-            counts[Kind.NUMBER] += 1
-        elif isinstance(value, str):
-            counts[_infer_string_kind(value)] += 1
-    return choose_kind(counts.__getitem__, len(values))
-
-
-@functools.lru_cache(maxsize=SAMPLE)
-def _infer_string_kind(value: str) -> Kind:
-    try:
-        return infer_text_kind(pa.array([value]))
-    except UnicodeEncodeError:
-        return Kind.TEXT
+    scalars = [value for value in values if isinstance(value, bool | int | float)]
+    own = Counter(Kind.BOOLEAN if isinstance(value, bool) else Kind.NUMBER for value in scalars)
+    # Arrow cannot store half of a surrogate pair.
+    texts = [value.encode("utf-8", "replace").decode() for value in values if isinstance(value, str)]
+    column = pa.array(texts, pa.string())
+    return choose_kind(lambda kind: own[kind] + count_matches(column, PATTERNS[kind]), len(values))
 
 
 class JsonParser:
@@ -126,16 +114,13 @@ class JsonParser:
         self.grammar = grammar
         self.schema = empty_table(kinds).schema
 
-    def empty(self) -> pa.RecordBatch:
-        return empty_table(self.kinds)
-
     def parse(self, data: bytes) -> pa.RecordBatch | None:
         lines = [line.strip(b" \t") for line in data.splitlines() if line]
         # Then an object ends on its first line: inside another object no brace can follow a closed one.
         if not all(line[:1] == b"{" and line[-1:] == b"}" for line in lines) or b"\0" in data:
             return None
         if not lines:
-            return self.empty()
+            return empty_table(self.kinds)
         try:
             data.decode()
             table = pa.json.read_json(

@@ -83,7 +83,7 @@ def infer_text_kind(values: pa.Array) -> Kind:
     ('number', 'text')
     """
     present = values.drop_null()
-    return choose_kind(lambda kind: _count_matches(present, PATTERNS[kind]), len(present))
+    return choose_kind(lambda kind: count_matches(present, PATTERNS[kind]), len(present))
 
 
 def choose_kind(count: Callable[[Kind], int], total: int) -> Kind:
@@ -96,10 +96,11 @@ def choose_kind(count: Callable[[Kind], int], total: int) -> Kind:
 def has_time_zones(values: pa.Array) -> bool:
     """Whether most of the dates in a column of text name their time zone."""
     present = values.drop_null()
-    return 2 * _count_matches(present, f"{_DATE}{_ZONE}$") > len(present)
+    return 2 * count_matches(present, f"{_DATE}{_ZONE}$") > len(present)
 
 
-def _count_matches(values: pa.Array, pattern: str) -> int:
+def count_matches(values: pa.Array, pattern: str) -> int:
+    """The number of texts that match."""
     return pc.sum(pc.match_substring_regex(values, pattern)).as_py() or 0
 
 

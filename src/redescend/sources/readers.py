@@ -20,7 +20,7 @@ BLOCK = 2**21
 """The number of bytes to read at a time."""
 
 NAP = 0.01
-"""Seconds between attempts to read a pipe where the system cannot wait for it."""
+"""Seconds between attempts to read a non-blocking pipe that has nothing yet."""
 
 PATTERN = frozenset("*?[")
 
@@ -98,8 +98,8 @@ class Tape(Generic[T]):
 def read_available(file: Any, size: int) -> bytes:
     """Read what a pipe has now, up to this many bytes; wait only for the first."""
     while (data := file.read(size)) is None:
-        # A non-blocking pipe has nothing yet; this is not its end.
-        _wait(file)
+        # None is not the end.
+        time.sleep(NAP)
     if isinstance(data, str):
         raise DataError("The file object returns text; open it in binary mode.")
     pieces = [data]
@@ -108,17 +108,6 @@ def read_available(file: Any, size: int) -> bytes:
             data = file.read(size) or b""
             pieces.append(data)
     return b"".join(pieces)
-
-
-def _wait(file: Any) -> None:
-    try:
-        waiting = select.poll()
-        waiting.register(file, select.POLLIN)
-    except (AttributeError, TypeError, ValueError, OSError):
-        # Windows has no poll, and not every file object has a descriptor.
-        time.sleep(NAP)
-    else:
-        waiting.poll()
 
 
 def open_origins(source: Any) -> Iterator[Origin]:

@@ -84,15 +84,13 @@ class Source:
         Parameters
         ----------
         columns : sequence of str
-            The names of the columns. A record with a value that is not of its column's kind is bad; other columns do
-            not matter.
+            The names of the columns. A record is bad if one of these values is not of its column's kind.
         start : Position or None
             Where to start: the `end` of a batch. None: at the first record.
         most : int
             The most records of a batch. Results do not depend on it.
         follow : callable or None
-            For a text file that grows: called, in another thread, at the end of the file. It waits, and returns
-            whether to try again. A record is complete only when its line has ended.
+            For a text file that grows: called at its end, in another thread; waits, and returns whether to try again.
 
         Returns
         -------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, Protocol, Self
@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.sources.batch import Bad, Piece
-from redescend.sources.formats import Follow, ReadOptions, SourceFile
+from redescend.sources.batch import Bad, Piece, empty_table
+from redescend.sources.formats import Follow, Jobs, ReadOptions, SourceFile
 from redescend.sources.kinds import SAMPLE, Kind
 from redescend.sources.readers import Origin, Text
 from redescend.sources.splitter import Chunk, Grammar, split
@@ -30,9 +30,7 @@ class Parser(Protocol):
     """Parses the columns that were asked for."""
 
     grammar: Grammar
-
-    def empty(self) -> pa.RecordBatch:
-        """The columns without a record."""
+    kinds: dict[str, Kind]
 
     def parse(self, data: bytes) -> pa.RecordBatch | None:
         """Parse whole records; None unless all of them are good."""
@@ -115,9 +113,7 @@ class TextFile(SourceFile):
         chunks, parser = self.sample, self.parser(kinds)
         return (parse_chunk(parser, chunk) for chunk in chunks)
 
-    def jobs(
-        self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None
-    ) -> Iterator[Callable[[], Piece]]:
+    def jobs(self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None) -> Jobs:
         parser = self.parser(kinds)
         offset = max(start, self.head.body)
         self.taken = 0
@@ -157,7 +153,7 @@ def _take(chunks: Iterator[Chunk], grammar: Grammar, missing: int) -> Iterator[C
 def parse_chunk(parser: Parser, chunk: Chunk) -> Piece:
     """Parse a chunk into its good and its bad records."""
     if chunk.reason is not None:
-        table, places, bad = parser.empty(), np.empty(0, np.int64), [Bad(0, "", chunk.reason, chunk.data)]
+        table, places, bad = empty_table(parser.kinds), np.empty(0, np.int64), [Bad(0, "", chunk.reason, chunk.data)]
         return Piece(chunk.offset, chunk.stop, table, places, bad, lambda place: chunk.data)
     table = parser.parse(chunk.data)
     if table is not None:
@@ -174,7 +170,7 @@ def _parse_one_by_one(parser: Parser, records: list[bytes]) -> tuple[pa.RecordBa
     pending = [*np.flatnonzero(suspicious)[:, None]]
     if not suspicious.all():
         pending.append(np.flatnonzero(~suspicious))
-    tables, places, bad = [parser.empty()], [np.empty(0, np.int64)], []
+    tables, places, bad = [empty_table(parser.kinds)], [np.empty(0, np.int64)], []
     while pending:
         group = pending.pop()
         if len(group) == 1:
