@@ -1,4 +1,4 @@
-"""What one read returns: good records as typed columns, bad records as they came, and the position of the next one."""
+"""What one read returns: good records as typed columns, bad records as bytes, and the position of the next one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Bad(NamedTuple):
     reason : str
         What is wrong with it.
     raw : bytes
-        The record as it came.
+        The bytes of the record.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Batch:
     Attributes
     ----------
     table : pyarrow.RecordBatch
-        The good records: the columns that were asked for, in that order, null where a value is missing.
+        The good records: the requested columns, in that order, null where a value is missing.
     rows : array of int64
         The row number of each good record.
     bad : list of Bad
@@ -86,7 +86,7 @@ class Batch:
     end : Position
         The position after the last record.
     read_raw : callable
-        Returns a good record as it came, by its row number.
+        Returns the bytes of a good record by its row number.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class Batch:
         return len(self.rows) + len(self.bad)
 
     def raw(self, index: int) -> bytes:
-        """The good record at this index as it came: its text, or all of its values as a JSON object."""
+        """The bytes of the good record at this index: its text, or all of its values as a JSON object."""
         return self.read_raw(int(self.rows[index]))
 
 

@@ -111,7 +111,7 @@ def _decompress_by_arrow(stored: Iterator[bytes], compression: str) -> Iterator[
 
 
 class _Feed(io.RawIOBase):
-    """A file object over pieces of bytes, which returns exactly the size that is asked for."""
+    """A file object over pieces of bytes, which returns exactly the requested size."""
 
     def __init__(self, stored: Iterator[bytes]) -> None:
         super().__init__()

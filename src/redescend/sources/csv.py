@@ -53,7 +53,7 @@ class CsvFile(TextFile):
             raise DataError(f"{self.name} is UTF-16 text; convert it to UTF-8.")
         begin = len(BOM) if line.startswith(BOM) else 0
         delimiter = self.delimiter or _detect_delimiter(line[begin:])
-        grammar = Grammar.delimited(delimiter, self.options.longest)
+        grammar = Grammar(ord(delimiter), ord('"'), ord("\r"), self.options.longest)
         text.push_back(line[begin:])
         record, size = self._read_first_record(text, grammar)
         values = CsvParser([], {}, grammar).fields(record)

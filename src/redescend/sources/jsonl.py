@@ -83,7 +83,7 @@ class JsonLinesFile(TextFile):
         return kinds, others
 
     def first_records(self) -> Iterator[bytes]:
-        """The sample as it came."""
+        """The bytes of the sampled records."""
         for chunk in self.sample:
             yield from [chunk.data] if chunk.reason else self.head.grammar.records(chunk.data)
 

@@ -20,7 +20,7 @@ Batches = Callable[[bool], Iterator[pa.RecordBatch]]
 class MemoryTable(ColumnarFile):
     """A table, or a stream of tables, read like a file.
 
-    `batches` returns its rows from the first on; it is told whether they will be read again.
+    `batches(keep)` returns its rows from the first on; `keep` if they will be read again.
     """
 
     format = "memory"

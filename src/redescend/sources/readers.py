@@ -69,7 +69,7 @@ class PipeOrigin:
 
 
 Origin = FileOrigin | PipeOrigin
-"""Where bytes come from; `read` is told to `keep` them if they will be read again."""
+"""Where bytes come from; pass `keep` to `read` if they will be read again."""
 
 
 class Tape(Generic[T]):

@@ -115,9 +115,9 @@ class Source:
     ) -> Generator[Batch, None, None]:
         for file in self._opened:
             file.taken = 0
-        wanted = threading.Event()
-        wanted.set()
-        growing = follow and (lambda: wanted.is_set() and follow())
+        active = threading.Event()
+        active.set()
+        growing = follow and (lambda: active.is_set() and follow())
         # Without a column, records could not be counted.
         kinds = {name: self.kinds[name] for name in columns or self.columns[:1]}
         pieces = prefetch(_make_jobs(kinds, start, self._opened, growing))
@@ -125,7 +125,7 @@ class Source:
             for batch in _make_batches(pieces, start, most, self.files):
                 yield batch if columns else replace(batch, table=batch.table.select([]))
         finally:
-            wanted.clear()
+            active.clear()
             pieces.close()
 
     def _check_columns(self, columns: Sequence[str]) -> None:

@@ -36,10 +36,6 @@ class Grammar:
     carriage: int = ABSENT
     longest: int = LONGEST
 
-    @classmethod
-    def delimited(cls, delimiter: str, longest: int = LONGEST) -> Grammar:
-        return cls(ord(delimiter), ord('"'), ord("\r"), longest)
-
     def bounds(self, data: Array, final: bool = True) -> tuple[Array, int, bool]:
         """Start, end and number of fields of each record; then the start of the first one that does not end here, and
         whether it ends inside quotes.

@@ -27,7 +27,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 class Parser(Protocol):
-    """Parses the columns that were asked for."""
+    """Parses the columns of `kinds`."""
 
     grammar: Grammar
     kinds: dict[str, Kind]
@@ -157,7 +157,7 @@ def parse_chunk(parser: Parser, chunk: Chunk) -> Piece:
         return Piece(chunk.offset, chunk.stop, table, places, bad, lambda place: chunk.data)
     table = parser.parse(chunk.data)
     if table is not None:
-        # Split when a record is asked for.
+        # Split only if a record is requested.
         split_once = cache(partial(parser.grammar.records, chunk.data))
         return Piece(chunk.offset, chunk.stop, table, np.arange(table.num_rows), [], lambda place: split_once()[place])
     records = parser.grammar.records(chunk.data)
