@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ def _has_probabilities(estimator: Any) -> bool:
     raise AttributeError(f"predict_proba is only available for loss='logistic'. Got loss={estimator.loss!r}.")
 
 
+@dataclass(eq=False, repr=False)
 class RedescendingClassifier(ClassifierMixin, LinearEstimator):
     r"""Linear classification, learned row by row, that wrong labels cannot move.
 
@@ -73,39 +75,8 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
 
     TASK = "classification"
 
-    classes_: Array
-
-    def __init__(
-        self,
-        loss: Any = "logistic",
-        *,
-        transform: Any = None,
-        step: Any = None,
-        order: int = 1,
-        alpha: float = 0.0,
-        fit_intercept: bool = True,
-        standardize: Any = True,
-        average: Any = False,
-        max_iter: int = 10,
-        shuffle: bool = True,
-        random_state: Any = 0,
-        warm_start: bool = False,
-    ) -> None:
-        # scikit-learn reads the parameters off this signature, so it is written out.
-        super().__init__(
-            loss,
-            transform=transform,
-            step=step,
-            order=order,
-            alpha=alpha,
-            fit_intercept=fit_intercept,
-            standardize=standardize,
-            average=average,
-            max_iter=max_iter,
-            shuffle=shuffle,
-            random_state=random_state,
-            warm_start=warm_start,
-        )
+    loss: Any = "logistic"
+    classes_: Array = field(init=False)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> RedescendingClassifier:
         """Learn from rows once, in their order.
@@ -183,8 +154,8 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
             raise DataError(f"y must be one of {classes}. Got {np.setdiff1d(y, classes)} instead.")
         return encode_labels(places, len(classes))
 
-    def _learn_fast(self, X: Array, y: Array) -> bool:
-        return self.__sklearn_is_fitted__() and self._learn_unchecked(X, self._encode(y))
+    def _encode_plain(self, y: Array) -> Array | None:
+        return self._encode(y)
 
     def _learned_state(self) -> dict[str, Any]:
         classes = {"classes": self.classes_.tolist(), "class_type": self.classes_.dtype.str}

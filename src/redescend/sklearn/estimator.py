@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -26,7 +27,10 @@ Self = TypeVar("Self", bound="LinearEstimator")
 ENGINE_PARAMETERS = ("loss", "transform", "step", "order", "alpha", "fit_intercept", "standardize", "average")
 """Parameters that an engine is made with; after a change the engine at hand is still used until the next `fit`."""
 
+DOUBLE = np.dtype(np.float64)
 
+
+@dataclass(eq=False, repr=False)
 class LinearEstimator(StatefulEstimator):
     """A linear model that is learned row by row."""
 
@@ -37,39 +41,26 @@ class LinearEstimator(StatefulEstimator):
         *("n_features_in_", "feature_names_in_"),
     )
 
-    _engine: Engine
-    _engine_parameters: dict[str, Any]
-    _dtype: np.dtype[Any]
+    loss: Any = "squared"
+    _: KW_ONLY
+    transform: InitVar[Any] = None
+    step: Any = None
+    order: int = 1
+    alpha: float = 0.0
+    fit_intercept: bool = True
+    standardize: Any = True
+    average: Any = False
+    max_iter: int = 10
+    shuffle: bool = True
+    random_state: Any = 0
+    warm_start: bool = False
 
-    def __init__(
-        self,
-        loss: Any = "squared",
-        *,
-        transform: Any = None,
-        step: Any = None,
-        order: int = 1,
-        alpha: float = 0.0,
-        fit_intercept: bool = True,
-        standardize: Any = True,
-        average: Any = False,
-        max_iter: int = 10,
-        shuffle: bool = True,
-        random_state: Any = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self.loss = loss
-        # An attribute of that name would make scikit-learn take the model for a transformer.
+    _engine: Engine = field(init=False)
+    _engine_parameters: dict[str, Any] = field(init=False)
+    _dtype: np.dtype[Any] = field(init=False)
+
+    def __post_init__(self, transform: Any) -> None:
         self._transform = transform
-        self.step = step
-        self.order = order
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.average = average
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.warm_start = warm_start
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` is ignored, because none is an estimator."""
@@ -102,8 +93,8 @@ class LinearEstimator(StatefulEstimator):
         """Checked targets as numbers, a row for each output."""
 
     @abstractmethod
-    def _learn_fast(self, X: Array, y: Array) -> bool:
-        """Learn from plain arrays, unless a number is not finite: then learn nothing and return False."""
+    def _encode_plain(self, y: Array) -> Array | None:
+        """The same for a plain array that was not checked; None if it needs to be."""
 
     # --- learning ---
 
@@ -151,8 +142,11 @@ class LinearEstimator(StatefulEstimator):
 
     def _partial_fit(self: Self, X: Any, y: Any, sample_weight: Any, classes: Array | None = None) -> Self:
         """Learn from rows once, in their order."""
-        if sample_weight is None and self._is_plain(X, y) and self._learn_fast(X, y):
-            return self
+        if sample_weight is None and self._is_plain(X, y) and (Y := self._encode_plain(y)) is not None:
+            inlier_weights = self._engine.learn_unchecked(X, Y)
+            if inlier_weights is not None:
+                self.inlier_weight_ = _smallest(inlier_weights)
+                return self
         is_new = not self.__sklearn_is_fitted__()
         X, y = self._validate(X, y, reset=is_new)
         weights = _check_sample_weight(sample_weight, X.shape[0])
@@ -163,7 +157,7 @@ class LinearEstimator(StatefulEstimator):
         return self
 
     def _is_plain(self, X: Any, y: Any) -> bool:
-        """Whether both are plain arrays like those before, of which only the values are left to check.
+        """Whether both are plain arrays like those of a fitted model, of which only the values are left to check.
 
         Full validation costs more than learning from a few rows does.
         """
@@ -171,22 +165,14 @@ class LinearEstimator(StatefulEstimator):
         return (
             type(X) is np.ndarray
             and type(y) is np.ndarray
-            and X.dtype == np.float64
-            and X.ndim == 2
-            and y.shape == X.shape[:1]
+            and "_engine" in own
+            and X.dtype == DOUBLE
+            and y.ndim == 1
+            and X.shape == (len(y), own["n_features_in_"])
             and X.size > 0
             and X.flags.carray
-            and own.get("n_features_in_", X.shape[1]) == X.shape[1]
             and "feature_names_in_" not in own
         )
-
-    def _learn_unchecked(self, X: Array, Y: Array) -> bool:
-        """Learn from rows if all their values are finite."""
-        weights = self._engine.learn_unchecked(X, Y)
-        if weights is None:
-            return False
-        self.inlier_weight_ = _smallest(weights)
-        return True
 
     def _make_engine(self, X: Any, outputs: int) -> None:
         parameters = self.get_params(deep=False)
@@ -300,6 +286,10 @@ class LinearEstimator(StatefulEstimator):
             "n_features_in_": dim,
         }
         return learned if passes is None else learned | {"n_iter_": passes}
+
+
+# An attribute of that name would make scikit-learn take the model for a transformer.
+del LinearEstimator.transform
 
 
 def _check_sample_weight(sample_weight: Any, rows: int) -> Array:

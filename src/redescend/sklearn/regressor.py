@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ from sklearn.utils.validation import validate_data
 
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.sklearn.estimator import LinearEstimator
+from redescend.sklearn.estimator import DOUBLE, LinearEstimator
 from redescend.state import require
 
 
+@dataclass(eq=False, repr=False)
 class RedescendingRegressor(RegressorMixin, LinearEstimator):
     r"""Linear regression, learned row by row, that outliers cannot move.
 
@@ -99,7 +101,7 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
 
     TASK = "regression"
 
-    _target_ndim: int
+    _target_ndim: int = field(init=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -149,17 +151,8 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
             raise DataError(f"y must have {self._engine.outputs} columns, as before. Got {len(y)} instead.")
         return y
 
-    def _learn_fast(self, X: Array, y: Array) -> bool:
-        if y.dtype != np.float64 or not y.flags.carray:
-            return False
-        is_new = not self.__sklearn_is_fitted__()
-        if is_new:
-            self.n_features_in_, self._target_ndim = X.shape[1], 1
-            self._make_engine(X, 1)
-        has_learned = self._engine.outputs == 1 and self._learn_unchecked(X, y.reshape(1, -1))
-        if is_new and not has_learned:
-            del self._engine
-        return has_learned
+    def _encode_plain(self, y: Array) -> Array | None:
+        return y[None] if self._engine.outputs == 1 and y.dtype == DOUBLE and y.flags.carray else None
 
     def _shape_coefficients(self, coefficients: Array) -> Array:
         return coefficients[0] if self._target_ndim == 1 else coefficients

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from redescend.sklearn.stateful import StatefulEstimator
 from redescend.state import ArraySpec, read_arrays, require
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MedianScaler(OneToOneFeatureMixin, TransformerMixin, StatefulEstimator):
     r"""Subtract the median and divide by the range between two quantiles: `RobustScaler`, learned from batches.
 
@@ -63,20 +65,11 @@ class MedianScaler(OneToOneFeatureMixin, TransformerMixin, StatefulEstimator):
     FITTED = "_quantiles"
     LEARNED = ("_quantiles", "n_features_in_", "center_", "scale_", "feature_names_in_")
 
-    _quantiles: RunningQuantiles
-
-    def __init__(
-        self,
-        *,
-        with_centering: bool = True,
-        with_scaling: bool = True,
-        quantile_range: tuple[float, float] = (25.0, 75.0),
-        size: int = SIZE,
-    ) -> None:
-        self.with_centering = with_centering
-        self.with_scaling = with_scaling
-        self.quantile_range = quantile_range
-        self.size = size
+    with_centering: bool = True
+    with_scaling: bool = True
+    quantile_range: tuple[float, float] = (25.0, 75.0)
+    size: int = SIZE
+    _quantiles: RunningQuantiles = field(init=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
