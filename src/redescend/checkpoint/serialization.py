@@ -185,17 +185,7 @@ def class_name(kind: type) -> str | None:
 
 
 def find_class(name: Any) -> Any:
-    """The class that a file names.
-
-    Examples
-    --------
-    >>> find_class("redescend.losses.Squared")()
-    Squared(l2=0.0)
-    >>> find_class("os.system")
-    Traceback (most recent call last):
-        ...
-    redescend.errors.DataError: it names 'os.system', which is not a model of this version of redescend.
-    """
+    """The class that a file names, if it is one of `CLASSES`."""
     module, _, last = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if last not in CLASSES.get(module, ()):
         raise DataError(f"it names {name!r}, which is not a model of this version of redescend.")

@@ -16,28 +16,14 @@ def count_outputs(labels: int) -> int:
 
 
 def encode_labels(places: Array, labels: int) -> Array:
-    """Targets of −1 and 1, a row for each output, of the places of labels in their list.
-
-    Examples
-    --------
-    >>> encode_labels(np.array([0, 1]), 2)
-    array([[-1., 1.]])
-    >>> encode_labels(np.array([0, 2]), 3)
-    array([[ 1., -1.], [-1., -1.], [-1., 1.]])
-    """
+    """Targets of −1 and 1, a row for each output, of the places of labels in their list."""
     if labels == 2:
         return 2.0 * places.reshape(1, -1) - 1.0
     return np.where(np.arange(labels)[:, None] == places, 1.0, -1.0)
 
 
 def label_probabilities(margins: Array) -> Array:
-    """The probability of every label, a row each, given a row of margins for each output.
-
-    Examples
-    --------
-    >>> label_probabilities(np.array([[0.0]]))
-    array([[0.5], [0.5]])
-    """
+    """The probability of every label, a row each, given a row of margins for each output."""
     if len(margins) == 1:
         return np.stack([expit(-margins[0]), expit(margins[0])])
     shares = expit(margins)

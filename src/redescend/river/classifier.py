@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from river import base
@@ -16,6 +17,7 @@ from redescend.river.linear_model import LinearModel
 from redescend.river.records import BinaryLabels
 
 
+@dataclass(eq=False, repr=False)
 class RedescendingClassifier(LinearModel, base.MiniBatchClassifier):
     r"""A linear classifier that flipped labels cannot move.
 
@@ -50,15 +52,7 @@ class RedescendingClassifier(LinearModel, base.MiniBatchClassifier):
 
     TASK = "classification"
 
-    def __init__(
-        self,
-        loss: str | losses.LinearLoss = "logistic",
-        order: Literal[1, 2] = 1,
-        transform: transforms.Transform | None = None,
-        step: steps.Step | None = None,
-        fit_intercept: bool = True,
-    ) -> None:
-        super().__init__(loss, order, transform, step, fit_intercept)
+    loss: str | losses.LinearLoss = "logistic"
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from river import base
@@ -20,6 +21,7 @@ THRESHOLDS = Interval(0, 1, "right")
 THRESHOLD, LABEL_THRESHOLD = 0.99, 0.5
 
 
+@dataclass(eq=False, repr=False)
 class RedescendingFilter(base.AnomalyFilter):
     r"""Hold outliers back from the model that follows in a pipeline.
 
@@ -60,27 +62,22 @@ class RedescendingFilter(base.AnomalyFilter):
     True
     """
 
-    def __init__(
-        self,
-        threshold: float | None = None,
-        loss: str | losses.LinearLoss = "squared",
-        order: Literal[1, 2] = 1,
-        transform: transforms.Transform | None = None,
-        step: steps.Step | None = None,
-        fit_intercept: bool = True,
-    ) -> None:
+    threshold: float | None = None
+    loss: str | losses.LinearLoss = "squared"
+    order: Literal[1, 2] = 1
+    transform: transforms.Transform | None = None
+    step: steps.Step | None = None
+    fit_intercept: bool = True
+
+    def __post_init__(self) -> None:
         owner = type(self).__name__
-        self._has_labels = check_loss(owner, loss).margin
+        self._has_labels = check_loss(owner, self.loss).margin
         kind = RedescendingClassifier if self._has_labels else RedescendingRegressor
-        super().__init__(kind(loss, order, transform, step, fit_intercept), protect_anomaly_detector=False)
+        model = kind(self.loss, self.order, self.transform, self.step, self.fit_intercept)
+        super().__init__(model, protect_anomaly_detector=False)
         default = LABEL_THRESHOLD if self._has_labels else THRESHOLD
-        self._limit = default if threshold is None else check(owner, "threshold", threshold, THRESHOLDS)
-        self.threshold = threshold
-        self.loss, self.order = loss, order
-        self.transform, self.step = transform, step
-        self.fit_intercept = fit_intercept
-        self.seen = 0
-        self.held_back = 0
+        self._limit = default if self.threshold is None else check(owner, "threshold", self.threshold, THRESHOLDS)
+        self.seen = self.held_back = 0
         self._last: tuple[dict[Any, Any], Any, float] | None = None
 
     @classmethod

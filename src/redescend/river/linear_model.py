@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
 
 from river.utils import dataframe
 
+from redescend import losses, steps, transforms
 from redescend.engines.config import ModelConfig, Task
 from redescend.errors import DataError
 from redescend.numeric import Array
@@ -15,18 +17,20 @@ from redescend.river.records import BinaryLabels, to_key, to_plain
 from redescend.state import CORRUPT, corrupt_state
 
 
+@dataclass(eq=False, repr=False)
 class LinearModel:
     """A linear model behind River's methods; subclasses define what a target means."""
 
     TASK: ClassVar[Task]
 
-    def __init__(self, loss: Any, order: Any, transform: Any, step: Any, fit_intercept: Any) -> None:
-        self.loss = loss
-        self.order = order
-        self.transform = transform
-        self.step = step
-        self.fit_intercept = fit_intercept
-        chosen = {"loss": loss, "order": order, "transform": transform, "step": step, "fit_intercept": fit_intercept}
+    loss: str | losses.LinearLoss = "squared"
+    order: Literal[1, 2] = 1
+    transform: transforms.Transform | None = None
+    step: steps.Step | None = None
+    fit_intercept: bool = True
+
+    def __post_init__(self) -> None:
+        chosen = {field.name: getattr(self, field.name) for field in fields(self)}
         self._model = DictModel(ModelConfig.from_parameters(type(self).__name__, self.TASK, **chosen))
         self._labels = BinaryLabels()
         self._y_name: str | None = None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 from river import base
 
-from redescend import losses, steps, transforms
+from redescend import steps, transforms
 from redescend.river.linear_model import LinearModel
 
 
@@ -53,16 +53,6 @@ class RedescendingRegressor(LinearModel, base.MiniBatchRegressor):
     """
 
     TASK = "regression"
-
-    def __init__(
-        self,
-        loss: str | losses.LinearLoss = "squared",
-        order: Literal[1, 2] = 1,
-        transform: transforms.Transform | None = None,
-        step: steps.Step | None = None,
-        fit_intercept: bool = True,
-    ) -> None:
-        super().__init__(loss, order, transform, step, fit_intercept)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

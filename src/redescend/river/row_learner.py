@@ -6,8 +6,7 @@ learner's `update`.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,38 +17,8 @@ from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
 
 
-class RowLearner(ABC):
-    """A learner of the record in `record`, which is the target and then the features `x`."""
-
-    learner: Robust | SelfTuning
-    record: Array
-    x: Array
-
-    @abstractmethod
-    def learn(self) -> float:
-        """Learn from the record and return its weight, or a negative number if the compiled round cannot play it."""
-
-    @abstractmethod
-    def learn_weighted(self, w: float) -> None:
-        """Learn from the record with a sample weight."""
-
-    @abstractmethod
-    def predict(self) -> float:
-        """⟨x, θ⟩ of the record; not finite where it overflows."""
-
-    @abstractmethod
-    def clean_probability(self) -> float:
-        """The probability that the record is clean; nothing is learned."""
-
-    def learn_carefully(self) -> None:
-        """Learn from a record that the compiled round could not play."""
-        self.learner.update(self.x, float(self.record[0]))
-
-
-class DescentRow(RowLearner):
-    """A learner with a transform and a step."""
-
-    learner: Robust
+class DescentRow:
+    """A learner with a transform and a step, of the record in `record`: the target and then the features `x`."""
 
     def __init__(self, learner: Robust) -> None:
         self.learner = learner
@@ -58,25 +27,31 @@ class DescentRow(RowLearner):
         self.x = self.record[1:]
 
     def learn(self) -> float:
+        """Learn from the record and return its weight, or a negative number if the compiled round cannot play it."""
         return self.learner.play_one(self.x, self.record[0])[1]
 
+    def learn_carefully(self) -> None:
+        """Learn from a record that the compiled round could not play."""
+        self.learner.update(self.x, float(self.record[0]))
+
     def learn_weighted(self, w: float) -> None:
+        """Learn from the record with a sample weight."""
         with self.learner.scaled_step(w):
             self.learn_carefully()
 
     def predict(self) -> float:
+        """⟨x, θ⟩ of the record; not finite where it overflows."""
         self.learner.write_action(self._theta)
         return float(self._theta.dot(self.x))
 
     def clean_probability(self) -> float:
+        """The probability that the record is clean; nothing is learned."""
         learner: Any = self.learner
         return float(learner.gate.transform.weight(learner.loss.value(learner.theta, self.x, self.record[0])))
 
 
-class SelfTuningRow(RowLearner):
-    """The self-tuning learner, with its state in the row of the compiled round."""
-
-    learner: SelfTuning
+class SelfTuningRow:
+    """The same for the self-tuning learner, with its state in the row of the compiled round."""
 
     def __init__(self, learner: SelfTuning) -> None:
         self.learner = learner
@@ -86,6 +61,9 @@ class SelfTuningRow(RowLearner):
 
     def learn(self) -> float:
         return single.run_one(self._row)
+
+    def learn_carefully(self) -> None:
+        self.learner.update(self.x, float(self.record[0]))
 
     def learn_weighted(self, w: float) -> None:
         self._row[single.TIMES] = min(w, HEAVIEST)
@@ -100,6 +78,9 @@ class SelfTuningRow(RowLearner):
 
     def clean_probability(self) -> float:
         return single.judge_one(self._row)
+
+
+RowLearner: TypeAlias = DescentRow | SelfTuningRow
 
 
 def make_row_learner(learner: Robust | SelfTuning) -> RowLearner:
