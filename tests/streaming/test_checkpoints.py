@@ -1,5 +1,7 @@
 """The folder of a run: what is in it is whole, is this run's, and is used by one process at a time."""
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,7 @@ def test_a_checkpoint_comes_back_and_leftovers_of_a_killed_process_go(paused):
     (folder / ".0123456789abcdef.part").write_bytes(b"half")
     (folder / ".0123456789abcdee.part").mkdir()
     (folder / ".mine.part").write_bytes(b"of someone else")
-    with CheckpointFolder(folder, resume=True) as again:
+    with closing(CheckpointFolder(folder, resume=True)) as again:
         assert again.last.counts == [50, 50, 0, 0]
         assert again.last.model.records == 50
     assert sorted(path.name for path in folder.glob(".*")) == [".0123456789abcdee.part", ".mine.part"]
@@ -38,7 +40,7 @@ def test_a_checkpoint_comes_back_and_leftovers_of_a_killed_process_go(paused):
 def test_a_folder_is_refused_in_one_sentence(paused, tmp_path):
     _, _, folder = paused
     with (
-        CheckpointFolder(folder, resume=True),
+        closing(CheckpointFolder(folder, resume=True)),
         pytest.raises(DataError, match=r"is in use by another run; wait until it ends, or name another\.$"),
     ):
         CheckpointFolder(folder)

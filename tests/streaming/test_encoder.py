@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from redescend.engines.one_vs_rest import sum_outputs
 from redescend.sources import Kind
-from redescend.streaming.encoding.encoder import EncodedColumns, encode
+from redescend.streaming.encoding.encoder import EncodedBatch
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import encode_target
@@ -32,6 +32,12 @@ FEATURES = [
 ]
 SCHEMA = Schema("y", Kind.NUMBER, "regression", [], FEATURES)
 KINDS = {feature.name: feature.kind for feature in FEATURES}
+
+
+def encode(schema, table):
+    """The rows of all records, and why some are rejected."""
+    batch = EncodedBatch(schema, table, target=False)
+    return batch.rows(0, table.num_rows), batch.rejected
 
 
 def encoded_slowly(record: dict[str, Any]) -> list[float] | str:
@@ -92,7 +98,7 @@ def test_records_are_encoded_each_by_itself(records, cut):
     cut = min(cut, len(records))
     rest = table.slice(cut)
     np.testing.assert_array_equal(encode(SCHEMA, rest)[0], X[cut:])
-    np.testing.assert_array_equal(EncodedColumns(SCHEMA, table).rows(cut, len(records)), X[cut:])
+    np.testing.assert_array_equal(EncodedBatch(SCHEMA, table, target=False).rows(cut, len(records)), X[cut:])
 
 
 def test_hashes_never_change():

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import redescend as rd
 from redescend.errors import BadRecordError, RedescendError
-from redescend.streaming.io import quarantine
+from redescend.streaming.io.writers import parse_rejected
 from redescend.streaming.rounds import Rounds
 from tests.streaming.fuzzing.cases import DAMAGES, Case, cases
 from tests.streaming.fuzzing.sheets import TARGET, TEXTS
@@ -88,7 +88,7 @@ def test_what_is_written_is_what_happened(tmp_path, damage):
         assert table["row"].to_pylist() == rounds.rows.tolist()
         assert table["loss"].to_pylist() == rounds.losses.tolist()
         assert table["prediction"].to_pylist() == [played.prediction for played in rounds.records(model.schema)]
-        bad = [quarantine.parse_line(line) for line in aside.read_bytes().splitlines()]
+        bad = [parse_rejected(line) for line in aside.read_bytes().splitlines()]
         assert len(bad) == passing.counts.quarantined
         assert sorted([*(one.row for one in bad), *rounds.rows]) == list(range(1, passing.counts.records + 1))
         assert {one.file for one in bad} <= {str(file)}

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,15 @@ from redescend.errors import DataError, ParameterError
 from redescend.sources import Bad, Kind
 from redescend.streaming.config import Outputs
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.io import quarantine, round_log
 from redescend.streaming.io.collisions import check_writable
-from redescend.streaming.io.writers import AppendLog, RunWriters
+from redescend.streaming.io.writers import (
+    GROUP,
+    AppendLog,
+    RejectedBuffer,
+    RunWriters,
+    format_rejected,
+    parse_rejected,
+)
 from redescend.streaming.rounds import Rounds
 
 NUMBERS = Schema("y", Kind.NUMBER, "regression", [], [])
@@ -37,12 +44,12 @@ def some_rounds(count, seed, labels=0):
 
 def test_what_was_written_after_the_checkpoint_is_cut_off(tmp_path):
     path = tmp_path / "log"
-    with AppendLog(path) as log:
+    with closing(AppendLog(path)) as log:
         log.append(b"12345")
         size = log.sync()
         assert path.read_bytes() == b"12345"
         log.append(b"6789")
-    with AppendLog(path, size) as log:
+    with closing(AppendLog(path, size)) as log:
         assert log.sync() == 5
         log.append(b"x")
         assert log.sync() == 6
@@ -55,24 +62,24 @@ def test_what_was_written_after_the_checkpoint_is_cut_off(tmp_path):
 @given(st.integers(1), st.text(st.characters(codec=None)), st.text(), st.binary())
 def test_a_quarantined_record_is_one_line_and_comes_back_as_it_came(row, file, reason, raw):
     bad = Bad(row, file, reason, raw)
-    text = quarantine.format_line(bad)
+    text = format_rejected(bad)
     assert text.endswith(b"\n")
     assert text.count(b"\n") == 1
     assert json.loads(text.decode())["row"] == row
-    assert quarantine.parse_line(text) == bad
+    assert parse_rejected(text) == bad
 
 
 def test_bad_records_in_memory_are_bounded_in_number_and_in_size():
-    kept = quarantine.RejectedBuffer()
+    kept = RejectedBuffer()
     kept.add(Bad(row, "f", "r", b"x" * 10) for row in range(1, 2001))
     assert [bad.row for bad in kept.records] == list(range(1, 1001))
-    again = quarantine.RejectedBuffer()
+    again = RejectedBuffer()
     again.restore(kept.state())
     assert again.records == kept.records
-    large = quarantine.RejectedBuffer()
+    large = RejectedBuffer()
     large.add(Bad(row, "f", "r", b"x" * (1 << 20)) for row in range(1, 9))
     assert len(large.records) == 3
-    other = quarantine.RejectedBuffer()
+    other = RejectedBuffer()
     other.restore(large.state())
     other.add([Bad(9, "f", "r", b"x" * (1 << 20)), Bad(10, "f", "r", b"x")])
     assert [bad.row for bad in other.records] == [1, 2, 3, 10]
@@ -80,19 +87,19 @@ def test_bad_records_in_memory_are_bounded_in_number_and_in_size():
 
 @pytest.mark.parametrize("schema", [NUMBERS, LABELS])
 def test_the_round_log_holds_every_round_in_groups_that_do_not_depend_on_batches(tmp_path, schema):
-    count, labels = round_log.GROUP + 5000, len(schema.labels)
+    count, labels = GROUP + 5000, len(schema.labels)
     rounds = some_rounds(count, seed=3, labels=labels)
     contents = []
     for most in (7777, count):
         target = tmp_path / f"{most}.parquet"
-        with RunWriters(Outputs(rounds=target)) as writers:
+        with closing(RunWriters(Outputs(rounds=target))) as writers:
             for start in range(0, count, most):
                 writers.write(rounds[start : start + most], [])
             writers.publish(schema)
         contents.append(target.read_bytes())
     assert contents[0] == contents[1]
     file = parquet.ParquetFile(target)
-    assert [file.metadata.row_group(at).num_rows for at in range(2)] == [round_log.GROUP, 5000]
+    assert [file.metadata.row_group(at).num_rows for at in range(2)] == [GROUP, 5000]
     table = file.read()
     if labels:
         expected = {
@@ -134,9 +141,9 @@ def test_an_empty_quarantine_is_not_written_unless_it_is_to_be_kept(tmp_path):
     target.write_text("of another run")
     for bad, expected in (
         ([], b"of another run"),
-        ([Bad(1, "f", "r", b"x")], quarantine.format_line(Bad(1, "f", "r", b"x"))),
+        ([Bad(1, "f", "r", b"x")], format_rejected(Bad(1, "f", "r", b"x"))),
     ):
-        with RunWriters(Outputs(quarantine=target, keep_empty_quarantine=False)) as writers:
+        with closing(RunWriters(Outputs(quarantine=target, keep_empty_quarantine=False))) as writers:
             writers.write(some_rounds(0, 1), bad)
             writers.publish(NUMBERS)
         assert target.read_bytes() == expected
@@ -146,7 +153,7 @@ def test_a_full_disk_is_said_in_one_sentence(tmp_path, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with AppendLog(tmp_path / "log") as log:
+    with closing(AppendLog(tmp_path / "log")) as log:
         log.append(b"12345")
         monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(DataError, match=r"cannot be written \(No space left on device\); free some space, and"):

@@ -34,7 +34,7 @@ from redescend.sources import Bad, open_source
 from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.io.collisions import check_outputs
-from redescend.streaming.io.quarantine import format_line
+from redescend.streaming.io.writers import format_rejected
 from redescend.streaming.report.formatting import format_count
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.rejections import Rejections
@@ -89,7 +89,7 @@ class RejectionWriter(ExitStack):
         if self._quarantine is not None:
             if self._file is None:
                 self._file = self.enter_context(replace_file(self._quarantine))
-            self._file.writelines(map(format_line, bad))
+            self._file.writelines(map(format_rejected, bad))
 
 
 def apply_model(

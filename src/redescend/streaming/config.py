@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -16,20 +16,14 @@ OnBad = Literal["quarantine", "skip", "fail"]
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files that a run writes when it ends; None is not written.
-
-    Parameters
-    ----------
-    model, rounds, report, quarantine : Path or None
-    keep_empty_quarantine : bool
-        Whether the quarantine is written even if no record was rejected.
-    """
+    """The files that a run writes when it ends; None is not written."""
 
     model: Path | None = None
     rounds: Path | None = None
     report: Path | None = None
     quarantine: Path | None = None
     keep_empty_quarantine: bool = True
+    """Whether the quarantine is written even if no record was rejected."""
 
     def by_content(self) -> dict[str, Path]:
         """The files, by what they contain."""
@@ -74,32 +68,23 @@ class FitConfig:
         if self.jobs is not None:
             object.__setattr__(self, "jobs", check("fit_stream", "jobs", self.jobs, AT_LEAST_ONE))
 
-    @property
-    def model_settings(self) -> dict[str, Any]:
-        """The parameters of `StreamModel` and `ModelStore`."""
-        return {name: getattr(self, name) for name in ("order", "loss", "transform", "step")}
+    def select(self, *names: str) -> dict[str, Any]:
+        """Some settings by their names."""
+        return {name: getattr(self, name) for name in names}
 
     def stored(self) -> dict[str, Any]:
         """The settings that determine the results, as plain values: a run can only be resumed with the same.
 
         Files may move, and checkpoints, threads and clusters change nothing in the results.
         """
-        free = ("outputs", "checkpoint", "every", "resume", "jobs", "cluster")
-        plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in free}
+        free = {"outputs", "checkpoint", "every", "resume", "jobs", "cluster"}
+        plain = {name: value for name, value in vars(self).items() if name not in free}
         plain |= {name: None if plain[name] is None else list(plain[name]) for name in ("features", "ignore", "labels")}
-        files = {name: getattr(self.outputs, name) for name in ("rounds", "quarantine")}
+        files = {"rounds": self.outputs.rounds, "quarantine": self.outputs.quarantine}
         return plain | {name: None if path is None else "a file" for name, path in files.items()}
 
     def check_resumable(self, stored: dict[str, Any]) -> None:
-        """Raise an error if the run in the checkpoint had other settings.
-
-        >>> first = FitConfig(target="price", order=2)
-        >>> FitConfig(target="price", checkpoint=Path("run")).check_resumable(first.stored())
-        Traceback (most recent call last):
-            ...
-        redescend.errors.ParameterError: The run in 'run' was started with order = 2 and cannot be resumed with
-        order = 1; use the same settings, or name an empty folder.
-        """
+        """Raise an error if the run in the checkpoint had other settings."""
         for name, now in self.stored().items():
             if stored.get(name) != now:
                 raise ParameterError(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from redescend import losses, steps, transforms
-from redescend.errors import ParameterError
-from redescend.sources import Batch, Kind, Source, open_source
+from redescend.errors import DataError, ParameterError
+from redescend.sources import Kind, Source, open_source
 from redescend.sources.formats import Follow
 from redescend.streaming.config import FitConfig, OnBad, Outputs
 from redescend.streaming.encoding.schema import Schema
@@ -20,11 +20,13 @@ from redescend.streaming.io.checkpoints import Checkpoint, CheckpointFolder
 from redescend.streaming.io.collisions import check_outputs
 from redescend.streaming.io.writers import RunWriters
 from redescend.streaming.keyed import ModelStore
-from redescend.streaming.keyed.keys import check_keys
 from redescend.streaming.model import StreamModel
 from redescend.streaming.run import Run, Watch
 
 StrPath = str | os.PathLike[str]
+
+Start = tuple[StreamModel | ModelStore, Source, dict[str, Any]]
+"""The model of a run, its source, and how that begins."""
 
 RECOGNIZED_BY = 100
 """First records by which a source is recognized when a run is resumed."""
@@ -85,8 +87,7 @@ def fit_stream(
     step : Step or None
         The step size that goes with a transform.
     on_bad : {'quarantine', 'skip', 'fail'}
-        What to do with a record that cannot be used: store it with its row and the reason, only count it, or raise a
-        BadRecordError.
+        Store a record that cannot be used, with its row and the reason; only count it; or raise a BadRecordError.
     quarantine : path-like or None
         A JSON lines file for rejected records. None: the first of them stay in memory, as ``Run.bad``.
     rounds : path-like or None
@@ -119,13 +120,6 @@ def fit_stream(
         It learns while the rounds are played.
     rounds : Run
         The rounds, their counts and their summary.
-
-    Raises
-    ------
-    DataError
-        The source cannot be read; or, as a BadRecordError, a record cannot be used and `on_bad` is 'fail'.
-    ParameterError
-        A setting is invalid, or differs from that of the run to resume.
 
     Examples
     --------
@@ -170,54 +164,40 @@ def start_run(source: Any, config: FitConfig, *, watch: Watch | None = None, fol
     with ExitStack() as stack:
         folder = last = None
         if config.checkpoint is not None:
-            folder = stack.enter_context(CheckpointFolder(config.checkpoint, config.resume))
+            folder = stack.enter_context(closing(CheckpointFolder(config.checkpoint, config.resume)))
             last = folder.last
         start = _start_fresh(source, config, follow) if last is None else _resume(source, config, last, follow)
+        model = start[0]
         if last is not None and last.finished:
-            writers = stack.enter_context(RunWriters(Outputs(), config.checkpoint))  # the logs were removed
+            writers = RunWriters(Outputs(), config.checkpoint)  # the logs were removed
         else:
-            state = None if last is None else last.logs
-            writers = stack.enter_context(RunWriters(config.outputs, config.checkpoint, state))
-        if isinstance(start.model, ModelStore) and not (last is not None and last.ended):
-            start.model.run_on(config.jobs, config.cluster)
-            stack.callback(start.model.settle)
+            writers = RunWriters(config.outputs, config.checkpoint, None if last is None else last.logs)
+        stack.callback(writers.close)
+        if isinstance(model, ModelStore) and not (last is not None and last.ended):
+            model.run_on(config.jobs, config.cluster)
+            stack.callback(model.settle)
         run = Run(config, *start, writers, folder, watch=watch, follow=follow)
         stack.pop_all()
     return run
 
 
-class _Start(NamedTuple):
-    model: StreamModel | ModelStore
-    source: Source
-    beginning: dict[str, Any]
-
-
-def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> _Start:
+def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> Start:
     kinds = {} if config.by is None else {config.by: Kind.TEXT}
     opened = open_source(source, format=config.format, header=config.header, kinds=kinds)
-    schema = Schema.infer(
-        opened.sample,
-        opened.kinds,
-        config.target,
-        features=config.features,
-        ignore=config.ignore,
-        task=config.task,
-        labels=config.labels,
-        by=config.by,
-    )
+    settings = config.select("target", "features", "ignore", "task", "labels", "by")
+    schema = Schema.infer(opened.sample, opened.kinds, **settings)
+    if config.by is not None:
+        keys = opened.sample.table.column(config.by)
+        if len(keys) and keys.null_count == len(keys):
+            raise DataError(f"The column '{config.by}' has no key in the first {len(keys):,} records; name another.")
+    make = StreamModel if config.by is None else ModelStore
+    model = make(schema, **config.select("order", "loss", "transform", "step"))
     # The last line of a growing file may be incomplete, and would not be recognized later.
     most = RECOGNIZED_BY if follow is None else min(RECOGNIZED_BY, len(opened.sample.rows) - 1)
-    return _Start(_make_model(schema, opened.sample, config), opened, _describe_beginning(opened, most))
+    return model, opened, _describe_beginning(opened, most)
 
 
-def _make_model(schema: Schema, sample: Batch, config: FitConfig) -> StreamModel | ModelStore:
-    if schema.by is None:
-        return StreamModel(schema, **config.model_settings)
-    check_keys(schema.by, sample.table.column(schema.by))
-    return ModelStore(schema, **config.model_settings)
-
-
-def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | None) -> _Start:
+def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | None) -> Start:
     config.check_resumable(last.config)
     if follow is not None and last.ended:
         raise ParameterError(
@@ -231,16 +211,14 @@ def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | N
             f"'{opened.name}' does not begin with the records, or the files, that the run in '{config.checkpoint}' has "
             "read; resume it with the same source, or name an empty folder."
         )
-    return _Start(last.model, opened, known)
+    return last.model, opened, known
 
 
 def _describe_beginning(source: Source, most: int) -> dict[str, Any]:
     """The columns, the number and a digest of the first records."""
     count = min(most, len(source.sample.rows))
-    digest = hashlib.sha256()
-    for index in range(count):
-        digest.update(source.sample.raw(index) + b"\n")
-    return {"columns": source.columns, "records": count, "digest": digest.hexdigest()}
+    content = b"".join(source.sample.raw(index) + b"\n" for index in range(count))
+    return {"columns": source.columns, "records": count, "digest": hashlib.sha256(content).hexdigest()}
 
 
 def _path(path: StrPath | None) -> Path | None:

@@ -22,14 +22,7 @@ MAX_LABEL = 12
 
 
 class Importance(NamedTuple):
-    """The importance of a column.
-
-    Attributes
-    ----------
-    column : its name.
-    share : its share of the effects of all columns, at most 1.
-    direction : in which direction it changes the predictions; empty where there is none.
-    """
+    """A column, its share of the effects of all, and in which direction it changes the predictions, if in one."""
 
     column: str
     share: float
@@ -51,12 +44,7 @@ def rank_features(model: StreamModel) -> list[Importance]:
 def compute_effects(schema: Schema, engine: Engine, frequencies: Array) -> dict[str, float]:
     """The effect of every column: |coefficient| · scale for numbers, the standard deviation for texts.
 
-    Parameters
-    ----------
-    schema : Schema
-    engine : Engine
-    frequencies : array
-        The share of records in which each of ``schema.indicators`` is 1.
+    `frequencies` are the shares of records in which each of ``schema.indicators`` is 1.
     """
     coefficients = np.clip(engine.coefficients()[0], -MAX_EFFECT, MAX_EFFECT)
     often = np.full(schema.dim, np.nan)
@@ -90,12 +78,11 @@ def _describe_direction(schema: Schema, feature: Feature, coefficients: Array) -
     if feature.how == "levels":
         own = coefficients[:, : len(feature.levels)]
         spread = own - own.mean(axis=1, keepdims=True)
-        highest = np.unravel_index(int(spread.argmax()), spread.shape)
-        lowest = np.unravel_index(int(spread.argmin()), spread.shape)
-        parts = (
-            f"{_abbreviate(feature.levels[at[1]])}: {_describe_sign(schema, int(at[0]), float(spread[at]))}"
-            for at in (highest, lowest)
-        )
+        parts = []
+        for extreme in (spread.argmax(), spread.argmin()):
+            output, level = divmod(int(extreme), spread.shape[1])
+            sign = _describe_sign(schema, output, float(spread[output, level]))
+            parts.append(f"{_abbreviate(feature.levels[level])}: {sign}")
         return " · ".join(parts)
     output = int(np.abs(coefficients[:, 0]).argmax())
     more = {"boolean": "true", "date": "later"}.get(feature.how, "more")

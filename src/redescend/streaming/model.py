@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from redescend.streaming.encoding.encoder import Chunk, EncodedBatch, to_record_
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.importance import compute_effects
+from redescend.streaming.report.formatting import format_count
 from redescend.streaming.rounds import Rounds
 
 
@@ -34,67 +35,88 @@ class Learned(NamedTuple):
 class StreamPredictor(ABC):
     """What a model of a stream and a store of one model per key have in common."""
 
-    def __init__(self, schema: Any, params: dict[str, Any]) -> None:
+    def __init__(
+        self, schema: Schema, order: int = 1, loss: Any = None, transform: Any = None, step: Any = None
+    ) -> None:
         owner = type(self).__name__
         if isinstance(schema, Mapping):
             schema = Schema.from_dict(schema)
         self.schema: Schema = check_instance(owner, "schema", schema, Schema, "a Schema")
-        self.config = ModelConfig.from_parameters(owner, self.schema.task, **params)
-        self._params = params
+        self._params = {"order": order, "loss": loss, "transform": transform, "step": step}
+        self.config = ModelConfig.from_parameters(owner, self.schema.task, **self._params)
+        self._reset()
+
+    def __repr__(self) -> str:
+        what = [f"{self.schema.task} of '{self.schema.target}' on {format_count(len(self.schema.features), 'column')}"]
+        if self.schema.by is not None:
+            what.append(f"{format_count(len(self.keys), 'key')} of '{self.schema.by}'")
+        return f"{type(self).__name__}({', '.join(what)}, {self.records:,} records)"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters of the constructor, as plain values and components.
-
-        Parameters
-        ----------
-        deep : bool
-            Ignored; there are no nested models.
-
-        Returns
-        -------
-        dict
-        """
+        """The parameters of the constructor, as plain values and components; `deep` is ignored."""
         return {"schema": self.schema.to_dict(), **self._params}
+
+    @property
+    @abstractmethod
+    def records(self) -> int:
+        """How many records were learned from."""
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys, if there is one model per key."""
+        return []
+
+    def settle(self) -> None:  # noqa: B027
+        """Fetch everything that was learned elsewhere to this process."""
+
+    @abstractmethod
+    def _reset(self) -> None:
+        """Forget everything that was learned."""
+
+    @abstractmethod
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Restore a state, or raise any error and change nothing."""
 
     @abstractmethod
     def _encode(self, table: Any, target: bool) -> EncodedBatch:
         """Encode the records of a table."""
 
     @abstractmethod
+    def _engines(self, chunk: Chunk) -> Iterable[tuple[Engine, Any]]:
+        """The engines that are responsible for the records of a chunk, each with the indices of its records."""
+
     def _scores(self, chunk: Chunk) -> Array:
         """The predictions of every output."""
+        scores = np.empty((self.schema.outputs, len(chunk.X)))
+        for engine, which in self._engines(chunk):
+            scores[:, which] = engine.predict(chunk.X[which])
+        return scores
 
-    @abstractmethod
     def _weights(self, chunk: Chunk, Y: Array) -> Array:
         """The minimum over outputs of the weights of records."""
+        weights = np.empty(len(chunk.X))
+        for engine, which in self._engines(chunk):
+            weights[which] = engine.score(chunk.X[which], np.ascontiguousarray(Y[:, which])).min(axis=0)
+        return weights
 
     def _losses(self, scores: Array, Y: Array) -> Array:
         """The losses summed over outputs, at most the largest float."""
         return sum_outputs(np.minimum(self.config.loss.of_prediction(scores, Y), np.finfo(float).max))
 
     def review(self, batch: Batch, *, target: bool = False) -> Learned:
-        """Predict the records of a batch as they are now, without learning from them.
+        """Predict the records of a `batch`, and with `target` score them, without learning from them.
 
-        Parameters
-        ----------
-        batch : Batch
-        target : bool
-            Whether to score the records, too, for which the batch must have the target. Otherwise targets, losses and
-            weights are NaN.
-
-        Returns
-        -------
-        Learned
+        Without `target`, the targets, losses and weights of the rounds are NaN.
         """
-        encoded, rounds = self._encode(batch.table, target), []
+        encoded, played = self._encode(batch.table, target), []
         for chunk in encoded.chunks():
             scores, losses = self._scores(chunk), np.full(len(chunk.X), np.nan)
             weights = losses
             if target:
                 Y = output_targets(self.schema, chunk.targets)
                 losses, weights = self._losses(scores, Y), self._weights(chunk, Y)
-            rounds.append((chunk, self._make_rounds(batch, chunk, scores, losses, weights)))
-        return collect(batch, encoded, rounds)
+            played.append((chunk, scores, losses, weights))
+        return self._collect(batch, encoded, played)
 
     def predict(self, table: Any) -> Array:
         """Predict a number or a label for each record of a table.
@@ -117,28 +139,18 @@ class StreamPredictor(ABC):
         return self.schema.label_values[predictions.astype(np.intp)] if self.schema.classifies else predictions
 
     def predict_proba(self, table: Any) -> Array:
-        """Predict the probability of each label.
-
-        Parameters
-        ----------
-        table : as in `predict`
+        """Predict the probability of each label, in the order of ``schema.labels``; `table` is as in `predict`.
 
         Returns
         -------
         array of shape (records, labels)
-            With the labels in the order of ``schema.labels``.
         """
         if not self.schema.classifies:
             raise DataError(f"The model predicts numbers for '{self.schema.target}', which have no probabilities.")
         return np.ascontiguousarray(label_probabilities(self._all_scores(table)).T)
 
     def judge(self, table: Any) -> Array:
-        """Compute the probability that each record of a table is clean, without learning from it.
-
-        Parameters
-        ----------
-        table : as in `predict`
-            With the target, too.
+        """Compute the probability that each record of a `table` with the target is clean, without learning from it.
 
         Returns
         -------
@@ -164,20 +176,28 @@ class StreamPredictor(ABC):
             yield from encoded.chunks()
             before += batch.num_rows
 
-    def _make_rounds(self, batch: Batch, chunk: Chunk, scores: Array, losses: Array, weights: Array) -> Rounds:
-        numbers = (chunk.targets, *decode_predictions(self.schema, scores), losses, weights)
-        keys = chunk.keys if chunk.names else None
-        return Rounds(batch.rows[chunk.indices], *numbers, keys=keys, names=chunk.names)
+    def _collect(self, batch: Batch, encoded: EncodedBatch, played: list[tuple[Chunk, Array, Array, Array]]) -> Learned:
+        """Collect the rounds of a batch from chunks with their scores, losses and weights, and its rejected records."""
+        rounds, indices = [], [np.empty(0, np.intp)]
+        for chunk, scores, losses, weights in played:
+            numbers = (chunk.targets, *decode_predictions(self.schema, scores), losses, weights)
+            keys = chunk.keys if chunk.names else None
+            rounds.append(Rounds(batch.rows[chunk.indices], *numbers, keys=keys, names=chunk.names))
+            indices.append(chunk.indices)
+        rejected = [
+            Bad(int(batch.rows[index]), batch.files, reason, batch.raw(index))
+            for index, reason in sorted(encoded.rejected.items())
+        ]
+        return Learned(Rounds.concatenate(rounds), np.concatenate(indices), rejected)
 
-
-def collect(batch: Batch, encoded: EncodedBatch, rounds: list[tuple[Chunk, Rounds]]) -> Learned:
-    """Collect the rounds of the chunks of a batch, and its rejected records."""
-    indices = np.concatenate([np.empty(0, np.intp), *(chunk.indices for chunk, _ in rounds)])
-    rejected = [
-        Bad(int(batch.rows[index]), batch.files, reason, batch.raw(index))
-        for index, reason in sorted(encoded.rejected.items())
-    ]
-    return Learned(Rounds.concatenate(part for _, part in rounds), indices, rejected)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore the `state` of a model with the same parameters; it continues to the last bit."""
+        try:
+            self._restore(state)
+        except DataError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            raise corrupt_state(type(self).__name__, f"invalid parts ({error})") from None
 
 
 class StreamModel(StreamPredictor):
@@ -211,15 +231,9 @@ class StreamModel(StreamPredictor):
     True
     """
 
-    def __init__(
-        self, schema: Schema, order: int = 1, loss: Any = None, transform: Any = None, step: Any = None
-    ) -> None:
-        super().__init__(schema, {"order": order, "loss": loss, "transform": transform, "step": step})
+    def _reset(self) -> None:
         self._engine: Engine | None = None
         self._ones = np.zeros(len(self.schema.indicators))
-
-    def __repr__(self) -> str:
-        return f"StreamModel({describe_task(self.schema)}, {self.records:,} records)"
 
     @property
     def records(self) -> int:
@@ -236,35 +250,23 @@ class StreamModel(StreamPredictor):
         return engine
 
     def learn(self, batch: Batch) -> Learned:
-        """Learn from the records of a batch, one after the other.
+        """Learn from the records of a `batch`, one after the other.
 
         The outcome for a record depends on the records before it alone, not on the sizes of batches.
-
-        Parameters
-        ----------
-        batch : Batch
-
-        Returns
-        -------
-        Learned
         """
-        encoded, rounds = self._encode(batch.table, target=True), []
+        encoded, played = self._encode(batch.table, target=True), []
         self._engine = engine = self.engine
         for chunk in encoded.chunks():
             scores, losses, weights = engine.learn_rounds(chunk.X, output_targets(self.schema, chunk.targets))
             self._ones += chunk.X[:, self.schema.indicators].sum(axis=0)
-            played = self._make_rounds(batch, chunk, scores, sum_outputs(losses), weights.min(axis=0))
-            rounds.append((chunk, played))
-        return collect(batch, encoded, rounds)
+            played.append((chunk, scores, sum_outputs(losses), weights.min(axis=0)))
+        return self._collect(batch, encoded, played)
 
     def _encode(self, table: Any, target: bool) -> EncodedBatch:
         return EncodedBatch(self.schema, table, target)
 
-    def _scores(self, chunk: Chunk) -> Array:
-        return self.engine.predict(chunk.X)
-
-    def _weights(self, chunk: Chunk, Y: Array) -> Array:
-        return self.engine.score(chunk.X, Y).min(axis=0)
+    def _engines(self, chunk: Chunk) -> Iterable[tuple[Engine, Any]]:
+        return [(self.engine, slice(None))]
 
     def explain(self) -> dict[str, float]:
         """Compute feature importance: how much each column changes the prediction.
@@ -296,27 +298,12 @@ class StreamModel(StreamPredictor):
         """What was learned, as arrays and plain values; copies."""
         return {"engine": None if self._engine is None else self._engine.state(), "ones": self._ones.copy()}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state of a model with the same parameters; it continues to the last bit."""
-        owner = type(self).__name__
-        try:
-            stored, ones = state["engine"], state["ones"]
-            engine = None if stored is None else self._restore_engine(stored)
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            raise error if isinstance(error, DataError) else corrupt_state(owner, f"invalid parts ({error})") from None
-        records = 0 if engine is None else engine.row_count
-        spec = ArraySpec("ones", (len(self._ones),), kind="count", high=records)
-        self.adopt(engine, read_arrays([spec], {"ones": ones}, {}, owner)["ones"])
-
-    def _restore_engine(self, state: dict[str, Any]) -> Engine:
-        size = read_shape(state, True, self.config.order == 2)
-        require(size == (self.schema.dim, self.schema.outputs), type(self).__name__, "the size of another schema")
-        engine = self.config.make_engine(*size, missing=True)
-        engine.restore(state)
-        return engine
-
-
-def describe_task(schema: Schema) -> str:
-    """The task of a model in a few words."""
-    columns = len(schema.features)
-    return f"{schema.task} of '{schema.target}' on {columns} column{'s' * (columns != 1)}"
+    def _restore(self, state: dict[str, Any]) -> None:
+        stored, engine = state["engine"], None
+        if stored is not None:
+            size = read_shape(stored, True, self.config.order == 2)
+            require(size == (self.schema.dim, self.schema.outputs), type(self).__name__, "the size of another schema")
+            engine = self.config.make_engine(*size, missing=True)
+            engine.restore(stored)
+        spec = ArraySpec("ones", (len(self._ones),), kind="count", high=0 if engine is None else engine.row_count)
+        self.adopt(engine, read_arrays([spec], {"ones": state["ones"]}, {}, type(self).__name__)["ones"])

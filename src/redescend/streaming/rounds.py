@@ -35,8 +35,7 @@ class Rounds:
     rows : array of int64
         The number of each record in the stream, from 1.
     targets, predictions : arrays of float64
-        Numbers, or indices in `Schema.labels`. Predictions are made before the record is learned from. Targets are NaN
-        if they were not read.
+        Numbers, or indices in `Schema.labels`. Predictions are made before the record is learned from.
     probabilities : array of float64
         Of the predicted label; NaN in regression.
     losses, weights : arrays of float64
@@ -45,7 +44,6 @@ class Rounds:
     keys : array of int64 or None
         With one model per key, the index of each record's key in `names`.
     names : sequence of str
-        The keys.
 
     Examples
     --------
@@ -79,11 +77,9 @@ class Rounds:
     @staticmethod
     def concatenate(parts: Iterable[Rounds]) -> Rounds:
         """Concatenate rounds; with keys if all have them."""
-        listed = list(parts)
+        listed = list(parts) or [Rounds(np.empty(0, np.int64), *np.empty((5, 0)))]
         if len(listed) == 1:
             return listed[0]
-        if not listed:
-            return Rounds(np.empty(0, np.int64), *np.empty((5, 0)))
         arrays = [np.concatenate(arrays) for arrays in zip(*(part.arrays() for part in listed), strict=True)]
         keys = [part.keys for part in listed if part.keys is not None]
         if len(keys) < len(listed):

@@ -53,20 +53,14 @@ class Run:
 
     Attributes
     ----------
-    model : StreamModel or ModelStore
-        What has been learned so far.
-    source : Source
-        What is read.
-    counts : Counts
-        What has happened to the records so far.
-    summary : Summary
-        Statistics of the rounds so far.
+    model, source : StreamModel or ModelStore, Source
+        What has been learned so far, and what is read.
+    counts, summary : Counts, Summary
+        What has happened to the records, and statistics of the rounds so far.
     resumed : int
         How many records had been read when the run was resumed; 0 if it was not.
-    position : Position or None
-        Where the next record is; None before the first batch.
-    latest : LastBatch or None
-        The batch that was learned from last.
+    position, latest : Position or None, LastBatch or None
+        Where the next record is, and the batch that was learned from last; None before the first batch.
     ended, finished : bool
         Whether all records have been read; whether all outputs have been written, too. A run that was finished before
         it was resumed plays no rounds and writes no files.
@@ -144,7 +138,7 @@ class Run:
                 return None
             if not self.ended:
                 self.ended = True
-                _fetch_models(self.model)
+                self.model.settle()
                 self._write_checkpoint()
             self.finish()
         except BaseException:
@@ -172,7 +166,11 @@ class Run:
         rejected = list(heapq.merge(batch.bad, learned.rejected, key=lambda record: record.row))
         on_bad = self.config.on_bad
         if rejected and on_bad == "fail":
-            raise _bad_record(rejected[0])
+            bad = rejected[0]
+            raise BadRecordError(
+                f"Row {bad.row} of '{bad.file}' cannot be learned from: {bad.reason}. Fix it, or quarantine such "
+                "records with on_bad='quarantine'."
+            )
         quarantined = rejected if on_bad == "quarantine" else []
         self._writers.write(learned.rounds, quarantined)
         self.summary.add(learned.rounds, batch, learned.indices)
@@ -235,7 +233,7 @@ class Run:
 
     def _write_outputs(self) -> None:
         outputs, model = self.config.outputs, self.model
-        self._writers.publish(model.schema, model.keys if isinstance(model, ModelStore) else ())
+        self._writers.publish(model.schema, model.keys)
         if outputs.model is not None:
             save(model, outputs.model)
         if outputs.report is not None:
@@ -248,10 +246,8 @@ class Run:
 
     def _check_open(self) -> None:
         if not self._release.alive:
-            raise DataError(
-                f"The run over '{self.source.name}' was stopped before its end; resume it from its checkpoint, or "
-                "start again."
-            )
+            stopped = f"The run over '{self.source.name}' was stopped before its end"
+            raise DataError(f"{stopped}; resume it from its checkpoint, or start again.")
 
     # --- checkpoints ---
 
@@ -283,23 +279,11 @@ class Run:
             self.close()
 
 
-def _bad_record(bad: Bad) -> BadRecordError:
-    return BadRecordError(
-        f"Row {bad.row} of '{bad.file}' cannot be learned from: {bad.reason}. Fix it, or quarantine such records with "
-        "on_bad='quarantine'."
-    )
-
-
-def _fetch_models(model: StreamModel | ModelStore) -> None:
-    if isinstance(model, ModelStore):
-        model.settle()
-
-
 def _release(model: StreamModel | ModelStore, writers: RunWriters, checkpoints: CheckpointFolder | None) -> None:
     with ExitStack() as stack:
         # If a cluster has lost the models, the error is raised where they are used.
         stack.enter_context(suppress(DataError))
-        stack.callback(_fetch_models, model)
+        stack.callback(model.settle)
         if checkpoints is not None:
             stack.callback(checkpoints.close)
         stack.callback(writers.close)

@@ -5,7 +5,7 @@ What a record becomes depends on the schema alone, never on other records.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from redescend.numeric import Array
 from redescend.sources import Batch, Kind
 from redescend.sources.columnar import convert_rows
 from redescend.sources.kinds import infer_type_kind
-from redescend.streaming.encoding.features import Feature, are_in_range, quote_value, reject_out_of_range, to_floats
+from redescend.streaming.encoding.features import MAX_NUMBER, Feature, quote_value, reject_out_of_range, to_floats
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import encode_target
 
@@ -28,91 +28,6 @@ MAX_CELLS, MAX_KEYED_CELLS = 1 << 17, 1 << 21
 
 MIN_CHUNK = 64
 """Records per chunk at least: every chunk loops over all columns."""
-
-
-def encode(schema: Schema, table: Any) -> tuple[Array, dict[int, str]]:
-    """Encode the records of a table.
-
-    Parameters
-    ----------
-    schema : Schema
-    table : pyarrow.RecordBatch
-        With the columns of the features, typed by their kinds.
-
-    Returns
-    -------
-    X : array of shape (records, schema.dim)
-        In C order. NaN is a missing number. Rows of rejected records are arbitrary.
-    rejected : dict of int to str
-        The reason, by index in the table.
-
-    Examples
-    --------
-    >>> schema = Schema("y", Kind.NUMBER, "regression", [], [Feature("x", Kind.NUMBER, "number")])
-    >>> encode(schema, pa.record_batch({"x": [1.0, None, np.inf]}))
-    (array([[ 1.,  0.], [nan,  1.], [inf,  0.]]), {2: "column 'x': inf is not finite"})
-    """
-    columns = EncodedColumns(schema, table)
-    return columns.rows(0, table.num_rows), columns.rejected
-
-
-class EncodedColumns:
-    """A table encoded column by column, from which rows of numbers are made a part at a time.
-
-    Whole columns are cheap to analyse, and rows are cheap to write if few are written at a time.
-
-    Attributes
-    ----------
-    rejected : dict of int to str
-        Why records are rejected, by index in the table.
-    """
-
-    def __init__(self, schema: Schema, table: Any) -> None:
-        self.rejected: dict[int, str] = {}
-        self._dim = schema.dim
-        self._numbers: list[tuple[int, Any]] = []
-        self._one_hot: list[tuple[int, Array, Array | None]] = []
-        missing_elsewhere: Any = 0.0
-        for feature, span in zip(schema.features, schema.spans, strict=True):
-            column = table.column(feature.name)
-            add = self._add_texts if feature.kind is Kind.TEXT else self._add_numbers
-            missing = add(feature, column, span.start)
-            if feature.missing:
-                self._numbers.append((span.stop - 1, 0.0 if missing is None else missing))
-            elif missing is not None:
-                missing_elsewhere = np.logical_or(missing_elsewhere, missing)
-        if schema.shares_indicator:
-            self._numbers.append((schema.dim - 1, missing_elsewhere))
-
-    def _add_numbers(self, feature: Feature, column: Any, first: int) -> Array | None:
-        """Return which numbers are missing, if any may be."""
-        values = to_floats(column)
-        self._numbers.append((first, values))
-        if are_in_range(values):
-            return None
-        self.rejected = reject_out_of_range(feature.name, values) | self.rejected
-        return np.isnan(values)
-
-    def _add_texts(self, feature: Feature, column: Any, first: int) -> Array | None:
-        """Return which texts are missing, if any are; only distinct texts are looked up."""
-        encoded = column.dictionary_encode()
-        distinct = encoded.dictionary.cast(pa.binary()).to_pylist()
-        places = np.append(feature.column_indices(distinct), 0)
-        codes = encoded.indices
-        present = None if codes.null_count == 0 else codes.is_valid().to_numpy(zero_copy_only=False)
-        codes = codes.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
-        self._one_hot.append((first, places[codes], present))
-        return None if present is None else ~present
-
-    def rows(self, start: int, stop: int) -> Array:
-        """The records from `start` up to `stop` as rows of numbers, in C order."""
-        X = np.zeros((stop - start, self._dim)) if self._one_hot else np.empty((stop - start, self._dim))
-        for place, values in self._numbers:
-            X[:, place] = values[start:stop] if isinstance(values, np.ndarray) else values
-        every = np.arange(len(X))
-        for first, places, present in self._one_hot:
-            X[every, first + places[start:stop]] = 1.0 if present is None else present[start:stop]
-        return X
 
 
 class Chunk(NamedTuple):
@@ -131,48 +46,87 @@ class Chunk(NamedTuple):
 class EncodedBatch:
     """A table that is ready to be learned from or predicted.
 
+    It is encoded column by column, because whole columns are cheap to analyse; rows of numbers are made a part at a
+    time, because few rows at a time are cheap to write.
+
     Parameters
     ----------
     schema : Schema
     table : pyarrow.RecordBatch
+        Typed by the kinds of the schema.
     target : bool
         Whether targets are needed.
-    rejected : mapping of int to str
-        Why some records are rejected for other reasons than their features and targets.
-    max_cells : int
-        Maximum matrix cells per chunk.
-
-    Attributes
-    ----------
-    rejected : dict of int to str
-        Why records are rejected, by index in the table.
     """
 
-    def __init__(
-        self,
-        schema: Schema,
-        table: Any,
-        target: bool,
-        rejected: Mapping[int, str] | None = None,
-        max_cells: int = MAX_CELLS,
-    ) -> None:
-        self._columns, self._count = EncodedColumns(schema, table), table.num_rows
-        self._targets, without_target = np.full(self._count, np.nan), dict[int, str]()
+    max_cells = MAX_CELLS
+
+    def __init__(self, schema: Schema, table: Any, target: bool) -> None:
+        self.rejected: dict[int, str] = {}
+        """Why records are rejected, by index in the table."""
+        self._count, self._dim = table.num_rows, schema.dim
+        self._numbers: list[tuple[int, Any]] = []
+        self._one_hot: list[tuple[int, Array, Array | None]] = []
+        self._encode_features(schema, table)
+        self._targets = np.full(self._count, np.nan)
         if target:
             self._targets, without_target = encode_target(schema, table.column(schema.target))
-        self.rejected = self._columns.rejected | without_target | dict(rejected or {})
-        self._usable = np.delete(np.arange(self._count), list(self.rejected))
-        self._most = max(MIN_CHUNK, max_cells // (schema.dim + 4 * schema.outputs))
+            self.rejected |= without_target
+        self._most = max(MIN_CHUNK, self.max_cells // (schema.dim + 4 * schema.outputs))
+
+    def _encode_features(self, schema: Schema, table: Any) -> None:
+        missing_elsewhere: Any = 0.0
+        for feature, span in zip(schema.features, schema.spans, strict=True):
+            add = self._add_texts if feature.kind is Kind.TEXT else self._add_numbers
+            missing = add(feature, table.column(feature.name), span.start)
+            if feature.missing:
+                self._numbers.append((span.stop - 1, 0.0 if missing is None else missing))
+            elif missing is not None:
+                missing_elsewhere = np.logical_or(missing_elsewhere, missing)
+        if schema.shares_indicator:
+            self._numbers.append((schema.dim - 1, missing_elsewhere))
+
+    def _add_numbers(self, feature: Feature, column: Any, first: int) -> Array | None:
+        """Return which numbers are missing, if any may be."""
+        values = to_floats(column)
+        self._numbers.append((first, values))
+        if len(values) == 0 or (values.min() >= -MAX_NUMBER and values.max() <= MAX_NUMBER):
+            return None  # nearly all columns; NaN fails the comparisons
+        self.rejected = reject_out_of_range(feature.name, values) | self.rejected
+        return np.isnan(values)
+
+    def _add_texts(self, feature: Feature, column: Any, first: int) -> Array | None:
+        """Return which texts are missing, if any are; only distinct texts are looked up."""
+        encoded = column.dictionary_encode()
+        distinct = encoded.dictionary.cast(pa.binary()).to_pylist()
+        places = np.append(feature.column_indices(distinct), 0)
+        codes = encoded.indices
+        present = None if codes.null_count == 0 else codes.is_valid().to_numpy(zero_copy_only=False)
+        codes = codes.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
+        self._one_hot.append((first, places[codes], present))
+        return None if present is None else ~present
+
+    def rows(self, start: int, stop: int) -> Array:
+        """The records from `start` up to `stop` as rows of numbers, in C order; those of rejected ones are arbitrary.
+
+        NaN is a missing number.
+        """
+        X = np.zeros((stop - start, self._dim)) if self._one_hot else np.empty((stop - start, self._dim))
+        for place, values in self._numbers:
+            X[:, place] = values[start:stop] if isinstance(values, np.ndarray) else values
+        every = np.arange(len(X))
+        for first, places, present in self._one_hot:
+            X[every, first + places[start:stop]] = 1.0 if present is None else present[start:stop]
+        return X
 
     def chunks(self) -> Iterator[Chunk]:
         """The records that can be used, some at a time."""
+        usable = np.delete(np.arange(self._count), list(self.rejected))
         for start in range(0, self._count, self._most):
             stop = min(start + self._most, self._count)
-            first, last = np.searchsorted(self._usable, (start, stop))
-            if first == last:
-                continue
-            X, indices = self._columns.rows(start, stop), self._usable[first:last]
-            yield Chunk(X if len(indices) == len(X) else X[indices - start], self._targets[indices], indices)
+            first, last = np.searchsorted(usable, (start, stop))
+            if first < last:
+                X, indices = self.rows(start, stop), usable[first:last]
+                yield Chunk(X if len(indices) == len(X) else X[indices - start], self._targets[indices], indices)
 
 
 class KeyedBatch(EncodedBatch):
@@ -182,18 +136,18 @@ class KeyedBatch(EncodedBatch):
     records are added in the order in which they come.
     """
 
+    max_cells = MAX_KEYED_CELLS
+
     def __init__(self, schema: Schema, table: Any, target: bool, keys: Keys, *, add: bool) -> None:
+        super().__init__(schema, table, target)
         self._texts, self._keys, self._add = table.column(schema.by), keys, add
-        rejected = {}
+        if not add:
+            for index in np.flatnonzero(keys.indices(self._texts.fill_null("")) < 0).tolist():
+                key = quote_value(self._texts[index].as_py())
+                self.rejected[index] = f"the key '{schema.by}': there is no model of {key}"
         if self._texts.null_count:
             missing = np.flatnonzero(self._texts.is_null().to_numpy(zero_copy_only=False))
-            rejected = dict.fromkeys(missing.tolist(), f"the key '{schema.by}' is missing")
-        if not add:
-            unknown = np.flatnonzero(keys.indices(self._texts.fill_null("")) < 0).tolist()
-            for index in set(unknown) - rejected.keys():
-                key = quote_value(self._texts[index].as_py())
-                rejected[index] = f"the key '{schema.by}': there is no model of {key}"
-        super().__init__(schema, table, target, rejected, MAX_KEYED_CELLS)
+            self.rejected |= dict.fromkeys(missing.tolist(), f"the key '{schema.by}' is missing")
 
     def chunks(self) -> Iterator[Chunk]:
         for chunk in super().chunks():
@@ -202,14 +156,8 @@ class KeyedBatch(EncodedBatch):
 
 
 def to_record_batches(schema: Schema, table: Any, target: bool) -> Iterator[Any]:
-    """Select the columns that a schema needs from any table, typed by their kinds.
-
-    Raises
-    ------
-    DataError
-        A column is missing or ambiguous, or a value has another type.
-    """
-    names = [*schema.inputs, *([schema.target] if target else []), *([] if schema.by is None else [schema.by])]
+    """Select the columns that a schema needs from any table, typed by their kinds."""
+    names = [name for name in schema.columns if target or name != schema.target]
     kinds, row = {name: schema.kinds[name] for name in names}, 0
     for batch in _select(_to_arrow(table), names).to_batches():
         piece = convert_rows(batch, kinds, row, lambda index: b"")
@@ -220,14 +168,8 @@ def to_record_batches(schema: Schema, table: Any, target: bool) -> Iterator[Any]
 
 
 def _to_arrow(table: Any) -> Any:
-    if isinstance(table, Batch):
-        table = table.table
-    if isinstance(table, pa.Table):
-        return table
-    if isinstance(table, pa.RecordBatch):
-        return pa.Table.from_batches([table])
     try:
-        return pa.table(table)
+        return pa.table(table.table if isinstance(table, Batch) else table)
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = ": ".join(str(part) for part in reversed(error.args)).rstrip(".")
         raise DataError(

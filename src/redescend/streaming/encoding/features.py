@@ -47,18 +47,9 @@ ENCODINGS: dict[Kind, tuple[Encoding, ...]] = {
 class Feature:
     """A column that a model learns from, and how it is encoded.
 
-    Parameters
-    ----------
-    name : str
-    kind : Kind
-    how : {'number', 'boolean', 'date', 'levels', 'hashed'}
-    levels : list of str
-        The values that have a column of their own, in order.
-    missing : bool
-        Whether it has a missing-value indicator of its own.
+    `levels` are the values that have a column of their own, in order; `missing` says whether it has a missing-value
+    indicator of its own.
 
-    Examples
-    --------
     >>> Feature("depth", Kind.NUMBER, "number", missing=True).encoded
     ['depth', 'depth is missing']
     >>> Feature("colour", Kind.TEXT, "levels", ["blue", "red"]).encoded[:3]
@@ -96,9 +87,8 @@ class Feature:
 
     def is_valid(self) -> bool:
         """Whether the parts are consistent."""
-        texts = [self.name, *self.levels]
         return (
-            all(isinstance(text, str) for text in texts)
+            all(isinstance(text, str) for text in (self.name, *self.levels))
             and self.how in ENCODINGS[self.kind]
             and isinstance(self.missing, bool)
             and len(set(self.levels)) == len(self.levels) <= MAX_LEVELS
@@ -109,13 +99,10 @@ class Feature:
 def infer_feature(name: str, kind: Kind, column: Any) -> Feature:
     """Infer how to encode a column from the sample."""
     values = drop_missing(column)
-    missing = len(values) < len(column)
-    if kind is not Kind.TEXT:
-        return Feature(name, kind, ENCODINGS[kind][0], [], missing)
-    distinct = pc.unique(values).to_pylist()
-    if len(distinct) > MAX_LEVELS:
-        return Feature(name, kind, "hashed", [], missing)
-    return Feature(name, kind, "levels", sorted(distinct), missing)
+    levels = sorted(pc.unique(values).to_pylist()) if kind is Kind.TEXT else []
+    if len(levels) > MAX_LEVELS:
+        return Feature(name, kind, "hashed", missing=len(values) < len(column))
+    return Feature(name, kind, ENCODINGS[kind][0], levels, missing=len(values) < len(column))
 
 
 def find_exclusion(kind: Kind, column: Any) -> str | None:
@@ -139,16 +126,9 @@ def drop_missing(column: Any) -> Any:
 
 def to_floats(column: Any) -> Array:
     """A column of numbers, booleans or dates as read-only doubles, NaN where a value is missing."""
-    if pa.types.is_floating(column.type):
-        return column.to_numpy(zero_copy_only=False)
-    if pa.types.is_boolean(column.type):
+    if pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
         return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return column.cast(pa.int64()).to_numpy(zero_copy_only=False) / MICROSECONDS_PER_DAY
-
-
-def are_in_range(values: Array) -> bool:
-    """Whether no number is missing or too large; one quick check, because this holds for nearly all columns."""
-    return len(values) == 0 or bool(values.min() >= -MAX_NUMBER and values.max() <= MAX_NUMBER)
 
 
 def reject_out_of_range(name: str, values: Array) -> dict[int, str]:
@@ -163,11 +143,9 @@ def reject_out_of_range(name: str, values: Array) -> dict[int, str]:
 
 def quote_value(value: Any) -> str:
     """A value as it appears in a message."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return format_exactly(value)
-    return quote(value) if isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return quote(value)
+    return format_exactly(value) if isinstance(value, float) else str(value).lower()
 
 
 def format_exactly(value: float) -> str:

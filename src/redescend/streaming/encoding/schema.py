@@ -22,8 +22,6 @@ from redescend.streaming.encoding.features import Feature, find_exclusion, infer
 from redescend.streaming.encoding.target import MAX_LABELS, Task, infer_task
 from redescend.streaming.report.formatting import format_first
 
-__all__ = ["Excluded", "Feature", "Schema"]
-
 
 class Excluded(NamedTuple):
     """A column that is not learned from, and why."""
@@ -36,22 +34,9 @@ class Excluded(NamedTuple):
 class Schema:
     """What is predicted from what.
 
-    Parameters
-    ----------
-    target : str
-    kind : Kind
-        Of the target.
-    task : {'regression', 'classification'}
-    labels : list of str
-        What can be predicted, as texts; empty in regression.
-    features : list of Feature
-    excluded : list of Excluded
-        The other columns.
-    by : str or None
-        The column of keys, if there is one model per key.
+    `kind` is that of the target, and `labels` are what can be predicted, as texts: none in regression. `excluded` are
+    the other columns, and `by` is the column of keys, if there is one model per key.
 
-    Examples
-    --------
     >>> schema = Schema("price", Kind.NUMBER, "regression", [], [Feature("area", Kind.NUMBER, "number")])
     >>> schema.encoded
     ['area', 'another column is missing']
@@ -148,12 +133,11 @@ class Schema:
             features = [Feature(**one | {"kind": Kind(one["kind"])}) for one in plain["features"]]
             excluded = [Excluded(*one) for one in plain["excluded"]]
             schema = Schema(**{**plain, "kind": Kind(plain["kind"]), "features": features, "excluded": excluded})
-            valid = schema._is_valid()
+            if schema._is_valid():
+                return schema
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"The schema is incomplete ({error}): {CORRUPT}.") from None
-        if not valid:
-            raise DataError(f"The schema contradicts itself: {CORRUPT}.")
-        return schema
+        raise DataError(f"The schema contradicts itself: {CORRUPT}.")
 
     def _is_valid(self) -> bool:
         """Whether the parts are consistent; labels of a numeric target must be numbers."""
@@ -180,28 +164,16 @@ class Schema:
         labels: Sequence[Any] | None = None,
         by: str | None = None,
     ) -> Schema:
-        """Infer the schema of a stream from its first records.
+        """Infer the schema of a stream from its first records, `sample`, and the `kinds` of all columns, in order.
 
-        Parameters
-        ----------
-        sample : Batch
-            The first records, typed by their kinds.
-        kinds : mapping of str to Kind
-            Of every column of the stream, in order.
-        target, features, ignore, task, labels, by
-            See `redescend.fit_stream`.
-
-        Raises
-        ------
-        DataError
-            A column is missing, none is left, no record can be read, or the target does not suit the task.
+        `target`, `features`, `ignore`, `task`, `labels` and `by` are as in `redescend.fit_stream`.
         """
         candidates = _find_candidates(kinds, target, features, ignore, by)
         if sample.bad and not len(sample.rows):
             bad, count = sample.bad[0], sample.count
             none = "The first record cannot" if count == 1 else f"None of {format_first(count)} can"
             raise DataError(f"{none} be read; row {bad.row} of '{bad.file}': {bad.reason}.")
-        inferred, found = infer_task(target, kinds[target], sample.table.column(target), task, labels)
+        inferred = infer_task(target, kinds[target], sample.table.column(target), task, labels)
         used, excluded = [], [Excluded(name, "is ignored, as requested") for name in dict.fromkeys(ignore)]
         for name in candidates:
             column = sample.table.column(name)
@@ -213,7 +185,7 @@ class Schema:
         if not used:
             listed = "; ".join(f"{quote_value(name)} {reason}" for name, reason in excluded[:3])
             raise DataError(f"No column is left to predict {target!r} from: {listed or 'there is no other column'}.")
-        return Schema(target, kinds[target], inferred, found, used, excluded, by)
+        return Schema(target, kinds[target], *inferred, used, excluded, by)
 
 
 def _find_candidates(columns: Mapping[str, Kind], target: str, features: Any, ignore: Any, by: str | None) -> list[str]:

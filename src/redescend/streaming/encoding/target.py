@@ -62,9 +62,10 @@ def infer_task(name: str, kind: Kind, column: Any, task: str, labels: Sequence[A
         return "regression", []
     if kind is Kind.DATE:
         raise DataError(f"The target {name!r} is a date, which cannot be a label; try regression.")
-    if labels is not None:
-        return "classification", _parse_labels(name, kind, labels)
-    return "classification", _check_labels(name, distinct, len(column))
+    if labels is None:
+        _check_labels(name, distinct, len(column))
+        return "classification", distinct
+    return "classification", _parse_labels(name, kind, labels)
 
 
 def _distinct_labels(kind: Kind, values: Any) -> list[str]:
@@ -77,8 +78,7 @@ def _distinct_labels(kind: Kind, values: Any) -> list[str]:
     return [format_exactly(value) for value in sorted(usable)]
 
 
-def _check_labels(name: str, labels: list[str], records: int) -> list[str]:
-    """Return the labels of the sample if a classifier can have them."""
+def _check_labels(name: str, labels: list[str], records: int) -> None:
     first = format_first(records)
     if not labels:
         raise DataError(f"The target {name!r} has no number in {first} that can be a label.")
@@ -92,7 +92,6 @@ def _check_labels(name: str, labels: list[str], records: int) -> list[str]:
             f"The target {name!r} has {len(labels):,} distinct values in {first}, but a classifier has at most "
             f"{MAX_LABELS} labels; list those that matter, or try regression if it is a number."
         )
-    return labels
 
 
 def _parse_labels(name: str, kind: Kind, labels: Sequence[Any]) -> list[str]:
@@ -127,43 +126,28 @@ def _parse_label(name: str, kind: Kind, label: Any) -> str:
 def encode_target(schema: Schema, column: Any) -> tuple[Array, dict[int, str]]:
     """Encode targets as numbers, or as indices of labels; also returns why records are rejected, by index."""
     rejected: dict[int, str] = {}
-    if schema.kind is Kind.TEXT:
-        values = _encode_text_labels(schema, column, rejected)
-    else:
+    if schema.kind is not Kind.TEXT:
         values = to_floats(column)
-        rejected |= reject_out_of_range(schema.target, values)
-        if schema.classifies:
-            values = _encode_numeric_labels(schema, values, rejected)
+        rejected = reject_out_of_range(schema.target, values)
+    if schema.classifies:
+        values = _encode_labels(schema, column, rejected)
     for index in np.flatnonzero(np.isnan(values)).tolist():
         rejected.setdefault(index, f"the target {schema.target!r} is missing")
     return values, rejected
 
 
-def _encode_text_labels(schema: Schema, column: Any, rejected: dict[int, str]) -> Array:
-    labels = {label: float(index) for index, label in enumerate(schema.labels)}
+def _encode_labels(schema: Schema, column: Any, rejected: dict[int, str]) -> Array:
+    labels = {label: float(index) for index, label in enumerate(schema.label_values.tolist())}
     encoded = column.dictionary_encode()
     distinct = encoded.dictionary.to_pylist()
-    # One more entry, for missing texts.
-    known = np.array([*(labels.get(text, -1.0) for text in distinct), np.nan])
+    # NaN is a missing number; the entry after the last is for other missing values.
+    known = np.array([*(np.nan if value != value else labels.get(value, -1.0) for value in distinct), np.nan])
     codes = encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
     values = known[codes]
     for index in np.flatnonzero(values < 0.0).tolist():
-        rejected[index] = _unknown_label(schema, distinct[codes[index]])
+        label = quote_value(distinct[codes[index]])
+        rejected.setdefault(index, f"the target {schema.target!r}: {label} is none of the {len(labels)} labels")
     return values
-
-
-def _encode_numeric_labels(schema: Schema, values: Array, rejected: dict[int, str]) -> Array:
-    labels = schema.label_values.astype(np.float64)
-    order = np.argsort(labels)
-    found = order[np.minimum(np.searchsorted(labels, values, sorter=order), len(labels) - 1)]
-    for index in np.flatnonzero((labels[found] != values) & ~np.isnan(values)).tolist():
-        value = float(values[index])
-        rejected.setdefault(index, _unknown_label(schema, bool(value) if schema.kind is Kind.BOOLEAN else value))
-    return np.where(np.isnan(values), np.nan, found)
-
-
-def _unknown_label(schema: Schema, label: Any) -> str:
-    return f"the target {schema.target!r}: {quote_value(label)} is none of the {len(schema.labels)} labels"
 
 
 def output_targets(schema: Schema, values: Array) -> Array:

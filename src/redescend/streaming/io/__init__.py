@@ -1,1 +1,1 @@
-"""Files of a run: logs and final outputs, quarantine, checkpoints, and the check of all output paths."""
+"""Files of a run: logs and final outputs, checkpoints, and the check of all output paths."""

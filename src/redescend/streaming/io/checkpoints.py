@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import os
 import re
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,7 @@ from redescend.files import PART
 from redescend.parameters import Component
 from redescend.sources import Kind
 from redescend.state import CORRUPT
-from redescend.streaming.io.quarantine import RejectedBuffer
-from redescend.streaming.io.writers import LOGS
+from redescend.streaming.io.writers import LOGS, RejectedBuffer
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel
 from redescend.streaming.summary import Summary
@@ -38,29 +38,14 @@ _LEFTOVER = re.compile(r"\.[0-9a-f]{16}" + re.escape(PART))
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """Everything that a checkpoint stores.
+    """Everything that a checkpoint stores, by whom it was made.
 
-    Parameters
-    ----------
-    config : dict
-        The settings that determine the results (`FitConfig.stored`).
-    beginning : dict
-        The columns, the number and a digest of the first records, by which the source is recognized.
-    kinds : dict of str to str
-        The kind of every column of the source.
-    model : StreamModel or ModelStore
-    position : list of int or None
-        Where the next record is; None before the first batch.
-    files : list of str
-        The files of the source that have been read, up to the current one.
-    logs : dict
-        The sizes of the logs, and the rejected records that are in memory (`RunWriters.sync`).
-    counts : list of int
-        Records read, learned, quarantined and skipped.
-    summary : dict
-        The state of the `Summary`.
-    ended, finished : bool
-        Whether all records have been read; whether all outputs have been written, too.
+    - `FitConfig.stored`: `config`, the settings that determine the results.
+    - `Source`: `kinds` of all columns, `files` read up to the current one, and their `beginning`: the columns, and the
+      number and a digest of the first records. `position` is that of the next record; None before the first batch.
+    - `RunWriters.sync`: `logs`, their sizes, and the rejected records that are in memory.
+    - `Run`: `counts` of records, the state of its `summary`, whether all records have been read (`ended`), and whether
+      all outputs have been written, too (`finished`).
     """
 
     config: dict[str, Any]
@@ -80,6 +65,7 @@ class Checkpoint:
         config, beginning, sizes = self.config, self.beginning, self.logs["sizes"]
         records, learned, quarantined, skipped = self.counts
         _, _, _, row = [0, 0, 0, 0] if self.position is None else self.position
+        whole = (*self.counts, *(self.position or []), beginning["records"], *sizes.values())
         summary = Summary(self.model.schema, config["transform"])
         summary.restore(self.summary)
         RejectedBuffer().restore(self.logs["rejected"])
@@ -88,7 +74,7 @@ class Checkpoint:
             and (self.model.schema.target, self.model.schema.by) == (config["target"], config["by"])
             and all(type(flag) is bool for flag in (self.ended, self.finished))
             and (self.ended or not self.finished)
-            and _are_counts([*self.counts, *(self.position or []), beginning["records"], *sizes.values()])
+            and all(type(count) is int and count >= 0 for count in whole)
             and records == learned + quarantined + skipped == row
             and learned == summary.learned
             and sizes.keys() == {name for name in LOGS if config[name] is not None}
@@ -102,10 +88,6 @@ class Checkpoint:
         )
 
 
-def _are_counts(values: list[Any]) -> bool:
-    return all(type(value) is int and value >= 0 for value in values)
-
-
 def _is_comparable(value: Any) -> bool:
     """Whether a setting can be compared with another."""
     if isinstance(value, list | tuple):
@@ -114,30 +96,17 @@ def _is_comparable(value: Any) -> bool:
 
 
 class CheckpointFolder:
-    """A folder with a checkpoint; it belongs to one run, and to one process at a time.
-
-    Parameters
-    ----------
-    path : Path
-        Created if it does not exist.
-    resume : bool
-        Whether to resume from the checkpoint in it, if any.
-
-    Attributes
-    ----------
-    last : Checkpoint or None
-        The checkpoint that was found.
-    """
+    """A folder with a checkpoint; it belongs to one run, and to one process at a time. Created if it does not exist."""
 
     def __init__(self, path: Path, resume: bool = False) -> None:
         self.path, self.last = path, None
+        """The checkpoint to resume from, if any."""
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = io.FileIO(path / LOCK, "ab")
         except OSError as error:
-            raise DataError(
-                f"The folder '{path}' cannot be used for checkpoints ({error.strerror}); name another."
-            ) from None
+            reason = f"cannot be used for checkpoints ({error.strerror})"
+            raise DataError(f"The folder '{path}' {reason}; name another.") from None
         try:
             self._acquire_lock()
             self.last = self._read(resume)
@@ -148,18 +117,11 @@ class CheckpointFolder:
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Replace the previous checkpoint."""
-        content = {field.name: getattr(checkpoint, field.name) for field in fields(checkpoint)}
-        save({"version": VERSION, **content}, self.path / FILE)
+        save({"version": VERSION, **vars(checkpoint)}, self.path / FILE)
 
     def close(self) -> None:
         """Release the folder."""
         self._lock.close()
-
-    def __enter__(self) -> CheckpointFolder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _read(self, resume: bool) -> Checkpoint | None:
         path = self.path / FILE
@@ -170,11 +132,9 @@ class CheckpointFolder:
                 f"The folder '{self.path}' contains a checkpoint; resume from it, or name an empty folder."
             )
         content = load(path)
-        try:
+        with suppress(Exception):
             if content.pop("version") == VERSION and (checkpoint := Checkpoint(**content)).is_valid():
                 return checkpoint
-        except Exception:
-            pass
         raise DataError(f"The checkpoint '{path}': {CORRUPT}; start again with an empty folder.")
 
     def _remove_leftovers(self) -> None:
@@ -196,5 +156,4 @@ class CheckpointFolder:
                 f"The folder '{self.path}' is in use by another run; wait until it ends, or name another."
             ) from None
         except OSError:
-            # Some network file systems have no locks.
-            return
+            pass  # some network file systems have no locks

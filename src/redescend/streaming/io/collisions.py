@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,25 +15,14 @@ from redescend.files import check_replaceable
 from redescend.sources.readers import PATTERN, find_files, is_data_path
 from redescend.streaming.io.checkpoints import CHECKPOINT_FILES
 
-FOLDER = "the folder of checkpoints"
-
 
 def check_outputs(
-    outputs: Mapping[str, Path], source: Any, checkpoint: Path | None = None, also_read: Iterable[Path] = ()
+    outputs: dict[str, Path], source: Any, checkpoint: Path | None = None, also_read: Iterable[Path] = ()
 ) -> None:
     """Raise an error if a file cannot be written, or would overwrite another output, the checkpoint or the input.
 
-    Parameters
-    ----------
-    outputs : mapping of str to Path
-        The files to write, by what they contain.
-    source : any source
-        What is read, as in `redescend.sources.open_source`; nothing may be written to a folder that is read, because
-        the next run would read it as records.
-    checkpoint : Path or None
-        The folder of checkpoints.
-    also_read : iterable of Path
-        Other files that are read, such as the model.
+    `outputs` are the files to write, by what they contain. Nothing may be written to a folder that is read, because the
+    next run would read it as records. Other files that are read, such as the model, are in `also_read`.
 
     >>> check_outputs({"the model": Path("lock")}, "prices.csv", checkpoint=Path("."))
     Traceback (most recent call last):
@@ -46,10 +36,9 @@ def check_outputs(
         other = seen.setdefault(os.path.realpath(path), content)
         if other != content:
             raise ParameterError(f"'{path}' cannot be both {content} and {other}; name another file.")
-    written = {**outputs, **({} if checkpoint is None else {FOLDER: checkpoint})}
-    for folder in _folders(source):
-        for content, path in written.items():
-            _check_outside(folder, content, path)
+    folders = {} if checkpoint is None else {"the folder of checkpoints": checkpoint}
+    for folder, (content, path) in itertools.product(_folders(source), (outputs | folders).items()):
+        _check_outside(folder, content, path)
     for path in outputs.values():
         # The folder of checkpoints is made if it does not exist.
         if checkpoint is None or checkpoint.exists() or path.absolute().parent != checkpoint.absolute():
@@ -78,23 +67,22 @@ def _check_outside(folder: Path, content: str, path: Path) -> None:
 
 def _files(source: Any) -> Iterator[str | Path]:
     """The files that a source consists of, as far as they can be known before it is opened."""
-    if isinstance(source, str | os.PathLike):
-        with suppress(DataError):  # a missing file is reported when it is opened
-            yield from find_files(source)
-    elif isinstance(source, Sequence):
-        for part in source:
-            yield from _files(part)
-    elif isinstance(name := getattr(source, "name", None), str):
-        yield name
+    for part in _parts(source):
+        if isinstance(part, str | os.PathLike):
+            with suppress(DataError):  # a missing file is reported when it is opened
+                yield from find_files(part)
+        elif isinstance(name := getattr(part, "name", None), str):
+            yield name
 
 
 def _folders(source: Any) -> Iterator[Path]:
-    if isinstance(source, str | os.PathLike):
-        place = Path(source)
-        if place.is_dir():
-            yield place
-        elif not place.exists() and PATTERN & set(str(source)):
-            yield from filter(Path.is_dir, map(Path, glob.glob(str(source), recursive=True)))
-    elif isinstance(source, Sequence):
-        for part in source:
-            yield from _folders(part)
+    for part in _parts(source):
+        if isinstance(part, str | os.PathLike):
+            found = (
+                [part] if Path(part).exists() or not PATTERN & set(str(part)) else glob.glob(str(part), recursive=True)
+            )
+            yield from filter(Path.is_dir, map(Path, found))
+
+
+def _parts(source: Any) -> Sequence[Any]:
+    return [source] if isinstance(source, str) or not isinstance(source, Sequence) else source

@@ -1,26 +1,33 @@
 """What a run writes record by record: append-only logs that a checkpoint can be resumed from, and the final files.
 
 A checkpoint stores the size of each log. Whatever was appended later is cut off when the run resumes, so that every
-record is written once.
+record is written once. The Parquet file of rounds is made from the whole log at the end, so that its bytes depend on
+the rounds alone, not on where batches ended or the run was interrupted.
 """
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
 from redescend.errors import DataError
-from redescend.files import PART
+from redescend.files import PART, replace_file
+from redescend.numeric import Array
 from redescend.sources import Bad
 from redescend.streaming.config import Outputs
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.io import quarantine, round_log
 from redescend.streaming.rounds import Rounds
 
 LOGS = {"rounds": "rounds.log", "quarantine": "quarantine.log"}
@@ -29,23 +36,22 @@ LOGS = {"rounds": "rounds.log", "quarantine": "quarantine.log"}
 BUFFER = 1 << 18
 """Bytes that are collected before they are written."""
 
+NUMBERS = ("target", "prediction", "probability", "loss", "weight")
+ENTRY = np.dtype([("row", "<i8"), *((name, "<f8") for name in NUMBERS)])
+"""A round in the log; labels are stored as their index."""
+
+KEYED_ENTRY = np.dtype([*ENTRY.descr, ("key", "<i8")])
+"""A round of one of many models; its key is stored as its index."""
+
+GROUP = 131_072
+"""Rounds in a row group of the Parquet file."""
+
+MAX_BUFFERED, MAX_BYTES = 1000, 1 << 22
+"""Limits of the rejected records that are buffered in memory if no file takes them."""
+
 
 class AppendLog:
-    """An append-only file; what is in it after `size` bytes is cut off.
-
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = Path(folder.name, "log")
-    >>> with AppendLog(path) as log:
-    ...     log.append(b"stored")
-    ...     size = log.sync()
-    ...     log.append(b" and lost")
-    >>> with AppendLog(path, size) as log:
-    ...     log.append(b" safely")
-    >>> path.read_bytes()
-    b'stored safely'
-    >>> folder.cleanup()
-    """
+    """An append-only file; what is in it after `size` bytes is cut off."""
 
     def __init__(self, path: Path, size: int = 0) -> None:
         self.path = path
@@ -92,29 +98,120 @@ class AppendLog:
                 "checkpoint."
             ) from None
 
-    def __enter__(self) -> AppendLog:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+# --- rounds ---
+
+
+def pack_rounds(rounds: Rounds) -> Array:
+    """Pack rounds into entries of the log."""
+    entries = np.empty(len(rounds), ENTRY if rounds.keys is None else KEYED_ENTRY)
+    for name, values in zip(("row", *NUMBERS), rounds.arrays(), strict=True):
+        entries[name] = values
+    if rounds.keys is not None:
+        entries["key"] = rounds.keys
+    return entries
+
+
+def write_parquet(log: Path, schema: Schema, target: Path, keys: Sequence[str] = ()) -> None:
+    """Convert a log to a Parquet file, with labels and keys as texts."""
+    fields = _fields(schema)
+    texts = {field.name: pa.array(schema.labels, pa.string()) for field in fields if field.type == pa.string()}
+    texts |= {"key": pa.array(keys, pa.string())} if schema.by is not None else {}
+    options = {"compression": "zstd", "compression_level": 1, "use_dictionary": list(texts)}
+    with replace_file(target) as file, parquet.ParquetWriter(file, fields, **options) as writer:
+        for entries in _read_groups(log, ENTRY if schema.by is None else KEYED_ENTRY):
+            columns = [_column(entries[field.name], texts.get(field.name)) for field in fields]
+            writer.write_table(pa.table(columns, schema=fields), row_group_size=GROUP)
+
+
+def _fields(schema: Schema) -> pa.Schema:
+    answer = pa.string() if schema.classifies else pa.float64()
+    types = {"row": pa.int64(), "key": pa.string(), "target": answer, "prediction": answer}
+    names = ["row", *NUMBERS] if schema.by is None else ["row", "key", *NUMBERS]
+    if not schema.classifies:
+        names.remove("probability")
+    return pa.schema([pa.field(name, types.get(name, pa.float64()), nullable=False) for name in names])
+
+
+def _read_groups(log: Path, entry: np.dtype[np.void]) -> Iterator[Array]:
+    with open(log, "rb") as file:
+        while len(entries := np.fromfile(file, entry, GROUP)):
+            yield entries
+
+
+def _column(values: Array, texts: pa.Array | None) -> pa.Array:
+    if texts is None:
+        return pa.array(np.ascontiguousarray(values))
+    return texts.take(pa.array(values.astype(np.int64)))
+
+
+# --- rejected records ---
+
+
+def format_rejected(bad: Bad) -> bytes:
+    r"""Format a rejected record as one line of a quarantine file; a record that is not UTF-8 is encoded in base 64.
+
+    >>> format_rejected(Bad(7, "prices.csv", "3 values where the header has 2", b"1,2,3"))
+    b'{"row": 7, "file": "prices.csv", "reason": "3 values where the header has 2", "record": "1,2,3"}\n'
+    >>> format_rejected(Bad(8, "prices.csv", "invalid UTF-8 at byte 1", b"\xff"))
+    b'{"row": 8, "file": "prices.csv", "reason": "invalid UTF-8 at byte 1", "record_base64": "/w=="}\n'
+    """
+    content = {"row": bad.row, "file": bad.file, "reason": bad.reason}
+    try:
+        content["record"] = bad.raw.decode()
+    except UnicodeDecodeError:
+        content["record_base64"] = base64.b64encode(bad.raw).decode()
+    # File names may contain bytes that are not UTF-8; escaped with a backslash they are valid JSON.
+    return json.dumps(content, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def parse_rejected(text: bytes) -> Bad:
+    """Parse a line of a quarantine file."""
+    content = json.loads(text)
+    encoded = content.get("record_base64")
+    raw = content["record"].encode() if encoded is None else base64.b64decode(encoded)
+    return Bad(content["row"], content["file"], content["reason"], raw)
+
+
+class RejectedBuffer:
+    """The first rejected records, in memory: at most `MAX_BUFFERED` of them, and `MAX_BYTES` in all."""
+
+    def __init__(self) -> None:
+        self.records: list[Bad] = []
+        self._size = 0
+
+    def add(self, records: Iterable[Bad]) -> None:
+        for bad in records:
+            if len(self.records) >= MAX_BUFFERED:
+                return
+            size = len(format_rejected(bad))
+            if self._size + size <= MAX_BYTES:
+                self.records.append(bad)
+                self._size += size
+
+    def state(self) -> Array:
+        """The lines, as an array of bytes."""
+        return np.frombuffer(b"".join(map(format_rejected, self.records)), np.uint8)
+
+    def restore(self, state: Array) -> None:
+        self.records = [parse_rejected(text) for text in state.tobytes().split(b"\n")[:-1]]
+        self._size = len(state)
+
+
+# --- all of them ---
 
 
 class RunWriters:
     """Writes the rounds and the rejected records of a run.
 
-    Parameters
-    ----------
-    outputs : Outputs
-        The final files. If there is none for rejected records, the first of them are buffered in memory.
-    folder : Path or None
-        Where the logs are while the run is in progress. None: a temporary folder next to the final files.
-    state : dict or None
-        What `sync` returned when a checkpoint was written, to resume from there.
+    While the run is in progress, the logs are in `folder`, or in a temporary folder next to the final files. If there
+    is no file for rejected records, the first of them are buffered in memory. `state` is what `sync` returned when the
+    checkpoint to resume from was written.
     """
 
     def __init__(self, outputs: Outputs, folder: Path | None = None, state: dict[str, Any] | None = None) -> None:
         self._outputs, self._logs = outputs, dict[str, AppendLog]()
-        self.buffer = quarantine.RejectedBuffer()
+        self.buffer = RejectedBuffer()
         if state is not None:
             self.buffer.restore(state["rejected"])
         targets = {name: path for name in LOGS if (path := getattr(outputs, name)) is not None}
@@ -137,9 +234,9 @@ class RunWriters:
     def write(self, rounds: Rounds, rejected: Sequence[Bad]) -> None:
         """Append rounds and rejected records to the logs."""
         if "rounds" in self._logs:
-            self._logs["rounds"].append(round_log.pack(rounds))
+            self._logs["rounds"].append(pack_rounds(rounds))
         if "quarantine" in self._logs:
-            self._logs["quarantine"].append(b"".join(map(quarantine.format_line, rejected)))
+            self._logs["quarantine"].append(b"".join(map(format_rejected, rejected)))
         else:
             self.buffer.add(rejected)
 
@@ -151,13 +248,12 @@ class RunWriters:
         """Write the final files from the logs."""
         for log in self._logs.values():
             log.flush()
-        outputs = self._outputs
+        outputs, paths = self._outputs, {name: log.path for name, log in self._logs.items()}
         if outputs.rounds is not None:
-            round_log.write_parquet(self._logs["rounds"].path, schema, outputs.rounds, keys)
-        if outputs.quarantine is not None:
-            path = self._logs["quarantine"].path
-            if outputs.keep_empty_quarantine or path.stat().st_size:
-                quarantine.write_file(path, outputs.quarantine)
+            write_parquet(paths["rounds"], schema, outputs.rounds, keys)
+        if outputs.quarantine is not None and (outputs.keep_empty_quarantine or paths["quarantine"].stat().st_size):
+            with replace_file(outputs.quarantine) as file, open(paths["quarantine"], "rb") as lines:
+                shutil.copyfileobj(lines, file, 1 << 20)
 
     def close(self) -> None:
         """Close the logs; those of a checkpoint stay."""
@@ -173,9 +269,3 @@ class RunWriters:
         if self._folder is not None:
             for name in LOGS.values():
                 (self._folder / name).unlink(missing_ok=True)
-
-    def __enter__(self) -> RunWriters:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -18,13 +18,12 @@ from redescend.errors import DataError, DivergenceError
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources import Batch
-from redescend.state import corrupt_state, require
+from redescend.state import require
 from redescend.streaming.encoding.encoder import Chunk, KeyedBatch
-from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import output_targets
 from redescend.streaming.keyed.keys import SHARDS, Keys, to_key
-from redescend.streaming.keyed.shards import ClusterShards, LocalShards, Shards, ShardTask
-from redescend.streaming.model import Learned, StreamModel, StreamPredictor, collect, describe_task
+from redescend.streaming.keyed.shards import ClusterShards, LocalShards, ShardTask
+from redescend.streaming.model import Learned, StreamModel, StreamPredictor
 
 __all__ = ["ModelStore"]
 
@@ -59,16 +58,13 @@ class ModelStore(StreamPredictor):
     StreamModel(regression of 'y' on 1 column, 500 records)
     """
 
-    def __init__(
-        self, schema: Schema, order: int = 1, loss: Any = None, transform: Any = None, step: Any = None
-    ) -> None:
-        super().__init__(schema, {"order": order, "loss": loss, "transform": transform, "step": step})
+    records = 0
+
+    def _reset(self) -> None:
         if self.schema.by is None:
-            raise bad_parameter(type(self).__name__, "schema", "one with a column of keys", schema)
-        self.records = 0
-        """How many records its models have learned from."""
+            raise bad_parameter(type(self).__name__, "schema", "one with a column of keys", self.schema)
         self._keys = Keys()
-        self._shards: Shards = LocalShards(self._make_fleets())
+        self._shards: LocalShards | ClusterShards = LocalShards(self._make_fleets())
 
     def _make_model(self) -> StreamModel:
         return StreamModel(replace(self.schema, by=None), **self._params)
@@ -76,10 +72,6 @@ class ModelStore(StreamPredictor):
     def _make_fleets(self) -> list[Fleet]:
         fresh = self._make_model().engine
         return [Fleet(fresh, self.schema.indicators) for _ in range(SHARDS)]
-
-    def __repr__(self) -> str:
-        keys = f"{len(self):,} key{'s' * (len(self) != 1)} of '{self.schema.by}'"
-        return f"ModelStore({describe_task(self.schema)}, {keys}, {self.records:,} records)"
 
     # --- keys ---
 
@@ -89,7 +81,7 @@ class ModelStore(StreamPredictor):
         return list(self._keys.names)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._keys.names)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys)
@@ -114,26 +106,21 @@ class ModelStore(StreamPredictor):
     # --- learning ---
 
     def learn(self, batch: Batch) -> Learned:
-        """Learn from the records of a batch, each with the model of its key.
-
-        Parameters
-        ----------
-        batch : Batch
-
-        Returns
-        -------
-        Learned
-        """
-        encoded, rounds = KeyedBatch(self.schema, batch.table, True, self._keys, add=True), []
+        """Learn from the records of a `batch`, each with the model of its key."""
+        encoded, played = KeyedBatch(self.schema, batch.table, True, self._keys, add=True), []
         for chunk in encoded.chunks():
             Y = output_targets(self.schema, chunk.targets)
             scores, weights = self._learn_chunk(chunk, Y)
-            if np.isnan(weights).any():
-                raise self._divergence(batch, chunk, weights)
+            if len(diverged := np.flatnonzero(np.isnan(weights).any(axis=0))):
+                first = int(diverged[0])
+                raise DivergenceError(
+                    f"Row {batch.rows[chunk.indices[first]]}: the update of the model of "
+                    f"'{chunk.names[chunk.keys[first]]}' overflowed. Try a smaller step, or a redescending transform "
+                    "such as Learn."
+                )
             self.records += len(chunk.X)
-            played = self._make_rounds(batch, chunk, scores, self._losses(scores, Y), weights.min(axis=0))
-            rounds.append((chunk, played))
-        return collect(batch, encoded, rounds)
+            played.append((chunk, scores, self._losses(scores, Y), weights.min(axis=0)))
+        return self._collect(batch, encoded, played)
 
     def _learn_chunk(self, chunk: Chunk, Y: Array) -> tuple[Array, Array]:
         """Group the records by shard and key, each in its order, and learn from them."""
@@ -151,22 +138,10 @@ class ModelStore(StreamPredictor):
             scores[:, which], weights[:, which] = result
         return scores, weights
 
-    def _divergence(self, batch: Batch, chunk: Chunk, weights: Array) -> DivergenceError:
-        first = int(np.flatnonzero(np.isnan(weights).any(axis=0))[0])
-        return DivergenceError(
-            f"Row {batch.rows[chunk.indices[first]]}: the update of the model of '{chunk.names[chunk.keys[first]]}' "
-            "overflowed. Try a smaller step, or a redescending transform such as Learn."
-        )
-
     def run_on(self, jobs: int | None = None, cluster: str | None = None) -> None:
-        """Learn on threads or on a Dask cluster; the results are the same.
+        """Learn on threads (`jobs`), or on the Dask `cluster` at an address such as ``tcp://host:8786``.
 
-        Parameters
-        ----------
-        jobs : int or None
-            Threads on this machine; None: one.
-        cluster : str or None
-            Address of a Dask scheduler, such as ``tcp://host:8786``. The models stay there until `settle`.
+        The results are the same. Models stay on the cluster until `settle`.
         """
         if jobs is not None:
             jobs = check(type(self).__name__, "jobs", jobs, AT_LEAST_ONE)
@@ -187,20 +162,7 @@ class ModelStore(StreamPredictor):
     def _encode(self, table: Any, target: bool) -> KeyedBatch:
         return KeyedBatch(self.schema, table, target, self._keys, add=False)
 
-    def _scores(self, chunk: Chunk) -> Array:
-        scores = np.empty((self.schema.outputs, len(chunk.X)))
-        for engine, which in self._engines(chunk):
-            scores[:, which] = engine.predict(chunk.X[which])
-        return scores
-
-    def _weights(self, chunk: Chunk, Y: Array) -> Array:
-        weights = np.empty(len(chunk.X))
-        for engine, which in self._engines(chunk):
-            weights[which] = engine.score(chunk.X[which], np.ascontiguousarray(Y[:, which])).min(axis=0)
-        return weights
-
     def _engines(self, chunk: Chunk) -> Iterator[tuple[Engine, Array]]:
-        """The engine of each key, and the indices of its records."""
         order = np.argsort(chunk.keys, kind="stable")
         starts = np.flatnonzero(np.diff(chunk.keys[order], prepend=-1))
         for which in np.split(order, starts[1:]) if len(order) else ():
@@ -213,17 +175,12 @@ class ModelStore(StreamPredictor):
         """What was learned: the keys, and the models of each shard, a row each; copies."""
         return {"keys": self.keys, "shards": [fleet.rows.copy() for fleet in self._shards.fleets()]}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state of a store with the same parameters; it continues to the last bit."""
-        owner = type(self).__name__
-        try:
-            names, shards = list(state["keys"]), list(state["shards"])
-            keys, fleets = Keys(names), self._make_fleets()
-            for fleet, rows in zip(fleets, shards, strict=True):
-                fleet.restore(rows)
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            raise error if isinstance(error, DataError) else corrupt_state(owner, f"invalid parts ({error})") from None
-        sizes = [len(fleet) for fleet in fleets]
-        require(len(keys) == len(names) and keys.sizes == sizes, owner, "other keys than models")
+    def _restore(self, state: dict[str, Any]) -> None:
+        names = list(state["keys"])
+        keys, fleets = Keys(names), self._make_fleets()
+        for fleet, rows in zip(fleets, state["shards"], strict=True):
+            fleet.restore(rows)
+        same = len(keys.names) == len(names) and keys.sizes == [len(fleet) for fleet in fleets]
+        require(same, type(self).__name__, "other keys than models")
         self._keys, self._shards = keys, LocalShards(fleets)
         self.records = int(sum(fleet.row_counts().sum() for fleet in fleets))

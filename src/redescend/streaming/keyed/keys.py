@@ -19,15 +19,6 @@ SHARDS = 64
 """Parts that keys are split into, however many threads or workers there are; files depend on it."""
 
 
-def shard_of(key: str) -> int:
-    """The shard of a key, the same on every machine.
-
-    >>> shard_of("Rome"), shard_of("Oslo")
-    (21, 28)
-    """
-    return crc32(key.encode()) % SHARDS
-
-
 def to_key(key: Any) -> str:
     """Convert a value to a key: keys are texts, and numbers are formatted as Arrow does.
 
@@ -45,20 +36,8 @@ def to_key(key: Any) -> str:
     return str(text)
 
 
-def check_keys(by: str, texts: Any) -> None:
-    """Raise an error if a column has no key in the sample: it may not be the one that was meant."""
-    if len(texts) and texts.null_count == len(texts):
-        raise DataError(f"The column '{by}' has no key in the first {len(texts):,} records; name another.")
-
-
 class Keys:
-    """Keys in the order in which they first came.
-
-    Attributes
-    ----------
-    names : list of str
-    sizes : list of int
-        The number of keys of each shard.
+    """Keys in the order in which they first came: their `names`, and how many each shard has (`sizes`).
 
     >>> keys = Keys()
     >>> keys.indices(pa.array(["Rome", "Oslo", "Rome"]), add=True).tolist(), keys.names
@@ -75,9 +54,6 @@ class Keys:
         self._places = np.empty((0, 2), np.int64)
         for name in names:
             self._add(name)
-
-    def __len__(self) -> int:
-        return len(self.names)
 
     def index(self, key: str) -> int:
         """The index of a key; −1 if it is unknown."""
@@ -101,7 +77,7 @@ class Keys:
     def _add(self, name: str) -> int:
         index = self._indices.setdefault(name, len(self.names))
         if index == len(self.names):
-            shard = shard_of(name)
+            shard = crc32(name.encode()) % SHARDS
             self.names.append(name)
             if index == len(self._places):
                 self._places = np.concatenate([self._places, np.empty((index + SHARDS, 2), np.int64)])

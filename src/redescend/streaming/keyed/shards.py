@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from redescend.cluster import connect_cluster
 from redescend.engines.fleet import Fleet
@@ -30,47 +30,37 @@ class ShardTask(NamedTuple):
     places: Array
 
 
-class ShardResult(NamedTuple):
-    """The predictions and the weights of the records of a task."""
-
-    scores: Array
-    weights: Array
-
-
-class Shards(Protocol):
-    """Where the models are."""
-
-    def learn(self, tasks: Sequence[ShardTask]) -> list[ShardResult]:
-        """Learn from the records of each task, at most one per shard."""
-
-    def fleets(self) -> list[Fleet]:
-        """The models of all shards, as they are now."""
-
-    def close(self) -> None:
-        """Release threads and connections."""
+ShardResult = tuple[Array, Array]
+"""The predictions and the weights of the records of a task."""
 
 
 def run_task(fleet: Fleet, task: ShardTask) -> ShardResult:
     """Learn from the records of a task."""
     fleet.grow(task.size)
-    return ShardResult(*fleet.learn(task.X, task.Y, task.starts, task.places))
+    return fleet.learn(task.X, task.Y, task.starts, task.places)
 
 
 class LocalShards:
-    """Shards in this process, trained on `jobs` threads."""
+    """Shards in this process, trained on `jobs` threads; see `ClusterShards`."""
 
     def __init__(self, fleets: list[Fleet], jobs: int = 1) -> None:
         self._fleets, self._jobs = fleets, jobs
-        self._parallel: Any = None
+        self._joblib: Any = None
         if jobs > 1:
-            self._parallel = _import_joblib().Parallel(n_jobs=jobs, backend="threading", batch_size=1)
+            try:
+                import joblib
+            except ImportError:
+                needs = "More than one job needs joblib; try: pip install 'redescend[experiments]'"
+                raise MissingExtraError(needs) from None
+            self._joblib = joblib
 
     def learn(self, tasks: Sequence[ShardTask]) -> list[ShardResult]:
-        if self._parallel is None:
+        if self._joblib is None:
             return self._learn(tasks)
         # A few large parts: handing one over takes as long as a thousand records.
         parts = [tasks[first :: self._jobs] for first in range(min(self._jobs, len(tasks)))]
-        results = list(self._parallel(_import_joblib().delayed(self._learn)(part) for part in parts))
+        parallel = self._joblib.Parallel(n_jobs=self._jobs, backend="threading", batch_size=1)
+        results = list(parallel(self._joblib.delayed(self._learn)(part) for part in parts))
         return [results[place % self._jobs][place // self._jobs] for place in range(len(tasks))]
 
     def _learn(self, tasks: Sequence[ShardTask]) -> list[ShardResult]:
@@ -80,15 +70,7 @@ class LocalShards:
         return self._fleets
 
     def close(self) -> None:
-        self._parallel, self._jobs = None, 1
-
-
-def _import_joblib() -> Any:
-    try:
-        import joblib
-    except ImportError:
-        raise MissingExtraError("More than one job needs joblib; try: pip install 'redescend[experiments]'") from None
-    return joblib
+        self._joblib, self._jobs = None, 1
 
 
 Pair = tuple[Fleet, ShardResult | None]

@@ -61,14 +61,14 @@ class Scale:
         return format_number(value)
 
 
-def fit_scale(values: Iterable[float], log: bool = False, percent: bool = False) -> Scale:
+def fit_scale(values: Iterable[float], log: bool = False) -> Scale:
     """A scale that covers these values with a margin."""
     finite = [value for value in values if math.isfinite(value) and (value > 0.0 or not log)] or [1.0]
     low, high = min(finite), max(finite)
     if log:
         return Scale(low / 1.3, high * 1.3, log)
     margin = 0.04 * (high / 2.0 - low / 2.0) * 2.0 or max(abs(low) * 0.1, 1e-300)
-    return Scale(low - margin, high + margin, percent=percent)
+    return Scale(low - margin, high + margin)
 
 
 class Chart:
@@ -78,8 +78,8 @@ class Chart:
         self, x: Scale, y: Scale, *, x_label: str, y_label: str, description: str, height: float = 250.0
     ) -> None:
         self.x, self.y, self.height = x, y, height
-        self._parts: list[str] = []
-        self._open(description)
+        box, label = f"0 0 {WIDTH:.0f} {height:.0f}", escape(description)
+        self._parts = [f'<svg class="chart" viewBox="{box}" role="img" aria-label="{label}">']
         for tick in y.ticks(round(height / 50.0)):
             place = self._to_y(tick)
             self._parts.append(f'<path class="grid" d="M{LEFT:.1f} {place:.1f}H{WIDTH - RIGHT:.1f}"/>')
@@ -89,15 +89,8 @@ class Chart:
             self._parts.append(f'<path class="grid" d="M{place:.1f} {TOP:.1f}V{height - BOTTOM:.1f}"/>')
             self.text(place, height - BOTTOM + 18.0, x.label(tick), "tick middle")
         self.text((LEFT + WIDTH - RIGHT) / 2.0, height - 6.0, x_label, "axis middle")
-        if y_label:
-            middle = (TOP + height - BOTTOM) / 2.0
-            self._parts.append(
-                f'<text class="axis middle" transform="translate(14 {middle:.1f}) rotate(-90)">{escape(y_label)}</text>'
-            )
-
-    def _open(self, description: str) -> None:
-        box = f"0 0 {WIDTH:.0f} {self.height:.0f}"
-        self._parts.append(f'<svg class="chart" viewBox="{box}" role="img" aria-label="{escape(description)}">')
+        turned = f"translate(14 {(TOP + height - BOTTOM) / 2.0:.1f}) rotate(-90)"
+        self._parts.append(f'<text class="axis middle" transform="{turned}">{escape(y_label)}</text>')
 
     def _to_x(self, value: float) -> float:
         return LEFT + self.x(value) * (WIDTH - RIGHT - LEFT)
@@ -109,14 +102,14 @@ class Chart:
         """Write a text at a position in pixels."""
         self._parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(content)}</text>')
 
-    def mark(self, shape: str, kind: str, tip: str = "") -> None:
+    def _mark(self, tag: str, kind: str, shape: str, tip: str = "") -> None:
         """Draw a shape, with a tooltip."""
         title = f"<title>{escape(tip)}</title>" if tip else ""
-        self._parts.append(f'<path class="{kind}" d="{shape}">{title}</path>')
+        self._parts.append(f'<{tag} class="{kind}" {shape}>{title}</{tag}>')
 
     def line(self, xs: Sequence[float] | Array, ys: Sequence[float] | Array, kind: str) -> None:
         """Draw a line through points; NaN leaves a gap."""
-        self.mark("".join(self._path(xs, ys)), kind)
+        self._mark("path", kind, f'd="{"".join(self._path(xs, ys))}"')
 
     def _path(self, xs: Sequence[float] | Array, ys: Sequence[float] | Array) -> Iterable[str]:
         pen = "M"
@@ -132,20 +125,19 @@ class Chart:
         there = list(self._path(xs, low))
         back = [run.replace("M", "L") for run in self._path(xs[::-1], high[::-1])]
         if there:
-            self.mark("".join(there + back) + "Z", kind)
+            self._mark("path", kind, f'd="{"".join(there + back)}Z"')
 
     def bar(self, start: float, end: float, low: float, high: float, kind: str, tip: str = "") -> None:
         """Draw a rectangle, at least one pixel wide."""
         left, right, top, floor = self._to_x(start), self._to_x(end), self._to_y(high), self._to_y(low)
         right = max(right, left + 1.0)
-        self.mark(f"M{left:.1f} {floor:.1f}V{top:.1f}H{right:.1f}V{floor:.1f}Z", kind, tip)
+        self._mark("path", kind, f'd="M{left:.1f} {floor:.1f}V{top:.1f}H{right:.1f}V{floor:.1f}Z"', tip)
 
     def dot(self, x: float, y: float, kind: str, radius: float = 2.4, tip: str = "") -> None:
         """Draw a point; one outside the axes is drawn at the edge."""
         across = min(max(self._to_x(x), LEFT), WIDTH - RIGHT)
         up = min(max(self._to_y(y), TOP), self.height - BOTTOM)
-        title = f"<title>{escape(tip)}</title>" if tip else ""
-        self._parts.append(f'<circle class="{kind}" cx="{across:.1f}" cy="{up:.1f}" r="{radius:.1f}">{title}</circle>')
+        self._mark("circle", kind, f'cx="{across:.1f}" cy="{up:.1f}" r="{radius:.1f}"', tip)
 
     def to_svg(self) -> Markup:
         """The chart, ready for a page."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from redescend.checkpoint import container, load
 from redescend.engines import SelfTuningEngine
-from redescend.streaming.importance import Importance, rank_features
+from redescend.streaming.importance import rank_features
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.report.formatting import format_count, format_number, format_percent
 from redescend.streaming.summary.samples import shorten
@@ -27,26 +27,17 @@ Facts = dict[str, str | list[str]]
 
 
 def describe(model: StreamModel | ModelStore) -> Facts:
-    """Describe a model: headings, and a line or a list of lines for each.
-
-    >>> import numpy as np
-    >>> import pyarrow as pa
-    >>> from redescend.sources import open_source
-    >>> from redescend.streaming.model import StreamModel
-    >>> from redescend.streaming.encoding.schema import Schema
-    >>> source = open_source(pa.table({"size": np.arange(50.0), "price": 3.0 * np.arange(50.0)}))
-    >>> facts = describe(StreamModel(Schema.infer(source.sample, source.kinds, "price")))
-    >>> facts["Task"], facts["Columns"]
-    ("regression: predicts the number 'price'", ["'size': number"])
-    """
+    """Describe a model: headings, and a line or a list of lines for each."""
     facts: Facts = {"Learned from": format_count(model.records)}
     if isinstance(model, ModelStore):
         facts["Keys"] = f"{format_count(len(model), 'model')}, one per {model.schema.by!r}: {_list(model.keys)}"
-        facts["Method"] = _describe_method(model.config)
-    else:
-        facts |= {"Method": _describe_method(model.config), **_describe_noise(model)}
-        if model.records:
-            facts["Most important columns"] = [_describe_importance(one) for one in rank_features(model)[:MAX_LISTED]]
+    facts["Method"] = _describe_method(model.config)
+    if not isinstance(model, ModelStore) and model.records:
+        facts |= _describe_noise(model)
+        facts["Most important columns"] = [
+            f"{name!r}: {format_percent(share)}{f' ({direction})' if direction else ''}"
+            for name, share, direction in rank_features(model)[:MAX_LISTED]
+        ]
     schema = describe_schema(model.schema)
     columns = {heading: schema.pop(heading) for heading in ("Columns", "Excluded") if heading in schema}
     return schema | facts | columns
@@ -110,18 +101,13 @@ def _describe_method(config: ModelConfig) -> str:
 
 def _describe_noise(model: StreamModel) -> dict[str, str]:
     """What a self-tuning model has inferred about the noise of the stream."""
-    engine = model.engine
-    if not model.records or not isinstance(engine, SelfTuningEngine):
+    if not isinstance(model.engine, SelfTuningEngine):
         return {}
-    scales, shares = engine.estimate_noise()
+    scales, shares = model.engine.estimate_noise()
     # In regression the share of outliers tunes the gate and is not a frequency.
     if model.schema.classifies:
         return {"Clean labels": f"about {format_percent(1.0 - float(shares.mean()))}"}
     return {"Noise scale": f"about {format_number(float(scales[0]))} (typical error of clean records)"}
-
-
-def _describe_importance(one: Importance) -> str:
-    return f"{one.column!r}: {format_percent(one.share)}{f' ({one.direction})' if one.direction else ''}"
 
 
 def format_size(size: int) -> str:

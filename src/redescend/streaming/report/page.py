@@ -57,25 +57,7 @@ class LabelCounts(NamedTuple):
 def write(
     path: str | os.PathLike[str], model: StreamModel | None, summary: Summary, counts: Counts, *, source: str = ""
 ) -> Path:
-    """Write the report, completely or not at all.
-
-    Parameters
-    ----------
-    path : path-like
-        The HTML file.
-    model : StreamModel or None
-        The model; None if there is one per key.
-    summary : Summary
-    counts : Counts
-        What happened to the records.
-    source : str
-        The name of the stream.
-
-    Returns
-    -------
-    Path
-        The report.
-    """
+    """Write the report of a model, or of a run with one per key (None), completely or not at all; return its path."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
         name: getattr(formatting, f"format_{name}") for name in ("weight", "count", "percent", "rounded", "value")
@@ -102,10 +84,9 @@ def write(
         errors=_relative_errors(summary),
         median=float(np.median(summary.sample.rounds.weights)) if summary.learned else 0.0,
     )
-    path = Path(path)
-    with replace_file(path) as file:
+    with replace_file(Path(path)) as file:
         file.write(f"{page.strip()}\n".encode("utf-8", "backslashreplace"))
-    return path
+    return Path(path)
 
 
 def summarize(summary: Summary, counts: Counts) -> list[str]:
@@ -138,8 +119,9 @@ def _note_many_suspects(summary: Summary) -> str:
 
 def _choose_values(schema: Schema, important: list[str]) -> list[str]:
     """The columns of a suspect to show: the key, the most important features, and the others in their order."""
-    first = [*([] if schema.by is None else [schema.by]), *(name for name in important if name in schema.inputs)]
-    return [*first, *(name for name in schema.inputs if name not in first)][:MAX_VALUES]
+    keys = [] if schema.by is None else [schema.by]
+    features = (name for name in important if name in schema.inputs)
+    return list(dict.fromkeys([*keys, *features, *schema.inputs]))[:MAX_VALUES]
 
 
 def _relative_errors(summary: Summary) -> list[str]:

@@ -50,6 +50,11 @@ def draw_all(summary: Summary) -> list[Picture]:
 # --- along the stream ---
 
 
+def _start_along_stream(histograms: StreamHistograms, y: Scale, y_label: str, description: str) -> Chart:
+    rows = Scale(1.0, float(histograms.rows + 1))
+    return Chart(rows, y, x_label="row", y_label=y_label, description=description)
+
+
 def draw_suspects(histograms: StreamHistograms) -> Picture:
     """Draw the share of suspects, and where records were rejected."""
     weights, rejected = (histograms.merge(part, BINS) for part in (histograms.weights, histograms.rejected))
@@ -57,13 +62,8 @@ def draw_suspects(histograms: StreamHistograms) -> Picture:
     first, last = histograms.limits.cells
     strong, suspect = weights[:, :first].sum(axis=1) / counts, weights[:, first:last].sum(axis=1) / counts
     caption = _describe_suspects(strong + suspect, edges)
-    chart = Chart(
-        Scale(1.0, float(histograms.rows + 1)),
-        Scale(0.0, min(1.0, max(1.15 * float((strong + suspect).max()), 0.01)), percent=True),
-        x_label="row",
-        y_label="suspects",
-        description=f"Share of suspects along the stream. {caption}",
-    )
+    scale = Scale(0.0, min(1.0, max(1.15 * float((strong + suspect).max()), 0.01)), percent=True)
+    chart = _start_along_stream(histograms, scale, "suspects", f"Share of suspects along the stream. {caption}")
     for index, (low, more) in enumerate(zip(strong.tolist(), suspect.tolist(), strict=True)):
         start, end = float(edges[index]), float(edges[index + 1])
         tip = f"rows {start:,.0f} to {end - 1.0:,.0f}: {format_percent(low + more)} suspects"
@@ -103,13 +103,7 @@ def draw_losses(histograms: StreamHistograms) -> Picture:
     # A loss of 0 has no place on a log axis, and one that is practically 0 must not flatten the rest.
     scale = fit_scale(np.maximum(positive, 1e-6 * np.median(positive)).tolist() if len(positive) else [], log=True)
     caption = _describe_trend(median)
-    chart = Chart(
-        Scale(1.0, float(histograms.rows + 1)),
-        scale,
-        x_label="row",
-        y_label="loss",
-        description=f"Loss along the stream. {caption}",
-    )
+    chart = _start_along_stream(histograms, scale, "loss", f"Loss along the stream. {caption}")
     chart.band(xs, np.maximum(low, scale.low), np.maximum(high, scale.low), "band")
     chart.line(xs, np.maximum(median, scale.low), "middle-line")
     legend = {"middle-line": "median", "band": "10th to 90th percentile"}
@@ -129,6 +123,13 @@ def _describe_trend(median: Array) -> str:
 # --- predictions ---
 
 
+def _start_diagonal(both: Scale, end: float, x_label: str, y_label: str, description: str) -> Chart:
+    """A square chart with the line on which predictions are right."""
+    chart = Chart(both, both, x_label=x_label, y_label=y_label, description=description, height=400.0)
+    chart.line([both.low, end], [both.low, end], "ideal")
+    return chart
+
+
 def typical_error(summary: Summary) -> float:
     """How far clean observations typically are from their predictions, as a standard deviation."""
     clean = summary.clean_sample()
@@ -142,15 +143,7 @@ def draw_points(summary: Summary) -> Picture:
     outside = int(((suspects.targets < both.low) | (suspects.targets > both.high)).sum())
     caption = "Points on the diagonal were predicted well. Suspects hardly moved the model"
     caption += f"; {outside:,} of them are outside the axes and drawn at the edge." if outside else "."
-    chart = Chart(
-        both,
-        both,
-        x_label="observed",
-        y_label="predicted",
-        height=400.0,
-        description=f"Predicted against observed. {caption}",
-    )
-    chart.line([both.low, both.high], [both.low, both.high], "ideal")
+    chart = _start_diagonal(both, both.high, "observed", "predicted", f"Predicted against observed. {caption}")
     for target, prediction in zip(clean.targets.tolist(), clean.predictions.tolist(), strict=True):
         chart.dot(target, prediction, "clean-dot")
     for record in suspects.records(summary.schema):
@@ -192,8 +185,7 @@ def draw_deciles(summary: Summary) -> Picture | None:
         f"{within[1]} within two; with normal noise it would be 68.3 % and 95.4 %."
     )
     description = f"Observed values by decile of the prediction. {caption}"
-    chart = Chart(both, both, x_label="predicted", y_label="observed", height=400.0, description=description)
-    chart.line([both.low, both.high], [both.low, both.high], "ideal")
+    chart = _start_diagonal(both, both.high, "predicted", "observed", description)
     for x, bottom, y, top in zip(predicted.tolist(), low.tolist(), median.tolist(), high.tolist(), strict=True):
         chart.line([x, x], [bottom, top], "whisker")
         chart.dot(x, y, "group-dot", 5.0, f"predicted {format_number(x)}, observed {format_number(y)}")
@@ -218,9 +210,7 @@ def draw_calibration(summary: Summary) -> Picture:
     )
     low = max(0.0, min(float(predicted.min()), float(correct.min())) - 0.04)
     both = Scale(low, 1.02, percent=True)
-    labels = {"x_label": "probability of the predicted label", "y_label": "correct"}
-    chart = Chart(both, both, **labels, height=400.0, description=caption)
-    chart.line([low, 1.0], [low, 1.0], "ideal")
+    chart = _start_diagonal(both, 1.0, "probability of the predicted label", "correct", caption)
     for x, y, count in zip(predicted.tolist(), correct.tolist(), counts[enough].tolist(), strict=True):
         tip = f"{count:,.0f} predictions with a probability of {format_percent(x)}: {format_percent(y)} correct"
         chart.dot(x, y, "group-dot", 3.5 + 9.0 * (count / total) ** 0.5, tip)

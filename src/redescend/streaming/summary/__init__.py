@@ -15,7 +15,13 @@ from redescend.kernels import histograms as kernel
 from redescend.numeric import Array
 from redescend.state import ArraySpec, corrupt_state, read_arrays
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.summary.histograms import CLASSIFICATION, FIXED_GATE, REGRESSION, StreamHistograms
+from redescend.streaming.summary.histograms import (
+    CLASSIFICATION,
+    FIXED_GATE,
+    REGRESSION,
+    StreamHistograms,
+    compute_quantile,
+)
 from redescend.streaming.summary.rejections import Rejections
 from redescend.streaming.summary.samples import Reservoir, Suspect, Suspects
 
@@ -27,6 +33,9 @@ if TYPE_CHECKING:
 SAMPLE, SUSPECT_SAMPLE = 2000, 500
 """Sizes of the samples of all rounds, and of those of suspects."""
 
+PARTS = ("histograms", "suspects", "sample", "suspect_sample", "rejections")
+"""The parts of a summary that have a state of their own."""
+
 CALIBRATION_CELLS = 20
 """Cells of the histogram of the probabilities of predicted labels."""
 
@@ -34,14 +43,9 @@ CALIBRATION_CELLS = 20
 class Summary:
     """Histograms, samples and counts of the rounds of a stream.
 
-    Parameters
-    ----------
-    schema : Schema
-        The columns of the records.
-    transform : transform, optional
-        The gate, if it is a fixed one. Weights are compared with the largest that the gate gives, or with 1. A record
-        is a suspect if its weight is below a half of that in classification, a thousandth in regression, and a tenth
-        in regression with a fixed gate.
+    Weights are compared with the largest that the fixed gate `transform` gives, or with 1. A record is a suspect if its
+    weight is below a half of that in classification, a thousandth in regression, and a tenth in regression with a fixed
+    gate.
     """
 
     def __init__(self, schema: Schema, transform: transforms.Transform | None = None) -> None:
@@ -49,7 +53,7 @@ class Summary:
         self.max_weight = 1.0 if transform is None else float(transform.weight(0.0))
         limits = CLASSIFICATION if schema.classifies else REGRESSION if transform is None else FIXED_GATE
         self.histograms = StreamHistograms(self.max_weight, limits)
-        self._suspects = Suspects(schema)
+        self.suspects = Suspects(schema)
         self.sample, self.suspect_sample = Reservoir(SAMPLE), Reservoir(SUSPECT_SAMPLE)
         self.rejections = Rejections()
         labels = len(schema.labels)
@@ -63,7 +67,7 @@ class Summary:
         if not len(rounds):
             return
         self.histograms.add(rounds.rows, rounds.weights, rounds.losses)
-        self._suspects.add(rounds, batch, indices)
+        self.suspects.add(rounds, batch, indices)
         self.sample.add(rounds)
         suspect = self.are_suspects(rounds)
         self.suspect_sample.add(rounds[np.flatnonzero(suspect)])
@@ -94,12 +98,12 @@ class Summary:
     @property
     def median_loss(self) -> float:
         """The median loss so far, within 0.8 %; NaN before the first."""
-        return self.histograms.median_loss
+        return compute_quantile(self.histograms.all_losses, 0.5)
 
     @property
     def least(self) -> list[Suspect]:
         """The ten records with the smallest weights, the smallest first."""
-        return self._suspects.records
+        return self.suspects.records
 
     def are_suspects(self, rounds: Rounds) -> Array:
         """Which of these records are suspects."""
@@ -110,30 +114,21 @@ class Summary:
         rounds = self.sample.rounds
         return rounds[~self.are_suspects(rounds)]
 
-    def _parts(self) -> dict[str, Any]:
-        return {
-            "histograms": self.histograms,
-            "suspects": self._suspects,
-            "sample": self.sample,
-            "suspect_sample": self.suspect_sample,
-            "rejections": self.rejections,
-        }
-
     def state(self) -> dict[str, Any]:
         """Everything, as plain values and arrays."""
-        parts = {name: part.state() for name, part in self._parts().items()}
+        parts = {name: getattr(self, name).state() for name in PARTS}
         return parts | {"confusion": self.confusion.copy(), "calibration": self.calibration.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the state of a summary of the same schema."""
-        specs = [
-            ArraySpec(name, getattr(self, name).shape, kind="count", dtype=np.int64)
-            for name in ("confusion", "calibration")
-        ]
-        arrays = read_arrays(specs, state, {}, "the summary", self._parts())
-        try:
-            for name, part in self._parts().items():
-                part.restore(state[name])
-        except (TypeError, ValueError, LookupError, AttributeError) as error:
-            raise error if isinstance(error, DataError) else corrupt_state("the summary", f"other '{name}'") from None
+        counts = {"confusion": self.confusion, "calibration": self.calibration}
+        specs = [ArraySpec(name, array.shape, kind="count", dtype=np.int64) for name, array in counts.items()]
+        arrays = read_arrays(specs, state, {}, "the summary", PARTS)
+        for name in PARTS:
+            try:
+                getattr(self, name).restore(state[name])
+            except DataError:
+                raise
+            except (TypeError, ValueError, LookupError, AttributeError):
+                raise corrupt_state("the summary", f"other '{name}'") from None
         self.confusion, self.calibration = arrays["confusion"], arrays["calibration"]

@@ -44,32 +44,26 @@ def compute_quantile(counts: Array, share: float, width: int = 1) -> float:
     >>> compute_quantile(counts, 0.5)
     1.0078125
     """
-    total = int(counts.sum())
-    if total == 0:
-        return np.nan
     sums = np.cumsum(counts)
-    wanted = share * total
+    if sums[-1] == 0:
+        return np.nan
+    wanted = share * int(sums[-1])
     cell = int(np.searchsorted(sums, wanted))
+    if cell == 0:
+        return 0.0  # the first cell spans many octaves and holds losses that are practically zero
     low, high = kernel.cell_edges(np.array([cell, cell + 1]) * width)
-    before = float(sums[cell - 1]) if cell else 0.0
-    # The first cell spans many octaves and holds losses that are practically zero.
-    return float(low + (high - low) * (wanted - before) / counts[cell]) if cell else 0.0
+    return float(low + (high - low) * (wanted - float(sums[cell - 1])) / counts[cell])
 
 
-def _shift_for(rows: int) -> int:
-    """The smallest k for which bins of 2^k rows are enough."""
-    return ((rows - 1) // BINS).bit_length() if rows else 0
+def _find_shift(rows: int, bins: int = BINS) -> int:
+    """The smallest k for which this many bins of 2^k rows are enough."""
+    return ((rows - 1) // bins).bit_length() if rows else 0
 
 
 class StreamHistograms:
     """Histograms of weights and losses per bin, of all losses, and counts of rejected records.
 
-    Parameters
-    ----------
-    max_weight : float
-        The largest weight that a record can have.
-    limits : SuspectLimits
-        Which records are suspects.
+    `max_weight` is the largest weight that a record can have, and `limits` says which records are suspects.
     """
 
     def __init__(self, max_weight: float = 1.0, limits: SuspectLimits = REGRESSION) -> None:
@@ -99,7 +93,7 @@ class StreamHistograms:
 
     def _extend_to(self, row: int) -> None:
         self.rows = max(self.rows, row)
-        while self.shift < _shift_for(self.rows):
+        while self.shift < _find_shift(self.rows):
             self.shift += 1
             for counts in (self.weights, self.losses, self.rejected):
                 counts[: BINS // 2] = counts[0::2] + counts[1::2]
@@ -110,31 +104,20 @@ class StreamHistograms:
         """Counts of weights over the whole stream, in the cells between `kernels.histograms.LEVELS`."""
         return self.weights.sum(axis=0)
 
-    @property
-    def median_loss(self) -> float:
-        """The median of all losses, within 0.8 %; NaN before the first."""
-        return compute_quantile(self.all_losses, 0.5)
-
     def quantiles(self, share: float, bins: int = BINS) -> Array:
         """A quantile of the losses in every bin; NaN where there are none."""
         return np.array([compute_quantile(counts, share, kernel.COARSE) for counts in self.merge(self.losses, bins)])
 
     def merge(self, counts: Array, bins: int) -> Array:
         """Merge counts into at most this many bins, each of a power of two of the bins here."""
-        used = ((self.rows - 1) >> self.shift) + 1 if self.rows else 0
-        together = 1
-        while -(-used // together) > bins:
-            together *= 2
-        starts = np.arange(0, used, together)
+        used = -(-self.rows >> self.shift)
+        starts = np.arange(0, used, 1 << _find_shift(used, bins))
         return np.add.reduceat(counts[:used], starts, axis=0) if used else counts[:0]
 
     def edges(self, bins: int) -> Array:
         """The first row of each of the merged bins, and the row after the last of the stream."""
-        length = len(self.merge(self.rejected, bins))
-        width = 1 << self.shift
-        while width * length < self.rows:
-            width *= 2
-        return np.append(1 + width * np.arange(length), self.rows + 1)
+        width = 1 << max(self.shift, _find_shift(self.rows, bins))
+        return np.append(np.arange(1, self.rows + 1, width), self.rows + 1)
 
     def _counts(self) -> dict[str, Array]:
         return {name: getattr(self, name) for name in ("all_losses", "weights", "losses", "rejected")}
@@ -150,20 +133,14 @@ class StreamHistograms:
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state, or leave everything as it is if it is not one."""
         fresh = StreamHistograms(self.max_weight, self.limits)
-        specs = [
-            ArraySpec(
-                name,
-                (2, f"{name} cells"),
-                "count",
-                dtype=np.int64,
-                parts={0: ArraySpec(name, (), "index", high=counts.size), 1: ArraySpec(name, (), "count", low=1)},
-            )
-            for name, counts in fresh._counts().items()
-        ]
+        specs = []
+        for name, counts in fresh._counts().items():
+            parts = {0: ArraySpec(name, (), "index", high=counts.size), 1: ArraySpec(name, (), "count", low=1)}
+            specs.append(ArraySpec(name, (2, f"{name} cells"), "count", dtype=np.int64, parts=parts))
         arrays = read_arrays(specs, state, {}, "the histograms", ("rows", "shift"))
         rows, shift = state["rows"], state["shift"]
         whole = type(rows) is type(shift) is int and 0 <= rows < 2**62
-        require(whole and shift == _shift_for(rows), "the histograms", f"{rows!r} rows in bins of 2^{shift!r}")
+        require(whole and shift == _find_shift(rows), "the histograms", f"{rows!r} rows in bins of 2^{shift!r}")
         for name, counts in fresh._counts().items():
             indices, values = arrays[name]
             counts.reshape(-1)[indices] = values

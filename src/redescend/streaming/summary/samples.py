@@ -49,10 +49,9 @@ class Reservoir:
             ArraySpec("rows", ("count",), kind="count", dtype=np.int64),
             ArraySpec("numbers", (5, "count"), finite=False),
         )
-        arrays = read_arrays(specs, state, {}, "a sample")
-        rows = arrays["rows"]
+        rows, numbers = read_arrays(specs, state, {}, "a sample").values()
         require(len(rows) <= self.size, "a sample", f"more than {self.size} records")
-        self.rounds, self._orders = Rounds(rows, *arrays["numbers"]), kernel.hash_rows(rows)
+        self.rounds, self._orders = Rounds(rows, *numbers), kernel.hash_rows(rows)
 
 
 class Suspect(NamedTuple):
@@ -92,8 +91,9 @@ class Suspects:
 
     def restore(self, state: list[Any]) -> None:
         """Restore a state of the same size."""
-        records = [Suspect(RoundRecord(*played), file, dict(values)) for played, file, values in state]
-        self.records = records[: self.most]
+        self.records = [
+            Suspect(RoundRecord(*played), file, dict(values)) for played, file, values in state[: self.most]
+        ]
 
 
 def shorten(text: str) -> str:
