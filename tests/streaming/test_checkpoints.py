@@ -82,16 +82,17 @@ def altered(content, odd):
             yield from ((f"{name}.{what}", content | {name: inside}) for what, inside in altered(part, odd))
 
 
-def test_a_checkpoint_that_was_altered_is_refused_or_can_be_used(paused):
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_a_checkpoint_that_was_altered_is_refused_or_can_be_used(paused, every):
     """Nothing but the sentences of the library comes of it, and what must be a flag or a count is one."""
     source, options, folder = paused
     content, log = rd.load(folder / FILE), (folder / "rounds.log").read_bytes()
     assert content["counts"] == [50, 50, 0, 0]
     refused = []
     for turn, odd in enumerate(ODD):
-        # Every part is replaced by everything, and parts of parts by one odd value each.
+        # Every part is replaced by everything, and parts of parts by one odd value each, or by every one.
         for place, (what, other) in enumerate(altered(content, odd)):
-            if "." in what.partition(" = ")[0] and place % len(ODD) != turn:
+            if not every and "." in what.partition(" = ")[0] and place % len(ODD) != turn:
                 continue
             rd.save(other, folder / FILE)
             (folder / "rounds.log").write_bytes(log)

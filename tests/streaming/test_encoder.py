@@ -82,9 +82,13 @@ RECORDS = st.fixed_dictionaries(
 )
 
 
-@given(records=st.lists(RECORDS, max_size=8), cut=st.integers(0, 8))
-@settings(deadline=None, derandomize=True, max_examples=60)
-def test_records_are_encoded_each_by_itself(records, cut):
+@pytest.mark.parametrize("examples", [60, pytest.param(2000, marks=pytest.mark.soak)])
+def test_records_are_encoded_each_by_itself(examples):
+    check = given(records=st.lists(RECORDS, max_size=8), cut=st.integers(0, 8))(check_encoding)
+    settings(deadline=None, derandomize=True, max_examples=examples)(check)()
+
+
+def check_encoding(records, cut):
     expected = [encoded_slowly(record) for record in records]
     table = batch_of({name: [record[name] for record in records] for name in KINDS}, KINDS).table
     X, refused = encode(SCHEMA, table)

@@ -49,9 +49,10 @@ def test_no_file_of_ten_thousand_is_a_surprise(damage):
     assert len(outcomes) > 1
 
 
+@pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_is_not_quarantined_is_skipped_or_ends_the_run_and_nothing_else_changes(damage):
-    for case in cases(damage, 2):
+def test_what_is_not_quarantined_is_skipped_or_ends_the_run_and_nothing_else_changes(damage, count):
+    for case in cases(damage, count):
         kept = judged(case, deeply=False)
         if kept.passing is None:
             continue
@@ -71,10 +72,11 @@ def test_what_is_not_quarantined_is_skipped_or_ends_the_run_and_nothing_else_cha
         assert kept.bad[0].reason in str(refusal.value)
 
 
+@pytest.mark.parametrize("count", [1, pytest.param(20, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_is_written_is_what_happened(tmp_path, damage):
+def test_what_is_written_is_what_happened(tmp_path, damage, count):
     log, aside, saved = (tmp_path / name for name in ("rounds.parquet", "aside.jsonl", "model.safetensors"))
-    for number, case in enumerate(cases(damage, 1)):
+    for number, case in enumerate(cases(damage, count)):
         file = tmp_path / f"{number}.{case.form}"
         file.write_bytes(case.data)
         try:

@@ -269,14 +269,10 @@ class StreamModel(StreamPredictor):
         return [(self.engine, slice(None))]
 
     def explain(self) -> dict[str, float]:
-        """Compute feature importance: how much each column changes the prediction.
+        """Compute feature importance: the share of each column in the effects of all, the largest first.
 
-        Returns
-        -------
-        dict of str to float
-            Shares of 1, the largest first. The effect of a column of numbers is its coefficient times its scale; that
-            of a text, or of missing values, is the standard deviation of its contribution. With three or more labels,
-            effects are summed.
+        The effect of a column of numbers is its coefficient times its scale; that of a text, or of missing values, is
+        the standard deviation of its contribution. With three or more labels, effects are summed.
         """
         effects = compute_effects(self.schema, self.engine, self._ones / max(1, self.records))
         total = sum(effects.values())

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from redescend.numeric import Array
-
-if TYPE_CHECKING:
-    from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.encoding.schema import Schema
 
 
 class RoundRecord(NamedTuple):
@@ -39,8 +37,7 @@ class Rounds:
     probabilities : array of float64
         Of the predicted label; NaN in regression.
     losses, weights : arrays of float64
-        The loss, summed over the outputs of the model, and the probability that the record is clean, the minimum over
-        outputs.
+        The loss, summed over outputs, and the probability that the record is clean, the minimum over outputs.
     keys : array of int64 or None
         With one model per key, the index of each record's key in `names`.
     names : sequence of str

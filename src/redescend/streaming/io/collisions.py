@@ -38,7 +38,10 @@ def check_outputs(
             raise ParameterError(f"'{path}' cannot be both {content} and {other}; name another file.")
     folders = {} if checkpoint is None else {"the folder of checkpoints": checkpoint}
     for folder, (content, path) in itertools.product(_folders(source), (outputs | folders).items()):
-        _check_outside(folder, content, path)
+        whole, inside = Path(os.path.realpath(folder)), Path(os.path.realpath(path))
+        if inside.is_relative_to(whole) and is_data_path(inside.relative_to(whole)):
+            reason = f"because every file in the folder '{folder}' is read"
+            raise ParameterError(f"'{path}' cannot be {content} {reason}; name a path outside it.")
     for path in outputs.values():
         # The folder of checkpoints is made if it does not exist.
         if checkpoint is None or checkpoint.exists() or path.absolute().parent != checkpoint.absolute():
@@ -55,14 +58,6 @@ def check_writable(path: Path) -> None:
         raise ParameterError(f"'{path}' cannot be written because there is no folder '{folder}'; create it first.")
     if not os.access(folder, os.W_OK):
         raise ParameterError(f"'{path}' cannot be written because the folder '{folder}' is not writable.")
-
-
-def _check_outside(folder: Path, content: str, path: Path) -> None:
-    whole, inside = Path(os.path.realpath(folder)), Path(os.path.realpath(path))
-    if inside.is_relative_to(whole) and is_data_path(inside.relative_to(whole)):
-        raise ParameterError(
-            f"'{path}' cannot be {content} because every file in the folder '{folder}' is read; name a path outside it."
-        )
 
 
 def _files(source: Any) -> Iterator[str | Path]:

@@ -198,9 +198,6 @@ class RejectedBuffer:
         self._size = len(state)
 
 
-# --- all of them ---
-
-
 class RunWriters:
     """Writes the rounds and the rejected records of a run.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from redescend.cluster import connect_cluster
 from redescend.engines.fleet import Fleet
-from redescend.errors import DataError, MissingExtraError
+from redescend.errors import DataError
 from redescend.numeric import Array
 
 MAX_CHAIN = 256
@@ -45,22 +46,14 @@ class LocalShards:
 
     def __init__(self, fleets: list[Fleet], jobs: int = 1) -> None:
         self._fleets, self._jobs = fleets, jobs
-        self._joblib: Any = None
-        if jobs > 1:
-            try:
-                import joblib
-            except ImportError:
-                needs = "More than one job needs joblib; try: pip install 'redescend[experiments]'"
-                raise MissingExtraError(needs) from None
-            self._joblib = joblib
 
     def learn(self, tasks: Sequence[ShardTask]) -> list[ShardResult]:
-        if self._joblib is None:
+        if self._jobs == 1:
             return self._learn(tasks)
         # A few large parts: handing one over takes as long as a thousand records.
         parts = [tasks[first :: self._jobs] for first in range(min(self._jobs, len(tasks)))]
-        parallel = self._joblib.Parallel(n_jobs=self._jobs, backend="threading", batch_size=1)
-        results = list(parallel(self._joblib.delayed(self._learn)(part) for part in parts))
+        with ThreadPoolExecutor(self._jobs) as pool:
+            results = list(pool.map(self._learn, parts))
         return [results[place % self._jobs][place // self._jobs] for place in range(len(tasks))]
 
     def _learn(self, tasks: Sequence[ShardTask]) -> list[ShardResult]:
@@ -70,7 +63,7 @@ class LocalShards:
         return self._fleets
 
     def close(self) -> None:
-        self._joblib, self._jobs = None, 1
+        """Do nothing: threads end with each call of `learn`."""
 
 
 Pair = tuple[Fleet, ShardResult | None]

@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from redescend.checkpoint import container, load
 from redescend.engines import SelfTuningEngine
+from redescend.engines.config import ModelConfig
+from redescend.streaming.encoding.features import Feature
+from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.importance import rank_features
 from redescend.streaming.keyed import ModelStore
+from redescend.streaming.model import StreamModel
 from redescend.streaming.report.formatting import format_count, format_number, format_percent
 from redescend.streaming.summary.samples import shorten
-
-if TYPE_CHECKING:
-    from redescend.engines.config import ModelConfig
-    from redescend.streaming.encoding.features import Feature
-    from redescend.streaming.encoding.schema import Schema
-    from redescend.streaming.model import StreamModel
 
 MAX_LISTED = 8
 """How many levels, labels, keys and important columns are listed."""

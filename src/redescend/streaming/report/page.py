@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,13 +26,11 @@ try:
 except ImportError:
     raise MissingExtraError("The report needs Jinja2; install it with: pip install 'redescend[cli]'") from None
 
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.model import StreamModel
 from redescend.streaming.report.pictures import draw_all, typical_error
-
-if TYPE_CHECKING:
-    from redescend.streaming.encoding.schema import Schema
-    from redescend.streaming.model import StreamModel
-    from redescend.streaming.run import Counts
-    from redescend.streaming.summary import Summary
+from redescend.streaming.run import Counts
+from redescend.streaming.summary import Summary
 
 MAX_VALUES, MAX_LABELS, MAX_FEATURES = 12, 20, 15
 """How many columns of a suspect, labels and important features the page shows."""

@@ -6,14 +6,17 @@ The same records give the same summary, bit for bit, in whatever batches they co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from redescend import transforms
 from redescend.errors import DataError
 from redescend.kernels import histograms as kernel
 from redescend.numeric import Array
+from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, corrupt_state, read_arrays
+from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.histograms import (
     CLASSIFICATION,
@@ -24,11 +27,6 @@ from redescend.streaming.summary.histograms import (
 )
 from redescend.streaming.summary.rejections import Rejections
 from redescend.streaming.summary.samples import Reservoir, Suspect, Suspects
-
-if TYPE_CHECKING:
-    from redescend import transforms
-    from redescend.sources import Bad, Batch
-    from redescend.streaming.encoding.schema import Schema
 
 SAMPLE, SUSPECT_SAMPLE = 2000, 500
 """Sizes of the samples of all rounds, and of those of suspects."""

@@ -68,10 +68,8 @@ class StreamHistograms:
 
     def __init__(self, max_weight: float = 1.0, limits: SuspectLimits = REGRESSION) -> None:
         self.max_weight, self.limits = max_weight, limits
-        self.shift = 0
-        """A bin has 2^shift rows."""
-        self.rows = 0
-        """The last row so far."""
+        self.rows, self.shift = 0, 0
+        """The last row so far; a bin has 2^shift rows."""
         self.all_losses = np.zeros(kernel.CELLS, dtype=np.int64)
         self.weights = np.zeros((BINS, len(kernel.LEVELS) + 1), dtype=np.int64)
         self.losses = np.zeros((BINS, kernel.CELLS // kernel.COARSE), dtype=np.int64)

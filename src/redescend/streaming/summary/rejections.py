@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from redescend.sources import Bad
 from redescend.streaming.summary.samples import MAX_TEXT, shorten
-
-if TYPE_CHECKING:
-    from redescend.sources import Bad
 
 MAX_KINDS, MAX_EXAMPLES = 30, 3
 OTHER = "other reasons"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from redescend.kernels import histograms as kernel
+from redescend.numeric import Array
+from redescend.sources import Batch
 from redescend.state import ArraySpec, read_arrays, require
+from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import RoundRecord, Rounds
-
-if TYPE_CHECKING:
-    from redescend.numeric import Array
-    from redescend.sources import Batch
-    from redescend.streaming.encoding.schema import Schema
 
 MAX_SUSPECTS = 10
 MAX_TEXT = 200
@@ -65,18 +63,18 @@ class Suspect(NamedTuple):
 class Suspects:
     """The records with the smallest weights; among equals those with the larger loss, then the earlier ones."""
 
-    def __init__(self, schema: Schema, most: int = MAX_SUSPECTS) -> None:
-        self.schema, self.most = schema, most
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
         self.records: list[Suspect] = []
         """The smallest weight first."""
 
     def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
         """Consider rounds that were played on the records of a batch at these indices."""
-        if len(self.records) == self.most and not (rounds.weights <= self.records[-1].round.weight).any():
+        if len(self.records) == MAX_SUSPECTS and not (rounds.weights <= self.records[-1].round.weight).any():
             return
         before = [record.round for record in self.records]
-        rows = np.zeros(self.most, dtype=np.int64)
-        numbers, places = np.zeros((2, self.most)), np.full(self.most, -1)
+        rows = np.zeros(MAX_SUSPECTS, dtype=np.int64)
+        numbers, places = np.zeros((2, MAX_SUSPECTS)), np.full(MAX_SUSPECTS, -1)
         for place, played in enumerate(before):
             rows[place], numbers[:, place] = played.row, (played.weight, played.loss)
         count = kernel.insert_suspects(rounds.rows, rounds.weights, rounds.losses, len(before), rows, numbers, places)
@@ -92,7 +90,7 @@ class Suspects:
     def restore(self, state: list[Any]) -> None:
         """Restore a state of the same size."""
         self.records = [
-            Suspect(RoundRecord(*played), file, dict(values)) for played, file, values in state[: self.most]
+            Suspect(RoundRecord(*played), file, dict(values)) for played, file, values in state[:MAX_SUSPECTS]
         ]
 
 
