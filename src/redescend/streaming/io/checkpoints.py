@@ -38,7 +38,7 @@ _LEFTOVER = re.compile(r"\.[0-9a-f]{16}" + re.escape(PART))
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """Everything that a checkpoint stores, by whom it was made.
+    """Everything that a checkpoint stores, and where it comes from.
 
     - `FitConfig.stored`: `config`, the settings that determine the results.
     - `Source`: `kinds` of all columns, `files` read up to the current one, and their `beginning`: the columns, and the

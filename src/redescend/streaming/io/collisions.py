@@ -73,9 +73,8 @@ def _files(source: Any) -> Iterator[str | Path]:
 def _folders(source: Any) -> Iterator[Path]:
     for part in _parts(source):
         if isinstance(part, str | os.PathLike):
-            found = (
-                [part] if Path(part).exists() or not PATTERN & set(str(part)) else glob.glob(str(part), recursive=True)
-            )
+            is_pattern = not Path(part).exists() and PATTERN & set(str(part))
+            found = glob.glob(str(part), recursive=True) if is_pattern else [part]
             yield from filter(Path.is_dir, map(Path, found))
 
 
