@@ -52,7 +52,8 @@ def regret_blocks(problem, finals, late, random):
 
 
 def problems_counts(problem):
-    return getattr(problems, problem)().outlier_counts()
+    rounds = getattr(problems, problem)().rounds
+    return {count: problems.count_outliers(count, rounds) for count in COUNTS}
 
 
 def weight_blocks(problem, weights):

@@ -24,6 +24,7 @@ from redescend.experiments.results import (
     format_number,
     mean_and_error,
     p_value,
+    read_theta,
 )
 from redescend.numeric import Array
 
@@ -226,21 +227,13 @@ def is_poorly_tuned(results: Results, finals: Finals) -> Measured:
 
 def _read_angles(results: Results) -> dict[tuple[str, str], float]:
     """The angle of every learner of the paper to the truth, by (count, learner)."""
-    rows = results.select(experiment="boundaries")
-    found = {}
+    angles = {}
     for count in COUNTS:
-        for name in (*PAPER, "truth"):
-            cell = rows.select(count=count, learner=name)
-            theta = [cell.select(measure=f"theta {place}").column("value") for place in (0, 1)]
-            if not all(len(values) for values in theta):
-                raise MissingResultsError(f"There is no boundary of {name} at k = {count}.")
-            found[count, name] = np.array([values[0] for values in theta])
-    # An action of 0 has no boundary, which counts as the largest angle.
-    return {
-        (count, name): angle_between(theta, found[count, "truth"]) if theta.any() else 180.0
-        for (count, name), theta in found.items()
-        if name != "truth"
-    }
+        truth, *thetas = (read_theta(results, count, name) for name in ("truth", *PAPER))
+        for name, theta in zip(PAPER, thetas, strict=True):
+            # An action of 0 has no boundary, which counts as the largest angle.
+            angles[count, name] = angle_between(theta, truth) if theta.any() else 180.0
+    return angles
 
 
 def all_recover(results: Results, _: Finals) -> Measured:
@@ -250,8 +243,9 @@ def all_recover(results: Results, _: Finals) -> Measured:
 
 
 def learn_stays_close(results: Results, _: Finals) -> Measured:
-    angles = {count: angle for (count, name), angle in _read_angles(results).items() if name == "LEARN"}
-    cases: list[Case] = [(angles[count] <= 5.0, f"{angles[count]:.1f}° at k = {count}") for count in COUNTS[1:]]
+    angles = _read_angles(results)
+    found = {count: angles[count, "LEARN"] for count in COUNTS[1:]}
+    cases: list[Case] = [(angle <= 5.0, f"{angle:.1f}° at k = {count}") for count, angle in found.items()]
     return _judge(cases, "LEARN's angle to the truth: ")
 
 

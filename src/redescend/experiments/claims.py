@@ -1,9 +1,4 @@
-"""The claims of the paper's experiments, and what they leave out: one entry per claim, decided by `claim_rules`.
-
->>> from redescend.experiments.tasks import table
->>> {judgement.verdict for judgement in judge(Results(table([])))}
-{'not run'}
-"""
+"""The claims of the paper's experiments, and what they leave out: one entry per claim, decided by `claim_rules`."""
 
 from __future__ import annotations
 
@@ -41,14 +36,13 @@ class Judgement(NamedTuple):
 def judge(results: Results) -> list[Judgement]:
     """Decide every claim by these results."""
     finals = {problem: Finals(results, problem) for problem in PROBLEMS}
-    return [_judge_one(claim, results, finals[claim.problem]) for claim in CLAIMS]
-
-
-def _judge_one(claim: Claim, results: Results, finals: Finals) -> Judgement:
-    try:
-        return Judgement(claim, *claim.check(results, finals))
-    except MissingResultsError as missing:
-        return Judgement(claim, "not run", str(missing))
+    judged = []
+    for claim in CLAIMS:
+        try:
+            judged.append(Judgement(claim, *claim.check(results, finals[claim.problem])))
+        except MissingResultsError as missing:
+            judged.append(Judgement(claim, "not run", str(missing)))
+    return judged
 
 
 def _state_for(problem: str, claim: Claim) -> Claim:

@@ -14,7 +14,7 @@ import numpy as np
 
 from redescend import domains, regret
 from redescend.errors import DivergenceError
-from redescend.experiments.problems import PROBLEMS, QUICK_ROUNDS, ROUNDS, Problem
+from redescend.experiments.problems import PROBLEMS, QUICK_ROUNDS, Problem, count_rounds
 from redescend.experiments.results import Results, format_number, mean_and_error
 from redescend.experiments.tasks import Experiment, Options, Task, make_point
 from redescend.game import Stream, play
@@ -43,7 +43,7 @@ Block = dict[str, Any]
 
 def _list_tasks(options: Options) -> Iterator[Task]:
     for name in PROBLEMS:
-        rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)[name]
+        rounds = count_rounds(name, options)
         runs = min(options.runs, 1 if options.quick else RUNS[name])
         games = [(place, rounds, run, 1.0) for run in range(runs) for place in range(4)]
         games += [(EVERY, min(rounds, QUICK_ROUNDS[name]), 0, unit) for unit in UNITS]
@@ -93,17 +93,13 @@ def _compare(problem: Problem, stream: Stream, here: Block) -> Iterator[Block]:
     alone = [(expert, score(printed.alone(expert))) for expert in printed.experts]
     found[BEST] = min(value for _, value in alone)
     for learner_name, value in found.items():
-        yield {**here, "learner": learner_name, **_make_finite_point(len(stream), "final regret", value)}
+        yield {**here, "learner": learner_name, **make_point(len(stream), "final regret", value)}
     if first:
         for expert, value in alone:
             split = {"meta regret": value, "expert regret": found[PRINTED] - value}
             for measure, part in split.items():
-                block = _make_finite_point(len(stream), measure, part)
+                block = make_point(len(stream), measure, part)
                 yield {**here, "learner": PRINTED, "a": expert.step, "b": min(expert.radius, 1e300), **block}
-
-
-def _make_finite_point(round_: int, measure: str, value: float) -> Block:
-    return make_point(round_, measure, min(value, np.finfo(float).max))
 
 
 class _Score:
@@ -156,7 +152,7 @@ def _make_peers(problem: Problem, stream: Stream) -> dict[str, Learner]:
     }
 
 
-EXPERTS = Experiment("experts", _list_tasks, _compute)
+EXPERTS = Experiment(_list_tasks, _compute)
 
 
 def make_tables(results: Results) -> list[dict[str, Any]]:
@@ -170,20 +166,15 @@ def _make_table(rows: Results, problem: str) -> dict[str, Any]:
     cells: dict[tuple[str, str], tuple[str, str]] = {}
     for count in counts:
         here = rows.select(count=count)
-        best = dict(zip(*_read_runs(here, BEST), strict=True))
-        for learner in LEARNERS:
-            runs, values = _read_runs(here, learner)
-            if len(runs):
-                ratio = float(np.mean([value / best[run] for run, value in zip(runs, values, strict=True)]))
-                cells[learner, count] = _format_runs(values), f"{format_number(ratio)} × best"
+        best = here.select(learner=BEST)
+        least = dict(zip(best.column("run"), best.column("value"), strict=True))
+        for learner in here.unique("learner"):
+            own = here.select(learner=learner)
+            ratio = np.mean(own.column("value") / [least[run] for run in own.column("run")])
+            cells[learner, count] = _format_runs(own.column("value")), f"{format_number(float(ratio))} × best"
     learners = [learner for learner in LEARNERS if any((learner, count) in cells for count in counts)]
     played = len(np.unique(rows.column("run")))
     return {"problem": problem, "counts": counts, "learners": learners, "cells": cells, "runs": played}
-
-
-def _read_runs(rows: Results, learner: str) -> tuple[list[int], Any]:
-    own = rows.select(learner=learner)
-    return own.column("run").tolist(), own.column("value")
 
 
 def _format_runs(values: Any) -> str:

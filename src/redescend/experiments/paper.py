@@ -19,16 +19,7 @@ from redescend.bounds.setting import make_setting
 from redescend.bounds.theorems import clean_dynamic
 from redescend.errors import DivergenceError
 from redescend.experiments.experts import EXPERTS
-from redescend.experiments.problems import (
-    MEASURES,
-    PAPER,
-    PROBLEMS,
-    QUICK_ROUNDS,
-    ROUNDS,
-    YARDSTICK,
-    Problem,
-    svm,
-)
+from redescend.experiments.problems import MEASURES, PAPER, PROBLEMS, YARDSTICK, Problem, count_rounds, svm
 from redescend.experiments.suite.players import SUITE
 from redescend.experiments.tasks import Experiment, Options, Task, make_point, table
 from redescend.game import Stream, Trace, play
@@ -52,10 +43,6 @@ def compute(task: Task) -> pa.Table:
     return table(EXPERIMENTS[task.experiment].compute(**dict(task.settings)))
 
 
-def _count_rounds(name: str, options: Options) -> int:
-    return options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)[name]
-
-
 def _play_to_end(problem: Problem, stream: Stream, learner: Learner) -> Block:
     """The final regret, or that the learner diverged."""
     try:
@@ -70,10 +57,8 @@ def _play_to_end(problem: Problem, stream: Stream, learner: Learner) -> Block:
 
 def _list_regret_tasks(name: str, options: Options) -> Iterator[Task]:
     for run in range(options.runs):
-        yield Task(
-            name,
-            (("name", name), ("rounds", _count_rounds(name, options)), ("run", run), ("seed", options.seed)),
-        )
+        rounds = count_rounds(name, options)
+        yield Task(name, (("name", name), ("rounds", rounds), ("run", run), ("seed", options.seed)))
 
 
 def _compute_regret(name: str, rounds: int, run: int, seed: int) -> Iterator[Block]:
@@ -121,7 +106,7 @@ def _draw_weights(here: Block, trace: Trace, stream: Stream, seed: int) -> Itera
 
 
 def _list_boundary_tasks(options: Options) -> Iterator[Task]:
-    yield Task("boundaries", (("rounds", _count_rounds("svm", options)), ("seed", options.seed)))
+    yield Task("boundaries", (("rounds", count_rounds("svm", options)), ("seed", options.seed)))
 
 
 def _compute_boundaries(rounds: int, seed: int) -> Iterator[Block]:
@@ -152,7 +137,7 @@ def _compute_boundaries(rounds: int, seed: int) -> Iterator[Block]:
 def _list_sweep_tasks(options: Options) -> Iterator[Task]:
     runs = min(options.runs, 2 if options.quick else 10)
     for name in PROBLEMS:
-        rounds = min(_count_rounds(name, options), 20_000)
+        rounds = min(count_rounds(name, options), 20_000)
         for run in range(runs):
             for kind in ("k", "T", "ab"):
                 settings = (("kind", kind), ("name", name), ("rounds", rounds), ("run", run), ("seed", options.seed))
@@ -198,10 +183,10 @@ def _sweep_constants(name: str, rounds: int, seed: int) -> Iterator[Block]:
 
 
 EXPERIMENTS = {
-    "ridge": Experiment("ridge", partial(_list_regret_tasks, "ridge"), _compute_regret),
-    "svm": Experiment("svm", partial(_list_regret_tasks, "svm"), _compute_regret),
-    "boundaries": Experiment("boundaries", _list_boundary_tasks, _compute_boundaries),
-    "sweep": Experiment("sweep", _list_sweep_tasks, _compute_sweep),
+    "ridge": Experiment(partial(_list_regret_tasks, "ridge"), _compute_regret),
+    "svm": Experiment(partial(_list_regret_tasks, "svm"), _compute_regret),
+    "boundaries": Experiment(_list_boundary_tasks, _compute_boundaries),
+    "sweep": Experiment(_list_sweep_tasks, _compute_sweep),
     "experts": EXPERTS,
     "suite": SUITE,
 }

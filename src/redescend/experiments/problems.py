@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import isqrt
 
 from redescend import adversaries, domains, losses, steps, streams, transforms
+from redescend.experiments.results import COUNTS
+from redescend.experiments.tasks import Options
 from redescend.game import Stream
 from redescend.learners.base import Learner
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
@@ -38,16 +40,12 @@ class Problem:
     b: float
     c: float
 
-    def outlier_counts(self) -> dict[str, int]:
-        """The paper's four numbers of outliers, by name."""
-        return {name: count_outliers(name, self.rounds) for name in ("0", "√T", "T^⅔", "T/4")}
-
     def streams(self, seed: int) -> dict[str, Stream]:
         """One clean stream, corrupted in k rounds for each k."""
         clean = self.clean_stream(self.rounds, seed, self.dim)
         return {
-            name: self.adversary.corrupt(clean, k, [seed, place])
-            for place, (name, k) in enumerate(self.outlier_counts().items())
+            name: self.adversary.corrupt(clean, count_outliers(name, self.rounds), [seed, place])
+            for place, name in enumerate(COUNTS)
         }
 
     def learners(self, stream: Stream) -> dict[str, Learner]:
@@ -90,8 +88,8 @@ def count_outliers(name: str, rounds: int) -> int:
     >>> [count_outliers(name, 8000) for name in ("0", "√T", "T^⅔", "T/10", "T/4")]
     [0, 89, 400, 800, 2000]
     """
-    counts = {"0": 0, "√T": isqrt(rounds), "T^⅔": int(round(rounds ** (2 / 3), 9)), "T/10": rounds // 10}
-    return {**counts, "T/4": rounds // 4}[name]
+    root, power = isqrt(rounds), int(round(rounds ** (2 / 3), 9))
+    return {"0": 0, "√T": root, "T^⅔": power, "T/10": rounds // 10, "T/4": rounds // 4}[name]
 
 
 def ridge(rounds: int = 100_000, dim: int = 100) -> Problem:
@@ -109,6 +107,10 @@ def svm(rounds: int = 10_000, dim: int = 2) -> Problem:
 
 
 PROBLEMS: dict[str, Callable[..., Problem]] = {"ridge": ridge, "svm": svm}
-ROUNDS = {"ridge": 100_000, "svm": 10_000}
 QUICK_ROUNDS = {"ridge": 20_000, "svm": 2_000}
 """Below about 10⁴ rounds ridge with 100 features diverges at the step 1/√T."""
+
+
+def count_rounds(name: str, options: Options) -> int:
+    """The length of a run of a problem: as requested, or as in the paper, or fewer if it is quick."""
+    return options.rounds or (QUICK_ROUNDS[name] if options.quick else PROBLEMS[name]().rounds)

@@ -111,16 +111,13 @@ def _find_winner(cells: dict[str, dict[int, float]]) -> tuple[set[str], str, flo
 
 def _embed(picture: Picture) -> dict[str, Any] | None:
     """The picture with its PNG as text, or None if the file is not a PNG."""
-    try:
-        content = Path(picture.png).read_bytes()
-    except OSError:
-        return None
+    content = picture.png.read_bytes() if picture.png.is_file() else b""
     if not content.startswith(_PNG):
         return None
     width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
     return {
         **picture._asdict(),
-        "file": Path(picture.svg).name,
+        "file": picture.svg.name,
         "data": base64.b64encode(content).decode("ascii"),
         "width": width,
         "height": height,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -61,25 +61,22 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
     tasks = request.list_tasks(request.experiments)
     store = Store(request.folder)
     complete = _compute(request, tasks, store, console)
-    missing = store.missing(tasks)
     # Results of earlier commands with the same options stay in the report.
     known = request.list_tasks(paper.EXPERIMENTS)
-    absent = set(store.missing(known))
-    finished = [task for task in known if task not in absent]
+    missing = set(store.missing(known))
+    finished = [task for task in known if task not in missing]
     results = Results(store.tidy(finished))
     store.export(finished)
     notes = list(store.quarantined)
     if not complete:
-        notes.append(f"{len(missing)} of {len(tasks)} tasks are not finished; run the same command to continue.")
+        left = len(missing.intersection(tasks))
+        notes.append(f"{left} of {len(tasks)} tasks are not finished; run the same command to continue.")
     drawing = time.perf_counter()
     with console.status("Drawing pictures"):
         drawn = _draw(request, results)
-    seconds = {
-        f"{name}, total of all processes": sum(
-            store.seconds(task) or 0.0 for task in finished if task.experiment == name
-        )
-        for name in paper.EXPERIMENTS
-    }
+    seconds = {f"{name}, total of all processes": 0.0 for name in paper.EXPERIMENTS}
+    for task in finished:
+        seconds[f"{task.experiment}, total of all processes"] += store.seconds(task) or 0.0
     seconds["drawing, wall time"] = time.perf_counter() - drawing
     seconds["this command so far, wall time"] = time.perf_counter() - started
     options = {
@@ -110,10 +107,12 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
 
 def _compute(request: Request, tasks: list[Task], store: Store, console: Console) -> bool:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        missing = store.missing(tasks)
-        shown = bar.add_task("Computing", total=len(tasks), completed=len(tasks) - len(missing))
-        try:
+    missing = store.missing(tasks)
+    try:
+        if request.jobs != 1 and request.cluster is None:
+            _compile_kernels(missing)
+        with Progress(*columns, console=console, transient=True) as bar:
+            shown = bar.add_task("Computing", total=len(tasks), completed=len(tasks) - len(missing))
             runner.run(
                 missing,
                 store,
@@ -122,9 +121,17 @@ def _compute(request: Request, tasks: list[Task], store: Store, console: Console
                 cluster=request.cluster,
                 done=lambda task, seconds: bar.update(shown, advance=1, description=task.experiment),
             )
-        except KeyboardInterrupt:
-            return False
+    except KeyboardInterrupt:
+        return False
     return True
+
+
+def _compile_kernels(tasks: list[Task]) -> None:
+    """Compute a tiny task of each experiment here: workers would each compile the same kernels, unannounced."""
+    for task in {task.experiment: task for task in reversed(tasks)}.values():
+        settings = dict(task.settings)
+        settings["rounds"] = min(int(settings["rounds"]), 100)
+        paper.compute(replace(task, settings=tuple(settings.items())))
 
 
 def _draw(request: Request, results: Results) -> list[pictures.Picture]:

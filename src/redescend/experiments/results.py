@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.special import bdtr, stdtr
 
-from redescend.errors import DataError
 from redescend.numeric import Array
 
 COUNTS = ("0", "√T", "T^⅔", "T/4")
+"""The paper's numbers of outliers."""
+
 CLEAR = 0.01
 """A difference with a smaller p-value is clear."""
 
@@ -25,32 +25,12 @@ class MissingResultsError(LookupError):
     """A rule needs results that are not there."""
 
 
-@dataclass(frozen=True, eq=False)
-class Curves:
-    """A measure by round, one row per run, with mean and standard error over the runs."""
+class Line(NamedTuple):
+    """Mean and standard error over the runs at each value of a column; the error of a single run is 0."""
 
-    rounds: Array
-    runs: Array
-
-    @property
-    def mean(self) -> Array:
-        return self.runs.mean(axis=0)
-
-    @property
-    def error(self) -> Array:
-        if len(self.runs) == 1:
-            return np.zeros(len(self.rounds))
-        with np.errstate(over="ignore"):
-            return self.runs.std(axis=0, ddof=1) / np.sqrt(len(self.runs))
-
-    @property
-    def finals(self) -> Array:
-        """The value in the last round of every run."""
-        return self.runs[:, -1]
-
-    @property
-    def final(self) -> float:
-        return float(self.mean[-1])
+    where: Array
+    mean: Array
+    error: Array
 
 
 class Results:
@@ -77,26 +57,24 @@ class Results:
         values: list[Any] = pc.unique(self.table[name]).to_pylist()
         return values
 
-    def curves(self, **where: Any) -> Curves:
-        """One measure of one learner in one setting, as runs × rounds."""
-        rows = self.select(**where)
-        runs, rounds, values = rows.column("run"), rows.column("round"), rows.column("value")
-        order = np.lexsort((rounds, runs))
-        each = np.unique(rounds)
-        if not len(each):
-            raise DataError(
-                f"The results have no rows with {', '.join(f'{name} {value}' for name, value in where.items())}."
-            )
-        return Curves(each, values[order].reshape(-1, len(each)))
+    def read_lines(self, by: str) -> dict[str, Line]:
+        """A line for each learner over the values of a column."""
+        return {learner: _read_line(self.select(learner=learner), by) for learner in self.unique("learner")}
+
+
+def _read_line(rows: Results, by: str) -> Line:
+    where, values = rows.column(by), rows.column("value")
+    each = np.unique(where)
+    groups = [values[where == place] for place in each]
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = [group.std(ddof=1) / np.sqrt(len(group)) if len(group) > 1 else 0.0 for group in groups]
+    return Line(each.astype(np.float64), np.array([group.mean() for group in groups]), np.array(error))
 
 
 def p_value(one: Array, two: Array) -> float:
     """Two-sided p-value of the paired t-test that two learners have equal regret; NaN for fewer than two runs.
 
     If a learner diverged its regret is infinite: the sign test is used, and p = 0 if all runs agree.
-
-    >>> round(p_value(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 3.5])), 4)
-    0.1181
     """
     if len(one) < 2:
         return float("nan")
@@ -134,13 +112,18 @@ def format_mean(mean: float, error: float) -> str:
 
 
 def angle_between(theta: Array, truth: Array) -> float:
-    """The angle between two directions of the plane, in degrees.
-
-    >>> round(angle_between(np.array([1.0, 0.0]), np.array([2.0, 2.0])), 9)
-    45.0
-    """
+    """The angle between two directions of the plane, in degrees."""
     across = abs(theta[0] * truth[1] - theta[1] * truth[0])
     return float(np.degrees(np.arctan2(across, theta @ truth)))
+
+
+def read_theta(results: Results, count: str, learner: str) -> Array:
+    """The final action of a learner in the plane."""
+    rows = results.select(experiment="boundaries", count=count, learner=learner)
+    theta = [rows.select(measure=f"theta {place}").column("value")[:1] for place in (0, 1)]
+    if not all(map(len, theta)):
+        raise MissingResultsError(f"There is no boundary of {learner} at k = {count}.")
+    return np.concatenate(theta)
 
 
 def format_number(value: float) -> str:
@@ -165,16 +148,11 @@ class Finals:
         regret = rows.select(measure="regret").table
         self.rounds = max(pc.unique(regret["rounds"]).to_pylist(), default=0)
         self.k: dict[str, int] = dict(zip(rows.column("count"), rows.column("k").tolist(), strict=True))
-        self.cells: dict[tuple[str, str], dict[int, float]] = {}
-        last = regret.filter(pc.equal(regret["round"], regret["rounds"])).to_pylist()
-        for row in last + rows.select(measure="diverged").table.to_pylist():
-            value = row["value"] if row["measure"] == "regret" and row["value"] < _DIVERGED else np.inf
-            self.cells.setdefault((row["count"], row["learner"]), {})[row["run"]] = value
+        last = regret.filter(pc.equal(regret["round"], regret["rounds"]))
+        self.cells = _group_runs(pa.concat_tables([last, rows.select(measure="diverged").table]))
         seen = [at for at in pc.unique(regret["round"]).to_pylist() if at <= self.rounds / 2]
         self._middle = max(seen, default=0)
-        self._early: dict[tuple[str, str], dict[int, float]] = {}
-        for row in Results(regret).select(round=self._middle).table.to_pylist():
-            self._early.setdefault((row["count"], row["learner"]), {})[row["run"]] = row["value"]
+        self._early = _group_runs(Results(regret).select(round=self._middle).table)
 
     def pair_runs(self, *cells: tuple[str, str]) -> list[Array]:
         """Final regrets of several (count, learner) in the runs that all of them have; at least two runs."""
@@ -190,14 +168,20 @@ class Finals:
         """Regret per round in the second half of every run."""
         (final,) = self.pair_runs((count, learner))
         early = self._early.get((count, learner), {})
-        before = np.zeros(len(final))
-        for place, run in enumerate(sorted(self.cells[count, learner])):
-            if np.isfinite(final[place]):
-                if run not in early:
-                    raise MissingResultsError(f"{self.problem} has no regret of {learner} at k = {count} at half time.")
-                before[place] = early[run]
+        before = np.array([early.get(run, np.nan) for run in sorted(self.cells[count, learner])])
+        before[np.isinf(final)] = 0.0
+        if np.isnan(before).any():
+            raise MissingResultsError(f"{self.problem} has no regret of {learner} at k = {count} at half time.")
         return (final - before) / (self.rounds - self._middle)
 
     def find_learners(self, prefix: str) -> list[str]:
         """Learners whose name has this prefix, in the order of the results."""
         return list(dict.fromkeys(name for _, name in self.cells if name.startswith(prefix)))
+
+
+def _group_runs(rows: pa.Table) -> dict[tuple[str, str], dict[int, float]]:
+    cells: dict[tuple[str, str], dict[int, float]] = {}
+    for row in rows.to_pylist():
+        value = row["value"] if row["measure"] == "regret" and row["value"] < _DIVERGED else np.inf
+        cells.setdefault((row["count"], row["learner"]), {})[row["run"]] = value
+    return cells

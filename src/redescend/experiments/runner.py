@@ -82,7 +82,11 @@ def run(
             if done is not None:
                 done(missing[outcome.place], outcome.seconds)
     if failures:
-        raise _make_task_error(missing, min(failures))
+        first = min(failures)
+        error = TaskError(f"{missing[first.place]} failed: {first.error}")
+        if first.details:
+            error.add_note(first.details)
+        raise error
     return len(missing)
 
 
@@ -157,10 +161,3 @@ def _fetch(future: Any, place: int) -> Outcome:
         return Outcome(place, None, error="the cluster cancelled it")
     error = future.exception()
     return Outcome(place, None, error=format_error(error)) if error else future.result()
-
-
-def _make_task_error(missing: list[Task], failure: Outcome) -> TaskError:
-    error = TaskError(f"{missing[failure.place]} failed: {failure.error}")
-    if failure.details:
-        error.add_note(failure.details)
-    return error

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 
-from redescend.errors import ParameterError
+from redescend.errors import DataError, ParameterError
 from redescend.experiments.tasks import SCHEMA, Task
 from redescend.files import PART, replace_file
 
@@ -44,7 +44,10 @@ class Store:
             self._tasks.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self._tasks).close()
         except OSError as error:
-            raise _explain_unusable(self._tasks, error) from None
+            blocking = next((place for place in (self._tasks, *self._tasks.parents) if os.path.isfile(place)), None)
+            if blocking is not None:
+                raise ParameterError(f"Results need a folder, but '{blocking}' is a file.") from None
+            raise ParameterError(f"Results cannot be written to '{self.folder}': {error.strerror}.") from None
         self._sweep()
 
     def load(self, task: Task) -> pa.Table | None:
@@ -54,7 +57,7 @@ class Store:
             return None
         try:
             rows, self._seconds[task.key] = _read(path, task)
-        except _RejectedError as reason:
+        except DataError as reason:
             self._quarantine(path, str(reason))
             return None
         return rows
@@ -119,26 +122,22 @@ class Store:
         self.quarantined.append(f"'{path}' was moved to '{target}' because {reason}.")
 
 
-class _RejectedError(Exception):
-    """Why a file is rejected."""
-
-
 def _read(path: Path, task: Task) -> tuple[pa.Table, float]:
     # Reading something else, such as a pipe, might never end.
     if not path.is_file():
-        raise _RejectedError("it is not a plain file")
+        raise DataError("it is not a plain file")
     try:
         stored = parquet.ParquetFile(pa.BufferReader(path.read_bytes())).read(use_threads=False)
         metadata = {name.decode(): value.decode() for name, value in (stored.schema.metadata or {}).items()}
     except Exception:  # a damaged file fails in more ways than the reader documents
-        raise _RejectedError("it cannot be read as Parquet") from None
+        raise DataError("it cannot be read as Parquet") from None
     if not stored.schema.equals(SCHEMA):
-        raise _RejectedError("its columns are not those of a task")
+        raise DataError("its columns are not those of a task")
     digest = metadata.pop("digest", None)
     if any(metadata.get(name) != value for name, value in _identity(task).items()):
-        raise _RejectedError(f"it does not hold {task}")
+        raise DataError(f"it does not hold {task}")
     if digest is None or digest != _digest(metadata, stored):
-        raise _RejectedError("its digest does not match its contents")
+        raise DataError("its digest does not match its contents")
     return stored.replace_schema_metadata(None), float(metadata["seconds"])
 
 
@@ -154,10 +153,3 @@ def _digest(metadata: dict[str, str], table: pa.Table) -> str:
         content = json.dumps(column.to_pylist()).encode() if text else column.to_numpy().tobytes()
         digest.update(f"{name} {len(content)} ".encode() + content)
     return digest.hexdigest()
-
-
-def _explain_unusable(folder: Path, error: OSError) -> ParameterError:
-    blocking = next((place for place in (folder, *folder.parents) if os.path.isfile(place)), None)
-    if blocking is not None:
-        return ParameterError(f"Results need a folder, but '{blocking}' is a file.")
-    return ParameterError(f"Results cannot be written to '{folder.parent}': {error.strerror}.")

@@ -18,24 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from redescend.kernels.compiler import source_digest
-from redescend.numeric import Array
 
-SCHEMA = pa.schema(
-    [
-        pa.field("experiment", pa.string(), nullable=False),
-        pa.field("problem", pa.string(), nullable=False),
-        pa.field("run", pa.int64(), nullable=False),
-        pa.field("rounds", pa.int64(), nullable=False),
-        pa.field("count", pa.string(), nullable=False),
-        pa.field("k", pa.int64(), nullable=False),
-        pa.field("learner", pa.string(), nullable=False),
-        pa.field("a", pa.float64()),
-        pa.field("b", pa.float64()),
-        pa.field("round", pa.int64(), nullable=False),
-        pa.field("measure", pa.string(), nullable=False),
-        pa.field("value", pa.float64(), nullable=False),
-    ]
-)
+_TEXT, _WHOLE, _NUMBER = pa.string(), pa.int64(), pa.float64()
+_COLUMNS = {"experiment": _TEXT, "problem": _TEXT, "run": _WHOLE, "rounds": _WHOLE, "count": _TEXT, "k": _WHOLE}
+_COLUMNS |= {"learner": _TEXT, "a": _NUMBER, "b": _NUMBER, "round": _WHOLE, "measure": _TEXT, "value": _NUMBER}
+
+SCHEMA = pa.schema([pa.field(name, kind, nullable=name in ("a", "b")) for name, kind in _COLUMNS.items()])
 """The tidy table, explained in docs/results.md: one value of a measure of a learner in one round of a run."""
 
 
@@ -43,7 +31,7 @@ SCHEMA = pa.schema(
 def code_digest() -> str:
     """A hash of the code that computes tasks, so that rows of older code are not reused."""
     here = Path(__file__).parent
-    own = ("paper.py", "problems.py", "experts.py", "suite/settings.py", "suite/games.py", "suite/players.py")
+    own = ("paper.py", "problems.py", "experts.py", "suite/settings.py", "suite/players.py")
     rooms = ("learners", "streams", "adversaries", "regret", "bounds")
     played = [file for name in rooms for file in (here.parent / name).glob("*.py")]
     files = [*(here / name for name in own), here.parent / "game.py", *sorted(played)]
@@ -67,9 +55,6 @@ class Task:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-Compute = Callable[..., Iterator[dict[str, Any]]]
-
-
 @dataclass(frozen=True)
 class Options:
     """Options of the command."""
@@ -82,27 +67,23 @@ class Options:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A name, its tasks, and the function that computes one as blocks of rows."""
+    """The tasks of an experiment, and the function that computes one as blocks of rows."""
 
-    name: str
     tasks: Callable[[Options], Iterable[Task]]
-    compute: Compute
+    compute: Callable[..., Iterator[dict[str, Any]]]
 
 
 def make_point(round_: int, measure: str, value: float) -> dict[str, Any]:
-    """A block of one row."""
-    return {"round": np.array([round_]), "measure": measure, "value": np.array([value])}
+    """A block of one row; an infinite value is stored as the largest float."""
+    return {"round": np.array([round_]), "measure": measure, "value": np.array([min(value, np.finfo(float).max)])}
 
 
 def table(blocks: Iterable[dict[str, Any]]) -> pa.Table:
     """Join blocks of rows. In a block, arrays are columns and anything else is repeated in all rows."""
-    parts = []
+    parts = [SCHEMA.empty_table()]
     for block in blocks:
         rows = max(len(value) for value in block.values() if isinstance(value, np.ndarray))
-        columns = [_column(block.get(field.name), field.type, rows) for field in SCHEMA]
-        parts.append(pa.Table.from_arrays(columns, schema=SCHEMA))
-    return pa.concat_tables(parts) if parts else SCHEMA.empty_table()
-
-
-def _column(value: Array | Any, kind: pa.DataType, rows: int) -> pa.Array:
-    return pa.array(value, kind) if isinstance(value, np.ndarray) else pa.array([value] * rows, kind)
+        values = [block.get(field.name) for field in SCHEMA]
+        full = [value if isinstance(value, np.ndarray) else [value] * rows for value in values]
+        parts.append(pa.Table.from_arrays(list(map(pa.array, full, SCHEMA.types)), schema=SCHEMA))
+    return pa.concat_tables(parts)

@@ -18,7 +18,7 @@ import numpy as np
 from redescend import gates, losses, steps
 from redescend.errors import DataError, DivergenceError, UntoldError
 from redescend.invex.losses import Loss
-from redescend.invex.space import Euclidean, Everywhere, GeodesicBall, Space
+from redescend.invex.space import Euclidean, GeodesicBall, Space
 from redescend.learners.base import Round
 from redescend.learners.descent import Descent
 from redescend.numeric import LARGEST, Array, norm
@@ -226,15 +226,15 @@ class ManifoldDescent(GatedLearner):
     ) -> None:
         name = type(self).__name__
         check_instance(name, "loss", loss, Loss, "a loss over a space, such as SquaredDistance(SPD(5))")
+        first = loss.space.origin if start is None else loss.space.check("start", start)
         if domain is not None:
             check_instance(name, "domain", domain, GeodesicBall, "a GeodesicBall")
-        self.domain: GeodesicBall | Everywhere = Everywhere() if domain is None else domain
-        middle = loss.space.origin if domain is None else domain.centre.copy()
-        first = self.domain.project(middle if start is None else loss.space.check("start", start))
+            first = domain.centre.copy() if start is None else domain.project(first)
+        self.domain = domain
         super().__init__(loss, gate, step, first)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.loss}, {self.gate}, {self.step}, {self.domain})"
+        return f"{type(self).__name__}({self.loss}, {self.gate}, {self.step}, {self.domain or 'Everywhere()'})"
 
     def advance(self, record: Any) -> Move:
         f, gradient = self.loss.at(self._theta, self.loss.check(record))
@@ -244,7 +244,8 @@ class ManifoldDescent(GatedLearner):
         if weight > 0.0 and length > 0.0:
             with np.errstate(all="ignore"):
                 moved = self.space.exp(self._theta, (-rate * weight) * gradient)
-            self._theta = self.domain.project(self._check_finite(moved))
+            moved = self._check_finite(moved)
+            self._theta = moved if self.domain is None else self.domain.project(moved)
         return self._schedule.finish(f, weight, length, rate)
 
     def _check_finite(self, moved: Array) -> Array:

@@ -72,15 +72,8 @@ class Run:
         """The right-hand side of the theorem; infinite if a round had weight 0 behind a robust gate."""
         if not np.isfinite(self.gamma4).all():
             return np.inf
-        return theorem.dynamic_regret(
-            self.distances,
-            self.path,
-            self.gradients,
-            self.steps,
-            diameter=self.diameter,
-            gamma3=self.gamma3,
-            gamma4=self.gamma4,
-        )
+        inputs = self.distances, self.path, self.gradients, self.steps
+        return theorem.dynamic_regret(*inputs, diameter=self.diameter, gamma3=self.gamma3, gamma4=self.gamma4)
 
 
 def play(algorithm: FirstOrder, records: Iterable[Any], comparators: Iterable[Any]) -> Run:

@@ -164,16 +164,6 @@ class Euclidean(Component, Space):
         return spread * generator.normal(size=self.dim)
 
 
-class Everywhere:
-    """The whole space as a domain."""
-
-    def project(self, point: Array) -> Array:
-        return point
-
-    def __repr__(self) -> str:
-        return "Everywhere()"
-
-
 class GeodesicBall:
     """All points within a radius of a centre.
 

@@ -9,19 +9,19 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from redescend.experiments.pictures import boundaries, expert_grid, loss_curves, paper_runs, suite_ratios, sweeps
+from redescend.experiments.pictures import expert_grid, loss_curves, paper_runs, suite_ratios, sweeps
 from redescend.experiments.pictures.canvas import Picture
 from redescend.experiments.problems import PROBLEMS
 from redescend.experiments.results import Results
 
-__all__ = ["PICTURES", "Picture", "draw_all"]
+__all__ = ["PICTURES", "Picture"]
 
 Draw = Callable[[Results, Path], Picture | None]
 
 _DRAWN: dict[str, Callable[..., Picture | None]] = {
     "losses": loss_curves.draw,
     "{problem}-regret": paper_runs.draw_regret,
-    "boundaries": boundaries.draw,
+    "boundaries": paper_runs.draw_boundaries,
     "{problem}-weights": paper_runs.draw_weights,
     "{problem}-bounds": paper_runs.draw_bounds,
     "{problem}-growth": sweeps.draw_growth,
@@ -39,9 +39,3 @@ PICTURES: dict[str, Draw] = {
     for problem in PROBLEMS
 }
 """A function for each picture. It draws into a folder, or returns None if its results are missing."""
-
-
-def draw_all(results: Results, folder: Path) -> list[Picture]:
-    """Draw every picture that the results allow."""
-    drawn = (draw(results, folder) for draw in PICTURES.values())
-    return [picture for picture in drawn if picture is not None]

@@ -6,7 +6,6 @@ only on its name, so it is the same in every picture. Equal results give equal b
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from redescend.errors import MissingExtraError
 from redescend.experiments.problems import PAPER, YARDSTICK
 from redescend.experiments.results import Results
+from redescend.files import replace_file
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes  # for the annotations of the other modules, too
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
@@ -105,21 +105,13 @@ _OTHERS = tuple(LineStyle(color, MIXED) for color in (GREEN, PURPLE, SKY, BLACK,
 
 
 def line_style(learner: str) -> LineStyle:
-    """The style of a learner; one that is not in the table gets a style by the hash of its name.
-
-    >>> line_style("Huber, c = 1") == line_style("Huber, c = 2") != line_style("Cauchy, c = 1")
-    True
-    """
+    """The style of a learner; one that is not in the table gets a style by the hash of its name."""
     entry = _find_entry(learner)
     return _OTHERS[zlib.crc32(learner.encode()) % len(_OTHERS)] if entry is None else _STYLES[entry]
 
 
 def sort_learners(learners: Iterable[str]) -> list[str]:
-    """Learners in the order of every legend: those of the table, then others, and the oracle last.
-
-    >>> sort_learners(["oracle", "Tukey, c = 1", "mine", "OGD", "LEARN"])
-    ['LEARN', 'OGD', 'Tukey, c = 1', 'mine', 'oracle']
-    """
+    """Learners in the order of every legend: those of the table, then others, and the oracle last."""
     places = {entry: float(place) for place, entry in enumerate(_STYLES)}
     others = len(_STYLES) - 1.5
     return sorted(learners, key=lambda learner: (places.get(_find_entry(learner) or "", others), learner))
@@ -202,14 +194,9 @@ def sheet(folder: Path, name: str, title: str, height: float) -> Iterator[Sheet]
 
 
 def _save(figure: Figure, path: Path, metadata: dict[str, None]) -> None:
-    """Write beside the target and rename, so that a picture is never incomplete."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        figure.savefig(part, format=path.suffix[1:], metadata=metadata)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replace_file(path) as file:
+        figure.savefig(file, format=path.suffix[1:], metadata=metadata)
 
 
 def label_outer(drawn: list[Axes], x: str, y: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from redescend.experiments.pictures.canvas import BLUE, GREY, ORANGE, VERMILION,
 from redescend.experiments.problems import TITLES
 from redescend.experiments.results import Results, format_number
 from redescend.numeric import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LINES = {PRINTED: (VERMILION, "-"), ROBUST: (BLUE, "-"), "LEARN": (ORANGE, (0, (4.0, 1.5)))}
 CEILING = 3e4
@@ -29,9 +26,9 @@ def draw_alone(problem: str, results: Results, folder: Path) -> Picture | None:
     if not len(alone):
         return None
     titles = canvas.count_titles(alone)
-    regrets = {
-        count: {name: _read_value(finals.select(count=count), name) for name in (*LINES, BEST)} for count in titles
-    }
+    regrets: dict[str, dict[str, float]] = {}
+    for row in finals.table.to_pylist():
+        regrets.setdefault(row["count"], {})[row["learner"]] = row["value"]
     title = f"{TITLES[problem]}: every expert of the paper's grid alone, and the learners that combine them"
     handles: dict[str, Any] = {}
     with canvas.sheet(folder, f"experts-{problem}-alone", title, 7.6) as drawn:
@@ -62,16 +59,8 @@ def draw_alone(problem: str, results: Results, folder: Path) -> Picture | None:
     return drawn.picture
 
 
-def _read_value(finals: Results, learner: str) -> float:
-    return float(finals.select(learner=learner).column("value")[0])
-
-
-class Shares(NamedTuple):
-    """Steps, longest first, rounds, and the weight of each step in each round."""
-
-    steps: Array
-    rounds: Array
-    weights: Array
+Shares = tuple[Array, Array, Array]
+"""Steps, longest first, rounds, and the weight of each step in each round."""
 
 
 def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None:
@@ -90,9 +79,9 @@ def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None
         for axes, cell in zip(panels, cells, strict=True):
             _draw_shares(axes, shares[cell], relative=cell[0] == ROBUST)
         canvas.label_outer(panels, "round", "share of the weight")
-        robust = shares[ROBUST, ends[-1]]
-        leader = robust.steps[int(np.argmax(robust.weights[:, -1]))]
-        uniform = float(np.ptp(shares[PRINTED, ends[-1]].weights[:, -1]))
+        steps, _, weights = shares[ROBUST, ends[-1]]
+        leader = steps[int(np.argmax(weights[:, -1]))]
+        uniform = float(np.ptp(shares[PRINTED, ends[-1]][2][:, -1]))
         drawn.caption = (
             "Dark is a long step, light a short one. As printed, the shares of the steps stay within "
             f"{100 * uniform:.2g} % of each other to the end. Robust weights move to shorter steps as outliers arrive, "
@@ -106,10 +95,10 @@ def _read_shares(rows: Results) -> Shares:
     rounds, at = np.unique(rows.column("round"), return_inverse=True)
     weights = np.zeros((len(steps), len(rounds)))
     weights[len(steps) - 1 - place, at] = rows.column("value")
-    return Shares(steps[::-1], rounds, weights)
+    return steps[::-1], rounds, weights
 
 
-def _draw_shares(axes: Axes, shares: Shares, *, relative: bool) -> None:
+def _draw_shares(axes: canvas.Axes, shares: Shares, *, relative: bool) -> None:
     from matplotlib import colormaps
 
     steps, rounds, weights = shares

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,42 +15,35 @@ from redescend.transforms import Transform
 REACH, CEILING = 8.0, 8.0
 
 
-class Curve(NamedTuple):
-    """A loss as a transform of r², with its factor in the paper's scale and its line."""
+def make_curves() -> dict[str, tuple[Transform, float, dict[str, Any]]]:
+    """Each loss of the paper's figure: a transform of r², its factor in the paper's scale, and its line.
 
-    label: str
-    transform: Transform
-    factor: float
-    line: dict[str, Any]
-
-
-def make_curves() -> list[Curve]:
-    """The losses of the paper's figure; its Tukey is half and its Welsch 1/2c² of those in redescend.transforms."""
+    The paper's Tukey is half, and its Welsch 1/2c², of those in redescend.transforms.
+    """
     learn, square = line_style("LEARN").options, line_style("OGD").options
     tukey, welsch = (line_style(name).options | {"linewidth": 2.0} for name in ("Tukey", "Welsch"))
-    return [
-        Curve("LEARN, a = 2, b = e⁻²", transforms.Learn.from_threshold(4.0, softness=2.0), 1.0, learn),
-        Curve("square, r²", transforms.Identity(), 1.0, square),
-        Curve("Tukey, c = 4", transforms.Tukey(4.0), 0.5, tukey),
-        Curve("Tukey, c = 6", transforms.Tukey(6.0), 0.5, tukey | {"linestyle": (0, LONG)}),
-        Curve("Welsch, c = 2", transforms.Welsch(2.0), 1.0 / 8.0, welsch),
-    ]
+    return {
+        "LEARN, a = 2, b = e⁻²": (transforms.Learn.from_threshold(4.0, softness=2.0), 1.0, learn),
+        "square, r²": (transforms.Identity(), 1.0, square),
+        "Tukey, c = 4": (transforms.Tukey(4.0), 0.5, tukey),
+        "Tukey, c = 6": (transforms.Tukey(6.0), 0.5, tukey | {"linestyle": (0, LONG)}),
+        "Welsch, c = 2": (transforms.Welsch(2.0), 1.0 / 8.0, welsch),
+    }
 
 
 def draw(results: Results, folder: Path) -> Picture:
     """The losses in the paper's scales, and their weights relative to the weight at r = 0."""
     r = np.linspace(-REACH, REACH, 801)
     curves = make_curves()
-    learn = curves[0].transform
+    learn, _, own = next(iter(curves.values()))
     handles: dict[str, Any] = {}
     with sheet(folder, "losses", "Robust losses of a residual r, and their weights", 5.4) as drawn:
         titles = ["loss, shifted to 0 at r = 0", "weight h′(r²), relative to r = 0"]
         left, right = drawn.panels(titles, bottom=1.15, gap=0.6)
-        for label, transform, factor, line in curves:
+        for label, (transform, factor, line) in curves.items():
             left.plot(r, factor * (transform.value(r * r) - transform.value(0.0)), **line)
             (handles[label],) = right.plot(r, transform.weight(r * r) / transform.weight(0.0), **line)
-        own = curves[0].line | {"linewidth": 0.9}
-        (handles["LEARN, absolute weight"],) = right.plot(r, learn.weight(r * r), **own)
+        (handles["LEARN, absolute weight"],) = right.plot(r, learn.weight(r * r), **(own | {"linewidth": 0.9}))
         left.set(xlim=(-REACH, REACH), ylim=(0.0, CEILING), xlabel="residual r", ylabel="loss")
         right.set(xlim=(-REACH, REACH), ylim=(0.0, 1.05), xlabel="residual r")
         drawn.legend_below(handles, 3)

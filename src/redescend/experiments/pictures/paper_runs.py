@@ -1,21 +1,18 @@
-"""The paper's runs: regret by round, the weights of the rounds, and how far the guarantees are from the regret."""
+"""The paper's runs: regret by round, weights of the rounds, guarantees against the regret, and decision boundaries."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from redescend.experiments.pictures import canvas
-from redescend.experiments.pictures.canvas import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, Picture
+from redescend.experiments.pictures.canvas import BLACK, BLUE, GREEN, GREY, ORANGE, PALE, PURPLE, VERMILION, Picture
 from redescend.experiments.problems import MEASURES, PAPER, PROBLEMS, TITLES
-from redescend.experiments.results import Curves, Results, format_number
+from redescend.experiments.results import Line, Results, angle_between, format_number, read_theta
 from redescend.numeric import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FIRST_ROUND = 10
 """First round on the axis of a long run: before it nothing has been learned."""
@@ -32,7 +29,7 @@ GUARANTEES = {
     "printed bound": ("Theorem 3.3 as printed", VERMILION, "v"),
 }
 
-CurvesByCount = dict[str, dict[str, Curves]]
+LinesByCount = dict[str, dict[str, Line]]
 
 
 def draw_regret(problem: str, results: Results, folder: Path) -> Picture | None:
@@ -41,8 +38,8 @@ def draw_regret(problem: str, results: Results, folder: Path) -> Picture | None:
     if not len(rows):
         return None
     titles = canvas.count_titles(rows)
-    curves = {count: _read_curves(rows.select(count=count)) for count in titles}
-    runs = max(len(found.runs) for each in curves.values() for found in each.values())
+    curves = {count: rows.select(count=count).read_lines("round") for count in titles}
+    runs = len(rows.unique("run"))
     last = int(rows.column("round").max())
     first = FIRST_ROUND if last > 10 * FIRST_ROUND else 1
     low, high = _find_limits(curves, first)
@@ -56,7 +53,8 @@ def draw_regret(problem: str, results: Results, folder: Path) -> Picture | None:
             canvas.format_log_axis(axes.xaxis)
             canvas.format_log_axis(axes.yaxis)
         canvas.label_outer(panels, "round (log scale)", "regret so far (log scale)")
-        over = {each for each in lines if _ends_above(each, curves, high)}
+        finals = {each: [found[each].mean[-1] for found in curves.values() if each in found] for each in lines}
+        over = {each for each, means in finals.items() if not min(means) <= high}
         top = 0.935
         for heading, paper in (("in the paper", True), ("not in the paper", False)):
             group = [each for each in canvas.sort_learners(lines) if (each in PAPER) == paper]
@@ -72,15 +70,14 @@ def draw_regret(problem: str, results: Results, folder: Path) -> Picture | None:
     return drawn.picture
 
 
-def _draw_curves(axes: Axes, found: dict[str, Curves]) -> dict[str, Any]:
+def _draw_curves(axes: canvas.Axes, found: dict[str, Line]) -> dict[str, Any]:
     low, high = axes.get_ylim()
     # Clipped a little beyond the panel: the rest is invisible, and an SVG would store it.
     clip = partial(np.clip, a_min=0.1 * low, a_max=10.0 * high)
     lines: dict[str, Any] = {}
     for learner in reversed(canvas.sort_learners(found)):
-        rounds, mean, style = found[learner].rounds, found[learner].mean, canvas.line_style(learner)
-        with np.errstate(over="ignore", invalid="ignore"):
-            error = np.nan_to_num(found[learner].error)
+        rounds, mean, error = found[learner]
+        error, style = np.nan_to_num(error), canvas.line_style(learner)
         # A dashed line on top of LEARN's broad one shows both where they coincide.
         (lines[learner],) = axes.plot(rounds, clip(mean), **style.options, zorder=2.0 if learner in PAPER else 3.0)
         band = clip(mean - error), clip(mean + error)
@@ -88,30 +85,22 @@ def _draw_curves(axes: Axes, found: dict[str, Curves]) -> dict[str, Any]:
     return lines
 
 
-def _read_curves(rows: Results) -> dict[str, Curves]:
-    return {learner: rows.curves(learner=learner) for learner in rows.unique("learner")}
-
-
-def _find_limits(curves: CurvesByCount, first: int) -> tuple[float, float]:
+def _find_limits(curves: LinesByCount, first: int) -> tuple[float, float]:
     """The range of the panels; a learner that diverges leaves them at the top."""
     peaks: dict[str, float] = {}
     lowest = np.inf
     for learner, found in ((learner, found) for each in curves.values() for learner, found in each.items()):
-        mean = found.mean[found.rounds >= first]
+        mean = found.mean[found.where >= first]
         peaks[learner] = max(peaks.get(learner, 0.0), float(mean.max(initial=0.0)))
         lowest = min(lowest, float(mean[mean > 0.0].min(initial=np.inf)))
     high = 1.3 * canvas.panel_top(peaks)
     return min(0.8 * lowest, 0.5 * high), high
 
 
-def _ends_above(learner: str, curves: CurvesByCount, high: float) -> bool:
-    return all(not found[learner].final <= high for found in curves.values() if learner in found)
-
-
-def _describe_regret(curves: CurvesByCount, lost: list[str]) -> str:
+def _describe_regret(curves: LinesByCount, lost: list[str]) -> str:
     count = list(curves)[-1]
     found = curves[count]
-    finals = {name: found[name].final for name in canvas.sort_learners(found) if np.isfinite(found[name].final)}
+    finals = {name: found[name].mean[-1] for name in canvas.sort_learners(found) if np.isfinite(found[name].mean[-1])}
     smaller = next((name for name in finals if name.startswith("OGD, step/")), None)
     listed = [name for name in (*PAPER[:3], smaller, "oracle") if name in finals]
     parts = [f"{name} ends at {format_number(finals[name])}" for name in listed]
@@ -121,7 +110,7 @@ def _describe_regret(curves: CurvesByCount, lost: list[str]) -> str:
     if smaller is None or "LEARN" not in finals:
         return caption
     both = [each for each in curves.values() if smaller in each and "LEARN" in each]
-    ratios = [f"{ratio:.2f}" for ratio in sorted(each[smaller].final / each["LEARN"].final for each in both)]
+    ratios = [f"{ratio:.2f}" for ratio in sorted(each[smaller].mean[-1] / each["LEARN"].mean[-1] for each in both)]
     times = ratios[0] if ratios[0] == ratios[-1] else f"{ratios[0]} to {ratios[-1]}"
     return (
         f"{caption} Compare LEARN with the dashed line of '{smaller}', which takes LEARN's largest step and has no "
@@ -158,7 +147,7 @@ def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None
     return drawn.picture
 
 
-def _draw_cloud(axes: Axes, rows: Results, label: str, color: str, marker: str) -> dict[str, Any]:
+def _draw_cloud(axes: canvas.Axes, rows: Results, label: str, color: str, marker: str) -> dict[str, Any]:
     rounds, values = rows.column("round"), rows.column("value")
     # Thousands of dots are one image in the SVG as well, which stays small.
     dots: dict[str, Any] = {"color": color, "marker": marker, "alpha": 0.4, "linewidths": 0.7, "rasterized": True}
@@ -197,7 +186,8 @@ def draw_bounds(problem: str, results: Results, folder: Path) -> Picture | None:
         return None
     titles = canvas.count_titles(measured)
     values = {
-        count: np.array([rows.curves(count=count, measure=measure).finals for measure in MEASURES]) for count in titles
+        count: np.array([rows.select(count=count, measure=measure).column("value") for measure in MEASURES])
+        for count in titles
     }
     handles: dict[str, Any] = {}
     title = f"{TITLES[problem]}: LEARN's regret and its guarantees, in every run"
@@ -227,3 +217,74 @@ def _describe_bounds(runs: Array) -> str:
         f"is at most {near:.2g} times the regret and at least {far:.1g} times below the printed bound; sharp constants "
         f"reduce that bound at least {gain:.1g}-fold."
     )
+
+
+def draw_boundaries(results: Results, folder: Path) -> Picture | None:
+    """The lines ⟨θ, x⟩ = 0 of every learner and of the truth, one panel for each outlier count."""
+    rows = results.select(experiment="boundaries")
+    stream = rows.select(learner="stream")
+    if not len(stream):
+        return None
+    titles, title = canvas.count_titles(stream), f"{TITLES['svm']}: decision boundaries after the last round"
+    angles: dict[str, dict[str, float]] = {}
+    handles: dict[str, Any] = {}
+    with canvas.sheet(folder, "boundaries", title, 11.0) as drawn:
+        panels = drawn.panels(list(titles.values()), head=0.7)
+        for axes, count in zip(panels, titles, strict=True):
+            here = rows.select(count=count)
+            learners = [learner for learner in here.unique("learner") if learner != "stream"]
+            thetas = {learner: read_theta(results, count, learner) for learner in learners}
+            # A learner that is still at 0 has no boundary.
+            thetas = {learner: theta for learner, theta in thetas.items() if theta.any()}
+            handles |= _draw_points(axes, here.select(learner="stream")) | _draw_boundary_lines(axes, thetas)
+            if "truth" in thetas:
+                truth = thetas.pop("truth")
+                angles[count] = {learner: angle_between(thetas[learner], truth) for learner in thetas}
+                axes.set_title(axes.get_title("left"), loc="left", pad=20.0)
+                axes.text(0.0, 1.015, f"off by {_list_angles(angles[count])}", fontsize=8.5, transform=axes.transAxes)
+        canvas.label_outer(panels, "first feature", "second feature")
+        learners = canvas.sort_learners({each for found in angles.values() for each in found})
+        listed = learners + [key for key in handles if key not in learners]
+        drawn.legend_below({key: handles[key] for key in listed}, 4, markers=1.5)
+        drawn.caption = "The broad grey line is the true boundary; rings mark corrupted rounds."
+        if any(angles.values()):
+            count = list(angles)[-1]
+            drawn.caption += f" Angles to the true boundary at k = {count}: {_list_angles(angles[count])}."
+    return drawn.picture
+
+
+def _list_angles(angles: dict[str, float]) -> str:
+    return ", ".join(f"{learner} {angles[learner]:.1f}°" for learner in canvas.sort_learners(angles))
+
+
+def _draw_points(axes: canvas.Axes, stream: Results) -> dict[str, Any]:
+    """Points by their label; corrupted ones have the flipped label and a ring."""
+    x0, x1, y, clean = (_read_by_round(stream, measure) for measure in ("x 0", "x 1", "y", "clean"))
+    handles: dict[str, Any] = {}
+    for label, value, marker, color in (("label +1", 1.0, "+", GREEN), ("label −1", -1.0, "_", PURPLE)):
+        own = y == value
+        style: dict[str, Any] = {"color": color, "marker": marker, "linewidths": 1.2, "alpha": 0.8, "zorder": 1.0}
+        handles[label] = axes.scatter(x0[own], x1[own], 30.0, **style)
+    bad = clean == 0.0
+    if bad.any():
+        ring: dict[str, Any] = {"facecolors": "none", "edgecolors": ORANGE, "linewidths": 1.2, "zorder": 1.2}
+        handles["corrupted: label flipped"] = axes.scatter(x0[bad], x1[bad], 80.0, **ring)
+    reach = 1.05 * float(np.abs([x0, x1]).max())
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+    axes.grid(False)
+    return handles
+
+
+def _read_by_round(stream: Results, measure: str) -> Array:
+    rows = stream.select(measure=measure)
+    return rows.column("value")[np.argsort(rows.column("round"), kind="stable")]
+
+
+def _draw_boundary_lines(axes: canvas.Axes, thetas: dict[str, Array]) -> dict[str, Any]:
+    handles: dict[str, Any] = {}
+    for learner in reversed(canvas.sort_learners(thetas)):
+        first, second = thetas[learner]
+        truth: dict[str, Any] = {"color": PALE, "linewidth": 8.0, "zorder": 0.8}
+        line = truth if learner == "truth" else {**canvas.line_style(learner).options, "zorder": 2.5}
+        handles[learner] = axes.axline((0.0, 0.0), (-second, first), **line)
+    return handles

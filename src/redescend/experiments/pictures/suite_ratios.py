@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from redescend.experiments.pictures import canvas
 from redescend.experiments.pictures.canvas import BLUE, GREY, PALE, VERMILION, WIDTH, Picture, line_style, sheet
 from redescend.experiments.results import Results, format_number
 from redescend.experiments.suite.players import BEST
 from redescend.experiments.suite.ratios import CAP, Ratios, compute_profile, read_ratios
 from redescend.experiments.suite.settings import ADAPTIVE, COUNTS, SCALES, SYNTHETIC, TASKS, WHATS, Setting
 from redescend.streams.synthetic import DRIFTS, NOISES
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NEAR, FAR = 0.3, 30.0
 """Ends of the axis of ratios."""
@@ -60,7 +58,7 @@ def _family(learner: str) -> str:
     return learner.removesuffix(BEST)
 
 
-def _rank(axes: Axes, ratios: Ratios, learners: list[str]) -> None:
+def _rank(axes: canvas.Axes, ratios: Ratios, learners: list[str]) -> None:
     """List the learners beside the panel by their share within 1.5."""
     shares = {learner: 100.0 * ratios.share_within(learner) for learner in learners}
     place: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
@@ -146,7 +144,7 @@ def _read_rows(ratios: Ratios, levels: dict[str, Members], heads: dict[str, list
     return rows
 
 
-def _write_values(axes: Axes, values: Any) -> None:
+def _write_values(axes: canvas.Axes, values: Any) -> None:
     for (row, column), value in np.ndenumerate(values):
         text = "≥ 500" if value >= 0.5 * CAP else f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
         far = value > 5.0 or value < 0.2
@@ -158,7 +156,7 @@ def _write_values(axes: Axes, values: Any) -> None:
         side.set_color(PALE)
 
 
-def _write_head(axes: Axes, head: str, learners: list[str]) -> None:
+def _write_head(axes: canvas.Axes, head: str, learners: list[str]) -> None:
     axes.tick_params(labeltop=True)
     axes.set_xticks(
         range(len(learners)), [_family(learner) for learner in learners], rotation=55.0, ha="left", va="bottom"

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from redescend.experiments.pictures import canvas
 from redescend.experiments.pictures.canvas import PALE, Picture
 from redescend.experiments.problems import PAPER, PROBLEMS, TITLES
-from redescend.experiments.results import Results, format_number
+from redescend.experiments.results import Line, Results, format_number
 from redescend.numeric import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 THEOREM = {"k": 1.0, "rounds": 2.0 / 3.0}
 """The exponents of √T + k: in k where k dominates, and in T at k = T^⅔."""
@@ -29,22 +26,16 @@ WORST = 100.0
 Cell = tuple[int, int]
 
 
-class Line(NamedTuple):
-    """Mean and standard error over the runs at each value of a column."""
-
-    where: Array
-    mean: Array
-    error: Array
-
-
 def draw_growth(problem: str, results: Results, folder: Path) -> Picture | None:
     """Final regret of each learner against k and against T, log-log, with fitted exponents and the theorem's."""
     sweep = results.select(experiment="sweep", measure="final regret")
     found = {
-        "k": read_lines(sweep.select(problem=f"{problem}-k"), "k"),
-        "rounds": read_lines(sweep.select(problem=f"{problem}-T"), "rounds"),
+        "k": sweep.select(problem=f"{problem}-k").read_lines("k"),
+        "rounds": sweep.select(problem=f"{problem}-T").read_lines("rounds"),
     }
-    if not all(each and _has_two_points(each) for each in found.values()):
+    # Every line needs two points on a log axis.
+    points = [[np.count_nonzero(line.where > 0.0) for line in lines.values()] for lines in found.values()]
+    if min(min(each, default=0) for each in points) < 2:
         return None
     fits = {by: _fit_exponents(each) for by, each in found.items()}
     length = int(sweep.select(problem=f"{problem}-k").column("rounds").max())
@@ -68,12 +59,7 @@ def draw_growth(problem: str, results: Results, folder: Path) -> Picture | None:
     return drawn.picture
 
 
-def _has_two_points(found: dict[str, Line]) -> bool:
-    """Whether every line has two points on a log axis."""
-    return all(np.count_nonzero(line.where > 0.0) > 1 for line in found.values())
-
-
-def _draw_lines(axes: Axes, found: dict[str, Line], bound: Callable[[Array], Array]) -> dict[str, Any]:
+def _draw_lines(axes: canvas.Axes, found: dict[str, Line], bound: Callable[[Array], Array]) -> dict[str, Any]:
     top = 1.5 * _find_top(found)
     lowest = min(float(mean[mean > 0.0].min(initial=top)) for _, mean, _ in found.values())
     handles: dict[str, Any] = {}
@@ -102,20 +88,6 @@ def _draw_lines(axes: Axes, found: dict[str, Line], bound: Callable[[Array], Arr
     return handles
 
 
-def read_lines(rows: Results, by: str) -> dict[str, Line]:
-    """A line for each learner: mean and standard error over the runs at each value of a column."""
-    return {learner: _read_line(rows.select(learner=learner), by) for learner in rows.unique("learner")}
-
-
-def _read_line(rows: Results, by: str) -> Line:
-    where, values = rows.column(by), rows.column("value")
-    each = np.unique(where)
-    groups = [values[where == place] for place in each]
-    with np.errstate(over="ignore", invalid="ignore"):
-        error = [group.std(ddof=1) / np.sqrt(len(group)) if len(group) > 1 else 0.0 for group in groups]
-    return Line(each.astype(np.float64), np.array([group.mean() for group in groups]), np.array(error))
-
-
 def _fit_exponents(found: dict[str, Line]) -> dict[str, float]:
     """The exponent of each learner; NaN for one that diverges out of the panel."""
     top = _find_top(found)
@@ -136,8 +108,7 @@ def fit_exponent(where: Array, values: Array) -> float:
     largest = np.argsort(x, kind="stable")[-max(3, -(-len(x) // 2)) :]
     if len(np.unique(x[largest])) < 2:
         return float("nan")
-    x, y = x[largest] - x[largest].mean(), y[largest]
-    return float(x @ y / (x @ x))
+    return float(np.polyfit(x[largest], y[largest], 1)[0])
 
 
 def _format_exponents(learner: str, fits: dict[str, dict[str, float]], form: str = "{}^{:.2f}") -> str:
@@ -157,14 +128,13 @@ class Grid(NamedTuple):
 
     def find(self, a: float, b: float) -> Cell | None:
         """The cell of these constants, if the grid has it and it was computed."""
-        row, column = np.flatnonzero(np.isclose(self.b, b)), np.flatnonzero(np.isclose(self.a, a))
-        if not len(row) or not len(column) or np.isnan(self.regret[row[0], column[0]]):
-            return None
-        return int(row[0]), int(column[0])
+        found = np.isclose(self.b, b)[:, None] & np.isclose(self.a, a) & ~np.isnan(self.regret)
+        row, column = np.unravel_index(found.argmax(), found.shape)
+        return (int(row), int(column)) if found.any() else None
 
     def find_best(self) -> Cell:
         """The cell of the lowest regret."""
-        row, column = np.unravel_index(np.where(np.isnan(self.regret), np.inf, self.regret).argmin(), self.regret.shape)
+        row, column = np.unravel_index(np.nanargmin(self.regret), self.regret.shape)
         return int(row), int(column)
 
 
@@ -238,7 +208,7 @@ def _format_power(value: float) -> str:
     return rf"$\mathregular{{10^{{{power:.0f}}}}}$" if np.isclose(power, round(power)) else f"{value:.2g}"
 
 
-def _mark(axes: Axes, cell: Cell, marker: str, size: float) -> Any:
+def _mark(axes: canvas.Axes, cell: Cell, marker: str, size: float) -> Any:
     """White on black, which is visible on every colour of the map."""
     marks = []
     for color, width in (("black", 4.5), ("white", 2.0)):

@@ -7,14 +7,13 @@ has a step, or in `UNTUNED` if it has none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from redescend import steps, transforms
 from redescend.experiments.problems import YARDSTICK
-from redescend.experiments.suite.games import Game, make_game
-from redescend.experiments.suite.settings import ADAPTIVE, choose_settings
+from redescend.experiments.suite.settings import ADAPTIVE, Game, choose_settings, make_game
 from redescend.experiments.tasks import Experiment, Options, Task, make_point
 from redescend.learners.base import Learner
 from redescend.learners.experts import LearnWithExperts
@@ -61,7 +60,6 @@ UNTUNED: dict[str, Callable[[Game], Learner]] = {
 }
 """Learners without a step. The report lists where the first of them loses."""
 
-
 ABLATED: dict[str, Callable[[Game], Learner]] = {
     f"without {ingredient}": lambda game, ingredient=ingredient: SelfTuning(  # type: ignore[misc]
         game.stream.dim, loss=game.rules.loss, without=[ingredient]
@@ -71,28 +69,17 @@ ABLATED: dict[str, Callable[[Game], Learner]] = {
 """The self-tuning learner of order 1 without each of its ingredients."""
 
 
-class Result(NamedTuple):
-    """The final regret of a learner, infinite if it diverged, and its step, NaN if it has none."""
-
-    learner: str
-    regret: float
-    step: float
+Result = tuple[str, float, float]
+"""A learner, its final regret, infinite if it diverged, and its step, NaN if it has none."""
 
 
 def play_all(game: Game) -> Iterator[Result]:
     """Play a game with every learner."""
     for name, untuned in UNTUNED.items():
-        yield Result(name, game.play(untuned(game)), np.nan)
+        yield name, game.play(untuned(game)), np.nan
     for name in PEERS:
-        yield Result(name, *_play_with(game, name, steps.Horizon(game.rounds)))
-        yield Result(f"{name}{BEST}", *_tune(game, name))
-
-
-def play_ablated(game: Game) -> Iterator[Result]:
-    """Play a game with the ablated learners, unless the adversary adapts, which would take too long."""
-    if game.setting.when != ADAPTIVE:
-        for name, learner in ABLATED.items():
-            yield Result(name, game.play(learner(game)), np.nan)
+        yield name, *_play_with(game, name, steps.Horizon(game.rounds))
+        yield f"{name}{BEST}", *_tune(game, name)
 
 
 def _play_with(game: Game, name: str, step: steps.Step) -> tuple[float, float]:
@@ -146,8 +133,10 @@ def _compute(first: int, quick: int, rounds: int, seed: int) -> Iterator[dict[st
             yield own | make_point(game.rounds, *final)
             if finite and np.isfinite(step):
                 yield own | make_point(game.rounds, "step", step)
-        for learner, regret, _ in play_ablated(game):
-            yield {**here, "learner": learner, **make_point(game.rounds, "ablated regret", min(regret, 1e300))}
+        # An adversary that adapts would take too long.
+        for learner, make in ABLATED.items() if setting.when != ADAPTIVE else ():
+            regret = min(game.play(make(game)), 1e300)
+            yield {**here, "learner": learner, **make_point(game.rounds, "ablated regret", regret)}
 
 
-SUITE = Experiment("suite", _list_tasks, _compute)
+SUITE = Experiment(_list_tasks, _compute)

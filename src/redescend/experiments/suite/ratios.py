@@ -43,15 +43,6 @@ class Cell(NamedTuple):
     worst: float
 
 
-class Loss(NamedTuple):
-    """A setting in which a learner does badly, and the best learner there that does not know the clean rounds."""
-
-    setting: Setting
-    ratio: float
-    best: str
-    best_ratio: float
-
-
 @dataclass(frozen=True, eq=False)
 class Ratios:
     """Ratios to the oracle with the best step, settings × learners; infinite where a learner diverged."""
@@ -90,32 +81,26 @@ class Ratios:
         """The learner that the report is about: the first without a step, or LEARN."""
         return next((name for name in UNTUNED if name in self.learners), "LEARN")
 
-    def losses(self, learner: str, number: int = 10) -> list[Loss]:
-        """The settings with a learner's largest ratios, the worst first."""
-        others = [self.learners.index(name) for name in self.blind_learners()]
-        found = []
-        for row in np.argsort(-self.of(learner), kind="stable")[:number]:
-            best = min(others, key=lambda place: float(self.values[row, place]))
-            ratio = float(self.of(learner)[row])
-            found.append(Loss(self.settings[row], ratio, self.learners[best], float(self.values[row, best])))
-        return found
+    def describe_losses(self, learner: str, number: int = 10) -> list[str]:
+        """The settings with a learner's largest ratios, the worst first, and who is best there."""
+        blind, own = self.blind_learners(), self.of(learner)
+        sentences = []
+        for row in np.argsort(-own, kind="stable")[:number]:
+            ratios = {name: float(self.of(name)[row]) for name in blind}
+            best = min(ratios, key=lambda name: ratios[name])
+            ratio = f"{format_number(own[row])} times the oracle" if own[row] < np.inf else "diverged"
+            lowest = f"lowest there: {best}, {format_number(ratios[best])}"
+            sentences.append(f"{self.settings[row].words}: {ratio} ({lowest})")
+        return sentences
 
 
 def geometric_mean(ratios: Array) -> float:
-    """The geometric mean with ratios clipped to `CAP`.
-
-    >>> round(geometric_mean(np.array([1.0, 10.0, np.inf])), 3)
-    21.544
-    """
+    """The geometric mean with ratios clipped to `CAP`."""
     return float(np.exp(np.log(np.clip(ratios, 1.0 / CAP, CAP)).mean()))
 
 
 def compute_profile(ratios: Array, within: Array) -> Array:
-    """The share of settings whose ratio is at most each of these.
-
-    >>> compute_profile(np.array([0.9, 1.0, 3.0, np.inf]), np.array([0.5, 1.0, 10.0]))
-    array([0.  , 0.5 , 0.75])
-    """
+    """The share of settings whose ratio is at most each of these."""
     return np.searchsorted(np.sort(ratios), within, side="right") / len(ratios)
 
 
@@ -183,7 +168,7 @@ def make_section(results: Results) -> dict[str, Any] | None:
         "best": {(min(blind, key=lambda learner: full[learner, group].mean), group) for group in columns},
         "ablation": [_format_ablated(ablated, name) for name in ablated.learners] if len(ablated.learners) > 1 else [],
         "subject": subject,
-        "losses": [describe_loss(loss) for loss in ratios.losses(subject)],
+        "losses": ratios.describe_losses(subject),
     }
 
 
@@ -207,8 +192,3 @@ def format_cell(cell: Cell) -> tuple[str, str]:
     """
     shares = f"{100.0 * cell.within_12:.0f} / {100.0 * cell.within_15:.0f} %"
     return format_number(cell.mean), f"{shares}, {format_number(cell.worst)}"
-
-
-def describe_loss(loss: Loss) -> str:
-    ratio = f"{format_number(loss.ratio)} times the oracle" if loss.ratio < float("inf") else "diverged"
-    return f"{loss.setting.words}: {ratio} (lowest there: {loss.best}, {format_number(loss.best_ratio)})"
