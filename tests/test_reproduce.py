@@ -160,6 +160,19 @@ def test_a_task_is_the_same_every_time_and_another_with_another_seed(name):
     assert not first["value"].equals(other["value"])
 
 
+def test_kernels_are_compiled_in_this_process_before_workers_start(tmp_path, monkeypatch):
+    computed, before = [], []
+    monkeypatch.setattr(paper, "compute", computed.append)
+    monkeypatch.setattr(runner, "run", lambda *arguments, **options: before.append(len(computed)))
+    monkeypatch.setattr("redescend.experiments.reproduce._draw", lambda *arguments: [])
+    reproduce("all", "--runs", "2", "--jobs", "2", folder=tmp_path)
+    assert before == [4]
+    assert [task.experiment for task in computed] == ["sweep", "boundaries", "svm", "ridge"]
+    assert {dict(task.settings)["rounds"] for task in computed} == {100}
+    reproduce("svm", "--runs", "2", "--jobs", "1", folder=tmp_path)
+    assert before == [4, 4]
+
+
 ON_RESULTS = ("final_regret.py", "recovery.py", "weights.py", "who_wins.py")
 DRAWING = {
     "frechet_mean.py": (["1", "30"], [], "frechet.png"),

@@ -16,7 +16,7 @@ from redescend import domains, regret
 from redescend.errors import DivergenceError
 from redescend.experiments.problems import PROBLEMS, QUICK_ROUNDS, Problem, count_rounds
 from redescend.experiments.results import Results, format_number, mean_and_error
-from redescend.experiments.tasks import Experiment, Options, Task, make_point
+from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point
 from redescend.game import Stream, play
 from redescend.learners.base import Learner
 from redescend.learners.experts import Ader, JacobsenCutkosky, LearnWithExperts
@@ -37,8 +37,6 @@ EVERY = -1
 
 LOOKS = 60
 """Rounds at which the weights of the experts are stored."""
-
-Block = dict[str, Any]
 
 
 def _list_tasks(options: Options) -> Iterator[Task]:

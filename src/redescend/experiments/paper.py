@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,7 @@ from redescend.errors import DivergenceError
 from redescend.experiments.experts import EXPERTS
 from redescend.experiments.problems import MEASURES, PAPER, PROBLEMS, YARDSTICK, Problem, count_rounds, svm
 from redescend.experiments.suite.players import SUITE
-from redescend.experiments.tasks import Experiment, Options, Task, make_point, table
+from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point, table
 from redescend.game import Stream, Trace, play
 from redescend.learners.base import Learner
 from redescend.learners.recipes import Learn
@@ -34,8 +33,6 @@ DRAWN = 2_000
 """Rounds of a run whose weights are stored, clean and corrupted each."""
 
 SWEPT = ("LEARN", "OGD", "Top-k", "OGD, step/11", YARDSTICK)
-
-Block = dict[str, Any]
 
 
 def compute(task: Task) -> pa.Table:

@@ -27,6 +27,10 @@ SCHEMA = pa.schema([pa.field(name, kind, nullable=name in ("a", "b")) for name, 
 """The tidy table, explained in docs/results.md: one value of a measure of a learner in one round of a run."""
 
 
+Block = dict[str, Any]
+"""Rows of the tidy table: arrays are columns, and anything else is repeated in all rows."""
+
+
 @functools.cache
 def code_digest() -> str:
     """A hash of the code that computes tasks, so that rows of older code are not reused."""
@@ -70,16 +74,16 @@ class Experiment:
     """The tasks of an experiment, and the function that computes one as blocks of rows."""
 
     tasks: Callable[[Options], Iterable[Task]]
-    compute: Callable[..., Iterator[dict[str, Any]]]
+    compute: Callable[..., Iterator[Block]]
 
 
-def make_point(round_: int, measure: str, value: float) -> dict[str, Any]:
+def make_point(round_: int, measure: str, value: float) -> Block:
     """A block of one row; an infinite value is stored as the largest float."""
     return {"round": np.array([round_]), "measure": measure, "value": np.array([min(value, np.finfo(float).max)])}
 
 
-def table(blocks: Iterable[dict[str, Any]]) -> pa.Table:
-    """Join blocks of rows. In a block, arrays are columns and anything else is repeated in all rows."""
+def table(blocks: Iterable[Block]) -> pa.Table:
+    """Join blocks of rows."""
     parts = [SCHEMA.empty_table()]
     for block in blocks:
         rows = max(len(value) for value in block.values() if isinstance(value, np.ndarray))

@@ -46,16 +46,7 @@ class Sighting(NamedTuple):
 
 
 class NoisePosterior:
-    """The posterior over cells (τ, k, ε).
-
-    Examples
-    --------
-    >>> noise, generator = NoisePosterior(15), np.random.default_rng(0)
-    >>> for _ in range(200):
-    ...     noise.learn(noise.observe(np.linalg.norm(0.1 * generator.normal(size=(1, 15)), axis=1)), 0)
-    >>> noise.weigh(noise.observe(np.array([0.4, 0.8]))).round(1)
-    array([1., 0.])
-    """
+    """The posterior over cells (τ, k, ε)."""
 
     def __init__(self, dim: int) -> None:
         self.fineness = min(math.ceil(math.sqrt(dim)), FINEST)

@@ -7,14 +7,13 @@ has a step, or in `UNTUNED` if it has none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
 from redescend import steps, transforms
 from redescend.experiments.problems import YARDSTICK
 from redescend.experiments.suite.settings import ADAPTIVE, Game, choose_settings, make_game
-from redescend.experiments.tasks import Experiment, Options, Task, make_point
+from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point
 from redescend.learners.base import Learner
 from redescend.learners.experts import LearnWithExperts
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
@@ -120,7 +119,7 @@ def _list_tasks(options: Options) -> Iterator[Task]:
         yield Task("suite", settings)
 
 
-def _compute(first: int, quick: int, rounds: int, seed: int) -> Iterator[dict[str, Any]]:
+def _compute(first: int, quick: int, rounds: int, seed: int) -> Iterator[Block]:
     settings = choose_settings(seed, bool(quick))
     for place in range(first, min(first + SETTINGS_PER_TASK, len(settings))):
         setting = settings[place]

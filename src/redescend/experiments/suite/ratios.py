@@ -60,10 +60,11 @@ class Ratios:
         if not len(own):
             return None
         within = [float(np.mean(own <= bound)) for bound in (1.2, 1.5)]
-        return Cell(len(own), geometric_mean(own), within[0], within[1], float(own.max()))
+        mean = np.exp(np.log(np.clip(own, 1.0 / CAP, CAP)).mean())
+        return Cell(len(own), float(mean), within[0], within[1], float(own.max()))
 
-    def share_within(self, learner: str, bound: float = 1.5) -> float:
-        return float(np.mean(self.of(learner) <= bound))
+    def share_within(self, learner: str) -> float:
+        return float(np.mean(self.of(learner) <= 1.5))
 
     def blind_learners(self) -> list[str]:
         """The learners that do not know which rounds are clean."""
@@ -92,11 +93,6 @@ class Ratios:
             lowest = f"lowest there: {best}, {format_number(ratios[best])}"
             sentences.append(f"{self.settings[row].words}: {ratio} ({lowest})")
         return sentences
-
-
-def geometric_mean(ratios: Array) -> float:
-    """The geometric mean with ratios clipped to `CAP`."""
-    return float(np.exp(np.log(np.clip(ratios, 1.0 / CAP, CAP)).mean()))
 
 
 def compute_profile(ratios: Array, within: Array) -> Array:
