@@ -1,7 +1,8 @@
 """Every public name documents its parameters, what it returns, and an example.
 
-Functions and classes do so in sections. A method may do so in a sentence that names every parameter; an override may
-leave it to its ancestor.
+Functions and classes do so in sections. A method may do so in a sentence that names every parameter. An override may
+leave it to its ancestor, and a class the parameters that its ancestor documents. A base class, with abstract methods or
+a class variable that its subclasses set, needs no example.
 
 Read from the source, so that modules whose dependencies are not installed are held to it as well.
 """
@@ -155,23 +156,32 @@ def has_example(doc: str) -> bool:
 
 
 def gaps_of_class(module: str, node: ast.ClassDef) -> list[str]:
-    doc = inspect.cleandoc(ast.get_docstring(node) or "")
+    doc = words_of(node)
     gaps = [] if doc else ["a docstring"]
     lines = list(family(module, node))
     if not ({"Exception", "Protocol"} & {ast.unparse(base) for _, one in lines for base in one.bases}):
-        told = documented(doc, "Parameters") | documented(doc, "Attributes")
+        told: dict[str, str] = {}
+        for _, one in lines:
+            told |= documented(words_of(one), "Parameters") | documented(words_of(one), "Attributes")
         gaps += [f"parameter {name}" for name in constructor(module, node) if not told.get(name)]
-        abstract = any("abstractmethod" in ast.unparse(mark) for one in node.body for mark in marks(one))
+        abstract = any("abstractmethod" in ast.unparse(mark) for one in node.body for mark in marks(one)) or any(
+            isinstance(one, ast.AnnAssign) and "ClassVar" in ast.unparse(one.annotation) and one.value is None
+            for one in node.body
+        )
         gaps += [] if abstract or has_example(doc) else ["an example"]
     methods: dict[str, list[tuple[ast.FunctionDef, str]]] = {}
     for _, one in lines:
         for child in one.body:
             if isinstance(child, ast.FunctionDef) and not child.name.startswith("_"):
-                methods.setdefault(child.name, []).append((child, inspect.cleandoc(ast.get_docstring(child) or "")))
+                methods.setdefault(child.name, []).append((child, words_of(child)))
     for name, versions in methods.items():
         child, words = next((pair for pair in versions if pair[1]), versions[0])
         gaps += [f"{name}: {gap}" for gap in gaps_of_method(child, words)]
     return gaps
+
+
+def words_of(node: ast.ClassDef | ast.FunctionDef) -> str:
+    return inspect.cleandoc(ast.get_docstring(node) or "")
 
 
 def marks(node: ast.stmt) -> list[ast.expr]:
@@ -195,7 +205,7 @@ def gaps_of(name: str) -> list[str]:
     module, node = PUBLIC[name]
     if isinstance(node, ast.ClassDef):
         return gaps_of_class(module, node)
-    doc = inspect.cleandoc(ast.get_docstring(node) or "")
+    doc = words_of(node)
     return gaps_of_function(node, doc) + ([] if has_example(doc) else ["an example"])
 
 

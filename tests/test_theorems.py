@@ -112,7 +112,7 @@ def test_the_game_of_a_theorem_is_played_at_the_step_that_it_prescribes():
     stream, ball = games.regression(60, k=6), rd.domains.Ball(games.RADIUS)
     learner = partial(rd.Learn, 3, loss=games.LOSS, a=4.0, b=0.1, domain=ball)
     theorem = partial(rd.bounds.clean_dynamic, a=4.0, b=0.1, sharp=True)
-    trace, bound = games.at_prescribed_step(lambda step: learner(step=step), stream, theorem, D=games.RADIUS)
+    trace, bound = games.play_at_prescribed_step(lambda step: learner(step=step), stream, theorem, D=games.RADIUS)
     again = rd.play(learner(step=rd.steps.Constant(bound.step)), stream)
     np.testing.assert_array_equal(trace.losses, again.losses)
 
@@ -121,9 +121,9 @@ def test_the_experts_that_are_played_alone_are_all_there_are():
     # Algorithm 2 with every expert written out: 60 radii with 4 steps, none of them merged.
     games = import_module("_games")
     stream = games.waves(60, 5)
-    learner, _ = games.with_experts(stream, reach=16.0 / np.sqrt(60.0))
+    learner, _ = games.play_with_experts(stream, reach=16.0 / np.sqrt(60.0))
     steps = [2.0**i / np.sqrt(60.0) for i in range(1, 5)]
-    assert games.expert_count(learner) == len(steps) * 60
+    assert games.count_experts(learner) == len(steps) * 60
     largest = np.zeros(60)
     for step in steps:
         for radius in [2.0**j / 60.0 for j in range(1, 61)]:
@@ -132,4 +132,4 @@ def test_the_experts_that_are_played_alone_are_all_there_are():
                 f = (theta - y) ** 2
                 largest[t] = max(largest[t], f)
                 theta = np.clip(theta - step * 2.0 * (theta - y) / (1.0 + np.exp(f)), -radius, radius)
-    np.testing.assert_allclose(games.losses_of_experts(learner, stream).max(axis=0), largest, rtol=1e-9)
+    np.testing.assert_allclose(games.play_experts(learner, stream).max(axis=0), largest, rtol=1e-9)

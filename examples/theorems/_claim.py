@@ -1,6 +1,6 @@
-"""What makes a file of this folder a claim: a function of the file's own name that returns (measured, bound).
+"""Every file of this folder defines a claim: a function with the name of the file that returns (measured, bound).
 
-`claim` says which way the inequality goes, and with which arguments it is tried:
+The decorator `claim` declares the direction of the inequality and the arguments to try:
 
 - tight: measured ≤ bound, and equal to it up to rounding or to a limit that the file names;
 - upper: measured ≤ bound;
@@ -22,7 +22,7 @@ Pair = tuple[float, float]
 
 
 def claim(kind: str, *cases: dict[str, Any]) -> Callable[[Callable[..., Pair]], Any]:
-    """Declare a function to be a claim of this kind, tried with each of these arguments; with none unless given."""
+    """Declare a function as a claim of this kind, to be tried with each of these sets of arguments."""
     if kind not in KINDS:
         raise ValueError(f"The kind of a claim must be one of {', '.join(KINDS)}. Got {kind!r} instead.")
 
@@ -46,30 +46,30 @@ def names() -> list[str]:
     return sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
 
 
-def written(case: dict[str, Any]) -> str:
+def format_case(case: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in case.items())
 
 
 def show(function: Any) -> None:
-    """Measure a claim and say how it went, one line a case."""
+    """Measure a claim and print one line for each case."""
     for case in function.cases:
         measured, bound = function(**case)
         sign = "=" if isclose(measured, bound, rel_tol=1e-7) else "≤" if measured <= bound else ">"
-        label = f"{function.__name__}({written(case)})"
+        label = f"{function.__name__}({format_case(case)})"
         print(
             f"{label} {function.kind}: measured {measured:.6g} {sign} bound {bound:.6g}, ratio {measured / bound:.3g}"
         )
 
 
 def rows() -> Iterator[str]:
-    """The table of README.md: one row a file."""
+    """Make the table of README.md: one row for each file."""
     for name in names():
         function = load(name)
         title = (sys.modules[name].__doc__ or "").strip().splitlines()[0].rstrip(".")
         ratios = []
         for case in function.cases:
             measured, bound = function(**case)
-            ratios.append(f"{measured / bound:.3g}" + (f" ({written(case)})" if case else ""))
+            ratios.append(f"{measured / bound:.3g}" + (f" ({format_case(case)})" if case else ""))
         yield f"| {title} | [{name}]({name}.py) | {function.kind} | {'; '.join(ratios)} |"
 
 

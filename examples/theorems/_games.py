@@ -28,21 +28,21 @@ def labels(rounds: int, k: int) -> rd.Stream:
     X, y = clean.X.copy(), clean.y.copy()
     rows = np.sort(np.random.default_rng(1).choice(rounds, k, replace=False))
     X[rows], y[rows] = 5.0 * X[rows], -y[rows]
-    believed = np.ones(rounds, dtype=bool)
-    believed[rows] = False
-    return rd.Stream(X, y, believed, originals=rd.Originals(rows, clean.X[rows], clean.y[rows]))
+    clean_rows = np.ones(rounds, dtype=bool)
+    clean_rows[rows] = False
+    return rd.Stream(X, y, clean_rows, originals=rd.Originals(rows, clean.X[rows], clean.y[rows]))
 
 
-def at_prescribed_step(
+def play_at_prescribed_step(
     learner: Callable[[rd.steps.Step], Any],
     stream: rd.Stream,
     theorem: Callable[[rd.bounds.Setting], rd.bounds.Bound],
     **known: float,
 ) -> tuple[rd.Trace, rd.bounds.Bound]:
-    """Play at the step that a theorem prescribes; what it promises for that game.
+    """Play at the step that a theorem prescribes, and return the game and its bound.
 
-    Of what the theorem assumes, `known` is known beforehand, and m, G, L, V_T and δ belong to the stream whatever the
-    actions are: a first game at any step measures them. The second one measures B, which the step does not depend on.
+    `known` are assumptions that are known in advance. m, G, L, V_T and δ depend only on the stream: a first game at any
+    step measures them. The second game measures B, on which the step does not depend.
     """
     step: rd.steps.Step = rd.steps.Horizon(len(stream))
     for _ in range(2):
@@ -54,7 +54,7 @@ def at_prescribed_step(
 
 
 EXPERT_LOSS = rd.losses.Squared()
-"""What Algorithm 2 plays here on records with x = 1: f = (θ − y)², so that m = L = 2 and G = 0. LEARN has a = b = 1."""
+"""The loss of Algorithm 2 here, on records with x = 1: f = (θ − y)², so m = L = 2 and G = 0. LEARN has a = b = 1."""
 
 
 def one_step(rounds: int, first: float) -> rd.Stream:
@@ -78,8 +78,8 @@ STREAMS = {
 """Short enough to play every expert of Algorithm 2 alone."""
 
 
-def with_experts(stream: rd.Stream, reach: float) -> tuple[rd.LearnWithExperts, rd.Trace]:
-    """Algorithm 2 as printed on a stream, with A_max = reach·√T."""
+def play_with_experts(stream: rd.Stream, reach: float) -> tuple[rd.LearnWithExperts, rd.Trace]:
+    """Play Algorithm 2 as printed on a stream, with A_max = reach·√T."""
     rounds = len(stream)
     learner = rd.LearnWithExperts(
         1, loss=EXPERT_LOSS, a=1.0, b=1.0, rounds=rounds, epsilon=1.0, a_max=reach * sqrt(rounds)
@@ -87,13 +87,13 @@ def with_experts(stream: rd.Stream, reach: float) -> tuple[rd.LearnWithExperts, 
     return learner, rd.play(learner, stream)
 
 
-def expert_count(learner: rd.LearnWithExperts) -> int:
-    """N of Algorithm 2: every radius with every step."""
+def count_experts(learner: rd.LearnWithExperts) -> int:
+    """Return N of Algorithm 2: every radius with every step."""
     return int(learner.horizon) * ceil(log2(learner.a_max))
 
 
-def expert_setting(stream: rd.Stream, B: float) -> rd.bounds.Setting:
-    """What the theorems on experts assume of a stream with x = 1, where the minimiser of a round is its y."""
+def make_expert_setting(stream: rd.Stream, B: float) -> rd.bounds.Setting:
+    """Return the setting of a stream with x = 1, where the minimiser of a round is its y."""
     nature = stream.uncorrupted().y
     return rd.bounds.Setting(
         rounds=len(stream),
@@ -107,6 +107,6 @@ def expert_setting(stream: rd.Stream, B: float) -> rd.bounds.Setting:
     )
 
 
-def losses_of_experts(learner: rd.LearnWithExperts, stream: rd.Stream) -> np.ndarray:
-    """What each expert that differs from the others loses in each round, played alone: shape (experts, rounds)."""
+def play_experts(learner: rd.LearnWithExperts, stream: rd.Stream) -> np.ndarray:
+    """Play each distinct expert alone and return its losses: shape (experts, rounds)."""
     return np.array([rd.play(learner.alone(expert), stream).losses for expert in learner.experts])

@@ -14,7 +14,7 @@ at the step that they prescribe. worst_case.py says how near to the bound a stre
 from functools import partial
 
 from _claim import claim, show
-from _games import LOSS, RADIUS, at_prescribed_step, regression
+from _games import LOSS, RADIUS, play_at_prescribed_step, regression
 
 import redescend as rd
 
@@ -26,7 +26,7 @@ def clean_dynamic_regret(
     stream, ball = regression(rounds, k), rd.domains.Ball(RADIUS)
     learner = partial(rd.Learn, 3, loss=LOSS, a=a, b=b, domain=ball)
     theorem = partial(rd.bounds.clean_dynamic, a=a, b=b, sharp=sharp)
-    trace, bound = at_prescribed_step(lambda step: learner(step=step), stream, theorem, D=RADIUS)
+    trace, bound = play_at_prescribed_step(lambda step: learner(step=step), stream, theorem, D=RADIUS)
     return float(rd.regret.clean_dynamic(trace, stream, LOSS, domain=ball)[-1]), bound.value
 
 

@@ -13,7 +13,7 @@ Kind: upper. Source: Barik, Krishna and Tan, Theorem 3.2; with the sharp ψ.
 from functools import partial
 
 from _claim import claim, show
-from _games import LOSS, RADIUS, at_prescribed_step, regression
+from _games import LOSS, RADIUS, play_at_prescribed_step, regression
 
 import redescend as rd
 
@@ -23,7 +23,7 @@ def invex_dynamic_regret(k: int, rounds: int = 500, a: float = 4.0, b: float = 0
     stream, ball = regression(rounds, k), rd.domains.Ball(RADIUS)
     learner = partial(rd.Learn, 3, loss=LOSS, a=a, b=b, domain=ball)
     theorem = partial(rd.bounds.invex_dynamic, a=a, b=b, sharp=True)
-    trace, bound = at_prescribed_step(lambda step: learner(step=step), stream, theorem, D=RADIUS)
+    trace, bound = play_at_prescribed_step(lambda step: learner(step=step), stream, theorem, D=RADIUS)
     regret = rd.regret.invex_dynamic(trace, stream, LOSS, rd.transforms.Learn(a, b), domain=ball)
     return float(regret[-1]), bound.value
 

@@ -4,9 +4,9 @@ Problem. f is convex with minimiser ω, g = −a·log(exp(−f/a) + b) is its LE
 
 Claim. g(θ) − g(ω) ≤ −⟨∇g(θ), ζ⟩ with ζ = (ω − θ)/η: the first-order inequality of convexity, with another direction.
 
-Code. The action with the largest ratio of the two sides among 300 actions, for each of three losses. The ratio cannot
-pass η(ω) = 1/(1 + b·exp(f(ω)/a)), because g is a concave function of f: the lemma is loose by 1 + b at least, and holds
-with ζ = η(ω)·(ω − θ)/η as well. learn_is_invex_in_the_limit.py has the limit in which nothing is lost.
+Code. The action with the largest ratio of the two sides among 300 actions, for each of three losses. The ratio is
+at most η(ω) = 1/(1 + b·exp(f(ω)/a)), because g is a concave function of f: the lemma is loose by a factor of at least
+1 + b, and also holds with ζ = η(ω)·(ω − θ)/η. learn_is_invex_in_the_limit.py has the limit in which it is tight.
 
 Kind: upper. Source: Barik, Krishna and Tan, Lemma 3.1.
 """

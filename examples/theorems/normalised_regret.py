@@ -1,4 +1,4 @@
-"""Normalised descent does not know k either: clean dynamic regret in a ball.
+"""Normalised descent, which does not know k: clean dynamic regret in a ball.
 
 Problem. Losses with f(θ) − f* ≤ K·⟨∇f(θ), θ − θ*⟩/‖∇f(θ)‖ in the clean rounds; ‖θ‖ ≤ R; k rounds are corrupted.
 
@@ -15,7 +15,7 @@ the term in k is derived.
 from functools import partial
 
 from _claim import claim, show
-from _games import at_prescribed_step, labels
+from _games import labels, play_at_prescribed_step
 
 import redescend as rd
 
@@ -26,7 +26,7 @@ LOSS, RADIUS = rd.losses.Hinge(l2=0.01), 1.0
 def normalised_regret(k: int, rounds: int = 500) -> tuple[float, float]:
     stream, ball = labels(rounds, k), rd.domains.Ball(RADIUS)
     learner = partial(rd.NormalisedOGD, 2, loss=LOSS, domain=ball)
-    trace, bound = at_prescribed_step(lambda step: learner(step=step), stream, rd.bounds.normalised, D=RADIUS)
+    trace, bound = play_at_prescribed_step(lambda step: learner(step=step), stream, rd.bounds.normalised, D=RADIUS)
     return float(rd.regret.clean_dynamic(trace, stream, LOSS, domain=ball)[-1]), bound.value
 
 

@@ -1,10 +1,10 @@
-"""The printed φ, κ, ν, ψ bound what they should.
+"""The printed φ, κ, ν, ψ are valid bounds.
 
 Problem, algorithm and search as in sharp_constants.py.
 
 Claim. η·r ≤ φ, η·r² ≤ κ, η·f ≤ ν and η·‖∇f‖ ≤ ψ with the constants as the paper prints them:
 φ = max(m/2a, 4a²/m²)/b, κ = max(m/2a, 2a/m)/b, ν = max(a, 1/a)/b, ψ = G + L·φ. They come from a lemma that is false as
-stated, and hold all the same; at m = 0.1, a = 2, b = 0.5 they are loose by a factor of 4 to 1200.
+stated, but they hold; at m = 0.1, a = 2, b = 0.5 they are loose by a factor of 4 to 1200.
 
 Kind: upper. Source: Barik, Krishna and Tan, Section 3 and the appendix 'Useful bounds'.
 """

@@ -8,7 +8,7 @@ in `project_part`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -31,11 +31,6 @@ def project_ball(theta: Array, radius: float) -> Array:
     unit = theta / top
     size = np.sqrt(np.sum(unit * unit))
     return unit * (radius / size) if top > radius / size else theta
-
-
-def project_box(theta: Array, bounds: Array) -> Array:
-    dim = len(theta)
-    return np.minimum(np.maximum(theta, bounds[:dim]), bounds[dim : 2 * dim])
 
 
 def project_simplex(theta: Array, total: float) -> Array:
@@ -65,7 +60,8 @@ def project_part(theta: Array, kind: float, numbers: Array) -> Array:
     if kind == BALL:
         return project_ball(theta, numbers[0])
     if kind == BOX:
-        return project_box(theta, numbers)
+        dim = len(theta)
+        return np.minimum(np.maximum(theta, numbers[:dim]), numbers[dim : 2 * dim])
     if kind == L1_BALL:
         return project_l1_ball(theta, numbers[0])
     if kind == SIMPLEX:
@@ -139,9 +135,9 @@ class Domain(Component, ABC):
     radial: ClassVar[bool] = False
     """Whether the projection of a multiple of x is the nearest multiple of x in the set."""
 
-    @abstractmethod
     def numbers(self, dim: int) -> Array:
         """Return the parameters that the projection needs, for `dim` features."""
+        return np.array([getattr(self, field.name) for field in fields(self)])
 
     @property
     @abstractmethod
@@ -178,9 +174,6 @@ class Reals(Domain):
     kind: ClassVar[int] = REALS
     radial: ClassVar[bool] = True
 
-    def numbers(self, dim: int) -> Array:
-        return np.empty(0)
-
     @property
     def diameter(self) -> float:
         return float("inf")
@@ -204,9 +197,6 @@ class Ball(Domain):
     radius: Radius
     kind: ClassVar[int] = BALL
     radial: ClassVar[bool] = True
-
-    def numbers(self, dim: int) -> Array:
-        return np.array([self.radius])
 
     @property
     def diameter(self) -> float:
@@ -286,9 +276,6 @@ class L1Ball(Domain):
     radius: Radius
     kind: ClassVar[int] = L1_BALL
 
-    def numbers(self, dim: int) -> Array:
-        return np.array([self.radius])
-
     @property
     def diameter(self) -> float:
         return 2.0 * self.radius
@@ -311,9 +298,6 @@ class Simplex(Domain):
 
     total: Radius = 1.0
     kind: ClassVar[int] = SIMPLEX
-
-    def numbers(self, dim: int) -> Array:
-        return np.array([self.total])
 
     @property
     def diameter(self) -> float:

@@ -38,13 +38,7 @@ class MissingExtraError(RedescendError, ImportError):
 
 
 def quote(value: object) -> str:
-    """Format a value for a message: its repr, shortened if it is long.
-
-    Examples
-    --------
-    >>> quote("abc"), quote("a" * 100)
-    ("'abc'", "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'")
-    """
+    """Format a value for a message: its repr, shortened if it is long."""
     if isinstance(value, bytes | str) and len(value) > QUOTED_LENGTH:
         cut = repr(value[:QUOTED_LENGTH])
         return f"{cut[:-1]}…{cut[-1]}"
@@ -52,13 +46,7 @@ def quote(value: object) -> str:
 
 
 def suggest(names: Sequence[str], wanted: str) -> str:
-    """Suggest the closest of these names, or list the first of them.
-
-    Examples
-    --------
-    >>> suggest(["Price", "area"], "prise"), suggest(["Price", "area"], "x")
-    ("did you mean 'Price'?", "there are 'Price', 'area'.")
-    """
+    """Suggest the closest of these names, or list the first of them."""
     folded = {name.casefold(): name for name in names}
     if near := difflib.get_close_matches(wanted.casefold(), folded, n=1):
         return f"did you mean {quote(folded[near[0]])}?"

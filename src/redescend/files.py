@@ -22,17 +22,6 @@ def replace_file(target: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces the target, with its permissions, once it is complete and on the disk.
 
     A link is followed; a device, a pipe or a folder is refused.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     target = Path(folder, "numbers")
-    ...     with replace_file(target) as file:
-    ...         _ = file.write(b"1 2 3")
-    ...         before = target.exists()
-    ...     before, target.read_bytes()
-    (False, b'1 2 3')
     """
     check_replaceable(target)
     target = Path(os.path.realpath(target))

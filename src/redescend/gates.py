@@ -117,13 +117,7 @@ def needs_length(kind: int) -> bool:
 
 
 class Gate(Component):
-    """Computes the weight of a round.
-
-    Examples
-    --------
-    >>> isinstance(TopK(k=2), Gate)
-    True
-    """
+    """Computes the weight of a round."""
 
     kind: ClassVar[int]
     """The code of the gate in compiled rounds."""

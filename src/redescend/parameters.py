@@ -1,14 +1,7 @@
 """Parameters are checked when an object is made, and refused in one sentence.
 
-A component annotates its fields with their ranges and inherits from `Component`:
-
->>> @dataclass(frozen=True)
-... class Damped(Component):
-...     rate: Annotated[float, Interval(0, 1, "right")]
->>> Damped(2.0)
-Traceback (most recent call last):
-    ...
-redescend.errors.ParameterError: The 'rate' parameter of Damped must be a float in (0, 1]. Got 2.0 instead.
+A component annotates its fields with their ranges, such as ``rate: Annotated[float, Interval(0, 1, "right")]``, and
+inherits from `Component`.
 """
 
 from __future__ import annotations
@@ -27,15 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Interval:
-    """The floats or whole numbers between two ends.
-
-    Examples
-    --------
-    >>> print(Interval(0, float("inf"), "neither"))
-    a float in (0, inf)
-    >>> print(Interval(1, float("inf"), "left", whole=True))
-    a whole number in [1, inf)
-    """
+    """The floats or whole numbers between two ends; as a text, "a float in (0, inf)"."""
 
     low: float
     high: float
@@ -83,7 +68,7 @@ def check(owner: str, name: str, value: Any, rule: Interval) -> Any:
     return rule.convert(value)
 
 
-def check_instance(owner: str, name: str, value: T, kind: type, what: str) -> T:
+def check_instance(owner: str, name: str, value: T, kind: type | tuple[type, ...], what: str) -> T:
     """Return `value` if it is an instance of `kind`, which `what` describes, or raise an error."""
     if not isinstance(value, kind):
         raise bad_parameter(owner, name, what, value)

@@ -48,7 +48,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         self._classes: dict[str, type[T]] = {
             snake_case(member.__name__): member
             for member in _subclasses(base)
-            if vars(module).get(member.__name__) == member and not inspect.isabstract(member)
+            if vars(module).get(member.__name__) == member and hasattr(member, "kind")
         }
 
     def __getitem__(self, name: str) -> type[T]:
@@ -64,17 +64,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         return f"Registry({', '.join(self)})"
 
     def make_default(self, name: str) -> T:
-        """Make the object that a bare name stands for.
-
-        Parameters
-        ----------
-        name : str
-            Name of a class that has a default for every parameter, or `default_parameters`.
-
-        Returns
-        -------
-        object
-            An instance of the class.
+        """Make the object that a bare `name` stands for, from its class's defaults or `default_parameters`.
 
         Examples
         --------
@@ -85,22 +75,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         return kind(*getattr(kind, "default_parameters", ()))
 
     def parse(self, text: str) -> T:
-        """Make the object that a text describes.
-
-        Parameters
-        ----------
-        text : str
-            A name, and its parameters either in parentheses, as in Python, or as numbers behind a colon.
-
-        Returns
-        -------
-        object
-            An instance of the class with that name.
-
-        Raises
-        ------
-        ParameterError
-            If there is no such name, or the parameters are not those of the class.
+        """Make the object that `text` describes: a name, with its parameters in parentheses or behind a colon.
 
         Examples
         --------
@@ -135,17 +110,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             raise ParameterError(f"'{text}' has the wrong parameters. Write {self.describe(name)}.") from None
 
     def describe(self, name: str) -> str:
-        """Return how a class is written as a text.
-
-        Parameters
-        ----------
-        name : str
-            Name of the class.
-
-        Returns
-        -------
-        str
-            The name with its parameters and their defaults.
+        """Return how the class `name` is written as a text: with its parameters and their defaults.
 
         Examples
         --------
@@ -158,12 +123,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
 
 def snake_case(name: str) -> str:
-    """Return the name of a class in snake case.
-
-    >>> snake_case("EpsilonInsensitive"), snake_case("GemanMcClure"), snake_case("L1Ball")
-    ('epsilon_insensitive', 'geman_mcclure', 'l1_ball')
-    """
-    # 'Mc' begins a word and does not end one.
+    # 'Mc' begins a word and does not end one: geman_mcclure.
     return re.sub(r"(?<=[a-z0-9])(?<!Mc)(?=[A-Z])", "_", name).lower()
 
 

@@ -1,21 +1,6 @@
 """The arrays of a saved state, declared once: what each holds, and the check before compiled code trusts it.
 
 Compiled loops do not check bounds, so every number that is used as an index, a count or a length is declared as one.
-
->>> SPECS = (
-...     ArraySpec("values", ("size",)),
-...     ArraySpec("order", ("size",), kind="index", high="size"),
-...     ArraySpec("row_count", kind="count"),
-... )
->>> state = {"values": [0.5, 2.0], "order": [1, 0], "row_count": 7}
->>> arrays = read_arrays(SPECS, state, {}, "Ranking")
->>> arrays["order"], int(arrays["row_count"])
-(array([1., 0.]), 7)
->>> read_arrays(SPECS, state | {"order": [1, 2]}, {}, "Ranking")
-Traceback (most recent call last):
-    ...
-redescend.errors.DataError: The state of Ranking has values of 'order' that are not whole numbers in [0, 2): the file is
-corrupt or was written by an incompatible version.
 """
 
 from __future__ import annotations
@@ -51,20 +36,17 @@ class ArraySpec:
     name : str
         Its key in the state.
     shape : tuple of Size
-        The length of every axis; () for a number. A named dimension that the caller does not give is read off the
-        first array that has it, and must be the same in all others.
+        The length of every axis. A named dimension that is not given is read off the first array that has it.
     kind : str
-        "float"; "count": whole numbers, not negative; "index": whole numbers below `high`; "flag": 0 or 1; "share":
-        not negative, with a sum of 1 over the whole array.
+        "count": whole numbers from 0; "index": those below `high`; "flag": 0 or 1; "share": from 0, with a sum of 1.
     low, high : Size or float, optional
         The range of the values, ends included; the upper end of an index is excluded.
     dtype : dtype or None
         What the array is converted to. None: float32 or float64, whichever it has.
     finite : bool
-        Whether NaN and infinity are refused. Otherwise NaN is allowed, and infinity where the range has it.
+        Whether NaN and infinity are refused.
     parts : mapping of int to ArraySpec
-        Further rules for single entries of the first axis, such as the counts in an array of mixed numbers. Their
-        shape is ignored.
+        Further rules for single entries of the first axis; their shape is ignored.
     """
 
     name: str
@@ -86,20 +68,8 @@ def read_arrays(
 ) -> dict[str, Array]:
     """Copy the arrays of a state, checked: C-contiguous, writable and of the declared types.
 
-    Parameters
-    ----------
-    specs : iterable of ArraySpec
-    state : dict
-        Has exactly the names of the specs and those of `others`, which the caller reads.
-    dims : mapping of str to int
-        The named dimensions that are known.
-    owner : object
-        Whose state it is; named in errors.
-
-    Raises
-    ------
-    DataError
-        A key is missing or unknown, or an array is not what its spec declares.
+    The state must have exactly the names of the specs and those of `others`, which the caller reads. `dims` are the
+    dimensions that are known; errors name the owner.
     """
     specs = tuple(specs)
     names = [*others, *(spec.name for spec in specs)]
@@ -128,13 +98,7 @@ def require(condition: Any, owner: object, what: str) -> None:
 
 
 def corrupt_state(owner: object, what: str) -> DataError:
-    """The error that a state has something it cannot have.
-
-    Examples
-    --------
-    >>> print(corrupt_state("OGD(3)", "-1 rounds"))
-    The state of OGD(3) has -1 rounds: the file is corrupt or was written by an incompatible version.
-    """
+    """The error that a state has something it cannot have."""
     return DataError(f"The state of {owner} has {what}: {CORRUPT}.")
 
 
@@ -144,14 +108,7 @@ def packed_size(specs: Iterable[ArraySpec], dims: Dims) -> int:
 
 
 def unpack(specs: Iterable[ArraySpec], rows: Array, dims: Dims) -> dict[str, Array]:
-    """Views of arrays that are packed one behind the other along the last axis of `rows`.
-
-    Examples
-    --------
-    >>> specs = ArraySpec("theta", (2,)), ArraySpec("rounds", kind="count")
-    >>> unpack(specs, np.array([[0.5, 2.0, 7.0]]), {})
-    {'theta': array([[0.5, 2. ]]), 'rounds': array([7.])}
-    """
+    """Views of arrays that are packed one behind the other along the last axis of `rows`."""
     out, start = {}, 0
     for spec in specs:
         shape = _resolved_shape(spec, dims)

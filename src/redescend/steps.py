@@ -37,13 +37,7 @@ def size(kind: int, scale: float, normalised: float, t: float, travelled: float,
 
 
 class Step(Component):
-    """The size of a step along the weighted gradient.
-
-    Examples
-    --------
-    >>> isinstance(Anytime(), Step)
-    True
-    """
+    """The size of a step along the weighted gradient."""
 
     kind: ClassVar[int]
     """The code of the step in compiled rounds."""

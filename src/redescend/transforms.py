@@ -42,21 +42,9 @@ def learn_rise(f: Values, a: float, b: float) -> Values:
     return -a * np.log1p(np.expm1(-f / a) / (1.0 + b))
 
 
-def huber_value(f: Values, c: float) -> Values:
-    return choose(f <= c * c, f, c * (2.0 * np.sqrt(f) - c))
-
-
-def huber_weight(f: Values, c: float) -> Values:
-    return choose(f <= c * c, 1.0, c / np.sqrt(np.maximum(f, c * c)))
-
-
 def cauchy_value(f: Values, c: float) -> Values:
     s = 2.0 * c * c
     return choose(f < TINY * s, f, s * log1p_ratio(f, s))
-
-
-def cauchy_weight(f: Values, c: float) -> Values:
-    return 1.0 / (1.0 + f / (2.0 * c * c))
 
 
 def welsch_value(f: Values, c: float) -> Values:
@@ -66,26 +54,6 @@ def welsch_value(f: Values, c: float) -> Values:
 
 def welsch_weight(f: Values, c: float) -> Values:
     return np.exp(-f / (2.0 * c * c))
-
-
-def geman_mcclure_value(f: Values, c: float) -> Values:
-    s = 4.0 * c * c
-    return choose(f < s, f / (1.0 + f / s), s / (1.0 + s / np.maximum(f, s)))
-
-
-def geman_mcclure_weight(f: Values, c: float) -> Values:
-    root = 1.0 / (1.0 + f / (4.0 * c * c))
-    return root * root
-
-
-def tukey_value(f: Values, c: float) -> Values:
-    z = np.minimum(f / (c * c), 1.0)
-    return np.minimum(f, c * c) * (1.0 - z + z * z / 3.0)
-
-
-def tukey_weight(f: Values, c: float) -> Values:
-    rest = 1.0 - np.minimum(f / (c * c), 1.0)
-    return rest * rest
 
 
 def barron_value(f: Values, alpha: float, c: float) -> Values:
@@ -117,15 +85,17 @@ def value(kind: int, c: float, b: float, f: Values) -> Values:
     if kind == LEARN:
         return learn_value(f, c, b)
     if kind == HUBER:
-        return huber_value(f, c)
+        return choose(f <= c * c, f, c * (2.0 * np.sqrt(f) - c))
     if kind == CAUCHY:
         return cauchy_value(f, c)
     if kind == WELSCH:
         return welsch_value(f, c)
     if kind == GEMAN_MCCLURE:
-        return geman_mcclure_value(f, c)
+        s = 4.0 * c * c
+        return choose(f < s, f / (1.0 + f / s), s / (1.0 + s / np.maximum(f, s)))
     if kind == TUKEY:
-        return tukey_value(f, c)
+        z = np.minimum(f / (c * c), 1.0)
+        return np.minimum(f, c * c) * (1.0 - z + z * z / 3.0)
     if kind == BARRON:
         return barron_value(f, b, c)
     if kind == IDENTITY:
@@ -138,15 +108,17 @@ def weight(kind: int, c: float, b: float, f: Values) -> Values:
     if kind == LEARN:
         return learn_weight(f, c, b)
     if kind == HUBER:
-        return huber_weight(f, c)
+        return choose(f <= c * c, 1.0, c / np.sqrt(np.maximum(f, c * c)))
     if kind == CAUCHY:
-        return cauchy_weight(f, c)
+        return 1.0 / (1.0 + f / (2.0 * c * c))
     if kind == WELSCH:
         return welsch_weight(f, c)
     if kind == GEMAN_MCCLURE:
-        return geman_mcclure_weight(f, c)
+        root = 1.0 / (1.0 + f / (4.0 * c * c))
+        return root * root
     if kind == TUKEY:
-        return tukey_weight(f, c)
+        rest = 1.0 - np.minimum(f / (c * c), 1.0)
+        return rest * rest
     if kind == BARRON:
         return barron_weight(f, b, c)
     if kind == IDENTITY:
@@ -156,13 +128,7 @@ def weight(kind: int, c: float, b: float, f: Values) -> Values:
 
 @dataclass(frozen=True)
 class Transform(Component):
-    """What all transforms share: h and h' on a float or an array, computed in double precision.
-
-    Examples
-    --------
-    >>> Cauchy(1.0).value([0.0, 2.0]).round(3)
-    array([0.   , 1.386])
-    """
+    """What all transforms share: h and h' on a float or an array, computed in double precision."""
 
     kind: ClassVar[int]
     """The code of the transform in compiled rounds."""
@@ -170,12 +136,13 @@ class Transform(Component):
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Raise an error at once if a branch for the code of a new transform was forgotten."""
         super().__init_subclass__(**keywords)
-        value(cls.kind, 1.0, 1.0, 0.5), weight(cls.kind, 1.0, 1.0, 0.5)
+        if hasattr(cls, "kind"):
+            value(cls.kind, 1.0, 1.0, 0.5), weight(cls.kind, 1.0, 1.0, 0.5)
 
     @property
     def settings(self) -> tuple[float, float]:
         """The two parameters that the compiled rounds get."""
-        return getattr(self, "c", 1.0), 1.0
+        return 1.0, 1.0
 
     def value(self, f: Values) -> Any:
         """Return h(f), of the float type of f."""
@@ -253,13 +220,26 @@ class Learn(Transform):
 
 
 @dataclass(frozen=True)
-class Huber(Transform):
-    r"""h(f) = f up to c², then 2c√f − c²: the square turns into the absolute value at a residual of c.
+class ScaledTransform(Transform):
+    """What all transforms with only a scale share.
 
     Parameters
     ----------
     c : float
-        Residual scale: residuals up to c are squared, larger ones grow linearly.
+        Residual scale: residuals well above it count as outliers.
+    """
+
+    kind: ClassVar[int]
+    c: Scale
+
+    @property
+    def settings(self) -> tuple[float, float]:
+        return self.c, 1.0
+
+
+@dataclass(frozen=True)
+class Huber(ScaledTransform):
+    r"""h(f) = f up to c², then 2c√f − c²: the square turns into the absolute value at a residual of c.
 
     Examples
     --------
@@ -267,18 +247,12 @@ class Huber(Transform):
     0.5
     """
 
-    c: Scale
     kind: ClassVar[int] = HUBER
 
 
 @dataclass(frozen=True)
-class Cauchy(Transform):
-    r"""h(f) = 2c²·log(1 + f/2c²).
-
-    Parameters
-    ----------
-    c : float
-        Residual scale: the weight is ½ at a residual of √2·c.
+class Cauchy(ScaledTransform):
+    r"""h(f) = 2c²·log(1 + f/2c²). The weight is ½ at a residual of √2·c.
 
     Examples
     --------
@@ -286,18 +260,12 @@ class Cauchy(Transform):
     0.5
     """
 
-    c: Scale
     kind: ClassVar[int] = CAUCHY
 
 
 @dataclass(frozen=True)
-class Welsch(Transform):
-    r"""h(f) = 2c²·(1 − exp(−f/2c²)).
-
-    Parameters
-    ----------
-    c : float
-        Residual scale: the weight is 1/e at a residual of √2·c.
+class Welsch(ScaledTransform):
+    r"""h(f) = 2c²·(1 − exp(−f/2c²)). The weight is 1/e at a residual of √2·c.
 
     Examples
     --------
@@ -305,18 +273,12 @@ class Welsch(Transform):
     1.0
     """
 
-    c: Scale
     kind: ClassVar[int] = WELSCH
 
 
 @dataclass(frozen=True)
-class GemanMcClure(Transform):
-    r"""h(f) = f/(1 + f/4c²).
-
-    Parameters
-    ----------
-    c : float
-        Residual scale: the weight is ¼ at a residual of 2c.
+class GemanMcClure(ScaledTransform):
+    r"""h(f) = f/(1 + f/4c²). The weight is ¼ at a residual of 2c.
 
     Examples
     --------
@@ -324,18 +286,12 @@ class GemanMcClure(Transform):
     0.25
     """
 
-    c: Scale
     kind: ClassVar[int] = GEMAN_MCCLURE
 
 
 @dataclass(frozen=True)
-class Tukey(Transform):
-    r"""Tukey's biweight: h(f) = (c²/3)(1 − (1 − f/c²)³) up to f = c², constant beyond.
-
-    Parameters
-    ----------
-    c : float
-        Residual scale: the weight is 0 from a residual of c on.
+class Tukey(ScaledTransform):
+    r"""Tukey's biweight: h(f) = (c²/3)(1 − (1 − f/c²)³) up to f = c², then constant: weight 0 from a residual of c on.
 
     Examples
     --------
@@ -343,7 +299,6 @@ class Tukey(Transform):
     (0.25, 0.0)
     """
 
-    c: Scale
     kind: ClassVar[int] = TUKEY
 
 

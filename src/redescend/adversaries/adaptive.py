@@ -70,21 +70,10 @@ class Adaptive(Component):
         *,
         keep_actions: bool = False,
     ) -> tuple[Trace, Stream]:
-        """Play the stream against the learner, k of its records replaced on the way.
+        """Play `stream` against `learner`, replace k of its records on the way, and return the game and that stream.
 
-        Parameters
-        ----------
-        learner : Learner
-            It plays on from its current state, and ends as if it had played the returned stream.
-        stream, k, seed, when
-            As in `Adversary.corrupt`.
-        keep_actions : bool, default False
-            Whether the trace has θ_t of every round.
-
-        Returns
-        -------
-        Trace, Stream
-            The game, and the stream as it was played.
+        `k`, `seed` and `when` are as in `Adversary.corrupt`. The learner plays on from its current state; if
+        `keep_actions`, the trace has θ_t of every round.
         """
         check_instance("Adaptive.play", "stream", stream, Stream, "a Stream")
         check_instance("Adaptive.play", "learner", learner, Learner, "a learner, such as OGD(...)")
@@ -138,14 +127,10 @@ class Adaptive(Component):
         return worst
 
     def _candidates(self, theta: Array, x: Array, y: Any) -> list[tuple[Array, Any]]:
+        played = [x if scale == 1.0 else (scale * x).astype(x.dtype) for scale in self.x_scales]
         if getattr(self.loss, "margin", False):
-            return [(self._scaled(x, scale), -y) for scale in self.x_scales]
+            return [(x_new, -y) for x_new in played]
         residuals = np.geomspace(self.smallest, self.largest, self.sizes)
         offsets = np.concatenate([residuals, -residuals])
-        played = [self._scaled(x, scale) for scale in self.x_scales]
         kind = type(y)  # what is tried must be what the stream can hold
         return [(x_new, kind(float(x_new @ theta) + offset)) for x_new in played for offset in offsets]
-
-    @staticmethod
-    def _scaled(x: Array, scale: float) -> Array:
-        return x if scale == 1.0 else (scale * x).astype(x.dtype)

@@ -22,23 +22,10 @@ class Adversary(Component, ABC):
     """Replaces k records of a stream before the game; it does not see the learner."""
 
     def corrupt(self, stream: Stream, k: int | None, seed: Any, when: Any = "random") -> Stream:
-        """Return a copy of a stream with k of its records corrupted.
+        """Return a copy of `stream` with k of its records corrupted, chosen and drawn by `seed`.
 
-        Parameters
-        ----------
-        stream : Stream
-            It is not changed. Rounds that were corrupted before stay corrupted and keep their first original.
-        k : int or None
-            Number of rounds; None with a mask.
-        seed : int or Generator
-            Seed of the random numbers.
-        when : "random", "burst", "periodic", "first", "last", or an array of bools
-            Which rounds; see `chosen_rounds`.
-
-        Returns
-        -------
-        Stream
-            With the originals of its corrupted rounds.
+        `k` and `when` say which rounds, as in `chosen_rounds`. Rounds that were corrupted before stay corrupted and
+        keep their first original.
         """
         owner = f"{type(self).__name__}.corrupt"
         check_instance(owner, "stream", stream, Stream, "a Stream")
@@ -247,8 +234,7 @@ def chosen_rounds(owner: str, total: int, k: int | None, when: Any, random: np.r
     k : int or None
         Number of rounds to choose; None with a mask.
     when : "random", "burst", "periodic", "first", "last", or an array of bools
-        At random; k rounds in a row, from a random one on; evenly spaced; the first; the last; or where the array is
-        True.
+        At random; k in a row, from a random one on; evenly spaced; the first; the last; or where the array is True.
     random : Generator
         Source of random numbers.
 
@@ -265,7 +251,13 @@ def chosen_rounds(owner: str, total: int, k: int | None, when: Any, random: np.r
     array([0, 2])
     """
     if not isinstance(when, str):
-        return _masked_rounds(owner, total, k, when)
+        mask = np.asarray(when)
+        if mask.dtype != np.bool_ or mask.shape != (total,):
+            raise bad_parameter(owner, "when", f"a word or {total} bools, one for each round", when)
+        rows = np.flatnonzero(mask)
+        if k is not None and check(owner, "k", k, Interval(0, total, whole=True)) != len(rows):
+            raise bad_parameter(owner, "k", f"None or the {len(rows)} rounds that 'when' marks", k)
+        return rows
     if when not in TIMES:
         choices = ", ".join(map(repr, TIMES))
         raise bad_parameter(owner, "when", f"one of {choices}, or {total} bools", when)
@@ -276,16 +268,6 @@ def chosen_rounds(owner: str, total: int, k: int | None, when: Any, random: np.r
         return (2 * np.arange(k) + 1) * total // (2 * max(k, 1))
     start = 0 if when == "first" else total - k if when == "last" else int(random.integers(total - k + 1))
     return np.arange(start, start + k)
-
-
-def _masked_rounds(owner: str, total: int, k: int | None, when: Any) -> Array:
-    mask = np.asarray(when)
-    if mask.dtype != np.bool_ or mask.shape != (total,):
-        raise bad_parameter(owner, "when", f"a word or {total} bools, one for each round", when)
-    rows = np.flatnonzero(mask)
-    if k is not None and check(owner, "k", k, Interval(0, total, whole=True)) != len(rows):
-        raise bad_parameter(owner, "k", f"None or the {len(rows)} rounds that 'when' marks", k)
-    return rows
 
 
 def mark_corrupted(stream: Stream, rows: Array, X: Array, y: Array) -> Stream:

@@ -47,7 +47,7 @@ def dynamic_regret(
     gradients : T floats
         ‖∇g_t(θ_t)‖.
     steps : float or T floats
-        α_t. A round that moved nothing because its gradient was 0 has any step you like.
+        α_t; any step for a round whose gradient was 0.
     diameter : float
         R.
     gamma1, gamma2, gamma3, gamma4 : float or T floats
@@ -100,12 +100,8 @@ def constant_step(
 ) -> ConstantStep:
     r"""The corollary: regret ≤ γ₄ᵐᵃˣ·√((R² + R·γ₁₂·V_T)·𝒢²·Σγ₃), with α = √((R² + R·γ₁₂·V_T)/(𝒢²·Σγ₃)).
 
-    It holds for the dynamic regret against the minimisers u_t of g_t, but not by the step that the text suggests: with
-    γ₄ of its own in every round, Σ γ₄(Δ_t² − Δ_{t+1}²) has terms of both signs, and may exceed γ₄ᵐᵃˣ·Δ_1² (with γ₄ = 1
-    where the distance grows and γ₄ᵐᵃˣ where it falls, as often as one likes). What repairs it: divide each round by its
-    γ₄ before summing. The sum then telescopes to R²/(2α), and because no round has a negative regret,
-    Σ regret_t ≤ γ₄ᵐᵃˣ·Σ regret_t/γ₄. Against other comparators a round's regret may be negative, and γ₄ must be the
-    same in all rounds.
+    It holds against the minimisers u_t of g_t; against other comparators only if γ₄ is the same in all rounds. The
+    printed proof has a gap: docs/invex.md shows it, and how dividing each round by its γ₄ closes it.
 
     Parameters
     ----------
@@ -127,15 +123,12 @@ def constant_step(
     >>> constant_step(diameter=2.0, path=0.0, gradient=1.0, gamma3=100.0, gamma4=3.0)
     ConstantStep(bound=60.0, step=0.2)
     """
-    name = "constant_step"
-    reach = check(name, "diameter", diameter, POSITIVE) ** 2 + diameter * check(
-        name, "gamma12", gamma12, NONNEGATIVE
-    ) * check(name, "path", path, NONNEGATIVE)
-    cost = check(name, "gradient", gradient, POSITIVE) ** 2 * check(name, "gamma3", gamma3, POSITIVE)
-    return ConstantStep(
-        bound=float(check(name, "gamma4", gamma4, NONNEGATIVE) * np.sqrt(reach * cost)),
-        step=float(np.sqrt(reach / cost)),
-    )
+    for name, value in {"diameter": diameter, "gradient": gradient, "gamma3": gamma3}.items():
+        check("constant_step", name, value, POSITIVE)
+    for name, value in {"path": path, "gamma12": gamma12, "gamma4": gamma4}.items():
+        check("constant_step", name, value, NONNEGATIVE)
+    reach, cost = diameter**2 + diameter * gamma12 * path, gradient**2 * gamma3
+    return ConstantStep(bound=float(gamma4 * np.sqrt(reach * cost)), step=float(np.sqrt(reach / cost)))
 
 
 def _row(name: str, values: Values, length: int | None = None) -> Array:

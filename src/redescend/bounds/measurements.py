@@ -16,7 +16,7 @@ from redescend.losses import LinearLoss
 from redescend.losses.linear import jump
 from redescend.numeric import LARGEST, Array
 from redescend.parameters import check_instance
-from redescend.regret import BLOCK
+from redescend.regret import BLOCK, check_game
 from redescend.regret.minimisers import best_actions, row_products
 
 
@@ -32,34 +32,20 @@ class Measurements:
     losses: Array
     weights: Array
     steps: Array
-    gradient: Array
-    """‖g‖."""
-    slack: Array
-    """⟨g, θ − u⟩: the largest regret of a clean round that convexity allows."""
-    here: Array
-    """‖θ_t − u_t‖²."""
-    moved: Array
-    """‖θ_{t+1} − u_t‖²."""
-    onward: Array
-    """‖θ_{t+1} − u_{t+1}‖², and in the last round ‖θ_{t+1} − u_t‖²."""
-    closer: Array
-    """‖θ_t − u_t‖² − ‖θ_{t+1} − u_t‖², to full precision."""
-    error: Array
-    """‖θ_{t+1} − Π(θ_t − α_t·w_t·g_t)‖: the rounding error of the step."""
-    path: Array
-    """‖u_t − u_{t+1}‖; 0 in the last round."""
-    path_all: Array
-    """‖ω_t − ω_{t+1}‖; 0 in the last round."""
-    deviation: Array
-    """‖ω − u‖."""
-    reach: Array
-    """max(‖θ_t‖, ‖θ_{t+1}‖, ‖u‖, ‖ω‖)."""
-    comparator: Array
-    """‖u‖."""
-    rest: Array
-    """‖∇f(ω)‖ plus the jump of ∇f: what G must cover."""
-    record: Array
-    """‖x‖ of the record as it was played."""
+    gradient: Array  # ‖g‖
+    slack: Array  # ⟨g, θ − u⟩: the largest regret of a clean round that convexity allows
+    here: Array  # ‖θ_t − u_t‖²
+    moved: Array  # ‖θ_{t+1} − u_t‖²
+    onward: Array  # ‖θ_{t+1} − u_{t+1}‖², and in the last round ‖θ_{t+1} − u_t‖²
+    closer: Array  # ‖θ_t − u_t‖² − ‖θ_{t+1} − u_t‖², to full precision
+    error: Array  # ‖θ_{t+1} − Π(θ_t − α_t·w_t·g_t)‖: the rounding error of the step
+    path: Array  # ‖u_t − u_{t+1}‖; 0 in the last round
+    path_all: Array  # ‖ω_t − ω_{t+1}‖; 0 in the last round
+    deviation: Array  # ‖ω − u‖
+    reach: Array  # max(‖θ_t‖, ‖θ_{t+1}‖, ‖u‖, ‖ω‖)
+    comparator: Array  # ‖u‖
+    rest: Array  # ‖∇f(ω)‖ plus the jump of ∇f: what G must cover
+    record: Array  # ‖x‖ of the record as it was played
 
 
 DIGITS = 4.0 * float(np.finfo(np.float64).eps)
@@ -129,8 +115,7 @@ def _project(domain: Domain, points: Array) -> Array:
 
 
 def _check_game(trace: Trace, stream: Stream, learner: Descent) -> LinearLoss:
-    check_instance("bounds", "trace", trace, Trace, "a Trace")
-    check_instance("bounds", "stream", stream, Stream, "a Stream")
+    check_game("bounds", trace, stream)
     check_instance("bounds", "learner", learner, Descent, "a learner that descends, such as Learn(...)")
     loss = learner.loss
     if not isinstance(loss, LinearLoss):
@@ -139,10 +124,6 @@ def _check_game(trace: Trace, stream: Stream, learner: Descent) -> LinearLoss:
         )
     if trace.actions is None:
         raise DataError("The trace has no actions to measure; play the game with keep_actions=True.")
-    if len(trace) != len(stream):
-        raise DataError(
-            f"The trace has {len(trace)} rounds and the stream has {len(stream)}; they must be of one game."
-        )
     if stream.dim != learner.dim or trace.actions.shape[1] != learner.dim:
         raise DataError(
             f"The learner has {learner.dim} features and the stream {stream.dim}; they must be of one game."

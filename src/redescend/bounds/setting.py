@@ -13,7 +13,7 @@ from redescend.game import Stream, Trace
 from redescend.learners.descent import Descent
 from redescend.losses import LinearLoss
 from redescend.losses.linear import curvature
-from redescend.numeric import LARGEST, Array
+from redescend.numeric import LARGEST
 from redescend.parameters import AT_LEAST_ONE, COUNT, NONNEGATIVE, SCALE, Component, NonNegative, bad_parameter, check
 
 
@@ -22,14 +22,8 @@ class Constants(NamedTuple):
 
     Parameters
     ----------
-    psi : float
-        ψ ≥ sup η·‖∇f‖.
-    phi : float
-        φ ≥ sup η·r.
-    kappa : float
-        κ ≥ sup η·r².
-    nu : float
-        ν ≥ sup η·f.
+    psi, phi, kappa, nu : float
+        ψ ≥ sup η·‖∇f‖, φ ≥ sup η·r, κ ≥ sup η·r² and ν ≥ sup η·f.
     xi : float
         ξ = 1/η at the largest clean loss B.
 
@@ -57,8 +51,7 @@ def constants(m: float, G: float, L: float, a: float, b: float, B: float, sharp:
     m : float
         Strong convexity of the losses.
     G, L : float
-        ‖∇f_t(θ)‖ ≤ G + L·‖θ − ω*_t‖ in every round. The sharp constants are attained if L ≥ m, which every loss without
-        a G satisfies.
+        ‖∇f_t(θ)‖ ≤ G + L·‖θ − ω*_t‖ in every round. The sharp constants are attained if L ≥ m.
     a, b : float
         Parameters of LEARN.
     B : float
@@ -73,11 +66,6 @@ def constants(m: float, G: float, L: float, a: float, b: float, B: float, sharp:
         Sharp, with W Lambert's function and z = ½ + W(e^(−½)/2b): φ = √(z/c)·(2z − 1)/(2z), κ = W(1/(e·b))/c,
         ν = a·W(1/(e·b)), and ψ the maximum of (G + L·r)/(1 + b·exp(c·r²)), which is L·φ where G = 0.
 
-    Notes
-    -----
-    The printed constants come from a lemma that is false as stated (docs/notes-on-the-paper.md); they hold all the
-    same. Where a value overflows, it is the largest float.
-
     Examples
     --------
     >>> round(constants(1e-4, 0.0, 1.0, 10.0, 10.0, 1.0).phi)
@@ -87,7 +75,8 @@ def constants(m: float, G: float, L: float, a: float, b: float, B: float, sharp:
 
     References
     ----------
-    Barik, Krishna and Tan, Section 3; the suprema are derived in docs/notes-on-the-paper.md.
+    Barik, Krishna and Tan, Section 3. docs/notes-on-the-paper.md derives the suprema, and proves the printed constants,
+    which come from a lemma that is false as stated.
     """
     m, a, b = (check("constants", name, value, SCALE) for name, value in {"m": m, "a": a, "b": b}.items())
     G, L, B = (check("constants", name, value, NONNEGATIVE) for name, value in {"G": G, "L": L, "B": B}.items())
@@ -138,24 +127,18 @@ class Setting(Component):
 
     Parameters
     ----------
-    rounds : int
-        T, the number of rounds.
-    k : int
-        Number of corrupted rounds.
+    rounds, k : int
+        T, the number of rounds, and how many of them are corrupted.
     m : float
         Strong convexity of the losses.
     G, L : float
         ‖∇f_t(θ)‖ ≤ G + L·‖θ − ω*_t‖ in every round, whatever was corrupted.
-    B : float
-        The largest loss of a clean round, at the actions that were played.
-    B_all : float
-        The largest loss of any round.
+    B, B_all : float
+        The largest loss of a clean round, and of any round, at the actions that were played.
     D : float
         ‖θ‖ ≤ D for every action and minimiser.
-    path : float
-        V_T, the path length of the minimisers of the uncorrupted records.
-    path_all : float
-        The path length of the minimisers of the records as they were played.
+    path, path_all : float
+        V_T, the path length of the minimisers of the uncorrupted records, and that of the records as they were played.
     deviation : float
         δ, the farthest that corruption moved the minimiser of a round.
     comparator : float
@@ -198,12 +181,8 @@ def estimate(trace: Trace, stream: Stream, learner: Descent) -> Setting:
 
     Parameters
     ----------
-    trace : Trace
-        Of a game played with ``keep_actions=True``.
-    stream : Stream
-        The stream that was played, with the originals of its corrupted rounds.
-    learner : Descent
-        The learner that played it: one that descends, with a loss of a linear prediction.
+    trace, stream, learner
+        As in `certify`.
 
     Returns
     -------
@@ -214,16 +193,14 @@ def estimate(trace: Trace, stream: Stream, learner: Descent) -> Setting:
     -----
     m is the loss's l2: one record says nothing about the directions orthogonal to it. ∇f changes by at most
     jump·‖x‖ + (curvature·‖x‖² + l2)·‖θ − ω‖, which gives G and, with the longest record, L. D is the radius of the
-    smallest ball around 0 that contains every action and minimiser, even if the domain is larger or unbounded: played
-    in that ball, the game would have been the same. Rows that were skipped do not count.
+    smallest ball around 0 that contains every action and minimiser. Rows that were skipped do not count.
 
     Examples
     --------
     >>> import redescend as rd
     >>> stream = rd.streams.ridge(200, seed=0, dim=3)
     >>> learner = rd.Learn(3, loss=rd.losses.Squared(l2=0.1), a=1.0, b=1.0, step=rd.steps.Horizon(200))
-    >>> trace = rd.play(learner, stream, keep_actions=True)
-    >>> setting = rd.bounds.estimate(trace, stream, learner)
+    >>> setting = estimate(rd.play(learner, stream, keep_actions=True), stream, learner)
     >>> setting.m, setting.G, setting.k
     (0.1, 0.0, 0)
     """
@@ -235,6 +212,8 @@ def make_setting(game: Measurements, learner: Descent) -> Setting:
     loss = learner.loss
     assert isinstance(loss, LinearLoss)
     longest = float(game.record.max())
+    with np.errstate(over="ignore"):
+        path, path_all = (float(min(moves.sum(), LARGEST)) for moves in (game.path, game.path_all))
     return Setting(
         rounds=len(game.clean),
         m=loss.l2,
@@ -244,14 +223,9 @@ def make_setting(game: Measurements, learner: Descent) -> Setting:
         B=float(game.losses[game.clean].max(initial=0.0)),
         B_all=float(game.losses.max(initial=0.0)),
         D=float(game.reach.max()),
-        path=_sum(game.path),
-        path_all=_sum(game.path_all),
+        path=path,
+        path_all=path_all,
         deviation=float(game.deviation.max()),
         comparator=float(game.comparator.max()),
         gradient=float(game.gradient[game.clean].max(initial=0.0)),
     )
-
-
-def _sum(values: Array) -> float:
-    with np.errstate(over="ignore"):
-        return float(min(values.sum(), LARGEST))

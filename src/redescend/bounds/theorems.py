@@ -46,8 +46,7 @@ CONSTANT = "the step is constant"
 def invex_dynamic(setting: Setting, a: float, b: float, sharp: bool = False, step: float | None = None) -> Bound:
     r"""Theorem 3.2: Σ over all rounds of g_t(θ_t) − g_t(ω*_t) ≤ ξ·ψ·√((4D² + 6D·V_T)·T), for LEARN in a bounded domain.
 
-    Here ξ is for the largest loss of any round, and V_T is the path length of the minimisers of the records as they
-    were played: `B_all` and `path_all` of the setting.
+    Here ξ is for `B_all` of the setting, and V_T is its `path_all`.
 
     Parameters
     ----------
@@ -238,17 +237,14 @@ def normalised(setting: Setting, K: float | None = None, step: float | None = No
     r"""Normalised OGD: clean dynamic regret ≤ K·(√(T·(4R² + 6R·V_T)) + 2R·k) with ‖θ‖ ≤ R.
 
     The losses are weakly pseudo-convex: f(θ) − f* ≤ K·⟨∇f(θ), θ − θ*⟩/‖∇f(θ)‖; convex ones are, with K the longest
-    gradient. The published bound K·√(T·(R² + 1.5·R·V_T)) is half of what its proof gives, which is this with k = 0; an
-    outlier moves the action by at most the step, and costs 2R.
+    gradient. The published bound is half of what its proof gives, which is this with k = 0.
 
     Parameters
     ----------
-    setting : Setting
-        What is assumed of the game.
+    setting, step
+        As in `invex_dynamic`.
     K : float, optional
         Constant of weak pseudo-convexity. Default: the longest clean gradient.
-    step : float, optional
-        As in `invex_dynamic`.
 
     Returns
     -------

@@ -14,11 +14,10 @@ from redescend.parameters import bad_parameter
 
 
 class ConvexSet(Protocol):
-    """What a loss needs of a domain to minimise over it."""
+    """What a loss needs of a domain to minimise over it; kernels of losses then need not depend on domains."""
 
     @property
-    def radial(self) -> bool:
-        """Whether the projection of a multiple of x is the nearest multiple of x in the set."""
+    def radial(self) -> bool: ...
 
     def project(self, theta: Array) -> Array: ...
 
@@ -28,54 +27,15 @@ class Loss(ABC):
 
     @abstractmethod
     def value(self, theta: Any, x: Any, y: float) -> float:
-        """Return the loss.
-
-        Parameters
-        ----------
-        theta, x : array of floats
-            The action and the features.
-        y : float
-            The target or the label.
-
-        Returns
-        -------
-        float
-            f(θ; x, y), or the largest float where it would overflow.
-        """
+        """Return f(θ; x, y) of the action theta on features x and a target or label y; at most the largest float."""
 
     @abstractmethod
     def gradient(self, theta: Any, x: Any, y: float) -> Array:
-        """Return the gradient in θ, or a subgradient at a kink.
-
-        Parameters
-        ----------
-        theta, x, y
-            As in `value`.
-
-        Returns
-        -------
-        array
-            As long as `theta`.
-        """
+        """Return the gradient of `value` in theta at the record (x, y), or a subgradient at a kink."""
 
     @abstractmethod
     def minimum(self, x: Any, y: float, domain: ConvexSet | None = None) -> tuple[Array, float]:
-        """Return the action with the least loss on one record, and that loss.
-
-        Parameters
-        ----------
-        x, y
-            The record, as in `value`.
-        domain : Domain, optional
-            Where the action must be. Default: anywhere.
-
-        Returns
-        -------
-        theta : array
-            The minimiser; of several, one of them.
-        value : float
-            f(θ; x, y).
-        """
+        """Return an action in `domain` with the least loss on the record (x, y), and that loss; None: anywhere."""
 
 
 class Custom(Loss):

@@ -23,88 +23,40 @@ DOUBLINGS = 60
 SQUARED, HINGE, LOGISTIC, ABSOLUTE, EPSILON_INSENSITIVE, PINBALL = range(6)
 
 
-def squared_value(p: Values, y: Values) -> Values:
-    return (p - y) * (p - y)
-
-
-def squared_slope(p: Values, y: Values) -> Values:
-    return 2.0 * (p - y)
-
-
-def hinge_value(p: Values, y: Values) -> Values:
-    return np.maximum(0.0, 1.0 - y * p)
-
-
-def hinge_slope(p: Values, y: Values) -> Values:
-    return choose(y * p < 1.0, -y, 0.0)
-
-
-def logistic_value(p: Values, y: Values) -> Values:
-    z = -y * p
-    return np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z)))
-
-
-def logistic_slope(p: Values, y: Values) -> Values:
-    z = -y * p
-    e = np.exp(-np.abs(z))
-    return -y * choose(z >= 0.0, 1.0, e) / (1.0 + e)
-
-
-def absolute_value(p: Values, y: Values) -> Values:
-    return np.abs(p - y)
-
-
-def absolute_slope(p: Values, y: Values) -> Values:
-    return np.sign(p - y)
-
-
-def epsilon_insensitive_value(p: Values, y: Values, epsilon: float) -> Values:
-    return np.maximum(0.0, np.abs(p - y) - epsilon)
-
-
-def epsilon_insensitive_slope(p: Values, y: Values, epsilon: float) -> Values:
-    return choose(np.abs(p - y) > epsilon, np.sign(p - y), 0.0)
-
-
-def pinball_value(p: Values, y: Values, quantile: float) -> Values:
-    return np.maximum(quantile * (y - p), (quantile - 1.0) * (y - p))
-
-
-def pinball_slope(p: Values, y: Values, quantile: float) -> Values:
-    return choose(y > p, -quantile, choose(y < p, 1.0 - quantile, 0.0))
-
-
 def value(kind: int, c: float, p: Values, y: Values) -> Values:
     """Loss of the prediction p, without l2, of the loss with this code; c is its parameter."""
     if kind == SQUARED:
-        return squared_value(p, y)
+        return (p - y) * (p - y)
     if kind == HINGE:
-        return hinge_value(p, y)
+        return np.maximum(0.0, 1.0 - y * p)
     if kind == LOGISTIC:
-        return logistic_value(p, y)
+        z = -y * p
+        return np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z)))
     if kind == ABSOLUTE:
-        return absolute_value(p, y)
+        return np.abs(p - y)
     if kind == EPSILON_INSENSITIVE:
-        return epsilon_insensitive_value(p, y, c)
+        return np.maximum(0.0, np.abs(p - y) - c)
     if kind == PINBALL:
-        return pinball_value(p, y, c)
+        return np.maximum(c * (y - p), (c - 1.0) * (y - p))
     return unknown_code(kind)
 
 
 def slope(kind: int, c: float, p: Values, y: Values) -> Values:
     """Derivative of `value` in p; at a kink, the subgradient 0."""
     if kind == SQUARED:
-        return squared_slope(p, y)
+        return 2.0 * (p - y)
     if kind == HINGE:
-        return hinge_slope(p, y)
+        return choose(y * p < 1.0, -y, 0.0)
     if kind == LOGISTIC:
-        return logistic_slope(p, y)
+        z = -y * p
+        e = np.exp(-np.abs(z))
+        return -y * choose(z >= 0.0, 1.0, e) / (1.0 + e)
     if kind == ABSOLUTE:
-        return absolute_slope(p, y)
+        return np.sign(p - y)
     if kind == EPSILON_INSENSITIVE:
-        return epsilon_insensitive_slope(p, y, c)
+        return choose(np.abs(p - y) > c, np.sign(p - y), 0.0)
     if kind == PINBALL:
-        return pinball_slope(p, y, c)
+        return choose(y > p, -c, choose(y < p, 1.0 - c, 0.0))
     return unknown_code(kind)
 
 
@@ -138,8 +90,8 @@ class LinearLoss(Component, Loss):
 
     Parameters
     ----------
-    l2 : float
-        Strength of the ridge penalty.
+    l2 : float, default 0.0
+        Strength of the ridge penalty of every loss.
     """
 
     l2: float
@@ -227,11 +179,6 @@ class LinearLoss(Component, Loss):
 class Squared(LinearLoss):
     r"""(y − ⟨x, θ⟩)² + (l2/2)·‖θ‖², without ½ on the square, as in the paper.
 
-    Parameters
-    ----------
-    l2 : float, default 0.0
-        Strength of the ridge penalty.
-
     Examples
     --------
     >>> Squared().value([1.0, 0.0], [2.0, 5.0], 3.0)
@@ -250,11 +197,6 @@ class Squared(LinearLoss):
 @dataclass(frozen=True)
 class Hinge(LinearLoss):
     r"""max(0, 1 − y⟨x, θ⟩) + (l2/2)·‖θ‖², labels −1 and +1.
-
-    Parameters
-    ----------
-    l2 : float, default 0.0
-        Strength of the ridge penalty: the λ of a support vector machine.
 
     Examples
     --------
@@ -276,12 +218,7 @@ class Hinge(LinearLoss):
 class Logistic(LinearLoss):
     r"""log(1 + exp(−y⟨x, θ⟩)) + (l2/2)·‖θ‖², labels −1 and +1.
 
-    Without l2, `minimum` returns the nearest action at which the loss rounds to 0.
-
-    Parameters
-    ----------
-    l2 : float, default 0.0
-        Strength of the ridge penalty; without it no action attains the infimum 0.
+    Without l2 no action attains the infimum 0, and `minimum` returns the nearest one at which the loss rounds to 0.
 
     Examples
     --------
@@ -313,11 +250,6 @@ class Logistic(LinearLoss):
 class Absolute(LinearLoss):
     r"""|y − ⟨x, θ⟩| + (l2/2)·‖θ‖².
 
-    Parameters
-    ----------
-    l2 : float, default 0.0
-        Ridge penalty, as in `Squared`.
-
     Examples
     --------
     >>> Absolute().value([1.0], [2.0], 5.0)
@@ -339,8 +271,6 @@ class EpsilonInsensitive(LinearLoss):
     ----------
     epsilon : float
         Residuals up to this size cost nothing.
-    l2 : float, default 0.0
-        Strength of the ridge penalty.
 
     Examples
     --------
@@ -371,8 +301,6 @@ class Pinball(LinearLoss):
     ----------
     quantile : float
         The quantile q to predict, between 0 and 1.
-    l2 : float, default 0.0
-        Strength of the ridge penalty.
 
     Examples
     --------

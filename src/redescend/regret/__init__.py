@@ -14,6 +14,7 @@ array([ 0.    , 12.25  , 15.3125])
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,12 +42,10 @@ def clean_dynamic(
 
     Parameters
     ----------
-    trace : Trace
-        What the learner played.
-    stream : Stream
-        The stream that it played.
+    trace, stream : Trace, Stream
+        The game, and the stream that was played.
     loss : Loss
-        The loss that it played with.
+        The loss of the learner.
     comparator : "round", "truth" or an array, default "round"
         u_s: the minimiser of f_s; the stream's truth; or one action, shape (features,), or a path of them, shape
         (rows, features).
@@ -68,8 +67,7 @@ def clean_dynamic(
     >>> clean_dynamic(trace, stream, losses.Squared(), comparator=[1.0])
     array([3., 3.])
     """
-    counted = _counted("clean_dynamic", trace, stream, loss)
-    _check_domain("clean_dynamic", domain)
+    counted = _counted("clean_dynamic", trace, stream, loss, domain)
     if isinstance(comparator, str) and comparator == "round":
         least = least_values(loss, stream.X, stream.y, domain, counted)
     else:
@@ -100,7 +98,7 @@ def split(
     Parameters
     ----------
     trace : Trace
-        What the learner played.
+        The game of the learner.
     alone : Trace
         What one expert plays by itself, such as ``play(learner.alone(expert), stream)``.
     stream, loss, comparator, domain
@@ -132,10 +130,8 @@ def clean_static(trace: Trace, stream: Stream, loss: Loss, domain: Domain | None
 
     Parameters
     ----------
-    trace, stream, loss
-        As in `clean_dynamic`.
-    domain : Domain, optional
-        Where u must be. Default: anywhere.
+    trace, stream, loss, domain
+        As in `clean_dynamic`; u is in the domain.
 
     Returns
     -------
@@ -150,7 +146,7 @@ def clean_static(trace: Trace, stream: Stream, loss: Loss, domain: Domain | None
     >>> clean_static(trace, stream, losses.Squared())
     array([ 3., 11.])
     """
-    counted = _counted("clean_static", trace, stream, loss)
+    counted = _counted("clean_static", trace, stream, loss, domain)
     theta = best_fixed(Stream(stream.X, stream.y, counted), loss, domain)
     return _curve(trace.losses, values_at(loss, stream.X, stream.y, theta, counted), counted)
 
@@ -158,19 +154,16 @@ def clean_static(trace: Trace, stream: Stream, loss: Loss, domain: Domain | None
 def best_fixed(stream: Stream, loss: Loss, domain: Domain | None = None) -> Array:
     r"""Return the fixed action with the least loss over the clean rounds; of several, one of them.
 
-    Its total loss is the minimum to a relative error of about 1e-10: by Newton's method for Squared and Logistic, by
-    the method of multipliers for losses with kinks. On a Box, L1Ball, Simplex or Intersection accelerated descent
-    replaces Newton's method, and features should be of similar size. For Custom it is as good as ``Custom.minimum``.
-    Without l2, Logistic on separable records has no minimiser; the action returned has a loss close to 0.
+    Its total loss is the minimum to a relative error of about 1e-10; for Custom it is as good as ``Custom.minimum``. On
+    a Box, L1Ball, Simplex or Intersection features should be of similar size. Without l2, Logistic on separable records
+    has no minimiser; the action returned has a loss close to 0.
 
     Parameters
     ----------
     stream : Stream
         The records; corrupted ones are left out.
-    loss : Loss
-        The loss to minimise.
-    domain : Domain, optional
-        Where the action must be. Default: anywhere.
+    loss, domain
+        The loss to minimise, and where the action must be; by default anywhere.
 
     Returns
     -------
@@ -183,8 +176,7 @@ def best_fixed(stream: Stream, loss: Loss, domain: Domain | None = None) -> Arra
     >>> best_fixed(Stream([[1.0], [1.0], [1.0]], [1.0, 2.0, 30.0]), losses.Absolute())
     array([2.])
     """
-    _check_game("best_fixed", stream, loss)
-    _check_domain("best_fixed", domain)
+    _check_inputs("best_fixed", stream, loss, domain)
     X, y = (stream.X, stream.y) if stream.clean.all() else (stream.X[stream.clean], stream.y[stream.clean])
     _check_finite(X, y, np.flatnonzero(stream.clean))
     return best_action(loss, X, y, domain)
@@ -199,12 +191,10 @@ def invex_dynamic(
 
     Parameters
     ----------
-    trace, stream, loss
+    trace, stream, loss, domain
         As in `clean_dynamic`.
     transform : Transform
         The transform h, such as ``transforms.Learn(10.0, 10.0)``.
-    domain : Domain, optional
-        Where the minimisers must be. Default: anywhere.
 
     Returns
     -------
@@ -219,8 +209,7 @@ def invex_dynamic(
     >>> invex_dynamic(trace, stream, losses.Squared(), transforms.Huber(1.0))
     array([3., 4.])
     """
-    counted = _counted("invex_dynamic", trace, stream, loss, only_clean=False)
-    _check_domain("invex_dynamic", domain)
+    counted = _counted("invex_dynamic", trace, stream, loss, domain, only_clean=False)
     check_instance("invex_dynamic", "transform", transform, Transform, "a transform, such as Learn(10.0, 10.0)")
     least = least_values(loss, stream.X, stream.y, domain, counted)
     return _curve(transform.value(trace.losses), transform.value(least), counted)
@@ -233,10 +222,8 @@ def path_length(stream: Stream, loss: Loss, domain: Domain | None = None) -> Arr
     ----------
     stream : Stream
         With the originals of its corrupted rounds.
-    loss : Loss
-        The loss that is minimised in each round.
-    domain : Domain, optional
-        Where the minimisers must be. Default: anywhere.
+    loss, domain
+        As in `clean_dynamic`.
 
     Returns
     -------
@@ -249,8 +236,7 @@ def path_length(stream: Stream, loss: Loss, domain: Domain | None = None) -> Arr
     >>> path_length(Stream([[1.0], [1.0], [1.0]], [1.0, 3.0, 2.0]), losses.Squared())
     array([0., 2., 3.])
     """
-    _check_game("path_length", stream, loss)
-    _check_domain("path_length", domain)
+    _check_inputs("path_length", stream, loss, domain)
     nature = stream.uncorrupted()
     _check_finite(nature.X, nature.y, np.arange(len(nature)))
     moves = np.zeros(len(stream))
@@ -287,8 +273,7 @@ def deviation(stream: Stream, loss: Loss, domain: Domain | None = None) -> float
     >>> deviation(stream, losses.Squared())
     5.0
     """
-    _check_game("deviation", stream, loss)
-    _check_domain("deviation", domain)
+    _check_inputs("deviation", stream, loss, domain)
     nature = stream.uncorrupted()
     rows = np.flatnonzero(~stream.clean)
     if len(rows) == 0:
@@ -308,24 +293,28 @@ def _curve(losses: Array, least: Array, counted: Array) -> Array:
     return np.clip(curve, -LARGEST, LARGEST)
 
 
-def _check_game(owner: str, stream: Stream, loss: Loss) -> None:
-    check_instance(owner, "stream", stream, Stream, "a Stream")
-    check_instance(owner, "loss", loss, Loss, "a loss, such as Squared()")
-
-
-def _check_domain(owner: str, domain: Domain | None) -> None:
-    if domain is not None:
-        check_instance(owner, "domain", domain, Domain, "a domain, such as Ball(1.0), or None")
-
-
-def _counted(owner: str, trace: Trace, stream: Stream, loss: Loss, only_clean: bool = True) -> Array:
-    """Return which rounds count: the clean ones or all of them, without those that were skipped."""
+def check_game(owner: str, trace: Trace, stream: Stream) -> None:
+    """Raise an error unless the trace and the stream may be of one game."""
     check_instance(owner, "trace", trace, Trace, "a Trace")
-    _check_game(owner, stream, loss)
+    check_instance(owner, "stream", stream, Stream, "a Stream")
     if len(trace) != len(stream):
         raise DataError(
             f"The trace has {len(trace)} rounds and the stream has {len(stream)}; they must be of one game."
         )
+
+
+def _check_inputs(owner: str, stream: Stream, loss: Loss, domain: Domain | None) -> None:
+    check_instance(owner, "stream", stream, Stream, "a Stream")
+    check_instance(owner, "loss", loss, Loss, "a loss, such as Squared()")
+    check_instance(owner, "domain", domain, (Domain, type(None)), "a domain, such as Ball(1.0), or None")
+
+
+def _counted(
+    owner: str, trace: Trace, stream: Stream, loss: Loss, domain: Domain | None, only_clean: bool = True
+) -> Array:
+    """Return which rounds count: the clean ones or all of them, without those that were skipped."""
+    check_game(owner, trace, stream)
+    _check_inputs(owner, stream, loss, domain)
     counted: Array = stream.clean.copy() if only_clean else np.ones(len(stream), dtype=bool)
     counted[trace.skipped] = False
     return counted
@@ -339,13 +328,11 @@ def _path(comparator: Any, stream: Stream) -> Array:
         return stream.truth
     rows, dim = len(stream), stream.dim
     rule = f"'round', 'truth', or finite numbers of shape ({dim},) or ({rows}, {dim})"
-    try:
+    with contextlib.suppress(TypeError, ValueError):
         path = np.asarray(comparator, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise bad_parameter("clean_dynamic", "comparator", rule, comparator) from None
-    if path.shape not in ((dim,), (rows, dim)) or not np.isfinite(path).all():
-        raise bad_parameter("clean_dynamic", "comparator", rule, comparator)
-    return path
+        if path.shape in ((dim,), (rows, dim)) and np.isfinite(path).all():
+            return path
+    raise bad_parameter("clean_dynamic", "comparator", rule, comparator)
 
 
 def _check_finite(X: Array, y: Array, rows: Array) -> None:

@@ -13,17 +13,7 @@ import numpy as np
 
 from redescend.domains import Ball, Domain
 from redescend.errors import DataError
-from redescend.losses import (
-    Absolute,
-    Custom,
-    EpsilonInsensitive,
-    Hinge,
-    LinearLoss,
-    Logistic,
-    Loss,
-    Pinball,
-    Squared,
-)
+from redescend.losses import Absolute, Custom, EpsilonInsensitive, Hinge, LinearLoss, Logistic, Loss, Pinball, Squared
 from redescend.losses.linear import curvature
 from redescend.numeric import Array, norm
 
@@ -43,24 +33,16 @@ def best_action(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
     if not isinstance(loss, LinearLoss):
         return _minimise_custom(loss, X, y, domain)
     ridge = loss.l2 * len(y)
-    if domain is None or domain.radial:
-        return (
-            _minimise_in_ball(loss, X, y, ridge, domain)
-            if isinstance(domain, Ball)
-            else _minimise_free(loss, X, y, ridge)
-        )
+    if isinstance(domain, Ball):
+        return _minimise_in_ball(loss, X, y, ridge, domain)
     free = _minimise_free(loss, X, y, ridge)
-    if domain.contains(free):
+    if domain is None or domain.contains(free):
         return free
-    start = domain.project(free)
+    start, project = domain.project(free), domain.project
     if isinstance(loss, Squared | Logistic):
-        return accelerated(_smooth(loss, X, y, ridge), start, domain.project, curvature(loss.kind))
-    return _minimise_kinks(
-        _kinks(loss, X, y),
-        ridge,
-        start,
-        lambda inner, theta, bend: accelerated(inner, theta, domain.project, bend),
-    )
+        return accelerated(_smooth(loss, X, y, ridge), start, project, curvature(loss.kind))
+    kinks = _kinks(loss, X, y)
+    return _minimise_kinks(kinks, ridge, start, lambda inner, theta, bend: accelerated(inner, theta, project, bend))
 
 
 def _minimise_free(loss: LinearLoss, X: Array, y: Array, ridge: float) -> Array:
@@ -238,14 +220,9 @@ def _line_search(objective: Objective, theta: Array, step: Array) -> float:
 
 
 def accelerated(objective: Objective, theta: Array, project: Callable[[Array], Array], bend: float) -> Array:
-    """Accelerated projected descent, restarted when it turns back, until it no longer moves.
+    """Accelerated projected descent until it no longer moves; `bend` is the largest ψ''.
 
-    `bend` is the largest ψ''.
-
-    References
-    ----------
-    Beck and Teboulle, A fast iterative shrinkage-thresholding algorithm, 2009; O'Donoghue and Candès, Adaptive restart
-    for accelerated gradient schemes, 2015.
+    Beck and Teboulle, 2009, with the restarts of O'Donoghue and Candès, 2015.
     """
     A = objective.A
     steepest = bend * float(np.linalg.eigvalsh(A.T @ A)[-1]) + objective.ridge

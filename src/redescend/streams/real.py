@@ -63,25 +63,8 @@ def load(name: str, rounds: int | None = None) -> Stream:
     return stream if rounds is None else Stream(stream.X[:rounds], stream.y[:rounds])
 
 
-def standardised(column: Array) -> Array:
-    """Standardise a column by its running mean and standard deviation.
-
-    Parameters
-    ----------
-    column : array of floats
-        The values in order.
-
-    Returns
-    -------
-    array
-        Each value minus the mean, divided by the standard deviation of the values up to and including it; 0 while they
-        are constant.
-
-    Examples
-    --------
-    >>> standardised(np.array([5.0, 5.0, 8.0, 5.0])).round(3)
-    array([ 0.   ,  0.   ,  1.414, -0.577])
-    """
+def _standardise(column: Array) -> Array:
+    """Standardise each value by the mean and standard deviation of those up to and including it; 0 while constant."""
     # Without their first value, large numbers such as dates keep the digits of their squares.
     shifted = column - column[0]
     seen = np.arange(1, len(column) + 1)
@@ -89,29 +72,6 @@ def standardised(column: Array) -> Array:
     variance = np.cumsum(shifted**2) / seen - mean**2
     varied = variance > 1e-12 * np.maximum.accumulate(shifted**2)
     return np.divide(shifted - mean, np.sqrt(np.maximum(variance, 0.0)), out=np.zeros(len(column)), where=varied)
-
-
-def one_hot(column: Array) -> Array:
-    """One-hot encode a column.
-
-    Parameters
-    ----------
-    column : array
-        The values.
-
-    Returns
-    -------
-    array
-        One column of 0 and 1 for each distinct value, in alphabetical order.
-
-    Examples
-    --------
-    >>> one_hot(np.array(["b", "a", "b"]))
-    array([[0., 1.],
-           [1., 0.],
-           [0., 1.]])
-    """
-    return (column[:, None] == np.unique(column)).astype(np.float64)
 
 
 class _Source(NamedTuple):
@@ -131,8 +91,11 @@ def _load_cached(name: str) -> Stream:
     for column in records:
         if column != source.response and column not in source.ignored:
             values = np.asarray(records[column])
-            numeric = values.dtype.kind in "iuf"
-            columns.append(standardised(values.astype(np.float64)) if numeric else one_hot(values.astype(str)))
+            if values.dtype.kind in "iuf":
+                columns.append(_standardise(values.astype(np.float64)))
+            else:
+                texts = values.astype(str)
+                columns.append((texts[:, None] == np.unique(texts)).astype(np.float64))
     y = source.read(np.asarray(records[source.response]))
     X, y = np.column_stack([*columns, np.ones(len(y))]), y.astype(np.float64)
     for array in (X, y):

@@ -106,9 +106,8 @@ def regression(
     drift : "none", "jump" or "rotation", default "none"
         How the truth changes: not at all; to an independent one after half of the rounds; evenly, by half a turn.
     noise : "gaussian", "student" or "heteroscedastic", default "gaussian"
-        e is noise_scale times a standard normal number; times Student's t with 2 degrees of freedom, which has no
-        variance; times a normal number whose standard deviation exp(z − 1), with z standard normal, depends on x and
-        has a mean square of 1.
+        e/noise_scale: standard normal; Student's t with 2 degrees of freedom, which has no variance; or normal with a
+        standard deviation exp(z − 1) that depends on x, with z standard normal.
     noise_scale : float, default 0.1
         Scale of the noise; 0 for none.
     feature_scales : tuple of two floats, default (1.0, 1.0)
@@ -174,14 +173,23 @@ def _draw(
     if drift == "rotation" and dim == 1:
         raise bad_parameter(owner, "dim", "at least 2 for a truth that turns", dim)
     noise_scale = check(owner, "noise_scale", noise_scale, Interval(0, 1e100))
-    low, high = _check_scales(owner, feature_scales)
+    pair = isinstance(feature_scales, tuple) and len(feature_scales) == 2 and all(s in SCALE for s in feature_scales)
+    if not pair or feature_scales[1] < feature_scales[0]:
+        rule = f"a pair of floats, each in [{SCALE.low}, {SCALE.high}], the smaller first"
+        raise bad_parameter(owner, "feature_scales", rule, feature_scales)
     # Everything is drawn whatever the settings are, so that all settings share their draws.
     random = np.random.default_rng(seed)
     directions = _unit(random.standard_normal((2, dim)))
-    scales = random.permutation(np.geomspace(low, high, dim))
+    scales = random.permutation(np.geomspace(float(feature_scales[0]), float(feature_scales[1]), dim))
     Z = random.standard_normal((rounds, dim))
     normal, chi = random.standard_normal(rounds), random.standard_exponential(rounds)
-    standard = directions[0] if drift == "none" else {"jump": _jump, "rotation": _rotation}[drift](directions, rounds)
+    standard = directions[0]
+    if drift == "jump":
+        standard = np.repeat(directions, [rounds // 2, rounds - rounds // 2], axis=0)
+    elif drift == "rotation":
+        across = _unit(directions[1] - (directions[1] @ standard) * standard)
+        angle = np.linspace(0.0, np.pi, rounds)[:, None]
+        standard = np.cos(angle) * standard + np.sin(angle) * across
     # A chi-square number with 2 degrees of freedom is twice an exponential one, so this is Student's t.
     spreads = {"gaussian": 1.0, "student": 1.0 / np.sqrt(chi), "heteroscedastic": np.exp(Z @ directions[1] - 1.0)}
     response = (Z * standard).sum(axis=1) + noise_scale * spreads[noise] * normal
@@ -192,25 +200,5 @@ def _unit(vectors: Array) -> Array:
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
-def _jump(directions: Array, rounds: int) -> Array:
-    return np.repeat(directions, [rounds // 2, rounds - rounds // 2], axis=0)
-
-
-def _rotation(directions: Array, rounds: int) -> Array:
-    first = directions[0]
-    across = _unit(directions[1] - (directions[1] @ first) * first)
-    angle = np.linspace(0.0, np.pi, rounds)[:, None]
-    path: Array = np.cos(angle) * first + np.sin(angle) * across
-    return path
-
-
 def _check_sizes(owner: str, rounds: int, dim: int) -> tuple[int, int]:
     return check(owner, "rounds", rounds, AT_LEAST_ONE), check(owner, "dim", dim, AT_LEAST_ONE)
-
-
-def _check_scales(owner: str, scales: Any) -> tuple[float, float]:
-    pair = isinstance(scales, tuple) and len(scales) == 2 and all(scale in SCALE for scale in scales)
-    if not pair or scales[1] < scales[0]:
-        rule = f"a pair of floats, each in [{SCALE.low}, {SCALE.high}], the smaller first"
-        raise bad_parameter(owner, "feature_scales", rule, scales)
-    return float(scales[0]), float(scales[1])
