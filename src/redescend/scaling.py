@@ -10,7 +10,7 @@ from redescend.errors import DataError
 from redescend.kernels import quantiles
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, Interval, bad_parameter, check
-from redescend.state import ArraySpec, check_arrays, read_arrays, require
+from redescend.state import ArraySpec, Stateful, check_arrays, read_arrays, require
 
 SIZE = 128
 """Values stored for each feature by default."""
@@ -29,7 +29,7 @@ SEARCH = (
 """Where a summary searches for a value to drop, and the largest gap it may leave: the last column of a summary."""
 
 
-class RunningQuantiles:
+class RunningQuantiles(Stateful):
     """Any quantile of every feature of a stream: exact for up to `size` values, and approximate from then on.
 
     The summary of a feature has at most `size` values. It depends on the values and their order, but not on how they
@@ -88,11 +88,9 @@ class RunningQuantiles:
         return quantiles.rank_errors(self._summaries, self._sizes)
 
     def state(self) -> dict[str, Any]:
-        """All that was learned, as arrays; copies."""
         return {"summaries": self._summaries.copy(), "kept": self._sizes.copy(), "counts": self.counts.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Return to a `state` that one of the same size gave."""
         arrays = read_arrays(SPECS, state, {"dim": self.dim, "size": self.size}, self)
         summaries, sizes, counts = arrays.values()
         ends = {"search": summaries[:, quantiles.VALUE, -1], "limit": summaries[:, quantiles.GAP, -1]}

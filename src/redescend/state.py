@@ -5,6 +5,7 @@ Compiled loops do not check bounds, so every number that is used as an index, a 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, prod
@@ -25,6 +26,50 @@ MAX_COUNT = 2**53
 """Floats represent every whole number up to this one."""
 
 SHARE_TOLERANCE = 1e-6
+
+
+class Stateful(ABC):
+    """A model that can return what it has learned, and continue from it."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return everything learned, as arrays and plain values.
+
+        Returns
+        -------
+        state : dict
+            A copy, for `restore`.
+
+        Examples
+        --------
+        >>> from redescend.scaling import RunningQuantiles
+        >>> RunningQuantiles(dim=2).state()["counts"]
+        array([0., 0.])
+        """
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Replace everything learned by a state; learning continues from there with identical results.
+
+        Parameters
+        ----------
+        state : dict
+            What `state` of a model of the same class and parameters returned.
+
+        Raises
+        ------
+        DataError
+            If the state is invalid. The model is then unchanged.
+
+        Examples
+        --------
+        >>> from redescend.scaling import RunningQuantiles
+        >>> model, other = RunningQuantiles(dim=1), RunningQuantiles(dim=1)
+        >>> model.update(np.array([[1.0], [2.0], [3.0]]))
+        >>> other.restore(model.state())
+        >>> other.at(0.5)
+        array([2.])
+        """
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from redescend.kernels.layout import Outcomes
 from redescend.numeric import Array, dot
 from redescend.river import records
 from redescend.river.row_learner import RowLearner, infer_dim, make_row_learner, widen_state
-from redescend.state import CORRUPT, corrupt_state
+from redescend.state import CORRUPT, Stateful, corrupt_state
 
 
-class DictModel:
+class DictModel(Stateful):
     """Names, their places, and a learner: learns from dicts and from tables of numbers."""
 
     _learner: RowLearner
@@ -170,12 +170,10 @@ class DictModel:
         return dict(zip(self._known, theta.tolist(), strict=True))
 
     def state(self) -> dict[str, Any]:
-        """Everything learned, as arrays and plain values; copies."""
         learned = None if self._is_fresh else self._learner.learner.state()
         return {"features": [records.to_plain(name) for name in self._known], "learner": learned}
 
     def restore(self, state: Any) -> None:
-        """Replace everything learned by a state of a model with the same config."""
         if not isinstance(state, dict) or state.keys() != {"features", "learner"}:
             raise DataError(f"The state of a linear model must be a dict with the keys features, learner: {CORRUPT}.")
         try:

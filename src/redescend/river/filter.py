@@ -15,14 +15,14 @@ from redescend.parameters import COUNT, Interval, check
 from redescend.river.classifier import RedescendingClassifier
 from redescend.river.records import NotFiniteError, check_record, to_key, to_plain
 from redescend.river.regressor import RedescendingRegressor
-from redescend.state import CORRUPT, corrupt_state, require
+from redescend.state import CORRUPT, Stateful, corrupt_state, require
 
 THRESHOLDS = Interval(0, 1, "right")
 THRESHOLD, LABEL_THRESHOLD = 0.99, 0.5
 
 
 @dataclass(eq=False, repr=False)
-class RedescendingFilter(base.AnomalyFilter):
+class RedescendingFilter(Stateful, base.AnomalyFilter):
     r"""Hold outliers back from the model that follows in a pipeline.
 
     The filter learns the stream like a `RedescendingRegressor`, or like a `RedescendingClassifier` if the loss is one
@@ -123,7 +123,6 @@ class RedescendingFilter(base.AnomalyFilter):
         return x
 
     def state(self) -> dict[str, Any]:
-        """Return everything learned, as arrays and plain values; see `RedescendingRegressor.state`."""
         last = None
         if self._last is not None:
             x, y, score = self._last
@@ -133,7 +132,6 @@ class RedescendingFilter(base.AnomalyFilter):
         return {"model": self.anomaly_detector.state(), **counts, "last": last}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Replace everything learned by a `state` of a filter; see `RedescendingRegressor.restore`."""
         owner = type(self).__name__
         if not isinstance(state, dict) or state.keys() != {"model", "seen", "held_back", "last"}:
             keys = "model, seen, held_back, last"

@@ -14,11 +14,11 @@ from redescend.numeric import Array
 from redescend.river import records
 from redescend.river.dict_model import DictModel
 from redescend.river.records import BinaryLabels, to_key, to_plain
-from redescend.state import CORRUPT, corrupt_state
+from redescend.state import CORRUPT, Stateful, corrupt_state
 
 
 @dataclass(eq=False, repr=False)
-class LinearModel:
+class LinearModel(Stateful):
     """A linear model behind River's methods; subclasses define what a target means."""
 
     TASK: ClassVar[Task]
@@ -116,43 +116,9 @@ class LinearModel:
         return self._model.intercept
 
     def state(self) -> dict[str, Any]:
-        """Return everything learned, as arrays and plain values.
-
-        Returns
-        -------
-        state : dict
-            A copy, for `restore`.
-
-        Examples
-        --------
-        >>> from redescend.river import RedescendingRegressor
-        >>> RedescendingRegressor().state()
-        {'linear': {'features': [], 'learner': None}, 'labels': [], 'target': None}
-        """
         return {"linear": self._model.state(), "labels": self._labels.state(), "target": to_plain(self._y_name)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Replace everything learned by a state; learning continues from there with identical results.
-
-        Parameters
-        ----------
-        state : dict
-            What `state` of a model with the same parameters returned.
-
-        Raises
-        ------
-        DataError
-            If the state is invalid. The model is then unchanged.
-
-        Examples
-        --------
-        >>> from redescend.river import RedescendingRegressor
-        >>> model, other = RedescendingRegressor(), RedescendingRegressor()
-        >>> model.learn_one({"a": 1.0}, 2.0)
-        >>> other.restore(model.state())
-        >>> other.weights == model.weights
-        True
-        """
         owner = type(self).__name__
         if not isinstance(state, dict) or state.keys() != {"linear", "labels", "target"}:
             raise DataError(f"The state of {owner} must be a dict with the keys linear, labels, target: {CORRUPT}.")

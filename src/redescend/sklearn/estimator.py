@@ -175,19 +175,18 @@ class LinearEstimator(StatefulEstimator):
         )
 
     def _make_engine(self, X: Any, outputs: int) -> None:
-        parameters = self.get_params(deep=False)
-        self._engine = self._config(parameters).make_engine(X.shape[1], outputs, sparse=issparse(X))
+        parameters = self.get_params()
+        chosen = {name: parameters[name] for name in ENGINE_PARAMETERS}
+        self._engine = self._config(chosen).make_engine(X.shape[1], outputs, sparse=issparse(X))
         # Searches pass NumPy scalars, which a state does not hold.
-        plain = {name: parameters[name] for name in ENGINE_PARAMETERS}
         self._engine_parameters = {
-            name: value.item() if isinstance(value, np.generic) else value for name, value in plain.items()
+            name: value.item() if isinstance(value, np.generic) else value for name, value in chosen.items()
         }
         self._dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         self.inlier_weight_ = np.empty(0)
 
     def _config(self, parameters: dict[str, Any]) -> ModelConfig:
-        chosen = {name: parameters[name] for name in ENGINE_PARAMETERS}
-        return ModelConfig.from_parameters(type(self).__name__, self.TASK, **chosen)
+        return ModelConfig.from_parameters(type(self).__name__, self.TASK, **parameters)
 
     # --- what was learned ---
 

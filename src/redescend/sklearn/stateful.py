@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from redescend.errors import DataError
-from redescend.state import CORRUPT, require
+from redescend.state import CORRUPT, Stateful, require
 
 
-class StatefulEstimator(BaseEstimator, ABC):
-    """An estimator with `state` and `restore`."""
+class StatefulEstimator(BaseEstimator, Stateful):
+    """An estimator that sets attributes when it is fitted."""
 
     FITTED: ClassVar[str]
     """The attribute that a fitted estimator has, and an unfitted one has not."""
@@ -41,19 +41,6 @@ class StatefulEstimator(BaseEstimator, ABC):
         return self.__dict__[self.FITTED]
 
     def state(self) -> dict[str, Any]:
-        """Return everything learned, as arrays and plain values.
-
-        Returns
-        -------
-        state : dict
-            A copy, for `restore`.
-
-        Examples
-        --------
-        >>> from redescend.sklearn import MedianScaler
-        >>> MedianScaler().state()
-        {'fitted': False}
-        """
         if not self.__sklearn_is_fitted__():
             return {"fitted": False}
         names = getattr(self, "feature_names_in_", None)
@@ -61,26 +48,6 @@ class StatefulEstimator(BaseEstimator, ABC):
         return {"fitted": True, "feature_names": names, **self._learned_state()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Replace everything learned by a state; learning continues from there with identical results.
-
-        Parameters
-        ----------
-        state : dict
-            What `state` of an estimator of the same class returned.
-
-        Raises
-        ------
-        DataError
-            If the state is invalid. The estimator is then unchanged.
-
-        Examples
-        --------
-        >>> from redescend.sklearn import MedianScaler
-        >>> scaler, other = MedianScaler().fit([[1.0], [2.0], [3.0]]), MedianScaler()
-        >>> other.restore(scaler.state())
-        >>> other.center_
-        array([2.])
-        """
         owner = type(self).__name__
         if not isinstance(state, dict) or not isinstance(state.get("fitted"), bool):
             raise DataError(f"The state of {owner} must be a dict that its state() returned.")
