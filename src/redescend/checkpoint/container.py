@@ -18,8 +18,7 @@ FORMAT = 1
 """Incremented when files are written that an older version would misread; files of older formats can be read."""
 
 KEY = "redescend"
-LENGTH = 8
-"""Bytes ahead of the header, which hold its length."""
+LENGTH = 8  # bytes ahead of the header, which hold its length
 
 ZEROS = "0" * 64
 FOREIGN = "it was not written by redescend.save, or it is corrupt."

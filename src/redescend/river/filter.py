@@ -26,11 +26,8 @@ class RedescendingFilter(Stateful, base.AnomalyFilter):
     r"""Hold outliers back from the model that follows in a pipeline.
 
     The filter learns the stream like a `RedescendingRegressor`, or like a `RedescendingClassifier` if the loss is one
-    for labels, and passes on the records that it finds clean. It learns from every record with the weight it gives it,
-    so it notices when outliers become the rule. With labels, there must be two: for more, wrap the filter and the model
-    behind it in River's ``multiclass.OneVsRestClassifier``.
-
-    Records with a number that is not finite are held back too.
+    for labels, and passes on the records that it finds clean. Records that are not finite are held back too. For more
+    than two labels, wrap it and the model behind it in River's ``multiclass.OneVsRestClassifier``.
 
     Parameters
     ----------
@@ -90,11 +87,8 @@ class RedescendingFilter(Stateful, base.AnomalyFilter):
         return score >= self._limit
 
     def score_one(self, x: dict[Any, Any], y: Any, **kwargs: Any) -> float:
-        """Return how anomalous the record `x`, `y` is, between 0 and 1; 1 if a number is not finite.
-
-        The record learned last keeps the score it had before: a pipeline asks for it after the filter has learned.
-        Other arguments (`kwargs`) are ignored.
-        """
+        """Return how anomalous the record `x`, `y` is, from 0 to 1; 1 if it is not finite. `kwargs` are ignored."""
+        # A pipeline asks after the filter has learned, so the record learned last keeps the score it had before.
         if self._last is not None and self._last[0] == x and self._last[1] == y:
             return self._last[2]
         try:

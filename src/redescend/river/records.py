@@ -23,9 +23,6 @@ class NotFiniteError(DataError):
     """A number is NaN or infinite."""
 
 
-# --- names of features and labels: any dict key, as a plain value in a state ---
-
-
 def to_plain(key: Any) -> Any:
     """The name of a feature or a label as a plain value; a tuple as a list."""
     if isinstance(key, tuple):
@@ -92,9 +89,6 @@ class BinaryLabels:
         self._signs = signs
 
 
-# --- one record ---
-
-
 def check_record(x: Any, y: Any = 0.0) -> None:
     """Raise if a feature or the target is not a finite number."""
     if not isinstance(x, Mapping):
@@ -122,9 +116,6 @@ def _is_finite(value: Any, what: str) -> bool:
         raise DataError(f"{what} must be a number. Got {value!r} instead.") from None
     except OverflowError:
         return False
-
-
-# --- frames and series ---
 
 
 class FrameReader:

@@ -26,28 +26,23 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
     Parameters
     ----------
     loss : {'squared', 'absolute', 'epsilon_insensitive', 'pinball'} or LinearLoss, default='squared'
-        The loss. By name, epsilon is 0.1 in the units of the target, and the quantile of 'pinball' is 0.5; pass an
-        object such as ``losses.Pinball(0.9)`` to set them. The l2 of an object is added to `alpha`.
+        The loss. By name, epsilon is 0.1 and the quantile 0.5; pass, for example, ``losses.Pinball(0.9)`` to set them.
     transform : Transform or None, default=None
-        A fixed robust transform of the loss, such as ``transforms.Huber(1.0)``, in the units of the target. The model
-        is then plain gradient descent behind the gate of the transform, which is many times faster. A transform that
-        closes, such as Tukey's, rejects targets that are all far from 0, where predictions start: center such targets.
+        A fixed robust transform of the loss, such as ``transforms.Huber(1.0)``, in the units of the target: plain
+        gradient descent behind its gate, many times faster. One that closes needs targets that are not all far from 0.
     step : Step or None, default=None
         The step of a fixed transform. None: 1/(L·N·√(1 + t/N)), where N is the larger of ‖z‖² and its median, z the
-        standardized row, L the curvature of the loss and t the number of rows so far. It never overshoots the record
-        that it learns from. For a loss without curvature, 1/L is the scale of the target, and it may overshoot.
+        standardized row, L the curvature of the loss (without one, 1/L is the scale of the target) and t the row.
     order : 1 or 2, default=1
         2 adds a second-order follower to the self-tuning learner: O(d²) per row, but fewer rows are needed.
     alpha : float, default=0.0
-        L2 penalty: α/2·‖θ‖² is added to the loss of every row, where θ are the coefficients of the standardized
-        features. The intercept is not penalized.
+        L2 penalty, in addition to that of the loss: α/2·‖θ‖² for every row, where θ are the coefficients of the
+        standardized features. The intercept is not penalized.
     fit_intercept : bool, default=True
         Whether to learn an intercept.
     standardize : bool or 'scale', default=True
-        Whether to center features at their running median and divide them by a scale from their running quartiles,
-        both from a uniform sample of 32 rows. 'scale' does not center and divides by the median size of nonzero
-        values; so does True for sparse input and without an intercept. Predictions do not depend on the units of
-        features.
+        Whether to center features at their running median and divide them by a scale from their running quartiles.
+        'scale' only divides, by the median size of nonzero values; so does True for sparse input or no intercept.
     average : bool or int, default=False
         Whether to predict with the mean of all models so far, or of all after this number of rows.
     max_iter : int, default=10

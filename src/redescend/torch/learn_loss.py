@@ -45,10 +45,7 @@ def learn_weight(f: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 class GatedLoss(nn.Module):
-    """A loss of each sample behind a LEARN gate whose a and b are buffers.
-
-    The buffers move with the module but are never rounded: a network in half precision has a gate in full precision.
-    """
+    """A loss of each sample behind a LEARN gate whose a and b are buffers, which are moved but never rounded."""
 
     a: Tensor
     b: Tensor
@@ -79,10 +76,9 @@ class GatedLoss(nn.Module):
         return REDUCTIONS[self.reduction](each)
 
     def weights(self, *args: Any, **keywords: Any) -> Tensor:
-        """Return the weight of each sample, between 0 and 1: the probability that it is not an outlier.
+        """Return the probability that each sample is not an outlier; nothing is learned, and no gradient flows.
 
-        Nothing is learned from these samples, and no gradient flows through the weights. `args` and `keywords` are
-        those of the wrapped loss.
+        `args` and `keywords` are those of the wrapped loss.
         """
         with torch.no_grad():
             return learn_weight(self._sample_losses(*args, **keywords), *self._constants())
