@@ -118,16 +118,15 @@ class Engine(ABC):
         self._coefficients = None
         if not isinstance(X, np.ndarray):
             self._learn_csr(X, Y, sample_weight, weights)
-        elif (learned := self._learn_table((X, Y, sample_weight), (weights, EMPTY))) < len(X):
-            raise _divergence(learned)
+        else:
+            self._learn_table((X, Y, sample_weight), (weights, EMPTY))
         return weights
 
     def learn_rounds(self, X: Array, Y: Array) -> RowOutcomes:
         """Learn from a C-ordered table of doubles; returns the prediction, loss and weight of every row."""
         weights, predictions = np.zeros(Y.shape), np.zeros(Y.shape)
         self._coefficients = None
-        if (learned := self._learn_table((X, Y, np.ones(len(X))), (weights, predictions))) < len(X):
-            raise _divergence(learned)
+        self._learn_table((X, Y, np.ones(len(X))), (weights, predictions))
         paid = np.minimum(self.loss.of_prediction(predictions, Y), np.finfo(float).max)
         return RowOutcomes(predictions, paid, weights)
 
@@ -137,13 +136,10 @@ class Engine(ABC):
         if count <= SHORT:
             return self.learn(X, Y, ONES[:count]) if scaling.all_finite(X, Y) else None
         before, weights = self.state(), np.zeros(Y.shape)
-        learned = self._learn_table((X, Y, np.ones(count)), (weights, EMPTY), unchecked=True)
         self._coefficients = None
-        if learned < 0:
+        if self._learn_table((X, Y, np.ones(count)), (weights, EMPTY), unchecked=True) < 0:
             self.restore(before)
             return None
-        if learned < count:
-            raise _divergence(learned)
         return weights
 
     def exclude_from_scaling(self, features: Sequence[int]) -> None:
@@ -157,16 +153,14 @@ class Engine(ABC):
             indices, starts = X.indices.astype(np.int64), X.indptr.astype(np.int64)
             longest = int(np.diff(starts).max(initial=0)) + 1
             rows = (X.data, indices, starts, Y, sample_weight)
-            if (learned := self._learn_sparse(rows, (weights, EMPTY), longest)) < X.shape[0]:
-                raise _divergence(learned)
+            self._learn_sparse(rows, (weights, EMPTY), longest)
             return
         for first in range(0, X.shape[0], DENSE_ROWS):
             part = slice(first, first + DENSE_ROWS)
             table = csr_array(X[part]).toarray()
             some = np.zeros((len(Y), len(table)))
             dense_rows = (table, Y[:, part].copy(), sample_weight[part])
-            if (learned := self._learn_table(dense_rows, (some, EMPTY))) < len(table):
-                raise _divergence(first + learned)
+            self._learn_table(dense_rows, (some, EMPTY), first=first)
             weights[:, part] = some
 
     @property
@@ -174,21 +168,26 @@ class Engine(ABC):
     def takes_sparse_rows(self) -> bool:
         """Whether sparse rows can be learned from without converting them to a table."""
 
-    def _learn_table(self, rows: tuple[Any, ...], out: tuple[Any, ...], unchecked: bool = False) -> int:
-        """Learn from `kernels.tabular.dense.TableRows`; returns what `dense.learn` does."""
+    def _learn_table(self, rows: tuple[Any, ...], out: tuple[Any, ...], unchecked: bool = False, first: int = 0) -> int:
+        """Learn from `kernels.tabular.dense.TableRows`; returns their number, or −1 if one may not be finite."""
         if self._table_arguments[0] is not self.models:
             state = self._kernel_state(sparse=False)
             # Made once: making the tuples takes as long as learning from a short row.
             self._table_arguments = self.models, self.KERNELS[0], state, self.kernel_config()
         _, learn, state, config = self._table_arguments
-        return learn(rows, state, self.kernel_config(True) if unchecked else config, out, self.work)
+        learned = learn(rows, state, self.kernel_config(True) if unchecked else config, out, self.work)
+        if 0 <= learned < len(rows[0]):
+            raise _divergence(first + learned)
+        return learned
 
-    def _learn_sparse(self, rows: tuple[Any, ...], out: tuple[Any, ...], longest: int) -> int:
+    def _learn_sparse(self, rows: tuple[Any, ...], out: tuple[Any, ...], longest: int) -> None:
         """Learn from `kernels.tabular.sparse.SparseRows` with fewer than `longest` non-zeros each."""
         state = self._kernel_state(sparse=True)
         places = (np.empty(longest, np.int64), np.empty(longest), np.empty(longest, np.int64), np.empty(longest))
         buffers = (*places, np.empty(longest + self._sparse_work()))
-        return self.KERNELS[1](rows, state, self.kernel_config(), out, buffers)
+        learned = self.KERNELS[1](rows, state, self.kernel_config(), out, buffers)
+        if learned < len(rows[-1]):
+            raise _divergence(learned)
 
     def _kernel_state(self, sparse: bool) -> tuple[Array, ...]:
         """The fields of `kernels.tabular.dense.TableState`, with models laid out for sparse rows or for tables."""
@@ -327,13 +326,7 @@ def read_shape(state: dict[str, Any], intercept: bool, second: bool) -> tuple[in
 class DescentEngine(Engine):
     """Descent behind the gate of a transform.
 
-    Parameters
-    ----------
-    dim, outputs, loss, intercept, method, average
-        As in `Engine`.
-    transform : Transform
-    step : Step or None
-        None: a step that depends on no unit; see `kernels.tabular.dense.default_step`.
+    Without a step it has one that depends on no unit; see `kernels.tabular.dense.default_step`.
     """
 
     SPECS = (

@@ -87,21 +87,10 @@ class Fleet:
         self._count = max(count, self._count)
 
     def learn(self, X: Array, Y: Array, starts: Array, places: Array) -> tuple[Array, Array]:
-        """Learn from runs of rows of a table, each of a different engine: run i is for the one at ``places[i]``.
+        """Learn from runs of rows of a table, each of a different engine; returns predictions and weights.
 
-        Parameters
-        ----------
-        X : C-ordered array of shape (rows, features)
-        Y : array of shape (outputs, rows)
-        starts : array of int
-            Where the runs begin, and where the last one ends.
-        places : array of int
-
-        Returns
-        -------
-        predictions, weights
-            As of `Engine.learn_rounds`. An engine whose update overflows stays as it was, and the rest of its run has
-            weights of NaN.
+        Run i, from ``starts[i]`` up to ``starts[i + 1]``, is for the engine at ``places[i]``. An engine whose update
+        overflows stays as it was, and the rest of its run has weights of NaN.
         """
         if len(places) and not 0 <= places.min() <= places.max() < self._count:
             raise IndexError("There is no engine at one of the places.")
@@ -128,13 +117,7 @@ class Fleet:
         return self.rows[:, self._ends[fleet.PROGRESS]].copy()
 
     def restore(self, rows: Array) -> None:
-        """Return to the rows of a fleet with the same pattern.
-
-        Raises
-        ------
-        DataError
-            They cannot be those of such a fleet.
-        """
+        """Return to the rows of a fleet with the same pattern; raises `DataError` if they cannot be such rows."""
         rows = np.array(rows, dtype=np.float64, order="C", ndmin=2)
         if rows.shape[1] != len(self._fresh):
             raise corrupt_state("Fleet", f"rows of {rows.shape[1]} numbers, not {len(self._fresh)}")

@@ -96,16 +96,6 @@ def quantile(summary: Array, size: int, share: float) -> float:
     return summary[VALUE, size - 1]
 
 
-@inlined
-def rank_error(summary: Array, size: int) -> float:
-    """A bound on the error in rank of any quantile, as a share of all values; 0 while all are stored."""
-    count, widest = 0.0, 1.0
-    for i in range(size):
-        count += summary[GAP, i]
-        widest = max(widest, summary[GAP, i] + summary[SLACK, i])
-    return (widest - 1.0) / max(count, 1.0)
-
-
 @compiled
 def insert_rows(X: Array, summaries: Array, sizes: Array, counts: Array) -> None:
     """Insert every row into the summaries of its features; NaN is ignored."""
@@ -128,7 +118,12 @@ def quantiles(summaries: Array, sizes: Array, share: float) -> Array:
 
 @compiled
 def rank_errors(summaries: Array, sizes: Array) -> Array:
+    """Bounds on the error in rank of any quantile, as a share of all values; 0 while all are stored."""
     out = np.empty(len(sizes))
     for j in range(len(sizes)):
-        out[j] = rank_error(summaries[j], int(sizes[j]))
+        count, widest = 0.0, 1.0
+        for i in range(int(sizes[j])):
+            count += summaries[j, GAP, i]
+            widest = max(widest, summaries[j, GAP, i] + summaries[j, SLACK, i])
+        out[j] = (widest - 1.0) / max(count, 1.0)
     return out

@@ -18,14 +18,8 @@ def find_records(
     closing one the field continues unquoted. A record ends at a newline or at the byte `carriage`; between the two is
     an empty line, which is no record. A quote or carriage of -1 matches nothing.
 
-    Returns
-    -------
-    count : int
-        Number of records before the first that is incomplete or longer than `limit`.
-    start : int
-        Where that record begins.
-    quoted : bool
-        Whether it ends inside quotes, as far as it was read.
+    Returns the number of records before the first that is incomplete or longer than `limit`, where that one begins, and
+    whether it ends inside quotes, as far as it was read.
     """
     size, count, start, fields = len(data), 0, 0, 1
     quoted, opening, doubled = False, True, False

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.errors import DataError
+from redescend.errors import DataError, UntoldError
 from redescend.kernels.layout import Outcomes
 from redescend.losses import LinearLoss, Loss
 from redescend.numeric import Array, dot
@@ -68,6 +68,7 @@ class Learner(ABC):
     """
 
     dim: int
+    loss: Loss
     dtype: np.dtype[Any]
     horizon: float = inf
 
@@ -151,11 +152,36 @@ class Learner(ABC):
         """Restore a `state` of a learner with the same parameters."""
 
     @abstractmethod
+    def _play(self, X: Array, y: Array, out: Outcomes) -> int:
+        """Play rows by the compiled loop until one cannot be played; returns how many were."""
+
+    @abstractmethod
+    def _play_safely(self, x: Array, y: float) -> Round:
+        """Play a valid record that the compiled loop could not."""
+
     def learn_rows(self, X: Array, y: Array, out: Outcomes) -> RowError | None:
         """Learn from C-ordered rows `X` of the learner's dtype and targets `y`, and write their outcomes to `out`.
 
         Stops before the first record that cannot be learned from.
         """
+        self.check_horizon(len(X))
+        at = self._play(X, y, out)
+        while at < len(X):
+            try:
+                check_record(X[at], y[at], self.loss)
+                if len(out.actions):
+                    out.actions[at] = self.theta
+                if len(out.predictions):
+                    out.predictions[at] = dot(X[at].astype(np.float64), self.theta.astype(np.float64))
+                out.losses[at], out.weights[at] = self._play_safely(X[at], float(y[at]))
+            except UntoldError:
+                raise
+            except DataError as error:
+                return RowError(at, error)
+            at += 1
+            if at < len(X):
+                at += self._play(X[at:], y[at:], out.rows(at))
+        return None
 
     @abstractmethod
     def skip(self) -> None:
@@ -181,21 +207,12 @@ class Ensemble(Learner):
     """
 
     dtype = np.dtype(np.float64)
-    loss: Loss
 
     def __init__(self, dim: int, loss: Loss) -> None:
         name = type(self).__name__
         self.dim = check_dim(name, dim)
         self.loss = check_instance(name, "loss", loss, Loss, "a loss, such as Squared()")
         self._arrays: dict[str, Any] = {}
-
-    @abstractmethod
-    def _play(self, X: Array, y: Array, out: Outcomes) -> int:
-        """Play rows by the compiled loop until one cannot be played; returns how many were."""
-
-    @abstractmethod
-    def _play_safely(self, x: Array, y: float) -> Round:
-        """Play a valid record that the compiled loop could not."""
 
     @abstractmethod
     def _read_state(self, state: dict[str, Any]) -> dict[str, Array]:
@@ -212,21 +229,6 @@ class Ensemble(Learner):
             raise bad.error
         return Round(float(out.losses[0]), float(out.weights[0]))
 
-    def learn_rows(self, X: Array, y: Array, out: Outcomes) -> RowError | None:
-        self.check_horizon(len(X))
-        at = self._play(X, y, out)
-        while at < len(X):
-            try:
-                check_record(X[at], y[at], self.loss)
-                write_decision(self, X[at], out, at)
-                out.losses[at], out.weights[at] = self._play_safely(X[at], float(y[at]))
-            except DataError as error:
-                return RowError(at, error)
-            at += 1
-            if at < len(X):
-                at += self._play(X[at:], y[at:], out.rows(at))
-        return None
-
     def settle_precision(self, dtype: np.dtype[Any]) -> None:
         """Ignore the `dtype` of the records: it computes in double precision."""
 
@@ -234,28 +236,13 @@ class Ensemble(Learner):
         return {"learner": repr(self), **{name: array.copy() for name, array in self._arrays.items()}}
 
     def restore(self, state: dict[str, Any]) -> None:
-        check_owner(state, repr(self))
         self._arrays = self._read_state(state)
 
 
-def write_decision(learner: Learner, x: Array, out: Outcomes, at: int) -> None:
-    """Write the action before a round, and what it predicts, where they are wanted."""
-    if len(out.actions) or len(out.predictions):
-        theta = learner.theta
-        if len(out.actions):
-            out.actions[at] = theta
-        if len(out.predictions):
-            out.predictions[at] = dot(x.astype(np.float64), theta.astype(np.float64))
-
-
-def check_owner(state: Any, owner: str) -> None:
-    """Raise if a state names another learner than its owner."""
+def read_state(specs: tuple[ArraySpec, ...], state: Any, owner: str, **dims: int) -> dict[str, Array]:
+    """Copy the arrays of a learner's state, checked; raises if the state names another learner than its owner."""
     if isinstance(state, dict) and state.get("learner", owner) != owner:
         raise DataError(f"The state belongs to {state['learner']}, not to {owner}; make a learner like that one.")
-
-
-def read_state(specs: tuple[ArraySpec, ...], state: Any, owner: str, **dims: int) -> dict[str, Array]:
-    """Copy the arrays of a learner's state, checked."""
     return read_arrays(specs, state, dims, owner, others=("learner",))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
 from typing import Any
 
@@ -23,17 +22,14 @@ from redescend.kernels.layout import Outcomes
 from redescend.learners.base import (
     Learner,
     Round,
-    RowError,
     check_dim,
     check_dtype,
     check_features,
-    check_owner,
     check_record,
     constructor_arguments,
     float_array,
     float_number,
     read_state,
-    write_decision,
 )
 from redescend.numeric import LARGEST, Array, norm
 from redescend.parameters import check_instance
@@ -115,9 +111,10 @@ class Descent(Learner):
 
     def _choose_loops(self) -> None:
         loops = radial if self.domain.radial else projected
-        compiled = isinstance(self.loss, losses.LinearLoss)
-        self._run = loops.run if compiled else _no_rows
-        self._run_one = loops.run_one if compiled else _no_record
+        self._run, self._run_one = loops.run, loops.run_one
+        if not isinstance(self.loss, losses.LinearLoss):
+            # A loss that is not compiled: no row can be played.
+            self._run, self._run_one = lambda *_: 0, lambda *_: (0.0, layout.UNPLAYED)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the compiled loops out: the other process has its own."""
@@ -179,30 +176,15 @@ class Descent(Learner):
     @contextmanager
     def scaled_step(self, factor: float) -> Iterator[None]:
         """Multiply the step size by a `factor` within a with statement."""
-        usual = self.step
-        self.step = _ScaledStep(usual, factor)
-        self._config[layout.SCALE] = self.step.settings[0]
+        scale = self._config[layout.SCALE]
+        self._config[layout.SCALE] = scale * factor
         try:
             yield
         finally:
-            self.step = usual
-            self._config[layout.SCALE] = usual.settings[0]
+            self._config[layout.SCALE] = scale
 
-    def learn_rows(self, X: Array, y: Array, out: Outcomes) -> RowError | None:
-        at = self._run(X, y, self._pair, self._config, tuple(out))
-        while at < len(X):
-            try:
-                check_record(X[at], y[at], self.loss)
-                write_decision(self, X[at], out, at)
-                out.losses[at], out.weights[at] = self._play_safely(X[at], float(y[at]))
-            except UntoldError:
-                raise
-            except DataError as error:
-                return RowError(at, error)
-            at += 1
-            if at < len(X):
-                at += self._run(X[at:], y[at:], self._pair, self._config, tuple(out.rows(at)))
-        return None
+    def _play(self, X: Array, y: Array, out: Outcomes) -> int:
+        return self._run(X, y, self._pair, self._config, tuple(out))
 
     def skip(self) -> None:
         self._config[layout.ROUNDS] += 1
@@ -217,7 +199,6 @@ class Descent(Learner):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        check_owner(state, self._identity)
         scalars = (ArraySpec(name, low=0.0 if name in ("norm2", "peak", "travelled") else None) for name in SCALARS)
         vectors = (ArraySpec(name, (self.dim,), dtype=None) for name in ("previous", "record"))
         specs = (*vectors, self.gate.memory_spec(), ArraySpec("rounds", kind="count"), *scalars)
@@ -254,7 +235,7 @@ class Descent(Learner):
             travelled = config[layout.TRAVELLED]
             if self.step.kind == steps.PER_TRAVELLED:
                 travelled = min(np.hypot(travelled, weight * length), LARGEST)
-            scale, normalised = self.step.settings
+            scale, normalised = config[[layout.SCALE, layout.NORMALISED]].tolist()
             if length > 0.0 and (normalised or self.step.kind == steps.PER_TRAVELLED):
                 gradient = gradient / length
                 travelled_so = travelled if normalised else travelled / length
@@ -296,41 +277,12 @@ class Descent(Learner):
         self._config[[layout.NORM2, layout.PEAK]] = np.square(self._pair[0], dtype=np.float64).sum()
 
 
-@dataclass(frozen=True)
-class _ScaledStep(steps.Step):
-    """Another step, times a factor."""
-
-    step: steps.Step
-    factor: float
-
-    @property
-    def kind(self) -> int:  # type: ignore[override]
-        return self.step.kind
-
-    @property
-    def settings(self) -> tuple[float, float]:
-        scale, normalised = self.step.settings
-        return scale * self.factor, normalised
-
-
-def _no_rows(*_: Any) -> int:
-    """Stand in for the loop of a loss that is not compiled: play no row."""
-    return 0
-
-
-def _no_record(*_: Any) -> tuple[float, float]:
-    return 0.0, layout.UNPLAYED
-
-
 def _settings_array(loss: losses.Loss, gate: gates.Gate, step: steps.Step, domain: domains.Domain) -> Array:
     config = np.zeros(layout.DOMAIN)
     if isinstance(loss, losses.LinearLoss):
-        config[[layout.LOSS, layout.LOSS_C, layout.L2]] = loss.kind, loss.setting, loss.l2
-        config[layout.MARGIN] = loss.margin
-    config[layout.GATE] = gate.kind
-    config[[layout.TRANSFORM, layout.GATE_C, layout.GATE_B]] = gate.settings
-    config[layout.STEP] = step.kind
-    config[[layout.SCALE, layout.NORMALISED]] = step.settings
+        config[[layout.LOSS, layout.LOSS_C, layout.L2, layout.MARGIN]] = loss.kind, loss.setting, loss.l2, loss.margin
+    config[[layout.GATE, layout.TRANSFORM, layout.GATE_C, layout.GATE_B]] = gate.kind, *gate.settings
+    config[[layout.STEP, layout.SCALE, layout.NORMALISED]] = step.kind, *step.settings
     config[layout.RADIUS2] = domain.radius**2 if isinstance(domain, domains.Ball) else np.inf
     return config
 

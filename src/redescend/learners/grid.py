@@ -91,10 +91,10 @@ class Experts(Ensemble):
     def _make_settings(self, rate: float, unit: float, gradient: float) -> Array:
         settings = np.zeros(layout.SETTINGS)
         if isinstance(self.loss, LinearLoss):
-            settings[[layout.LOSS, layout.LOSS_C, layout.L2]] = self.loss.kind, self.loss.setting, self.loss.l2
-            settings[layout.MARGIN] = self.loss.margin
-        settings[layout.TRANSFORM] = self.transform.kind
-        settings[[layout.GATE_C, layout.GATE_B]] = self.transform.settings
+            loss = (self.loss.kind, self.loss.setting, self.loss.l2, self.loss.margin)
+            settings[[layout.LOSS, layout.LOSS_C, layout.L2, layout.MARGIN]] = loss
+        kind = (self.transform.kind, *self.transform.settings)
+        settings[[layout.TRANSFORM, layout.GATE_C, layout.GATE_B]] = kind
         settings[[layout.META, layout.RATE, layout.UNIT, layout.GRADIENT]] = self._weighting, rate, unit, gradient
         return settings
 
@@ -112,9 +112,8 @@ class Experts(Ensemble):
         return {n: None if value == inf else value for n, value in constructor_arguments(type(self), known).items()}
 
     @property
-    def _state(self) -> layout.State:
-        thetas, groups, counters, expert_weights = self._arrays.values()
-        return thetas, groups, counters, expert_weights
+    def _state(self) -> Any:
+        return tuple(self._arrays.values())
 
     @property
     def rounds(self) -> int:
@@ -224,5 +223,4 @@ class Experts(Ensemble):
 
 
 def _count_experts(groups: Array) -> float:
-    """Number of experts in these groups."""
     return float(np.sum(groups[:, layout.HIGH] - groups[:, layout.LOW] + 1.0))

@@ -8,25 +8,6 @@ from redescend import transforms
 from redescend.kernels.compiler import compiled, inlined, muladd
 from redescend.kernels.descent.decision import penalised_loss
 from redescend.kernels.experts import groups as layout
-from redescend.kernels.experts.groups import (
-    ADAPTIVE,
-    CENTRED,
-    GROUPS,
-    HEDGE,
-    HIGH,
-    LOW,
-    Config,
-    State,
-    adaptive,
-    average_weights,
-    centred,
-    confine,
-    count_splits,
-    hedge,
-    inner,
-    mean_action,
-    radius,
-)
 from redescend.losses import linear
 from redescend.numeric import Array
 
@@ -67,67 +48,67 @@ def observe(counters: Array, norm2: float, scale: float, l2: float) -> float:
 @inlined
 def stretch(meta: float, step: float, curvature: float, transform: int, c: float, b: float) -> float:
     """The factor of a step in this round."""
-    if meta == CENTRED:
+    if meta == layout.CENTRED:
         return 1.0 + 8.0 * step * curvature
-    if meta == ADAPTIVE:
+    if meta == layout.ADAPTIVE:
         return 1.0 / (curvature * transforms.weight(transform, c, b, 0.0))
     return 1.0
 
 
 @compiled
-def settle(state: State, config: Config, moved: Array, losses: Array, gates: Array, origin: float) -> int:
+def settle(state: layout.State, config: layout.Config, moved: Array, losses: Array, gates: Array, origin: float) -> int:
     """Weigh the experts by the losses of what they played, and place them where they moved, each within its ball."""
     thetas, groups, counters, expert_weights = state
     settings, code = config
-    count, dim = int(counters[GROUPS]), thetas.shape[1]
+    count, dim = int(counters[layout.GROUPS]), thetas.shape[1]
     inside, lengths = np.empty((count, dim)), np.empty(count)
     spare = len(groups)
     for k in range(count):
-        confine(moved[k], 0.0, np.inf, code, inside, k)
-        lengths[k] = np.sqrt(inner(inside[k], inside[k]))
+        layout.confine(moved[k], 0.0, np.inf, code, inside, k)
+        lengths[k] = np.sqrt(layout.inner(inside[k], inside[k]))
         if not lengths[k] < FARTHEST:
-            if settings[layout.META] != ADAPTIVE:
+            if settings[layout.META] != layout.ADAPTIVE:
                 return UNPLAYABLE
             for j in range(dim):
                 inside[k, j] = thetas[k, j]
             lengths[k] = 0.0
-        spare -= 1 + count_splits(settings, groups, k, lengths[k])
+        spare -= 1 + layout.count_splits(settings, groups, k, lengths[k])
     if spare < 0:
         return FULL
 
     meta = settings[layout.META]
-    if meta == HEDGE:
-        hedge(groups, count, settings[layout.RATE], losses, gates)
-    elif meta == CENTRED:
-        centred(groups, count, settings, expert_weights, losses, origin)
+    if meta == layout.HEDGE:
+        layout.hedge(groups, count, settings[layout.RATE], losses, gates)
+    elif meta == layout.CENTRED:
+        layout.centred(groups, count, settings, expert_weights, losses, origin)
     else:
         for k in range(count):
             losses[k] = transforms.learn_rise(losses[k], settings[layout.GATE_C], settings[layout.GATE_B])
-        adaptive(groups, count, counters, losses)
+        layout.adaptive(groups, count, counters, losses)
     at = count
     for k in range(count):
-        for _ in range(count_splits(settings, groups, k, lengths[k])):
+        for _ in range(layout.count_splits(settings, groups, k, lengths[k])):
             for field in range(groups.shape[1]):
                 groups[at, field] = groups[k, field]
-            groups[at, HIGH] = groups[at, LOW]
-            confine(moved[k], lengths[k], radius(settings, groups[at, LOW]), code, thetas, at)
-            groups[k, LOW] += 1.0
+            groups[at, layout.HIGH] = groups[at, layout.LOW]
+            layout.confine(moved[k], lengths[k], layout.radius(settings, groups[at, layout.LOW]), code, thetas, at)
+            groups[k, layout.LOW] += 1.0
             at += 1
-        edge = radius(settings, groups[k, LOW])
+        edge = layout.radius(settings, groups[k, layout.LOW])
         if lengths[k] > edge:
-            confine(moved[k], lengths[k], edge, code, thetas, k)
+            layout.confine(moved[k], lengths[k], edge, code, thetas, k)
         else:
             for j in range(dim):
                 thetas[k, j] = inside[k, j]
-    if meta == CENTRED:
-        average_weights(groups, at, expert_weights)
-    counters[GROUPS] = at
+    if meta == layout.CENTRED:
+        layout.average_weights(groups, at, expert_weights)
+    counters[layout.GROUPS] = at
     counters[layout.ROUNDS] += 1.0
     return PLAYED
 
 
 @compiled
-def run(X: Array, y: Array, state: State, config: Config, out: tuple[Array, ...]) -> tuple[int, int]:
+def run(X: Array, y: Array, state: layout.State, config: layout.Config, out: tuple[Array, ...]) -> tuple[int, int]:
     """Play the rows of X until one needs more groups or cannot be played; returns how many, and the outcome.
 
     `out` are the losses, weights, predictions and actions of `kernels.layout.Outcomes`.
@@ -141,27 +122,27 @@ def run(X: Array, y: Array, state: State, config: Config, out: tuple[Array, ...]
     margin, meta, most = settings[layout.MARGIN] != 0.0, settings[layout.META], len(groups)
     moved, paid, gates, slopes = np.empty((most, dim)), np.empty(most), np.empty(most), np.empty(most)
     for row in range(rows):
-        x, target, count = X[row], y[row], int(counters[GROUPS])
-        action = mean_action(thetas, groups, counters)
-        prediction, norm2 = inner(x, action), inner(x, x)
-        loss = penalised_loss(kind, c, l2, prediction, inner(action, action), target)
+        x, target, count = X[row], y[row], int(counters[layout.GROUPS])
+        action = layout.mean_action(thetas, groups, counters)
+        prediction, norm2 = layout.inner(x, action), layout.inner(x, x)
+        loss = penalised_loss(kind, c, l2, prediction, layout.inner(action, action), target)
         finite = abs(prediction) + abs(target) + norm2
         for k in range(count):
-            p = inner(x, thetas[k])
+            p = layout.inner(x, thetas[k])
             finite += abs(p)
-            paid[k] = penalised_loss(kind, c, l2, p, inner(thetas[k], thetas[k]), target)
+            paid[k] = penalised_loss(kind, c, l2, p, layout.inner(thetas[k], thetas[k]), target)
             gates[k] = transforms.weight(transform, gate_c, gate_b, paid[k])
             slopes[k] = linear.slope(kind, c, p, target)
         if not finite < np.inf or (margin and target * target != 1.0):
             return row, UNPLAYABLE
 
         origin, curvature = linear.value(kind, c, 0.0, target), 0.0
-        if meta == CENTRED:
+        if meta == layout.CENTRED:
             curvature = linear.curvature(kind) * norm2 + l2
-        if meta == ADAPTIVE:
+        if meta == layout.ADAPTIVE:
             slope = linear.slope(kind, c, 0.0, target)
             curvature = observe(counters, norm2, 4.0 * origin / (slope * slope) if slope != 0.0 else 0.0, l2)
-        if meta != ADAPTIVE or curvature > 0.0:
+        if meta != layout.ADAPTIVE or curvature > 0.0:
             for k in range(count):
                 step = groups[k, layout.STEP]
                 rate = gates[k] * step * stretch(meta, step, curvature, transform, gate_c, gate_b)

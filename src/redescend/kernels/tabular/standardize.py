@@ -52,32 +52,19 @@ def pseudo_uniform(n: int) -> float:
 
 
 @inlined
-def sample_slot(count: int) -> int:
-    """Where in the sample this value goes."""
-    return count - 1 if count <= SAMPLE else int(pseudo_uniform(count) * SAMPLE)
-
-
-@inlined
-def next_sampled(count: int) -> float:
-    """The next value of a uniform sample: after n, it is m or later with probability (n/m)^SAMPLE."""
-    return count + 1.0 if count < SAMPLE else np.floor(count * pseudo_uniform(-count) ** (-1.0 / SAMPLE)) + 1.0
-
-
-@inlined
-def next_due(count: float) -> float:
-    return count + max(1.0, count // 2.0 if count < SAMPLE else count)
-
-
-@inlined
 def schedule(stats: Array, j: int) -> tuple[int, bool]:
     """What to do with the value just counted: its slot in the sample or −1, and whether a new scale is due."""
     count = int(stats[COUNT, j])
     slot, due = -1, count >= stats[DUE, j]
     if count >= stats[NEXT, j]:
-        slot = sample_slot(count)
-        stats[NEXT, j] = next_sampled(count)
+        if count < SAMPLE:
+            slot, stats[NEXT, j] = count - 1, count + 1.0
+        else:
+            slot = int(pseudo_uniform(count) * SAMPLE) if count > SAMPLE else SAMPLE - 1
+            # After n, the next value of a uniform sample is m or later with probability (n/m)^SAMPLE.
+            stats[NEXT, j] = np.floor(count * pseudo_uniform(-count) ** (-1.0 / SAMPLE)) + 1.0
     if due:
-        stats[DUE, j] = next_due(float(count))
+        stats[DUE, j] = count + max(1.0, count // 2.0 if count < SAMPLE else count)
     stats[WAKE, j] = min(stats[NEXT, j], stats[DUE, j])
     return slot, due
 
