@@ -19,8 +19,8 @@ from redescend.sources.kinds import Kind
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.summary import Summary, histograms, rejections, samples
-from redescend.streaming.summary.samples import Reservoir
+from redescend.streaming.summary import Summary, histograms, rejections, suspects
+from redescend.streaming.summary.reservoir import Reservoir
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
 NUMBERS = Schema("y", Kind.NUMBER, "regression", [], [Feature("x", Kind.NUMBER, "number")])
@@ -148,7 +148,7 @@ def test_the_least_believed_are_those_of_a_sort_and_have_their_values():
     rounds = stream(3000, 3)
     found = summarised(rounds, range(7, 3000, 131)).least
     order = sorted(range(3000), key=lambda i: (rounds.weights[i], -rounds.losses[i], rounds.rows[i]))[
-        : samples.MAX_SUSPECTS
+        : suspects.MAX_SUSPECTS
     ]
     assert [one.round.row for one in found] == [rounds.rows[i] for i in order]
     for one, i in zip(found, order, strict=True):
@@ -162,7 +162,7 @@ def test_values_of_the_least_believed_are_short_and_labels_are_words():
     table = pa.record_batch({"x": ["é" * 5000]})
     found = Summary(LABELS)
     found.add(part, SimpleNamespace(table=table, files="b"), np.array([0]))
-    assert found.least[0].values["x"] == "é" * samples.MAX_TEXT + "…"
+    assert found.least[0].values["x"] == "é" * suspects.MAX_TEXT + "…"
     assert found.least[0].round.target == LABELS.labels[int(part.targets[0])]
 
 
@@ -219,7 +219,7 @@ def test_reasons_that_differ_only_in_a_value_are_one_and_too_many_are_the_rest()
     assert found.counts[rejections.OTHER] == 100 - 2 * (rejections.MAX_KINDS - 1)
     assert max(map(len, found.examples.values())) == rejections.MAX_EXAMPLES
     examples = [one for shown in found.examples.values() for one in shown]
-    assert all(len(one.record) <= samples.MAX_TEXT + 1 for one in examples)
+    assert all(len(one.record) <= suspects.MAX_TEXT + 1 for one in examples)
     assert found.examples["… values where the header has …"][0][:3] == (1, "f", "1 values where the header has 20")
 
 

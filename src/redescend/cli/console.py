@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.run import Run
     from redescend.streaming.summary.rejections import Rejections
-    from redescend.streaming.summary.samples import Suspect
+    from redescend.streaming.summary.suspects import Suspect
 
 MAX_LINES = 12
 """Columns to describe."""

@@ -36,7 +36,7 @@ FLAGS = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 # Sums over features may be reordered as well.
 SUMS = {**FLAGS, "fastmath": {"contract", "reassoc"}}
 
-COMPILING = "Compiling the learner for its first use on this machine (about 20 s); the result is cached."
+COMPILING = "Compiling for the first use on this machine. This takes up to a minute, once; the result is cached."
 
 
 OVERLOADED = (numeric.choose, numeric.unknown_code)

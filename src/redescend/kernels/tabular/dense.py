@@ -12,6 +12,7 @@ from redescend.kernels.descent.decision import memory_of, settings_of
 from redescend.kernels.layout import Settings
 from redescend.kernels.selftuning.followers import within
 from redescend.kernels.tabular import standardize as scaling
+from redescend.kernels.tabular.imputation import impute
 from redescend.losses import linear
 from redescend.numeric import LARGEST, Array
 
@@ -237,8 +238,7 @@ def learn(rows: TableRows, state: TableState, config: DescentConfig, out: TableO
 def predict_row(X: Array, row: int, coefficients: Array, k: int, medians: Array) -> float:
     total = 0.0
     for j in range(X.shape[1]):
-        x = X[row, j]
-        total += coefficients[k, j] * (x if x == x else medians[j])
+        total += coefficients[k, j] * impute(X[row, j], medians[j])
     return total
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.kernels.compiler import compiled, inlined, splitmix64, summing, uncounted
+from redescend.kernels.tabular.imputation import impute
 from redescend.numeric import Array
 
 UNSCALED, SCALED, CENTRED, WITH_MISSING = range(4)
@@ -164,8 +165,8 @@ def standardize_row(X: Array, row: int, method: int, stats: Array, out: Array, p
     dim, norm2 = X.shape[1], 0.0
     for j in range(dim):
         z = (X[row, j] - stats[CENTRE, j]) * stats[INVERSE, j]
-        if method == WITH_MISSING and z != z:
-            z = 0.0
+        if method == WITH_MISSING:
+            z = impute(z, 0.0)
         out[place, j] = z
         norm2 += z * z
     if out.shape[1] > dim:

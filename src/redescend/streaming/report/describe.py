@@ -15,7 +15,7 @@ from redescend.streaming.importance import rank_features
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel
 from redescend.streaming.report.formatting import format_count, format_number, format_percent
-from redescend.streaming.summary.samples import shorten
+from redescend.streaming.summary.suspects import shorten
 
 MAX_LISTED = 8
 """How many levels, labels, keys and important columns are listed."""

@@ -26,7 +26,8 @@ from redescend.streaming.summary.histograms import (
     compute_quantile,
 )
 from redescend.streaming.summary.rejections import Rejections
-from redescend.streaming.summary.samples import Reservoir, Suspect, Suspects
+from redescend.streaming.summary.reservoir import Reservoir
+from redescend.streaming.summary.suspects import Suspect, Suspects
 
 SAMPLE, SUSPECT_SAMPLE = 2000, 500
 """Sizes of the samples of all rounds, and of those of suspects."""

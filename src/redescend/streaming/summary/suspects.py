@@ -1,4 +1,4 @@
-"""Samples of rounds in a fixed size: a uniform one (`Reservoir`), and the records with the smallest weights."""
+"""The suspects of a run: the records with the smallest weights, and their values."""
 
 from __future__ import annotations
 
@@ -9,47 +9,12 @@ import numpy as np
 from redescend.kernels import histograms as kernel
 from redescend.numeric import Array
 from redescend.sources import Batch
-from redescend.state import ArraySpec, read_arrays, require
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import RoundRecord, Rounds
 
 MAX_SUSPECTS = 10
 MAX_TEXT = 200
 """Characters that are stored of a text."""
-
-
-class Reservoir:
-    """A uniform sample of at most `size` rounds. It depends on the row numbers alone, so it is the same every time."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.rounds = Rounds.concatenate([])
-        self._orders = kernel.hash_rows(self.rounds.rows)
-
-    def add(self, rounds: Rounds) -> None:
-        """Draw from these rounds, too."""
-        orders = kernel.hash_rows(rounds.rows)
-        if len(self.rounds) == self.size:
-            drawn = np.flatnonzero(orders < self._orders[-1])
-            if not len(drawn):
-                return
-            rounds, orders = rounds[drawn], orders[drawn]
-        orders = np.append(self._orders, orders)
-        first = np.argsort(orders, kind="stable")[: self.size]
-        self.rounds, self._orders = Rounds.concatenate([self.rounds, rounds])[first], orders[first]
-
-    def state(self) -> dict[str, Any]:
-        return {"rows": self.rounds.rows.copy(), "numbers": np.stack(list(self.rounds.arrays())[1:])}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state of a reservoir of the same size."""
-        specs = (
-            ArraySpec("rows", ("count",), kind="count", dtype=np.int64),
-            ArraySpec("numbers", (5, "count"), finite=False),
-        )
-        rows, numbers = read_arrays(specs, state, {}, "a sample").values()
-        require(len(rows) <= self.size, "a sample", f"more than {self.size} records")
-        self.rounds, self._orders = Rounds(rows, *numbers), kernel.hash_rows(rows)
 
 
 class Suspect(NamedTuple):
