@@ -197,10 +197,10 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path):
     os.mkfifo(pipe)
     link.symlink_to("pipe")
     for path in (pipe, link):
-        sentence = rf"^'.*{path.name}' cannot be replaced, because it is no regular file; name another\.$"
+        sentence = rf"^'.*{path.name}' cannot be replaced because it is not a regular file; choose another path\.$"
         with pytest.raises(errors.DataError, match=sentence), replace_file(path):
             pytest.fail("Nothing must be written.")
-    with pytest.raises(errors.DataError, match="is no regular file"):
+    with pytest.raises(errors.DataError, match="is not a regular file"):
         save(rd.OGD(1, **COMMON), pipe)
     assert pipe.is_fifo()
     assert sorted(tmp_path.iterdir()) == [link, pipe]

@@ -202,10 +202,10 @@ def test_a_folder_is_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path in (tmp_path, ""):
         assert "is a folder" in refused(path)
-        with pytest.raises(errors.DataError, match="cannot be written, because it is a folder"):
+        with pytest.raises(errors.DataError, match="cannot be written because it is a folder"):
             save(learner(), path)
 
 
 def test_a_missing_folder_gets_a_sentence(tmp_path):
-    with pytest.raises(rd.errors.DataError, match=r"no folder '.*nowhere'; make it first"):
+    with pytest.raises(rd.errors.DataError, match=r"no folder '.*nowhere'; create it first"):
         rd.save(rd.OGD(1, loss=rd.losses.Squared(), step=rd.steps.Anytime()), tmp_path / "nowhere" / "model")

@@ -23,7 +23,7 @@ def replace_file(target: Path) -> Iterator[BinaryIO]:
 
     A link is followed; a device, a pipe or a folder is refused.
     """
-    check_replaceable(target)
+    check_writable(target)
     target = Path(os.path.realpath(target))
     # A name of its own: the name of the target may already have the maximal length.
     part = target.with_name(f".{secrets.token_hex(8)}{PART}")
@@ -40,10 +40,17 @@ def replace_file(target: Path) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-def check_replaceable(target: Path) -> None:
-    """Raise an error if the target exists and is no regular file, such as a device."""
-    if target.exists() and not target.is_file():
-        raise DataError(f"'{target}' cannot be replaced, because it is no regular file; name another.")
+def check_writable(path: Path) -> None:
+    """Raise an error if a file cannot be written or replaced: hours of work should not end that way."""
+    folder = Path(os.path.realpath(path)).parent
+    if path.is_dir():
+        raise DataError(f"'{path}' cannot be written because it is a folder; name a file in it.")
+    if path.exists() and not path.is_file():
+        raise DataError(f"'{path}' cannot be replaced because it is not a regular file; choose another path.")
+    if not folder.is_dir():
+        raise DataError(f"'{path}' cannot be written because there is no folder '{folder}'; create it first.")
+    if not os.access(folder, os.W_OK):
+        raise DataError(f"'{path}' cannot be written because the folder '{folder}' is not writable.")
 
 
 def _sync_folder(folder: Path) -> None:

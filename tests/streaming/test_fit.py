@@ -1,4 +1,4 @@
-"""The pass: every record is learned from, quarantined or skipped, and it goes on where it stopped."""
+"""A run: every record is learned from, quarantined or skipped, and an interrupted run resumes where it stopped."""
 
 import io
 import itertools
@@ -145,6 +145,9 @@ def test_bad_records_in_memory_survive(source, tmp_path):
     _, second = fit_stream(source, "y", resume=True, **kept)
     assert [bad.row for bad in second.bad] == [5, 700, 701, 1203]
     assert [bad.row for bad in second.run().bad] == list(BAD)
+    second.finish()
+    _, finished = fit_stream(source, "y", resume=True, **kept)
+    assert [bad.row for bad in finished.bad] == list(BAD)
 
 
 def test_a_finished_run_stays_as_it_is(source, tmp_path):
@@ -220,6 +223,8 @@ def test_nothing_is_written_over_the_records_or_over_another_file(source, tmp_pa
         fit_stream(source, "y", rounds=tmp_path / "." / "stream.csv")
     with pytest.raises(ParameterError, match=r"both' cannot be both the quarantine and the rounds"):
         fit_stream(source, "y", rounds=tmp_path / "both", quarantine=tmp_path / "both")
+    with pytest.raises(ParameterError, match=r"stream\.csv' cannot be both the quarantine and the input"):
+        fit_stream([[source]], "y", quarantine=source)
     assert source.read_text() == TEXT
 
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redescend.errors import DataError, ParameterError
+from redescend.errors import DataError
+from redescend.files import check_writable
 from redescend.sources import Bad, Kind
 from redescend.streaming.config import Outputs
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.io.collisions import check_writable
 from redescend.streaming.io.writers import (
     GROUP,
     AppendLog,
@@ -116,9 +116,9 @@ def test_the_round_log_holds_every_round_in_groups_that_do_not_depend_on_batches
 
 
 def test_files_that_cannot_be_written_are_refused_before_anything_is_done(tmp_path):
-    with pytest.raises(ParameterError, match=r"there is no folder '.*nowhere'; create it first\."):
+    with pytest.raises(DataError, match=r"there is no folder '.*nowhere'; create it first\."):
         check_writable(tmp_path / "nowhere" / "bad.jsonl")
-    with pytest.raises(ParameterError, match=r"because it is a folder; name a file in it\."):
+    with pytest.raises(DataError, match=r"because it is a folder; name a file in it\."):
         check_writable(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -58,12 +58,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise ParameterError(
             "The model cannot be saved, because it is nested too deeply, or contains itself."
         ) from None
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise DataError(f"'{path}' cannot be written, because it is a folder; name a file in it.")
-    if not target.parent.is_dir():
-        raise DataError(f"'{path}' cannot be written, because there is no folder '{target.parent}'; make it first.")
-    with replace_file(target) as file:
+    with replace_file(Path(path)) as file:
         for chunk in container.write_chunks(description, serializer.arrays):
             file.write(chunk)
 
@@ -72,7 +67,6 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that `save` wrote; it continues from where it was, with identical results.
 
     Loading makes objects of the classes of `redescend` and nothing else, so a file from someone else can do no harm.
-    What its model has learned is of course only as good as its teacher.
 
     Parameters
     ----------

@@ -169,7 +169,7 @@ def start_run(source: Any, config: FitConfig, *, watch: Watch | None = None, fol
         start = _start_fresh(source, config, follow) if last is None else _resume(source, config, last, follow)
         model = start[0]
         if last is not None and last.finished:
-            writers = RunWriters(Outputs(), config.checkpoint)  # the logs were removed
+            writers = RunWriters(Outputs(), config.checkpoint, last.logs)  # the files were written
         else:
             writers = RunWriters(config.outputs, config.checkpoint, None if last is None else last.logs)
         stack.callback(writers.close)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from redescend.errors import DataError, ParameterError
-from redescend.files import check_replaceable
+from redescend.files import check_writable
 from redescend.sources.readers import PATTERN, find_files, is_data_path
 from redescend.streaming.io.checkpoints import CHECKPOINT_FILES
 
@@ -48,18 +48,6 @@ def check_outputs(
             check_writable(path)
 
 
-def check_writable(path: Path) -> None:
-    """Raise an error if a file cannot be written: hours of work should not end that way."""
-    folder = path.absolute().parent
-    if path.is_dir():
-        raise ParameterError(f"'{path}' cannot be written because it is a folder; name a file in it.")
-    check_replaceable(path)
-    if not folder.is_dir():
-        raise ParameterError(f"'{path}' cannot be written because there is no folder '{folder}'; create it first.")
-    if not os.access(folder, os.W_OK):
-        raise ParameterError(f"'{path}' cannot be written because the folder '{folder}' is not writable.")
-
-
 def _files(source: Any) -> Iterator[str | Path]:
     """The files that a source consists of, as far as they can be known before it is opened."""
     for part in _parts(source):
@@ -78,5 +66,10 @@ def _folders(source: Any) -> Iterator[Path]:
             yield from filter(Path.is_dir, map(Path, found))
 
 
-def _parts(source: Any) -> Sequence[Any]:
-    return [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
+def _parts(source: Any) -> Iterator[Any]:
+    """The paths and file objects of a source, which may be a list of lists."""
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        for part in source:
+            yield from _parts(part)
+    else:
+        yield source

@@ -121,7 +121,8 @@ class Summary:
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the state of a summary of the same schema."""
         counts = {"confusion": self.confusion, "calibration": self.calibration}
-        specs = [ArraySpec(name, array.shape, kind="count", dtype=np.int64) for name, array in counts.items()]
+        most = np.iinfo(np.int64).max  # probabilities are summed in units of 2⁻²⁰
+        specs = [ArraySpec(name, array.shape, low=0, high=most, dtype=np.int64) for name, array in counts.items()]
         arrays = read_arrays(specs, state, {}, "the summary", PARTS)
         for name in PARTS:
             try:
