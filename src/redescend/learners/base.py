@@ -55,6 +55,8 @@ class Learner(ABC):
     ----------
     dim : int
         Number of features.
+    loss : Loss
+        The loss that is revealed in every round.
     dtype : dtype
         Precision of the action.
     horizon : float
