@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import redescend as rd
-from redescend.experiments import experts, paper
+from redescend.experiments import expert_runs, paper
 from redescend.experiments.pictures import PICTURES, canvas
 from redescend.experiments.results import Results, format_number
 from redescend.experiments.tasks import Options, Task
 
-SETTINGS = {"name": "svm", "place": experts.EVERY, "rounds": 100, "run": 0, "seed": 3, "unit": 1.0}
+SETTINGS = {"name": "svm", "place": expert_runs.EVERY, "rounds": 100, "run": 0, "seed": 3, "unit": 1.0}
 
 
 @functools.cache
@@ -27,17 +27,17 @@ def value(rows: Results, learner: str, count: str) -> float:
 
 
 def test_what_is_stored_is_what_a_person_would_compute():
-    problem = experts.PROBLEMS["svm"](100)
+    problem = expert_runs.PROBLEMS["svm"](100)
     stream = problem.streams(3)["T/4"]
     common = {"loss": problem.loss, "a": problem.a, "b": problem.b}
     learner = rd.LearnWithExperts(2, rounds=100, **common)
     trace = rd.play(learner, stream)
     regret = rd.regret.clean_dynamic(trace, stream, problem.loss)[-1]
-    np.testing.assert_allclose(value(results(), experts.PRINTED, "T/4"), regret)
+    np.testing.assert_allclose(value(results(), expert_runs.PRINTED, "T/4"), regret)
     alone = [rd.play(learner.alone(expert), stream) for expert in learner.experts]
     finals = [rd.regret.clean_dynamic(each, stream, problem.loss)[-1] for each in alone]
-    np.testing.assert_allclose(value(results(), experts.BEST, "T/4"), min(finals))
-    parts = results().select(count="T/4", learner=experts.PRINTED)
+    np.testing.assert_allclose(value(results(), expert_runs.BEST, "T/4"), min(finals))
+    parts = results().select(count="T/4", learner=expert_runs.PRINTED)
     np.testing.assert_allclose(parts.select(measure="meta regret").column("value"), finals)
     split = [rd.regret.split(trace, each, stream, problem.loss).expert[-1] for each in alone]
     np.testing.assert_allclose(parts.select(measure="expert regret").column("value"), split, atol=1e-9)
@@ -50,30 +50,30 @@ def test_weights_sum_to_one_whenever_they_are_looked_at():
         key = row["learner"], row["count"], row["round"]
         sums[key] = sums.get(key, 0.0) + row["value"]
     np.testing.assert_allclose(list(sums.values()), 1.0)
-    assert {learner for learner, *_ in sums} == {experts.PRINTED, experts.ROBUST}
+    assert {learner for learner, *_ in sums} == {expert_runs.PRINTED, expert_runs.ROBUST}
 
 
-@pytest.mark.parametrize("unit", experts.UNITS)
+@pytest.mark.parametrize("unit", expert_runs.UNITS)
 def test_another_unit_is_the_same_game(unit):
     """Ridge with targets and a in other units: the ratio to the best expert in hindsight is the same."""
     settings = {"name": "ridge", "rounds": 300, "place": 3}
     plain, other = (results(**settings, unit=each) for each in (1.0, unit))
-    ratios = [value(rows, experts.ROBUST, "T/4") / value(rows, "LEARN", "T/4") for rows in (plain, other)]
+    ratios = [value(rows, expert_runs.ROBUST, "T/4") / value(rows, "LEARN", "T/4") for rows in (plain, other)]
     np.testing.assert_allclose(ratios[1], ratios[0], rtol=1e-6)
 
 
 def test_the_report_s_ratio_is_to_the_best_expert_of_the_same_run():
-    (table,) = experts.make_tables(results())
-    assert table["learners"] == list(experts.LEARNERS)
+    (table,) = expert_runs.make_tables(results())
+    assert table["learners"] == list(expert_runs.LEARNERS)
     for count in table["counts"]:
-        ratio = value(results(), experts.ROBUST, count) / value(results(), experts.BEST, count)
-        assert table["cells"][experts.ROBUST, count][1] == f"{format_number(ratio)} × best"
-        assert table["cells"][experts.BEST, count][1] == "1 × best"
+        ratio = value(results(), expert_runs.ROBUST, count) / value(results(), expert_runs.BEST, count)
+        assert table["cells"][expert_runs.ROBUST, count][1] == f"{format_number(ratio)} × best"
+        assert table["cells"][expert_runs.BEST, count][1] == "1 × best"
 
 
 def test_nothing_is_said_without_results():
     empty = results().select(experiment="none")
-    assert experts.make_tables(empty) == []
+    assert expert_runs.make_tables(empty) == []
     assert all(PICTURES[name](empty, None) is None for name in PICTURES if name.startswith("experts"))
 
 
@@ -85,6 +85,6 @@ def test_the_pictures_have_captions_with_numbers(tmp_path, monkeypatch):
 
 
 def test_a_run_of_every_count_and_unit_is_a_task():
-    tasks = list(experts.EXPERTS.tasks(Options(runs=2)))
-    assert len(set(tasks)) == len(tasks) == 2 * (2 * 4 + len(experts.UNITS))
-    assert len(list(experts.EXPERTS.tasks(Options(runs=30)))) == 4 * (3 + 10) + 2 * len(experts.UNITS)
+    tasks = list(expert_runs.EXPERTS.tasks(Options(runs=2)))
+    assert len(set(tasks)) == len(tasks) == 2 * (2 * 4 + len(expert_runs.UNITS))
+    assert len(list(expert_runs.EXPERTS.tasks(Options(runs=30)))) == 4 * (3 + 10) + 2 * len(expert_runs.UNITS)

@@ -130,8 +130,8 @@ def test_a_changed_source_changes_the_digests_of_those_who_import_it(copied):
         "kernels/selftuning/noise.py": ["kernels/selftuning/rounds.py", "kernels/tabular/selftuning.py"],
     }
     apart = {
-        "gates.py": ["kernels/text.py", "kernels/quantiles.py"],
-        "domains.py": ["kernels/descent/radial.py", "kernels/text.py"],
+        "gates.py": ["kernels/record_ends.py", "kernels/quantiles.py"],
+        "domains.py": ["kernels/descent/radial.py", "kernels/record_ends.py"],
         "kernels/selftuning/noise.py": ["kernels/descent/radial.py"],
     }
     before = digests()

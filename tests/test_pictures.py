@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from redescend.errors import MissingExtraError
-from redescend.experiments.experts import EVERY, EXPERTS
+from redescend.experiments.expert_runs import EVERY, EXPERTS
 from redescend.experiments.pictures import PICTURES, canvas, loss_curves, paper_runs, sweeps
 from redescend.experiments.problems import MEASURES, ridge, svm
 from redescend.experiments.results import Results, angle_between

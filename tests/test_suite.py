@@ -17,7 +17,7 @@ from redescend.experiments.results import Results
 from redescend.experiments.suite import players, ratios
 from redescend.experiments.suite import settings as design
 from redescend.experiments.suite.ratios import ORACLE, WHOLE, read_ablated
-from redescend.experiments.suite.settings import Setting
+from redescend.experiments.suite.settings import SuiteSetting
 from redescend.experiments.tasks import Options, table
 from redescend.learners.recipes import OGD
 
@@ -29,7 +29,7 @@ FACTORS = {
     "noise": design.NOISES,
     "scales": tuple(design.SCALES),
 }
-PLAIN = Setting("regression", "synthetic", "none", "gaussian", "1", "random", "sign flipped", "T/4", 5)
+PLAIN = SuiteSetting("regression", "synthetic", "none", "gaussian", "1", "random", "sign flipped", "T/4", 5)
 
 
 def of_task(task, settings):
@@ -95,7 +95,7 @@ def test_the_adaptive_adversary_meets_every_drift_and_real_streams_come_with_and
 
 def test_a_setting_is_what_its_name_says():
     for setting in design.choose_settings(0):
-        assert Setting.parse(setting.name, setting.count) == setting
+        assert SuiteSetting.parse(setting.name, setting.count) == setting
         for word in (setting.task, setting.count):
             assert word in setting.words
 

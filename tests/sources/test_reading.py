@@ -14,7 +14,7 @@ import pytest
 
 from redescend.errors import DataError
 from redescend.sources import open_source
-from redescend.sources.columnar import ColumnarFile, Rows
+from redescend.sources.columnar import ColumnarFile, RowGroup
 from redescend.sources.prefetch import MOST_THREADS, prefetch
 from tests.sources.outcomes import outcomes
 
@@ -203,7 +203,7 @@ def test_work_ahead_is_bounded_however_many_processors_there_are(monkeypatch):
 
 
 def test_a_record_is_its_own_while_another_thread_looks_up_another():
-    class Interrupted(Rows):
+    class Interrupted(RowGroup):
         """In the middle of its use another thread has its turn."""
 
         @property
@@ -217,7 +217,7 @@ def test_a_record_is_its_own_while_another_thread_looks_up_another():
         def _look_up(self, columns, row):
             if row < 2:
                 return Interrupted(0, 2, pa.record_batch({"x": [0, 1]}))
-            return Rows(2, 4, pa.record_batch({"x": [2, 3]}))
+            return RowGroup(2, 4, pa.record_batch({"x": [2, 3]}))
 
     part = Part("table")
     assert [part._read_record(["x"], 0, row) for row in range(4)] == [b'{"x": %d}' % row for row in range(4)]

@@ -17,7 +17,7 @@ from redescend.bounds.measurements import measure_game
 from redescend.bounds.setting import make_setting
 from redescend.bounds.theorems import clean_dynamic
 from redescend.errors import DivergenceError
-from redescend.experiments.experts import EXPERTS
+from redescend.experiments.expert_runs import EXPERTS
 from redescend.experiments.problems import MEASURES, PAPER, PROBLEMS, YARDSTICK, Problem, count_rounds, svm
 from redescend.experiments.suite.players import SUITE
 from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point, table

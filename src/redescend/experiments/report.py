@@ -16,7 +16,7 @@ import numpy as np
 
 import redescend
 from redescend.errors import MissingExtraError
-from redescend.experiments import experts
+from redescend.experiments import expert_runs
 from redescend.experiments.claims import Judgement, judge
 from redescend.experiments.problems import PAPER, PROBLEMS, TITLES, YARDSTICK
 from redescend.experiments.results import (
@@ -256,7 +256,7 @@ def write_report(
         answer=[*_summarise(problems, judged), *([suite["answer"]] if suite else [])],
         problems=problems,
         suite=suite,
-        experts=experts.make_tables(results),
+        experts=expert_runs.make_tables(results),
         pictures=sections,
         judged=judged,
         titles={name: found["title"] for name, found in embedded.items() if found is not None},

@@ -35,7 +35,7 @@ Block = dict[str, Any]
 def code_digest() -> str:
     """A hash of the code that computes tasks, so that rows of older code are not reused."""
     here = Path(__file__).parent
-    own = ("paper.py", "problems.py", "experts.py", "suite/settings.py", "suite/players.py")
+    own = ("paper.py", "problems.py", "expert_runs.py", "suite/settings.py", "suite/players.py")
     rooms = ("learners", "streams", "adversaries", "regret", "bounds")
     played = [file for name in rooms for file in (here.parent / name).glob("*.py")]
     files = [*(here / name for name in own), here.parent / "game.py", *sorted(played)]

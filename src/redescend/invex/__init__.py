@@ -14,11 +14,11 @@ True
 """
 
 from redescend.invex.assumptions import Slack, check_assumptions
-from redescend.invex.descent import FirstOrder, Flat, ManifoldDescent, Move
 from redescend.invex.frechet import FrechetMean, RobustFrechetMean, frechet_mean
 from redescend.invex.game import Run, play
 from redescend.invex.hyperboloid import Hyperboloid
 from redescend.invex.losses import Loss, OperatorScaling, Pseudoconvex, Seen, SquaredDistance, crease, quartic
+from redescend.invex.manifold_descent import FirstOrder, Flat, ManifoldDescent, Move
 from redescend.invex.space import Euclidean, GeodesicBall, Space
 from redescend.invex.spd import SPD
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend import steps
-from redescend.invex.descent import ManifoldDescent
 from redescend.invex.losses import Loss
+from redescend.invex.manifold_descent import ManifoldDescent
 from redescend.invex.space import GeodesicBall, Space
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, NONNEGATIVE, check, check_instance

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from redescend import gates, steps
-from redescend.invex.descent import GatedLearner, Move, read_own_arrays
 from redescend.invex.losses import SquaredDistance
+from redescend.invex.manifold_descent import GatedLearner, Move, read_own_arrays
 from redescend.invex.noise import NoisePosterior, Sighting
 from redescend.invex.space import Geodesic, Space
 from redescend.kernels.selftuning.layout import SHARE

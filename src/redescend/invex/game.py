@@ -21,7 +21,7 @@ import numpy as np
 from redescend import gates
 from redescend.bounds import invex as theorem
 from redescend.errors import DataError
-from redescend.invex.descent import FirstOrder, Move, compute_weight
+from redescend.invex.manifold_descent import FirstOrder, Move, compute_weight
 from redescend.numeric import Array
 
 

@@ -39,7 +39,7 @@ class Outcomes(NamedTuple):
         return Outcomes(*(array[first:last] for array in self))
 
 
-class Settings(NamedTuple):
+class DescentSettings(NamedTuple):
     """The settings of a descent."""
 
     loss: int

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from redescend.sources.columnar import UNREADABLE, ColumnarFile, Rows
+from redescend.sources.columnar import UNREADABLE, ColumnarFile, RowGroup
 
 INDEXED = b"ARROW1"
 
@@ -25,7 +25,7 @@ class ArrowFile(ColumnarFile):
         with pa.OSFile(str(self.path)) as file:
             return next(self._read(file, None))
 
-    def read_rows(self, columns: list[str] | None, start: int) -> Iterator[Rows]:
+    def read_rows(self, columns: list[str] | None, start: int) -> Iterator[RowGroup]:
         row = 0
         with pa.OSFile(str(self.path)) as file:
             places = {name: place for place, name in enumerate(self.names)}
@@ -33,20 +33,20 @@ class ArrowFile(ColumnarFile):
             try:
                 next(batches)
             except UNREADABLE as error:
-                yield Rows(0, 1, error)
+                yield RowGroup(0, 1, error)
                 return
             for batch, share in batches:
                 # The number of lost rows is not known: they count as one.
                 count = 1 if isinstance(batch, Exception) else batch.num_rows
                 if row + count > start:
-                    yield Rows(row, row + count, batch)
+                    yield RowGroup(row, row + count, batch)
                 row += count
                 if columns is not None:
                     self.taken = int(share * self.size)
             if columns is not None:
                 self.taken = self.size
 
-    def _look_up(self, columns: list[str], row: int) -> Rows:
+    def _look_up(self, columns: list[str], row: int) -> RowGroup:
         # Batch by batch: the columns that were read tell the number of rows of a batch in which others are damaged.
         pairs = zip_longest(self.read_rows(columns, -1), self.read_rows(None, -1))
         group, whole = next((group, whole) for group, whole in pairs if group is not None and row < group.stop)

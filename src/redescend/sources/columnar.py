@@ -27,7 +27,7 @@ UNREADABLE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, Memo
 """What PyArrow raises if a file is damaged."""
 
 
-class Rows(NamedTuple):
+class RowGroup(NamedTuple):
     """Consecutive rows: the first, the one after the last, and their content, or the error if they are damaged."""
 
     start: int
@@ -63,7 +63,7 @@ class ColumnarFile(SourceFile):
     def __init__(self, name: str, damage: str | None = None) -> None:
         self.name = name
         self.damage = damage
-        self._looked_up: Rows | None = None
+        self._looked_up: RowGroup | None = None
 
     @classmethod
     def open(cls, origin: Origin, compression: str | None, options: ReadOptions) -> Self:
@@ -87,7 +87,7 @@ class ColumnarFile(SourceFile):
         batch = next(iter(self.read_batches()), None)
         return pa.schema([]) if batch is None else batch.schema
 
-    def read_rows(self, columns: list[str] | None, start: int) -> Iterator[Rows]:
+    def read_rows(self, columns: list[str] | None, start: int) -> Iterator[RowGroup]:
         """Read `columns`, or all if None, from the row `start` on. The groups must be the same each time."""
         return group_rows(self.read_batches(), columns, start)
 
@@ -118,7 +118,7 @@ class ColumnarFile(SourceFile):
     def jobs(self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None) -> Jobs:
         return self._jobs(kinds, self.read_rows(list(kinds), start), start)
 
-    def _jobs(self, kinds: Mapping[str, Kind], groups: Iterator[Rows], start: int) -> Jobs:
+    def _jobs(self, kinds: Mapping[str, Kind], groups: Iterator[RowGroup], start: int) -> Jobs:
         for group in groups:
             if isinstance(group.content, Exception):
                 yield partial(_make_damaged_piece, kinds, group)
@@ -140,7 +140,7 @@ class ColumnarFile(SourceFile):
             group = self._looked_up = self._look_up(columns, row)
         return b"" if isinstance(group.content, Exception) else format_json(group.content, row - group.start)
 
-    def _look_up(self, columns: list[str], row: int) -> Rows:
+    def _look_up(self, columns: list[str], row: int) -> RowGroup:
         """The group of a row with all columns; with these columns if others are damaged."""
         group = next(group for group in self.read_rows(None, row) if row < group.stop)
         if isinstance(group.content, Exception):
@@ -148,7 +148,7 @@ class ColumnarFile(SourceFile):
         return group
 
 
-def group_rows(batches: Iterator[pa.RecordBatch], columns: list[str] | None, start: int) -> Iterator[Rows]:
+def group_rows(batches: Iterator[pa.RecordBatch], columns: list[str] | None, start: int) -> Iterator[RowGroup]:
     """Number the rows of batches, and skip batches before `start`."""
     row, batches = 0, iter(batches)
     while True:
@@ -158,10 +158,10 @@ def group_rows(batches: Iterator[pa.RecordBatch], columns: list[str] | None, sta
                 return
             batch = batch if columns is None else batch.select(columns)
         except UNREADABLE as error:
-            yield Rows(row, row + 1, error)
+            yield RowGroup(row, row + 1, error)
             return
         if row + batch.num_rows > start:
-            yield Rows(row, row + batch.num_rows, batch)
+            yield RowGroup(row, row + batch.num_rows, batch)
         row += batch.num_rows
 
 
@@ -196,7 +196,7 @@ def convert_rows(rows: pa.RecordBatch, kinds: Mapping[str, Kind], offset: int, r
     return Piece(offset, offset + rows.num_rows, table, places, bad, raw)
 
 
-def _make_damaged_piece(kinds: Mapping[str, Kind], rows: Rows) -> Piece:
+def _make_damaged_piece(kinds: Mapping[str, Kind], rows: RowGroup) -> Piece:
     """One bad record in the place of rows that are lost."""
     assert isinstance(rows.content, Exception)
     bad = Bad(0, "", f"the file is damaged here: {format_error(rows.content)}", b"")

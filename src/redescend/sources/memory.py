@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from redescend.errors import DataError
 from redescend.sources.batch import Piece
-from redescend.sources.columnar import ColumnarFile, Rows, format_error, group_rows
+from redescend.sources.columnar import ColumnarFile, RowGroup, format_error, group_rows
 from redescend.sources.kinds import Kind, format_json
 from redescend.sources.readers import Tape
 
@@ -33,7 +33,7 @@ class MemoryTable(ColumnarFile):
     def read_head(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
         return (job() for job in self._jobs(kinds, group_rows(self._batches(True), None, 0), 0))
 
-    def read_rows(self, columns: list[str] | None, start: int) -> Iterator[Rows]:
+    def read_rows(self, columns: list[str] | None, start: int) -> Iterator[RowGroup]:
         return group_rows(map(self._count, self._batches(False)), None, start)
 
     def _count(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from redescend.sources.columnar import SLICE, UNREADABLE, ColumnarFile, Rows
+from redescend.sources.columnar import SLICE, UNREADABLE, ColumnarFile, RowGroup
 
 BUFFER = 2**16
 """Bytes of a column to read at a time: a row group may be larger than the memory that we allow ourselves."""
@@ -23,11 +23,11 @@ class ParquetFile(ColumnarFile):
     def read_schema(self) -> pa.Schema:
         return pq.read_schema(self.path)
 
-    def read_rows(self, columns: list[str] | None, start: int) -> Iterator[Rows]:
+    def read_rows(self, columns: list[str] | None, start: int) -> Iterator[RowGroup]:
         try:
             file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
         except UNREADABLE as error:
-            yield Rows(0, 1, error)
+            yield RowGroup(0, 1, error)
             return
         with file:
             row, total = 0, max(file.metadata.num_rows, 1)
@@ -39,15 +39,17 @@ class ParquetFile(ColumnarFile):
                 if columns is not None:
                     self.taken = self.size * row // total
             if self.damage is not None and row >= start:
-                yield Rows(row, row + 1, pa.ArrowInvalid(self.damage))
+                yield RowGroup(row, row + 1, pa.ArrowInvalid(self.damage))
 
 
-def _read_group(file: pq.ParquetFile, group: int, columns: list[str] | None, rows: range, start: int) -> Iterator[Rows]:
+def _read_group(
+    file: pq.ParquetFile, group: int, columns: list[str] | None, rows: range, start: int
+) -> Iterator[RowGroup]:
     row = rows.start
     try:
         for batch in file.iter_batches(SLICE, row_groups=[group], columns=columns):
             if row + batch.num_rows > start:
-                yield Rows(row, row + batch.num_rows, batch)
+                yield RowGroup(row, row + batch.num_rows, batch)
             row += batch.num_rows
     except UNREADABLE as error:
-        yield Rows(row, rows.stop, error)
+        yield RowGroup(row, rows.stop, error)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from redescend.kernels.text import find_records
+from redescend.kernels.record_ends import find_records
 from redescend.numeric import Array
 
 LONGEST = 2**20
@@ -18,7 +18,7 @@ UNCLOSED = "an unclosed quote"
 ABSENT = -1
 
 
-class Chunk(NamedTuple):
+class TextChunk(NamedTuple):
     """Whole records, or a bad one: its offset and that of the next chunk, its bytes, and what is wrong with it."""
 
     offset: int
@@ -111,7 +111,7 @@ def split(
     offset: int,
     damage: Callable[[], str | None] = lambda: None,
     follow: Callable[[], bool] | None = None,
-) -> Iterator[Chunk]:
+) -> Iterator[TextChunk]:
     """Split what `read` returns, until it returns nothing, into chunks of whole records.
 
     `offset` is that of the first byte, where a record begins. At the end, `damage` says why the text is incomplete, or
@@ -127,16 +127,16 @@ def split(
         done = 0
         for low, high, reason in grammar.cut(buffer, final, broken is not None):
             raw = grammar.truncate(buffer[low:high]) if reason else buffer[low:high]
-            yield Chunk(offset + low, offset + high, raw, reason)
+            yield TextChunk(offset + low, offset + high, raw, reason)
             done = high
         buffer, offset = buffer[done:], offset + done
         if grammar.is_too_long(len(buffer)) and not grammar.line_end(buffer, 0, grammar.longest + 1):
             head, size, buffer = _skip_record(read, grammar, buffer, follow)
-            yield Chunk(offset, offset + size, head, grammar.too_long)
+            yield TextChunk(offset, offset + size, head, grammar.too_long)
             offset += size
         if broken is not None:
             # A run that starts after these bytes meets the same damage, so they are skipped as a record, not as bytes.
-            yield Chunk(offset, offset, buffer[: grammar.longest], broken)
+            yield TextChunk(offset, offset, buffer[: grammar.longest], broken)
             return
         if not data and (follow is None or not follow()):
             return

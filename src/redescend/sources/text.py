@@ -21,7 +21,7 @@ from redescend.sources.batch import Bad, Piece, empty_table
 from redescend.sources.formats import Follow, Jobs, ReadOptions, SourceFile
 from redescend.sources.kinds import SAMPLE, Kind
 from redescend.sources.readers import Origin, Text
-from redescend.sources.splitter import Chunk, Grammar, split
+from redescend.sources.splitter import Grammar, TextChunk, split
 
 BOM = b"\xef\xbb\xbf"
 
@@ -102,7 +102,7 @@ class TextFile(SourceFile):
             return self.start(text)
 
     @cached_property
-    def sample(self) -> list[Chunk]:
+    def sample(self) -> list[TextChunk]:
         """Its first records, read and split once: columns are inferred from them before they are parsed."""
         with closing(self._text(0, keep=True)) as text:
             self.head = self.start(text)
@@ -137,20 +137,20 @@ class TextFile(SourceFile):
         self.taken += taken
 
 
-def _take(chunks: Iterator[Chunk], grammar: Grammar, missing: int) -> Iterator[Chunk]:
+def _take(chunks: Iterator[TextChunk], grammar: Grammar, missing: int) -> Iterator[TextChunk]:
     """Chunks up to a number of records."""
     for chunk in chunks:
         bounds: Any = [] if chunk.reason else grammar.bounds(np.frombuffer(chunk.data, np.uint8))[0]
         if len(bounds) > missing:
             size = int(bounds[missing][0])
-            chunk = Chunk(chunk.offset, chunk.offset + size, chunk.data[:size], None)
+            chunk = TextChunk(chunk.offset, chunk.offset + size, chunk.data[:size], None)
         yield chunk
         missing -= 1 if chunk.reason else len(bounds)
         if missing <= 0:
             return
 
 
-def parse_chunk(parser: Parser, chunk: Chunk) -> Piece:
+def parse_chunk(parser: Parser, chunk: TextChunk) -> Piece:
     """Parse a chunk into its good and its bad records."""
     if chunk.reason is not None:
         table, places, bad = empty_table(parser.kinds), np.empty(0, np.int64), [Bad(0, "", chunk.reason, chunk.data)]

@@ -16,7 +16,7 @@ from redescend.numeric import Array
 from redescend.parameters import check_instance
 from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, corrupt_state, read_arrays, require
-from redescend.streaming.encoding.encoder import Chunk, EncodedBatch, to_record_batches
+from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk, to_record_batches
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.importance import compute_effects
@@ -82,17 +82,17 @@ class StreamPredictor(ABC):
         """Encode the records of a table."""
 
     @abstractmethod
-    def _engines(self, chunk: Chunk) -> Iterable[tuple[Engine, Any]]:
+    def _engines(self, chunk: EncodedChunk) -> Iterable[tuple[Engine, Any]]:
         """The engines that are responsible for the records of a chunk, each with the indices of its records."""
 
-    def _scores(self, chunk: Chunk) -> Array:
+    def _scores(self, chunk: EncodedChunk) -> Array:
         """The predictions of every output."""
         scores = np.empty((self.schema.outputs, len(chunk.X)))
         for engine, which in self._engines(chunk):
             scores[:, which] = engine.predict(chunk.X[which])
         return scores
 
-    def _weights(self, chunk: Chunk, Y: Array) -> Array:
+    def _weights(self, chunk: EncodedChunk, Y: Array) -> Array:
         """The minimum over outputs of the weights of records."""
         weights = np.empty(len(chunk.X))
         for engine, which in self._engines(chunk):
@@ -165,7 +165,7 @@ class StreamPredictor(ABC):
         scores = [self._scores(chunk) for chunk in self._all_chunks(table, target=False)]
         return np.concatenate([np.empty((self.schema.outputs, 0)), *scores], axis=1)
 
-    def _all_chunks(self, table: Any, target: bool) -> Iterator[Chunk]:
+    def _all_chunks(self, table: Any, target: bool) -> Iterator[EncodedChunk]:
         """The chunks of a table in which every record must be usable."""
         before = 0
         for batch in to_record_batches(self.schema, table, target):
@@ -176,7 +176,9 @@ class StreamPredictor(ABC):
             yield from encoded.chunks()
             before += batch.num_rows
 
-    def _collect(self, batch: Batch, encoded: EncodedBatch, played: list[tuple[Chunk, Array, Array, Array]]) -> Learned:
+    def _collect(
+        self, batch: Batch, encoded: EncodedBatch, played: list[tuple[EncodedChunk, Array, Array, Array]]
+    ) -> Learned:
         """Collect the rounds of a batch from chunks with their scores, losses and weights, and its rejected records."""
         rounds, indices = [], [np.empty(0, np.intp)]
         for chunk, scores, losses, weights in played:
@@ -265,7 +267,7 @@ class StreamModel(StreamPredictor):
     def _encode(self, table: Any, target: bool) -> EncodedBatch:
         return EncodedBatch(self.schema, table, target)
 
-    def _engines(self, chunk: Chunk) -> Iterable[tuple[Engine, Any]]:
+    def _engines(self, chunk: EncodedChunk) -> Iterable[tuple[Engine, Any]]:
         return [(self.engine, slice(None))]
 
     def explain(self) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from redescend.experiments.experts import BEST, PRINTED, ROBUST
+from redescend.experiments.expert_runs import BEST, PRINTED, ROBUST
 from redescend.experiments.pictures import canvas
 from redescend.experiments.pictures.canvas import BLUE, GREY, ORANGE, VERMILION, Picture
 from redescend.experiments.problems import TITLES

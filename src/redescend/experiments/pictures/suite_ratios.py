@@ -13,13 +13,13 @@ from redescend.experiments.pictures.canvas import BLUE, GREY, PALE, VERMILION, W
 from redescend.experiments.results import Results, format_number
 from redescend.experiments.suite.players import BEST
 from redescend.experiments.suite.ratios import CAP, Ratios, compute_profile, read_ratios
-from redescend.experiments.suite.settings import ADAPTIVE, COUNTS, SCALES, SYNTHETIC, TASKS, WHATS, Setting
+from redescend.experiments.suite.settings import ADAPTIVE, COUNTS, SCALES, SYNTHETIC, TASKS, WHATS, SuiteSetting
 from redescend.streams.synthetic import DRIFTS, NOISES
 
 NEAR, FAR = 0.3, 30.0
 """Ends of the axis of ratios."""
 
-Members = Callable[[Setting], bool]
+Members = Callable[[SuiteSetting], bool]
 
 
 def draw_profile(results: Results, folder: Path) -> Picture | None:

@@ -11,7 +11,7 @@ import numpy as np
 from redescend.experiments.problems import YARDSTICK
 from redescend.experiments.results import Results, format_number
 from redescend.experiments.suite.players import BEST, PEERS, UNTUNED
-from redescend.experiments.suite.settings import ADAPTIVE, SYNTHETIC, TASKS, Setting
+from redescend.experiments.suite.settings import ADAPTIVE, SYNTHETIC, TASKS, SuiteSetting
 from redescend.numeric import Array
 
 ORACLE = f"{YARDSTICK}{BEST}"
@@ -21,7 +21,7 @@ WHOLE = "self-tuning, order 1"
 CAP = 1_000.0
 """In a geometric mean a larger ratio and divergence count as this, and a smaller ratio as its inverse."""
 
-GROUPS: dict[str, Callable[[Setting], bool]] = {
+GROUPS: dict[str, Callable[[SuiteSetting], bool]] = {
     "all": lambda setting: True,
     "regression": lambda setting: setting.task == "regression",
     "classification": lambda setting: setting.task == "classification",
@@ -47,14 +47,14 @@ class Cell(NamedTuple):
 class Ratios:
     """Ratios to the oracle with the best step, settings × learners; infinite where a learner diverged."""
 
-    settings: list[Setting]
+    settings: list[SuiteSetting]
     learners: list[str]
     values: Array
 
     def of(self, learner: str) -> Array:
         return self.values[:, self.learners.index(learner)]
 
-    def cell(self, learner: str, group: Callable[[Setting], bool]) -> Cell | None:
+    def cell(self, learner: str, group: Callable[[SuiteSetting], bool]) -> Cell | None:
         """A learner in a group, or None if the group has no setting."""
         own = self.of(learner)[[bool(group(setting)) for setting in self.settings]]
         if not len(own):
@@ -103,10 +103,10 @@ def compute_profile(ratios: Array, within: Array) -> Array:
 def read_ratios(results: Results) -> Ratios:
     """The ratios in every setting that all learners have finished, in the order of the results."""
     rows = results.select(experiment="suite")
-    regrets: dict[Setting, dict[str, float]] = {}
+    regrets: dict[SuiteSetting, dict[str, float]] = {}
     for measure in ("final regret", "diverged"):
         for row in rows.select(measure=measure).table.to_pylist():
-            setting = Setting.parse(row["problem"], row["count"])
+            setting = SuiteSetting.parse(row["problem"], row["count"])
             regrets.setdefault(setting, {})[row["learner"]] = row["value"] if measure == "final regret" else np.inf
     learners = _sort_learners({name for own in regrets.values() for name in own})
     whole = {setting: own for setting, own in regrets.items() if len(own) == len(learners) and own[ORACLE] < np.inf}
@@ -120,9 +120,9 @@ def read_ablated(results: Results) -> Ratios:
     known = dict(zip(ratios.settings, ratios.of(WHOLE), strict=True)) if WHOLE in ratios.learners else {}
     oracle = results.select(experiment="suite", learner=ORACLE, measure="final regret").table.to_pylist()
     least = {(row["problem"], row["count"]): row["value"] for row in oracle}
-    found: dict[str, dict[Setting, float]] = {"whole": known}
+    found: dict[str, dict[SuiteSetting, float]] = {"whole": known}
     for row in results.select(experiment="suite", measure="ablated regret").table.to_pylist():
-        setting = Setting.parse(row["problem"], row["count"])
+        setting = SuiteSetting.parse(row["problem"], row["count"])
         if setting in known:
             found.setdefault(row["learner"], {})[setting] = row["value"] / least[row["problem"], row["count"]]
     settings = [setting for setting in known if all(setting in own for own in found.values())]

@@ -51,7 +51,7 @@ INJECTED = (
 
 
 @dataclass(frozen=True)
-class Setting:
+class SuiteSetting:
     """One game for all learners. The tidy table stores its `name` and `count`, which `parse` reads."""
 
     task: str
@@ -70,7 +70,7 @@ class Setting:
         return "; ".join(parts)
 
     @classmethod
-    def parse(cls, name: str, count: str) -> Setting:
+    def parse(cls, name: str, count: str) -> SuiteSetting:
         task, source, drift, noise, scales, when, what, dim = name.split("; ")
         return cls(task, source, drift, noise, scales, when, what, count, int(dim))
 
@@ -78,7 +78,8 @@ class Setting:
     def words(self) -> str:
         """A description in words.
 
-        >>> print(Setting("regression", "synthetic", "jump", "student", "1", "burst", "sign flipped", "T/4", 20).words)
+        >>> parts = ("regression", "synthetic", "jump", "student", "1", "burst", "sign flipped", "T/4", 20)
+        >>> print(SuiteSetting(*parts).words)
         regression: sign flipped in a burst, k = T/4; the truth jumps, Student's noise, features of size 1, d = 20
         """
         outliers = f"{self.what} {_WHEN[self.when]}, k = {self.count}" if self.count != "0" else "no outliers, k = 0"
@@ -101,7 +102,7 @@ _DRIFT = {"none": "the truth is fixed", "jump": "the truth jumps", "rotation": "
 _NOISE = {"gaussian": "normal noise", "student": "Student's noise", "heteroscedastic": "heteroscedastic noise"}
 
 
-def choose_settings(seed: int, quick: bool = False) -> list[Setting]:
+def choose_settings(seed: int, quick: bool = False) -> list[SuiteSetting]:
     """The settings of the suite for a seed, real streams first, without duplicates; `quick` gives fewer."""
     random = np.random.default_rng([seed, 5])
     found = [*_list_real(quick)]
@@ -115,25 +116,25 @@ def choose_settings(seed: int, quick: bool = False) -> list[Setting]:
     return list(dict.fromkeys(found))
 
 
-def _list_real(quick: bool) -> Iterator[Setting]:
+def _list_real(quick: bool) -> Iterator[SuiteSetting]:
     for task, names in zip(TASKS, (real.REGRESSION, real.CLASSIFICATION), strict=True):
         for name in names[:: 3 if quick else 1]:
             own = (task, name, OWN, OWN, OWN)
-            yield Setting(*own, NONE, NONE, "0", 0)
+            yield SuiteSetting(*own, NONE, NONE, "0", 0)
             for when, what, count in INJECTED[: 1 if quick else None]:
-                yield Setting(*own, when, what, count, 0)
+                yield SuiteSetting(*own, when, what, count, 0)
 
 
-def _list_clean(task: str, random: np.random.Generator) -> Iterator[Setting]:
+def _list_clean(task: str, random: np.random.Generator) -> Iterator[SuiteSetting]:
     """Every pair of levels of drift, noise and scales, as a Latin square of noise."""
     turned = random.permutation(len(NOISES))
     for place, scales in enumerate(SCALES):
         for row, drift in enumerate(DRIFTS):
             noise = NOISES[turned[(row + place) % len(NOISES)]]
-            yield Setting(task, SYNTHETIC, drift, noise, scales, NONE, NONE, "0", DIMS[(row + place) % len(DIMS)])
+            yield SuiteSetting(task, SYNTHETIC, drift, noise, scales, NONE, NONE, "0", DIMS[(row + place) % len(DIMS)])
 
 
-def _list_block(task: str, dim: int, random: np.random.Generator) -> Iterator[Setting]:
+def _list_block(task: str, dim: int, random: np.random.Generator) -> Iterator[SuiteSetting]:
     # Plain features have two of the five places, because a fixed step says little at other scales.
     factors = (TIMES, WHATS, COUNTS, DRIFTS, NOISES, ("1", *SCALES))
     # The level of each of five places; a factor with fewer levels has some of them twice.
@@ -144,13 +145,13 @@ def _list_block(task: str, dim: int, random: np.random.Generator) -> Iterator[Se
             when, what, count, drift, noise, scales = (
                 factor[own[place]] for factor, own, place in zip(factors, levels, places, strict=True)
             )
-            yield Setting(task, SYNTHETIC, drift, noise, scales, when, what, count, dim)
+            yield SuiteSetting(task, SYNTHETIC, drift, noise, scales, when, what, count, dim)
 
 
-def _list_adaptive(task: str) -> Iterator[Setting]:
+def _list_adaptive(task: str) -> Iterator[SuiteSetting]:
     """An adversary that sees the action and chooses the record, with each drift."""
     for drift, noise, count in zip(("none", *DRIFTS), ("gaussian", *NOISES), ("T^⅔", *["√T"] * 3), strict=True):
-        yield Setting(task, SYNTHETIC, drift, noise, "1", ADAPTIVE, "record chosen", count, DIMS[0])
+        yield SuiteSetting(task, SYNTHETIC, drift, noise, "1", ADAPTIVE, "record chosen", count, DIMS[0])
 
 
 # --- the game of a setting ---
@@ -172,7 +173,7 @@ RULES = {
 class Game:
     """A stream for every learner; corrupted unless the adversary adapts to the learner."""
 
-    setting: Setting
+    setting: SuiteSetting
     stream: Stream
     seed: tuple[int, ...]
 
@@ -204,7 +205,7 @@ class Game:
         return adversary.play(learner, self.stream.uncorrupted(), self.k, self.seed)
 
 
-def make_game(setting: Setting, rounds: int, seed: tuple[int, ...]) -> Game:
+def make_game(setting: SuiteSetting, rounds: int, seed: tuple[int, ...]) -> Game:
     """The game of a setting with this length; a real stream may be shorter."""
     clean = _make_clean(setting, rounds, seed)
     k = count_outliers(setting.count, len(clean))
@@ -213,7 +214,7 @@ def make_game(setting: Setting, rounds: int, seed: tuple[int, ...]) -> Game:
     return Game(setting, clean if k == 0 else _make_adversary(setting, clean).corrupt(clean, k, seed, when), seed)
 
 
-def _make_clean(setting: Setting, rounds: int, seed: tuple[int, ...]) -> Stream:
+def _make_clean(setting: SuiteSetting, rounds: int, seed: tuple[int, ...]) -> Stream:
     if setting.source != SYNTHETIC:
         return real.load(setting.source, rounds)
     make = {"regression": streams.regression, "classification": streams.classification}[setting.task]
@@ -228,7 +229,7 @@ def _make_clean(setting: Setting, rounds: int, seed: tuple[int, ...]) -> Stream:
     )
 
 
-def _make_adversary(setting: Setting, clean: Stream) -> adversaries.Adversary:
+def _make_adversary(setting: SuiteSetting, clean: Stream) -> adversaries.Adversary:
     """The adversary of a setting, at the scale of the stream."""
     labels = setting.task == "classification"
     size = float(np.sqrt(np.mean(clean.X**2)))

@@ -10,7 +10,7 @@ import numpy as np
 from redescend import gates, steps, transforms
 from redescend.kernels import layout
 from redescend.kernels.compiler import compiled, inlined
-from redescend.kernels.layout import Settings
+from redescend.kernels.layout import DescentSettings
 from redescend.losses import linear
 from redescend.numeric import LARGEST, Array
 
@@ -18,11 +18,11 @@ UNDERFLOW, CANCELLED = 1e-280, 1e-4
 
 
 @inlined
-def settings_of(config: Array) -> Settings:
+def settings_of(config: Array) -> DescentSettings:
     """Read the settings from the array of a learner."""
     adaptive = config[layout.NORMALISED] != 0.0 or config[layout.STEP] == steps.PER_TRAVELLED
     needs_length = adaptive or gates.needs_length(int(config[layout.GATE]))
-    return Settings(
+    return DescentSettings(
         int(config[layout.LOSS]),
         config[layout.LOSS_C],
         config[layout.L2],
@@ -46,7 +46,7 @@ def memory_of(config: Array) -> Array:
 
 
 @inlined
-def is_playable(s: Settings, p: float, xx: float, target: float, length: float, move: float, tt: float) -> bool:
+def is_playable(s: DescentSettings, p: float, xx: float, target: float, length: float, move: float, tt: float) -> bool:
     """Check that everything is finite, and that the label is −1 or 1 if the loss needs one."""
     return abs(p) + xx + abs(target) + length + abs(move) + tt < np.inf and (not s.margin or target * target == 1.0)
 
@@ -59,7 +59,7 @@ def penalised_loss(kind: int, c: float, l2: float, p: float, tt: float, y: float
 
 @inlined
 def decide(
-    s: Settings, memory: Array, t: int, travelled: float, p: float, xx: float, tt: float, y: float
+    s: DescentSettings, memory: Array, t: int, travelled: float, p: float, xx: float, tt: float, y: float
 ) -> tuple[float, float, float, float, float, float]:
     """Compute loss, weight, gradient length, √Σw²‖∇f‖², keep and move of round t (from 0), changing nothing.
 

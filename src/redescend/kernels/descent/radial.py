@@ -21,7 +21,7 @@ from redescend import gates
 from redescend.kernels import layout
 from redescend.kernels.compiler import compiled, inlined, muladd, pointer, prefetch, summing
 from redescend.kernels.descent.decision import decide, is_playable, memory_of, settings_of
-from redescend.kernels.layout import Live, Settings
+from redescend.kernels.layout import DescentSettings, Live
 from redescend.numeric import Array
 
 WIDE = 500
@@ -89,7 +89,7 @@ def predict(now: Live, previous: Array, last: Array, older: Array, x: Array) -> 
 
 @inlined
 def play(
-    s: Settings, memory: Array, now: Live, p: float, xx: float, target: float
+    s: DescentSettings, memory: Array, now: Live, p: float, xx: float, target: float
 ) -> tuple[Live, float, float, float, bool]:
     """Play a round in scalars: the state after it, loss, weight, gradient length, and whether ‖θ‖² lost digits."""
     f, weight, length, travelled, keep, move = decide(s, memory, now.t, now.travelled, p, xx, now.tt, target)
@@ -140,7 +140,7 @@ def action(pair: Array, config: Array, out: Array) -> None:
 
 @inlined
 def attempt(
-    s: Settings, memory: Array, now: Live, previous: Array, last: Array, older: Array, x: Array, target: float
+    s: DescentSettings, memory: Array, now: Live, previous: Array, last: Array, older: Array, x: Array, target: float
 ) -> tuple[Live, Live, float, float, float, float, bool, bool]:
     """Compute a round: the state before and after, ⟨x, θ⟩, loss, weight, length; is ‖θ‖² stale, and is the round valid?
 

@@ -9,7 +9,7 @@ import numpy as np
 from redescend import gates, steps
 from redescend.kernels.compiler import compiled, inlined, muladd, summing, uncounted
 from redescend.kernels.descent.decision import memory_of, settings_of
-from redescend.kernels.layout import Settings
+from redescend.kernels.layout import DescentSettings
 from redescend.kernels.selftuning.followers import within
 from redescend.kernels.tabular import standardize as scaling
 from redescend.kernels.tabular.imputation import impute
@@ -66,7 +66,7 @@ class TableOutcomes(NamedTuple):
     predictions: Array
 
 
-class Record(NamedTuple):
+class TableRecord(NamedTuple):
     """One record as an output sees it: prediction, its intercept, ‖z‖², ‖θ‖² without intercept, target and weight."""
 
     prediction: float
@@ -78,7 +78,7 @@ class Record(NamedTuple):
 
 
 @inlined
-def limit_sample_weight(s: Settings, scale: float, record: Record, paid: float, slope: float) -> float:
+def limit_sample_weight(s: DescentSettings, scale: float, record: TableRecord, paid: float, slope: float) -> float:
     """How often a record counts if the step is the default: once, or until the step fits the record exactly."""
     if record.sample_weight <= 1.0 or slope == 0.0 or scale == 0.0:
         return record.sample_weight
@@ -88,7 +88,7 @@ def limit_sample_weight(s: Settings, scale: float, record: Record, paid: float, 
 
 
 @inlined
-def default_step(s: Settings, k: int, t: float, xx: float, stats: Array) -> float:
+def default_step(s: DescentSettings, k: int, t: float, xx: float, stats: Array) -> float:
     """The scale of the default step: 1/(L·N·√(1 + t/N)), N the larger of ‖z‖² and its median, L the curvature.
 
     Such a step never overshoots the record that it learns from, and starts to shrink after as many rows as there are
@@ -103,7 +103,9 @@ def default_step(s: Settings, k: int, t: float, xx: float, stats: Array) -> floa
 
 
 @inlined
-def decide(s: Settings, memory: Array, t: float, stats: Array, k: int, record: Record, decisions: Array) -> bool:
+def decide(
+    s: DescentSettings, memory: Array, t: float, stats: Array, k: int, record: TableRecord, decisions: Array
+) -> bool:
     """Decide how output k moves in round t, and write that into row k; returns False if it would move too far.
 
     The gate's weight; √Σw²‖∇f‖², which is TRAVELLED_THEN before; and θ ← keep·θ − move·z. l2 spares the intercept.
@@ -213,7 +215,7 @@ def learn(rows: TableRows, state: TableState, config: DescentConfig, out: TableO
                 out.predictions[k, row] = p
             if not (0.0 < xx < LONGEST2 and abs(y) < FARTHEST):
                 continue
-            record = Record(p, models[k, dim] if width > dim else 0.0, xx, tt, y, sample_weight[row])
+            record = TableRecord(p, models[k, dim] if width > dim else 0.0, xx, tt, y, sample_weight[row])
             decisions[k, TRAVELLED_THEN] = models[k, width + TRAVELLED]
             if not decide(s, memory, t, target_stats, k, record, decisions):
                 return row

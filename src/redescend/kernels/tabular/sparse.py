@@ -116,7 +116,7 @@ def learn(
             linear *= shrink
             intercept = model[dim] if width > dim else 0.0
             tt, p = max(model[width + SIZE2], 0.0), linear + intercept
-            record = dense.Record(p, intercept, xx, tt, y, rows.sample_weight[row])
+            record = dense.TableRecord(p, intercept, xx, tt, y, rows.sample_weight[row])
             decisions[k, dense.TRAVELLED_THEN], decisions[k, dense.LINEAR] = model[width + TRAVELLED], linear
             if not dense.decide(s, memory, t, target_stats, k, record, decisions):
                 return row

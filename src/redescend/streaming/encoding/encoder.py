@@ -30,7 +30,7 @@ MIN_CHUNK = 64
 """Records per chunk at least: every chunk loops over all columns."""
 
 
-class Chunk(NamedTuple):
+class EncodedChunk(NamedTuple):
     """Records that can be used: their features, their targets (or NaN), and their indices in the table.
 
     With one model per key, also the index of each record's key among all names of keys.
@@ -118,7 +118,7 @@ class EncodedBatch:
             X[every, first + places[start:stop]] = 1.0 if present is None else present[start:stop]
         return X
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[EncodedChunk]:
         """The records that can be used, some at a time."""
         usable = np.delete(np.arange(self._count), list(self.rejected))
         for start in range(0, self._count, self._most):
@@ -126,7 +126,7 @@ class EncodedBatch:
             first, last = np.searchsorted(usable, (start, stop))
             if first < last:
                 X, indices = self.rows(start, stop), usable[first:last]
-                yield Chunk(X if len(indices) == len(X) else X[indices - start], self._targets[indices], indices)
+                yield EncodedChunk(X if len(indices) == len(X) else X[indices - start], self._targets[indices], indices)
 
 
 class KeyedBatch(EncodedBatch):
@@ -149,7 +149,7 @@ class KeyedBatch(EncodedBatch):
             missing = np.flatnonzero(self._texts.is_null().to_numpy(zero_copy_only=False))
             self.rejected |= dict.fromkeys(missing.tolist(), f"the key '{schema.by}' is missing")
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[EncodedChunk]:
         for chunk in super().chunks():
             keys = self._keys.indices(self._texts.take(pa.array(chunk.indices)), add=self._add)
             yield chunk._replace(keys=keys, names=self._keys.names)

@@ -19,7 +19,7 @@ from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources import Batch
 from redescend.state import require
-from redescend.streaming.encoding.encoder import Chunk, KeyedBatch
+from redescend.streaming.encoding.encoder import EncodedChunk, KeyedBatch
 from redescend.streaming.encoding.target import output_targets
 from redescend.streaming.keyed.keys import SHARDS, Keys, to_key
 from redescend.streaming.keyed.shards import ClusterShards, LocalShards, ShardTask
@@ -122,7 +122,7 @@ class ModelStore(StreamPredictor):
             played.append((chunk, scores, self._losses(scores, Y), weights.min(axis=0)))
         return self._collect(batch, encoded, played)
 
-    def _learn_chunk(self, chunk: Chunk, Y: Array) -> tuple[Array, Array]:
+    def _learn_chunk(self, chunk: EncodedChunk, Y: Array) -> tuple[Array, Array]:
         """Group the records by shard and key, each in its order, and learn from them."""
         shards, places = self._keys.places(chunk.keys)
         order = np.lexsort((places, shards))
@@ -162,7 +162,7 @@ class ModelStore(StreamPredictor):
     def _encode(self, table: Any, target: bool) -> KeyedBatch:
         return KeyedBatch(self.schema, table, target, self._keys, add=False)
 
-    def _engines(self, chunk: Chunk) -> Iterator[tuple[Engine, Array]]:
+    def _engines(self, chunk: EncodedChunk) -> Iterator[tuple[Engine, Array]]:
         order = np.argsort(chunk.keys, kind="stable")
         starts = np.flatnonzero(np.diff(chunk.keys[order], prepend=-1))
         for which in np.split(order, starts[1:]) if len(order) else ():

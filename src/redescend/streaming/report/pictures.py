@@ -25,7 +25,7 @@ NORMAL = 1.4826
 """The standard deviation of normal noise, in median absolute deviations."""
 
 
-class Picture(NamedTuple):
+class ReportFigure(NamedTuple):
     """A picture with its caption, which says what to see, and a legend of classes of marks."""
 
     name: str
@@ -35,11 +35,11 @@ class Picture(NamedTuple):
     legend: dict[str, str]
 
 
-def draw_all(summary: Summary) -> list[Picture]:
+def draw_all(summary: Summary) -> list[ReportFigure]:
     """Draw every picture that there are enough rounds for, in the order of the page."""
     if not summary.learned:
         return []
-    drawn: list[Picture | None] = [draw_suspects(summary.histograms), draw_losses(summary.histograms)]
+    drawn: list[ReportFigure | None] = [draw_suspects(summary.histograms), draw_losses(summary.histograms)]
     if summary.schema.classifies:
         drawn.append(draw_calibration(summary))
     else:
@@ -55,7 +55,7 @@ def _start_along_stream(histograms: StreamHistograms, y: Scale, y_label: str, de
     return Chart(rows, y, x_label="row", y_label=y_label, description=description)
 
 
-def draw_suspects(histograms: StreamHistograms) -> Picture:
+def draw_suspects(histograms: StreamHistograms) -> ReportFigure:
     """Draw the share of suspects, and where records were rejected."""
     weights, rejected = (histograms.merge(part, BINS) for part in (histograms.weights, histograms.rejected))
     edges, counts = histograms.edges(BINS), np.maximum(weights.sum(axis=1), 1)
@@ -79,7 +79,7 @@ def draw_suspects(histograms: StreamHistograms) -> Picture:
     }
     if rejected.any():
         legend["rejected"] = "rejected records"
-    return Picture("weights", "Suspects along the stream", caption, chart.to_svg(), legend)
+    return ReportFigure("weights", "Suspects along the stream", caption, chart.to_svg(), legend)
 
 
 def _describe_suspects(shares: Array, edges: Array) -> str:
@@ -92,7 +92,7 @@ def _describe_suspects(shares: Array, edges: Array) -> str:
     )
 
 
-def draw_losses(histograms: StreamHistograms) -> Picture:
+def draw_losses(histograms: StreamHistograms) -> ReportFigure:
     """Draw the median loss, and the range of eight in ten losses."""
     low, median, high = (histograms.quantiles(share, BINS) for share in (0.1, 0.5, 0.9))
     edges, present = histograms.edges(BINS), np.isfinite(median)
@@ -107,7 +107,7 @@ def draw_losses(histograms: StreamHistograms) -> Picture:
     chart.band(xs, np.maximum(low, scale.low), np.maximum(high, scale.low), "band")
     chart.line(xs, np.maximum(median, scale.low), "middle-line")
     legend = {"middle-line": "median", "band": "10th to 90th percentile"}
-    return Picture("losses", "Loss along the stream", caption, chart.to_svg(), legend)
+    return ReportFigure("losses", "Loss along the stream", caption, chart.to_svg(), legend)
 
 
 def _describe_trend(median: Array) -> str:
@@ -136,7 +136,7 @@ def typical_error(summary: Summary) -> float:
     return NORMAL * float(np.median(np.abs(clean.targets - clean.predictions))) if len(clean) else np.nan
 
 
-def draw_points(summary: Summary) -> Picture:
+def draw_points(summary: Summary) -> ReportFigure:
     """Draw sampled records as points, with suspects marked."""
     clean, suspects = summary.clean_sample(), summary.suspect_sample.rounds
     both = _fit_clean(clean.targets, clean.predictions) if len(clean) else fit_scale(suspects.predictions.tolist())
@@ -155,7 +155,7 @@ def draw_points(summary: Summary) -> Picture:
     if len(suspects):
         which = "all" if len(suspects) < summary.suspect_sample.size else "sampled"
         legend["suspect-dot"] = f"suspects ({len(suspects):,}, {which})"
-    return Picture("points", "Predicted against observed", caption, chart.to_svg(), legend)
+    return ReportFigure("points", "Predicted against observed", caption, chart.to_svg(), legend)
 
 
 def _fit_clean(targets: Array, predictions: Array) -> Scale:
@@ -166,7 +166,7 @@ def _fit_clean(targets: Array, predictions: Array) -> Scale:
     return fit_scale(inside.tolist())
 
 
-def draw_deciles(summary: Summary) -> Picture | None:
+def draw_deciles(summary: Summary) -> ReportFigure | None:
     """Draw the median and the quartiles of the observations in each decile of the predictions."""
     clean = summary.clean_sample()
     if len(clean) < 5 * DECILES:
@@ -190,10 +190,10 @@ def draw_deciles(summary: Summary) -> Picture | None:
         chart.line([x, x], [bottom, top], "whisker")
         chart.dot(x, y, "group-dot", 5.0, f"predicted {format_number(x)}, observed {format_number(y)}")
     legend = {"group-dot": "median of a tenth of the records", "whisker": "interquartile range"}
-    return Picture("deciles", "Calibration of the predictions", caption, chart.to_svg(), legend)
+    return ReportFigure("deciles", "Calibration of the predictions", caption, chart.to_svg(), legend)
 
 
-def draw_calibration(summary: Summary) -> Picture:
+def draw_calibration(summary: Summary) -> ReportFigure:
     """Draw the share of correct predictions against their probability."""
     wrong, right, sums = summary.calibration.T.astype(np.float64)
     counts = wrong + right
@@ -214,4 +214,4 @@ def draw_calibration(summary: Summary) -> Picture:
     for x, y, count in zip(predicted.tolist(), correct.tolist(), counts[enough].tolist(), strict=True):
         tip = f"{count:,.0f} predictions with a probability of {format_percent(x)}: {format_percent(y)} correct"
         chart.dot(x, y, "group-dot", 3.5 + 9.0 * (count / total) ** 0.5, tip)
-    return Picture("calibration", "Calibration of the probabilities", caption, chart.to_svg(), {})
+    return ReportFigure("calibration", "Calibration of the probabilities", caption, chart.to_svg(), {})
