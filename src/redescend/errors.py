@@ -1,9 +1,10 @@
-"""Errors: one base class, each also a builtin error; and how messages quote values."""
+"""Errors: one base class, each also a builtin error; what to do with a bad record; and how messages quote values."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from enum import StrEnum
 
 QUOTED_LENGTH = 40
 LISTED_NAMES = 10
@@ -23,6 +24,20 @@ class DataError(RedescendError, ValueError):
 
 class BadRecordError(DataError):
     """A record cannot be used, and the run stops at such records."""
+
+
+class OnBad(StrEnum):
+    """What to do with a record that cannot be used: the values of `on_bad`.
+
+    Examples
+    --------
+    >>> [choice.value for choice in OnBad]
+    ['quarantine', 'skip', 'fail']
+    """
+
+    QUARANTINE = "quarantine"
+    SKIP = "skip"
+    FAIL = "fail"
 
 
 class UntoldError(DataError):

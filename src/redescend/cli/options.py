@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from redescend.errors import ParameterError
+from redescend.errors import OnBad, ParameterError
 
 if TYPE_CHECKING:
     from redescend.registry import Registry
@@ -36,20 +36,12 @@ def optional(panel: str, metavar: str, help: str, **settings: Any) -> Any:
     return option(panel, help, metavar=metavar, show_default=False, **settings)
 
 
-class Task(StrEnum):
+class TargetTask(StrEnum):
     """What is predicted."""
 
     AUTO = "auto"
     REGRESSION = "regression"
     CLASSIFICATION = "classification"
-
-
-class OnBad(StrEnum):
-    """What to do with a record that cannot be used."""
-
-    QUARANTINE = "quarantine"
-    SKIP = "skip"
-    FAIL = "fail"
 
 
 SOURCES_HELP = (
@@ -90,9 +82,9 @@ class ModelOptions:
     ] = None
     ignore: Annotated[Names, optional(COLUMNS, "A,B,C", "Columns to leave out.")] = None
     task: Annotated[
-        Task,
+        TargetTask,
         option(COLUMNS, "regression or classification; auto infers it from the first 1,000 records.", metavar="KIND"),
-    ] = Task.AUTO
+    ] = TargetTask.AUTO
     labels: Annotated[
         Names, optional(COLUMNS, "A,B,C", "All labels of the target. Default: those of the first 1,000 records.")
     ] = None

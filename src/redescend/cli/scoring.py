@@ -25,10 +25,10 @@ from redescend.cli.console import (
     say_rejections,
 )
 from redescend.cli.exit_codes import Code
-from redescend.cli.options import InputOptions, OnBad, ResultOptions
+from redescend.cli.options import InputOptions, ResultOptions
 from redescend.cli.progress import ProgressLine
 from redescend.cli.training import choose_quarantine
-from redescend.errors import BadRecordError, DataError, ParameterError
+from redescend.errors import BadRecordError, DataError, OnBad, ParameterError
 from redescend.files import replace_file
 from redescend.sources import Bad, open_source
 from redescend.streaming import ModelStore, StreamModel

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from redescend.cli.exit_codes import Code
-from redescend.cli.options import CheckpointOptions, InputOptions, ModelOptions, OnBad, OutputOptions
-from redescend.errors import ParameterError
+from redescend.cli.options import CheckpointOptions, InputOptions, ModelOptions, OutputOptions
+from redescend.errors import OnBad, ParameterError
 
 if TYPE_CHECKING:
     from redescend.streaming.config import FitConfig, Outputs

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from redescend import losses, steps, transforms
-from redescend.errors import ParameterError
+from redescend.errors import OnBad, ParameterError
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
-
-OnBad = Literal["quarantine", "skip", "fail"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class FitConfig:
     loss: losses.LinearLoss | None = None
     transform: transforms.Transform | None = None
     step: steps.Step | None = None
-    on_bad: OnBad = "quarantine"
+    on_bad: str = OnBad.QUARANTINE.value
     format: str | None = None
     header: bool = True
     by: str | None = None
@@ -56,9 +54,10 @@ class FitConfig:
     cluster: str | None = None
 
     def __post_init__(self) -> None:
-        if self.on_bad not in get_args(OnBad):
-            raise bad_parameter("fit_stream", "on_bad", "'quarantine', 'skip' or 'fail'", self.on_bad)
-        if self.outputs.quarantine is not None and self.on_bad != "quarantine":
+        if self.on_bad not in list(OnBad):
+            *others, last = (f"'{choice}'" for choice in OnBad)
+            raise bad_parameter("fit_stream", "on_bad", f"{', '.join(others)} or {last}", self.on_bad)
+        if self.outputs.quarantine is not None and self.on_bad != OnBad.QUARANTINE:
             raise ParameterError(f"on_bad='{self.on_bad}' quarantines no record; leave 'quarantine' out.")
         if self.resume and self.checkpoint is None:
             raise ParameterError("To resume a run, name the folder of its checkpoint.")

@@ -14,7 +14,7 @@ from redescend import losses, steps, transforms
 from redescend.errors import DataError, ParameterError
 from redescend.sources import Kind, Source, open_source
 from redescend.sources.formats import Follow
-from redescend.streaming.config import FitConfig, OnBad, Outputs
+from redescend.streaming.config import FitConfig, Outputs
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.io.checkpoints import Checkpoint, CheckpointFolder
 from redescend.streaming.io.collisions import check_outputs
@@ -44,7 +44,7 @@ def fit_stream(
     loss: losses.LinearLoss | None = None,
     transform: transforms.Transform | None = None,
     step: steps.Step | None = None,
-    on_bad: OnBad = "quarantine",
+    on_bad: str = "quarantine",
     quarantine: StrPath | None = None,
     rounds: StrPath | None = None,
     checkpoint: StrPath | None = None,

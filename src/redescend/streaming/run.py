@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
 from redescend.checkpoint import save
-from redescend.errors import BadRecordError, DataError
+from redescend.errors import BadRecordError, DataError, OnBad
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch, Position, Source
 from redescend.sources.formats import Follow
@@ -165,13 +165,13 @@ class Run:
         learned = self.model.learn(batch)
         rejected = list(heapq.merge(batch.bad, learned.rejected, key=lambda record: record.row))
         on_bad = self.config.on_bad
-        if rejected and on_bad == "fail":
+        if rejected and on_bad == OnBad.FAIL:
             bad = rejected[0]
             raise BadRecordError(
                 f"Row {bad.row} of '{bad.file}' cannot be learned from: {bad.reason}. Fix it, or quarantine such "
                 "records with on_bad='quarantine'."
             )
-        quarantined = rejected if on_bad == "quarantine" else []
+        quarantined = rejected if on_bad == OnBad.QUARANTINE else []
         self._writers.write(learned.rounds, quarantined)
         self.summary.add(learned.rounds, batch, learned.indices)
         self.summary.add_rejected(rejected)
