@@ -16,7 +16,7 @@ from redescend import Stream
 WIDTHS = {2: Goal(39.6), 20: Goal(4.6), 100: None, 1_000: Goal(1.47), 10_000: Goal(1.5)}
 LENGTHS = (1_000, 10_000, 100_000, 1_000_000)
 LENGTH_DIM = 20
-# Short games are played several times on end, up to so many rows: the long ones in between empty the cache.
+# A short game is repeated, at most 10,000 rows in all, because the long games in between empty the cache.
 TOGETHER = 10_000
 
 

@@ -17,7 +17,7 @@ ROWS = 10_000
 
 
 def selftuning_rows(effort: Effort) -> Iterator[Row]:
-    """Ridge with a quarter of the rounds corrupted; the learner goes on from where it is, as in a long game."""
+    """Ridge with a quarter of the rounds corrupted; the learner continues from its current state, as in a long game."""
     rows = min(ROWS, effort.rows_of(DIM))
     times: dict[tuple[int, int], float] = {}
     for dim in WIDTHS:

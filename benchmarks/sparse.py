@@ -49,7 +49,7 @@ def _words(rows: int, dim: int) -> tuple[Any, Any]:
 
 
 def _times(models: dict[str, Any], X: Any, y: Any, repetitions: int) -> dict[str, float]:
-    """New models, which go on from where they are, as in a long stream."""
+    """New models. Every call continues from their current state, as in a long stream."""
 
     def learning(model: Any) -> Task:
         return lambda: model.partial_fit(X, y)

@@ -33,6 +33,6 @@ def learn(dim: int) -> rd.Learn:
 
 
 def playing(stream: rd.Stream) -> Task:
-    """LEARN on this stream; at every call it goes on from where it is, so that only the game is timed."""
+    """LEARN on this stream; every call continues from its current state, so that only the game is timed."""
     learner = learn(stream.dim)
     return lambda: rd.play(learner, stream)

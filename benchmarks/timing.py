@@ -23,7 +23,7 @@ class Effort:
     cells : int
         Numbers in a table of records: rows × features.
     rows : int
-        At most so many rows, however narrow.
+        The most rows in a table, however narrow.
     calls : int
         Records given one by one to a learner: few enough to stay in the cache, and 20 times as many.
     starts : int
