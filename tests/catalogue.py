@@ -152,7 +152,7 @@ BASES = {
 def public_classes(module: ModuleType) -> list[type]:
     """Every class of the module that a user can make an instance of."""
     base = BASES[module]
-    abstract = (base, losses.LinearLoss, transforms.ScaledTransform)
+    abstract = (base, losses.LinearLoss, transforms.ScaledTransform, domains.NormBall)
     return [
         member
         for name, member in vars(module).items()

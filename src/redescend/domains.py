@@ -180,13 +180,26 @@ class Reals(Domain):
 
 
 @dataclass(frozen=True)
-class Ball(Domain):
-    """The Euclidean ball ‖θ‖ ≤ radius.
+class NormBall(Domain):
+    """What the balls of a norm share.
 
     Parameters
     ----------
     radius : float
-        The largest Euclidean norm.
+        The largest norm.
+    """
+
+    kind: ClassVar[int]
+    radius: Radius
+
+    @property
+    def diameter(self) -> float:
+        return 2.0 * self.radius
+
+
+@dataclass(frozen=True)
+class Ball(NormBall):
+    """The Euclidean ball ‖θ‖ ≤ radius.
 
     Examples
     --------
@@ -194,13 +207,21 @@ class Ball(Domain):
     array([0.6, 0.8])
     """
 
-    radius: Radius
     kind: ClassVar[int] = BALL
     radial: ClassVar[bool] = True
 
-    @property
-    def diameter(self) -> float:
-        return 2.0 * self.radius
+
+@dataclass(frozen=True)
+class L1Ball(NormBall):
+    """Σ|θⱼ| ≤ radius.
+
+    Examples
+    --------
+    >>> L1Ball(1.0).project([2.0, -1.5])
+    array([ 0.75, -0.25])
+    """
+
+    kind: ClassVar[int] = L1_BALL
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,29 +277,6 @@ class Box(Domain):
     def diameter(self) -> float:
         width = self.high - self.low
         return float(np.linalg.norm(width)) if width.ndim else float("inf")
-
-
-@dataclass(frozen=True)
-class L1Ball(Domain):
-    """Σ|θⱼ| ≤ radius.
-
-    Parameters
-    ----------
-    radius : float
-        The largest ℓ1 norm.
-
-    Examples
-    --------
-    >>> L1Ball(1.0).project([2.0, -1.5])
-    array([ 0.75, -0.25])
-    """
-
-    radius: Radius
-    kind: ClassVar[int] = L1_BALL
-
-    @property
-    def diameter(self) -> float:
-        return 2.0 * self.radius
 
 
 @dataclass(frozen=True)

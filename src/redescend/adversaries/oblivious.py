@@ -52,6 +52,19 @@ class Adversary(Component, ABC):
 
 
 @dataclass(frozen=True)
+class ScalarAdversary(Adversary):
+    """What adversaries that shift or scale share.
+
+    Parameters
+    ----------
+    by : float
+        What is added, or the factor.
+    """
+
+    by: Finite
+
+
+@dataclass(frozen=True)
 class LabelFlip(Adversary):
     """y becomes −y: the paper's adversary of classification.
 
@@ -98,13 +111,8 @@ class UniformResponse(Adversary):
 
 
 @dataclass(frozen=True)
-class ShiftResponse(Adversary):
+class ShiftResponse(ScalarAdversary):
     """y becomes y + by: an instrument that has lost its zero.
-
-    Parameters
-    ----------
-    by : float
-        What is added.
 
     Examples
     --------
@@ -112,28 +120,19 @@ class ShiftResponse(Adversary):
     array([11.,  2.])
     """
 
-    by: Finite
-
     def replacements(self, stream: Stream, rows: Array, random: np.random.Generator) -> tuple[None, Array]:
         return None, stream.y[rows] + self.by
 
 
 @dataclass(frozen=True)
-class ScaleResponse(Adversary):
+class ScaleResponse(ScalarAdversary):
     """y becomes by·y: a response in the wrong unit, or with by = −1 of the wrong sign.
-
-    Parameters
-    ----------
-    by : float
-        The factor of the response.
 
     Examples
     --------
     >>> ScaleResponse(-1.0).corrupt(Stream([[1.0], [2.0]], [1.0, 2.0]), k=1, seed=0, when="last").y
     array([ 1., -2.])
     """
-
-    by: Finite
 
     def replacements(self, stream: Stream, rows: Array, random: np.random.Generator) -> tuple[None, Array]:
         return None, self.by * stream.y[rows]
@@ -154,21 +153,14 @@ class ReplaceResponse(Adversary):
 
 
 @dataclass(frozen=True)
-class ScaleFeatures(Adversary):
+class ScaleFeatures(ScalarAdversary):
     """x becomes by·x: a record in the wrong unit.
-
-    Parameters
-    ----------
-    by : float
-        The factor.
 
     Examples
     --------
     >>> ScaleFeatures(100.0).corrupt(Stream([[1.0], [2.0]], [1.0, 2.0]), k=1, seed=0, when="last").X.ravel()
     array([  1., 200.])
     """
-
-    by: Finite
 
     def replacements(self, stream: Stream, rows: Array, random: np.random.Generator) -> tuple[Array, None]:
         return self.by * stream.X[rows], None

@@ -90,13 +90,7 @@ class ConstantStep(NamedTuple):
 
 
 def constant_step(
-    *,
-    diameter: float,
-    path: float,
-    gradient: float,
-    gamma3: float,
-    gamma12: float = 3.0,
-    gamma4: float = 1.0,
+    *, diameter: float, path: float, gradient: float, gamma3: float, gamma12: float = 3.0, gamma4: float = 1.0
 ) -> ConstantStep:
     r"""The corollary: regret ≤ γ₄ᵐᵃˣ·√((R² + R·γ₁₂·V_T)·𝒢²·Σγ₃), with α = √((R² + R·γ₁₂·V_T)/(𝒢²·Σγ₃)).
 

@@ -60,6 +60,7 @@ ON_BAD_HELP = (
     "What to do with a record that cannot be used: quarantine it, skip it (only count it), or fail (stop there)."
 )
 NO_HEADER_HELP = "Read the first line of a CSV or TSV file as a record; columns are named column1, column2, ..."
+OUT_HELP = "Write a .csv, .jsonl or .parquet file. Default: CSV on standard output."
 RESUME_HELP = "Resume from the last checkpoint, if any. Output is identical to an uninterrupted run."
 
 Names = list[str] | None
@@ -146,9 +147,7 @@ class CheckpointOptions:
 class ResultOptions:
     """What is written: `predict` and `score`."""
 
-    out: Annotated[
-        File, optional(OUTPUT, "FILE", "Write a .csv, .jsonl or .parquet file. Default: CSV on standard output.")
-    ] = None
+    out: Annotated[File, optional(OUTPUT, "FILE", OUT_HELP)] = None
     quarantine: Quarantine = None
 
 

@@ -30,11 +30,6 @@ class Hyperboloid(Component, Space):
     dim : int
         Dimension; a point has dim + 1 coordinates.
 
-    Attributes
-    ----------
-    shape, curvature
-        As in `Space`.
-
     Examples
     --------
     >>> space = Hyperboloid(2)

@@ -260,8 +260,8 @@ def crease(radius: float) -> Pseudoconvex:
 
     Parameters
     ----------
-    radius : float
-        θ and the records are within this distance of 0.
+    radius
+        As in `quartic`.
 
     Returns
     -------

@@ -119,11 +119,6 @@ class Euclidean(Component, Space):
     dim : int
         Number of coordinates.
 
-    Attributes
-    ----------
-    shape, curvature
-        As in `Space`.
-
     Examples
     --------
     >>> Euclidean(2).distance(np.array([0.0, 0.0]), np.array([3.0, 4.0]))

@@ -34,11 +34,6 @@ class SPD(Component, Space):
     size : int
         Number of rows of a matrix.
 
-    Attributes
-    ----------
-    shape, dim, curvature
-        As in `Space`.
-
     Examples
     --------
     >>> space = SPD(2)

@@ -40,10 +40,8 @@ class LearnWithExperts(Experts):
 
     Parameters
     ----------
-    dim : int
-        Number of features.
-    loss : Loss
-        A convex loss, such as ``losses.Squared(l2=1e-4)``.
+    dim, loss
+        As in `Descent`.
     a : float
         Loss scale at which the gate closes.
     b : float

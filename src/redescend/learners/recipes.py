@@ -45,14 +45,12 @@ class Learn(Descent):
 
     Parameters
     ----------
-    dim : int
-        Number of features.
     a : float
         Loss scale at which the gate closes: the larger, the softer the switch.
     b : float
         Odds of an outlier: the weight of a loss of 0 is 1/(1 + b).
-    **common
-        loss, step, domain, start and dtype, as in `Descent`.
+    dim, **common
+        As in `OGD`.
 
     Examples
     --------
@@ -70,12 +68,10 @@ class Robust(Descent):
 
     Parameters
     ----------
-    dim : int
-        Number of features.
     transform : Transform
         The robust transform h of the loss, such as ``transforms.Huber(1.0)``; the weight of a round is h'(f).
-    **common
-        loss, step, domain, start and dtype, as in `Descent`.
+    dim, **common
+        As in `OGD`.
 
     Examples
     --------
@@ -93,12 +89,10 @@ class TopK(Descent):
 
     Parameters
     ----------
-    dim : int
-        Number of features.
     k : int
         Number of outliers in the stream.
-    **common
-        loss, step, domain, start and dtype, as in `Descent`.
+    dim, **common
+        As in `OGD`.
 
     Examples
     --------
@@ -115,12 +109,10 @@ class Oracle(Descent):
 
     Parameters
     ----------
-    dim : int
-        Number of features.
     clean : array of bools
         Which rounds are clean; one for every round of the stream.
-    **common
-        loss, step, domain, start and dtype, as in `Descent`.
+    dim, **common
+        As in `OGD`.
 
     Examples
     --------
@@ -137,10 +129,8 @@ class NormalisedOGD(Descent):
 
     Parameters
     ----------
-    dim : int
-        Number of features.
-    **common
-        loss, step, domain, start and dtype, as in `Descent`; the step is made a ``steps.Normalised``.
+    dim, **common
+        As in `OGD`; the step is made a ``steps.Normalised``.
 
     Examples
     --------
@@ -165,14 +155,12 @@ class ClippedOGD(Descent):
 
     Parameters
     ----------
-    dim : int
-        Number of features.
     quantile : float, default 0.5
         The quantile of the lengths that a gradient is clipped to.
     window : int, default 101
         Number of the last rounds whose lengths count.
-    **common
-        loss, step, domain, start and dtype, as in `Descent`.
+    dim, **common
+        As in `OGD`.
 
     Examples
     --------

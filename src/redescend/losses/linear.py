@@ -109,8 +109,8 @@ class LinearLoss(Component, Loss):
 
     @property
     def setting(self) -> float:
-        """The parameter, beside l2, that the compiled rounds get."""
-        return 0.0
+        """The parameter, beside l2, that the compiled rounds get; 0 if the loss has none."""
+        return next((number for name, number in vars(self).items() if name != "l2"), 0.0)
 
     def of_prediction(self, p: Values, y: Values) -> Any:
         """Return φ(p, y) of predictions p and targets y, floats or arrays."""
@@ -283,10 +283,6 @@ class EpsilonInsensitive(LinearLoss):
     kind: ClassVar[int] = EPSILON_INSENSITIVE
     default_parameters: ClassVar[tuple[float, ...]] = (0.1,)
 
-    @property
-    def setting(self) -> float:
-        return self.epsilon
-
     def best_scale(self, xx: Values, y: Values) -> Any:
         return np.sign(y) * _capped(np.maximum(np.abs(y) - self.epsilon, 0.0) / xx, 1.0, self.l2)
 
@@ -312,10 +308,6 @@ class Pinball(LinearLoss):
     l2: NonNegative = 0.0
     kind: ClassVar[int] = PINBALL
     default_parameters: ClassVar[tuple[float, ...]] = (0.5,)
-
-    @property
-    def setting(self) -> float:
-        return self.quantile
 
     def best_scale(self, xx: Values, y: Values) -> Any:
         pull = np.where(np.asarray(y) > 0.0, self.quantile, 1.0 - self.quantile)

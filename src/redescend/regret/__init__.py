@@ -141,9 +141,8 @@ def clean_static(trace: Trace, stream: Stream, loss: Loss, domain: Domain | None
     Examples
     --------
     >>> from redescend import OGD, losses, play, steps
-    >>> stream = Stream([[1.0], [1.0]], [2.0, 4.0])
-    >>> trace = play(OGD(1, loss=losses.Squared(), step=steps.Constant(0.25)), stream)
-    >>> clean_static(trace, stream, losses.Squared())
+    >>> loss, stream = losses.Squared(), Stream([[1.0], [1.0]], [2.0, 4.0])
+    >>> clean_static(play(OGD(1, loss=loss, step=steps.Constant(0.25)), stream), stream, loss)
     array([ 3., 11.])
     """
     counted = _counted("clean_static", trace, stream, loss, domain)
