@@ -142,12 +142,15 @@ class LinearEstimator(StatefulEstimator):
 
     def _partial_fit(self: Self, X: Any, y: Any, sample_weight: Any, classes: Array | None = None) -> Self:
         """Learn from rows once, in their order."""
-        if sample_weight is None and self._is_plain(X, y) and (Y := self._encode_plain(y)) is not None:
-            inlier_weights = self._engine.learn_unchecked(X, Y)
+        is_new = not self.__sklearn_is_fitted__()
+        if sample_weight is None and self._is_plain(X, y) and (not is_new or self._start_plain(X)):
+            Y = self._encode_plain(y)
+            inlier_weights = None if Y is None else self._engine.learn_unchecked(X, Y)
             if inlier_weights is not None:
                 self.inlier_weight_ = _smallest(inlier_weights)
                 return self
-        is_new = not self.__sklearn_is_fitted__()
+            if is_new:
+                del self._engine
         X, y = self._validate(X, y, reset=is_new)
         weights = _check_sample_weight(sample_weight, X.shape[0])
         if weights.any():
@@ -157,22 +160,26 @@ class LinearEstimator(StatefulEstimator):
         return self
 
     def _is_plain(self, X: Any, y: Any) -> bool:
-        """Whether both are plain arrays like those of a fitted model, of which only the values are left to check.
+        """Whether both are plain arrays like those before, of which only the values are left to check.
 
-        Full validation costs more than learning from a few rows does.
+        Full validation costs more than learning from a few rows does, and reads a large table once more.
         """
         own = self.__dict__
         return (
             type(X) is np.ndarray
             and type(y) is np.ndarray
-            and "_engine" in own
             and X.dtype == DOUBLE
             and y.ndim == 1
-            and X.shape == (len(y), own["n_features_in_"])
+            and X.ndim == 2
+            and X.shape == (len(y), own.get("n_features_in_", X.shape[1]))
             and X.size > 0
             and X.flags.carray
             and "feature_names_in_" not in own
         )
+
+    def _start_plain(self, X: Array) -> bool:
+        """Make the engine for a first plain table, if X alone determines it."""
+        return False
 
     def _make_engine(self, X: Any, outputs: int) -> None:
         parameters = self.get_params()

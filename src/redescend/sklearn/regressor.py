@@ -131,6 +131,11 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         predictions = self._predict_outputs(X)
         return predictions[:, 0] if self._target_ndim == 1 else predictions
 
+    def _start_plain(self, X: Array) -> bool:
+        self.n_features_in_, self._target_ndim = X.shape[1], 1
+        self._make_engine(X, 1)
+        return True
+
     def _validate(self, X: Any, y: Any, reset: bool) -> tuple[Any, Array]:
         options = {"accept_sparse": "csr", "order": "C", "multi_output": True, "y_numeric": True}
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=reset, **options)
