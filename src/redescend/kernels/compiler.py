@@ -228,6 +228,7 @@ def _uncounted(value: Any) -> Any:
     if isinstance(value, types.BaseTuple):
         parts = "".join(f"uncounted(value[{i}]), " for i in range(len(value)))
         kind = getattr(value, "instance_class", None)
+        # Numba needs one expression for each length of a tuple; the text depends on the length alone.
         return eval(f"lambda value: {'kind' if kind else ''}({parts})", {"kind": kind, "uncounted": uncounted})
     return lambda value: value
 

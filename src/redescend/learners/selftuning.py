@@ -200,7 +200,7 @@ class SelfTuning(Ensemble):
         return layout.Config(self._settings, self._prior, self._rates)
 
     def move_to_row(self) -> Array:
-        """Move the state to one row of floats for `kernels.selftuning.single`; the learner goes on using it there."""
+        """Move the state to one row of floats for `kernels.selftuning.single`; the learner keeps using it."""
         row, self._arrays = single.in_one_row(self._arrays, *self.kernel_config)
         return row
 

@@ -29,7 +29,7 @@ def product(X: Array, row: int, thetas: Array, i: int) -> float:
 
 @summing
 def length2(vectors: Array, i: int, spared: int = 0) -> float:
-    """‖·‖² without so many of the last features."""
+    """‖·‖² without the last `spared` features."""
     out = 0.0
     for j in range(vectors.shape[1] - spared):
         out += vectors[i, j] * vectors[i, j]
