@@ -88,7 +88,7 @@ def values_of(fields: list[bytes] | None) -> tuple | None:
         return None
     try:
         text = fields[1].decode()
-        return as_number(fields[0]), None if text in ("", " ", "  ", "NA", " NA", "NA ", " NA ") else text
+        return as_number(fields[0]), None if text.strip(" ") in ("", "NA", "-") else text
     except ValueError:
         return None
 
