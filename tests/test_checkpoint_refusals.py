@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pickle
+import resource
 
 import numpy as np
 import pytest
@@ -122,6 +123,18 @@ def with_state(name, value):
     return model, arrays
 
 
+def with_scalar(name, value):
+    model, arrays = with_setting(name, {"scalar": {"array": "size"}})
+    return model, arrays | {"size": np.array(value)}
+
+
+def with_second_order(dim):
+    """A learner of order 2, which needs dim² numbers; the file has 4·dim."""
+    settings = {"dim": dim, "loss": {"class": "redescend.losses.Squared", "settings": {"l2": 0.0}}, "order": 2}
+    state = {"dict": [["learner", "SelfTuning"], ["thetas", {"array": "thetas"}]]}
+    return {"class": "redescend.SelfTuning", "settings": settings, "state": state}, {"thetas": np.zeros((4, dim))}
+
+
 def with_array(change):
     model, arrays = parts()
     for name in ("model.state.previous", "model.state.record"):
@@ -143,6 +156,11 @@ HOSTILE = {
     "function as a loss": (lambda: with_setting("loss", "os.system"), "'loss' parameter"),
     "unknown setting": (lambda: with_setting("__class__", "x"), "cannot be made"),
     "huge dim": (lambda: with_setting("dim", 10**12), "too short"),
+    "huge scalar": (lambda: with_scalar("dim", 2**28), "too short"),
+    "huge k as a scalar": (lambda: with_scalar("k", 2**28), "too short"),
+    "huge square": (lambda: with_second_order(20_000), "too short"),
+    "long texts": (lambda: ({"texts": ["a" * 20_000] + [""] * 20_000, "shape": [20_001]}, {}), "room"),
+    "texts of numbers": (lambda: ({"texts": [1, 2.5], "shape": [2]}, {}), "texts"),
     "huge k": (lambda: with_setting("k", 10**15), "too short"),
     "deep": (lambda: (deep(900), {}), "deep"),
     "no state": (lambda: ({"class": "redescend.OGD", "settings": parts()[0]["settings"]}, {}), None),
@@ -167,12 +185,14 @@ def test_a_hostile_file_is_refused_and_runs_nothing(name, tmp_path, monkeypatch)
     make, why = HOSTILE[name]
     model, arrays = make()
     path = forged(tmp_path / "model", model, arrays)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if name == "pickle":
         assert load(path) == PICKLE  # text it is, and text it stays
     else:
         sentence = refused(path)
         assert why is None or why in sentence
     assert not (tmp_path / "harm").exists()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # in KiB
 
 
 def test_shapes_that_the_file_has_no_room_for_are_refused(tmp_path):

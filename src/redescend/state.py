@@ -147,6 +147,19 @@ def corrupt_state(owner: object, what: str) -> DataError:
     return DataError(f"The state of {owner} has {what}: {CORRUPT}.")
 
 
+def count_values(state: Any) -> int:
+    """How many values there are in a state, nested or not: nothing that needs more of them is made from it.
+
+    >>> count_values({"rounds": 3, "engine": {"theta": np.zeros(4), "names": ["a", "b"]}})
+    7
+    """
+    if isinstance(state, Mapping):
+        return sum(map(count_values, state.values()))
+    if isinstance(state, list | tuple):
+        return sum(map(count_values, state))
+    return int(np.size(state))
+
+
 def packed_size(specs: Iterable[ArraySpec], dims: Dims) -> int:
     """How many numbers the arrays of these specs have, one behind the other."""
     return sum(prod(_resolved_shape(spec, dims)) for spec in specs)

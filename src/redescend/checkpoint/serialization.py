@@ -11,6 +11,7 @@ one module to another. A module is imported only when a file names one of its cl
 from __future__ import annotations
 
 import math
+import numbers
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
@@ -26,6 +27,7 @@ from redescend.losses import Custom
 from redescend.numeric import Array
 from redescend.parameters import Component
 from redescend.registry import REGISTRIES
+from redescend.state import count_values
 
 # A class that has been in a release stays here.
 CLASSES: dict[str, tuple[str, ...]] = {
@@ -45,7 +47,10 @@ DTYPES = frozenset(
 """Types of arrays that every reader of the format knows."""
 
 SIZES = frozenset({"dim", "k", "window"})
-"""Parameters that a constructor allocates memory for. The state has as many values, so the file is at least as long."""
+"""Parameters that a constructor allocates memory for. The state has at least as many numbers."""
+
+TEXT_BYTES = 100
+"""How many bytes an array of texts may take for each byte of the file: all texts take as much as the longest."""
 
 MAX_BITS = 10_000
 """Of an integer; Python does not parse much longer ones."""
@@ -141,7 +146,7 @@ class Deserializer:
             case {"dtype": str(name), **rest} if not rest and name in DTYPES:
                 return np.dtype(name)
             case {"texts": list(parts), "shape": list(shape), **rest} if not rest:
-                return np.array(parts, dtype=np.str_).reshape(shape)
+                return self._texts(parts).reshape(shape)
             case {"objects": list(parts), "shape": list(shape), **rest} if not rest:
                 values = np.empty(len(parts), dtype=object)
                 values[:] = self.deserialize(parts)
@@ -152,17 +157,35 @@ class Deserializer:
 
     def _model(self, kind: Any, settings: dict[str, Any], rest: Mapping[Any, Any]) -> Any:
         parameters = {name: self.deserialize(value) for name, value in settings.items()}
-        for name in SIZES & parameters.keys():
-            if isinstance(parameters[name], int) and parameters[name] > self._file_size:
-                raise DataError(f"it is too short for {name} = {parameters[name]}.")
+        if issubclass(kind, Component) == ("state" in rest):
+            raise DataError(f"its {kind.__name__} has a state that it should not have, or lacks one.")
+        state = self.deserialize(rest.get("state"))
+        # A part of a model has no state of its own, but the file has that of the model.
+        _check_sizes(parameters, count_values(state) if "state" in rest else self._file_size)
         variadic = [one.name for one in signature(kind).parameters.values() if one.kind is Parameter.VAR_POSITIONAL]
         parts = [part for name in variadic for part in parameters.pop(name)]
         model = kind(*parts, **parameters)
-        if isinstance(model, Component) == ("state" in rest):
-            raise DataError(f"its {kind.__name__} has a state that it should not have, or lacks one.")
         if "state" in rest:
-            model.restore(self.deserialize(rest["state"]))
+            model.restore(state)
         return model
+
+    def _texts(self, parts: list[Any]) -> Array:
+        longest = max((len(part) if isinstance(part, str) else 0 for part in parts), default=0)
+        if not all(isinstance(part, str) for part in parts) or 4 * longest * len(parts) > TEXT_BYTES * self._file_size:
+            raise DataError(f"its {len(parts)} texts of up to {longest} letters are not an array that it has room for.")
+        return np.array(parts, dtype=np.str_)
+
+
+def _check_sizes(parameters: dict[str, Any], values: int) -> None:
+    """Raise before a constructor allocates more than the state, which has this number of values, can fill."""
+    for name in SIZES & parameters.keys():
+        if not isinstance(parameters[name], numbers.Integral):
+            continue  # the constructor refuses it
+        size = int(parameters[name])
+        if size > values:
+            raise DataError(f"it is too short for {name} = {size}.")
+        if name == "dim" and parameters.get("order") == 2 and size**2 > values:
+            raise DataError(f"it is too short for a model of order 2 and dim = {size}.")
 
 
 def _parameters(model: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from redescend.kernels.layout import Outcomes
 from redescend.numeric import Array, dot
 from redescend.river import records
 from redescend.river.row_learner import RowLearner, infer_dim, make_row_learner, widen_state
-from redescend.state import CORRUPT, Stateful, corrupt_state
+from redescend.state import CORRUPT, Stateful, corrupt_state, count_values
 
 
 class DictModel(Stateful):
@@ -181,6 +181,7 @@ class DictModel(Stateful):
             learned, needed = state["learner"], len(known) + len(self._constant)
             dim = 1 if learned is None else infer_dim(learned)
             is_valid = len(known) == len(state["features"]) and dim >= needed and not (learned is None and known)
+            is_valid = is_valid and (learned is None or count_values(learned) >= dim**self._config.order)
         except (TypeError, KeyError, AttributeError):
             is_valid = False
         if not is_valid:

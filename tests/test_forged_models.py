@@ -1,0 +1,54 @@
+"""Forged files of every class that can be saved are refused, or learn like any other: nothing crashes (`forging`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from redescend.checkpoint.serialization import CLASSES
+from redescend.parameters import Component
+from tests.forging import SUBJECTS
+
+ROOT = Path(__file__).parents[1]
+
+QUICK = ("clipped anywhere", "oracle", "top-k")
+"""Models whose kernels compile in seconds, even with bounds checks."""
+
+
+def forge(trials: int, names: tuple[str, ...] = (), **environment: str) -> dict[str, dict[str, int]]:
+    command = [sys.executable, "-W", "ignore", "-m", "tests.forging", str(trials), *names]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=os.environ | environment)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return {line.pop("model"): line for line in lines}
+
+
+def test_every_class_that_can_be_saved_is_forged():
+    made = {type(make(name)) for name, (make, _) in SUBJECTS.items()}
+    classes = {getattr(import_module(module), name) for module, names in CLASSES.items() for name in names}
+    assert made == {kind for kind in classes if not issubclass(kind, Component)}
+
+
+def test_forged_files_crash_nothing():
+    counts = forge(48)
+    assert counts.keys() == SUBJECTS.keys()
+    assert all(count["refused"] for count in counts.values())
+    assert sum(count["accepted"] for count in counts.values()) > 100
+    assert sum(sum(count.values()) for count in counts.values()) >= 2000
+
+
+def test_no_index_of_a_forged_file_is_out_of_bounds(tmp_path):
+    counts = forge(100, QUICK, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
+    assert all(count["refused"] and count["accepted"] for count in counts.values())
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_forged_files_with_bounds_checks(tmp_path):
+    counts = forge(100_000 // len(SUBJECTS) + 1, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
+    assert counts.keys() == SUBJECTS.keys()
