@@ -182,7 +182,7 @@ class DictModel(Stateful):
             dim = 1 if learned is None else infer_dim(learned)
             is_valid = len(known) == len(state["features"]) and dim >= needed and not (learned is None and known)
             is_valid = is_valid and (learned is None or count_values(learned) >= dim**self._config.order)
-        except (TypeError, KeyError, AttributeError):
+        except (TypeError, LookupError, AttributeError):
             is_valid = False
         if not is_valid:
             raise corrupt_state("a linear model", "features that do not match its learner")
