@@ -6,7 +6,7 @@ Slow imports are inside the commands that need them, so that --help is fast.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 from redescend.errors import MissingExtraError
 
@@ -21,11 +21,21 @@ from redescend.cli.inspect import inspect
 from redescend.cli.predict import predict
 from redescend.cli.reproduce import reproduce
 from redescend.cli.score import score
+from redescend.cli.standard_streams import complete_output
 from redescend.cli.tail import tail
 
 __all__ = ["app"]
 
-app = typer.Typer(
+
+class App(typer.Typer):
+    """The command with all of its subcommands."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        with complete_output():
+            return super().__call__(*arguments, **options)
+
+
+app = App(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from redescend.cli.standard_streams import discard_output
 
 if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
@@ -55,8 +56,9 @@ def format_json(content: Any, indent: int | None = None) -> str:
 
 
 def say(text: str) -> None:
-    """Print a line on standard error."""
-    typer.echo(make_printable(text), err=True)
+    """Print a line on standard error. If nobody can read it, the work goes on."""
+    with suppress(OSError):
+        typer.echo(make_printable(text), err=True)
 
 
 def announce_compilation(quiet: bool) -> AbstractContextManager[None]:
@@ -76,9 +78,7 @@ def reader_may_leave() -> Iterator[Event]:
     except BrokenPipeError:
         left.set()
         # Python flushes standard output once more when it exits, and would complain.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        discard_output()
 
 
 def format_facts(facts: Mapping[str, str | list[str]], most: int | None = None) -> Iterator[str]:
