@@ -10,7 +10,7 @@ def outcomes(source: Source, columns, start: Position | None = None, most: int =
     found = []
     for batch in source.batches(columns, start=start, most=most, follow=follow):
         found += of_batch(batch)
-        assert 0 < batch.count <= most
+        assert 0 < len(batch.rows) + len(batch.bad) <= most
     return found
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import random
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -16,7 +18,11 @@ from hypothesis import strategies as st
 
 from redescend.errors import DataError
 from redescend.sources import open_source
+from redescend.sources.arrow_messages import MOST_ROWS, count_batch_rows
+from redescend.sources.batch import count_bad
 from redescend.sources.columnar import format_error
+from redescend.streaming import fit_stream
+from redescend.streaming.io.writers import format_rejected, parse_rejected
 from tests.sources.outcomes import of_batch, outcomes
 from tests.sources.written import COMPRESS, WRITE, as_arrow, as_parquet, sample_table
 
@@ -78,7 +84,7 @@ def test_a_million_digits_are_looked_at_once():
     assert found[3][2] == (float("inf"), "d")
 
 
-def test_what_is_damaged_in_a_file_of_columns_is_one_bad_record(tmp_path):
+def test_what_is_damaged_in_a_file_of_columns_counts_as_the_rows_that_it_declares(tmp_path):
     table = sample_table(900)
     parquet = bytearray(as_parquet(table, group=300))
     arrow = bytearray(as_arrow(table, stream=False, group=300))
@@ -89,17 +95,141 @@ def test_what_is_damaged_in_a_file_of_columns_is_one_bad_record(tmp_path):
     page = pq.ParquetFile(io.BytesIO(parquet)).metadata.row_group(1).column(0).data_page_offset
     parquet[page : page + 40] = b"\x99" * 40
     arrow[ends + 40 : ends + 80] = b"\x99" * 40
-    for name, data in {"a.parquet": parquet, "a.arrow": arrow}.items():
+    stream = bytearray(as_arrow(table, stream=True, group=300))
+    ends = stream.index(offsets, stream.index(offsets) + 1)
+    stream[ends + 40 : ends + 80] = b"\x99" * 40
+    for name, data in {"a.parquet": parquet, "a.arrow": arrow, "b.arrow": stream}.items():
         path = tmp_path / name
         path.write_bytes(data)
         source = open_source(path)
         batches = list(source.batches(source.columns, most=100))
         found = [record for batch in batches for record in of_batch(batch)]
         assert [record[1] for record in found] == ["good"] * 300 + ["bad"] + ["good"] * 300
-        assert "damaged here" in found[300][2]
+        assert "damaged here, and 300 rows are lost" in found[300][2]
         assert found[301][2][0] == 600 / 7
+        assert [batch.count for batch in batches] == [100, 100, 100, 300, 100, 100, 100]
+        assert [record[0] for record in found[299:302]] == [300, 301, 601]
         for end in (batches[2].end, batches[3].end, batches[4].end):
-            assert outcomes(open_source(path), source.columns, start=end) == found[end.row :]
+            assert outcomes(open_source(path), source.columns, start=end) == [row for row in found if row[0] > end.row]
+        _, rounds = fit_stream(path, "x")
+        counts = rounds.run().counts
+        lost = next(bad for bad in rounds.bad if bad.rows > 1)
+        assert (lost.row, lost.rows) == (301, 300)
+        assert counts.records == counts.learned + counts.quarantined == 900
+        assert counts.quarantined == count_bad(rounds.bad) == sum(rounds.summary.rejections.counts.values())
+        assert parse_rejected(format_rejected(lost)) == lost
+
+
+def test_a_batch_that_is_cut_short_counts_as_the_rows_that_it_declares(tmp_path):
+    """The rows of batches that are missing altogether are not known: they are one record."""
+    whole = as_arrow(sample_table(900), stream=True, group=300)
+    path = tmp_path / "cut.arrow"
+    path.write_bytes(whole[: len(whole) - len(whole) // 8])
+    found = outcomes(open_source(path), ["x"])
+    assert [record[1] for record in found] == ["good"] * 600 + ["bad"] * 2
+    assert "300 rows are lost" in found[600][2]
+    assert found[601][0] == 901
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_batches_declare_their_rows(stream):
+    sizes = [7, 0, 100, 1]
+    table, out = sample_table(100), io.BytesIO()
+    with (pa.ipc.new_stream if stream else pa.ipc.new_file)(out, table.schema) as writer:
+        for size in sizes:
+            writer.write_batch(table.slice(0, size).combine_chunks().to_batches()[0] if size else empty(table))
+    data = out.getvalue()
+    assert count_batch_rows(io.BytesIO(data), len(data), 0 if stream else 8) == sizes
+    for place in range(0, len(data), 3):
+        wounded = data[:place] + b"\xff\x7f\x80" + data[place + 3 :]
+        counts = count_batch_rows(io.BytesIO(wounded), len(wounded), 0 if stream else 8)
+        assert all(0 <= count <= MOST_ROWS for count in counts)
+
+
+def empty(table):
+    return pa.RecordBatch.from_pylist([], table.schema)
+
+
+def test_pages_with_a_wrong_checksum_are_damaged(tmp_path):
+    """A flipped bit in a number changes nothing that a reader without checksums would notice."""
+    table = pa.table({"x": np.arange(600.0), "y": np.arange(600.0)})
+    path = tmp_path / "a.parquet"
+    options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
+    pq.write_table(table, path, row_group_size=200, **options)
+    data = bytearray(path.read_bytes())
+    data[data.index(np.arange(200.0, 400.0).tobytes()) + 100] ^= 1
+    path.write_bytes(data)
+    found = outcomes(open_source(path), ["x"])
+    assert [record[1] for record in found] == ["good"] * 200 + ["bad"] + ["good"] * 200
+    assert "200 rows are lost" in found[200][2]
+
+
+@pytest.mark.parametrize("ending", ["zst", "lz4"])
+def test_all_records_before_a_bad_tail_are_read(tmp_path, ending):
+    """The slow way: as much as the decompressor returns if it is asked for one byte at a time."""
+    # Two frames, the second damaged from its first block on.
+    whole = COMPRESS[ending](TEXT[:200_001]) + COMPRESS[ending](TEXT[200_001:])[:40] + b"\xff" * 200
+    path = tmp_path / f"bad.csv.{ending}"
+    path.write_bytes(whole)
+    stream = pa.CompressedInputStream(pa.BufferReader(whole), {"zst": "zstd", "lz4": "lz4"}[ending])
+    text = bytearray()
+    with suppress(OSError):
+        while byte := stream.read(1):
+            text += byte
+    assert 1000 < len(text) < len(TEXT)
+    good = bytes(text).splitlines()[1:]
+    *found, last = outcomes(open_source(path), ["x", "i"])
+    assert [raw for *_, raw in found] + [last[3]] == (good if last[3] else [*good, b""])
+    assert "is incomplete" in last[2]
+
+
+class FailingFile(io.RawIOBase):
+    """A file whose disk fails after some bytes."""
+
+    def __init__(self, data, good):
+        self._file, self._left = io.BytesIO(data), good
+
+    def read(self, size=-1):
+        if self._left <= 0:
+            raise OSError(errno.EIO, "Input/output error")
+        self._left -= size
+        return self._file.read(size)
+
+
+@pytest.mark.parametrize("ending", ["", *COMPRESS])
+def test_a_disk_that_fails_ends_the_run_and_is_no_bad_record(ending):
+    whole = COMPRESS[ending](TEXT) if ending else TEXT
+    with pytest.raises(OSError, match="Input/output error"):
+        list(open_source(FailingFile(whole, len(whole) // 2), block=4096, format="csv").batches(["x"]))
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather", "arrow", "csv"])
+def test_a_part_that_vanishes_ends_the_run(tmp_path, form):
+    for name in "ab":
+        (tmp_path / f"{name}.{form}").write_bytes(WRITE[form](sample_table(900)))
+    source = open_source(tmp_path)
+    (tmp_path / f"b.{form}").unlink()
+    with pytest.raises(FileNotFoundError):
+        list(source.batches(["x"]))
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather"])
+def test_memory_that_runs_out_ends_the_run(tmp_path, form, monkeypatch):
+    path = tmp_path / f"a.{form}"
+    path.write_bytes(WRITE[form](sample_table(900)))
+    source = open_source(path)
+
+    def fail(*_, **__):
+        raise pa.ArrowMemoryError(f"malloc of size {size} failed")
+
+    target = "pyarrow.parquet.ParquetFile.iter_batches" if form == "parquet" else "redescend.sources.arrow.partial"
+    monkeypatch.setattr(target, fail if form == "parquet" else lambda *_: fail)
+    size = 1_000_000
+    with pytest.raises(MemoryError, match="1000000"):
+        list(source.batches(["x"]))
+    # A damaged file may ask for any amount.
+    size = 10**15
+    assert sum(bad.rows for batch in source.batches(["x"]) for bad in batch.bad) == 900
 
 
 @pytest.mark.parametrize("form", ["parquet", "feather", "arrow"])
@@ -122,8 +252,10 @@ def test_columns_that_were_compressed_and_are_cut_short_are_not_taken_for_whole(
             open_source(path)
     else:
         *good, last = outcomes(open_source(path), ["x"])
+        *good, lost = good
         assert good == found[: len(good)]
         assert len(good) >= 700
+        assert "rows are lost" in lost[2]
         assert last[2] == found[-1][2]
 
 

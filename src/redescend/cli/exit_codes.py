@@ -28,7 +28,7 @@ class Code(IntEnum):
 
 MEANINGS = {
     Code.DONE: "all records were used",
-    Code.FAILED: "unexpected error",
+    Code.FAILED: "unexpected error, or not enough memory",
     Code.INVALID: "invalid command or input, or a file that cannot be read or written",
     Code.REJECTED: "finished, but some records could not be used (quarantined or skipped)",
     Code.STOPPED: "stopped at a record that cannot be used (--on-bad fail)",
@@ -55,6 +55,9 @@ def exit_on_error(debug: bool, interrupted: str = "") -> Iterator[None]:
     except OSError as error:
         message = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or error}."
         raise _exit(Code.INVALID, message) from None
+    except MemoryError as error:
+        what = f" ({error})" if str(error) else ""
+        raise _exit(Code.FAILED, f"There is not enough memory{what}; what was finished before is unchanged.") from None
     except KeyboardInterrupt:
         raise _exit(Code.INTERRUPTED, f"Interrupted{interrupted}.") from None
     except typer.Exit:

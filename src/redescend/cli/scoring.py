@@ -31,6 +31,7 @@ from redescend.cli.training import choose_quarantine
 from redescend.errors import BadRecordError, DataError, OnBad, ParameterError
 from redescend.files import replace_file
 from redescend.sources import Bad, open_source
+from redescend.sources.batch import count_bad
 from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.io.collisions import check_outputs
@@ -84,7 +85,7 @@ class RejectionWriter(ExitStack):
                 f"Row {bad[0].row} of '{bad[0].file}' cannot be used: {bad[0].reason}. Fix it, or quarantine such "
                 "records with --on-bad quarantine."
             )
-        self.count += len(bad)
+        self.count += count_bad(bad)
         self.rejections.add(bad)
         if self._quarantine is not None:
             if self._file is None:

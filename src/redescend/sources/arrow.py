@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import zip_longest
+from itertools import count, zip_longest
 from typing import Any
 
 import pyarrow as pa
 
-from redescend.sources.columnar import UNREADABLE, ColumnarFile, RowGroup
+from redescend.sources.arrow_messages import count_batch_rows
+from redescend.sources.columnar import UNREADABLE, ColumnarFile, RowGroup, check_damage
 
 INDEXED = b"ARROW1"
+BODY = 8
+"""Where the first message of an indexed file begins."""
 
 
 class ArrowFile(ColumnarFile):
@@ -20,6 +23,7 @@ class ArrowFile(ColumnarFile):
     format = "arrow"
     suffixes = ("arrow", "arrows", "feather", "ipc")
     magic = (INDEXED, b"\xff\xff\xff\xff")
+    _declared: list[int] | None = None
 
     def read_schema(self) -> pa.Schema:
         with pa.OSFile(str(self.path)) as file:
@@ -33,14 +37,13 @@ class ArrowFile(ColumnarFile):
             try:
                 next(batches)
             except UNREADABLE as error:
+                check_damage(error, self.size)
                 yield RowGroup(0, 1, error)
                 return
-            for batch, share in batches:
-                # The number of lost rows is not known: they count as one.
-                count = 1 if isinstance(batch, Exception) else batch.num_rows
-                if row + count > start:
-                    yield RowGroup(row, row + count, batch)
-                row += count
+            for batch, rows, share in batches:
+                if row + rows > start:
+                    yield RowGroup(row, row + rows, batch)
+                row += rows
                 if columns is not None:
                     self.taken = int(share * self.size)
             if columns is not None:
@@ -53,42 +56,63 @@ class ArrowFile(ColumnarFile):
         return group if whole is None or isinstance(whole.content, Exception) else group._replace(content=whole.content)
 
     def _read(self, file: Any, fields: list[int] | None) -> Iterator[Any]:
-        """The schema; then every batch, or its error, and the share of the file that was read."""
+        """The schema; then every batch, or its error, its number of rows, and the share of the file that was read."""
         options = pa.ipc.IpcReadOptions(included_fields=fields)
         indexed = file.read(len(INDEXED)) == INDEXED
         file.seek(0)
         if indexed:
             try:
                 reader = pa.ipc.open_file(file, options=options)
-            except UNREADABLE:
+            except UNREADABLE as error:
+                check_damage(error, self.size)
                 # Without its index it is still a stream, after eight bytes.
-                file.seek(8)
+                file.seek(BODY)
             else:
                 yield reader.schema
                 for number in range(reader.num_record_batches):
-                    yield _read_checked(partial(reader.get_batch, number)), (number + 1) / reader.num_record_batches
+                    batch = self._read_checked(partial(reader.get_batch, number))
+                    share = (number + 1) / reader.num_record_batches
+                    yield batch, self._count_rows(batch, number, BODY) or 1, share
                 if self.damage is not None:
-                    yield pa.ArrowInvalid(self.damage), 1.0
+                    yield pa.ArrowInvalid(self.damage), 1, 1.0
                 return
+        yield from self._read_stream(file, options, indexed)
+
+    def _read_stream(self, file: Any, options: pa.ipc.IpcReadOptions, indexed: bool) -> Iterator[Any]:
         stream = pa.ipc.open_stream(file, options=options)
         yield stream.schema
-        batch = _read_checked(stream.read_next_batch)
-        while batch is not None and not isinstance(batch, Exception):
-            yield batch, file.tell() / max(self.size, 1)
-            batch = _read_checked(stream.read_next_batch)
+        end: Exception | None = pa.ArrowInvalid("the end of the file is missing") if indexed else None
+        for number in count():
+            batch = self._read_checked(stream.read_next_batch)
+            if batch is None:
+                break
+            rows = self._count_rows(batch, number, BODY if indexed else 0)
+            if rows is None:
+                end = batch  # nobody knows where the next batch begins
+                break
+            yield batch, rows, file.tell() / max(self.size, 1)
         if self.damage is not None:
-            batch = pa.ArrowInvalid(self.damage)
-        if indexed or batch is not None:
-            yield batch or pa.ArrowInvalid("the end of the file is missing"), 1.0
+            end = pa.ArrowInvalid(self.damage)
+        if end is not None:
+            yield end, 1, 1.0
 
+    def _count_rows(self, batch: pa.RecordBatch | Exception, number: int, offset: int) -> int | None:
+        """The rows of a batch; of a damaged one, those that it declares. None if its header is damaged, too."""
+        if not isinstance(batch, Exception):
+            return batch.num_rows
+        if self._declared is None:
+            with open(self.path, "rb") as file:
+                self._declared = count_batch_rows(file, self.size, offset)
+        return self._declared[number] if number < len(self._declared) else None
 
-def _read_checked(read: Callable[[], pa.RecordBatch]) -> pa.RecordBatch | Exception | None:
-    """A batch, its error, or None at the end. A batch that is not validated may point anywhere in memory."""
-    try:
-        batch = read()
-        batch.validate(full=True)
-    except StopIteration:
-        return None
-    except UNREADABLE as error:
-        return error
-    return batch
+    def _read_checked(self, read: Callable[[], pa.RecordBatch]) -> pa.RecordBatch | Exception | None:
+        """A batch, its error, or None at the end. A batch that is not validated may point anywhere in memory."""
+        try:
+            batch = read()
+            batch.validate(full=True)
+        except StopIteration:
+            return None
+        except UNREADABLE as error:
+            check_damage(error, self.size)
+            return error
+        return batch

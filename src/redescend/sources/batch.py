@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,18 +15,20 @@ from redescend.sources.kinds import TYPES, Kind
 
 
 class Bad(NamedTuple):
-    """A record that could not be read.
+    """A record that could not be read, or consecutive ones that are lost in a damaged file.
 
     Attributes
     ----------
     row : int
-        Its row number, from 1, over the whole source.
+        Its row number, or that of the first, from 1, over the whole source.
     file : str
         The name of its file.
     reason : str
         What is wrong with it.
     raw : bytes
-        The bytes of the record.
+        The bytes of the record; none if it is lost.
+    rows : int
+        How many records they are.
 
     Examples
     --------
@@ -38,6 +40,16 @@ class Bad(NamedTuple):
     file: str
     reason: str
     raw: bytes
+    rows: int = 1
+
+
+def count_bad(records: Iterable[Bad]) -> int:
+    """How many records these are.
+
+    >>> count_bad([Bad(7, "a.csv", "1 value", b"1"), Bad(9, "a.parquet", "the file is damaged here", b"", 300)])
+    301
+    """
+    return sum(bad.rows for bad in records)
 
 
 class Position(NamedTuple):
@@ -106,7 +118,7 @@ class Batch:
     @property
     def count(self) -> int:
         """The number of records, good and bad."""
-        return len(self.rows) + len(self.bad)
+        return len(self.rows) + count_bad(self.bad)
 
     def raw(self, index: int) -> bytes:
         """The bytes of the good record at this index: its text, or all of its values as a JSON object."""
@@ -148,7 +160,11 @@ class Piece:
 
     @property
     def count(self) -> int:
-        return len(self.places) + len(self.bad)
+        return len(self.places) + count_bad(self.bad)
+
+    def limit(self, most: int) -> int:
+        """`most` records, but all of those that are lost: they are a few numbers, however many they are."""
+        return most if all(bad.rows == 1 for bad in self.bad) else self.count
 
     def slice(self, low: int, high: int, file: int, name: str, row: int) -> Batch:
         """The records from `low` up to `high`; `row` is the number of records before them over the whole source."""
@@ -161,7 +177,11 @@ class Piece:
         return Batch(
             table=self.table.slice(first, last - first),
             rows=self.places[first:last] + base,
-            bad=[bad._replace(row=bad.row + base, file=name) for bad in self.bad if low <= bad.row < high],
+            bad=[
+                bad._replace(row=first + base, file=name, rows=last - first)
+                for bad in self.bad
+                if (first := max(bad.row, low)) < (last := min(bad.row + bad.rows, high))
+            ],
             files=name,
             end=end,
             read_raw=lambda number: self.raw(number - base),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,10 @@ SLICE = 65_536
 """The number of rows to convert at a time."""
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, MemoryError)
-"""What PyArrow raises if a file is damaged."""
+"""What PyArrow raises if a file is damaged, and what it raises if the machine fails: see `check_damage`."""
+
+IMPLAUSIBLE = 1 << 30, 1000
+"""A damaged file may say that it needs more memory than this, and more than so many times its size."""
 
 
 class RowGroup(NamedTuple):
@@ -103,6 +107,7 @@ class ColumnarFile(SourceFile):
         try:
             return self.read_schema()
         except UNREADABLE as error:
+            check_damage(error, self.size)
             raise DataError(f"{self.name} cannot be read: {self.damage or format_error(error)}.") from None
 
     @cached_property
@@ -158,6 +163,7 @@ def group_rows(batches: Iterator[pa.RecordBatch], columns: list[str] | None, sta
                 return
             batch = batch if columns is None else batch.select(columns)
         except UNREADABLE as error:
+            check_damage(error)
             yield RowGroup(row, row + 1, error)
             return
         if row + batch.num_rows > start:
@@ -197,10 +203,27 @@ def convert_rows(rows: pa.RecordBatch, kinds: Mapping[str, Kind], offset: int, r
 
 
 def _make_damaged_piece(kinds: Mapping[str, Kind], rows: RowGroup) -> Piece:
-    """One bad record in the place of rows that are lost."""
+    """The rows that are lost."""
     assert isinstance(rows.content, Exception)
-    bad = Bad(0, "", f"the file is damaged here: {format_error(rows.content)}", b"")
+    count = rows.stop - rows.start
+    lost = "" if count == 1 else f", and {count:,} rows are lost"
+    bad = Bad(0, "", f"the file is damaged here{lost}: {format_error(rows.content)}", b"", count)
     return Piece(rows.start, rows.stop, empty_table(kinds), np.empty(0, np.int64), [bad], lambda place: b"")
+
+
+def check_damage(error: Exception, size: int = 0) -> None:
+    """Raise the error again if it is not that a file of `size` bytes is damaged.
+
+    A file that vanishes, or a disk or memory that fails, ends the run, which can be resumed. PyArrow's errors about
+    content have no number of the operating system; and a damaged file may ask for any amount of memory.
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        raise error
+    if isinstance(error, MemoryError):
+        wanted = re.search(r"of size (\d+)", str(error))
+        most, times = IMPLAUSIBLE
+        if wanted is None or int(wanted[1]) <= max(most, times * size):
+            raise error
 
 
 def format_error(error: Exception) -> str:

@@ -32,6 +32,9 @@ ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".xz": "
 STEP = 4096
 """Bytes to decompress at a time: at most these are lost where the stream is damaged."""
 
+PIPE_STEP = 256
+"""The same for zstd and lz4 from a pipe, which cannot be read again."""
+
 MOST = 2**20
 """The most bytes that one step may return: a small file may expand to a huge one."""
 
@@ -46,9 +49,19 @@ class Damage(Exception):  # noqa: N818
     """The rest of a stream cannot be decompressed."""
 
 
-def decompress(stored: Iterator[bytes], compression: str, block: int) -> Iterator[bytes]:
-    """Decompress in blocks; raise `Damage` where the stored bytes are damaged or cut short."""
-    steps = (_decompress_by_arrow if compression in ("zstd", "lz4") else _decompress_by_python)(stored, compression)
+Reread = Callable[[], Iterator[bytes]]
+"""Reads the stored bytes again from the first."""
+
+
+def decompress(stored: Iterator[bytes], compression: str, block: int, reread: Reread | None = None) -> Iterator[bytes]:
+    """Decompress in blocks; raise `Damage` where the stored bytes are damaged or cut short.
+
+    `reread` is None for a pipe. An error of the operating system is not damage, and is raised as it is.
+    """
+    if compression in ("zstd", "lz4"):
+        steps = _decompress_by_arrow(stored, compression, reread)
+    else:
+        steps = _decompress_by_python(stored, compression)
     held: list[bytes] = []
     size = 0
     try:
@@ -59,6 +72,8 @@ def decompress(stored: Iterator[bytes], compression: str, block: int) -> Iterato
                 yield b"".join(held)
                 held, size = [], 0
     except (zlib.error, OSError, EOFError, lzma.LZMAError, pa.ArrowException, Damage) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         yield b"".join(held)
         cut_short = isinstance(error, Damage)
         raise Damage(f"the {compression} data are {'cut short' if cut_short else 'damaged or cut short'}") from None
@@ -104,10 +119,33 @@ def _decompress_by_python(stored: Iterator[bytes], compression: str) -> Iterator
         raise Damage
 
 
-def _decompress_by_arrow(stored: Iterator[bytes], compression: str) -> Iterator[bytes]:
-    stream = pa.CompressedInputStream(pa.PythonFile(_Feed(stored), "r"), compression)
-    while data := stream.read(STEP):
-        yield data
+def _decompress_by_arrow(stored: Iterator[bytes], compression: str, reread: Reread | None) -> Iterator[bytes]:
+    """Arrow returns nothing of a read in which it meets damage: what is good of it is read again, byte by byte."""
+    stream, done = _open_arrow(stored, compression), 0
+    step = PIPE_STEP if reread is None else STEP
+    try:
+        while data := stream.read(step):
+            done += len(data)
+            yield data
+    except (OSError, pa.ArrowException) as error:
+        if reread is not None and getattr(error, "errno", None) is None:
+            yield from _recover(_open_arrow(reread(), compression), done)
+        raise
+
+
+def _recover(stream: Any, done: int) -> Iterator[bytes]:
+    """The last bytes before the damage, of which `done` were read before."""
+    while done:
+        done -= len(stream.read(min(done, MOST)))
+    try:
+        while data := stream.read(1):
+            yield data
+    except (OSError, pa.ArrowException):
+        return
+
+
+def _open_arrow(stored: Iterator[bytes], compression: str) -> Any:
+    return pa.CompressedInputStream(pa.PythonFile(_Feed(stored), "r"), compression)
 
 
 class _Feed(io.RawIOBase):

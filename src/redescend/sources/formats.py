@@ -105,14 +105,15 @@ class SourceFile(ABC):
 def read_sample(files: Sequence[SourceFile], kinds: Mapping[str, Kind]) -> Batch:
     """The first records of all files together, up to a file that lacks a column."""
     batches: list[Batch] = []
-    row = 0
+    row = taken = 0
     for number, file in enumerate(files):
-        if row >= SAMPLE or not set(kinds) <= set(file.names or kinds):
+        if taken >= SAMPLE or not set(kinds) <= set(file.names or kinds):
             break
         for piece in file.read_head(kinds):
-            batches.append(piece.slice(0, min(piece.count, SAMPLE - row), number, file.name, row))
-            row = batches[-1].end.row
-            if row >= SAMPLE:
+            size = min(piece.limit(SAMPLE - taken), piece.count)
+            batches.append(piece.slice(0, size, number, file.name, row))
+            row, taken = batches[-1].end.row, taken + len(batches[-1].rows) + len(batches[-1].bad)
+            if taken >= SAMPLE:
                 break
     if batches:
         return concat_batches(batches)

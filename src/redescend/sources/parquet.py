@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from redescend.sources.columnar import SLICE, UNREADABLE, ColumnarFile, RowGroup
+from redescend.sources.arrow_messages import MOST_ROWS
+from redescend.sources.columnar import SLICE, UNREADABLE, ColumnarFile, RowGroup, check_damage
 
 BUFFER = 2**16
 """Bytes of a column to read at a time: a row group may be larger than the memory that we allow ourselves."""
@@ -25,31 +26,34 @@ class ParquetFile(ColumnarFile):
 
     def read_rows(self, columns: list[str] | None, start: int) -> Iterator[RowGroup]:
         try:
-            file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
+            file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True)
         except UNREADABLE as error:
+            check_damage(error, self.size)
             yield RowGroup(0, 1, error)
             return
         with file:
             row, total = 0, max(file.metadata.num_rows, 1)
             for group in range(file.num_row_groups):
-                count = file.metadata.row_group(group).num_rows
+                count = min(max(file.metadata.row_group(group).num_rows, 0), MOST_ROWS)
                 if row + count > start:
-                    yield from _read_group(file, group, columns, range(row, row + count), start)
+                    yield from self._read_group(file, group, columns, range(row, row + count), start)
                 row += count
                 if columns is not None:
                     self.taken = self.size * row // total
             if self.damage is not None and row >= start:
                 yield RowGroup(row, row + 1, pa.ArrowInvalid(self.damage))
 
-
-def _read_group(
-    file: pq.ParquetFile, group: int, columns: list[str] | None, rows: range, start: int
-) -> Iterator[RowGroup]:
-    row = rows.start
-    try:
-        for batch in file.iter_batches(SLICE, row_groups=[group], columns=columns):
-            if row + batch.num_rows > start:
-                yield RowGroup(row, row + batch.num_rows, batch)
-            row += batch.num_rows
-    except UNREADABLE as error:
-        yield RowGroup(row, rows.stop, error)
+    def _read_group(
+        self, file: pq.ParquetFile, group: int, columns: list[str] | None, rows: range, start: int
+    ) -> Iterator[RowGroup]:
+        row, error = rows.start, Exception("there are fewer rows than its index says")
+        try:
+            for batch in file.iter_batches(SLICE, row_groups=[group], columns=columns):
+                if row + batch.num_rows > start:
+                    yield RowGroup(row, row + batch.num_rows, batch)
+                row += batch.num_rows
+        except UNREADABLE as found:
+            check_damage(found, self.size)
+            error = found
+        if row < rows.stop:
+            yield RowGroup(row, rows.stop, error)

@@ -195,7 +195,8 @@ class Text:
         on_read(begin)
         self._raw = origin.read(block, begin, keep)
         stored = self._count()
-        self._pieces = stored if compression is None else decompress(stored, compression, block)
+        reread = (lambda: origin.read(block, 0, keep)) if origin.seekable else None
+        self._pieces = stored if compression is None else decompress(stored, compression, block, reread)
         self._pending = b""
         self._skip(offset - begin)
 

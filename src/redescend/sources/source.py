@@ -88,7 +88,7 @@ class Source:
         start : Position or None
             Where to start: the `end` of a batch. None: at the first record.
         most : int
-            The most records of a batch. Results do not depend on it.
+            The most records of a batch, except for lost ones. Results do not depend on it.
         follow : callable or None
             For a text file that grows: called at its end, in another thread; waits, and returns whether to try again.
 
@@ -171,7 +171,7 @@ def _make_batches(
         low = min(skip, piece.count)
         skip -= low
         while low < piece.count:
-            high = min(low + most, piece.count)
+            high = min(low + piece.limit(most), piece.count)
             yield piece.slice(low, high, file, names[file], row)
             row += high - low
             low = high

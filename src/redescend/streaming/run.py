@@ -12,6 +12,7 @@ from redescend.checkpoint import save
 from redescend.errors import BadRecordError, DataError, OnBad
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch, Position, Source
+from redescend.sources.batch import count_bad
 from redescend.sources.formats import Follow
 from redescend.streaming.config import FitConfig
 from redescend.streaming.io.checkpoints import Checkpoint, CheckpointFolder
@@ -175,7 +176,8 @@ class Run:
         self._writers.write(learned.rounds, quarantined)
         self.summary.add(learned.rounds, batch, learned.indices)
         self.summary.add_rejected(rejected)
-        more = (batch.count, len(learned.rounds), len(quarantined), len(rejected) - len(quarantined))
+        aside = count_bad(quarantined)
+        more = (batch.count, len(learned.rounds), aside, count_bad(rejected) - aside)
         self.counts = Counts(*(before + new for before, new in zip(self.counts, more, strict=True)))
         self.position, self.latest = batch.end, LastBatch(batch, learned.indices, rejected)
         if self._watch is not None:

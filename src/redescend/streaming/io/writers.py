@@ -157,6 +157,8 @@ def format_rejected(bad: Bad) -> bytes:
     b'{"row": 8, "file": "prices.csv", "reason": "invalid UTF-8 at byte 1", "record_base64": "/w=="}\n'
     """
     content = {"row": bad.row, "file": bad.file, "reason": bad.reason}
+    if bad.rows > 1:
+        content["rows"] = bad.rows
     try:
         content["record"] = bad.raw.decode()
     except UnicodeDecodeError:
@@ -170,7 +172,7 @@ def parse_rejected(text: bytes) -> Bad:
     content = json.loads(text)
     encoded = content.get("record_base64")
     raw = content["record"].encode() if encoded is None else base64.b64decode(encoded)
-    return Bad(content["row"], content["file"], content["reason"], raw)
+    return Bad(content["row"], content["file"], content["reason"], raw, content.get("rows", 1))
 
 
 class RejectedBuffer:

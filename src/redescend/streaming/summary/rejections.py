@@ -47,7 +47,7 @@ class Rejections:
             kind = classify_reason(record.reason)
             if kind not in self.counts and len(self.counts) >= MAX_KINDS:
                 kind = OTHER
-            self.counts[kind] = self.counts.get(kind, 0) + 1
+            self.counts[kind] = self.counts.get(kind, 0) + record.rows
             examples = self.examples.setdefault(kind, [])
             if len(examples) < MAX_EXAMPLES:
                 text = shorten(record.raw[: 6 * MAX_TEXT].decode("utf-8", "replace"))
