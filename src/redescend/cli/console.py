@@ -7,7 +7,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +65,7 @@ def announce_compilation(quiet: bool) -> AbstractContextManager[None]:
     """Say so, once, as soon as something has to be compiled: on a new machine this takes a while."""
     from redescend.kernels.compiler import on_compile
 
-    return nullcontext() if quiet else on_compile(say)
+    return on_compile((lambda text: None) if quiet else say)
 
 
 @contextmanager

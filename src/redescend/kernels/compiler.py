@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 import numpy as np
 from llvmlite import ir
 from numba import carray, njit, types
-from numba.core import caching
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
+from redescend.kernels.cache import make_cache
 from redescend.losses import likelihood, linear
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -107,33 +107,21 @@ def module_digest(file: Path) -> str:
     return _hash(sorted(used))
 
 
-def _stamped(locator: type) -> type:
-    return type(locator.__name__, (locator,), {"get_source_stamp": lambda self: module_digest(Path(self._py_file))})
-
-
-class _CacheImpl(caching.CompileResultCacheImpl):
-    _locator_classes = [_stamped(locator) for locator in caching.CompileResultCacheImpl._locator_classes]
-
-
-class _Cache(caching.FunctionCache):
-    _impl_class = _CacheImpl
-
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        """Load a compiled kernel from disk; where there is none it will be compiled, which is announced."""
-        loaded = super().load_overload(signature, target)
-        if loaded is None:
-            _announce()
-        return loaded
-
-
 _listeners: list[Callable[[str], None]] = []
-_announce_log = functools.cache(logging.getLogger("redescend").info)
 
 
-def _announce() -> None:
-    _announce_log(COMPILING)
+@functools.cache
+def _log(message: str) -> None:
+    """Log a message once; without a logger of the user, only a warning is shown."""
+    logging.getLogger("redescend").log(logging.INFO if message == COMPILING else logging.WARNING, message)
+
+
+def _announce(message: str = COMPILING) -> None:
+    """Tell those who listen that something is compiled, or else the log."""
+    if not _listeners or message == COMPILING:
+        _log(message)
     while _listeners:
-        _listeners.pop()(COMPILING)
+        _listeners.pop()(message)
 
 
 @contextmanager
@@ -159,9 +147,9 @@ def on_compile(callback: Callable[[str], None]) -> Iterator[None]:
 
 
 def compiled(function: F) -> F:
-    """Compile on first use, and cache the result on disk until its sources change."""
+    """Compile on first use, and cache the result on disk, if it can be written, until its sources change."""
     dispatcher = njit(**FLAGS)(function)
-    dispatcher._cache = _Cache(dispatcher.py_func)
+    dispatcher._cache = make_cache(dispatcher.py_func, lambda file: module_digest(Path(file)), _announce)
     return dispatcher
 
 

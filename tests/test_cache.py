@@ -1,0 +1,86 @@
+"""Compiled kernels are kept where that is possible; without a cache, or with a damaged one, everything works."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from redescend.kernels import cache
+
+READ_ONLY = """
+import tempfile
+
+def refuse(*_, **__):
+    raise OSError(30, "Read-only file system")
+
+tempfile.TemporaryFile = refuse
+"""
+"""As it is where neither the package nor the home can be written."""
+
+PLAY = """
+import json, logging
+import redescend as rd
+from redescend.kernels.descent import radial
+
+learner = rd.OGD(2, loss=rd.losses.Squared(), step=rd.steps.Constant(0.25), start=[1.0, 2.0])
+theta = learner.theta.tolist()
+print(json.dumps([theta, sum(radial.action.stats.cache_hits.values())]))
+"""
+
+
+def play(code: str, **environment: str) -> tuple[list, str]:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=os.environ | environment
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+def test_without_a_writable_folder_it_runs_and_says_so_once():
+    (theta, hits), said = play(READ_ONLY + PLAY)
+    assert theta == [1.0, 2.0]
+    assert hits == 0
+    assert said == cache.UNCACHED + "\n"
+
+
+def test_damaged_files_are_compiled_again_and_replaced(tmp_path):
+    """The folder is the one of the variable; a second process loads what the first compiled."""
+    folder = {cache.VARIABLE: str(tmp_path)}
+    assert play(PLAY, **folder)[0] == [[1.0, 2.0], 0]
+    files = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.nb?"))}
+    assert {path.suffix for path in files} == {".nbi", ".nbc"}
+    for number, (path, content) in enumerate(files.items()):
+        damaged = content[: len(content) // 2] if number % 2 else content[:-9] + b"\x80" + content[-8:]
+        path.write_bytes(damaged)
+    assert play(PLAY, **folder) == ([[1.0, 2.0], 0], "")
+    assert play(PLAY, **folder) == ([[1.0, 2.0], 1], "")
+
+
+def test_a_digest_is_checked_before_anything_is_unpickled(tmp_path):
+    class Harm:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / "harm",)
+
+    file = cache.CheckedFile(str(tmp_path), "kernel", "stamp")
+    file.save("key", [1, 2])
+    assert file.load("key") == [1, 2]
+    for path in tmp_path.iterdir():
+        content = path.read_bytes()
+        path.write_bytes(content[: cache.DIGEST] + file._dump(Harm()))
+        assert file.load("key") is None
+        path.write_bytes(content)
+    assert not (tmp_path / "harm").exists()
+    assert cache.CheckedFile(str(tmp_path), "kernel", "another stamp").load("key") is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems do not say who may write")
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path):
+    cache.check_owner(str(tmp_path))
+    tmp_path.chmod(0o777)
+    with pytest.raises(PermissionError, match="others may write to it"):
+        cache.check_owner(str(tmp_path))
