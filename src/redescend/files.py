@@ -1,13 +1,14 @@
-"""Atomic writes: a file is written in full or not at all."""
+"""Atomic writes: a file is written in full or not at all, and what a killed process left is removed."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,27 +17,100 @@ from redescend.errors import DataError
 PART = ".part"
 """Suffix of a file that is still being written."""
 
+UNWRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
+"""Errors of a write, which do not name its file."""
+
 
 @contextmanager
 def replace_file(target: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces the target, with its permissions, once it is complete and on the disk.
 
-    A link is followed; a device, a pipe or a folder is refused.
+    A link is followed; a device, a pipe or a folder is refused. What a killed process left of this target is removed.
     """
     check_writable(target)
     target = Path(os.path.realpath(target))
-    # A name of its own: the name of the target may already have the maximal length.
-    part = target.with_name(f".{secrets.token_hex(8)}{PART}")
+    remove_leftovers(target)
+    mode = stat.S_IMODE(target.stat().st_mode) & 0o777 if target.exists() else None
+    part, descriptor = _create(target, 0o666 if mode is None else 0o600)
     try:
-        with open(part, "xb") as file:
+        # Open, and so locked, until it is in its place; where there are no locks, open files cannot be replaced.
+        with open(descriptor, "wb", closefd=os.name != "posix") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            part.chmod(stat.S_IMODE(target.stat().st_mode) & 0o777)
+        if mode is not None:
+            part.chmod(mode)
         os.replace(part, target)
         _sync_folder(target.parent)
+    except OSError as error:
+        if error.filename is None and error.errno in UNWRITTEN:
+            raise OSError(error.errno, error.strerror, str(target)) from None
+        raise
     finally:
+        part.unlink(missing_ok=True)
+        if os.name == "posix":
+            os.close(descriptor)
+
+
+def name_part(target: Path) -> Path:
+    """A new name beside the target: the target's own may already have the maximal length.
+
+    >>> name_part(Path("model")).name[:9] == name_part(Path("model")).name[:9] != name_part(Path("rounds")).name[:9]
+    True
+    """
+    return target.with_name(f".{_prefix(target)}{secrets.token_hex(4)}{PART}")
+
+
+def remove_leftovers(target: Path) -> None:
+    """Remove files and folders beside the target that a killed process was writing it to; those in use stay."""
+    for part in target.parent.glob(f".{_prefix(target)}????????{PART}"):
+        with suppress(OSError):
+            descriptor = os.open(part, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                if lock(descriptor):
+                    _remove(part)
+            finally:
+                os.close(descriptor)
+
+
+def lock(descriptor: int) -> bool:
+    """Lock a file or folder until it is closed, or its process ends, however it ends; False if it is in use.
+
+    Where there are no locks, everything counts as in use.
+    """
+    if os.name != "posix":
+        return False
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _prefix(target: Path) -> str:
+    return hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]
+
+
+def _create(target: Path, mode: int) -> tuple[Path, int]:
+    """Create a locked file to write the target to."""
+    while True:
+        part = name_part(target)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        lock(descriptor)
+        # Another process may have removed it before it was locked.
+        if part.exists():
+            return part, descriptor
+        os.close(descriptor)
+
+
+def _remove(part: Path) -> None:
+    if part.is_dir():
+        import shutil
+
+        shutil.rmtree(part, ignore_errors=True)
+    else:
         part.unlink(missing_ok=True)
 
 

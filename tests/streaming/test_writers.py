@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from redescend.errors import DataError
 from redescend.files import check_writable
 from redescend.sources import Bad, Kind
+from redescend.streaming import fit_stream
 from redescend.streaming.config import Outputs
 from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.io.log import HEAD, AppendLog, read_blocks
 from redescend.streaming.io.writers import (
     GROUP,
-    AppendLog,
     RejectedBuffer,
     RunWriters,
     format_rejected,
@@ -47,16 +48,52 @@ def test_what_was_written_after_the_checkpoint_is_cut_off(tmp_path):
     with closing(AppendLog(path)) as log:
         log.append(b"12345")
         size = log.sync()
-        assert path.read_bytes() == b"12345"
+        assert list(read_blocks(path)) == [b"12345"]
         log.append(b"6789")
     with closing(AppendLog(path, size)) as log:
-        assert log.sync() == 5
+        assert log.sync() == size == HEAD.size + 5
         log.append(b"x")
-        assert log.sync() == 6
-    assert path.read_bytes() == b"12345x"
-    with pytest.raises(DataError, match=r"is shorter than when the checkpoint was written \(6 of 7 bytes\)"):
-        AppendLog(path, 7)
-    assert path.read_bytes() == b"12345x"
+        assert log.sync() == 2 * HEAD.size + 6
+    assert list(read_blocks(path)) == [b"12345", b"x"]
+    with pytest.raises(DataError, match=r"is shorter than when the checkpoint was written \(22 of 23 bytes\)"):
+        AppendLog(path, 23)
+    assert list(read_blocks(path)) == [b"12345", b"x"]
+
+
+def test_a_flipped_bit_in_a_log_is_found_and_named(tmp_path):
+    path = tmp_path / "log"
+    with closing(AppendLog(path)) as log:
+        for block in (b"12345", b"6789"):
+            log.append(block)
+            size = log.sync()
+    whole = path.read_bytes()
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        place = 0 if bit // 8 < HEAD.size + 5 else HEAD.size + 5
+        with pytest.raises(DataError, match=rf"log' is damaged: the checksum of its block at byte {place} is wrong\."):
+            AppendLog(path, size)
+    for end in range(size):
+        path.write_bytes(whole[:end])
+        if end not in (0, HEAD.size + 5):
+            with pytest.raises(DataError, match="is damaged"):
+                list(read_blocks(path))
+
+
+def test_a_flipped_bit_of_the_rounds_ends_a_resumed_run(tmp_path):
+    source = tmp_path / "a.csv"
+    source.write_text("x,y\n" + "".join(f"{row % 7},{row % 3}\n" for row in range(100)))
+    options = {"checkpoint": tmp_path / "run", "rounds": tmp_path / "r", "every": 25, "task": "regression"}
+    with fit_stream(source, "y", **options)[1] as rounds:
+        for _ in zip(range(3), rounds.batches(), strict=False):
+            pass
+    log = tmp_path / "run" / "rounds.log"
+    content = bytearray(log.read_bytes())
+    content[100] ^= 4
+    log.write_bytes(content)
+    with pytest.raises(DataError, match=r"rounds\.log' is damaged"):
+        fit_stream(source, "y", **options, resume=True)
 
 
 @given(st.integers(1), st.text(st.characters(codec=None)), st.text(), st.binary())

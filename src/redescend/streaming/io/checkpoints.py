@@ -29,7 +29,7 @@ from redescend.streaming.summary import Summary
 
 FILE, LOCK = "checkpoint.safetensors", "lock"
 CHECKPOINT_FILES = (FILE, LOCK, *LOGS.values())
-VERSION = 2
+VERSION = 3
 """Raised whenever `Checkpoint` changes; checkpoints of other versions are refused."""
 
 _LEFTOVER = re.compile(r"\.[0-9a-f]{16}" + re.escape(PART))
@@ -102,7 +102,8 @@ class CheckpointFolder:
         self.path, self.last = path, None
         """The checkpoint to resume from, if any."""
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir(0o700, exist_ok=True)
             self._lock = io.FileIO(path / LOCK, "ab")
         except OSError as error:
             reason = f"cannot be used for checkpoints ({error.strerror})"

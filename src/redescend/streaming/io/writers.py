@@ -8,13 +8,11 @@ the rounds alone, not on where batches ended or the run was interrupted.
 from __future__ import annotations
 
 import base64
-import io
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +20,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from redescend.errors import DataError
-from redescend.files import PART, replace_file
+from redescend.files import lock, name_part, remove_leftovers, replace_file
 from redescend.numeric import Array
 from redescend.sources import Bad
 from redescend.streaming.config import Outputs
 from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.io.log import AppendLog, read_blocks
 from redescend.streaming.rounds import Rounds
 
 LOGS = {"rounds": "rounds.log", "quarantine": "quarantine.log"}
 """File names of the logs."""
-
-BUFFER = 1 << 18
-"""Bytes that are collected before they are written."""
 
 NUMBERS = ("target", "prediction", "probability", "loss", "weight")
 ENTRY = np.dtype([("row", "<i8"), *((name, "<f8") for name in NUMBERS)])
@@ -48,55 +43,6 @@ GROUP = 131_072
 
 MAX_BUFFERED, MAX_BYTES = 1000, 1 << 22
 """Limits of the rejected records that are buffered in memory if no file takes them."""
-
-
-class AppendLog:
-    """An append-only file; what is in it after `size` bytes is cut off."""
-
-    def __init__(self, path: Path, size: int = 0) -> None:
-        self.path = path
-        found = path.stat().st_size if path.exists() else 0
-        if found < size:
-            raise DataError(
-                f"'{path}' is shorter than when the checkpoint was written ({found} of {size} bytes), so the run "
-                "cannot be resumed; start again with an empty folder."
-            )
-        self._file = io.BufferedWriter(io.FileIO(path, "ab"), BUFFER)
-        self._file.truncate(size)
-        # Truncating does not move the position, which `sync` returns as the size.
-        self._file.seek(size)
-
-    def append(self, content: Any) -> None:
-        """Add bytes, or the bytes of an array."""
-        with self._writing():
-            self._file.write(content)
-
-    def sync(self) -> int:
-        """Write everything to disk and return the size."""
-        self.flush()
-        with self._writing():
-            os.fsync(self._file.fileno())
-        return self._file.tell()
-
-    def flush(self) -> None:
-        """Make everything that was appended readable through the path."""
-        with self._writing():
-            self._file.flush()
-
-    def close(self) -> None:
-        # What cannot be written at this point belongs to no checkpoint.
-        with suppress(OSError):
-            self._file.close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise DataError(
-                f"'{self.path}' cannot be written ({error.strerror}); free some space, and resume from the last "
-                "checkpoint."
-            ) from None
 
 
 # --- rounds ---
@@ -117,7 +63,12 @@ def write_parquet(log: Path, schema: Schema, target: Path, keys: Sequence[str] =
     fields = _fields(schema)
     texts = {field.name: pa.array(schema.labels, pa.string()) for field in fields if field.type == pa.string()}
     texts |= {"key": pa.array(keys, pa.string())} if schema.by is not None else {}
-    options = {"compression": "zstd", "compression_level": 1, "use_dictionary": list(texts)}
+    options = {
+        "compression": "zstd",
+        "compression_level": 1,
+        "use_dictionary": list(texts),
+        "write_page_checksum": True,
+    }
     with replace_file(target) as file, parquet.ParquetWriter(file, fields, **options) as writer:
         for entries in _read_groups(log, ENTRY if schema.by is None else KEYED_ENTRY):
             columns = [_column(entries[field.name], texts.get(field.name)) for field in fields]
@@ -134,9 +85,18 @@ def _fields(schema: Schema) -> pa.Schema:
 
 
 def _read_groups(log: Path, entry: np.dtype[np.void]) -> Iterator[Array]:
-    with open(log, "rb") as file:
-        while len(entries := np.fromfile(file, entry, GROUP)):
-            yield entries
+    """The entries of a log in groups of equal size, whatever its blocks are."""
+    held, size = list[bytes](), GROUP * entry.itemsize
+    for block in read_blocks(log):
+        held.append(block)
+        if sum(map(len, held)) >= size:
+            data = b"".join(held)
+            whole = len(data) - len(data) % size
+            for at in range(0, whole, size):
+                yield np.frombuffer(data[at : at + size], entry)
+            held = [data[whole:]]
+    if rest := b"".join(held):
+        yield np.frombuffer(rest, entry)
 
 
 def _column(values: Array, texts: pa.Array | None) -> pa.Array:
@@ -214,15 +174,19 @@ class RunWriters:
         if state is not None:
             self.buffer.restore(state["rejected"])
         targets = {name: path for name in LOGS if (path := getattr(outputs, name)) is not None}
-        self._temporary = None
+        self._temporary: Path | None = None
+        self._lock: int | None = None
         if folder is None and targets:
             # It is named before it is made, so that `close` removes it whenever this is interrupted.
-            parent = next(iter(targets.values())).absolute().parent
-            folder = self._temporary = parent / f".{secrets.token_hex(8)}{PART}"
+            target = next(iter(targets.values())).absolute()
+            remove_leftovers(target)
+            folder = self._temporary = name_part(target)
         self._folder = folder
         try:
             if self._temporary is not None:
                 self._temporary.mkdir(0o700)
+                self._lock = os.open(self._temporary, os.O_RDONLY)
+                lock(self._lock)
             for name in targets:
                 size = 0 if state is None else state["sizes"][name]
                 self._logs[name] = AppendLog(Path(folder or "", LOGS[name]), size)
@@ -251,13 +215,16 @@ class RunWriters:
         if outputs.rounds is not None:
             write_parquet(paths["rounds"], schema, outputs.rounds, keys)
         if outputs.quarantine is not None and (outputs.keep_empty_quarantine or paths["quarantine"].stat().st_size):
-            with replace_file(outputs.quarantine) as file, open(paths["quarantine"], "rb") as lines:
-                shutil.copyfileobj(lines, file, 1 << 20)
+            with replace_file(outputs.quarantine) as file:
+                file.writelines(read_blocks(paths["quarantine"]))
 
     def close(self) -> None:
         """Close the logs; those of a checkpoint stay."""
         with ExitStack() as stack:
             if self._temporary is not None:
+                if self._lock is not None:
+                    stack.callback(os.close, self._lock)
+                    self._lock = None
                 stack.callback(shutil.rmtree, self._temporary, ignore_errors=True)
             for log in self._logs.values():
                 stack.callback(log.close)
