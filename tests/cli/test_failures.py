@@ -22,3 +22,18 @@ def test_memory_that_runs_out_keeps_the_checkpoint(in_a_folder, monkeypatch):
     run(*fit, "--resume", "--no-report")
     run("fit", "prices.csv", "--target", "price", "--model", "alone", "--no-report", "--quiet")
     assert (in_a_folder / "m").read_bytes() == (in_a_folder / "alone").read_bytes()
+
+
+def test_what_is_not_read_in_a_folder_is_named_and_counted(in_a_folder):
+    parts = in_a_folder / "parts"
+    parts.mkdir()
+    prices(parts / "a.csv", 300)
+    fit = ("fit", "parts", "--target", "price", "--model", "m", "--no-report")
+    assert "kipped" not in run(*fit).stderr
+    (parts / "b.csv").symlink_to("gone.csv")
+    said = run(*fit, code=3).stderr
+    assert said.startswith("Skipped parts/b.csv: it is a link to nothing.\n")
+    assert "Files or folders skipped: 1.\n" in said
+    said = run("predict", "m", "parts", code=3).stderr
+    assert said == "Skipped parts/b.csv: it is a link to nothing.\n"
+    assert run("predict", "m", "parts", "--quiet", code=3).stderr == ""

@@ -16,6 +16,7 @@ import typer
 from redescend.cli.standard_streams import discard_output
 
 if TYPE_CHECKING:
+    from redescend.sources import Source
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.run import Run
     from redescend.streaming.summary.rejections import Rejections
@@ -102,6 +103,14 @@ def say_schema(schema: Schema) -> None:
         say(line)
 
 
+def say_unread(source: Source) -> None:
+    """Print what is not read in a folder."""
+    for path, reason in source.unread[:MAX_LINES]:
+        say(f"Skipped {path}: {reason}.")
+    if len(source.unread) > MAX_LINES:
+        say(f"Skipped {len(source.unread) - MAX_LINES} more.")
+
+
 def say_rejections(rejections: Rejections) -> None:
     """Print why records were rejected, the most frequent reasons first, with an example each."""
     kinds = rejections.most_frequent()
@@ -119,6 +128,8 @@ def say_result(run: Run) -> None:
     for sentence in summarize(run.summary, run.counts):
         say(sentence)
     say_rejections(run.summary.rejections)
+    if run.source.unread:
+        say(f"Files or folders skipped: {len(run.source.unread):,}.")
     outputs = run.config.outputs
     unwritten = None if outputs.keep_empty_quarantine or run.counts.quarantined else outputs.quarantine
     for what, path in outputs.by_content().items():

@@ -30,7 +30,7 @@ MEANINGS = {
     Code.DONE: "all records were used",
     Code.FAILED: "unexpected error, or not enough memory",
     Code.INVALID: "invalid command or input, or a file that cannot be read or written",
-    Code.REJECTED: "finished, but some records could not be used (quarantined or skipped)",
+    Code.REJECTED: "finished, but some records or files could not be used (quarantined or skipped)",
     Code.STOPPED: "stopped at a record that cannot be used (--on-bad fail)",
     Code.INTERRUPTED: "interrupted by Ctrl-C or SIGTERM",
 }

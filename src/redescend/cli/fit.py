@@ -49,16 +49,18 @@ def fit(
         with announce_compilation(running.quiet):
             run = start_run(source[0] if len(source) == 1 else source, config)
             _play(run, running.quiet)
-        raise typer.Exit(exit_code(run.counts))
+        raise typer.Exit(exit_code(run))
 
 
 def _play(run: Run, quiet: bool) -> None:
-    from redescend.cli.console import print_suspects, say, say_result, say_schema
+    from redescend.cli.console import print_suspects, say, say_result, say_schema, say_unread
     from redescend.cli.progress import ProgressLine
     from redescend.streaming import StreamModel
     from redescend.streaming.importance import rank_features
 
     finished, config = run.finished, run.config
+    if not quiet:
+        say_unread(run.source)
     if not quiet and not finished:
         say_schema(run.model.schema)
         if run.resumed:

@@ -23,6 +23,7 @@ from redescend.cli.console import (
     reader_may_leave,
     say,
     say_rejections,
+    say_unread,
 )
 from redescend.cli.exit_codes import Code
 from redescend.cli.options import InputOptions, ResultOptions
@@ -118,6 +119,8 @@ def apply_model(
         header=not reading.no_header,
         kinds=schema.kinds,
     )
+    if not quiet:
+        say_unread(source)
     names = [name for name in schema.columns if target or name != schema.target]
     # On a terminal, the line would be printed between the results.
     hidden = quiet or (out is None and sys.stdout.isatty())
@@ -141,7 +144,7 @@ def apply_model(
         done = "skipped" if quarantine is None else f"quarantined in {quarantine}"
         say(f"{format_count(rejected.count)} of {records:,} could not be used, {done}:")
         say_rejections(rejected.rejections)
-    return Code.REJECTED if rejected.count else Code.DONE
+    return Code.REJECTED if rejected.count or source.unread else Code.DONE
 
 
 def _tabulate(schema: Schema, rounds: Rounds, target: bool) -> pa.RecordBatch:

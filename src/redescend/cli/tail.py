@@ -79,7 +79,7 @@ def tail(
             say_result(run)
             if once and _has_more(file, run):
                 say(f"Ignored an incomplete last line after row {run.counts.records:,} of {file}.")
-        raise typer.Exit(exit_code(run.counts))
+        raise typer.Exit(exit_code(run))
 
 
 @contextmanager

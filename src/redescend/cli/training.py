@@ -13,7 +13,7 @@ from redescend.errors import OnBad, ParameterError
 
 if TYPE_CHECKING:
     from redescend.streaming.config import FitConfig, Outputs
-    from redescend.streaming.run import Counts
+    from redescend.streaming.run import Run
 
 QUARANTINE = "quarantine.jsonl"
 
@@ -82,6 +82,6 @@ def _beside(file: Path, ending: str) -> Path:
     return file.parent / f"{file.stem}.{ending}"
 
 
-def exit_code(counts: Counts) -> Code:
+def exit_code(run: Run) -> Code:
     """The exit code of a run that read all records."""
-    return Code.REJECTED if counts.quarantined or counts.skipped else Code.DONE
+    return Code.REJECTED if run.counts.quarantined or run.counts.skipped or run.source.unread else Code.DONE

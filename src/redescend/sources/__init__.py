@@ -11,6 +11,7 @@ from redescend.errors import MissingExtraError
 try:
     from redescend.sources.batch import Bad, Batch, Position
     from redescend.sources.columnar import ColumnarFile
+    from redescend.sources.folders import Unread
     from redescend.sources.formats import SourceFile, register_format
     from redescend.sources.kinds import SAMPLE, Kind
     from redescend.sources.open import open_source
@@ -31,6 +32,7 @@ __all__ = [
     "Source",
     "SourceFile",
     "TextFile",
+    "Unread",
     "open_source",
     "register_format",
 ]

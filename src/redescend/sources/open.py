@@ -10,6 +10,7 @@ from redescend.errors import DataError
 from redescend.parameters import AT_LEAST_ONE, check
 from redescend.sources.arrow import ArrowFile
 from redescend.sources.csv import CsvFile, TsvFile
+from redescend.sources.folders import Unread
 from redescend.sources.formats import ReadOptions, SourceFile, check_format, detect, register_format
 from redescend.sources.jsonl import JsonLinesFile
 from redescend.sources.kinds import Kind
@@ -79,7 +80,8 @@ def open_source(
     table = open_table(source)
     if table is not None:
         return _make_source(table.name, [table], known, None)
-    origins = list(open_origins(source))
+    unread: list[Unread] = []
+    origins = list(open_origins(source, unread))
     if not origins:
         raise DataError("There is nothing to read: the list of sources is empty.")
     files: list[SourceFile] = []
@@ -93,7 +95,9 @@ def open_source(
         files.append(chosen.open(origin, compression, ReadOptions(header, block, longest)))
     sizes = [origin.size for origin in origins]
     size = None if None in sizes else sum(size or 0 for size in sizes)
-    return _make_source(_describe(source, origins), files, known, size)
+    opened = _make_source(_describe(source, origins), files, known, size)
+    opened.unread = unread
+    return opened
 
 
 def _describe(source: Any, origins: Sequence[Origin]) -> str:

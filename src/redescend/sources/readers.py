@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import io
 import os
 import select
@@ -15,14 +14,13 @@ from typing import Any, Generic, TypeVar
 
 from redescend.errors import DataError, ParameterError
 from redescend.sources.compression import Damage, decompress
+from redescend.sources.folders import Unread, find_files
 
 BLOCK = 2**21
 """The number of bytes to read at a time."""
 
 NAP = 0.01
 """Seconds between attempts to read a non-blocking pipe that has nothing yet."""
-
-PATTERN = frozenset("*?[")
 
 T = TypeVar("T")
 
@@ -110,15 +108,18 @@ def read_available(file: Any, size: int) -> bytes:
     return b"".join(pieces)
 
 
-def open_origins(source: Any) -> Iterator[Origin]:
-    """The files and pipes of a path, a folder, a pattern, ``-``, a binary file object, or a list of these."""
+def open_origins(source: Any, unread: list[Unread]) -> Iterator[Origin]:
+    """The files and pipes of a path, a folder, a pattern, ``-``, a binary file object, or a list of these.
+
+    What is not read in a folder is appended to `unread`.
+    """
     if isinstance(source, str) and source == "-":
         yield PipeOrigin("standard input", _open_standard_input())
     elif isinstance(source, str | os.PathLike):
-        yield from map(_open_path, find_files(source))
+        yield from map(_open_path, find_files(source, unread))
     elif isinstance(source, Sequence):
         for each in source:
-            yield from open_origins(each)
+            yield from open_origins(each, unread)
     elif hasattr(source, "read"):
         yield PipeOrigin(str(getattr(source, "name", "the file object")), source)
     else:
@@ -141,35 +142,6 @@ def _open_standard_input() -> Any:
         return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
     except (OSError, ValueError, AttributeError):
         return sys.stdin.buffer
-
-
-def find_files(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """The files of a path, a folder (with its subfolders) or a pattern, sorted by name.
-
-    In folders, empty files and files whose names begin with a dot or an underscore are skipped.
-    """
-    place = Path(path)
-    if place.is_dir():
-        files = (file for file in place.rglob("*") if is_data_path(file.relative_to(place)))
-        found = sorted(file for file in files if file.is_file() and file.stat().st_size)
-        if not found:
-            raise DataError(f"The folder {place} contains no files with data.")
-        yield from found
-    elif place.exists():
-        yield place
-    elif PATTERN & set(str(path)):
-        matches = sorted(map(Path, glob.glob(str(path), recursive=True)))
-        if not matches:
-            raise DataError(f"No file matches {path}.")
-        for each in matches:
-            yield from find_files(each)
-    else:
-        raise DataError(f"There is no file {path}.")
-
-
-def is_data_path(path: Path) -> bool:
-    """Whether a path inside a folder is read with it: no part of it begins with a dot or an underscore."""
-    return not any(part.startswith((".", "_")) for part in path.parts)
 
 
 class Text:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from redescend.errors import DataError, quote, suggest
 from redescend.parameters import AT_LEAST_ONE, check
 from redescend.sources.batch import START, Batch, Piece, Position
+from redescend.sources.folders import Unread
 from redescend.sources.formats import Follow, SourceFile, read_sample
 from redescend.sources.kinds import Kind
 from redescend.sources.prefetch import prefetch
@@ -41,6 +42,9 @@ class Source:
         csv, tsv, jsonl, parquet, arrow, memory or another registered format.
     sample : Batch
         The first thousand records, with all columns. `batches` returns them again.
+    unread : list of Unread
+        What is not read in the folders of the source, with the reason: links to folders or to nothing, pipes, and
+        folders without permission.
 
     Examples
     --------
@@ -67,6 +71,7 @@ class Source:
         self.kinds = dict(kinds)
         self._others = dict(others)
         self._opened = list(files)
+        self.unread: list[Unread] = []
         self.sample = read_sample(files, kinds)
         if not self.sample.count and self.format != "memory":
             raise DataError(f"{name} has no records.")

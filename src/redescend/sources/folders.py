@@ -1,0 +1,90 @@
+"""The files of a path, a folder or a pattern; and what in a folder cannot be read, with the reason."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from redescend.errors import DataError
+
+PATTERN = frozenset("*?[")
+
+
+class Unread(NamedTuple):
+    """Something in a folder that is not read, and why.
+
+    Attributes
+    ----------
+    path : str
+        Its path.
+    reason : str
+        What is wrong with it.
+
+    Examples
+    --------
+    >>> Unread("parts/old.csv", "it is a link to nothing").reason
+    'it is a link to nothing'
+    """
+
+    path: str
+    reason: str
+
+
+def find_files(path: str | os.PathLike[str], unread: list[Unread] | None = None) -> Iterator[Path]:
+    """The files of a path, a folder (with its subfolders) or a pattern, sorted by name.
+
+    In folders, empty files and files whose names begin with a dot or an underscore are skipped. What else is not read
+    is appended to `unread`.
+    """
+    place = Path(path)
+    if place.is_dir():
+        found = sorted(_scan(place, [] if unread is None else unread))
+        if not found:
+            raise DataError(f"The folder {place} contains no files with data.")
+        yield from found
+    elif place.exists():
+        yield place
+    elif PATTERN & set(str(path)):
+        matches = sorted(map(Path, glob.glob(str(path), recursive=True)))
+        if not matches:
+            raise DataError(f"No file matches {path}.")
+        for each in matches:
+            yield from find_files(each, unread)
+    else:
+        raise DataError(f"There is no file {path}.")
+
+
+def is_data_path(path: Path) -> bool:
+    """Whether a path inside a folder is read with it: no part of it begins with a dot or an underscore."""
+    return not any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _scan(folder: Path, unread: list[Unread]) -> Iterator[Path]:
+    """The files with data in a folder and its subfolders."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries if is_data_path(Path(entry.name)))
+    except OSError as error:
+        unread.append(Unread(str(folder), f"the folder cannot be read: {error.strerror}"))
+        return
+    for name in names:
+        path = folder / name
+        try:
+            found = path.stat()
+        except OSError as error:
+            reason = "it is a link to nothing" if path.is_symlink() else f"it cannot be read: {error.strerror}"
+            unread.append(Unread(str(path), reason))
+            continue
+        if stat.S_ISREG(found.st_mode):
+            if found.st_size:
+                yield path
+        elif not stat.S_ISDIR(found.st_mode):
+            unread.append(Unread(str(path), "it is not a regular file"))
+        elif path.is_symlink():
+            unread.append(Unread(str(path), "it is a link to a folder; name that folder as well"))
+        else:
+            yield from _scan(path, unread)
