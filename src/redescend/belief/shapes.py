@@ -1,0 +1,89 @@
+"""Densities of standardised residuals, as the shares of a histogram's cells."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import ndtr, stdtr
+
+from redescend.kernels.belief.cells import HIGHEST, cell_centers, cell_edges
+from redescend.kernels.belief.layout import Tables
+from redescend.numeric import Array
+
+Distribution = Callable[[Array], Array]
+"""The share of residuals that are no larger than each of these sizes."""
+
+
+def student(degrees: float) -> Distribution:
+    return lambda size: 2.0 * stdtr(degrees, size) - 1.0
+
+
+FAMILIES: dict[str, tuple[Distribution, float]] = {
+    "normal": (lambda size: 2.0 * ndtr(size) - 1.0, 0.6744897501960817),
+    "Laplace": (lambda size: -np.expm1(-size), 0.6931471805599453),
+    "t4": (student(4.0), 0.7406970841126829),
+    "t2": (student(2.0), 0.8164965809277260),
+    "t1": (student(1.0), 1.0),
+}
+"""Families of clean residuals, and the median size of each."""
+
+PRIOR = {"normal": 2.0}
+"""How much likelier than the others a family is before any record."""
+
+NATURAL, NATURAL_DEGREES, NATURAL_MEDIAN = 0.06, 1.5, 0.8725946625415716
+"""The share of Student's tails in every family: real data have records that are far away by nature."""
+
+OCTAVES = np.arange(-8, 9) / 4
+"""Medians of families, as logarithms to base 2."""
+
+SLABS = (12.0, 96.0)
+"""Outliers may be spread evenly up to here."""
+
+PEAKS = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 13.0, 16.0, 19.0, 22.0)
+"""Outliers may be around here, on a scale of logarithms to base 2."""
+
+OUTLIER_PRIOR, SLAB_SHARE = 0.5, 0.3
+"""Prior records that are outliers, and how many of them are in slabs."""
+
+SMALLEST = 1e-300
+
+
+@functools.cache
+def make_tables() -> Tables:
+    """The densities that a belief compares, made once."""
+    edges = cell_edges()
+
+    def cells(distribution: Distribution) -> Array:
+        shares = np.array(distribution(edges))
+        shares[-1] = 1.0
+        return np.diff(shares)
+
+    def scaled(distribution: Distribution, median: float) -> Array:
+        return np.array([cells(lambda size, k=k: distribution(size * (median / 2.0**k))) for k in OCTAVES])  # type: ignore[misc]
+
+    natural = scaled(student(NATURAL_DEGREES), NATURAL_MEDIAN)
+    families = np.array([scaled(*family) for family in FAMILIES.values()])
+    clean = np.maximum((1.0 - NATURAL) * families + NATURAL * natural, SMALLEST)
+    slabs = [cells(lambda size, end=end: np.minimum(size / end, 1.0)) for end in SLABS]  # type: ignore[misc]
+    starts, ends = (PEAKS[0] - 0.5, *PEAKS[:-1]), (*PEAKS[1:], float(HIGHEST))
+    hats = [cells(make_hat(*corners)) for corners in zip(starts, PEAKS, ends, strict=True)]
+    outliers = np.array(slabs + hats)
+    spans = np.array([[np.flatnonzero(atom)[0], np.flatnonzero(atom)[-1] + 1] for atom in outliers])
+    shares = [SLAB_SHARE / len(slabs)] * len(slabs) + [(1.0 - SLAB_SHARE) / len(hats)] * len(hats)
+    log_prior = np.log([PRIOR.get(family, 1.0) for family in FAMILIES])
+    prior = OUTLIER_PRIOR * np.array(shares)
+    return Tables(edges, cell_centers(edges), clean, np.log(clean), outliers, spans, prior, log_prior)
+
+
+def make_hat(start: float, peak: float, end: float) -> Distribution:
+    """The distribution of sizes whose logarithm has a triangular density."""
+
+    def distribution(size: Array) -> Array:
+        log = np.log2(np.maximum(size, 2.0**-20))
+        up = np.clip((log - start) / (peak - start), 0.0, 1.0)
+        down = np.clip((log - peak) / (end - peak), 0.0, 1.0)
+        return ((peak - start) * up**2 + (end - peak) * (2.0 * down - down**2)) / (end - start)
+
+    return distribution

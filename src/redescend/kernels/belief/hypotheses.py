@@ -1,0 +1,117 @@
+"""Two hypotheses about several records: the model is lost, so that clean records look like outliers; a sensor is stuck.
+
+After a jump of the stream, every record is an outlier to a model of the past. Outliers that come by chance seldom
+follow each other, so a burst of them says that the model is lost. The price: a burst of errors is not found.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from redescend.kernels.belief.layout import (
+    FIRST_CHANCES,
+    FIRST_LOST,
+    FIRST_TIES,
+    LONGEST_RUN,
+    LOSING,
+    NEXT_CHANCES,
+    NEXT_TIES,
+    RAREST,
+    REPEATS,
+    RUNS,
+    STAYING,
+    STICKING,
+    STUCK,
+)
+from redescend.kernels.compiler import compiled, inlined
+from redescend.numeric import Array
+
+
+@inlined
+def sigmoid(log_odds: float) -> float:
+    return 1.0 / (1.0 + np.exp(-log_odds))
+
+
+@inlined
+def filter_lost(lost: float, log_odds: float, outliers: float) -> float:
+    """The probability that the model is lost, after another record."""
+    before = STAYING * lost + LOSING * (1.0 - lost)
+    odds = before * sigmoid(-log_odds) / max(outliers, RAREST)
+    return odds / (odds + 1.0 - before)
+
+
+@inlined
+def combine(log_odds: float, lost: float, outliers: float, stuck: float) -> float:
+    """The log-odds of a clean record: an outlier may be clean if the model is lost, and what is stuck is not clean."""
+    share = max(outliers, RAREST)
+    good = lost * (1.0 - share) + (1.0 - lost) * sigmoid(log_odds)
+    bad = lost * share + (1.0 - lost) * sigmoid(-log_odds)
+    return np.log(good * (1.0 - stuck)) - np.log(bad * (1.0 - stuck) + stuck)
+
+
+@inlined
+def filter_stuck(tie: bool, copy: bool, numbers: Array) -> float:
+    """The probability that the sensor is stuck, after a record whose target equals the last one, or does not.
+
+    A copy of the whole last record says nothing. Natural runs each have a probability of their own to continue: the
+    longer one is, the likelier it continues.
+    """
+    if copy:
+        return sigmoid(numbers[STUCK]) if numbers[REPEATS] > 0.0 else 0.0
+    if tie:
+        repeats = numbers[REPEATS]
+        if repeats == 0.0:
+            natural = numbers[FIRST_TIES] / numbers[FIRST_CHANCES]
+            numbers[STUCK] = np.log(STICKING)
+        else:
+            natural = (RUNS * numbers[NEXT_TIES] / numbers[NEXT_CHANCES] + repeats) / (RUNS + repeats)
+        numbers[STUCK] = min(numbers[STUCK] - np.log(natural), 36.0)
+        numbers[REPEATS] = repeats + 1.0
+        return sigmoid(numbers[STUCK])
+    if numbers[REPEATS] > 0.0:
+        natural = sigmoid(-numbers[STUCK])
+        numbers[FIRST_TIES] += natural
+        numbers[FIRST_CHANCES] += natural
+        numbers[NEXT_TIES] += natural * min(numbers[REPEATS] - 1.0, LONGEST_RUN - 1.0)
+        numbers[NEXT_CHANCES] += natural * min(numbers[REPEATS], LONGEST_RUN)
+    else:
+        numbers[FIRST_CHANCES] += 1.0
+    numbers[REPEATS] = 0.0
+    return 0.0
+
+
+@compiled
+def smooth_lost(log_odds: Array, outliers: float) -> Array:
+    """The probability that the model was lost at every record, from the records before and after it."""
+    rows = len(log_odds)
+    out = np.empty(rows)
+    lost = FIRST_LOST
+    for t in range(rows):
+        lost = filter_lost(lost, log_odds[t], outliers)
+        out[t] = lost
+    if_lost = if_not = 0.5
+    for t in range(rows - 1, -1, -1):
+        joint = out[t] * if_lost
+        out[t] = joint / (joint + (1.0 - out[t]) * if_not)
+        ratio = sigmoid(-log_odds[t]) / max(outliers, RAREST)
+        before = STAYING * ratio * if_lost + (1.0 - STAYING) * if_not
+        before_not = LOSING * ratio * if_lost + (1.0 - LOSING) * if_not
+        if_lost, if_not = before / (before + before_not), before_not / (before + before_not)
+    return out
+
+
+@compiled
+def spread_stuck(targets: Array, stuck: Array) -> Array:
+    """What a run of equal targets says at its end holds for all its records but the first."""
+    out = stuck.copy()
+    end = len(targets) - 1
+    while end > 0:
+        start = end
+        while start > 0 and targets[start - 1] == targets[start]:
+            start -= 1
+        top = 0.0
+        for t in range(start + 1, end + 1):
+            top = max(top, stuck[t])
+        out[start + 1 : end + 1] = top
+        end = start - 1
+    return out

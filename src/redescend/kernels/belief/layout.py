@@ -1,0 +1,113 @@
+"""What a belief about residuals has learned, as arrays; its constants; and the tables of densities that it compares."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from redescend.numeric import Array
+
+# rounds; records that told something about the noise; a power of 2 near the first residual, the unit of all others
+(ROUNDS, COUNTED, UNIT) = range(3)
+# logarithms of scales: steady, of records after the effect of their features, quick; rounds since the last change
+(STEADY, ADJUSTED, QUICK, AGE) = range(3, 7)
+# the evidence for the effect of features; how much a new record counts; when the densities are fitted next
+(EVIDENCE, INCREMENT, DUE) = range(7, 10)
+# the share of outliers; the largest probability of a suspect; the probability that the model is lost
+(OUTLIERS, THRESHOLD, LOST) = range(10, 13)
+# quantiles of clean residuals below and above, for the usual level, and corrections of their logarithms
+(BELOW, ABOVE, LOWER, HIGHER) = range(13, 17)
+# the last target; how often it was repeated, and the log-odds that it is stuck; repetitions and chances of them, of a
+# target that was not repeated before, and of one that was
+(LAST, REPEATS, STUCK, FIRST_TIES, FIRST_CHANCES, NEXT_TIES, NEXT_CHANCES) = range(17, 24)
+NUMBERS = 24
+
+# rows of what is known of every feature, the last of which is the prediction
+(MEAN, SQUARES, EFFECT, TRAVELLED, PREVIOUS) = range(5)
+FEATURES = 5
+
+RECENT, ALL = range(2)
+"""Histograms: one that forgets, for the judgement of the next record, and one of all records, for the final verdict."""
+
+DECAYS = (0.05, 1 / 20_000)
+"""The largest and the smallest share of the recent histogram that a round forgets; in between it is 1/rounds."""
+
+WARM = 100
+"""Records before this round are not in the histogram of all records."""
+
+SHORTEST, LONGEST, GROWTH = 16, 512, 4
+"""Rounds between two fits, at least and at most; in between, rounds/GROWTH."""
+
+ITERATIONS, FINAL_ITERATIONS = 3, 100
+
+SLOWEST, QUICKEST, APART = 0.005, 0.05, 0.8
+"""Gains of the two scales, and by how much they may differ before the quick one replaces the steady one."""
+
+READY, RATE, FAR, LARGEST_EFFECT = 50, 0.1, 8.0, 2.5
+"""When the effect of features is learned, how fast, from which residuals hardly, and how large it may be."""
+
+FORGET, CONVINCED, DOUBT = 0.999, 10.0, -3.0
+"""How evidence for the effect of features fades, its limit and its first value."""
+
+CLIP = 3.0
+"""Standardised features are clipped here."""
+
+NEIGHBOUR = 0.1
+"""How much a residual counts in the histogram of the other sign."""
+
+TEMPERATURE = 80.0
+"""The likelihood of a family of densities counts as if there were at most so many records."""
+
+CLEAN_PRIOR, WIDTH_PRIOR = 10.0, 2.0
+"""Prior records that are clean, and that have the usual scale."""
+
+LEVEL, LEARN_RATE = 0.9, 0.02
+FALSE_ALARMS = 0.1
+"""The level of intervals, how fast their corrections learn, and the share of false alarms among suspects."""
+
+LOSING, STAYING, FIRST_LOST, RAREST = 0.002, 0.9, 0.5, 0.01
+"""The chance that the model is lost from one round to the next, and that it stays lost; the chance at the beginning;
+the least share of outliers that a burst of them is compared with."""
+
+STICKING, RUNS = 1e-5, 8.0
+"""The chance that a sensor sticks, and how much natural runs of equal targets differ in length."""
+
+LONGEST_RUN = 4
+"""Natural runs are learned from up to this length, so that a stuck sensor does not look natural later."""
+
+HUGE = 1e100
+
+
+class State(NamedTuple):
+    """All that a belief has learned, in the order in which its arrays are saved."""
+
+    numbers: Array
+    features: Array
+    counts: Array  # histogram, sign, cell
+    scales: Array  # sign, family: an index
+    outliers: Array  # sign, family, atom: shares
+    clean: Array  # sign, cell: share of the sign's records that are clean and there
+    log_odds: Array  # sign, cell
+
+
+class Tables(NamedTuple):
+    """Shares of residuals in cells: of clean ones by family and scale, and of outliers by atom."""
+
+    edges: Array
+    centers: Array
+    clean: Array  # family, scale, cell
+    log_clean: Array
+    outliers: Array  # atom, cell
+    spans: Array  # atom: its first cell, and the one after its last
+    prior: Array  # atom
+    log_prior: Array  # family
+
+
+class Outputs(NamedTuple):
+    """What a loop writes for every record."""
+
+    clean_log_odds: Array
+    low: Array
+    high: Array
+    scale: Array
+    stuck: Array
+    suspect: Array

@@ -1,0 +1,289 @@
+"""Beliefs as they are stated, in plain NumPy: slow, and without state that is kept from one call to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+EDGES = np.concatenate([[0.0], 2.0 ** np.arange(-3.75, 5.0, 0.25), 2.0 ** np.arange(5, 26)])
+CENTERS = np.concatenate([[-4.0], (np.log2(EDGES[1:-1]) + np.log2(EDGES[2:])) / 2])
+OCTAVES = np.arange(-2, 2.1, 0.25)
+
+
+def cells(cdf):
+    shares = np.append([cdf(edge) for edge in EDGES[:-1]], 1.0)
+    return np.diff(shares)
+
+
+def folded(distribution):
+    """Cells of |z|, by the octave of its median."""
+    median = distribution.ppf(0.75)
+    return np.array([cells(lambda z, k=k: 2 * distribution.cdf(z * median / 2**k) - 1) for k in OCTAVES])
+
+
+def hat(start, peak, end):
+    triangle = stats.triang((peak - start) / (end - start), start, end - start)
+    return cells(lambda z: triangle.cdf(np.log2(z)) if z > 0 else 0.0)
+
+
+NATURAL = folded(stats.t(1.5))
+FAMILIES = np.maximum(
+    [
+        0.94 * folded(family) + 0.06 * NATURAL
+        for family in (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1))
+    ],
+    1e-300,
+)
+PEAKS = [3, 4, 5, 6, 7, 8, 9, 10, 13, 16, 19, 22]
+ATOMS = np.array(
+    [cells(lambda z, b=b: min(z / b, 1.0)) for b in (12.0, 96.0)]
+    + [hat(a, b, c) for a, b, c in zip([2.5, *PEAKS[:-1]], PEAKS, [*PEAKS[1:], 25], strict=True)]
+)
+PRIOR = 0.5 * np.array([0.15] * 2 + [0.7 / 12] * 12)
+FAMILY_PRIOR = np.array([2.0, 1, 1, 1, 1])
+
+
+def psi(u):
+    return (u * u - 1) / (u * u + 1)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+class Densities:
+    """Both groups of residuals, by sign; EM continues from the last fit."""
+
+    def __init__(self):
+        self.scale = np.full((2, 5), 8)
+        self.W = np.tile(PRIOR / (10 + PRIOR.sum()), (2, 5, 1))
+        self.fit(np.zeros((2, 56)), 1)
+
+    def fit(self, counts, iterations):
+        self.clean, self.bad = np.zeros((2, 56)), np.zeros((2, 56))
+        for sign in range(2):
+            h = counts[sign] + 0.1 * counts[1 - sign]
+            scores = []
+            for i in range(5):
+                W = self.W[sign, i]
+                for _ in range(iterations):
+                    good, bad = (1 - W.sum()) * FAMILIES[i, self.scale[sign, i]], W @ ATOMS
+                    credit = h * good / (good + bad)
+                    j = self.scale[sign, i]
+                    near = range(max(0, j - 6), min(17, j + 7))
+                    value = [credit @ np.log(FAMILIES[i, k]) - 2 * (0.1733 * (k - 8)) ** 2 for k in near]
+                    self.scale[sign, i] = near[int(np.argmax(value))]
+                    W = W * (ATOMS @ (h / (good + bad))) + PRIOR
+                    W = W / (W.sum() + credit.sum() + 10)
+                self.W[sign, i] = W
+                density = (1 - W.sum()) * FAMILIES[i, self.scale[sign, i]] + W @ ATOMS
+                scores.append(np.log(FAMILY_PRIOR[i]) + min(1, 80 / max(h.sum(), 1)) * (h @ np.log(density)))
+            omega = np.exp(np.array(scores) - max(scores))
+            omega /= omega.sum()
+            for i in range(5):
+                self.clean[sign] += omega[i] * (1 - self.W[sign, i].sum()) * FAMILIES[i, self.scale[sign, i]]
+                self.bad[sign] += omega[i] * (self.W[sign, i] @ ATOMS)
+        self.log_odds = np.log(np.maximum(self.clean, 1e-300)) - np.log(np.maximum(self.bad, 1e-300))
+        n = counts.sum(axis=1) + 1
+        self.n, self.eps = n, max((self.bad.sum(axis=1) @ n) / n.sum(), 0.01)
+
+    def look_up(self, z):
+        table, a = self.log_odds[int(z > 0)], abs(z)
+        if a <= 2.0**-4:
+            return table[0] + 1e-3 * (1 - 16 * a)
+        x = np.log2(a)
+        if x > CENTERS[-1]:
+            return table[-1] - 1e-3 * (x - CENTERS[-1])
+        return np.interp(x, CENTERS, table)
+
+    def threshold(self):
+        p = sigmoid(self.log_odds).ravel()
+        mass = ((self.clean + self.bad) * self.n[:, None]).ravel()
+        order = np.argsort(p)
+        order = order[p[order] <= 0.5]
+        share = np.cumsum((p * mass)[order]) / np.cumsum(mass[order])
+        listed = np.flatnonzero(share <= 0.1)
+        return max(p[order[listed[-1]]], 0.1) if len(listed) else 0.0
+
+    def quantiles(self, level):
+        mass = self.clean.sum(axis=1) * self.n
+        out = []
+        for sign in range(2):
+            left = min((1 - level) / 2 * mass.sum() / mass[sign], 1) * self.clean[sign].sum()
+            tails = np.append(np.cumsum(self.clean[sign][::-1])[::-1], 0.0)
+            c = int(np.flatnonzero(tails >= left)[-1])
+            part = (left - tails[c + 1]) / self.clean[sign, c]
+            out.append(EDGES[1] * (1 - part) if c == 0 else EDGES[c + 1] * (EDGES[c] / EDGES[c + 1]) ** part)
+        return out
+
+
+def judge_residuals(X, predictions, targets):
+    """Log-odds, interval, scale, stuck and suspect of every record; then the final log-odds."""
+    n, F = len(targets), np.column_stack([X, predictions])
+    d = F.shape[1]
+    r = targets - predictions
+    fit, theta, quantiles, threshold = Densities(), np.zeros(2), [4.0, 4.0], 0.0
+    beta, travelled, evidence = np.zeros(d), np.full(d, 1e-3), -3.0
+    level, adjusted, quick, age = None, None, None, 0
+    z, recent, every = np.zeros(n), np.zeros((2, 56)), np.zeros((2, 56))
+    lost, due, counted, repeats, stuck_odds = 0.5, 16, 0, 0, 0.0
+    ties, chances = np.array([1.0, 1.0]), np.array([20.0, 4.0])
+    out = []
+    for t in range(n):
+        first = level is None and r[t] != 0
+        if first:
+            level = adjusted = quick = np.log(abs(r[t]))
+        f = np.zeros(d)
+        if t:
+            mean, spread = F[:t].mean(axis=0), F[:t].std(axis=0)
+            known = spread > 1e-12 * abs(mean)
+            f[known] = np.clip((F[t] - mean)[known] / spread[known], -3, 3)
+        m = np.clip(beta @ f, -2.5, 2.5)
+        s = np.exp((1 - sigmoid(evidence)) * level + sigmoid(evidence) * (adjusted + m)) if level is not None else 1.0
+        z[t] = r[t] / s
+        plain = fit.look_up(z[t])
+        before = 0.9 * lost + 0.002 * (1 - lost)
+        ratio = sigmoid(-plain) / fit.eps
+        lost = before * ratio / (before * ratio + 1 - before)
+        tie = t > 0 and targets[t] == targets[t - 1]
+        copy = tie and (X[t] == X[t - 1]).all()
+        if copy:
+            stuck = sigmoid(stuck_odds) if repeats else 0.0
+        elif tie:
+            natural = (8 * ties[1] / chances[1] + repeats) / (8 + repeats) if repeats else ties[0] / chances[0]
+            stuck_odds = min((stuck_odds if repeats else np.log(1e-5)) - np.log(natural), 36)
+            stuck, repeats = sigmoid(stuck_odds), repeats + 1
+        else:
+            if repeats:
+                k = sigmoid(-stuck_odds)
+                ties += k * np.array([1, min(repeats - 1, 3)])
+                chances += k * np.array([1, min(repeats, 4)])
+            else:
+                chances[0] += 1
+            stuck, repeats = 0.0, 0
+        good = (lost * (1 - fit.eps) + (1 - lost) * sigmoid(plain)) * (1 - stuck)
+        bad = (lost * fit.eps + (1 - lost) * sigmoid(-plain)) * (1 - stuck) + stuck
+        p = good / (good + bad)
+        low = predictions[t] - quantiles[0] * np.exp(theta[0]) * s
+        high = predictions[t] + quantiles[1] * np.exp(theta[1]) * s
+        out.append((np.log(good / bad), low, high, s, stuck, p <= threshold))
+        theta += 0.02 * p * (np.array([targets[t] < low, targets[t] > high]) - 0.05)
+        if level is not None and not first and not copy and r[t] != 0:
+            counted += 1
+            recent *= 1 - min(max(1 / counted, 1 / 20000), 0.05)
+            cell = min(np.searchsorted(EDGES, abs(z[t]), side="right") - 1, 55)
+            recent[int(z[t] > 0), cell] += 1
+            every[int(z[t] > 0), cell] += t >= 100
+            u, v = abs(r[t]) / np.exp(level), abs(r[t]) / np.exp(adjusted + m)
+            if age > 50:
+                gain = (-adjusted - m - np.log1p(v * v)) - (-level - np.log1p(u * u))
+                evidence = np.clip(0.999 * evidence + gain, -10, 10)
+                g = psi(v) * f / (max(1, f @ f / d) * (1 + (v / 8) ** 2))
+                travelled += g * g
+                beta += 0.1 * g / np.sqrt(travelled)
+            early = 2 / (age + 3)
+            level, adjusted = level + max(early, 0.005) * psi(u), adjusted + max(early, 0.005) * psi(v)
+            quick += max(early, 0.05) * psi(abs(r[t]) / np.exp(quick))
+            age += 1
+            if age > 101 and abs(quick - level) > 0.8:
+                adjusted, level, age = adjusted + quick - level, quick, 20
+        if t + 1 >= due:
+            fit.fit(recent, 3)
+            threshold, quantiles = fit.threshold(), fit.quantiles(0.9)
+            due = t + 1 + min(max(16, (t + 1) // 4), 512)
+    fit.fit(every, 100)
+    return [np.array(column) for column in zip(*out, strict=True)], final_verdict(fit, z, targets, [o[4] for o in out])
+
+
+def final_verdict(fit, z, targets, stuck):
+    """Forward and backward over whether the model is lost; a run is stuck as a whole."""
+    plain = np.array([fit.look_up(value) for value in z])
+    seen = np.column_stack([sigmoid(-plain) / fit.eps, np.ones(len(z))])  # lost, not lost
+    move = np.array([[0.9, 0.1], [0.002, 0.998]])
+    ahead, state = [], np.array([0.5, 0.5])
+    for row in seen:
+        state = (state @ move) * row
+        state /= state.sum()
+        ahead.append(state)
+    behind, state = [], np.array([0.5, 0.5])
+    for row in seen[::-1]:
+        behind.append(state)
+        state = move @ (row * state)
+        state /= state.sum()
+    both = np.array(ahead) * np.array(behind[::-1])
+    lost = both[:, 0] / both.sum(axis=1)
+    held, start = np.array(stuck), 0
+    for t in range(1, len(z) + 1):
+        if t == len(z) or targets[t] != targets[start]:
+            held[start + 1 : t] = max(stuck[start + 1 : t], default=0.0)
+            start = t
+    good = (lost * (1 - fit.eps) + (1 - lost) * sigmoid(plain)) * (1 - held)
+    bad = (lost * fit.eps + (1 - lost) * sigmoid(-plain)) * (1 - held) + held
+    return np.log(good / bad), held
+
+
+SIZES = 2.0 ** (-6 + (np.arange(56) + 0.5) / 4)
+MARGINS = np.concatenate([-SIZES[::-1], SIZES])
+LINKS = (stats.logistic.cdf, lambda m: stats.norm.cdf(m / 1.702), lambda m: stats.t.cdf(m / 1.5, 3))
+MODELS = np.clip([link(MARGINS * 2.0**k) for link in LINKS for k in np.arange(-4, 4.1, 0.5)], 1e-9, 1 - 1e-9)
+
+
+def place(margin):
+    """Cells in order, the middle of a cell being a whole number."""
+    size = np.clip(4 * (np.log2(max(abs(margin), 1e-300)) + 6), 0, 56)
+    return 55.5 + (size if margin >= 0 else -size)
+
+
+def fit_labels(counts, flips, iterations):
+    """Flips of all models by EM; returns tables of log-odds by label, and the probability of the second label."""
+    scores = []
+    for g, e in zip(MODELS, flips, strict=True):
+        for _ in range(iterations):
+            said = (1 - e[1]) * g + e[0] * (1 - g)
+            from_0, from_1 = counts[1] * e[0] * (1 - g) / said, counts[0] * e[1] * g / (1 - said)
+            true_1 = (counts[1] - from_0 + from_1).sum()
+            true_0 = counts.sum() - true_1
+            e[:] = np.minimum([(from_0.sum() + 1) / (true_0 + 21), (from_1.sum() + 1) / (true_1 + 21)], 0.45)
+        said = (1 - e[1]) * g + e[0] * (1 - g)
+        value = counts[1] @ np.log(said) + counts[0] @ np.log(1 - said)
+        scores.append(min(1, 1000 / max(counts.sum(), 1)) * value - 10 * e.sum())
+    w = np.exp(np.array(scores) - max(scores))
+    w /= w.sum()
+    right_1, wrong_1 = w @ ((1 - flips[:, 1:]) * MODELS), w @ (flips[:, :1] * (1 - MODELS))
+    right_0, wrong_0 = w @ ((1 - flips[:, :1]) * (1 - MODELS)), w @ (flips[:, 1:] * MODELS)
+    return np.log([right_0 / wrong_0, right_1 / wrong_1]), w @ MODELS
+
+
+def judge_labels(margins, labels):
+    """Log-odds of every label before it was learned from, and in the end; calibrated probabilities at the end."""
+    margins = np.asarray(margins)
+    pairs = []
+    for row, label in zip(margins, labels, strict=True):
+        if row.ndim == 0:
+            pairs.append([(float(row), int(label))])
+        else:
+            leads = [row[k] - max(np.delete(row, k)) for k in range(len(row))]
+            pairs.append([(leads[k], int(k == label)) for k in np.argsort(np.arange(len(row)) != label, kind="stable")])
+    flips, due = np.full((len(MODELS), 2), 0.1), 16
+    recent, every = np.zeros((2, 112)), np.zeros((2, 112))
+    table, positive = fit_labels(recent, flips, 0)
+
+    def judge(pair):
+        margin, label = pair
+        small = np.clip(64 * margin, -1, 1) * (1 + max(np.log2(max(abs(margin), 1e-300)) - 8, 0))
+        return np.interp(place(margin), range(112), table[label]) + 1e-3 * (small if label else -small)
+
+    out = []
+    for t, record in enumerate(pairs):
+        out.append(judge(record[0]))
+        recent *= 1 - min(max(1 / (t + 1), 1 / 20000), 0.05)
+        for margin, label in record:
+            cell = int(np.clip(np.floor(place(margin) + 0.5), 0, 111))
+            recent[label, cell] += 1
+            every[label, cell] += t >= 100
+        if t + 1 >= due:
+            table, positive = fit_labels(recent, flips, 2)
+            due += min(max(16, (t + 1) // 4), 512)
+    online_positive = positive
+    table, _ = fit_labels(every, flips, 100)
+    return np.array(out), np.array([judge(record[0]) for record in pairs]), online_positive

@@ -1,0 +1,270 @@
+"""Belief: against the slow reference, under any cut and unit, and on streams with known errors."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from redescend.belief import LabelBelief, ResidualBelief, q_values, select_suspects, to_probability
+from redescend.errors import DataError, ParameterError
+from redescend.state import CORRUPT
+from tests import reference_belief
+
+
+def stream(rounds: int, seed: int = 0, share: float = 0.05) -> tuple[Any, Any, Any, Any]:
+    """Heteroscedastic noise, outliers, a louder second half, a stuck sensor, copies, and a prediction that is exact."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(rounds, 2))
+    predictions = X @ [2.0, 1.0]
+    targets = predictions + np.exp(0.5 * X[:, 0]) * random.standard_t(4, size=rounds) * 0.3
+    targets[rounds // 2 :] += 2.0 * (targets - predictions)[rounds // 2 :]
+    clean = random.random(rounds) >= share
+    targets[~clean] += 30.0 * random.normal(size=np.count_nonzero(~clean))
+    at = rounds // 4
+    targets[at : at + 12] = targets[at]
+    X[at + 40 : at + 50], predictions[at + 40 : at + 50] = X[at + 40], predictions[at + 40]
+    targets[at + 40 : at + 50] = targets[at + 40]
+    targets[at + 60] = predictions[at + 60]
+    clean[at : at + 12] = True
+    return X, predictions, targets, clean
+
+
+def test_every_judgement_is_that_of_the_slow_reference() -> None:
+    X, predictions, targets, _ = stream(700)
+    belief = ResidualBelief(2)
+    judgements = belief.update(predictions, targets, X)
+    expected, (final, stuck) = reference_belief.judge_residuals(X, predictions, targets)
+    for part, values in zip(judgements, expected, strict=True):
+        np.testing.assert_allclose(part, values, rtol=1e-9, atol=1e-9)
+    verdict = belief.judge_log(predictions, targets, judgements)
+    np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(verdict.stuck, stuck, rtol=1e-9, atol=1e-9)
+
+
+def test_equal_bits_wherever_a_stream_is_cut_and_saved() -> None:
+    X, predictions, targets, _ = stream(1500)
+    whole = ResidualBelief(2)
+    expected = whole.update(predictions, targets, X)
+    belief, parts = ResidualBelief(2), []
+    for first, last in itertools.pairwise([0, 1, 2, 17, 100, 101, 900, 1500]):
+        parts.append(belief.update(predictions[first:last], targets[first:last], X[first:last]))
+        saved, belief = belief.state(), ResidualBelief(2)
+        belief.restore(saved)
+    for column, values in zip(expected, zip(*parts, strict=True), strict=True):
+        np.testing.assert_array_equal(column, np.concatenate(values))
+    np.testing.assert_array_equal(
+        whole.judge_log(predictions, targets, expected).clean_log_odds,
+        belief.judge_log(predictions, targets, expected).clean_log_odds,
+    )
+
+
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**90, 1e-7, 3.7e20])
+def test_probabilities_have_no_unit(unit: float) -> None:
+    X, predictions, targets, _ = stream(1200)
+    plain, scaled = ResidualBelief(2), ResidualBelief(2)
+    one, other = plain.update(predictions, targets, X), scaled.update(unit * predictions, unit * targets, X)
+    exact = np.log2(unit) % 1.0 == 0.0
+    assert np.abs(one.clean_probability - other.clean_probability).max() <= (0.0 if exact else 1e-12)
+    np.testing.assert_allclose(unit * one.low, other.low, rtol=1e-11)
+    np.testing.assert_array_equal(one.suspect, other.suspect)
+
+
+def test_probabilities_are_never_0_or_1_and_rank_without_ties() -> None:
+    random = np.random.default_rng(0)
+    targets = random.normal(size=2000)
+    targets[500::100] = 10.0 ** np.linspace(2, 300, 15)
+    belief = ResidualBelief()
+    judgements = belief.update(np.zeros(2000), targets)
+    probability = judgements.clean_probability
+    assert ((probability > 0.0) & (probability < 1.0)).all()
+    assert len(np.unique(judgements.clean_log_odds[targets < 1e90])) == np.count_nonzero(targets < 1e90)
+    far = belief.judge(np.zeros(80), 10.0 ** np.arange(10, 90))
+    assert (np.diff(far) < 0.0).all()
+    near = belief.judge(np.zeros(80), np.linspace(1e-9, 0.03, 80))
+    assert (np.diff(near) < 0.0).all()
+
+
+def test_suspects_of_a_stream_with_errors_are_mostly_wrong_and_a_clean_stream_has_hardly_any() -> None:
+    for share in (0.0, 0.05):
+        X, predictions, targets, clean = stream(8000, seed=1, share=share)
+        belief = ResidualBelief(2)
+        judgements = belief.update(predictions, targets, X)
+        suspects = belief.judge_log(predictions, targets, judgements).suspects(fdr=0.1)
+        stuck = np.isin(suspects, np.arange(2000, 2012))
+        false = np.count_nonzero(clean[suspects] & ~stuck)
+        assert false <= (0.001 * 8000 if share == 0.0 else 0.15 * len(suspects))
+        assert np.count_nonzero(~clean[suspects]) >= 0.6 * np.count_nonzero(~clean)
+        inside = (judgements.low <= targets) & (targets <= judgements.high)
+        assert abs(inside[clean][200:].mean() - 0.9) < 0.02
+
+
+def test_a_stuck_sensor_is_found_and_copies_of_a_record_change_nothing() -> None:
+    X, predictions, targets, _ = stream(2000, share=0.0)
+    belief = ResidualBelief(2)
+    verdict = belief.judge_log(predictions, targets, belief.update(predictions, targets, X))
+    np.testing.assert_array_equal(np.flatnonzero(verdict.stuck > 0.5), np.arange(501, 512))
+    assert (verdict.clean_probability[501:512] < 0.5).all()
+    assert (verdict.stuck[540:550] == 0.0).all()
+    one, many = ResidualBelief(1), ResidualBelief(1)
+    for model, copies in ((one, 1), (many, 12)):
+        model.update(predictions[:300], targets[:300], X[:300, :1])
+        model.update(np.full(copies, 1.0), np.full(copies, 1.001), np.full((copies, 1), 0.5))
+    after = [model.update(predictions[1200:1240], targets[1200:1240], X[1200:1240, :1]) for model in (one, many)]
+    np.testing.assert_allclose(after[0].scale, after[1].scale, rtol=0.02)
+    assert after[1].clean_probability.min() > 0.01
+
+
+def test_records_after_a_jump_are_no_suspects() -> None:
+    random = np.random.default_rng(2)
+    targets, predictions = random.normal(size=3000), np.zeros(3000)
+    targets[1500:] += 40.0
+    predictions[1512:] = 40.0
+    belief = ResidualBelief()
+    judgements = belief.update(predictions, targets)
+    assert len(belief.judge_log(predictions, targets, judgements).suspects(0.1)) == 0
+    assert judgements.clean_probability[1505:1512].min() > 0.5
+
+
+def test_judging_does_not_learn_and_intervals_are_nested() -> None:
+    X, predictions, targets, _ = stream(3000)
+    belief = ResidualBelief(2)
+    belief.update(predictions, targets, X)
+    before = belief.state()
+    log_odds = belief.judge(predictions, targets, X)
+    assert log_odds[np.argmax(np.abs(targets - predictions))] < 0.0 < np.median(log_odds)
+    ends = [belief.predict_interval(predictions, X, level) for level in (0.5, 0.8, 0.9, 0.99)]
+    for (low, high), (lower, higher) in itertools.pairwise(ends):
+        assert ((lower < low) & (low < high) & (high < higher)).all()
+    for name, array in belief.state().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_q_values_and_suspects_are_those_of_every_possible_list() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        probability = np.round(random.random(30) ** 3, 2) + 1e-6
+        q = q_values(probability)
+        for i in range(30):
+            assert q[i] == pytest.approx(probability[probability <= probability[i]].mean())
+        found = select_suspects(probability, 0.1)
+        lists = [np.flatnonzero(probability <= p) for p in probability if p <= 0.5]
+        longest = max((len(rows) for rows in lists if probability[rows].mean() <= 0.1), default=0)
+        assert len(found) == longest
+        assert (np.diff(probability[found]) >= 0.0).all()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_labels_are_judged_as_by_the_slow_reference(classes: int) -> None:
+    margins, labels, _ = labelled(600, classes)
+    belief = LabelBelief(classes)
+    online = belief.update(margins, labels)
+    expected, final, positive = reference_belief.judge_labels(margins, labels)
+    np.testing.assert_allclose(online.clean_log_odds, expected, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(belief.judge_log(margins, labels).clean_log_odds, final, rtol=1e-8, atol=1e-8)
+    if classes == 2:
+        calibrated = [np.interp(reference_belief.place(m), range(112), positive) for m in margins]
+        np.testing.assert_allclose(belief.predict_proba(margins)[:, 1], calibrated, rtol=1e-8)
+
+
+def labelled(rounds: int, classes: int, flips: float = 0.15) -> tuple[Any, Any, Any]:
+    random = np.random.default_rng(3)
+    scores = 3.0 * random.normal(size=(rounds, classes))
+    if classes == 2:
+        scores[:, 0] = 0.0
+    labels = (scores + random.gumbel(size=scores.shape)).argmax(axis=1)
+    flipped = random.random(rounds) < flips
+    labels[flipped] = (labels[flipped] + random.integers(1, classes, size=np.count_nonzero(flipped))) % classes
+    return (scores[:, 1] if classes == 2 else scores), labels, flipped
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_suspect_labels_are_mostly_flipped_and_probabilities_are_calibrated(classes: int) -> None:
+    margins, labels, flipped = labelled(8000, classes)
+    scores = np.column_stack([np.zeros(8000), margins]) if classes == 2 else margins
+    right = np.exp(scores[np.arange(8000), labels]) / np.exp(scores).sum(axis=1)
+    oracle = 0.85 * right / (0.85 * right + 0.15 * (1.0 - right) / (classes - 1))
+    findable = np.count_nonzero(flipped[select_suspects(oracle, 0.1)])
+    belief = LabelBelief(classes)
+    probability = belief.update(margins, labels).clean_probability
+    verdict = belief.judge_log(margins, labels)
+    suspects = verdict.suspects(0.1)
+    assert np.mean(~flipped[suspects]) < 0.15
+    assert np.count_nonzero(flipped[suspects]) > 0.7 * findable
+    assert abs(probability[1000:].mean() - np.mean(~flipped[1000:])) < 0.03
+    shares = belief.predict_proba(margins)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert len(np.unique(verdict.clean_log_odds)) == 8000
+
+
+def test_beliefs_in_labels_have_equal_bits_wherever_they_are_cut_and_saved() -> None:
+    margins, labels, _ = labelled(1000, 3)
+    whole = LabelBelief(3).update(margins, labels).clean_log_odds
+    belief, parts = LabelBelief(3), []
+    for first, last in itertools.pairwise([0, 1, 15, 16, 333, 1000]):
+        parts.append(belief.update(margins[first:last], labels[first:last]).clean_log_odds)
+        saved, belief = belief.state(), LabelBelief(3)
+        belief.restore(saved)
+    np.testing.assert_array_equal(whole, np.concatenate(parts))
+
+
+def test_a_state_fits_in_20_kilobytes() -> None:
+    for belief in (ResidualBelief(10), LabelBelief(10)):
+        assert sum(array.nbytes for array in belief.state().values()) <= 20_000
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "place", "value"),
+    [
+        (ResidualBelief(1), "scales", (0, 0), 17.0),
+        (ResidualBelief(1), "scales", (0, 0), 0.5),
+        (ResidualBelief(1), "counts", (0, 0, 0), -1.0),
+        (ResidualBelief(1), "numbers", 0, np.nan),
+        (ResidualBelief(1), "numbers", 12, 1.5),
+        (ResidualBelief(1), "outliers", (0, 0), 0.5),
+        (ResidualBelief(1), "features", (1, 0), -1.0),
+        (LabelBelief(), "flips", (0, 0), 0.5),
+        (LabelBelief(), "numbers", 1, 0.0),
+        (LabelBelief(), "log_odds", (0, 0), np.inf),
+    ],
+)
+def test_a_corrupt_state_is_refused(model: Any, name: str, place: Any, value: float) -> None:
+    state = model.state()
+    state[name][place] = value
+    with pytest.raises(DataError, match=CORRUPT):
+        model.restore(state)
+
+
+def test_bad_input_is_refused_in_one_sentence() -> None:
+    belief = ResidualBelief(1)
+    with pytest.raises(DataError, match="targets must be finite numbers, one for each record"):
+        belief.update([0.0], [np.nan], [[0.0]])
+    with pytest.raises(DataError, match=r"must be equally many\. Got 2 and 1"):
+        belief.update([0.0, 1.0], [0.0], [[0.0]])
+    with pytest.raises(DataError, match=r"X must have shape \(1, 1\)"):
+        belief.update([0.0], [0.0])
+    with pytest.raises(ParameterError, match="level"):
+        belief.predict_interval([0.0], [[0.0]], level=1.0)
+    with pytest.raises(ParameterError, match="dim"):
+        ResidualBelief(-1)
+    with pytest.raises(DataError, match="labels must be at least 0 and below 2"):
+        LabelBelief().update([0.0], [2])
+    with pytest.raises(DataError, match=r"margins must be finite, of shape \(1, 3\)"):
+        LabelBelief(3).update([[0.0, np.inf, 0.0]], [0])
+    with pytest.raises(ParameterError, match="fdr"):
+        select_suspects(np.array([0.5]), fdr=0.0)
+    assert belief.rounds == 0
+
+
+def test_extreme_records_leave_numbers() -> None:
+    targets = np.array([0.0, 0.0, 1e308, -1e308, 5e-324, 0.0, 1e308] * 60)
+    predictions = -targets[::-1].copy()
+    X = np.full((len(targets), 1), 1e308) * np.sign(targets)[:, None]
+    judgements = ResidualBelief(1).update(predictions, targets, X)
+    assert np.isfinite(judgements.clean_log_odds).all()
+    assert not np.isnan(judgements.low).any()
+    labels = LabelBelief().update(np.array([1e308, -1e308, 0.0, 5e-324] * 60), np.array([0, 1, 1, 0] * 60))
+    assert np.isfinite(labels.clean_log_odds).all()
+    assert (to_probability(labels.clean_log_odds) > 0.0).all()
