@@ -246,7 +246,7 @@ def fit_labels(counts, flips, iterations):
             e[:] = np.minimum([(from_0.sum() + 1) / (true_0 + 21), (from_1.sum() + 1) / (true_1 + 21)], 0.45)
         said = (1 - e[1]) * g + e[0] * (1 - g)
         value = counts[1] @ np.log(said) + counts[0] @ np.log(1 - said)
-        scores.append(min(1, 1000 / max(counts.sum(), 1)) * value - 10 * e.sum())
+        scores.append(min(1, 1000 / max(counts.sum(), 1)) * value - 50 * (e**2).sum())
     w = np.exp(np.array(scores) - max(scores))
     w /= w.sum()
     right_1, wrong_1 = w @ ((1 - flips[:, 1:]) * MODELS), w @ (flips[:, :1] * (1 - MODELS))

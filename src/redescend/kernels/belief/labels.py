@@ -25,8 +25,10 @@ SIDE = (HIGHEST - LOWEST) * FINE
 CELLS = 2 * SIDE
 """Cells of margins: a quarter of an octave wide, from the most negative to the most positive."""
 
-TEMPERATURE = 1000.0
-PRICE = 10.0
+TEMPERATURE, PRICE = 1000.0, 50.0
+"""The likelihood of a model counts as if there were at most so many records. Where a weak classifier and many flips
+explain the labels equally well, the price of squared flips prefers the weak classifier."""
+
 FLIP_PRIOR, KEEP_PRIOR, MOST_FLIPS = 1.0, 20.0, 0.45
 ITERATIONS, FINAL_ITERATIONS = 2, 100
 
@@ -105,7 +107,7 @@ def fit_labels(counts: Array, tables: Tables, iterations: int, flips: Array, log
         values[i] = log_likelihood(counts, tables.positive[i], flips[i])
     values *= min(1.0, TEMPERATURE / max(counts.sum(), 1.0))
     for i in range(models):
-        values[i] -= PRICE * (flips[i, 0] + flips[i, 1])
+        values[i] -= PRICE * (flips[i, 0] ** 2 + flips[i, 1] ** 2)
     weights = np.exp(values - values.max())
     weights /= weights.sum()
     for c in range(CELLS):
