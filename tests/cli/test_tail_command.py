@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import redescend as rd
+from redescend.sources.following import FollowedFile
 from redescend.streaming import fit_stream
 from tests.cli.commands import BAD, prices, refused, run, started
 
@@ -89,3 +90,31 @@ def test_what_cannot_be_followed_gets_a_sentence(lines):
     run("fit", "prices.csv", "--target", "price", "--model", "m", "--rounds", "r.parquet", "--quiet", "--no-report")
     said = run("tail", "r.parquet", "--target", "target", "--once", "--quiet", code=2).stderr
     assert "r.parquet cannot be followed: only an uncompressed text file" in said
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), MemoryError()])
+def test_the_model_is_written_whatever_ends_it(lines, monkeypatch, error):
+    growing = Path("growing.csv")
+    growing.write_text("".join(lines))
+    read, reads = FollowedFile.read, []
+
+    def fail_later(file):
+        reads.append(file)
+        if len(reads) > 1:
+            raise error
+        return read(file)
+
+    monkeypatch.setattr(FollowedFile, "read", fail_later)
+    kept = ("--model", "m", "--checkpoint", "run", "--once", "--no-report", "--quiet")
+    run(*TAIL, *kept, code=2 if isinstance(error, OSError) else 1)
+    assert rd.load("m").records == 1000
+    monkeypatch.undo()
+    growing.write_text("".join([*lines, *lines[1:]]))
+    run(*TAIL, *kept, "--resume")
+    assert rd.load("m").records == 2000
+
+
+def test_the_model_is_written_where_a_bad_record_ends_it(lines):
+    Path("growing.csv").write_text("".join(lines) + BAD[7] + "\n")
+    run(*TAIL, "--model", "m", "--once", "--no-report", "--quiet", "--on-bad", "fail", code=4)
+    assert rd.load("m").records == 1000

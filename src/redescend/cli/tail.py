@@ -60,13 +60,15 @@ def tail(
         from redescend.cli.console import say_result, say_schema
         from redescend.cli.training import choose_outputs, exit_code, make_config
         from redescend.streaming.fit import start_run
+        from redescend.streaming.io.checkpoints import FILE as CHECKPOINT
         from redescend.streaming.io.collisions import check_outputs
 
         outputs = choose_outputs([str(file)], reading.on_bad, model, output)
         config = make_config(learning, reading, checkpoints, outputs, every=every)
         # Check before waiting: the file may not exist for a long time.
         check_outputs(outputs.by_content(), file, config.checkpoint)
-        if not once and not _wait_for_records(file, first, interval, stop):
+        resumed = config.resume and (Path(str(config.checkpoint)) / CHECKPOINT).exists()
+        if not once and not _wait_for_records(file, 0 if resumed else first + 1, interval, stop):
             say(f"Interrupted before {file} had {first} records; nothing was written.")
             raise typer.Exit(int(Code.INTERRUPTED))
         run = start_run(file, config, follow=lambda: not once and not stop.wait(interval))
@@ -101,14 +103,14 @@ def _catch_signals() -> Iterator[threading.Event]:
             signal.signal(known, handler)
 
 
-def _wait_for_records(file: Path, first: int, interval: float, stop: threading.Event) -> bool:
-    """Wait until the file has enough lines; False if it was stopped before."""
+def _wait_for_records(file: Path, lines: int, interval: float, stop: threading.Event) -> bool:
+    """Wait until the file has more lines; False if it was stopped before."""
     while not stop.is_set():
         if file.exists():
             with open(file, "rb") as content:
                 beginning = content.read(ENOUGH)
-            # One line may be the header, and the last may be incomplete.
-            if beginning.count(b"\n") > first + 1 or len(beginning) == ENOUGH:
+            # One line may be the header.
+            if beginning.count(b"\n") > lines or len(beginning) == ENOUGH:
                 return True
         stop.wait(interval)
     return False
@@ -119,7 +121,7 @@ def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Even
 
     model_file, every = run.config.outputs.model, run.config.every
     due = run.counts.records + every
-    with run:
+    with run, _save_on_error(run):
         for rounds in run.batches():
             with reader_may_leave() as left:
                 _report_suspects(run, rounds, threshold)
@@ -132,6 +134,19 @@ def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Even
             if stop.is_set() or left.is_set():
                 run.pause()
                 return
+
+
+@contextmanager
+def _save_on_error(run: Run) -> Iterator[None]:
+    """Whatever ends the run, what it has learned is written."""
+    from redescend.checkpoint import save
+
+    try:
+        yield
+    except Exception:
+        if run.config.outputs.model is not None:
+            save(run.model, run.config.outputs.model)
+        raise
 
 
 def _has_more(file: Path, run: Run) -> bool:

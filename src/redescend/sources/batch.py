@@ -99,6 +99,8 @@ class Batch:
         The position after the last record.
     read_raw : callable
         Returns the bytes of a good record by its row number.
+    mark : str or None
+        Of a file that is followed: by which the end is recognized in a renamed or copied file.
 
     Examples
     --------
@@ -114,6 +116,7 @@ class Batch:
     files: str
     end: Position
     read_raw: Callable[[int], bytes]
+    mark: str | None = None
 
     @property
     def count(self) -> int:
@@ -157,6 +160,7 @@ class Piece:
     places: Array
     bad: list[Bad]
     raw: Callable[[int], bytes]
+    mark: str | None = None
 
     @property
     def count(self) -> int:
@@ -185,4 +189,5 @@ class Piece:
             files=name,
             end=end,
             read_raw=lambda number: self.raw(number - base),
+            mark=self.mark if high == self.count else None,
         )

@@ -120,7 +120,9 @@ class ColumnarFile(SourceFile):
     def read_head(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
         return (job() for job in self._jobs(kinds, self.read_rows(list(kinds), 0), 0))
 
-    def jobs(self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None) -> Jobs:
+    def jobs(
+        self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None, mark: str | None = None
+    ) -> Jobs:
         return self._jobs(kinds, self.read_rows(list(kinds), start), start)
 
     def _jobs(self, kinds: Mapping[str, Kind], groups: Iterator[RowGroup], start: int) -> Jobs:

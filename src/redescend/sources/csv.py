@@ -55,12 +55,11 @@ class CsvFile(TextFile):
         delimiter = self.delimiter or _detect_delimiter(line[begin:])
         grammar = Grammar(ord(delimiter), ord('"'), ord("\r"), self.options.longest)
         text.push_back(line[begin:])
-        record, size = self._read_first_record(text, grammar)
-        values = CsvParser([], {}, grammar).fields(record)
-        return Head(begin + size, grammar, self._name_columns(values))
+        size, names = self._read_first_record(text, grammar)
+        return Head(begin + size, grammar, names)
 
-    def _read_first_record(self, text: Text, grammar: Grammar) -> tuple[bytes, int]:
-        """The first record, and its size if it is a header; what follows is read again."""
+    def _read_first_record(self, text: Text, grammar: Grammar) -> tuple[int, list[str]]:
+        """The size of the first record, 0 if it is no header, and the columns; what follows is read again."""
         data = b""
 
         def read() -> bytes:
@@ -75,16 +74,21 @@ class CsvFile(TextFile):
             bounds, _, _ = grammar.bounds(np.frombuffer(chunk.data, np.uint8))
             if len(bounds):
                 low, high, _ = bounds[0].tolist()
-                size = chunk.offset + high if self.options.header else 0
+                is_header, names = self._name_columns(CsvParser([], {}, grammar).fields(chunk.data[low:high]))
+                size = chunk.offset + high if is_header else 0
                 text.push_back(data[size:])
-                return chunk.data[low:high], size
+                return size, names
         raise DataError(f"{self.name} is empty.")
 
-    def _name_columns(self, values: list[bytes]) -> list[str]:
+    def _name_columns(self, values: list[bytes]) -> tuple[bool, list[str]]:
+        """Whether the first record is a header, and the columns."""
         if not self.options.header:
-            return [f"column{number}" for number in range(1, len(values) + 1)]
+            return False, [f"column{number}" for number in range(1, len(values) + 1)]
+        known = self.options.columns
+        if known is not None and values != [name.encode() for name in known]:
+            return False, list(known)
         try:
-            return [value.decode() for value in values]
+            return True, [value.decode() for value in values]
         except UnicodeDecodeError:
             raise DataError(f"The header of {self.name} is not UTF-8; convert the file to UTF-8.") from None
 

@@ -35,6 +35,7 @@ class ReadOptions(NamedTuple):
     header: bool = True
     block: int = BLOCK
     longest: int = LONGEST
+    columns: tuple[str, ...] | None = None
 
 
 class SourceFile(ABC):
@@ -94,8 +95,13 @@ class SourceFile(ABC):
         """Read its first records before the run, at least a sample, with the columns of `kinds`."""
 
     @abstractmethod
-    def jobs(self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None) -> Jobs:
-        """The jobs that read the columns of `kinds` from the offset `start` on; `follow` waits for more records."""
+    def jobs(
+        self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None, mark: str | None = None
+    ) -> Jobs:
+        """The jobs that read the columns of `kinds` from the offset `start` on.
+
+        `follow` waits for more records; `mark` is that of the start, if the file may have been rotated since.
+        """
 
     def explain_no_columns(self) -> str:
         """Complete the sentence 'The file has ...' if it has no columns."""

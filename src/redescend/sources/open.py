@@ -32,6 +32,7 @@ def open_source(
     kinds: Mapping[str, Kind] | None = None,
     block: int = BLOCK,
     longest: int = LONGEST,
+    columns: Sequence[str] | None = None,
 ) -> Source:
     r"""Open a source of records, and infer its format, its columns and their kinds.
 
@@ -53,6 +54,8 @@ def open_source(
         Bytes of text to read at a time. Results do not depend on it.
     longest : int
         The most bytes of a text record; a longer one is bad.
+    columns : sequence of str or None
+        The columns of a delimited file that may lack its header, because it was rotated. None: the header names them.
 
     Returns
     -------
@@ -85,6 +88,7 @@ def open_source(
     if not origins:
         raise DataError("There is nothing to read: the list of sources is empty.")
     files: list[SourceFile] = []
+    options = ReadOptions(header, block, longest, None if columns is None else tuple(columns))
     for origin in origins:
         chosen, compression = detect(origin, requested)
         if files and chosen.format != files[0].format:
@@ -92,7 +96,7 @@ def open_source(
                 f"{origin.name} is {chosen.format} and {files[0].name} is {files[0].format}; "
                 "read files of one format at a time."
             )
-        files.append(chosen.open(origin, compression, ReadOptions(header, block, longest)))
+        files.append(chosen.open(origin, compression, options))
     sizes = [origin.size for origin in origins]
     size = None if None in sizes else sum(size or 0 for size in sizes)
     opened = _make_source(_describe(source, origins), files, known, size)

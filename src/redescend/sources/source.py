@@ -83,6 +83,7 @@ class Source:
         start: Position | None = None,
         most: int = MOST,
         follow: Follow | None = None,
+        mark: str | None = None,
     ) -> Generator[Batch, None, None]:
         """Read these columns of all records, in threads that read ahead.
 
@@ -96,6 +97,9 @@ class Source:
             The most records of a batch, except for lost ones. Results do not depend on it.
         follow : callable or None
             For a text file that grows: called at its end, in another thread; waits, and returns whether to try again.
+            If the file is rotated, its rest is read, and then the new file.
+        mark : str or None
+            With `follow`: the `mark` of the batch that ended at `start`, to find that place in a rotated file.
 
         Returns
         -------
@@ -109,14 +113,14 @@ class Source:
             raise DataError(f"{self.name} has no position {tuple(start)}.")
         if follow is not None and not self._opened[-1].can_grow:
             raise DataError(f"{self.name} cannot be followed: only an uncompressed text file can.")
-        return self._batches(list(columns), start, most, follow)
+        return self._batches(list(columns), start, most, follow, mark)
 
     def progress(self) -> int:
         """The number of stored bytes read so far in this run."""
         return sum(file.taken for file in self._opened)
 
     def _batches(
-        self, columns: list[str], start: Position, most: int, follow: Follow | None
+        self, columns: list[str], start: Position, most: int, follow: Follow | None, mark: str | None
     ) -> Generator[Batch, None, None]:
         for file in self._opened:
             file.taken = 0
@@ -125,7 +129,7 @@ class Source:
         growing = follow and (lambda: active.is_set() and follow())
         # Without a column, records could not be counted.
         kinds = {name: self.kinds[name] for name in columns or self.columns[:1]}
-        pieces = prefetch(_make_jobs(kinds, start, self._opened, growing))
+        pieces = prefetch(_make_jobs(kinds, start, self._opened, growing, mark))
         try:
             for batch in _make_batches(pieces, start, most, self.files):
                 yield batch if columns else replace(batch, table=batch.table.select([]))
@@ -153,12 +157,16 @@ class Source:
 
 
 def _make_jobs(
-    kinds: Mapping[str, Kind], start: Position, files: Sequence[SourceFile], follow: Follow | None
+    kinds: Mapping[str, Kind],
+    start: Position,
+    files: Sequence[SourceFile],
+    follow: Follow | None,
+    mark: str | None,
 ) -> Generator[Callable[[], tuple[int, Piece]], None, None]:
     for number in range(start.file, len(files)):
         offset = start.offset if number == start.file else 0
         growing = follow if number == len(files) - 1 else None
-        for job in files[number].jobs(kinds, offset, growing):
+        for job in files[number].jobs(kinds, offset, growing, mark if number == start.file else None):
             yield functools.partial(_run_job, number, job)
 
 

@@ -5,11 +5,13 @@ A chunk is parsed as a whole for speed, and record by record if that fails; a re
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from functools import cache, cached_property, partial
+from io import BytesIO
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -18,9 +20,10 @@ import pyarrow as pa
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sources.batch import Bad, Piece, empty_table
+from redescend.sources.following import BLOCK, FollowedFile, find_copy, has_mark, read_mark
 from redescend.sources.formats import Follow, Jobs, ReadOptions, SourceFile
 from redescend.sources.kinds import SAMPLE, Kind
-from redescend.sources.readers import Origin, Text
+from redescend.sources.readers import FileOrigin, Origin, Text
 from redescend.sources.splitter import Grammar, TextChunk, split
 
 BOM = b"\xef\xbb\xbf"
@@ -113,22 +116,54 @@ class TextFile(SourceFile):
         chunks, parser = self.sample, self.parser(kinds)
         return (parse_chunk(parser, chunk) for chunk in chunks)
 
-    def jobs(self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None) -> Jobs:
+    def jobs(
+        self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None, mark: str | None = None
+    ) -> Jobs:
         parser = self.parser(kinds)
-        offset = max(start, self.head.body)
         self.taken = 0
+        if follow is not None:
+            yield from self._follow(parser, start, follow, mark)
+            return
+        offset = max(start, self.head.body)
         with closing(self._text(offset, keep=False)) as text:
-            growing = follow and self._check_growing(follow)
-            for chunk in split(text.read, self.head.grammar, offset, lambda: text.damage, growing):
+            for chunk in split(text.read, self.head.grammar, offset, lambda: text.damage):
                 yield partial(parse_chunk, parser, chunk)
 
-    def _check_growing(self, follow: Follow) -> Follow:
-        def look_again() -> bool:
-            if os.stat(self.name).st_size < self.taken:
-                raise DataError(f"{self.name} was truncated while it was followed.")
-            return follow()
+    def _follow(self, parser: Parser, start: int, follow: Follow, mark: str | None) -> Jobs:
+        """Read a file that grows; each time that it is rotated, the rest of the old one and then the new one."""
+        path, place, grammar = Path(self.name), max(start, self.head.body), self.head.grammar
+        if mark is not None and not has_mark(path, start, mark):
+            copy = find_copy(path, start, mark)
+            if copy is None:
+                raise DataError(
+                    f"{self.name} has changed before the last record that was read, and there is no renamed or copied "
+                    f"file '{path.name}.…' that has it; name an empty folder for checkpoints to start again."
+                )
+            with open(copy, "rb", buffering=0) as old:
+                old.seek(start)
+                yield from self._read_rest(parser, old, start)
+            place = self.head.body
+        while True:
+            with closing(FollowedFile(path, place, self._count)) as file:
+                for chunk in split(file.read, grammar, place, follow=partial(file.wait, follow)):
+                    place = chunk.stop
+                    yield partial(_parse_marked, parser, chunk, file.mark(place))
+                if not file.rotated:
+                    return
+                with closing(file.rest(place)) as rest:
+                    yield from self._read_rest(parser, rest, place)
+            place = self._find_body()
 
-        return look_again
+    def _read_rest(self, parser: Parser, file: Any, place: int) -> Jobs:
+        """Read a file that does not grow any more, from a place on."""
+        for chunk in split(lambda: file.read(BLOCK), self.head.grammar, place):
+            mark = None if isinstance(file, BytesIO) else read_mark(file, chunk.stop)
+            yield partial(_parse_marked, parser, chunk, mark)
+
+    def _find_body(self) -> int:
+        """Where the records of a new file begin: it may have a header, or not."""
+        known = self.options._replace(columns=None if self.names is None else tuple(self.names))
+        return type(self)(FileOrigin(Path(self.name)), None, known).head.body
 
     def _text(self, offset: int, keep: bool) -> Text:
         return Text(self.origin, self.compression, offset, keep, self.options.block, self._count)
@@ -162,6 +197,10 @@ def parse_chunk(parser: Parser, chunk: TextChunk) -> Piece:
         return Piece(chunk.offset, chunk.stop, table, np.arange(table.num_rows), [], lambda place: split_once()[place])
     records = parser.grammar.records(chunk.data)
     return Piece(chunk.offset, chunk.stop, *_parse_one_by_one(parser, records), records.__getitem__)
+
+
+def _parse_marked(parser: Parser, chunk: TextChunk, mark: str | None) -> Piece:
+    return replace(parse_chunk(parser, chunk), mark=mark)
 
 
 def _parse_one_by_one(parser: Parser, records: list[bytes]) -> tuple[pa.RecordBatch, Array, list[Bad]]:

@@ -204,8 +204,13 @@ def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | N
             f"The run in '{config.checkpoint}' has reached its end and cannot follow a file; name another folder."
         )
     kinds = {name: Kind(kind) for name, kind in last.kinds.items()}
-    opened = open_source(source, format=config.format, header=config.header, kinds=kinds)
     known = last.beginning
+    # A file that is followed may have been rotated, and is recognized where reading stopped.
+    marked = follow is not None and last.mark is not None
+    columns = known["columns"] if marked else None
+    opened = open_source(source, format=config.format, header=config.header, kinds=kinds, columns=columns)
+    if marked:
+        return last.model, opened, known
     if _describe_beginning(opened, known["records"]) != known or opened.files[: len(last.files)] != last.files:
         raise ParameterError(
             f"'{opened.name}' does not begin with the records, or the files, that the run in '{config.checkpoint}' has "

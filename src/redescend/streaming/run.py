@@ -84,6 +84,7 @@ class Run:
         self.resumed, self.ended, self.finished = 0, False, False
         self.latest: LastBatch | None = None
         self.position: Position | None = None
+        self._mark: str | None = None
         self._beginning, self._writers, self._checkpoints = beginning, writers, checkpoints
         self._watch, self._follow = watch, follow
         self._reader: Generator[Batch, None, None] | None = None
@@ -131,7 +132,7 @@ class Run:
             return None
         self._check_open()
         try:
-            batch = None if self.ended else self._read_batch()
+            batch = None if self.ended else self._read_or_pause()
             if batch is not None:
                 return self._learn(batch)
             if self._follow is not None:
@@ -147,6 +148,15 @@ class Run:
             raise
         return None
 
+    def _read_or_pause(self) -> Batch | None:
+        """Read a batch; if a file that is followed cannot be read any more, write the outputs as they are."""
+        try:
+            return self._read_batch()
+        except Exception:
+            if self._follow is not None:
+                self.pause()
+            raise
+
     def _read_batch(self) -> Batch | None:
         records, every = self.counts.records, self.config.every
         if self._reader is None:
@@ -154,8 +164,11 @@ class Run:
                 # A model that cannot be saved is reported before hours of work.
                 self._write_checkpoint()
             self._next_checkpoint = records + every
-            columns, most = self.model.schema.columns, min(MAX_BATCH, every)
-            self._reader = self.source.batches(columns, start=self.position, most=most, follow=self._follow)
+            # A file that is followed is recognized where a batch ends that nothing has split.
+            columns, most = self.model.schema.columns, MAX_BATCH if self._follow else min(MAX_BATCH, every)
+            self._reader = self.source.batches(
+                columns, start=self.position, most=most, follow=self._follow, mark=self._mark
+            )
         elif records >= self._next_checkpoint:
             # Not before the next batch is requested: the caller has finished with the rounds of the last one by then.
             self._write_checkpoint()
@@ -179,7 +192,7 @@ class Run:
         aside = count_bad(quarantined)
         more = (batch.count, len(learned.rounds), aside, count_bad(rejected) - aside)
         self.counts = Counts(*(before + new for before, new in zip(self.counts, more, strict=True)))
-        self.position, self.latest = batch.end, LastBatch(batch, learned.indices, rejected)
+        self.position, self._mark, self.latest = batch.end, batch.mark, LastBatch(batch, learned.indices, rejected)
         if self._watch is not None:
             self._watch(self, learned.rounds)
         return learned.rounds
@@ -262,6 +275,7 @@ class Run:
             kinds={name: kind.value for name, kind in self.source.kinds.items()},
             model=self.model,
             position=None if self.position is None else list(self.position),
+            mark=self._mark,
             files=self.source.files[: 0 if self.position is None else self.position.file + 1],
             logs=self._writers.sync(),
             counts=list(self.counts),
@@ -275,6 +289,7 @@ class Run:
         self.counts = Counts(*checkpoint.counts)
         self.summary.restore(checkpoint.summary)
         self.position = None if checkpoint.position is None else Position(*checkpoint.position)
+        self._mark = checkpoint.mark
         self.resumed, self.ended, self.finished = self.counts.records, checkpoint.ended, checkpoint.finished
         if self.finished:
             self._writers.discard()

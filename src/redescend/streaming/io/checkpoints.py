@@ -43,6 +43,7 @@ class Checkpoint:
     - `FitConfig.stored`: `config`, the settings that determine the results.
     - `Source`: `kinds` of all columns, `files` read up to the current one, and their `beginning`: the columns, and the
       number and a digest of the first records. `position` is that of the next record; None before the first batch.
+      `mark` is that of the position in a file that is followed.
     - `RunWriters.sync`: `logs`, their sizes, and the rejected records that are in memory.
     - `Run`: `counts` of records, the state of its `summary`, whether all records have been read (`ended`), and whether
       all outputs have been written, too (`finished`).
@@ -53,6 +54,7 @@ class Checkpoint:
     kinds: dict[str, str]
     model: StreamModel | ModelStore
     position: list[int] | None
+    mark: str | None
     files: list[str]
     logs: dict[str, Any]
     counts: list[int]
@@ -82,6 +84,7 @@ class Checkpoint:
             and _is_comparable(list(config.values()))
             and all(isinstance(text, str) for text in (*config, *self.kinds, *self.files, *beginning["columns"]))
             and isinstance(self.files, list)
+            and (self.mark is None or isinstance(self.mark, str))
             and isinstance(beginning["columns"], list)
             and isinstance(beginning["digest"], str)
             and all(Kind(kind) for kind in self.kinds.values())
