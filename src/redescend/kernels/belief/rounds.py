@@ -41,7 +41,14 @@ from redescend.kernels.belief.layout import (
     Tables,
 )
 from redescend.kernels.belief.mixture import find_quantiles, find_threshold, fit_densities
-from redescend.kernels.belief.scale import find_effect, learn_scale, log_scale, remember_features, standardize
+from redescend.kernels.belief.scale import (
+    find_effect,
+    learn_scale,
+    log_scale,
+    read_record,
+    remember_features,
+    standardize,
+)
 from redescend.kernels.compiler import compiled, inlined
 from redescend.numeric import Array
 
@@ -97,7 +104,7 @@ def judge_one(
 def judge_rows(X: Array, predictions: Array, targets: Array, state: State, tables: Tables, out: Outputs) -> None:
     """Judge every record, and then learn from it."""
     numbers, features = state.numbers, state.features
-    standard = np.empty(features.shape[1])
+    record, standard = np.empty(features.shape[1]), np.empty(features.shape[1])
     for t in range(len(targets)):
         prediction, target = predictions[t], targets[t]
         rounds = numbers[ROUNDS]
@@ -108,8 +115,9 @@ def judge_rows(X: Array, predictions: Array, targets: Array, state: State, table
             numbers[STEADY] = numbers[ADJUSTED] = numbers[QUICK] = first
         unit = numbers[UNIT] if numbers[UNIT] > 0.0 else 1.0
         residual = min(max(target / unit - prediction / unit, -HUGE), HUGE)
-        standardize(X[t], prediction, rounds, features, standard)
-        repeated = remember_features(X[t], prediction, rounds, features)
+        read_record(X[t], prediction, record)
+        standardize(record, rounds, features, standard)
+        repeated = remember_features(record, rounds, features)
         tie = rounds > 0.0 and target == numbers[LAST]
         effect = find_effect(standard, features)
         scale = np.exp(log_scale(numbers, effect))
@@ -135,10 +143,12 @@ def judge_rows(X: Array, predictions: Array, targets: Array, state: State, table
 @compiled
 def find_scales(X: Array, predictions: Array, state: State) -> Array:
     """The scale of the residual of every record; nothing is learned."""
-    out, standard = np.empty(len(predictions)), np.empty(state.features.shape[1])
+    out = np.empty(len(predictions))
+    record, standard = np.empty(state.features.shape[1]), np.empty(state.features.shape[1])
     unit = state.numbers[UNIT] if state.numbers[UNIT] > 0.0 else 1.0
     for t in range(len(predictions)):
-        standardize(X[t], predictions[t], state.numbers[ROUNDS], state.features, standard)
+        read_record(X[t], predictions[t], record)
+        standardize(record, state.numbers[ROUNDS], state.features, standard)
         out[t] = unit * np.exp(log_scale(state.numbers, find_effect(standard, state.features)))
     return out
 

@@ -31,7 +31,7 @@ from redescend.kernels.belief.layout import (
     STEADY,
     TRAVELLED,
 )
-from redescend.kernels.compiler import compiled, inlined
+from redescend.kernels.compiler import inlined, summing
 from redescend.numeric import Array
 
 
@@ -41,37 +41,52 @@ def pull(ratio: float) -> float:
     return (square - 1.0) / (square + 1.0)
 
 
-@compiled
-def standardize(x: Array, prediction: float, rounds: float, features: Array, out: Array) -> None:
-    """Standardise features and prediction by the mean and the standard deviation of those before them, and clip."""
-    last = features.shape[1] - 1
-    for j in range(last + 1):
-        value = min(max(x[j] if j < last else prediction, -HUGE), HUGE)
-        spread = np.sqrt(features[SQUARES, j] / rounds) if rounds > 0.0 else 0.0
-        known = spread > 1e-12 * abs(features[MEAN, j])
-        out[j] = min(max((value - features[MEAN, j]) / spread, -CLIP), CLIP) if known else 0.0
+@inlined
+def read_record(x: Array, prediction: float, out: Array) -> None:
+    """Write features and prediction to `out`, clipped so that their squares are floats."""
+    for j in range(len(x)):
+        out[j] = min(max(x[j], -HUGE), HUGE)
+    out[len(x)] = min(max(prediction, -HUGE), HUGE)
 
 
-@compiled
-def remember_features(x: Array, prediction: float, rounds: float, features: Array) -> bool:
+@inlined
+def standardize(record: Array, rounds: float, features: Array, out: Array) -> None:
+    """Standardise a record by the mean and the standard deviation of those before it, and clip."""
+    means, squares = features[MEAN], features[SQUARES]
+    share = 1.0 / max(rounds, 1.0)
+    for j in range(len(record)):
+        spread = np.sqrt(squares[j] * share)
+        value = min(max((record[j] - means[j]) / spread, -CLIP), CLIP)
+        out[j] = value if spread > 1e-12 * abs(means[j]) else 0.0
+
+
+@inlined
+def remember_features(record: Array, rounds: float, features: Array) -> bool:
     """Update means and squares; returns whether all features are those of the previous record."""
-    last, same = features.shape[1] - 1, rounds > 0.0
-    for j in range(last + 1):
-        value = min(max(x[j] if j < last else prediction, -HUGE), HUGE)
-        same &= j == last or value == features[PREVIOUS, j]
-        features[PREVIOUS, j] = value
-        step = value - features[MEAN, j]
-        features[MEAN, j] += step / (rounds + 1.0)
-        features[SQUARES, j] += step * (value - features[MEAN, j])
-    return same
+    means, squares, previous = features[MEAN], features[SQUARES], features[PREVIOUS]
+    share, changes = 1.0 / (rounds + 1.0), 0
+    for j in range(len(record) - 1):
+        changes += record[j] != previous[j]
+    for j in range(len(record)):
+        previous[j] = record[j]
+        step = record[j] - means[j]
+        means[j] += step * share
+        squares[j] += step * (record[j] - means[j])
+    return rounds > 0.0 and changes == 0
 
 
-@compiled
+@summing
+def dot(a: Array, b: Array) -> float:
+    total = 0.0
+    for j in range(len(a)):
+        total += a[j] * b[j]
+    return total
+
+
+@inlined
 def find_effect(standard: Array, features: Array) -> float:
     """What the features add to the logarithm of the scale."""
-    effect = 0.0
-    for j in range(len(standard)):
-        effect += features[EFFECT, j] * standard[j]
+    effect = dot(features[EFFECT], standard)
     return min(max(effect, -LARGEST_EFFECT), LARGEST_EFFECT)
 
 
@@ -82,7 +97,7 @@ def log_scale(numbers: Array, effect: float) -> float:
     return (1.0 - trust) * numbers[STEADY] + trust * (numbers[ADJUSTED] + effect)
 
 
-@compiled
+@inlined
 def learn_scale(size: float, standard: Array, effect: float, numbers: Array, features: Array) -> None:
     """Learn from a residual of this size, which is not 0."""
     age, log = numbers[AGE], np.log(size)
@@ -91,12 +106,13 @@ def learn_scale(size: float, standard: Array, effect: float, numbers: Array, fea
     if age > READY:
         gain = numbers[STEADY] + np.log1p(plain * plain) - np.log1p(adjusted * adjusted) - numbers[ADJUSTED] - effect
         numbers[EVIDENCE] = min(max(FORGET * numbers[EVIDENCE] + gain, -CONVINCED), CONVINCED)
-        norm = np.sum(standard * standard) / len(standard)
+        norm = dot(standard, standard) / len(standard)
         strength = pull(adjusted) / (max(1.0, norm) * (1.0 + (adjusted / FAR) ** 2))
+        effects, travelled = features[EFFECT], features[TRAVELLED]
         for j in range(len(standard)):
             slope = strength * standard[j]
-            features[TRAVELLED, j] += slope * slope
-            features[EFFECT, j] += RATE * slope / np.sqrt(features[TRAVELLED, j])
+            travelled[j] += slope * slope
+            effects[j] += RATE * slope / np.sqrt(travelled[j])
     early = 2.0 / (age + 3.0)
     numbers[STEADY] += max(early, SLOWEST) * pull(plain)
     numbers[ADJUSTED] += max(early, SLOWEST) * pull(adjusted)
