@@ -268,3 +268,26 @@ def test_extreme_records_leave_numbers() -> None:
     labels = LabelBelief().update(np.array([1e308, -1e308, 0.0, 5e-324] * 60), np.array([0, 1, 1, 0] * 60))
     assert np.isfinite(labels.clean_log_odds).all()
     assert (to_probability(labels.clean_log_odds) > 0.0).all()
+
+
+@pytest.mark.parametrize("model", [ResidualBelief(2), LabelBelief(3)])
+def test_a_forged_state_is_refused_or_goes_on(model: Any) -> None:
+    random = np.random.default_rng(4)
+    X, predictions, targets, _ = stream(120)
+    margins, labels, _ = labelled(120, 3)
+    records = (predictions, targets, X) if isinstance(model, ResidualBelief) else (margins, labels)
+    model.update(*records)
+    refused, sound = 0, model.state()
+    for _ in range(200):
+        forged = {name: array.copy() for name, array in sound.items()}
+        array = forged[str(random.choice(list(forged)))]
+        array.flat[random.integers(array.size)] = random.choice([-1.0, 0.0, 0.5, 1.0, 1e9, 1e300, -1e300, 17.0])
+        other = type(model)(model.dim if isinstance(model, ResidualBelief) else model.classes)
+        try:
+            other.restore(forged)
+        except DataError:
+            refused += 1
+            continue
+        with np.errstate(all="ignore"):
+            assert len(other.update(*records).clean_log_odds) == 120
+    assert 0 < refused < 200

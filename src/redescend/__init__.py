@@ -14,7 +14,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from redescend import adversaries, bounds, domains, errors, gates, losses, regret, steps, streams, transforms
+    from redescend import (
+        adversaries,
+        belief,
+        bounds,
+        domains,
+        errors,
+        gates,
+        losses,
+        regret,
+        steps,
+        streams,
+        transforms,
+    )
     from redescend.checkpoint import load, save
     from redescend.game import Originals, Stream, Trace, play
     from redescend.learners.base import Learner, Round
@@ -39,7 +51,19 @@ _HOMES = {
 """The module of each name. It is imported on first use, so that `redescend --help` does not wait for the compiler."""
 
 _MODULES = (
-    *("adversaries", "bounds", "domains", "errors", "gates", "losses", "regret", "steps", "streams", "transforms"),
+    *(
+        "adversaries",
+        "belief",
+        "bounds",
+        "domains",
+        "errors",
+        "gates",
+        "losses",
+        "regret",
+        "steps",
+        "streams",
+        "transforms",
+    ),
 )
 
 
@@ -78,6 +102,7 @@ __all__ = [
     "TopK",
     "Trace",
     "adversaries",
+    "belief",
     "bounds",
     "domains",
     "errors",

@@ -6,17 +6,25 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from redescend.belief import LabelBelief, ResidualBelief, to_probability
 from redescend.errors import DataError, DivergenceError, MissingExtraError, ParameterError
 from redescend.kernels.layout import Outcomes
 from redescend.learners.base import Learner, float_array
+from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
 
 FIRST_ROWS, CHUNK_SECONDS = 64, 0.05
 """Rows are played in chunks of about this time, so that a game can show its progress and be interrupted."""
+
+JUDGED_ROWS = 16_384
+"""Rows that are judged at a time, as copies in double precision."""
+
+
+Belief: TypeAlias = ResidualBelief | LabelBelief
 
 
 class Originals(NamedTuple):
@@ -151,6 +159,13 @@ class Trace:
         The rows that could not be learned from.
     predictions : array
         ⟨x_t, θ_t⟩ of every round, before the record was learned from; 0 where the row was skipped.
+    clean_log_odds : array or None
+        Of a self-tuning learner: the logarithm of the odds that each record is clean, said before the record was
+        learned from; NaN where the row was skipped. See `redescend.belief`.
+    low, high : array or None
+        Of a self-tuning learner: the interval in which nine in ten clean targets lie; NaN for labels.
+    belief : ResidualBelief, LabelBelief or None
+        Of a self-tuning learner: what the game has learned about which records are clean.
 
     Examples
     --------
@@ -167,9 +182,18 @@ class Trace:
     theta: Array
     skipped: Array
     predictions: Array = field(default_factory=lambda: np.empty(0))
+    clean_log_odds: Array | None = None
+    low: Array | None = None
+    high: Array | None = None
+    belief: Belief | None = None
 
     def __len__(self) -> int:
         return len(self.losses)
+
+    @property
+    def clean_probability(self) -> Array | None:
+        """The probability that each record is clean, never exactly 0 or 1; None if records are not judged."""
+        return None if self.clean_log_odds is None else to_probability(self.clean_log_odds)
 
     def __repr__(self) -> str:
         skipped = f", {len(self.skipped)} skipped" if len(self.skipped) else ""
@@ -184,6 +208,7 @@ def play(
     keep_actions: bool = False,
     progress: bool = False,
     bad_rows: Literal["raise", "skip"] = "raise",
+    belief: Belief | None = None,
 ) -> Trace:
     """Play a stream: in every round the learner plays its action, sees the record, and updates.
 
@@ -203,6 +228,9 @@ def play(
     bad_rows : "raise" or "skip"
         What to do with a record that is not finite, or whose label is not −1 or 1 where the loss needs one. "raise"
         leaves the learner as it was before the game. "skip" gives the row weight 0 and lists it in ``Trace.skipped``.
+    belief : ResidualBelief or LabelBelief, optional
+        What earlier games of a self-tuning learner have learned about which records are clean: the ``belief`` of their
+        trace, which stays as it is. Default: a new one.
 
     Returns
     -------
@@ -228,6 +256,7 @@ def play(
         raise ParameterError(f"The 'bad_rows' parameter of play must be 'raise' or 'skip'. Got {bad_rows!r} instead.")
     if stream.dim != learner.dim:
         raise DataError(f"The learner has {learner.dim} features and the stream has {stream.dim}; they must agree.")
+    continued = _continue_belief(learner, belief)
     learner.check_horizon(len(stream))
     before, rounds = learner.state(), len(stream)
     learner.settle_precision(stream.X.dtype)
@@ -254,7 +283,40 @@ def play(
         learner.restore(before)
         raise
     places = np.array(skipped, dtype=np.intp)
-    return Trace(out.losses, out.weights, actions if keep_actions else None, learner.theta, places, out.predictions)
+    judged = () if continued is None else _judge(continued, stream, out.predictions, places)
+    kept = actions if keep_actions else None
+    return Trace(out.losses, out.weights, kept, learner.theta, places, out.predictions, *judged)
+
+
+def _continue_belief(learner: Learner, belief: Belief | None) -> Belief | None:
+    """A copy of the belief, or a new one; None if the learner's records are not judged."""
+    if not isinstance(learner, SelfTuning):
+        if belief is not None:
+            raise DataError(
+                f"Only records of a self-tuning learner are judged; {type(learner).__name__} has no belief."
+            )
+        return None
+    out: Belief = LabelBelief() if learner.loss.margin else ResidualBelief(learner.dim)
+    if belief is not None:
+        if repr(belief) != repr(out):
+            raise DataError(f"belief must be a {out!r} for this learner. Got {belief!r} instead.")
+        out.restore(belief.state())
+    return out
+
+
+def _judge(belief: Belief, stream: Stream, predictions: Array, skipped: Array) -> tuple[Array, Array, Array, Belief]:
+    """Log-odds and intervals of all rounds, and the belief that has learned from them."""
+    log_odds, low, high = np.full((3, len(stream)), np.nan)
+    played = np.ones(len(stream), bool)
+    played[skipped] = False
+    for first in range(0, len(stream), JUDGED_ROWS):
+        rows = np.flatnonzero(played[first : first + JUDGED_ROWS]) + first
+        if isinstance(belief, LabelBelief):
+            log_odds[rows] = belief.update(predictions[rows], stream.y[rows] > 0.0).clean_log_odds
+        else:
+            found = belief.update(predictions[rows], stream.y[rows], stream.X[rows])
+            log_odds[rows], low[rows], high[rows] = found.clean_log_odds, found.low, found.high
+    return log_odds, low, high, belief
 
 
 def _chunks(rounds: int, progress: bool) -> Iterator[tuple[int, int]]:

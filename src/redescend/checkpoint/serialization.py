@@ -36,6 +36,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
         *("LearnWithExperts", "Ader", "JacobsenCutkosky", "SelfTuning"),
     ),
     **{registry.module: tuple(kind.__name__ for kind in registry.values()) for registry in REGISTRIES},
+    "redescend.belief": ("ResidualBelief", "LabelBelief"),
     "redescend.sklearn": ("RedescendingRegressor", "RedescendingClassifier", "MedianScaler"),
     "redescend.river": ("RedescendingRegressor", "RedescendingClassifier", "RedescendingFilter"),
     "redescend.streaming": ("ModelStore", "StreamModel"),
