@@ -1,0 +1,215 @@
+"""How much of the information in clean records is used: ``python -m benchmarks.efficiency``, a few minutes.
+
+Stationary streams have ‖θ − θ*‖² compared with least squares on the clean rows, which knows what is wrong. Breakdown
+points are the largest share of wrong records with which that ratio stays below 10. Real tables have the median absolute
+error of predictions before learning compared with least squares refitted on the clean rows of the past.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from rich.console import Console
+from rich.table import Table
+
+import redescend as rd
+from benchmarks.belief_tables import TABLES, load
+from redescend.numeric import Array
+
+BROKEN = 10.0
+"""A ratio to least squares on the clean rows beyond which a learner has broken down."""
+
+SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
+REFIT = 100
+"""Rows between two refits of least squares on a real table."""
+
+
+class Game(NamedTuple):
+    """A stream whose clean rows follow y = ⟨x, θ⟩ + noise."""
+
+    X: Array
+    y: Array
+    clean: Array
+    theta: Array
+
+
+def make_game(kind: str, rounds: int, dim: int, share: float, seed: int) -> Game:
+    """Standard normal features, signal and noise of variance 1, and a share of records that are wrong."""
+    rng = np.random.default_rng([seed, rounds, dim])
+    theta = rng.standard_normal(dim)
+    theta /= np.linalg.norm(theta)
+    X = rng.standard_normal((rounds, dim))
+    signal = X @ theta
+    y = signal + rng.standard_normal(rounds)
+    wrong = rng.random(rounds) < share
+    other = rng.standard_normal(rounds)
+    spoiled: dict[str, Callable[[], Array]] = {
+        "spread": lambda: 10.0 * other,
+        "constant": lambda: y + 1000.0,
+        "one-sided": lambda: y + 10.0 * np.abs(other),
+        "sign flips": lambda: y - 2.0 * signal,
+        "leverage": lambda: y,
+        "slow drift": lambda: y + np.linspace(0.0, 20.0, rounds),
+    }
+    y = np.where(wrong, spoiled[kind](), y)
+    if kind == "leverage":
+        X = np.where(wrong[:, None], 100.0 * X, X)
+    return Game(X, y, ~wrong, theta)
+
+
+def error(theta: Array, game: Game) -> float:
+    return float(np.sum((theta - game.theta) ** 2))
+
+
+def least_squares(game: Game) -> Array:
+    """Least squares on the clean rows."""
+    return np.asarray(np.linalg.lstsq(game.X[game.clean], game.y[game.clean], rcond=None)[0])
+
+
+def self_tuning(order: int, game: Game) -> Array:
+    learner = rd.SelfTuning(game.X.shape[1], loss=rd.losses.Squared(), order=order)  # type: ignore[arg-type]
+    return rd.play(learner, rd.Stream(game.X, game.y)).theta
+
+
+@njit(cache=False)  # type: ignore[untyped-decorator]
+def averaged_sgd(X: Array, y: Array, scale: float) -> Array:
+    """Stochastic gradient descent on |y − ⟨x, θ⟩| with steps scale/√t; the mean of its second half."""
+    rounds, dim = X.shape
+    theta, mean = np.zeros(dim), np.zeros(dim)
+    for t in range(rounds):
+        step = scale / np.sqrt(t + 1.0) * np.sign(y[t] - X[t] @ theta)
+        theta += step * X[t]
+        if 2 * t >= rounds:
+            mean += (theta - mean) / (t - rounds // 2 + 1.0)
+    return mean
+
+
+def best_sgd(game: Game) -> Array:
+    """Averaged SGD with the step that is best in hindsight."""
+    runs = [averaged_sgd(game.X, game.y, scale) for scale in 2.0 ** np.arange(-8.0, 3.0)]
+    return min(runs, key=partial(error, game=game))
+
+
+PLAYERS: dict[str, Callable[[Game], Array]] = {
+    "order 1": partial(self_tuning, 1),
+    "order 2": partial(self_tuning, 2),
+    "averaged SGD on |y − p|, best step": best_sgd,
+}
+
+
+def ratios(kind: str, rounds: int, dim: int, share: float, seeds: range) -> dict[str, list[float]]:
+    """For every player ‖θ − θ*‖² over that of least squares on the clean rows, one for each seed."""
+    games = [make_game(kind, rounds, dim, share, seed) for seed in seeds]
+    yardsticks = [error(least_squares(game), game) for game in games]
+    return {
+        name: [error(player(game), game) / yardstick for game, yardstick in zip(games, yardsticks, strict=True)]
+        for name, player in PLAYERS.items()
+    }
+
+
+SETTINGS: dict[str, tuple[str, int, int, float]] = {
+    "10 % N(0, 10²), n = 2·10⁵, d = 20": ("spread", 200_000, 20, 0.1),
+    "none wrong, n = 2·10⁴, d = 10": ("spread", 20_000, 10, 0.0),
+    "45 % N(0, 10²), n = 2·10⁴, d = 10": ("spread", 20_000, 10, 0.45),
+    "40 % at +1000, n = 2·10⁴, d = 10": ("constant", 20_000, 10, 0.4),
+    "30 % with the sign of the signal flipped": ("sign flips", 20_000, 10, 0.3),
+}
+
+
+def efficiency_table(seeds: range) -> Table:
+    table = Table("mean (median, worst)", *PLAYERS, title="‖θ − θ*‖² over least squares on the clean rows")
+    for title, (kind, rounds, dim, share) in SETTINGS.items():
+        found = ratios(kind, rounds, dim, share, seeds)
+        cells = [f"{np.mean(r):.2f} ({np.median(r):.2f}, {max(r):.2f})" for r in found.values()]
+        table.add_row(title, *cells)
+    return table
+
+
+def breakdown_table(seeds: range) -> Table:
+    """The largest share up to which the median over seeds stays below `BROKEN`."""
+    table = Table("wrong records", *PLAYERS, title=f"Breakdown: largest share with a median ratio below {BROKEN:g}")
+    for kind in ("spread", "constant", "one-sided", "leverage", "sign flips", "slow drift"):
+        held = dict.fromkeys(PLAYERS, 0.0)
+        holding = set(PLAYERS)
+        for share in SHARES:
+            found = ratios(kind, 20_000, 10, share, seeds)
+            holding = {name for name in holding if np.median(found[name]) < BROKEN}
+            held |= dict.fromkeys(holding, share)
+            if not holding:
+                break
+        table.add_row(kind, *(f"{100 * share:.0f} %" for share in held.values()))
+    return table
+
+
+def refitted(X: Array, y: Array, clean: Array) -> Array:
+    """Predictions of least squares on all clean rows of the past, refitted every `REFIT` rows."""
+    width = X.shape[1]
+    gram, products = 1e-9 * np.eye(width), np.zeros(width)
+    predictions = np.empty(len(y))
+    for start in range(0, len(y), REFIT):
+        rows = slice(start, start + REFIT)
+        predictions[rows] = X[rows] @ np.linalg.lstsq(gram, products, rcond=None)[0]
+        good = X[rows][clean[rows]]
+        gram += good.T @ good
+        products += good.T @ y[rows][clean[rows]]
+    return predictions
+
+
+def real_rows(split: str, share: float) -> Iterator[tuple[str, float]]:
+    """For every table, as it is ordered and shuffled, the median error over that of the refitted least squares."""
+    for i, entry in enumerate(TABLES[split]):
+        X, y = load(entry)
+        for shuffled in (False, True):
+            rng = np.random.default_rng([i, shuffled])
+            order = rng.permutation(len(y)) if shuffled else np.arange(len(y))
+            clean = rng.random(len(y)) >= share
+            spread = np.subtract(*np.quantile(y, [0.75, 0.25]))
+            values = np.where(clean, y[order], y[order] + rng.choice([-10.0, 10.0], len(y)) * max(spread, 1e-12))
+            learner = rd.SelfTuning(X.shape[1], loss=rd.losses.Squared(), order=2)
+            predictions = rd.play(learner, rd.Stream(X[order], values)).predictions
+            rows = clean & (np.arange(len(y)) >= REFIT)
+            errors = [np.median(np.abs(p - values)[rows]) for p in (predictions, refitted(X[order], values, clean))]
+            yield f"{entry.name}{', shuffled' if shuffled else ''}", float(errors[0] / errors[1])
+
+
+def real_table(split: str) -> Table:
+    table = Table(
+        "table", "none wrong", "10 % wrong", title=f"Median error over refitted least squares, tables '{split}'"
+    )
+    columns = [list(real_rows(split, share)) for share in (0.0, 0.1)]
+    for (name, clean), (_, wrong) in zip(*columns, strict=True):
+        table.add_row(name, f"{clean:.3f}", f"{wrong:.3f}")
+    means = [np.exp(np.mean([np.log(ratio) for _, ratio in column])) for column in columns]
+    table.add_row("geometric mean", *(f"{value:.3f}" for value in means))
+    return table
+
+
+SECTIONS: dict[str, Callable[[range], Table]] = {
+    "efficiency": efficiency_table,
+    "breakdown": breakdown_table,
+    "real": lambda seeds: real_table("tune"),
+    "held": lambda seeds: real_table("held"),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="How much of the information in clean records is used.")
+    parser.add_argument("sections", nargs="*", choices=[[], *SECTIONS], help="all by default")
+    parser.add_argument("--first-seed", type=int, default=1000)
+    parser.add_argument("--seeds", type=int, default=5)
+    arguments = parser.parse_args()
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+    console = Console(width=None)
+    progress = Console(stderr=True)
+    for name in arguments.sections or SECTIONS:
+        progress.print(f"{name} …", style="dim")
+        console.print(SECTIONS[name](seeds))
+
+
+if __name__ == "__main__":
+    main()
