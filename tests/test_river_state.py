@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from redescend.errors import DataError
-from redescend.river import RedescendingClassifier, RedescendingRegressor
+from redescend.river import RedescendingClassifier, RedescendingRegressor, dict_model
 from tests import river_streams as streams
 from tests.refusals import refusal
 
@@ -108,3 +108,15 @@ def test_a_state_of_other_settings_is_refused():
     model.learn_one({"a": 1.0}, 2.0)
     assert "belongs to" in refusal(DataError, RedescendingRegressor("absolute").restore, model.state())
     refusal(DataError, RedescendingRegressor(**streams.FIXED).restore, model.state())
+
+
+def test_ever_new_names_end_with_a_sentence(monkeypatch):
+    """A stream with ever new names would fill the memory."""
+    monkeypatch.setattr(dict_model, "MOST_FEATURES", {1: 30, 2: 10})
+    for order, most in ((1, 30), (2, 10)):
+        model = RedescendingRegressor(order=order)
+        for number in range(most):
+            model.learn_one({f"name {number}": 1.0}, 1.0)
+        with pytest.raises(DataError, match=rf"at most {most} features, .*FeatureHasher"):
+            model.learn_one({"one more": 1.0}, 1.0)
+        model.learn_one({"name 0": 2.0}, 1.0)

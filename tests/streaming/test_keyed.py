@@ -16,7 +16,7 @@ import redescend as rd
 from redescend.errors import DataError, DivergenceError, ParameterError
 from redescend.sources import open_source
 from redescend.state import CORRUPT
-from redescend.streaming import ModelStore, StreamModel, fit_stream
+from redescend.streaming import ModelStore, StreamModel, fit_stream, keyed
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.keyed import shards
 
@@ -242,3 +242,11 @@ def test_a_column_that_has_no_key_and_a_schema_without_keys_are_refused():
     source = open_source(stream())
     with pytest.raises(ParameterError, match=r"'schema' parameter of ModelStore must be one with a column of keys"):
         ModelStore(Schema.infer(source.sample, source.kinds, "price"))
+
+
+def test_more_keys_than_the_memory_has_room_for_end_the_run(monkeypatch):
+    table = pa.table({"key": [str(row) for row in range(3000)], "x": np.arange(3000.0), "y": np.arange(3000.0)})
+    store, rounds = fit_stream(table, "y", by="key")
+    monkeypatch.setattr(keyed, "MOST_MEMORY", 1000 * store._row_bytes)
+    with pytest.raises(DataError, match=r"3,000 keys of 'key' so far, whose models take .* Name a column with fewer"):
+        rounds.run()

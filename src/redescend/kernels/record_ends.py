@@ -47,3 +47,64 @@ def find_records(
         bounds[count, 0], bounds[count, 1], bounds[count, 2] = start, size, fields
         return count + 1, size, False
     return count, start, quoted
+
+
+@compiled
+def find_line_records(data: Array, delimiter: int, quote: int, carriage: int, final: bool, lines: Array) -> int:
+    """Write of each line where it begins and ends, where the record ends that begins there, and the line after that.
+
+    The grammar is that of `find_records`. The end of a record that is not complete is -1. Returns the number of lines.
+    A record that begins on another line is in the same state at the end of a line in which it is quoted, so that all of
+    them take one pass, however long the records are. `lines` has five columns, the last for work.
+    """
+    size, count, start = len(data), 0, 0
+    # Whether a line ends inside quotes, if it begins a record, and if it begins inside quotes.
+    own, inherited = False, True
+    opening, after, doubled, skipped = True, False, False, False
+    for at in range(size + 1):
+        byte = int(data[at]) if at < size else NEWLINE
+        if byte in (NEWLINE, carriage):
+            if at == size and start == size:
+                break
+            lines[count, 0], lines[count, 1] = start, at
+            lines[count, 2], lines[count, 4] = own, inherited
+            count, start = count + 1, at + 1
+            own, inherited, opening, after, doubled, skipped = False, True, True, False, False, False
+            continue
+        last = at + 1 >= size or int(data[at + 1]) != quote
+        # The record that begins on this line.
+        if doubled:
+            doubled = False
+        elif own:
+            if byte == quote:
+                doubled = not last
+                own = doubled
+        else:
+            own = opening and byte == quote
+            opening = byte == delimiter
+        # The record that began before.
+        if skipped:
+            skipped = False
+        elif inherited:
+            if byte == quote:
+                skipped = not last
+                inherited = skipped
+                after = False
+        else:
+            inherited = after and byte == quote
+            after = byte == delimiter
+    whole = size == 0 or int(data[size - 1]) in (NEWLINE, carriage) or final
+    end, following = -1, count
+    for line in range(count - 1, -1, -1):
+        is_open = line == count - 1 and not whole
+        own_end, own_next = lines[line, 1], line + 1
+        if is_open:
+            own_end, own_next = -1, count
+        elif lines[line, 2]:
+            own_end, own_next = end, following
+        if is_open:
+            end, following = -1, count
+        elif not lines[line, 4]:
+            end, following = lines[line, 1], line + 1
+        lines[line, 2], lines[line, 3] = own_end, own_next
+    return count

@@ -3,7 +3,7 @@
 A name gets a place in the learner's vector with the first record that has it, and keeps it. A feature that is missing
 from a record is 0 there. When new names appear, the vector grows: first to what the first record needs, then to twice
 its size, so that growing costs no more than learning. What was learned stays as it is, because to the learner a feature
-that was never there is one that was always 0.
+that was never there is one that was always 0. The number of names is limited (`MOST_FEATURES`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from redescend.numeric import Array, dot
 from redescend.river import records
 from redescend.river.row_learner import RowLearner, infer_dim, make_row_learner, widen_state
 from redescend.state import CORRUPT, Stateful, corrupt_state, count_values
+
+MOST_FEATURES = {1: 200_000, 2: 4_000}
+"""The most names that a model remembers, by its order: a stream may have ever new ones."""
 
 
 class DictModel(Stateful):
@@ -197,6 +200,12 @@ class DictModel(Stateful):
     def _add_features(self, names: Iterable[Any]) -> None:
         """Give every new name a place, in an order that does not depend on that of the record."""
         new = {name for name in names if name not in self._known}
+        most = MOST_FEATURES[self._config.order]
+        if len(self._known) + len(new) > most:
+            raise DataError(
+                f"A model has at most {most:,} features, and this record has more new ones; hash the names of "
+                "features, for instance with river.preprocessing.FeatureHasher, or leave rare ones out."
+            )
         self._known |= dict.fromkeys(sorted(new, key=lambda name: (type(name).__name__, str(name))), 0.0)
         needed, row = max(len(self._known) + len(self._constant), 1), self._learner
         if self._is_fresh:

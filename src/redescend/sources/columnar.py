@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from redescend.errors import DataError
 from redescend.sources.batch import Bad, Piece, empty_table
@@ -21,8 +22,8 @@ from redescend.sources.formats import Columns, Follow, Jobs, ReadOptions, Source
 from redescend.sources.kinds import Kind, convert_column, format_json, infer_type_kind
 from redescend.sources.readers import FileOrigin, Origin, Text
 
-SLICE = 65_536
-"""The number of rows to convert at a time."""
+SLICE, SLICE_BYTES = 65_536, 2**24
+"""The number of rows to convert at a time, and of bytes of their texts."""
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, MemoryError)
 """What PyArrow raises if a file is damaged, and what it raises if the machine fails: see `check_damage`."""
@@ -130,8 +131,8 @@ class ColumnarFile(SourceFile):
             if isinstance(group.content, Exception):
                 yield partial(_make_damaged_piece, kinds, group)
                 continue
-            for at in range(max(start - group.start, 0), group.content.num_rows, SLICE):
-                rows, first = group.content.slice(at, SLICE), group.start + at
+            for at, stop in cut_rows(group.content, max(start - group.start, 0)):
+                rows, first = group.content.slice(at, stop - at), group.start + at
                 yield partial(convert_rows, rows, kinds, first, self._recall(first, rows))
 
     def _recall(self, start: int, rows: pa.RecordBatch) -> Callable[[int], bytes]:
@@ -153,6 +154,26 @@ class ColumnarFile(SourceFile):
         if isinstance(group.content, Exception):
             group = next(group for group in self.read_rows(columns, row) if row < group.stop)
         return group
+
+
+def cut_rows(rows: pa.RecordBatch, start: int) -> Iterator[tuple[int, int]]:
+    """Where to cut rows, from `start` on, into slices that can be converted: of few rows, and of few bytes.
+
+    A text that is stored once may be repeated in every row.
+    """
+    sizes = np.zeros(rows.num_rows)
+    for column in rows.columns:
+        if pa.types.is_dictionary(column.type) and infer_type_kind(column.type) is Kind.TEXT:
+            words = pc.fill_null(pc.binary_length(column.dictionary), 0).to_numpy(zero_copy_only=False)
+            indices = pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+            sizes += np.append(words, 0)[indices]
+    ends = np.cumsum(sizes)
+    while start < rows.num_rows:
+        most = (ends[start - 1] if start else 0.0) + SLICE_BYTES
+        stop = max(start + 1, int(np.searchsorted(ends, most, side="right")))
+        stop = min(stop, start + SLICE, rows.num_rows)
+        yield start, stop
+        start = stop
 
 
 def group_rows(batches: Iterator[pa.RecordBatch], columns: list[str] | None, start: int) -> Iterator[RowGroup]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ import pyarrow.csv
 
 from redescend.errors import DataError, quote
 from redescend.numeric import Array
-from redescend.sources.formats import Columns, check_names, read_sample
+from redescend.sources.formats import Columns, check_blank, check_names, read_sample
 from redescend.sources.kinds import (
     DESCRIPTIONS,
     FALSE,
@@ -116,11 +115,12 @@ class TsvFile(CsvFile):
 
 
 def _read_first_line(text: Text, longest: int) -> bytes:
-    """Read until a line that is not empty has ended, or is too long."""
+    """Read until a line that is not empty has ended, or is too long; raises if too many empty lines come first."""
     data = b""
     while block := text.read():
         data += block
         line = data.lstrip(b"\r\n")
+        check_blank(text.name, len(data) - len(line))
         if b"\n" in line or b"\r" in line or len(line) > longest:
             break
     return data
@@ -142,7 +142,7 @@ class CsvParser:
     def __init__(
         self, names: Sequence[str], kinds: Mapping[str, Kind], grammar: Grammar, zoned: frozenset[str] = frozenset()
     ) -> None:
-        self.names = list(names)
+        self.names = names if isinstance(names, list) else list(names)
         self.kinds = dict(kinds)
         self.grammar = grammar
         self.zoned = zoned
@@ -190,7 +190,8 @@ class CsvParser:
 
     def _parse_column(self, name: str, record: bytes, value: bytes) -> pa.Array | str:
         """Parse one column of a record; dates with a time zone and without may be mixed."""
-        column = self._alone[name].parse(record + b"\n")
+        alone = CsvParser(self.names, {name: self.kinds[name]}, self.grammar, self.zoned)
+        column = alone.parse(record + b"\n")
         if column is not None:
             return column.column(0)
         kind = self.kinds[name]
@@ -203,12 +204,6 @@ class CsvParser:
         except ValueError:
             pass
         return f"{quote(text)} is not {DESCRIPTIONS[kind]}"
-
-    @cached_property
-    def _alone(self) -> dict[str, CsvParser]:
-        return {
-            name: CsvParser(self.names, {name: kind}, self.grammar, self.zoned) for name, kind in self.kinds.items()
-        }
 
     def fields(self, record: bytes) -> list[bytes]:
         """Split one record into its values."""

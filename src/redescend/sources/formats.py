@@ -29,6 +29,13 @@ Columns = tuple[dict[str, Kind], dict[str, str]]
 """The kinds of the columns that can be read, and the types of the others."""
 
 
+MOST_BLANK = 2**22
+"""The most bytes without content ahead of the first record."""
+
+MOST_COLUMNS = 50_000
+"""The most columns of a source."""
+
+
 class ReadOptions(NamedTuple):
     """How files are read: see `open_source`."""
 
@@ -127,7 +134,8 @@ def read_sample(files: Sequence[SourceFile], kinds: Mapping[str, Kind]) -> Batch
 
 
 def check_names(file: str, names: Sequence[str]) -> None:
-    """Raise if a column has no name, or if two have the same."""
+    """Raise if a column has no name, if two have the same, or if there are too many."""
+    check_number_of_columns(file, len(names))
     seen: set[str] = set()
     for number, name in enumerate(names, 1):
         if not name:
@@ -135,6 +143,12 @@ def check_names(file: str, names: Sequence[str]) -> None:
         if name in seen:
             raise DataError(f"{file} has two columns {quote(name)}.")
         seen.add(name)
+
+
+def check_number_of_columns(file: str, count: int) -> None:
+    """Raise if there are too many columns for the memory that a run may use."""
+    if count > MOST_COLUMNS:
+        raise DataError(f"{file} has more than {MOST_COLUMNS:,} columns; write those that matter to another file.")
 
 
 F = TypeVar("F", bound=type[SourceFile])
@@ -226,7 +240,14 @@ def detect(origin: Origin, requested: type[SourceFile] | None) -> tuple[type[Sou
 def _read_first(origin: Origin, compression: str | None) -> bytes:
     """The first bytes, more than blanks if there are more."""
     with closing(Text(origin, compression, 0, keep=True, block=PEEK)) as text:
-        first = b""
-        while len(first.strip()) < ENOUGH and (data := text.read()):
+        first, visible = bytearray(), 0
+        while visible < ENOUGH and len(first) <= MOST_BLANK and (data := text.read()):
             first += data
-        return first
+            visible += len(data) if visible else len(data.lstrip())
+        return bytes(first)
+
+
+def check_blank(file: str, count: int) -> None:
+    """Raise if there are too many blanks ahead of the first record: they are in memory together."""
+    if count > MOST_BLANK:
+        raise DataError(f"{file} begins with more than {MOST_BLANK:,} blanks or empty lines.")

@@ -17,7 +17,7 @@ import pyarrow.json
 from redescend.errors import DataError, quote
 from redescend.numeric import Array
 from redescend.sources.batch import empty_table
-from redescend.sources.formats import Columns
+from redescend.sources.formats import Columns, check_blank, check_number_of_columns
 from redescend.sources.kinds import (
     DESCRIPTIONS,
     MISSING_SPELLINGS,
@@ -56,6 +56,7 @@ class JsonLinesFile(TextFile):
         # A block may be shorter than the byte order mark.
         while (len(first) <= len(BOM) or not first.removeprefix(BOM).strip()) and (data := text.read()):
             first += data
+            check_blank(self.name, len(first) - len(first.lstrip()))
         begin = len(BOM) if first.startswith(BOM) else 0
         if first[begin:].lstrip()[:1] == b"[":
             raise DataError(f"{self.name} is one JSON array; write one JSON object a line.")
@@ -73,6 +74,7 @@ class JsonLinesFile(TextFile):
             if isinstance(content, dict):
                 for name, value in content.items():
                     values.setdefault(name, []).append(value)
+                check_number_of_columns(self.name, len(values))
         kinds, others = {}, {}
         for name, column in values.items():
             present = [value for value in column if value is not None and value not in MISSING_SPELLINGS]

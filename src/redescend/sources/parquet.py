@@ -26,7 +26,14 @@ class ParquetFile(ColumnarFile):
 
     def read_rows(self, columns: list[str] | None, start: int) -> Iterator[RowGroup]:
         try:
-            file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True)
+            file = pq.ParquetFile(
+                self.path,
+                pre_buffer=False,
+                buffer_size=BUFFER,
+                page_checksum_verification=True,
+                # A long text that is repeated is stored once: it stays so until a few rows are converted.
+                read_dictionary=[field.name for field in self.schema if pa.types.is_string(field.type)],
+            )
         except UNREADABLE as error:
             check_damage(error, self.size)
             yield RowGroup(0, 1, error)

@@ -160,6 +160,7 @@ class Text:
         block: int = BLOCK,
         on_read: Callable[[int], None] = lambda count: None,
     ) -> None:
+        self.name = origin.name
         self.damage: str | None = None
         self._compressed = compression is not None
         self._on_read = on_read

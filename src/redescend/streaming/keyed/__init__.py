@@ -6,6 +6,7 @@ many, and on a cluster.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -26,6 +27,17 @@ from redescend.streaming.keyed.shards import ClusterShards, LocalShards, ShardTa
 from redescend.streaming.model import Learned, StreamModel, StreamPredictor
 
 __all__ = ["ModelStore"]
+
+
+def _half_of_memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (AttributeError, ValueError, OSError):
+        return 4 << 30
+
+
+MOST_MEMORY = _half_of_memory()
+"""Bytes that the models of all keys may take."""
 
 
 class ModelStore(StreamPredictor):
@@ -71,7 +83,9 @@ class ModelStore(StreamPredictor):
 
     def _make_fleets(self) -> list[Fleet]:
         fresh = self._make_model().engine
-        return [Fleet(fresh, self.schema.indicators) for _ in range(SHARDS)]
+        fleets = [Fleet(fresh, self.schema.indicators) for _ in range(SHARDS)]
+        self._row_bytes = 8 * fleets[0].rows.shape[1]
+        return fleets
 
     # --- keys ---
 
@@ -124,6 +138,7 @@ class ModelStore(StreamPredictor):
 
     def _learn_chunk(self, chunk: EncodedChunk, Y: Array) -> tuple[Array, Array]:
         """Group the records by shard and key, each in its order, and learn from them."""
+        self._check_memory()
         shards, places = self._keys.places(chunk.keys)
         order = np.lexsort((places, shards))
         ends = np.searchsorted(shards[order], np.arange(SHARDS + 1))
@@ -137,6 +152,15 @@ class ModelStore(StreamPredictor):
         for which, result in zip(groups.values(), self._shards.learn(tasks), strict=True):
             scores[:, which], weights[:, which] = result
         return scores, weights
+
+    def _check_memory(self) -> None:
+        """Raise if the models of so many keys do not fit in memory: identifiers are a key for each record."""
+        needed = len(self) * self._row_bytes
+        if needed > MOST_MEMORY:
+            raise DataError(
+                f"There are {len(self):,} keys of '{self.schema.by}' so far, whose models take {needed / 2**30:.1f} "
+                "GiB: more than half of the memory of this machine. Name a column with fewer keys, or fewer features."
+            )
 
     def run_on(self, jobs: int | None = None, cluster: str | None = None) -> None:
         """Learn on threads (`jobs`), or on the Dask `cluster` at an address such as ``tcp://host:8786``.
