@@ -48,6 +48,10 @@ class DivergenceError(RedescendError, ArithmeticError):
     """The update overflowed; the learner is unchanged."""
 
 
+class ConcurrentUseError(RedescendError, RuntimeError):
+    """A learner is used by another thread at this moment; it is unchanged by this call."""
+
+
 class MissingExtraError(RedescendError, ImportError):
     """An optional dependency is not installed; the message names the command that installs it."""
 

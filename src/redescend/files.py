@@ -17,6 +17,9 @@ from redescend.errors import DataError
 PART = ".part"
 """Suffix of a file that is still being written."""
 
+ACTIVE: set[Path] = set()
+"""Temporary files and folders of this process."""
+
 UNWRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 """Errors of a write, which do not name its file."""
 
@@ -48,6 +51,7 @@ def replace_file(target: Path) -> Iterator[BinaryIO]:
         raise
     finally:
         part.unlink(missing_ok=True)
+        ACTIVE.discard(part)
         if os.name == "posix":
             os.close(descriptor)
 
@@ -97,12 +101,21 @@ def _create(target: Path, mode: int) -> tuple[Path, int]:
     """Create a locked file to write the target to."""
     while True:
         part = name_part(target)
+        ACTIVE.add(part)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         lock(descriptor)
         # Another process may have removed it before it was locked.
         if part.exists():
             return part, descriptor
         os.close(descriptor)
+        ACTIVE.discard(part)
+
+
+def remove_active() -> None:
+    """Remove what this process is writing, because it is about to end."""
+    for part in list(ACTIVE):
+        with suppress(OSError):
+            _remove(part)
 
 
 def _remove(part: Path) -> None:

@@ -257,6 +257,18 @@ def play(
     if stream.dim != learner.dim:
         raise DataError(f"The learner has {learner.dim} features and the stream has {stream.dim}; they must agree.")
     continued = _continue_belief(learner, belief)
+    with learner.playing():
+        out, places = _play_rounds(learner, stream, keep_actions, progress, bad_rows)
+        theta = learner.theta
+    judged = () if continued is None else _judge(continued, stream, out.predictions, places)
+    kept = out.actions if keep_actions else None
+    return Trace(out.losses, out.weights, kept, theta, places, out.predictions, *judged)
+
+
+def _play_rounds(
+    learner: Learner, stream: Stream, keep_actions: bool, progress: bool, bad_rows: str
+) -> tuple[Outcomes, Array]:
+    """The outcomes of all rounds, and the rows that were skipped."""
     learner.check_horizon(len(stream))
     before, rounds = learner.state(), len(stream)
     learner.settle_precision(stream.X.dtype)
@@ -282,10 +294,7 @@ def play(
     except Exception:
         learner.restore(before)
         raise
-    places = np.array(skipped, dtype=np.intp)
-    judged = () if continued is None else _judge(continued, stream, out.predictions, places)
-    kept = actions if keep_actions else None
-    return Trace(out.losses, out.weights, kept, learner.theta, places, out.predictions, *judged)
+    return out, np.array(skipped, dtype=np.intp)
 
 
 def _continue_belief(learner: Learner, belief: Belief | None) -> Belief | None:

@@ -53,7 +53,7 @@ def test_an_interrupted_run_tidies_up_after_itself(in_a_folder):
     assert len(list(in_a_folder.glob(".*.part"))) == 1
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+    assert process.returncode == 143, said
     assert said.splitlines()[-1] == b"Interrupted before the end. With --checkpoint FOLDER, a run can be resumed."
     assert [path.name for path in in_a_folder.iterdir()] == ["prices.csv"]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from typing import Any
 
 import typer
 
@@ -24,6 +26,7 @@ class Code(IntEnum):
     REJECTED = 3
     STOPPED = 4
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 MEANINGS = {
@@ -32,10 +35,19 @@ MEANINGS = {
     Code.INVALID: "invalid command or input, or a file that cannot be read or written",
     Code.REJECTED: "finished, but some records or files could not be used (quarantined or skipped)",
     Code.STOPPED: "stopped at a record that cannot be used (--on-bad fail)",
-    Code.INTERRUPTED: "interrupted by Ctrl-C or SIGTERM",
+    Code.INTERRUPTED: "interrupted by Ctrl-C",
+    Code.TERMINATED: "ended by SIGTERM",
 }
 
 EXIT_CODES = "Exit codes:\n\n" + "".join(f"- {code}: {meaning}\n\n" for code, meaning in MEANINGS.items())
+
+
+PATIENCE = 0.7
+"""Seconds after which SIGTERM ends a process that is busy in compiled code."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM was received."""
 
 
 @contextmanager
@@ -46,7 +58,7 @@ def exit_on_error(debug: bool, interrupted: str = "") -> Iterator[None]:
     SIGTERM.
     """
     try:
-        with _interrupt_on_sigterm():
+        with _interrupt_on_sigterm(f"Interrupted{interrupted}."):
             yield
     except BadRecordError as error:
         raise _exit(Code.STOPPED, str(error).replace("on_bad='quarantine'", "--on-bad quarantine")) from None
@@ -58,8 +70,9 @@ def exit_on_error(debug: bool, interrupted: str = "") -> Iterator[None]:
     except MemoryError as error:
         what = f" ({error})" if str(error) else ""
         raise _exit(Code.FAILED, f"There is not enough memory{what}; what was finished before is unchanged.") from None
-    except KeyboardInterrupt:
-        raise _exit(Code.INTERRUPTED, f"Interrupted{interrupted}.") from None
+    except KeyboardInterrupt as error:
+        code = Code.TERMINATED if isinstance(error, Terminated) else Code.INTERRUPTED
+        raise _exit(code, f"Interrupted{interrupted}.") from None
     except typer.Exit:
         raise
     except Exception as error:
@@ -71,16 +84,44 @@ def exit_on_error(debug: bool, interrupted: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def _interrupt_on_sigterm() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C, so that incomplete files are removed."""
-    if threading.current_thread() is not threading.main_thread():
+def _interrupt_on_sigterm(sentence: str) -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C, so that incomplete files are removed.
+
+    Python calls its handlers between two instructions, and compiling takes seconds: a thread, to which the system hands
+    the signal, ends the process if the handler was not called by then.
+    """
+    if threading.current_thread() is not threading.main_thread() or os.name != "posix":
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    noticed = threading.Event()
+
+    def interrupt(number: int, _: object) -> None:
+        noticed.set()
+        raise Terminated
+
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    threading.Thread(target=_end_if_busy, args=(read, interrupt, noticed, sentence), daemon=True).start()
+    handler, descriptor = signal.signal(signal.SIGTERM, interrupt), signal.set_wakeup_fd(write)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.set_wakeup_fd(descriptor)
+        signal.signal(signal.SIGTERM, handler)
+        os.close(write)
+
+
+def _end_if_busy(read: int, interrupt: Any, noticed: threading.Event, sentence: str) -> None:
+    """End the process after SIGTERM, unless its handler was called. A command may have a handler of its own."""
+    with open(read, "rb", buffering=0) as pipe:
+        while number := pipe.read(1):
+            is_ours = number[0] == signal.SIGTERM and signal.getsignal(signal.SIGTERM) is interrupt
+            if is_ours and not noticed.wait(PATIENCE):
+                from redescend.files import remove_active
+
+                say(" ".join(sentence.split()))
+                remove_active()
+                os._exit(int(Code.TERMINATED))
 
 
 def _exit(code: Code, sentence: str) -> typer.Exit:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from redescend.errors import OnBad, ParameterError
+from redescend.errors import OnBad, ParameterError, quote
 
 if TYPE_CHECKING:
     from redescend.registry import Registry
@@ -199,7 +199,12 @@ def parse_names(texts: Iterable[str] | None) -> list[str] | None:
     """
     if not texts:
         return None
-    return [name.strip() for text in texts for name in next(csv.reader([text], skipinitialspace=True), [])]
+    try:
+        return [name.strip() for text in texts for name in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error:
+        raise ParameterError(
+            f"{quote(', '.join(texts))} is not a list of columns; put a name with a new line in double quotes."
+        ) from None
 
 
 def _parse_component(name: str, registry: Registry[Any], text: str | None) -> Any:

@@ -70,7 +70,7 @@ def tail(
         resumed = config.resume and (Path(str(config.checkpoint)) / CHECKPOINT).exists()
         if not once and not _wait_for_records(file, 0 if resumed else first + 1, interval, stop):
             say(f"Interrupted before {file} had {first} records; nothing was written.")
-            raise typer.Exit(int(Code.INTERRUPTED))
+            raise typer.Exit(int(Code.TERMINATED if stop.number == signal.SIGTERM else Code.INTERRUPTED))
         run = start_run(file, config, follow=lambda: not once and not stop.wait(interval))
         if not running.quiet:
             say_schema(run.model.schema)
@@ -84,13 +84,20 @@ def tail(
         raise typer.Exit(exit_code(run))
 
 
+class _Stop(threading.Event):
+    """Set by a signal with this number."""
+
+    number = 0
+
+
 @contextmanager
-def _catch_signals() -> Iterator[threading.Event]:
+def _catch_signals() -> Iterator[_Stop]:
     """An event that the first Ctrl-C or SIGTERM sets; a second one has its usual effect."""
-    stop = threading.Event()
+    stop = _Stop()
     before: dict[int, Any] = {}
 
     def catch(number: int, _: object) -> None:
+        stop.number = number
         stop.set()
         signal.signal(number, before[number])
 

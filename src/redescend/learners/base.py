@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from inspect import signature
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.errors import DataError, UntoldError
+from redescend.errors import ConcurrentUseError, DataError, UntoldError
 from redescend.kernels.layout import Outcomes
 from redescend.losses import LinearLoss, Loss
 from redescend.numeric import Array, dot
@@ -73,6 +74,8 @@ class Learner(ABC):
     loss: Loss
     dtype: np.dtype[Any]
     horizon: float = inf
+    # Compiled loops release the interpreter's lock. It is not released between a test and an assignment.
+    _is_playing = False
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -185,6 +188,23 @@ class Learner(ABC):
                 at += self._play(X[at:], y[at:], out.rows(at))
         return None
 
+    @contextmanager
+    def playing(self) -> Iterator[None]:
+        """Play rounds within a with statement; raises if another thread does: rounds would be lost."""
+        if self._is_playing:
+            raise self._used_elsewhere()
+        self._is_playing = True
+        try:
+            yield
+        finally:
+            self._is_playing = False
+
+    def _used_elsewhere(self) -> ConcurrentUseError:
+        return ConcurrentUseError(
+            f"This {type(self).__name__} is played by another thread, and rounds would be lost; use one learner for "
+            "each thread, or a lock."
+        )
+
     @abstractmethod
     def skip(self) -> None:
         """Count a round without a record."""
@@ -226,7 +246,8 @@ class Ensemble(Learner):
         check_features(x, self.dim)
         X = np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1)
         out = Outcomes(np.zeros(1), np.zeros(1), np.empty(0), np.empty((0, self.dim)))
-        bad = self.learn_rows(X, np.array([y]), out)
+        with self.playing():
+            bad = self.learn_rows(X, np.array([y]), out)
         if bad is not None:
             raise bad.error
         return Round(float(out.losses[0]), float(out.weights[0]))

@@ -167,11 +167,17 @@ class Descent(Learner):
             y = float_number("y", y)
         if type(x) is not ndarray or x.dtype is not self.dtype or x.shape != self._shape or not x.flags.carray:
             x = self._convert(x, y)
-        played = self._run_one(x, y, self._pair, self._config)
-        if played[1] >= 0.0:
-            return _new_tuple(Round, played)
-        check_record(x, y, self.loss)
-        return self._play_safely(x, y)
+        if self._is_playing:
+            raise self._used_elsewhere()
+        self._is_playing = True
+        try:
+            played = self._run_one(x, y, self._pair, self._config)
+            if played[1] >= 0.0:
+                return _new_tuple(Round, played)
+            check_record(x, y, self.loss)
+            return self._play_safely(x, y)
+        finally:
+            self._is_playing = False
 
     @contextmanager
     def scaled_step(self, factor: float) -> Iterator[None]:

@@ -77,6 +77,9 @@ class JsonLinesFile(TextFile):
                 check_number_of_columns(self.name, len(values))
         kinds, others = {}, {}
         for name, column in values.items():
+            if not _is_unicode(name):
+                others[name] = "not valid Unicode"
+                continue
             present = [value for value in column if value is not None and value not in MISSING_SPELLINGS]
             if 2 * sum(isinstance(value, dict | list) for value in present) > len(present):
                 others[name] = "nested"
@@ -97,6 +100,15 @@ class JsonLinesFile(TextFile):
         if isinstance(content, str):
             return f"no record that can be read; the first: {content}"
         return super().explain_no_columns()
+
+
+def _is_unicode(name: str) -> bool:
+    """Whether a name can be stored: JSON may have half of a surrogate pair."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _infer_kind(values: list[Any]) -> Kind:

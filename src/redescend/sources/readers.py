@@ -137,6 +137,8 @@ def _open_path(path: Path) -> Origin:
 
 
 def _open_standard_input() -> Any:
+    if sys.stdin is None:
+        raise DataError("Standard input is closed; name a file, or redirect one to it.")
     # Unbuffered: a thread that waits for it must not hold a lock that the interpreter needs to exit.
     try:
         return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from redescend.files import lock, name_part, remove_leftovers, replace_file
+from redescend.files import ACTIVE, lock, name_part, remove_leftovers, replace_file
 from redescend.numeric import Array
 from redescend.sources import Bad
 from redescend.streaming.config import Outputs
@@ -181,6 +181,7 @@ class RunWriters:
             target = next(iter(targets.values())).absolute()
             remove_leftovers(target)
             folder = self._temporary = name_part(target)
+            ACTIVE.add(folder)
         self._folder = folder
         try:
             if self._temporary is not None:
@@ -225,6 +226,7 @@ class RunWriters:
                 if self._lock is not None:
                     stack.callback(os.close, self._lock)
                     self._lock = None
+                stack.callback(ACTIVE.discard, self._temporary)
                 stack.callback(shutil.rmtree, self._temporary, ignore_errors=True)
             for log in self._logs.values():
                 stack.callback(log.close)
