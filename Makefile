@@ -2,13 +2,17 @@
 # make test    sets up, runs every check
 # make bench   sets up, measures speed against the limits and the peers
 # make test-torch   installs PyTorch as well, runs the checks that need it
-# make soak    sets up, runs the tests that are long by nature: random games and damaged files by the thousand, a run that
-#              is killed a thousand times, every run of the paper
+# make soak    sets up, runs the tests that are long by nature: random games, damaged and forged files by the thousand, runs
+#              that are killed a thousand times, every run of the paper; writes results/soak.md; then tests the oldest
+#              versions of the dependencies
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+OLDEST := .venv-oldest
+OLDEST_TESTS := tests/cli tests/sources tests/streaming/test_fit.py tests/streaming/test_writers.py \
+	tests/streaming/test_checkpoints.py tests/test_game.py tests/test_cache.py tests/test_files.py tests/test_steps.py
 RECIPE := pyproject.toml constraints.txt Makefile
 
 .PHONY: demo test soak test-torch bench browser clean
@@ -29,8 +33,9 @@ test: $(VENV)/.test browser
 test-torch: $(VENV)/.torch
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_torch src/redescend/torch docs/pytorch.md
 
-soak: $(VENV)/.test
+soak: $(VENV)/.test $(OLDEST)/.ready
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m soak
+	OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -p no:cacheprovider $(OLDEST_TESTS)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -46,6 +51,13 @@ $(VENV)/.python:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
+$(OLDEST)/.ready: $(RECIPE) constraints-oldest.txt
+	@echo "Setting up $(OLDEST) for the oldest versions ..."
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-oldest.txt \
+		--editable ".[cli,sklearn]" pandas polars pytest pytest-randomly hypothesis sybil
+	touch $@
+
 $(VENV)/.demo $(VENV)/.test $(VENV)/.torch $(VENV)/.bench: $(VENV)/.%: $(VENV)/.python $(RECIPE)
 	@echo "Setting up $(VENV) for 'make $*' ..."
 	$(PIP) "pip>=25.1"
@@ -53,4 +65,4 @@ $(VENV)/.demo $(VENV)/.test $(VENV)/.torch $(VENV)/.bench: $(VENV)/.%: $(VENV)/.
 	touch $@
 
 clean:
-	rm -rf $(VENV) results
+	rm -rf $(VENV) $(OLDEST) results

@@ -49,6 +49,9 @@ def test_no_index_of_a_forged_file_is_out_of_bounds(tmp_path):
 
 
 @pytest.mark.soak
-def test_a_hundred_thousand_forged_files_with_bounds_checks(tmp_path):
+def test_a_hundred_thousand_forged_files_with_bounds_checks(tmp_path, record_property):
     counts = forge(100_000 // len(SUBJECTS) + 1, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
     assert counts.keys() == SUBJECTS.keys()
+    refused, accepted = (sum(count[name] for count in counts.values()) for name in ("refused", "accepted"))
+    record_property("tried", f"{refused + accepted:,} forged files of {len(counts)} models, {accepted:,} accepted")
+    record_property("lost", "no index out of bounds, no crash, no memory beyond the file")

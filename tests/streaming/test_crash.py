@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.mark.parametrize(("kills", "stride"), [(6, 6), pytest.param(1000, 1, marks=pytest.mark.soak)])
-def test_kills_at_random_and_at_calls_that_touch_a_file(kills, stride):
+def test_kills_at_random_and_at_calls_that_touch_a_file(kills, stride, record_property):
     # A process of its own: this one may have threads, and must not be forked.
     root = Path(__file__).parents[2]
     command = [sys.executable, "-W", "error", "-m", "tests.streaming.crash", str(kills), str(stride)]
@@ -17,3 +17,5 @@ def test_kills_at_random_and_at_calls_that_touch_a_file(kills, stride):
     counts = {what: int(count) for count, what in (line.split(" ", 1) for line in run.stdout.splitlines())}
     assert counts.pop("kills at calls that touch files") > 30 // stride
     assert sum(counts.values()) >= kills
+    record_property("tried", "kills of one run: " + "; ".join(run.stdout.splitlines()))
+    record_property("lost", "no byte of any output")

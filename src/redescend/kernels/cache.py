@@ -77,18 +77,21 @@ class KernelCache(caching.FunctionCache):
             super().save_overload(signature, data)
 
 
-class _Folder(caching.UserProvidedCacheLocator):
+class _Folder(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
     """The folder that the environment variable names."""
 
     def __init__(self, function: Any, file: str) -> None:
         self._py_file, self._lineno = file, function.__code__.co_firstlineno
         self._cache_path = os.path.join(os.environ[VARIABLE], self.get_suitable_cache_subpath(file))
 
+    def get_cache_path(self) -> str:
+        return self._cache_path
+
     @classmethod
     def from_function(cls, function: Any, file: str) -> Any:
         if not os.environ.get(VARIABLE):
             return None
-        return super(caching.UserProvidedCacheLocator, cls).from_function(function, file)
+        return super().from_function(function, file)
 
 
 class _CacheImpl(caching.CompileResultCacheImpl):

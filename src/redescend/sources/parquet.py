@@ -14,6 +14,9 @@ BUFFER = 2**16
 """Bytes of a column to read at a time: a row group may be larger than the memory that we allow ourselves."""
 
 
+FEWER = "there are fewer rows than its index says"
+
+
 class ParquetFile(ColumnarFile):
     """A Parquet file. Row groups before the first row that is needed are not read."""
 
@@ -47,13 +50,17 @@ class ParquetFile(ColumnarFile):
                 row += count
                 if columns is not None:
                     self.taken = self.size * row // total
+            declared = min(file.metadata.num_rows, MOST_ROWS)
+            if declared > max(row, start):
+                yield RowGroup(max(row, start), declared, Exception(FEWER))
+                row = declared
             if self.damage is not None and row >= start:
                 yield RowGroup(row, row + 1, pa.ArrowInvalid(self.damage))
 
     def _read_group(
         self, file: pq.ParquetFile, group: int, columns: list[str] | None, rows: range, start: int
     ) -> Iterator[RowGroup]:
-        row, error = rows.start, Exception("there are fewer rows than its index says")
+        row, error = rows.start, Exception(FEWER)
         try:
             for batch in file.iter_batches(SLICE, row_groups=[group], columns=columns):
                 if row + batch.num_rows > start:
