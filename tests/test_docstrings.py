@@ -23,7 +23,7 @@ import redescend
 PACKAGE = Path(redescend.__file__).parent
 MODULES = (
     *("", "losses", "transforms", "domains", "steps", "gates", "registry", "errors", "adversaries", "streams"),
-    *("streams.real", "regret", "bounds", "invex", "sklearn", "river", "torch", "streaming", "sources"),
+    *("streams.real", "regret", "bounds", "invex", "sklearn", "river", "torch", "streaming", "sources", "client"),
 )
 FORMULAS = ("transforms", "domains", "steps", "gates", "registry", "errors")
 """Modules of which users take classes; their functions are for kernels and other modules."""

@@ -44,7 +44,7 @@ def replace_file(target: Path) -> Iterator[BinaryIO]:
         if mode is not None:
             part.chmod(mode)
         os.replace(part, target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         if error.filename is None and error.errno in UNWRITTEN:
             raise OSError(error.errno, error.strerror, str(target)) from None
@@ -140,7 +140,7 @@ def check_writable(path: Path) -> None:
         raise DataError(f"'{path}' cannot be written because the folder '{folder}' is not writable.")
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Write the folder's entry to the disk, so that it survives a loss of power; only POSIX systems can."""
     if os.name != "posix":
         return

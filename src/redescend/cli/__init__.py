@@ -21,6 +21,7 @@ from redescend.cli.inspect import inspect
 from redescend.cli.predict import predict
 from redescend.cli.reproduce import reproduce
 from redescend.cli.score import score
+from redescend.cli.serve import serve
 from redescend.cli.standard_streams import complete_output
 from redescend.cli.tail import tail
 
@@ -77,6 +78,10 @@ EXAMPLES: dict[Callable[..., None], str | None] = {
     tail: _format_examples(
         "redescend tail sensor.csv --target level --model sensor.safetensors",
         "redescend tail sensor.csv --target level --checkpoint run --resume >> suspects.jsonl",
+    ),
+    serve: _format_examples(
+        "redescend serve price.json --data models",
+        "redescend serve --data models --host 0.0.0.0 --port 8080 --keep-journal",
     ),
     reproduce: None,
 }

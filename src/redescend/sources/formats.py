@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import PurePath
-from typing import ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class SourceFile(ABC):
         The name of the file.
     taken : int
         The number of stored bytes read so far.
+    declared : dict or None
+        What the file itself says is predicted from what: ``{"kinds": ..., "schema": ...}``.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class SourceFile(ABC):
     can_grow = False
     name: str
     taken = 0
+    declared: dict[str, Any] | None = None
 
     @classmethod
     def recognizes(cls, first: bytes) -> bool:

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +45,7 @@ class JsonLinesFile(TextFile):
     """A file with one JSON object a line. A name that a record lacks is a missing value."""
 
     format = "jsonl"
-    suffixes = ("jsonl", "ndjson", "json")
+    suffixes: ClassVar[tuple[str, ...]] = ("jsonl", "ndjson", "json")
 
     @classmethod
     def recognizes(cls, first: bytes) -> bool:

@@ -12,6 +12,7 @@ from redescend.sources.arrow import ArrowFile
 from redescend.sources.csv import CsvFile, TsvFile
 from redescend.sources.folders import Unread
 from redescend.sources.formats import ReadOptions, SourceFile, check_format, detect, register_format
+from redescend.sources.journal import JournalFile
 from redescend.sources.jsonl import JsonLinesFile
 from redescend.sources.kinds import Kind
 from redescend.sources.memory import open_table
@@ -20,7 +21,7 @@ from redescend.sources.readers import BLOCK, Origin, open_origins
 from redescend.sources.source import Source
 from redescend.sources.splitter import LONGEST
 
-for _format in (CsvFile, TsvFile, JsonLinesFile, ParquetFile, ArrowFile):
+for _format in (CsvFile, TsvFile, JsonLinesFile, ParquetFile, ArrowFile, JournalFile):
     register_format(_format)
 
 

@@ -42,6 +42,8 @@ class Source:
         csv, tsv, jsonl, parquet, arrow, memory or another registered format.
     sample : Batch
         The first thousand records, with all columns. `batches` returns them again.
+    declared : dict or None
+        What the first file says is predicted from what; see `SourceFile`.
     unread : list of Unread
         What is not read in the folders of the source, with the reason: links to folders or to nothing, pipes, and
         folders without permission.
@@ -65,6 +67,7 @@ class Source:
     ) -> None:
         self.name = name
         self.format = files[0].format
+        self.declared = files[0].declared
         self.files = [file.name for file in files]
         self.size = size
         self.columns = list(kinds)

@@ -184,8 +184,7 @@ def start_run(source: Any, config: FitConfig, *, watch: Watch | None = None, fol
 def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> Start:
     kinds = {} if config.by is None else {config.by: Kind.TEXT}
     opened = open_source(source, format=config.format, header=config.header, kinds=kinds)
-    settings = config.select("target", "features", "ignore", "task", "labels", "by")
-    schema = Schema.infer(opened.sample, opened.kinds, **settings)
+    schema = _choose_schema(opened, config)
     if config.by is not None:
         keys = opened.sample.table.column(config.by)
         if len(keys) and keys.null_count == len(keys):
@@ -195,6 +194,17 @@ def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> Start
     # The last line of a growing file may be incomplete, and would not be recognized later.
     most = RECOGNIZED_BY if follow is None else min(RECOGNIZED_BY, len(opened.sample.rows) - 1)
     return model, opened, _describe_beginning(opened, most)
+
+
+def _choose_schema(source: Source, config: FitConfig) -> Schema:
+    """The schema that a journal declares, if the settings leave the choice to it; else the inferred one."""
+    free = config.features is None and not config.ignore and config.task == "auto" and config.labels is None
+    if source.declared is not None and free:
+        schema = Schema.from_dict(source.declared["schema"])
+        if (schema.target, schema.by) == (config.target, config.by):
+            return schema
+    settings = config.select("target", "features", "ignore", "task", "labels", "by")
+    return Schema.infer(source.sample, source.kinds, **settings)
 
 
 def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | None) -> Start:

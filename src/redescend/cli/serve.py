@@ -1,0 +1,97 @@
+"""`redescend serve`: models that learn over HTTP."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from redescend.cli import options
+from redescend.cli.console import announce_compilation, say
+from redescend.cli.exit_codes import exit_on_error
+from redescend.errors import DataError
+
+if TYPE_CHECKING:
+    from redescend.serve.folder import ModelFolder
+
+SERVING, DURABILITY = "Serving", "Durability"
+TOKEN = "REDESCEND_TOKEN"
+
+MODELS_HELP = (
+    "Model files, or JSON files with settings such as {'target': 'price'}, to create models from that the folder does "
+    "not have yet. A model is named after its file."
+)
+DATA_HELP = "Folder of the models and their journals; created if it does not exist."
+TOKEN_HELP = f"Token that clients must send; better set the variable {TOKEN}. Required unless the host is loopback."
+FSYNC_HELP = (
+    "When records are synchronized to the disk: always (before they are acknowledged), interval (each second), never."
+)
+KEEP_HELP = "Keep the whole journal, so that redescend fit can read it from the first record."
+
+Models = Annotated[
+    list[Path] | None, typer.Argument(metavar="[MODEL_OR_CONFIG]...", show_default=False, help=MODELS_HELP)
+]
+
+
+def serve(
+    models: Models = None,
+    *,
+    data: Annotated[Path, options.option(SERVING, DATA_HELP, metavar="FOLDER", show_default=False)],
+    host: Annotated[str, options.option(SERVING, "Address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[int, options.option(SERVING, "Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8080,
+    token: Annotated[str | None, options.optional(SERVING, "TOKEN", TOKEN_HELP)] = None,
+    max_body: Annotated[int, options.option(SERVING, "Most MiB of a request.", min=1, metavar="MIB")] = 16,
+    timeout: Annotated[
+        float, options.option(SERVING, "Seconds for the head or the body of a request.", min=0.1, metavar="SECONDS")
+    ] = 30.0,
+    fsync: Annotated[str, options.option(DURABILITY, FSYNC_HELP, metavar="WHEN")] = "always",
+    every: Annotated[int, options.option(DURABILITY, "Records between snapshots.", min=1, metavar="N")] = 100_000,
+    keep_journal: Annotated[bool, options.option(DURABILITY, KEEP_HELP, "--keep-journal")] = False,
+    quiet: Annotated[bool, options.option(options.RUNNING, "Show errors only.", "--quiet", "-q")] = False,
+    debug: options.Debug = False,
+) -> None:
+    """Serve models that predict and learn over HTTP, and lose no record that they have acknowledged.
+
+    Predictions follow the Open Inference Protocol, V2; /openapi.json describes all paths. Ctrl-C or SIGTERM stops it.
+    """
+    with exit_on_error(debug), announce_compilation(quiet):
+        from redescend.serve.folder import ModelFolder
+        from redescend.serve.journal import Fsync
+        from redescend.serve.server import check_host, run_server
+        from redescend.serve.settings import Limits
+
+        token = token or os.environ.get(TOKEN) or None
+        check_host(host, token)
+        if fsync not in list(Fsync):
+            raise DataError(f"--fsync must be one of {', '.join(Fsync)}. Got {fsync!r}.")
+        logging.basicConfig(format="%(message)s", level=logging.ERROR if quiet else logging.WARNING)
+        limits = Limits(body=max_body << 20, seconds=timeout)
+        folder = ModelFolder(data, limits, Fsync(fsync), every=every, keep=keep_journal)
+        folder.open_all()
+        for path in models or []:
+            _create(folder, path)
+        if not quiet:
+            for name, writer in folder.writers.items():
+                model = writer.model
+                say(f"Model '{name}': {model.counts.records + len(model.pending):,} records.")
+        run_server(folder, host, port, token, lambda address: say(f"Serving on {address}; stop with Ctrl-C."))
+
+
+def _create(folder: ModelFolder, path: Path) -> None:
+    """Create the model of a file, unless it is there from before."""
+    name = path.stem
+    if name in folder.writers or name in folder.broken:
+        return
+    content = path.read_bytes()
+    if path.suffix.lower() != ".json":
+        folder.create(name, start=content)
+        return
+    try:
+        settings = json.loads(content)
+    except ValueError as error:
+        raise DataError(f"'{path}' is not JSON: {error}.") from None
+    folder.create(name, settings)

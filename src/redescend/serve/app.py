@@ -1,0 +1,264 @@
+"""The HTTP interface: paths, and what each of them does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from redescend import __version__
+from redescend.errors import RedescendError
+from redescend.serve.folder import ModelFolder
+from redescend.serve.inference import describe_model, infer
+from redescend.serve.journal import Fsync
+from redescend.serve.learning import check_key, learn
+from redescend.serve.openapi import make_document
+from redescend.serve.records import load_json, read_records
+from redescend.serve.refusals import Busy, NotFound, Refusal, TooLarge, WrongMethod
+from redescend.serve.requests import check_token, read_body
+
+LOGGER = logging.getLogger("redescend.serve")
+
+SMALL = 1 << 14
+"""Bytes of a body that are worth no thread."""
+
+BINARY = "application/octet-stream"
+FILES = (BINARY, "application/x-safetensors")
+RAW_AFTER = "inference-header-content-length"
+
+T = TypeVar("T")
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def answer(content: Any, status: int = 200, **headers: str) -> Response:
+    """A JSON answer; a number that JSON lacks would be a mistake."""
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    return Response(text, status, headers, "application/json")
+
+
+def refuse(error: Exception) -> Response:
+    """An error as its status and one sentence."""
+    headers: dict[str, str] = {}
+    if isinstance(error, Refusal):
+        status = error.status
+        if status == Busy.status:
+            headers["Retry-After"] = "1"
+        if status in (408, 413):
+            headers["Connection"] = "close"
+    elif isinstance(error, RedescendError):
+        status = 400
+    elif isinstance(error, OSError | MemoryError):
+        LOGGER.error("%s: %s", type(error).__name__, error)
+        text = getattr(error, "strerror", None) or str(error) or "not enough memory"
+        return answer({"error": f"Nothing was learned: {text}."}, 503)
+    else:
+        LOGGER.error("Unexpected error", exc_info=error)
+        return answer({"error": "Unexpected error; the log of the server has more."}, 500)
+    return answer({"error": " ".join(str(error).split())}, status, **headers)
+
+
+class Service:
+    """The handlers of all paths, for the models of a folder."""
+
+    def __init__(self, folder: ModelFolder, token: str | None = None) -> None:
+        self.folder, self.limits, self._token = folder, folder.limits, token
+        self._open = 0
+
+    def guard(self, handler: Handler, *, health: bool = False) -> Handler:
+        """A handler behind the token and the limit of open requests, whose errors are sentences."""
+
+        async def run(request: Request) -> Response:
+            if health:
+                return await handler(request)
+            self._open += 1
+            try:
+                check_token(request, self._token)
+                if self._open > self.limits.requests:
+                    raise Busy(f"The server has {self.limits.requests:,} open requests; try again in a second.")
+                return await handler(request)
+            except Exception as error:
+                return refuse(error)
+            finally:
+                self._open -= 1
+
+        return run
+
+    # --- the Open Inference Protocol ---
+
+    async def live(self, request: Request) -> Response:
+        return answer({"live": True})
+
+    async def ready(self, request: Request) -> Response:
+        return answer({"ready": True})
+
+    async def server(self, request: Request) -> Response:
+        extensions = ["binary_tensor_data", "learn", "score", "suspects", "summary", "schema", "model"]
+        return answer({"name": "redescend", "version": __version__, "extensions": extensions})
+
+    async def metadata(self, request: Request) -> Response:
+        return answer(describe_model(self._find(request).model))
+
+    async def model_ready(self, request: Request) -> Response:
+        ready = self._find(request).model.schema is not None
+        return answer({"name": request.path_params["name"], "ready": ready}, 200 if ready else 409)
+
+    async def infer(self, request: Request) -> Response:
+        model = self._find(request).model
+        body, size = await read_body(request, self.limits), request.headers.get(RAW_AFTER, "")
+        split = int(size) if size.isascii() and size.isdigit() and len(size) < 12 else len(body)
+        return await self._off_loop(body, lambda: answer(infer(model, load_json(body[:split]), body[split:])))
+
+    # --- learning ---
+
+    async def learn(self, request: Request) -> Response:
+        writer, key = self._find(request), check_key(request.headers.get("idempotency-key"))
+        body = await read_body(request, self.limits)
+        records = await self._off_loop(body, lambda: self._read_records(request, body))
+        outcome = await learn(writer, records, key, body)
+        return await self._off_loop(body, lambda: answer(outcome))
+
+    async def score(self, request: Request) -> Response:
+        model = self._find(request).model
+        body = await read_body(request, self.limits)
+
+        def run() -> Response:
+            return answer({"model_name": model.name, "records": model.score(self._read_records(request, body))})
+
+        return await self._off_loop(body, run)
+
+    def _read_records(self, request: Request, body: bytes) -> list[bytes]:
+        records = read_records(body, request.headers.get("content-type", ""))
+        if len(records) > self.limits.records:
+            most = self.limits.records
+            raise TooLarge(f"The request has {len(records):,} records, and the server takes {most:,} at a time.")
+        return records
+
+    # --- what a model knows ---
+
+    async def schema(self, request: Request) -> Response:
+        model = self._find(request).model
+        known = model.schema
+        if known is None:
+            waiting = {"records": len(model.pending), "first": model.settings.first, "reason": model.failure}
+            return answer({"decided": False, **waiting})
+        return answer({"decided": True, "schema": known.to_dict()})
+
+    async def summary(self, request: Request) -> Response:
+        writer = self._find(request)
+        facts = await asyncio.to_thread(writer.model.summarize)
+        return answer({"model_name": writer.model.name, **facts, "queued": writer.queued})
+
+    async def suspects(self, request: Request) -> Response:
+        model = self._find(request).model
+        return answer({"model_name": model.name, "suspects": await asyncio.to_thread(model.list_suspects)})
+
+    async def file(self, request: Request) -> Response:
+        model = self._find(request).model
+        content = await asyncio.to_thread(model.dump)
+        name = f'attachment; filename="{model.name}.safetensors"'
+        return Response(content, headers={"Content-Disposition": name}, media_type=BINARY)
+
+    # --- the models of the server ---
+
+    async def models(self, request: Request) -> Response:
+        listed = [{"name": name, "ready": writer.model.schema is not None} for name, writer in self._writers()]
+        broken = [{"name": name, "ready": False, "reason": reason} for name, reason in self.folder.broken.items()]
+        return answer({"models": sorted(listed + broken, key=lambda each: str(each["name"]))})
+
+    async def create(self, request: Request) -> Response:
+        name, body = request.path_params["name"], await read_body(request, self.limits)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind in FILES:
+            model = await asyncio.to_thread(self.folder.create, name, start=body)
+        else:
+            model = await asyncio.to_thread(self.folder.create, name, load_json(body))
+        return answer(describe_model(model), 201)
+
+    async def delete(self, request: Request) -> Response:
+        await self.folder.delete(request.path_params["name"])
+        return answer({"deleted": request.path_params["name"]})
+
+    async def document(self, request: Request) -> Response:
+        return answer(make_document())
+
+    def _writers(self) -> Any:
+        return list(self.folder.writers.items())
+
+    def _find(self, request: Request) -> Any:
+        version = request.path_params.get("version", "1")
+        if version != "1":
+            raise NotFound(f"There is no version {version!r} of a model here, only '1'.")
+        return self.folder.writer(request.path_params["name"])
+
+    async def _off_loop(self, body: bytes, run: Callable[[], T]) -> T:
+        """Run here if the body is small; else in a thread, so that other clients are served meanwhile."""
+        return run() if len(body) <= SMALL else await asyncio.to_thread(run)
+
+    # --- routes ---
+
+    def routes(self) -> list[Route]:
+        model = "/v2/models/{name}"
+        table: list[tuple[str, str, Handler]] = [
+            ("GET", "/v2", self.server),
+            ("GET", "/v2/models", self.models),
+            ("POST", model, self.create),
+            ("DELETE", model, self.delete),
+            ("POST", f"{model}/learn", self.learn),
+            ("POST", f"{model}/score", self.score),
+            ("GET", f"{model}/schema", self.schema),
+            ("GET", f"{model}/summary", self.summary),
+            ("GET", f"{model}/suspects", self.suspects),
+            ("GET", f"{model}/model", self.file),
+            ("GET", "/openapi.json", self.document),
+        ]
+        for path in (model, f"{model}/versions/{{version}}"):
+            table += [("GET", path, self.metadata), ("GET", f"{path}/ready", self.model_ready)]
+            table += [("POST", f"{path}/infer", self.infer)]
+        routes = [
+            Route(f"/v2/health/{name}", self.guard(handler, health=True), methods=["GET"])
+            for name, handler in (("live", self.live), ("ready", self.ready))
+        ]
+        return routes + [Route(path, self.guard(handler), methods=[method]) for method, path, handler in table]
+
+
+async def refuse_path(request: Request, error: Exception) -> Response:
+    """A path or a method that does not exist."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    if status == 405:
+        return refuse(WrongMethod(f"{request.method} cannot be used here; /openapi.json lists what can."))
+    return refuse(NotFound(f"There is no path {request.url.path!r}; /openapi.json lists all."))
+
+
+def make_app(folder: ModelFolder, token: str | None = None) -> Starlette:
+    """The application for the models of a folder, which are open already."""
+    service = Service(folder, token)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(_sync(folder)) if folder.fsync is Fsync.INTERVAL else None
+        try:
+            yield
+        finally:
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+            await folder.close()
+
+    handlers: Any = {HTTPException: refuse_path}
+    return Starlette(routes=service.routes(), lifespan=lifespan, exception_handlers=handlers)
+
+
+async def _sync(folder: ModelFolder) -> None:
+    while True:
+        await asyncio.sleep(1.0)
+        await folder.sync()

@@ -1,0 +1,196 @@
+"""The models of a server, each in a folder of its own below the data folder, which belongs to one server at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import secrets
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from redescend.checkpoint import load
+from redescend.errors import DataError, ParameterError, RedescendError, quote
+from redescend.files import lock, replace_file, sync_folder
+from redescend.registry import snake_case
+from redescend.serve.journal import Fsync
+from redescend.serve.model import ServedModel
+from redescend.serve.recovery import CONFIG, SEGMENT, START, open_model, write_snapshot
+from redescend.serve.refusals import Conflict, NotFound, TooLarge, Unavailable
+from redescend.serve.settings import Limits, ModelSettings, check_name
+from redescend.serve.writer import Writer
+from redescend.streaming import ModelStore, StreamModel
+
+LOGGER = logging.getLogger("redescend.serve")
+
+THREADS = 4
+"""Threads that commit; they wait for the disk most of the time."""
+
+
+class ModelFolder:
+    """The models of a server.
+
+    Parameters
+    ----------
+    path : Path
+        The data folder; created if it does not exist.
+    limits : Limits
+    fsync : Fsync
+    every : int
+        Records between two snapshots of a model.
+    keep : bool
+        Whether the whole journal is kept, so that `redescend fit` can read it from the first record.
+    segment : int
+        Bytes after which a snapshot begins another segment of the journal.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        limits: Limits,
+        fsync: Fsync = Fsync.ALWAYS,
+        *,
+        every: int = 100_000,
+        keep: bool = False,
+        segment: int = SEGMENT,
+    ) -> None:
+        self.path, self.limits, self.fsync = path, limits, fsync
+        self._every, self._keep, self._segment = every, keep, segment
+        self._saved: dict[str, int] = {}
+        """Records of each model at its last snapshot."""
+        self.writers: dict[str, Writer] = {}
+        self.broken: dict[str, str] = {}
+        """Models that could not be opened, and why."""
+        self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="commit")
+        try:
+            (path / "models").mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise DataError(
+                f"The folder '{path}' cannot be used for models ({error.strerror}); name another."
+            ) from None
+        if not lock(self._lock) and os.name == "posix":
+            os.close(self._lock)
+            raise DataError(f"The folder '{path}' is in use by another server; stop that, or name another folder.")
+
+    def open_all(self) -> None:
+        """Open every model of the folder. One that is damaged is reported, and the others are served."""
+        for folder in sorted((self.path / "models").iterdir()):
+            if folder.name.startswith("."):
+                shutil.rmtree(folder, ignore_errors=True)  # created or deleted in part
+            elif folder.is_dir():
+                try:
+                    self._open(folder)
+                except (RedescendError, OSError) as error:
+                    LOGGER.error("The model '%s' is not served: %s", folder.name, error)
+                    self.broken[folder.name] = str(error)
+
+    def _open(self, folder: Path) -> ServedModel:
+        model = open_model(folder, self.limits, self.fsync)
+        self._saved[model.name] = model.counts.records
+        self.writers[model.name] = Writer(model, self._executor, self._after_commit)
+        return model
+
+    def writer(self, name: str) -> Writer:
+        """The writer of a model."""
+        found = self.writers.get(name)
+        if found is None:
+            if name in self.broken:
+                raise Unavailable(f"The model {quote(name)} could not be opened: {self.broken[name]}")
+            raise NotFound(f"There is no model {quote(name)}.")
+        return found
+
+    def model(self, name: str) -> ServedModel:
+        """A model by its name."""
+        return self.writer(name).model
+
+    def create(self, name: str, content: Any = None, start: bytes | None = None) -> ServedModel:
+        """Create a model from its settings, or from a model file: `start`."""
+        check_name(name)
+        if name in self.writers or name in self.broken:
+            raise Conflict(f"There is a model {quote(name)} already; delete it first, or choose another name.")
+        if len(self.writers) >= self.limits.models:
+            raise TooLarge(f"There are {len(self.writers):,} models, as many as the server takes.")
+        part = self.path / "models" / f".{secrets.token_hex(8)}"
+        part.mkdir()
+        try:
+            if start is not None:
+                (part / START).write_bytes(start)
+                content = _describe_start(part / START)
+            ModelSettings.parse(content)
+            for file in (CONFIG, *([] if start is None else [START])):
+                with replace_file(part / file) as out:
+                    out.write(json.dumps(content).encode() if file == CONFIG else start or b"")
+            folder = self.path / "models" / name
+            os.rename(part, folder)
+            sync_folder(folder.parent)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        return self._open(folder)
+
+    async def delete(self, name: str) -> None:
+        """Delete a model with its journal."""
+        if name in self.writers:
+            writer = self.writers.pop(name)
+            await writer.close()
+        elif self.broken.pop(name, None) is None:
+            raise NotFound(f"There is no model {quote(name)}.")
+        gone = self.path / "models" / f".{secrets.token_hex(8)}"
+        os.rename(self.path / "models" / name, gone)
+        sync_folder(gone.parent)
+        await asyncio.to_thread(shutil.rmtree, gone, ignore_errors=True)
+
+    async def sync(self) -> None:
+        """Synchronize the journals: every second, with `Fsync.INTERVAL`."""
+        for writer in list(self.writers.values()):
+            try:
+                await asyncio.to_thread(writer.model.journal.sync)
+            except OSError as error:
+                LOGGER.error("The journal of '%s' cannot be synchronized: %s", writer.model.name, error)
+
+    async def close(self) -> None:
+        """Finish what waits, write a snapshot of every model that has learned, and release the folder."""
+        for writer in list(self.writers.values()):
+            await writer.close()
+            if writer.model.counts.records != self._saved[writer.model.name]:
+                await asyncio.to_thread(self._snapshot, writer.model)
+            await asyncio.to_thread(writer.model.journal.sync)
+        self._executor.shutdown()
+        os.close(self._lock)
+
+    def _after_commit(self, model: ServedModel) -> None:
+        due = model.counts.records - self._saved[model.name] >= self._every
+        if due or model.journal.end.offset >= self._segment:
+            self._snapshot(model)
+
+    def _snapshot(self, model: ServedModel) -> None:
+        try:
+            write_snapshot(model, keep=self._keep, segment=self._segment)
+            self._saved[model.name] = model.counts.records
+        except (RedescendError, OSError) as error:
+            # The journal has everything.
+            LOGGER.error("The snapshot of '%s' was not written: %s", model.name, error)
+
+
+def _describe_start(path: Path) -> dict[str, Any]:
+    """The settings of a model that begins with a model file."""
+    model = load(path)
+    if not isinstance(model, StreamModel | ModelStore):
+        raise DataError(f"A {type(model).__name__} cannot be served; fit a model with redescend fit.")
+    params = model.get_params()
+    if params["step"] is not None:
+        raise ParameterError("A model with a step of its own cannot be served.")
+    settings = {"target": model.schema.target, "by": model.schema.by, "order": params["order"]}
+    return settings | {name: _name_component(params[name]) for name in ("loss", "transform")}
+
+
+def _name_component(part: Any) -> str | None:
+    """A loss or a transform as a text that its registry parses."""
+    if part is None or isinstance(part, str):
+        return part
+    name = type(part).__name__
+    return snake_case(name) + repr(part).removeprefix(name)

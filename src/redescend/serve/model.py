@@ -1,0 +1,318 @@
+"""A served model: one writer commits records to its journal and learns from them, and any number of readers use it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from redescend.errors import DataError, DivergenceError, RedescendError
+from redescend.serve.journal import Fsync, Journal
+from redescend.serve.labels import LateLabels
+from redescend.serve.outcomes import Outcome, describe_batch, dump_model, find_suspects
+from redescend.serve.records import RecordParser
+from redescend.serve.refusals import Conflict
+from redescend.serve.replicas import Model, Replicas
+from redescend.serve.settings import Limits, ModelSettings
+from redescend.sources import SAMPLE, Batch, Kind, open_source
+from redescend.streaming import ModelStore, StreamModel
+from redescend.streaming.config import FitConfig
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.model import Learned
+from redescend.streaming.summary import Summary
+
+NEWEST = 100
+"""Suspects that are kept with their values."""
+
+
+class LearnRequest(NamedTuple):
+    """Records of one request, its idempotency key, and a digest of its body."""
+
+    records: list[bytes]
+    key: str | None = None
+    digest: int = 0
+
+
+class Remembered(NamedTuple):
+    """A request that was committed: the digest of its body, its first row and its number of records."""
+
+    digest: int
+    row: int
+    records: int
+
+
+class Answer(NamedTuple):
+    """What a client is told: the first row of its records, how many there are, and the outcome of each."""
+
+    row: int
+    records: int
+    outcomes: list[Outcome]
+    duplicate: bool = False
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Records of a model: all that were committed, those learned from, rejected ones, and suspects."""
+
+    records: int = 0
+    learned: int = 0
+    rejected: int = 0
+    suspects: int = 0
+
+
+class ServedModel:
+    """A model in a folder of its own.
+
+    Only one thread at a time may call `commit`; everything else may be called from any thread.
+    `redescend.serve.recovery` makes one from its folder.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path
+    settings : ModelSettings
+    limits : Limits
+    fsync : Fsync
+        When the journal is synchronized.
+    """
+
+    def __init__(
+        self, name: str, folder: Path, settings: ModelSettings, limits: Limits, fsync: Fsync = Fsync.ALWAYS
+    ) -> None:
+        self.name, self.folder, self.settings, self.limits = name, folder, settings, limits
+        self.journal = Journal(folder / "journal", fsync)
+        self.labels = LateLabels(limits.labels, limits.label_seconds)
+        self.counts = Counts()
+        self.keys: OrderedDict[str, Remembered] = OrderedDict()
+        self.pending: list[bytes] = []
+        """Records that were committed before the schema was decided."""
+        self.failure: str | None = None
+        """Why no schema could be decided yet."""
+        self.newest: deque[Outcome] = deque(maxlen=NEWEST)
+        self._lock = Lock()
+        self._replicas: Replicas | None = None
+
+    # --- the beginning ---
+
+    @property
+    def config(self) -> FitConfig:
+        return self.settings.config
+
+    @property
+    def schema(self) -> Schema | None:
+        """What is predicted from what; None until that is decided."""
+        return self._schema if self._replicas is not None else None
+
+    def require_schema(self) -> Schema:
+        """The schema, or an error that says what is missing."""
+        if self._replicas is None:
+            had, wanted = len(self.pending), self.settings.first
+            why = f"it has {had} of the {wanted} records" if had < wanted else self.failure
+            raise Conflict(f"The model '{self.name}' has no schema yet: {why}.".replace("..", "."))
+        return self._schema
+
+    def make_model(self, schema: Schema) -> Model:
+        """A model that has learned nothing."""
+        make = StreamModel if schema.by is None else ModelStore
+        return make(schema, **self.config.select("order", "loss", "transform", "step"))
+
+    def serve(self, model: Model, summary: Summary | None = None) -> None:
+        """Begin to predict and to learn with a model."""
+        self._schema = schema = model.schema
+        self.summary = Summary(schema, self.config.transform) if summary is None else summary
+        self._learning = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name)
+        inputs = {name: schema.kinds[name] for name in schema.columns if name != schema.target}
+        self._predicting = RecordParser(inputs, self.name)
+        self._replicas = Replicas(model)
+
+    def declare(self, schema: Schema) -> None:
+        """Write the schema to the journal, where `redescend fit` finds it."""
+        kinds = {name: kind.value for name, kind in schema.kinds.items()}
+        self.journal.declare({"kinds": kinds, "schema": schema.to_dict()})
+
+    def start(self) -> list[Outcome] | None:
+        """Infer the schema from the first records, and learn from them; None if they do not tell it yet."""
+        kinds = {} if self.config.by is None else {self.config.by: Kind.TEXT}
+        settings = self.config.select("target", "features", "ignore", "task", "labels", "by")
+        try:
+            source = open_source(str(self.journal.folder), kinds=kinds)
+            schema = Schema.infer(source.sample, source.kinds, **settings)
+            model = self.make_model(schema)
+            batch = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name).parse(
+                self.pending, 0
+            )
+            learned = model.learn(batch)
+        except (RedescendError, ValueError) as error:
+            self.failure = str(error)
+            return None
+        self.declare(schema)
+        self.serve(model)
+        self.pending = []
+        return self._note(batch, learned)
+
+    # --- the writer ---
+
+    def commit(self, requests: Sequence[LearnRequest]) -> list[Answer | Exception]:
+        """Commit and learn from the records of many requests; an answer or an error for each."""
+        answers: list[Answer | Exception | None] = [None] * len(requests)
+        while waiting := [place for place, answer in enumerate(answers) if answer is None]:
+            group: dict[Any, int] = {}
+            for place in waiting:
+                key = requests[place].key
+                try:
+                    answers[place] = self.find_duplicate(requests[place])
+                except Conflict as error:
+                    answers[place] = error
+                if answers[place] is None:
+                    # The same key twice: the second time it is a duplicate, unless the first fails.
+                    group.setdefault(place if key is None else key, place)
+            committed = self._commit([requests[place] for place in group.values()])
+            for place, answer in zip(group.values(), committed, strict=True):
+                answers[place] = answer
+        return [answer for answer in answers if answer is not None]
+
+    def _commit(self, requests: list[LearnRequest]) -> list[Answer | Exception]:
+        if not requests:
+            return []
+        try:
+            return list(self._commit_group(requests))
+        except OSError as error:
+            return [error] * len(requests)
+        except (DataError, DivergenceError, Conflict) as error:
+            if len(requests) == 1:
+                return [error]
+            # One of them is to blame, and the others are not.
+            return [answer for request in requests for answer in self._commit([request])]
+
+    def _commit_group(self, requests: list[LearnRequest]) -> list[Answer]:
+        records = [record for request in requests for record in request.records]
+        noted = [(len(request.records), request.key, request.digest) for request in requests]
+        before = self.counts.records + len(self.pending)
+        if self._replicas is not None:
+            batch = self._learning.parse(records, before)
+            learned = self._replicas.prepare(batch)
+            try:
+                self.journal.commit(noted, records)
+            except BaseException:
+                self._replicas.discard()
+                raise
+            self._replicas.publish()
+            outcomes = self._note(batch, learned)
+        else:
+            outcomes = self._commit_pending(noted, records)
+        answers = []
+        for place, request in zip(self.remember(noted, before), requests, strict=True):
+            part = outcomes[place.row - before - 1 : place.row - before - 1 + len(request.records)]
+            answers.append(Answer(place.row, place.records, part))
+        return answers
+
+    def _commit_pending(self, noted: list[tuple[int, str | None, int]], records: list[bytes]) -> list[Outcome]:
+        if len(self.pending) >= SAMPLE:
+            raise Conflict(f"The model '{self.name}' cannot start: {self.failure}")
+        self.journal.commit(noted, records)
+        before = len(self.pending)
+        self.pending += records
+        outcomes = self.start() if len(self.pending) >= self.settings.first else None
+        if outcomes is None:
+            why = {} if self.failure is None else {"reason": self.failure}
+            return [{"status": "pending", "row": before + place + 1, **why} for place in range(len(records))]
+        return outcomes[before:]
+
+    def learn(self, records: list[bytes]) -> list[Outcome]:
+        """Learn from records that are in the journal."""
+        assert self._replicas is not None
+        batch = self._learning.parse(records, self.counts.records)
+        learned = self._replicas.prepare(batch)
+        self._replicas.publish()
+        return self._note(batch, learned)
+
+    def _note(self, batch: Batch, learned: Learned) -> list[Outcome]:
+        outcomes = describe_batch(batch, learned, self._schema, self.summary, "learned")
+        suspects = list(find_suspects(batch, learned, self._schema, outcomes))
+        rejected = sorted((*batch.bad, *learned.rejected), key=lambda bad: bad.row)
+        with self._lock:
+            self.summary.add(learned.rounds, batch, learned.indices)
+            self.summary.add_rejected(rejected)
+            self.newest.extend(suspects)
+            now = self.counts
+            self.counts = Counts(
+                now.records + batch.count,
+                now.learned + len(learned.rounds),
+                now.rejected + len(rejected),
+                now.suspects + len(suspects),
+            )
+        return outcomes
+
+    def find_duplicate(self, request: LearnRequest) -> Answer | None:
+        """The answer to a request whose key was committed before."""
+        known = None if request.key is None else self.keys.get(request.key)
+        if known is None:
+            return None
+        if known.digest != request.digest:
+            raise Conflict("The idempotency key was used before, for another body; use a new one.")
+        return Answer(known.row, known.records, [], duplicate=True)
+
+    def remember(self, requests: Sequence[tuple[int, str | None, int]], before: int) -> list[Remembered]:
+        """Remember the keys of requests whose records come after the row `before`."""
+        places = []
+        for count, key, digest in requests:
+            places.append(Remembered(digest, before + 1, count))
+            before += count
+            if key is not None:
+                self.keys[key] = places[-1]
+        while len(self.keys) > self.limits.keys:
+            self.keys.popitem(last=False)
+        return places
+
+    # --- readers ---
+
+    def review(self, records: Sequence[bytes], *, target: bool) -> tuple[Batch, Learned]:
+        """Predict records, and with `target` score them, without learning from them."""
+        self.require_schema()
+        assert self._replicas is not None
+        batch = (self._learning if target else self._predicting).parse(records, 0)
+        with self._replicas.read() as model:
+            return batch, model.review(batch, target=target)
+
+    def score(self, records: Sequence[bytes]) -> list[Outcome]:
+        """The outcome of each record, as if it were learned from now."""
+        batch, learned = self.review(records, target=True)
+        return describe_batch(batch, learned, self._schema, self.summary, "scored")
+
+    def read(self) -> Any:
+        """A context with the whole model as it is now."""
+        self.require_schema()
+        assert self._replicas is not None
+        return self._replicas.read()
+
+    def dump(self) -> bytes:
+        """The model file."""
+        with self.read() as model:
+            return dump_model(model)
+
+    def summarize(self) -> dict[str, Any]:
+        """Counts and statistics of the records so far."""
+        with self._lock:
+            counts = replace(self.counts, records=self.counts.records + len(self.pending))
+            facts: dict[str, Any] = {
+                **vars(counts),
+                "pending": len(self.pending),
+                "waiting_for_labels": len(self.labels),
+            }
+            if self._replicas is None:
+                return facts
+            loss, share = self.summary.median_loss, self.summary.clean_share
+            kinds = self.summary.rejections.most_frequent()
+            return facts | {
+                "median_loss": None if loss != loss else loss,
+                "clean_share": None if share != share else share,
+                "rejections": [{"reason": kind, "records": self.summary.rejections.counts[kind]} for kind in kinds],
+            }
+
+    def list_suspects(self) -> list[Outcome]:
+        """The newest suspects with their values, the newest first."""
+        with self._lock:
+            return list(self.newest)[::-1]

@@ -1,0 +1,64 @@
+"""What clients are told of each record, and model files in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from redescend.checkpoint import container
+from redescend.checkpoint.serialization import Serializer
+from redescend.sources import Bad, Batch
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.model import Learned
+from redescend.streaming.rounds import Rounds
+from redescend.streaming.summary import Summary
+from redescend.streaming.summary.suspects import read_values
+
+Outcome = dict[str, Any]
+
+
+def describe_rounds(rounds: Rounds, schema: Schema, summary: Summary) -> Iterator[Outcome]:
+    """The values of each round by their names; null where there is none."""
+    suspects = summary.are_suspects(rounds).tolist()
+    for record, suspect in zip(rounds.records(schema), suspects, strict=True):
+        values = {name: _to_json(value) for name, value in record._asdict().items()}
+        if schema.by is None:
+            del values["key"]
+        values.setdefault("clean_probability", values["weight"])
+        yield values | {"suspect": suspect}
+
+
+def describe_batch(batch: Batch, learned: Learned, schema: Schema, summary: Summary, status: str) -> list[Outcome]:
+    """The outcome of each record of a batch, in order."""
+    first = batch.end.row - batch.count + 1
+    outcomes: list[Outcome] = [{}] * batch.count
+    for values in describe_rounds(learned.rounds, schema, summary):
+        outcomes[values["row"] - first] = {"status": status, **values}
+    for bad in (*batch.bad, *learned.rejected):
+        outcomes[bad.row - first] = reject(bad)
+    return outcomes
+
+
+def reject(bad: Bad) -> Outcome:
+    """The outcome of a record that is set aside."""
+    return {"status": "rejected", "row": bad.row, "reason": bad.reason}
+
+
+def find_suspects(batch: Batch, learned: Learned, schema: Schema, outcomes: list[Outcome]) -> Iterator[Outcome]:
+    """The suspects of a batch with their values."""
+    first = batch.end.row - batch.count + 1
+    for row, index in zip(learned.rounds.rows.tolist(), learned.indices.tolist(), strict=True):
+        outcome = outcomes[row - first]
+        if outcome["suspect"]:
+            yield {**outcome, "values": read_values(schema, batch, index)}
+
+
+def dump_model(model: Any) -> bytes:
+    """The bytes that `redescend.save` writes."""
+    serializer = Serializer()
+    description = serializer.serialize(model)
+    return b"".join(container.write_chunks(description, serializer.arrays))
+
+
+def _to_json(value: Any) -> Any:
+    return None if isinstance(value, float) and not abs(value) < float("inf") else value

@@ -1,0 +1,127 @@
+"""Request bodies as records, one JSON line each, and records as the batches that models learn from.
+
+A record that a client sends reaches the model through the journal's own parser, so that it becomes what `redescend fit`
+makes of the journal.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from redescend.errors import DataError, quote
+from redescend.serve.refusals import Unsupported
+from redescend.sources import Batch, Kind
+from redescend.sources.batch import concat_batches
+from redescend.sources.jsonl import JsonParser
+from redescend.sources.kinds import format_json, infer_type_kind
+from redescend.sources.splitter import LONGEST, Grammar, TextChunk
+from redescend.sources.text import parse_chunk
+
+GRAMMAR = Grammar(carriage=ord("\r"))
+
+LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines", "application/json-lines")
+ARROW = ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file")
+JSON = "application/json"
+
+
+def read_records(body: bytes, content_type: str) -> list[bytes]:
+    """The records of a body: one JSON object, a list of them, JSON lines, or an Arrow IPC stream or file.
+
+    >>> read_records(b'[{"x": 1}, {"x": 2}]', "application/json")
+    [b'{"x": 1}', b'{"x": 2}']
+    """
+    kind = content_type.partition(";")[0].strip().lower() or JSON
+    if kind in ARROW:
+        records = _read_arrow(body)
+    elif kind in LINES:
+        records = GRAMMAR.records(body) if len(body) <= LONGEST else _split_lines(body)
+    elif kind == JSON:
+        records = _read_json(body)
+    else:
+        raise Unsupported(f"The content type {quote(kind)} is none of {', '.join((JSON, LINES[0], ARROW[0]))}.")
+    for number, record in enumerate(records, 1):
+        if record.lstrip()[:1] != b"{":
+            raise DataError(f"Record {number} is not a JSON object.")
+        if len(record) > LONGEST:
+            raise DataError(f"Record {number} is longer than {LONGEST:,} bytes.")
+    if not records:
+        raise DataError("The body has no record.")
+    return records
+
+
+def load_json(body: bytes) -> Any:
+    """The content of a JSON text; a name that is there twice, as in `decode`, is an error."""
+    try:
+        return json.loads(body.decode(), object_pairs_hook=_make_object)
+    except UnicodeDecodeError as error:
+        raise DataError(f"The body is not UTF-8: byte {error.start + 1} is invalid.") from None
+    except json.JSONDecodeError as error:
+        raise DataError(f"The body is not JSON: {error.msg} at character {error.pos + 1}.") from None
+    except RecursionError:
+        raise DataError("The body is nested too deeply.") from None
+    except ValueError as error:
+        raise DataError(f"The body is not JSON that can be used: {error}.") from None
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {quote(twice)} is there twice")
+    return values
+
+
+def dump_record(values: Mapping[str, Any]) -> bytes:
+    """A record as a line; numbers that JSON lacks are missing values."""
+    return json.dumps(values, default=str).encode()
+
+
+def _read_json(body: bytes) -> list[bytes]:
+    text = body.strip()
+    if text[:1] == b"{" and b"\n" not in text and b"\r" not in text:
+        return [text]  # as it is: the parser of records reads it, and says what is wrong with it
+    content = load_json(body)
+    listed = content if isinstance(content, list) else [content]
+    return [dump_record(record) if isinstance(record, dict) else b"" for record in listed]
+
+
+def _split_lines(body: bytes) -> list[bytes]:
+    """Like `Grammar.records`, but too long a record is a record, too."""
+    return [line for line in body.replace(b"\r", b"\n").split(b"\n") if line.strip()]
+
+
+def _read_arrow(body: bytes) -> list[bytes]:
+    try:
+        opened = pa.ipc.open_file if body.startswith(b"ARROW1") else pa.ipc.open_stream
+        table = opened(io.BytesIO(body)).read_all()
+        table.validate(full=True)
+        nested = [field.name for field in table.schema if infer_type_kind(field.type) is None]
+        if nested:
+            raise DataError(f"The column {quote(nested[0])} of the Arrow data is not a number, date or text.")
+        return [format_json(batch, row) for batch in table.to_batches() for row in range(batch.num_rows)]
+    except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"The body is not Arrow IPC data: {' '.join(str(error).split())[:200].rstrip('.')}.") from None
+
+
+class RecordParser:
+    """Parses records into batches with the columns of `kinds`."""
+
+    def __init__(self, kinds: Mapping[str, Kind], source: str) -> None:
+        self._parser, self._source = JsonParser(kinds, GRAMMAR), source
+
+    def parse(self, records: Sequence[bytes], row: int) -> Batch:
+        """A batch of records, of which the first has the number `row` + 1."""
+        pieces, most = [], 65_536
+        for first in range(0, max(1, len(records)), most):
+            data = b"".join(record + b"\n" for record in records[first : first + most])
+            piece = parse_chunk(self._parser, TextChunk(0, len(data), data, None))
+            pieces.append(piece.slice(0, piece.count, 0, self._source, row + first))
+        return pieces[0] if len(pieces) == 1 else concat_batches(pieces)

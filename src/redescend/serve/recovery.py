@@ -1,0 +1,125 @@
+"""Snapshots of a served model, and how it comes back: the last snapshot, and then the journal behind it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from redescend.checkpoint import load, save
+from redescend.errors import DataError
+from redescend.serve.journal import Fsync, Place
+from redescend.serve.model import Counts, Remembered, ServedModel
+from redescend.serve.settings import Limits, ModelSettings
+from redescend.sources.journal import SCHEMA
+from redescend.state import CORRUPT
+from redescend.streaming import ModelStore, StreamModel
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.summary import Summary
+
+CONFIG, START, SNAPSHOT = "config.json", "start.safetensors", "snapshot.safetensors"
+VERSION = 1
+"""Raised whenever the content of snapshots changes; those of other versions are refused."""
+
+SEGMENT = 64 << 20
+"""Bytes after which a snapshot begins another segment."""
+
+REPLAYED = 10_000
+"""Records to learn from at a time when a journal is replayed."""
+
+
+def write_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEGMENT) -> None:
+    """Write down what the model is, so that the journal need not be replayed from its beginning.
+
+    If the segment is long, another one begins, and those before it are removed unless they are to be kept.
+    """
+    if model.schema is None:
+        return
+    model.journal.sync()
+    place = model.journal.end if model.journal.end.offset < segment else model.journal.rotate()
+    with model.read() as learned:
+        content = {
+            "version": VERSION,
+            "model": learned,
+            "place": list(place),
+            "counts": list(vars(model.counts).values()),
+            "summary": model.summary.state(),
+            "keys": [[key, *remembered] for key, remembered in model.keys.items()],
+        }
+        save(content, model.folder / SNAPSHOT)
+    if not keep:
+        model.journal.remove_before(place.segment)
+
+
+def open_model(folder: Path, limits: Limits, fsync: Fsync) -> ServedModel:
+    """The model in a folder, with every record that was acknowledged."""
+    settings = ModelSettings.parse(_read_config(folder / CONFIG))
+    model = ServedModel(folder.name, folder, settings, limits, fsync)
+    snapshot = folder / SNAPSHOT
+    place = None
+    if snapshot.exists():
+        place = _restore(model, snapshot)
+    else:
+        _begin(model)
+    _replay(model, place)
+    return model
+
+
+def _read_config(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise DataError(f"'{path}' cannot be read: {error}.") from None
+
+
+def _restore(model: ServedModel, path: Path) -> Place:
+    content = load(path)
+    with suppress(Exception):
+        learned = content["model"]
+        if content["version"] == VERSION and isinstance(learned, StreamModel | ModelStore):
+            summary = Summary(learned.schema, model.config.transform)
+            summary.restore(content["summary"])
+            counts, place = Counts(*content["counts"]), Place(*content["place"])
+            keys = {key: Remembered(*remembered) for key, *remembered in content["keys"]}
+            whole = [*vars(counts).values(), *place, *(number for each in keys.values() for number in each)]
+            if all(type(number) is int and number >= 0 for number in whole) and counts.learned == summary.learned:
+                model.serve(learned, summary)
+                model.counts = counts
+                model.keys.update(keys)
+                return place
+    raise DataError(f"The snapshot '{path}': {CORRUPT}.")
+
+
+def _begin(model: ServedModel) -> None:
+    """Begin with the model file or the schema that was given, if any."""
+    start = model.folder / START
+    if start.exists():
+        model.serve(load(start))
+    elif model.settings.schema is not None:
+        model.serve(model.make_model(model.settings.schema))
+
+
+def _replay(model: ServedModel, place: Place | None) -> None:
+    records: list[bytes] = []
+    for frame in model.journal.replay(place):
+        if frame.kind == SCHEMA:
+            if model.schema is None:
+                # Exactly as it was decided then.
+                model.serve(model.make_model(Schema.from_dict(json.loads(frame.payload)["schema"])))
+                records, model.pending = model.pending, []
+            continue
+        model.remember(frame.requests, model.counts.records + len(records) + len(model.pending))
+        if model.schema is None:
+            model.pending += frame.records()
+            continue
+        records += frame.records()
+        if len(records) >= REPLAYED:
+            model.learn(records)
+            records = []
+    if records:
+        model.learn(records)
+    if model.schema is None and len(model.pending) >= model.settings.first:
+        model.start()
+    elif model.schema is not None and model.journal.declared is None:
+        model.declare(model.schema)

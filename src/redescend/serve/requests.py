@@ -1,0 +1,45 @@
+"""What every request passes: the token, the number of open requests, and a body that comes whole and in time."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+
+from starlette.requests import ClientDisconnect, Request
+
+from redescend.serve.refusals import Refusal, TooLarge, TooSlow, Unauthorized
+from redescend.serve.settings import Limits
+
+PATIENCE = 8
+"""How many times the largest body is read, and dropped, so that a client can read why it is refused."""
+
+
+def check_token(request: Request, token: str | None) -> None:
+    """Raise unless the request carries the token of the server."""
+    if token is None:
+        return
+    kind, _, given = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+        raise Unauthorized("The server needs a token: send it as 'Authorization: Bearer TOKEN'.")
+
+
+async def read_body(request: Request, limits: Limits) -> bytes:
+    """The body; raises if it is too large or too slow."""
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refusal("The body is compressed; send it as it is.")
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(limits.seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size <= limits.body:
+                    parts.append(part)
+                elif size > PATIENCE * limits.body:
+                    break
+    except TimeoutError:
+        raise TooSlow(f"The body did not come within {limits.seconds:g} seconds.") from None
+    except ClientDisconnect:
+        raise Refusal("The connection was closed before the body was complete.") from None
+    if size > limits.body:
+        raise TooLarge(f"The body has more than {limits.body} bytes, which is what the server takes.")
+    return b"".join(parts)

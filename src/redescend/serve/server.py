@@ -1,0 +1,111 @@
+"""Running the server: the socket, the signals, and clients that do not finish what they begin."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from redescend.errors import ParameterError
+from redescend.serve.app import make_app
+from redescend.serve.folder import ModelFolder
+
+GRACE = 30
+"""Seconds that open requests have when the server stops."""
+
+CONNECTIONS = 4
+"""Connections for each open request that is allowed."""
+
+
+def check_host(host: str, token: str | None) -> None:
+    """Raise if the server could be reached from elsewhere without a token."""
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback and not token:
+        raise ParameterError(f"To listen on {host}, set a token with --token; without one, only 127.0.0.1 is allowed.")
+
+
+def make_protocol(seconds: float) -> type[HttpToolsProtocol]:
+    """A protocol that closes a connection on which the head of a request does not come in time."""
+
+    class Protocol(HttpToolsProtocol):
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._wait()
+
+        def on_headers_complete(self) -> None:
+            self._stop()
+            super().on_headers_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop()
+            super().connection_lost(exc)
+
+        def _wait(self) -> None:
+            self._stop()
+            self._timer = self.loop.call_later(seconds, self.transport.close)
+
+        def _stop(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return Protocol
+
+
+class Server(uvicorn.Server):
+    """A server that ends with its usual exit code when it is told to stop."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def run_server(
+    folder: ModelFolder, host: str, port: int, token: str | None, started: Callable[[str], None] = lambda address: None
+) -> None:
+    """Serve the models of a folder until SIGTERM or Ctrl-C; then finish what is open, and write snapshots."""
+    check_host(host, token)
+    try:
+        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise ParameterError(f"{host}:{port} cannot be listened on: {error.strerror or error}.") from None
+    config = uvicorn.Config(
+        make_app(folder, token),
+        http=make_protocol(folder.limits.seconds),
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=CONNECTIONS * folder.limits.requests,
+        timeout_keep_alive=int(folder.limits.seconds),
+        timeout_graceful_shutdown=GRACE,
+    )
+    with listener:
+        shown = f"[{host}]" if ":" in host else host
+        started(f"http://{shown}:{listener.getsockname()[1]}")
+        Server(config).run(sockets=[listener])

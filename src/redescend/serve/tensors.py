@@ -1,0 +1,94 @@
+"""Tensors of the Open Inference Protocol, V2: as JSON, and as raw bytes behind it."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from redescend.errors import DataError, quote
+
+TYPES: dict[str, Any] = {
+    "BOOL": np.bool_,
+    **{f"UINT{bits}": np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)},
+    **{f"INT{bits}": np.dtype(f"<i{bits // 8}") for bits in (8, 16, 32, 64)},
+    **{f"FP{bits}": np.dtype(f"<f{bits // 8}") for bits in (16, 32, 64)},
+    "BYTES": None,
+}
+"""The data types of tensors; BYTES are texts."""
+
+MAX_RANK = 8
+
+
+class Tensor(NamedTuple):
+    """A tensor: its values in row-major order."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+    values: list[Any]
+
+
+def read_tensors(content: Any, raw: bytes) -> Iterator[Tensor]:
+    """The inputs of a request; `raw` is what follows its JSON."""
+    inputs = content.get("inputs") if isinstance(content, Mapping) else None
+    if not isinstance(inputs, list) or not inputs:
+        raise DataError("The request has no list of inputs.")
+    place = 0
+    for each in inputs:
+        if not isinstance(each, Mapping) or not isinstance(each.get("name"), str):
+            raise DataError("Each input is an object with a name, a shape, a datatype and data.")
+        name, shape, datatype = each["name"], each.get("shape"), each.get("datatype")
+        if not isinstance(datatype, str) or datatype not in TYPES:
+            raise DataError(f"The datatype of {quote(name)} must be one of {', '.join(TYPES)}. Got {quote(datatype)}.")
+        if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+            raise DataError(f"The shape of {quote(name)} must be a list of sizes. Got {quote(str(shape))}.")
+        parameters = each.get("parameters")
+        size = parameters.get("binary_data_size") if isinstance(parameters, Mapping) else None
+        if size is not None:
+            if type(size) is not int or not 0 <= size <= len(raw) - place:
+                raise DataError(f"The input {quote(name)} has fewer bytes than its binary_data_size.")
+            values = _read_raw(name, datatype, raw[place : place + size])
+            place += size
+        else:
+            values = _flatten(name, each.get("data"))
+            if datatype == "BYTES" and not all(isinstance(value, str | None) for value in values):
+                raise DataError(f"The input {quote(name)} of BYTES must contain texts.")
+        if len(shape) > MAX_RANK or math.prod(shape) != len(values):
+            raise DataError(f"The input {quote(name)} has {len(values)} values, but the shape {shape[:MAX_RANK]}.")
+        yield Tensor(name, datatype, shape, values)
+
+
+def _flatten(name: str, data: Any) -> list[Any]:
+    if not isinstance(data, list):
+        raise DataError(f"The input {quote(name)} has no list of data.")
+    for _ in range(MAX_RANK):
+        if not any(isinstance(value, list) for value in data):
+            break
+        data = [value for part in data for value in (part if isinstance(part, list) else [part])]
+    if any(isinstance(value, list | dict) for value in data):
+        raise DataError(f"The input {quote(name)} contains something that is neither a number nor a text.")
+    return list(data)
+
+
+def _read_raw(name: str, datatype: str, data: bytes) -> list[Any]:
+    if datatype != "BYTES":
+        dtype = np.dtype(TYPES[datatype])
+        if len(data) % dtype.itemsize:
+            raise DataError(f"The input {quote(name)} has an incomplete value at its end.")
+        return np.frombuffer(data, dtype).tolist()
+    texts, place = [], 0
+    try:
+        while place < len(data):
+            (size,) = struct.unpack_from("<I", data, place)
+            text = data[place + 4 : place + 4 + size]
+            if len(text) < size:
+                raise ValueError
+            texts.append(text.decode())
+            place += 4 + size
+    except (struct.error, ValueError):
+        raise DataError(f"The input {quote(name)} is not a list of UTF-8 texts with their lengths.") from None
+    return texts

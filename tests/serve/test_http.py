@@ -1,0 +1,357 @@
+"""The server over HTTP: every path, late labels, clients that others wrote, and clients that mean no good."""
+
+import http.client
+import io
+import json
+import random
+import socket
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import redescend as rd
+from redescend.client import Client, ServerError
+from redescend.serve.openapi import OPERATIONS, make_document
+from tests.serve.servers import make_records
+
+NEW = {"area": 70.0, "age": 10, "town": "Rome"}
+
+
+def send(server, method, path, body=None, **headers):
+    """The status, the headers and the JSON of an answer, without the client of this package."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    try:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, named)
+        answer = connection.getresponse()
+        content = answer.read()
+        return answer.status, answer.headers, json.loads(content)
+    finally:
+        connection.close()
+
+
+def column(name, datatype, *data):
+    return {"name": name, "datatype": datatype, "shape": [len(data)], "data": list(data)}
+
+
+def test_predictions_are_those_of_the_downloaded_model(server, client, tmp_path):
+    records = [record for record in make_records(30, seed=5) if isinstance(record["area"], float)]
+    served = client.predict("price", records)
+    (tmp_path / "m.safetensors").write_bytes(client.download("price"))
+    model = rd.load(tmp_path / "m.safetensors")
+    expected = model.predict(pa.Table.from_pylist(records))
+    np.testing.assert_array_equal(served["prediction"], expected)
+
+
+def test_score_learns_nothing_and_learn_says_what_score_said(client):
+    records, before = make_records(20, seed=6), client.download("price")
+    scored = client.score("price", records[:1])
+    assert client.download("price") == before
+    learned = client.learn("price", records)
+    assert learned["records"][0]["prediction"] == pytest.approx(scored[0]["prediction"], rel=1e-12)
+    assert client.download("price") != before
+    assert learned["learned"] + learned["rejected"] == 20
+    assert {"low", "high", "clean_probability", "suspect"} - set(learned["records"][0]) <= {"low", "high"}
+
+
+def test_suspects_are_those_of_the_answers(client):
+    records = make_records(40, seed=7)
+    answers = client.learn("price", records)["records"]
+    suspects = [answer["row"] for answer in answers if answer.get("suspect")]
+    assert suspects
+    assert [each["row"] for each in client.suspects("price")][: len(suspects)] == suspects[::-1]
+    assert client.suspects("price")[0]["values"].keys() == {"area", "age", "town"}
+
+
+@pytest.mark.parametrize("kind", ["object", "list", "lines", "stream", "file"])
+def test_bodies(server, client, kind):
+    records = [NEW | {"price": 200.0}, NEW | {"price": 210.0}]
+    table, sink = pa.Table.from_pylist(records), io.BytesIO()
+    if kind in ("stream", "file"):
+        with (pa.ipc.new_stream if kind == "stream" else pa.ipc.new_file)(sink, table.schema) as writer:
+            writer.write_table(table)
+    body, content_type = {
+        "object": (json.dumps(records[0], indent=1).encode(), "application/json"),
+        "list": (json.dumps(records).encode(), "application/json; charset=utf-8"),
+        "lines": (b"\r\n".join(json.dumps(record).encode() for record in records), "application/x-ndjson"),
+        "stream": (sink.getvalue(), "application/vnd.apache.arrow.stream"),
+        "file": (sink.getvalue(), "application/vnd.apache.arrow.file"),
+    }[kind]
+    status, _, answer = send(server, "POST", "/v2/models/price/learn", body, Content_Type=content_type)
+    assert (status, answer["learned"]) == (200, 1 if kind == "object" else 2)
+
+
+def test_late_labels(server, client):
+    predicted = client.predict("price", [NEW, NEW | {"age": None}, NEW])
+    first, second, third = predicted["id"]
+    before = client.summary("price")
+    answer = client.learn(
+        "price", [{"id": first, "target": 215.0}, {"id": "unknown", "target": 1.0}, NEW | {"price": 210.0}]
+    )
+    assert [each["status"] for each in answer["records"]] == ["learned", "rejected", "learned"]
+    assert answer["records"][0]["target"] == 215.0
+    assert "unknown, used or expired" in answer["records"][1]["reason"]
+    assert client.learn("price", {"id": first, "target": 215.0})["rejected"] == 1
+    again = client.learn("price", {"id": second, "target": 1.0}, key="late")
+    assert client.learn("price", {"id": second, "target": 1.0}, key="late") == again | {
+        "duplicate": True,
+        "records": [],
+        "learned": 0,
+    }
+    after = client.summary("price")
+    assert after["records"] == before["records"] + 3
+    assert after["waiting_for_labels"] == before["waiting_for_labels"] - 2
+    assert client.learn("price", {"id": third, "target": 2.0})["learned"] == 1
+
+
+def test_models_come_and_go(client):
+    client.create("other", target="y", first=1)
+    assert [each["name"] for each in client.models()] == ["other", "price"]
+    with pytest.raises(ServerError, match="already"):
+        client.create("other", target="y")
+    assert client.schema("other")["decided"] is False
+    client.create("copy", file=client.download("price"))
+    assert client.download("copy") == client.download("price")
+    client.create("given", schema=client.schema("price")["schema"])
+    assert client.learn("given", make_records(3))["learned"] == 3
+    for name in ("other", "copy", "given"):
+        client.delete(name)
+    with pytest.raises(ServerError, match="There is no model 'other'"):
+        client.summary("other")
+
+
+def test_labels_and_keys(client):
+    client.create("town", target="town", by="area", first=6)
+    records = [
+        {"area": area, "age": age, "town": town}
+        for area in "ab"
+        for age, town in ((1, "Rome"), (9, "Oslo"), (2, "Rome"))
+    ]
+    assert client.learn("town", records)["learned"] == 6
+    predicted = client.predict("town", [{"area": "a", "age": 1}])
+    assert predicted["prediction"] in (["Rome"], ["Oslo"])
+    assert 0.5 <= predicted["probability"][0] <= 1.0
+    with pytest.raises(ServerError, match="there is no model of 'c'"):
+        client.predict("town", [{"area": "c", "age": 1}])
+    client.delete("town")
+
+
+TRITON = """
+import sys
+import numpy as np
+import tritonclient.http as triton
+
+client = triton.InferenceServerClient(sys.argv[1])
+assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("price")
+assert not client.is_model_ready("none")
+assert client.get_server_metadata()["name"] == "redescend"
+metadata = client.get_model_metadata("price", "1")
+assert [each["name"] for each in metadata["inputs"]] == ["area", "age", "town"], metadata
+for binary in (False, True):
+    inputs = []
+    for name, kind, values in (
+        ("area", "FP64", np.array([70.0, 80.0])),
+        ("age", "INT32", np.array([10, 20], np.int32)),
+        ("town", "BYTES", np.array(["Rome", "Oslo"], object)),
+    ):
+        tensor = triton.InferInput(name, [2], kind)
+        tensor.set_data_from_numpy(values, binary_data=binary)
+        inputs.append(tensor)
+    for outputs in (None, [triton.InferRequestedOutput("prediction", binary_data=False)]):
+        result = client.infer("price", inputs, outputs=outputs, request_id="7")
+        print(result.as_numpy("prediction").tolist(), result.get_response()["id"])
+try:
+    client.infer("price", inputs[:1])
+except triton.InferenceServerException as error:
+    print(error)
+"""
+
+
+def test_a_triton_client_works_unchanged(server, client):
+    command = [sys.executable, "-W", "ignore", "-c", TRITON, f"127.0.0.1:{server.port}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    *predictions, error = done.stdout.splitlines()
+    records = [NEW, {"area": 80.0, "age": 20, "town": "Oslo"}]
+    assert set(predictions) == {f"{client.predict('price', records)['prediction']} 7"}
+    assert "'age' is missing" in error
+
+
+def test_one_tensor_has_all_columns(client, server):
+    client.create("numbers", target="y", first=3)
+    client.learn("numbers", [{"a": a, "b": a * a, "y": a + 1} for a in range(10)])
+    whole = {"name": "input-0", "datatype": "INT64", "shape": [2, 2], "data": [[1, 1], [2, 4]]}
+    _, _, one = send(server, "POST", "/v2/models/numbers/versions/1/infer", json.dumps({"inputs": [whole]}))
+    each = [column("a", "FP32", 1.0, 2.0), column("b", "FP32", 1.0, 4.0)]
+    _, _, many = send(server, "POST", "/v2/models/numbers/infer", json.dumps({"inputs": each}))
+    assert one["outputs"][0] == many["outputs"][0]
+    client.delete("numbers")
+
+
+def test_openapi_document_lists_every_path(server):
+    status, _, document = send(server, "GET", "/openapi.json")
+    assert (status, document) == (200, make_document())
+    for path, method, name, _, _, answer in OPERATIONS:
+        if method != "get":
+            continue
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.request("GET", path.replace("{name}", "price"))
+        reply = connection.getresponse()
+        content = reply.read()
+        connection.close()
+        assert reply.status == 200, name
+        schema = document["components"]["schemas"].get(answer, {})
+        if answer != "file":
+            assert set(schema.get("required", [])) <= json.loads(content).keys()
+
+
+BAD = {
+    "no path": ("GET", "/v2/nothing", None, 404, "There is no path"),
+    "no model": ("GET", "/v2/models/none", None, 404, "There is no model 'none'"),
+    "no version": ("GET", "/v2/models/price/versions/2", None, 404, "only '1'"),
+    "method": ("PUT", "/v2/models/price", None, 405, "PUT cannot be used here"),
+    "name": ("POST", "/v2/models/..%2Fx", b"{}", 404, ""),
+    "long name": ("POST", f"/v2/models/{'x' * 65}", b'{"target": "y"}', 400, "cannot be the name"),
+    "hidden name": ("POST", "/v2/models/.x", b'{"target": "y"}', 400, "cannot be the name"),
+    "setting": ("POST", "/v2/models/x", b'{"targte": "y"}', 400, "did you mean 'target'"),
+    "no target": ("POST", "/v2/models/x", b"{}", 400, "'target' is missing"),
+    "setting type": ("POST", "/v2/models/x", b'{"target": 5}', 400, "must be a text"),
+    "bad loss": ("POST", "/v2/models/x", b'{"target": "y", "loss": "none"}', 400, "Unknown loss"),
+    "no json": ("POST", "/v2/models/price/learn", b"{", 200, ""),
+    "empty": ("POST", "/v2/models/price/learn", b"", 400, "Expecting value"),
+    "no records": ("POST", "/v2/models/price/learn", b"[]", 400, "no record"),
+    "numbers": ("POST", "/v2/models/price/learn", b"[1]", 400, "Record 1 is not a JSON object"),
+    "twice": ("POST", "/v2/models/price/learn", b'[{"a": 1, "a": 2}]', 400, "'a' is there twice"),
+    "deep": ("POST", "/v2/models/price/learn", b"[" * 100_000, 400, "nested too deeply"),
+    "long digits": ("POST", "/v2/models/price/learn", b"[" + b"9" * 10_000 + b"]", 400, ""),
+    "utf-8": ("POST", "/v2/models/price/learn", b'[{"\xff": 1}]', 400, "not UTF-8"),
+    "large": ("POST", "/v2/models/price/learn", b" " * (1 << 20) + b"x", 413, "more than 1048576 bytes"),
+    "no inputs": ("POST", "/v2/models/price/infer", b"{}", 400, "no list of inputs"),
+    "infer list": ("POST", "/v2/models/price/infer", b"[]", 400, "no list of inputs"),
+    "input": ("POST", "/v2/models/price/infer", b'{"inputs": [5]}', 400, "Each input is an object"),
+    "binary size": (
+        *("POST", "/v2/models/price/infer"),
+        b'{"inputs": [{"name": "area", "datatype": "FP64", "shape": [1], "parameters": {"binary_data_size": 99}}]}',
+        *(400, "fewer bytes"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status", "sentence"), BAD.values(), ids=BAD)
+def test_bad_requests_get_one_sentence(server, method, path, body, status, sentence):
+    found, _, answer = send(server, method, path, body)
+    assert found == status
+    if status != 200:
+        assert answer.keys() == {"error"}
+        assert sentence in answer["error"]
+        assert "\n" not in answer["error"]
+        assert "Traceback" not in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("tensor", "sentence"),
+    [
+        ({"datatype": "FP99"}, "must be one of"),
+        ({"shape": [2]}, "1 values, but the shape [2]"),
+        ({"shape": [-1]}, "list of sizes"),
+        ({"shape": [1, 1, 1]}, "must be [records]"),
+        ({"name": "aera"}, "did you mean 'area'"),
+        ({"data": [{}]}, "neither a number nor a text"),
+        ({"data": 5}, "no list of data"),
+        ({"data": ["x"]}, "Record 1: column 'area': 'x' is not a number"),
+        ({"data": [1e300]}, "Record 1"),
+    ],
+)
+def test_bad_tensors(server, tensor, sentence):
+    inputs = [column("area", "FP64", 1.0) | tensor, column("age", "FP64", 1.0), column("town", "BYTES", "Rome")]
+    status, _, answer = send(server, "POST", "/v2/models/price/infer", json.dumps({"inputs": inputs}))
+    assert status == 400
+    assert sentence in answer["error"]
+
+
+def test_content_types(server):
+    for kind, status in (("text/csv", 415), ("application/vnd.apache.arrow.stream", 400)):
+        assert send(server, "POST", "/v2/models/price/learn", b"a,b", Content_Type=kind)[0] == status
+    assert send(server, "POST", "/v2/models/price/learn", b"{}", Content_Encoding="gzip")[0] == 400
+    assert send(server, "POST", "/v2/models/price/learn", b"{}", Idempotency_Key="k" * 201)[0] == 400
+
+
+def test_a_thousand_mutilated_bodies_do_no_harm(server, client):
+    choose = random.Random(0)
+    table, sink = pa.Table.from_pylist(make_records(3)[:2]), io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    inputs = json.dumps(
+        {"inputs": [column("area", "FP64", 1.0), column("age", "INT64", 1), column("town", "BYTES", "x")]}
+    )
+    seeds = [
+        ("learn", "application/json", json.dumps(make_records(3)).encode()),
+        ("score", "application/x-ndjson", b"\n".join(json.dumps(record).encode() for record in make_records(3))),
+        ("learn", "application/vnd.apache.arrow.stream", sink.getvalue()),
+        ("infer", "application/json", inputs.encode()),
+    ]
+    connection, statuses = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30), set()
+    before = client.summary("price")["records"]
+    added = 0
+    for _ in range(1000):
+        path, kind, body = choose.choice(seeds)
+        data = bytearray(body)
+        for _ in range(choose.randint(1, 4)):
+            place = choose.randrange(len(data))
+            match choose.randrange(4):
+                case 0:
+                    data[place] = choose.randrange(256)
+                case 1:
+                    del data[place : place + choose.randint(1, 20)]
+                case 2:
+                    data[place:place] = choose.choice([b"{", b"]", b"1e999", b"null", b"\0", b'"', b"\\u", b"-" * 50])
+                case 3:
+                    data = data[:place] or bytearray(b"x")
+        connection.request("POST", f"/v2/models/price/{path}", bytes(data), {"Content-Type": kind})
+        answer = connection.getresponse()
+        content = json.loads(answer.read())
+        statuses.add(answer.status)
+        assert answer.status in (200, 400), content
+        added += content["count"] if path == "learn" and answer.status == 200 else 0
+    connection.close()
+    assert statuses == {200, 400}
+    assert client.summary("price")["records"] == before + added
+
+
+def test_slow_and_silent_clients_are_closed_and_others_served(server, client):
+    head = b"POST /v2/models/price/learn HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+    answers = {}
+
+    def connect(name, data):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+            connection.sendall(data)
+            received = b""
+            while part := connection.recv(4096):
+                received += part
+            answers[name] = received
+
+    beginnings = {"silent": b"", "head": head[:20], "body": head + b"\r\n{", "garbage": b"\0\1\2\r\n\r\n"}
+    threads = [threading.Thread(target=connect, args=each) for each in beginnings.items()]
+    for thread in threads:
+        thread.start()
+    assert client.learn("price", NEW | {"price": 210.0})["learned"] == 1
+    with socket.create_connection(("127.0.0.1", server.port)) as cut:
+        cut.sendall(head + b"\r\n{")
+    for thread in threads:
+        thread.join(20)
+    assert answers["silent"] == answers["head"] == b""
+    assert b" 408 " in answers["body"]
+    assert b"did not come within 2 seconds" in answers["body"]
+    assert b" 400 " in answers["garbage"]
+    assert client.learn("price", NEW | {"price": 210.0})["learned"] == 1
+
+
+def test_the_address_of_a_server():
+    with pytest.raises(rd.errors.DataError, match="looks like"):
+        Client("127.0.0.1:8080")
+    with pytest.raises(ServerError, match="does not answer"):
+        Client("http://127.0.0.1:1", attempts=1).models()

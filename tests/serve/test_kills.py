@@ -1,0 +1,114 @@
+"""A server that is killed at random moments: no acknowledged record is lost, none is learned from twice."""
+
+import random
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from redescend.client import Client, ServerError
+from redescend.serve.outcomes import dump_model
+from redescend.sources import open_source
+from redescend.streaming import fit_stream
+from tests.serve.servers import ServerProcess, fit, make_records, wait_for, write_settings
+
+
+class Sender(threading.Thread):
+    """Sends its own records one after the other, some at a time, until each is acknowledged."""
+
+    def __init__(self, number: int, count: int) -> None:
+        super().__init__(daemon=True)
+        self.number, self.acknowledged, self.errors = number, [], []
+        self.records = [
+            record | {"sender": number, "place": place} for place, record in enumerate(make_records(count, number))
+        ]
+        self.address: str | None = None
+
+    def run(self) -> None:
+        choose, place = random.Random(self.number), 0
+        while place < len(self.records):
+            size = choose.choice([1, 1, 3, 10])
+            part = self.records[place : place + size]
+            self._learn(part, f"{self.number}:{place}")
+            self.acknowledged += part
+            place += size
+            if choose.random() < 0.3:
+                self._predict(part)
+
+    def _learn(self, part, key) -> None:
+        while True:
+            try:
+                with Client(str(self.address), attempts=1, timeout=30) as client:
+                    answer = client.learn("price", part, key=key)
+                    assert answer["count"] == len(part)
+                    return
+            except ServerError as error:
+                if error.status:
+                    self.errors.append(error)
+                threading.Event().wait(0.02)
+
+    def _predict(self, part) -> None:
+        try:
+            with Client(str(self.address), attempts=1, timeout=30) as client:
+                client.predict("price", [record for record in part if isinstance(record["area"], float)])
+        except ServerError as error:
+            if error.status not in (0, 400, 409):  # no records, or no schema yet
+                self.errors.append(error)
+
+
+def play(tmp_path, clients: int, count: int, kills: int, seed: int, *options: str) -> tuple[Path, bytes]:
+    settings = write_settings(tmp_path, first=50, features=["area", "age", "town"])
+    choose, data = random.Random(seed), tmp_path / "data"
+    senders = [Sender(number, count) for number in range(clients)]
+    server = ServerProcess(data, settings, "--keep-journal", "--every", "150", *options)
+    for sender in senders:
+        sender.address = server.address
+        sender.start()
+    done = 0
+    try:
+        while done < kills and any(sender.is_alive() for sender in senders):
+            wait = choose.random() * 0.4
+            threading.Event().wait(wait)
+            server.kill()
+            done += 1
+            server = ServerProcess(data, "--keep-journal", "--every", "150", *options)
+            for sender in senders:
+                sender.address = server.address
+        wait_for(lambda: not any(sender.is_alive() for sender in senders), 120)
+        assert done == kills, "the records were sent before the last kill"
+        with server.client() as client:
+            summary, model = client.summary("price"), client.download("price")
+        assert server.stop() == 0
+    finally:
+        if server.process.poll() is None:
+            server.process.send_signal(signal.SIGKILL)
+    assert [error for sender in senders for error in sender.errors] == []
+    journal = data / "models" / "price" / "journal"
+    assert summary["records"] == clients * count
+    source = open_source(str(journal))
+    found = []
+    for batch in source.batches(["sender", "place"]):
+        assert not batch.bad
+        found += zip(*(batch.table.column(name).to_pylist() for name in ("sender", "place")), strict=True)
+    # All of them, each once, and those of a client in its order.
+    assert len(found) == clients * count
+    for sender in senders:
+        assert [place for number, place in found if number == sender.number] == list(range(count))
+    fitted, run = fit_stream(str(journal), "price")
+    run.run()
+    assert dump_model(fitted) == model
+    return journal, model
+
+
+def test_killed_twice(tmp_path):
+    play(tmp_path, clients=4, count=80, kills=2, seed=0)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(5))
+def test_killed_a_hundred_times_by_64_clients(tmp_path, seed):
+    journal, model = play(tmp_path, clients=64, count=600, kills=20, seed=seed)
+    assert fit(journal, tmp_path / "fitted.safetensors") == model
+    with ServerProcess(tmp_path / "data") as again, again.client() as client:
+        assert client.download("price") == model

@@ -1,0 +1,215 @@
+"""A served model without HTTP: it equals `fit_stream` on its journal to the last bit, through restarts and failures."""
+
+import json
+
+import numpy as np
+import pytest
+
+from redescend.errors import DivergenceError
+from redescend.serve.folder import ModelFolder
+from redescend.serve.inference import encode_numbers, infer
+from redescend.serve.journal import Fsync
+from redescend.serve.model import LearnRequest
+from redescend.serve.outcomes import dump_model
+from redescend.serve.recovery import open_model, write_snapshot
+from redescend.serve.refusals import Conflict
+from redescend.serve.settings import Limits
+from redescend.streaming import StreamModel, fit_stream
+from tests.serve.servers import make_records
+
+LIMITS = Limits()
+
+
+def to_lines(records):
+    return [json.dumps(record).encode() for record in records]
+
+
+def make_model(tmp_path, limits=LIMITS, **settings):
+    return ModelFolder(tmp_path, limits).create("m", {"target": "price", "first": 40, **settings})
+
+
+def reopen(model, limits=LIMITS):
+    return open_model(model.folder, limits, Fsync.ALWAYS)
+
+
+def fit(model, **settings):
+    fitted, run = fit_stream(str(model.journal.folder), "price", **settings)
+    run.run()
+    return dump_model(fitted)
+
+
+def send(model, records, sizes=7):
+    """Send records in commits of random numbers of requests, each with a random number of records."""
+    random, lines, answers = np.random.default_rng(sizes), to_lines(records), []
+    while lines:
+        requests = []
+        for _ in range(random.integers(1, 5)):
+            size = int(random.integers(1, 2 * sizes))
+            requests.append(LearnRequest(lines[:size]))
+            lines = lines[size:]
+        answers += model.commit([request for request in requests if request.records])
+    return answers
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"order": 2}, {"by": "town"}, {"transform": "huber:1.0"}, {"features": ["area", "age"]}],
+    ids=["plain", "order", "by", "transform", "features"],
+)
+def test_model_is_what_fit_makes_of_the_journal(tmp_path, settings):
+    model = make_model(tmp_path, **settings)
+    send(model, make_records(300))
+    options = {name: settings[name] for name in settings if name in ("order", "by")}
+    if "transform" in settings:
+        options["transform"] = model.config.transform
+    assert fit(model, **options) == model.dump()
+    assert reopen(model).dump() == model.dump()
+
+
+def test_labels_given_and_a_schema_given(tmp_path):
+    records = make_records(200)
+    model = make_model(tmp_path)
+    send(model, records)
+    given = ModelFolder(tmp_path / "other", LIMITS).create("m", {"schema": model.schema.to_dict()})
+    send(given, records, sizes=3)
+    assert given.dump() == model.dump() == fit(given)
+    assert reopen(given).dump() == given.dump()
+
+
+def test_rounds_are_those_of_fit(tmp_path):
+    model = make_model(tmp_path)
+    send(model, make_records(50))
+    after = [outcome for answer in send(model, make_records(200, 1)) for outcome in answer.outcomes]
+    _, run = fit_stream(str(model.journal.folder), "price")
+    expected = {played.row: played for played in run}
+    assert len(after) == 200
+    for outcome in after:
+        if outcome["status"] == "rejected":
+            assert outcome["row"] not in expected
+        else:
+            played = expected[outcome["row"]]
+            assert (outcome["prediction"], outcome["loss"]) == (played.prediction, played.loss)
+    assert model.counts.records == 250
+    assert model.counts.learned == len(expected)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_snapshots_and_segments(tmp_path, keep):
+    records, model = make_records(400), make_model(tmp_path)
+    send(model, records[:200])
+    model.commit([LearnRequest(to_lines(records[200:250]), "k", 9)])
+    write_snapshot(model, keep=keep, segment=1)
+    send(model, records[250:300])
+    write_snapshot(model, keep=keep)
+    send(model, records[300:])
+    again = reopen(model)
+    assert again.dump() == model.dump()
+    assert again.counts == model.counts
+    assert again.summarize() == model.summarize()
+    assert again.commit([LearnRequest([], "k", 9)])[0].duplicate
+    assert len(list(model.journal.folder.iterdir())) == (2 if keep else 1)
+    if keep:
+        assert fit(model) == model.dump()
+
+
+def test_a_start_from_a_model_file(tmp_path):
+    first = make_model(tmp_path / "a")
+    send(first, make_records(300))
+    second = ModelFolder(tmp_path / "b", LIMITS).create("m", start=first.dump())
+    for model in (first, second):
+        send(model, make_records(100, seed=1))
+    assert second.dump() == first.dump() == reopen(second).dump()
+
+
+def test_no_request_is_learned_twice(tmp_path):
+    model, lines = make_model(tmp_path), to_lines(make_records(100))
+    model.commit([LearnRequest(lines[:60], "a", 1)])
+    first, second, third = model.commit(
+        [LearnRequest(lines[60:], "b", 2), LearnRequest(lines[60:], "b", 2), LearnRequest([b"{}"])]
+    )
+    assert (first.duplicate, second.duplicate, third.duplicate) == (False, True, False)
+    assert (second.row, second.records) == (first.row, first.records) == (61, 40)
+    for opened in (model, reopen(model)):
+        assert opened.commit([LearnRequest(lines[:60], "a", 1)])[0].duplicate
+        assert isinstance(opened.commit([LearnRequest(lines[:10], "a", 5)])[0], Conflict)
+        assert opened.counts.records == 101
+
+
+def test_keys_are_forgotten_in_their_order(tmp_path):
+    model = make_model(tmp_path, Limits(keys=2))
+    for key in "abc":
+        model.commit([LearnRequest([b"{}"], key)])
+    assert list(model.keys) == ["b", "c"] == list(reopen(model, Limits(keys=2)).keys)
+
+
+def test_a_commit_that_fails_changes_nothing(tmp_path, monkeypatch):
+    model = make_model(tmp_path)
+    send(model, make_records(100))
+    before, lines = model.dump(), to_lines(make_records(10, 1))
+
+    def fail(requests, records):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model.journal, "commit", fail)
+        (answer,) = model.commit([LearnRequest(lines, "k")])
+    assert isinstance(answer, OSError)
+    assert model.dump() == before
+    assert not model.commit([LearnRequest(lines, "k")])[0].duplicate
+    assert model.dump() == fit(model) != before
+
+
+def test_a_request_that_diverges_fails_alone(tmp_path, monkeypatch):
+    model = make_model(tmp_path)
+    send(model, make_records(100))
+    poison, real = b'{"area": 1, "age": 1, "town": "poison", "price": 1}', StreamModel.learn
+
+    def learn(self, batch):
+        learned = real(self, batch)
+        if "poison" in batch.table.column("town").to_pylist():
+            raise DivergenceError("the update overflowed")
+        return learned
+
+    monkeypatch.setattr(StreamModel, "learn", learn)
+    good = to_lines(make_records(20, 1))
+    answers = model.commit([LearnRequest(good[:10]), LearnRequest([poison]), LearnRequest(good[10:])])
+    assert [type(answer).__name__ for answer in answers] == ["Answer", "DivergenceError", "Answer"]
+    monkeypatch.undo()
+    assert model.dump() == fit(model)
+
+
+def test_a_model_waits_for_records_that_tell_its_schema(tmp_path):
+    model = make_model(tmp_path, first=5)
+    (answer,) = model.commit([LearnRequest([b'{"area": 1}'] * 6)])
+    assert {outcome["status"] for outcome in answer.outcomes} == {"pending"}
+    assert "'price'" in answer.outcomes[0]["reason"]
+    with pytest.raises(Conflict, match="has no schema yet"):
+        model.dump()
+    send(reopen(model), make_records(50))
+    assert reopen(model).dump() == fit(model)
+    hopeless = ModelFolder(tmp_path / "b", LIMITS).create("m", {"target": "none", "first": 5})
+    hopeless.commit([LearnRequest([b'{"area": 1}'] * 1000)])
+    (refused,) = hopeless.commit([LearnRequest([b'{"area": 1}'])])
+    assert isinstance(refused, Conflict)
+    assert "cannot start" in str(refused)
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_numbers_take_the_short_way_to_the_same_predictions(tmp_path, missing):
+    random = np.random.default_rng(0)
+    records = [dict(zip("abc", row, strict=True)) for row in random.normal(size=(200, 3)).tolist()]
+    for number, record in enumerate(records):
+        record["price"] = record["a"] - record["b"]
+        if missing and number % 3 == 0:
+            record["c"] = None
+    model = make_model(tmp_path)
+    send(model, records)
+    columns = {name: [record[name] for record in records if record["c"] is not None] for name in model.schema.inputs}
+    count = len(columns["a"])
+    assert encode_numbers(model.schema, columns, count) is not None
+    tensors = [{"name": name, "shape": [count], "datatype": "FP64", "data": data} for name, data in columns.items()]
+    fast = infer(model, {"inputs": tensors}, b"")["outputs"][0]["data"]
+    texts = [tensor | {"data": list(map(repr, tensor["data"])), "datatype": "BYTES"} for tensor in tensors]
+    assert infer(model, {"inputs": texts}, b"")["outputs"][0]["data"] == fast
+    assert encode_numbers(model.schema, columns | {"a": [1e300] * count}, count) is None
+    assert encode_numbers(model.schema, columns | {"a": [None] * count}, count) is None
