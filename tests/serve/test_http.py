@@ -4,10 +4,12 @@ import http.client
 import io
 import json
 import random
+import re
 import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -348,6 +350,16 @@ def test_slow_and_silent_clients_are_closed_and_others_served(server, client):
     assert b"did not come within 2 seconds" in answers["body"]
     assert b" 400 " in answers["garbage"]
     assert client.learn("price", NEW | {"price": 210.0})["learned"] == 1
+
+
+def test_the_example_of_the_page(server, capsys):
+    page = (Path(rd.__file__).parents[2] / "docs" / "serving.md").read_text()
+    (example,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    namespace = {}
+    exec(example.replace("http://127.0.0.1:8080", server.address), namespace)
+    namespace["client"].delete("flats")
+    namespace["client"].close()
+    assert capsys.readouterr().out.split() == re.findall(r"# (\w+)$", example, re.MULTILINE)
 
 
 def test_the_address_of_a_server():
