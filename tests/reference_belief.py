@@ -119,7 +119,7 @@ class Densities:
 
 def judge_residuals(X, predictions, targets):
     """Log-odds, interval, scale, stuck and suspect of every record; then the final log-odds."""
-    n, F = len(targets), np.column_stack([X, predictions])
+    n, F = len(targets), np.column_stack([X, predictions])  # missing features are replaced on the way
     d = F.shape[1]
     r = targets - predictions
     fit, theta, quantiles, threshold = Densities(), np.zeros(2), [4.0, 4.0], 0.0
@@ -130,6 +130,8 @@ def judge_residuals(X, predictions, targets):
     ties, chances = np.array([1.0, 1.0]), np.array([20.0, 4.0])
     out = []
     for t in range(n):
+        missing = np.isnan(F[t])
+        F[t, missing] = F[:t, missing].mean(axis=0) if t else 0.0
         first = level is None and r[t] != 0
         if first:
             level = adjusted = quick = np.log(abs(r[t]))

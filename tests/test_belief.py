@@ -28,6 +28,7 @@ def stream(rounds: int, seed: int = 0, share: float = 0.05) -> tuple[Any, Any, A
     X[at + 40 : at + 50], predictions[at + 40 : at + 50] = X[at + 40], predictions[at + 40]
     targets[at + 40 : at + 50] = targets[at + 40]
     targets[at + 60] = predictions[at + 60]
+    X[at + 70 : at + 75, 1] = np.nan
     clean[at : at + 12] = True
     return X, predictions, targets, clean
 

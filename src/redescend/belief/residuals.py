@@ -198,7 +198,7 @@ class ResidualBelief(Stateful):
         targets : array of floats, shape (rows,)
             The targets.
         X : array of floats, shape (rows, dim), optional
-            The features, if the scale depends on any.
+            The features, if the scale depends on any; what is missing, NaN, is taken for the mean.
 
         Returns
         -------

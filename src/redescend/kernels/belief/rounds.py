@@ -27,6 +27,7 @@ from redescend.kernels.belief.layout import (
     LONGEST,
     LOST,
     LOWER,
+    MEAN,
     OUTLIERS,
     QUICK,
     RECENT,
@@ -115,7 +116,7 @@ def judge_rows(X: Array, predictions: Array, targets: Array, state: State, table
             numbers[STEADY] = numbers[ADJUSTED] = numbers[QUICK] = first
         unit = numbers[UNIT] if numbers[UNIT] > 0.0 else 1.0
         residual = min(max(target / unit - prediction / unit, -HUGE), HUGE)
-        read_record(X[t], prediction, record)
+        read_record(X[t], prediction, features[MEAN], record)
         standardize(record, rounds, features, standard)
         repeated = remember_features(record, rounds, features)
         tie = rounds > 0.0 and target == numbers[LAST]
@@ -147,7 +148,7 @@ def find_scales(X: Array, predictions: Array, state: State) -> Array:
     record, standard = np.empty(state.features.shape[1]), np.empty(state.features.shape[1])
     unit = state.numbers[UNIT] if state.numbers[UNIT] > 0.0 else 1.0
     for t in range(len(predictions)):
-        read_record(X[t], predictions[t], record)
+        read_record(X[t], predictions[t], state.features[MEAN], record)
         standardize(record, state.numbers[ROUNDS], state.features, standard)
         out[t] = unit * np.exp(log_scale(state.numbers, find_effect(standard, state.features)))
     return out

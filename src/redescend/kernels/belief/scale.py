@@ -42,10 +42,10 @@ def pull(ratio: float) -> float:
 
 
 @inlined
-def read_record(x: Array, prediction: float, out: Array) -> None:
-    """Write features and prediction to `out`, clipped so that their squares are floats."""
+def read_record(x: Array, prediction: float, means: Array, out: Array) -> None:
+    """Write features and prediction to `out`, clipped so that their squares are floats; what is missing is the mean."""
     for j in range(len(x)):
-        out[j] = min(max(x[j], -HUGE), HUGE)
+        out[j] = min(max(x[j], -HUGE), HUGE) if x[j] == x[j] else means[j]
     out[len(x)] = min(max(prediction, -HUGE), HUGE)
 
 
