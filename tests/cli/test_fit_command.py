@@ -33,18 +33,18 @@ def names(folder: Path = Path()) -> list[str]:
 def test_the_model_of_the_library_and_the_least_believed_records(records):
     done = run(*FIT, "--model", "m.safetensors", "--rounds", "r.parquet")
     model, rounds = fit_stream(records, "price")
-    played = sorted(rounds, key=lambda one: (one.weight, -one.loss, one.row))
+    played = sorted(rounds, key=lambda one: (one.clean_probability, -one.loss, one.row))
     rd.save(model, "expected")
     assert Path("m.safetensors").read_bytes() == Path("expected").read_bytes()
     assert pq.read_table("r.parquet").num_rows == 2000
     assert names() == ["expected", "m.report.html", "m.safetensors", "prices.csv", "r.parquet"]
 
     shown = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert list(shown[0]) == ["row", "file", "inlier_probability", "prediction", "target", "loss", "size", "town"]
+    assert list(shown[0]) == ["row", "file", "clean_probability", "prediction", "target", "loss", "size", "town"]
     assert [int(one["row"]) for one in shown] == [one.row for one in played[:10]]
     given = list(csv.DictReader(io.StringIO(records.read_text())))
     for one, expected in zip(shown, played, strict=False):
-        assert float(one["inlier_probability"]) == expected.weight
+        assert float(one["clean_probability"]) == expected.clean_probability
         assert float(one["prediction"]) == expected.prediction
         record = given[expected.row - 1]
         assert float(one["target"]) == float(record["price"])

@@ -68,7 +68,7 @@ def test_on_a_terminal_the_line_has_rows_speed_belief_loss_weights_and_a_bar(mon
     assert "starting" not in said.rpartition("400 rows")[2]
     for words in ("400 rows", "200 rows/s", "% clean", "median loss", "25 %, 6 s left", "━", "\x1b[3"):
         assert words in said
-    means = [float(np.mean(played.weights[100 * place : 100 * place + 100])) for place in range(4)]
+    means = [float(np.mean(played.clean_probability[100 * place : 100 * place + 100])) for place in range(4)]
     assert said.rpartition("left  ")[2][:4] == "".join("▁▂▃▄▅▆▇█"[int(8 * mean)] for mean in means)
 
 

@@ -41,7 +41,9 @@ def test_what_is_there_once_and_later_what_has_come(lines):
     rd.save(alone, "alone")
     assert Path("m").read_bytes() == Path("alone").read_bytes()
     told = [json.loads(line) for line in (first.stdout + second.stdout).splitlines()]
-    assert [(one["row"], one["inlier_probability"]) for one in told] == [(one.row, one.weight) for one in doubted]
+    assert [(one["row"], one["clean_probability"]) for one in told] == [
+        (one.row, one.clean_probability) for one in doubted
+    ]
     row = told[-1]["row"]
     assert list(told[-1]["values"]) == ["size", "town"]
     assert f"{told[-1]['values']['size']},{told[-1]['values']['town']},{told[-1]['target']}\n" == lines[row]
@@ -53,7 +55,7 @@ def test_what_is_there_once_and_later_what_has_come(lines):
 @pytest.mark.parametrize("stop", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)])
 def test_it_waits_tells_at_once_and_ends_when_asked_to(lines, stop):
     growing = Path("growing.csv")
-    process = started(*TAIL, "--model", "m", "--interval", "0.02", "--no-report", "--threshold", "1e-3", cwd=".")
+    process = started(*TAIL, "--model", "m", "--interval", "0.02", "--no-report", "--threshold", "0.5", cwd=".")
     # Nobody waits for ever for a record that is not told of.
     limit = threading.Timer(300, process.kill)
     limit.start()
@@ -104,11 +106,11 @@ def test_the_model_is_written_whatever_ends_it(lines, monkeypatch, error):
             raise error
         return read(file)
 
-    monkeypatch.setattr(FollowedFile, "read", fail_later)
     kept = ("--model", "m", "--checkpoint", "run", "--once", "--no-report", "--quiet")
-    run(*TAIL, *kept, code=2 if isinstance(error, OSError) else 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(FollowedFile, "read", fail_later)
+        run(*TAIL, *kept, code=2 if isinstance(error, OSError) else 1)
     assert rd.load("m").records == 1000
-    monkeypatch.undo()
     growing.write_text("".join([*lines, *lines[1:]]))
     run(*TAIL, *kept, "--resume")
     assert rd.load("m").records == 2000

@@ -63,7 +63,7 @@ def test_a_format_from_outside_is_fitted_by_the_library_and_by_the_command(regis
     done = run(
         "fit", "prices.kv", "--target", "x", "--features", "town", "--model", "m", "--checkpoint", "c", "--quiet"
     )
-    assert done.stdout.startswith("row,file,inlier_probability")
+    assert done.stdout.startswith("row,file,clean_probability")
     assert rd.load("m").records == 1200
     assert len(run("predict", "m", "prices.kv", "--format", "kv").stdout.splitlines()) == 1201
 

@@ -68,8 +68,11 @@ def test_every_record_is_learned_from_or_set_aside_with_row_and_reason(source, t
     assert played == expected_rounds
     assert [one.row for one in played] == [row for row in range(1, ROWS + 1) if row not in BAD]
     columns = parquet.read_table(tmp_path / "rounds.parquet").to_pylist()
-    assert list(columns[0]) == ["row", "target", "prediction", "loss", "weight"]
-    assert columns == [{name: getattr(one, name) for name in columns[0]} for one in played]
+    names = ["row", "target", "prediction", "loss", "weight", "clean_probability", "low", "high"]
+    assert list(columns[0]) == [*names[:6], "clean_log_odds", *names[6:], "scale", "stuck", "suspect"]
+    assert [{name: row[name] for name in names} for row in columns] == [
+        {name: getattr(one, name) for name in names} for one in played
+    ]
     quarantined = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_text().splitlines()]
     assert {bad["row"]: bad["record"] for bad in quarantined} == BAD
     assert {bad["file"] for bad in quarantined} == {str(source)}

@@ -81,9 +81,9 @@ def test_each_model_is_what_it_would_be_alone(target, settings):
         one_by_one = [one for part in learned for one in part.records(schema)]
         # NaN is no one's equal, and None is.
         assert [one[1:6] for one in played if one.key == key] == [one[1:6] for one in one_by_one]
-        np.testing.assert_equal(store[key].state(), alone.state())
+        np.testing.assert_equal(store[key].state(), alone.state() | {"belief": None})
         np.testing.assert_array_equal(store.predict(own), alone.predict(own))
-        np.testing.assert_array_equal(store.judge(own), alone.judge(own))
+        np.testing.assert_array_equal(store.clean_probability(own), store[key].clean_probability(own))
         assert store[key].explain() == alone.explain()
     if target != "price":
         assert store.predict_proba(usable).sum(axis=1) == pytest.approx(np.ones(usable.num_rows))
@@ -198,7 +198,7 @@ def test_a_key_without_a_model_is_refused_record_by_record(expected):
         store[[1]]
     assert "shop 3" in store
     assert "shop X" not in store
-    assert len(store.predict(table.slice(0, 0))) == len(store.judge(stream().slice(0, 0))) == 0
+    assert len(store.predict(table.slice(0, 0))) == len(store.clean_probability(stream().slice(0, 0))) == 0
 
 
 def test_keys_are_texts_whatever_they_look_like():

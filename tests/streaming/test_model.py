@@ -154,8 +154,8 @@ def test_reviews_predictions_and_judgements_agree_and_teach_nothing(name):
         shares = model.predict_proba(table)
         np.testing.assert_allclose(shares.sum(axis=1), 1.0)
         np.testing.assert_allclose(shares.max(axis=1), review.rounds.probabilities)
-    np.testing.assert_allclose(model.judge(table), review.rounds.weights)
-    np.testing.assert_allclose(model.judge(pa.Table.from_batches([table])), review.rounds.weights)
+    np.testing.assert_allclose(model.clean_probability(table), review.rounds.clean_probability)
+    np.testing.assert_allclose(model.clean_probability(pa.Table.from_batches([table])), review.rounds.clean_probability)
     assert_same_bits(model.state(), before)
 
 
@@ -202,7 +202,7 @@ def test_what_is_no_table_cannot_be_answered():
     twice = pa.Table.from_arrays(arrays, names=[*batch.table.schema.names, "a"])
     assert "has the column 'a' more than once" in refusal(DataError, model.predict, twice)
     unlabelled = batch.table.drop_columns(["y"])
-    assert "lacks the column 'y'" in refusal(DataError, model.judge, unlabelled)
+    assert "lacks the column 'y'" in refusal(DataError, model.clean_probability, unlabelled)
 
 
 def test_labels_come_back_as_they_were():

@@ -163,6 +163,15 @@ class LabelBelief(Stateful):
         table = kernels.fit_all_labels(self._state, self._tables)
         return Verdict(kernels.look_up_labels(margins, labels, table), np.zeros(len(labels)))
 
+    def judge_leads(self, leads: Any, labels: Any) -> Verdict:
+        """The same from scores of two classes, or else from the margins of the given classes and labels that are 1."""
+        leads = np.ascontiguousarray(leads, np.float64).reshape(-1, 1)
+        labels = np.ascontiguousarray(labels, np.int64)
+        if len(leads) != len(labels) or not np.isin(labels, (0, 1)).all() or not np.isfinite(leads).all():
+            raise DataError("leads must be finite and labels 0 or 1, one of each for every record.")
+        table = kernels.fit_all_labels(self._state, self._tables)
+        return Verdict(kernels.look_up_labels(leads, labels, table), np.zeros(len(labels)))
+
     def predict_proba(self, margins: Any) -> Array:
         """The calibrated probability of every class to be the true one, not the given one."""
         margins, _ = self._read(margins, np.zeros(len(margins), np.int64))

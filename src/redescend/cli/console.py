@@ -31,7 +31,7 @@ MAX_REASONS = 5
 MAX_COLUMNS = 6
 """Columns of a record in the table of suspects."""
 
-PROBABILITY = "inlier_probability"
+PROBABILITY = "clean_probability"
 SUSPECT_COLUMNS = ("row", "file", PROBABILITY, "prediction", "target", "loss")
 
 
@@ -155,7 +155,7 @@ def suspect_to_dict(suspect: Suspect) -> dict[str, Any]:
 
 def _first_cells(suspect: Suspect) -> tuple[Any, ...]:
     played = suspect.round
-    return (played.row, suspect.file, played.weight, played.prediction, played.target, played.loss)
+    return (played.row, suspect.file, played.clean_probability, played.prediction, played.target, played.loss)
 
 
 def _format_csv(suspects: Sequence[Suspect], schema: Schema) -> str:
@@ -192,7 +192,7 @@ def _print_table(suspects: Sequence[Suspect], schema: Schema, important: Sequenc
         )
     for suspect in suspects:
         played = suspect.round
-        first = [str(played.row), *([suspect.file] if several else []), format_number(played.weight)]
+        first = [str(played.row), *([suspect.file] if several else []), format_number(played.clean_probability)]
         values = [played.target, *(suspect.values[name] for name in names)]
         cells = [*first, format_rounded(played.prediction), *map(format_value, values)]
         table.add_row(*(Text(make_printable(cell)) for cell in cells))

@@ -36,8 +36,8 @@ def fit(
 ) -> None:
     """Fit a model to a stream in one pass, and show the most suspicious records.
 
-    Every record is predicted before it is learned from, and suspicious records are given little weight. The ten with
-    the least weight go to standard output: as a table on a terminal, else as CSV.
+    Every record is predicted before it is learned from, and suspicious records are given little weight. The ten that
+    are least likely clean go to standard output: as a table on a terminal, else as CSV.
     """
     with exit_on_error(running.debug, _how_to_resume(checkpoints.checkpoint)):
         from redescend.cli.console import announce_compilation

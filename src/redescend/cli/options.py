@@ -126,7 +126,10 @@ class OutputOptions:
     """What is written besides the model: `fit` and `tail`."""
 
     rounds: Annotated[
-        File, optional(OUTPUT, "FILE.parquet", "Write prediction, loss and weight of every record, as it was learned.")
+        File,
+        optional(
+            OUTPUT, "FILE.parquet", "Write prediction, interval, loss and probability of being clean of every record."
+        ),
     ] = None
     report: Annotated[
         File, optional(OUTPUT, "FILE.html", "Write the report here. Default: NAME.report.html beside the model.")

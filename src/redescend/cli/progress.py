@@ -108,7 +108,7 @@ class ProgressLine:
         """Show a run after these rounds."""
         summary = run.summary
         if len(rounds):
-            parts = np.array_split(rounds.weights / summary.max_weight, min(PER_BATCH, len(rounds)))
+            parts = np.array_split(rounds.clean_probability / summary.max_weight, min(PER_BATCH, len(rounds)))
             self._weights.extend(float(part.mean()) for part in parts)
         facts = []
         if summary.learned:

@@ -136,7 +136,7 @@ def apply_model(
             rounds, _, bad = model.review(batch, target=target)
             rejected.add(list(heapq.merge(batch.bad, bad, key=lambda record: record.row)))
             if below is not None:
-                rounds = rounds[rounds.weights < below]
+                rounds = rounds[rounds.clean_probability < below]
             write(_tabulate(schema, rounds, target))
             records += batch.count
             line.report(records)
@@ -153,7 +153,7 @@ def _tabulate(schema: Schema, rounds: Rounds, target: bool) -> pa.RecordBatch:
     if target:
         columns = {
             "row": rounds.rows,
-            PROBABILITY: rounds.weights,
+            PROBABILITY: rounds.clean_probability,
             "target": _decode_target(schema, rounds.targets),
             "prediction": prediction,
             "loss": rounds.losses,

@@ -167,7 +167,7 @@ def _report_suspects(run: Run, rounds: Rounds, threshold: float | None) -> None:
     from redescend.cli.console import suspect_to_dict
     from redescend.streaming.summary.suspects import Suspect, read_values
 
-    suspects = run.summary.are_suspects(rounds) if threshold is None else rounds.weights < threshold
+    suspects = run.summary.are_suspects(rounds) if threshold is None else rounds.clean_probability < threshold
     if run.latest is None or not suspects.any():
         return
     schema, (batch, indices, _) = run.model.schema, run.latest

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from redescend.belief import ResidualBelief, Verdict, to_probability
 from redescend.engines import Engine, read_shape
 from redescend.engines.config import ModelConfig
 from redescend.engines.one_vs_rest import label_probabilities, sum_outputs
@@ -16,12 +17,13 @@ from redescend.numeric import Array
 from redescend.parameters import check_instance
 from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, corrupt_state, read_arrays, require
+from redescend.streaming.belief import Belief, give_verdict, judge_chunk, learn_chunk, make_belief
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk, to_record_batches
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.importance import compute_effects
 from redescend.streaming.report.formatting import format_count
-from redescend.streaming.rounds import Rounds
+from redescend.streaming.rounds import Judged, Rounds
 
 
 class Learned(NamedTuple):
@@ -30,6 +32,16 @@ class Learned(NamedTuple):
     rounds: Rounds
     indices: Array
     rejected: list[Bad]
+
+
+class Played(NamedTuple):
+    """A chunk of records, and what was said of them before anything was learned from them."""
+
+    chunk: EncodedChunk
+    scores: Array
+    losses: Array
+    weights: Array
+    judged: Judged | None = None
 
 
 class StreamPredictor(ABC):
@@ -65,6 +77,11 @@ class StreamPredictor(ABC):
     def keys(self) -> list[str]:
         """The keys, if there is one model per key."""
         return []
+
+    @property
+    def belief(self) -> Belief | None:
+        """What it has learned about which records are clean; None with one model per key or a fixed transform."""
+        return None
 
     def settle(self) -> None:  # noqa: B027
         """Fetch everything that was learned elsewhere to this process."""
@@ -108,14 +125,15 @@ class StreamPredictor(ABC):
 
         Without `target`, the targets, losses and weights of the rounds are NaN.
         """
-        encoded, played = self._encode(batch.table, target), []
+        encoded, played, belief = self._encode(batch.table, target), [], self.belief
         for chunk in encoded.chunks():
             scores, losses = self._scores(chunk), np.full(len(chunk.X), np.nan)
-            weights = losses
+            weights, judged = losses, None
             if target:
                 Y = output_targets(self.schema, chunk.targets)
                 losses, weights = self._losses(scores, Y), self._weights(chunk, Y)
-            played.append((chunk, scores, losses, weights))
+                judged = None if belief is None else judge_chunk(belief, chunk, scores)
+            played.append(Played(chunk, scores, losses, weights, judged))
         return self._collect(batch, encoded, played)
 
     def predict(self, table: Any) -> Array:
@@ -149,17 +167,55 @@ class StreamPredictor(ABC):
             raise DataError(f"The model predicts numbers for '{self.schema.target}', which have no probabilities.")
         return np.ascontiguousarray(label_probabilities(self._all_scores(table)).T)
 
-    def judge(self, table: Any) -> Array:
+    def clean_probability(self, table: Any) -> Array:
         """Compute the probability that each record of a `table` with the target is clean, without learning from it.
 
         Returns
         -------
         array of shape (records,)
-            With three or more labels, the minimum over labels; with a transform, its weight.
+            Never exactly 0 or 1. With one model per key or a fixed transform, the weight instead: with three or more
+            labels, the minimum over labels.
         """
-        chunks = self._all_chunks(table, target=True)
-        weights = [self._weights(chunk, output_targets(self.schema, chunk.targets)) for chunk in chunks]
-        return np.concatenate([np.empty(0), *weights])
+        belief, found = self.belief, [np.empty(0)]
+        for chunk in self._all_chunks(table, target=True):
+            if belief is not None:
+                found.append(to_probability(judge_chunk(belief, chunk, self._scores(chunk)).clean_log_odds))
+            else:
+                found.append(self._weights(chunk, output_targets(self.schema, chunk.targets)))
+        return np.concatenate(found)
+
+    def predict_interval(self, table: Any, level: float = 0.9) -> tuple[Array, Array]:
+        """Predict the interval in which a share `level` of clean targets lies, for each record of a table.
+
+        Returns
+        -------
+        low, high : arrays of shape (records,)
+        """
+        belief, ends = self.belief, [(np.empty(0), np.empty(0))]
+        if not isinstance(belief, ResidualBelief):
+            raise DataError("Intervals need a model of numbers without keys and without a fixed transform.")
+        ends += (
+            belief.predict_interval(np.nan_to_num(self._scores(chunk)[0]), chunk.X, level)
+            for chunk in self._all_chunks(table, target=False)
+        )
+        low, high = (np.concatenate(parts) for parts in zip(*ends, strict=True))
+        return low, high
+
+    def give_verdict(self, rounds: Rounds) -> Verdict:
+        """Judge `rounds` that it has learned from once more, by all that was learned by now: the final verdict."""
+        if self.belief is None:
+            raise DataError("A final verdict needs one model for all records and no fixed transform.")
+        return give_verdict(self.belief, rounds)
+
+    def suspects(self, rounds: Rounds, fdr: float = 0.1) -> Array:
+        """The rows of the largest list of `rounds` whose estimated share of false alarms is at most `fdr`.
+
+        Returns
+        -------
+        array of int64
+            Numbers of records in the stream, the least likely clean first.
+        """
+        return rounds.rows[self.give_verdict(rounds).suspects(fdr)]
 
     def _all_scores(self, table: Any) -> Array:
         scores = [self._scores(chunk) for chunk in self._all_chunks(table, target=False)]
@@ -176,15 +232,13 @@ class StreamPredictor(ABC):
             yield from encoded.chunks()
             before += batch.num_rows
 
-    def _collect(
-        self, batch: Batch, encoded: EncodedBatch, played: list[tuple[EncodedChunk, Array, Array, Array]]
-    ) -> Learned:
-        """Collect the rounds of a batch from chunks with their scores, losses and weights, and its rejected records."""
+    def _collect(self, batch: Batch, encoded: EncodedBatch, played: list[Played]) -> Learned:
+        """Collect the rounds of a batch from its chunks, and its rejected records."""
         rounds, indices = [], [np.empty(0, np.intp)]
-        for chunk, scores, losses, weights in played:
+        for chunk, scores, losses, weights, judged in played:
             numbers = (chunk.targets, *decode_predictions(self.schema, scores), losses, weights)
             keys = chunk.keys if chunk.names else None
-            rounds.append(Rounds(batch.rows[chunk.indices], *numbers, keys=keys, names=chunk.names))
+            rounds.append(Rounds(batch.rows[chunk.indices], *numbers, keys=keys, names=chunk.names, judged=judged))
             indices.append(chunk.indices)
         rejected = [
             Bad(int(batch.rows[index]), batch.files, reason, batch.raw(index))
@@ -235,12 +289,17 @@ class StreamModel(StreamPredictor):
 
     def _reset(self) -> None:
         self._engine: Engine | None = None
+        self._belief = make_belief(self.schema) if self.config.transform is None and self.schema.by is None else None
         self._ones = np.zeros(len(self.schema.indicators))
 
     @property
     def records(self) -> int:
         """How many records it has learned from."""
         return 0 if self._engine is None else self._engine.row_count
+
+    @property
+    def belief(self) -> Belief | None:
+        return self._belief
 
     @property
     def engine(self) -> Engine:
@@ -261,7 +320,8 @@ class StreamModel(StreamPredictor):
         for chunk in encoded.chunks():
             scores, losses, weights = engine.learn_rounds(chunk.X, output_targets(self.schema, chunk.targets))
             self._ones += chunk.X[:, self.schema.indicators].sum(axis=0)
-            played.append((chunk, scores, sum_outputs(losses), weights.min(axis=0)))
+            judged = None if self._belief is None else learn_chunk(self._belief, chunk, scores)
+            played.append(Played(chunk, scores, sum_outputs(losses), weights.min(axis=0), judged))
         return self._collect(batch, encoded, played)
 
     def _encode(self, table: Any, target: bool) -> EncodedBatch:
@@ -289,12 +349,13 @@ class StreamModel(StreamPredictor):
 
     def adopt(self, engine: Engine | None, ones: Array) -> StreamModel:
         """Continue from an engine and its counts `ones` of how often each of ``schema.indicators`` was 1."""
-        self._engine, self._ones = engine, ones
+        self._engine, self._ones, self._belief = engine, ones, None
         return self
 
     def state(self) -> dict[str, Any]:
         """What was learned, as arrays and plain values; copies."""
-        return {"engine": None if self._engine is None else self._engine.state(), "ones": self._ones.copy()}
+        learned = {"engine": None if self._engine is None else self._engine.state(), "ones": self._ones.copy()}
+        return learned | {"belief": None if self._belief is None else self._belief.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         stored, engine = state["engine"], None
@@ -304,4 +365,9 @@ class StreamModel(StreamPredictor):
             engine = self.config.make_engine(*size, missing=True)
             engine.restore(stored)
         spec = ArraySpec("ones", (len(self._ones),), kind="count", high=0 if engine is None else engine.row_count)
-        self.adopt(engine, read_arrays([spec], {"ones": state["ones"]}, {}, type(self).__name__)["ones"])
+        ones, belief = read_arrays([spec], {"ones": state["ones"]}, {}, type(self).__name__)["ones"], None
+        if state["belief"] is not None:
+            require(self.config.transform is None, type(self).__name__, "a belief in spite of its transform")
+            belief = make_belief(self.schema)
+            belief.restore(state["belief"])
+        self.adopt(engine, ones)._belief = belief

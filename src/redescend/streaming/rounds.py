@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from redescend.belief import to_probability
 from redescend.numeric import Array
 from redescend.streaming.encoding.schema import Schema
 
@@ -22,6 +23,24 @@ class RoundRecord(NamedTuple):
     loss: float
     weight: float
     key: str | None = None
+    clean_probability: float = np.nan
+    low: float | None = None
+    high: float | None = None
+
+
+class Judged(NamedTuple):
+    """What a belief said of the records of rounds before they were learned from, as arrays of one length.
+
+    `margin` is the scale of the residual; for labels, the score of the second of two labels, or by how much that of the
+    given label is above the largest of the others. The final verdict needs it. For labels, low and high are NaN.
+    """
+
+    clean_log_odds: Array
+    low: Array
+    high: Array
+    margin: Array
+    stuck: Array
+    suspect: Array
 
 
 @dataclass(frozen=True)
@@ -37,10 +56,12 @@ class Rounds:
     probabilities : array of float64
         Of the predicted label; NaN in regression.
     losses, weights : arrays of float64
-        The loss, summed over outputs, and the probability that the record is clean, the minimum over outputs.
+        The loss, summed over outputs, and how much the record counted for the model, the minimum over outputs.
     keys : array of int64 or None
         With one model per key, the index of each record's key in `names`.
     names : sequence of str
+    judged : Judged or None
+        What the model's belief said. None with one model per key and with a fixed transform, which have none.
 
     Examples
     --------
@@ -58,6 +79,22 @@ class Rounds:
     weights: Array
     keys: Array | None = field(default=None, kw_only=True)
     names: Sequence[str] = field(default=(), kw_only=True)
+    judged: Judged | None = field(default=None, kw_only=True)
+
+    @property
+    def clean_probability(self) -> Array:
+        """The probability that each record is clean, never exactly 0 or 1; without a belief, the weight."""
+        return self.weights if self.judged is None else to_probability(self.judged.clean_log_odds)
+
+    @property
+    def low(self) -> Array:
+        """The lower end of the interval of nine in ten clean targets; NaN without one."""
+        return np.full(len(self), np.nan) if self.judged is None else self.judged.low
+
+    @property
+    def high(self) -> Array:
+        """The upper end of the interval of nine in ten clean targets; NaN without one."""
+        return np.full(len(self), np.nan) if self.judged is None else self.judged.high
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -65,7 +102,8 @@ class Rounds:
     def __getitem__(self, which: slice | Array) -> Rounds:
         """Select rounds by a slice, indices or a mask."""
         keys = None if self.keys is None else self.keys[which]
-        return Rounds(*(array[which] for array in self.arrays()), keys=keys, names=self.names)
+        judged = None if self.judged is None else Judged(*(array[which] for array in self.judged))
+        return Rounds(*(array[which] for array in self.arrays()), keys=keys, names=self.names, judged=judged)
 
     def arrays(self) -> Iterator[Array]:
         """The arrays that every round has, in the order of the fields."""
@@ -73,15 +111,22 @@ class Rounds:
 
     @staticmethod
     def concatenate(parts: Iterable[Rounds]) -> Rounds:
-        """Concatenate rounds; with keys if all have them."""
-        listed = list(parts) or [Rounds(np.empty(0, np.int64), *np.empty((5, 0)))]
+        """Concatenate rounds; with keys and judgements if all have them."""
+        listed = list(parts)
+        listed = (
+            [part for part in listed if len(part)] or listed[:1] or [Rounds(np.empty(0, np.int64), *np.empty((5, 0)))]
+        )
         if len(listed) == 1:
             return listed[0]
         arrays = [np.concatenate(arrays) for arrays in zip(*(part.arrays() for part in listed), strict=True)]
         keys = [part.keys for part in listed if part.keys is not None]
+        beliefs = [part.judged for part in listed if part.judged is not None]
+        judged = None
+        if len(beliefs) == len(listed):
+            judged = Judged(*(np.concatenate(parts) for parts in zip(*beliefs, strict=True)))
         if len(keys) < len(listed):
-            return Rounds(*arrays)
-        return Rounds(*arrays, keys=np.concatenate(keys), names=listed[0].names)
+            return Rounds(*arrays, judged=judged)
+        return Rounds(*arrays, keys=np.concatenate(keys), names=listed[0].names, judged=judged)
 
     def record(self, index: int, schema: Schema) -> RoundRecord:
         """One round, with its labels as texts."""
@@ -91,7 +136,13 @@ class Rounds:
         """All rounds one by one, with their labels as texts."""
         keys = [None] * len(self) if self.keys is None else [self.names[key] for key in self.keys.tolist()]
         columns = [array.tolist() for array in self.arrays()]
-        for row, target, prediction, probability, loss, weight, key in zip(*columns, keys, strict=True):
-            known = None if probability != probability else probability
-            decoded = (schema.decode_value(target), schema.decode_value(prediction))
-            yield RoundRecord(row, *decoded, known, loss, weight, key)
+        said = [array.tolist() for array in (self.clean_probability, self.low, self.high)]
+        for *round_, key, clean, low, high in zip(*columns, keys, *said, strict=True):
+            row, target, prediction, probability, loss, weight = round_
+            decoded = (schema.decode_value(target), schema.decode_value(prediction), _known(probability))
+            yield RoundRecord(row, *decoded, loss, weight, key, clean, _known(low), _known(high))
+
+
+def _known(number: float) -> float | None:
+    """None in place of NaN."""
+    return None if number != number else number

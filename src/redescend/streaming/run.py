@@ -248,7 +248,7 @@ class Run:
 
     def _write_outputs(self) -> None:
         outputs, model = self.config.outputs, self.model
-        self._writers.publish(model.schema, model.keys)
+        self._writers.publish(model.schema, model.keys, judged=model.belief is not None)
         if outputs.model is not None:
             save(model, outputs.model)
         if outputs.report is not None:

@@ -20,13 +20,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from redescend.belief import to_probability
 from redescend.files import ACTIVE, lock, name_part, remove_leftovers, replace_file
 from redescend.numeric import Array
 from redescend.sources import Bad
 from redescend.streaming.config import Outputs
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.io.log import AppendLog, read_blocks
-from redescend.streaming.rounds import Rounds
+from redescend.streaming.rounds import Judged, Rounds
 
 LOGS = {"rounds": "rounds.log", "quarantine": "quarantine.log"}
 """File names of the logs."""
@@ -37,6 +38,9 @@ ENTRY = np.dtype([("row", "<i8"), *((name, "<f8") for name in NUMBERS)])
 
 KEYED_ENTRY = np.dtype([*ENTRY.descr, ("key", "<i8")])
 """A round of one of many models; its key is stored as its index."""
+
+JUDGED_ENTRY = np.dtype([*ENTRY.descr, *((name, "<f8") for name in Judged._fields[:-1]), ("suspect", "?")])
+"""A round of a model with a belief."""
 
 GROUP = 131_072
 """Rounds in a row group of the Parquet file."""
@@ -50,17 +54,22 @@ MAX_BUFFERED, MAX_BYTES = 1000, 1 << 22
 
 def pack_rounds(rounds: Rounds) -> Array:
     """Pack rounds into entries of the log."""
-    entries = np.empty(len(rounds), ENTRY if rounds.keys is None else KEYED_ENTRY)
+    kind = KEYED_ENTRY if rounds.keys is not None else ENTRY if rounds.judged is None else JUDGED_ENTRY
+    entries = np.empty(len(rounds), kind)
     for name, values in zip(("row", *NUMBERS), rounds.arrays(), strict=True):
         entries[name] = values
     if rounds.keys is not None:
         entries["key"] = rounds.keys
+    elif rounds.judged is not None:
+        for name, values in rounds.judged._asdict().items():
+            entries[name] = values
     return entries
 
 
-def write_parquet(log: Path, schema: Schema, target: Path, keys: Sequence[str] = ()) -> None:
-    """Convert a log to a Parquet file, with labels and keys as texts."""
-    fields = _fields(schema)
+def write_parquet(log: Path, schema: Schema, target: Path, keys: Sequence[str] = (), judged: bool = False) -> None:
+    """Convert a log to a Parquet file, with labels and keys as texts; `judged` if the model has a belief."""
+    fields = _fields(schema, judged)
+    entry = KEYED_ENTRY if schema.by is not None else JUDGED_ENTRY if judged else ENTRY
     texts = {field.name: pa.array(schema.labels, pa.string()) for field in fields if field.type == pa.string()}
     texts |= {"key": pa.array(keys, pa.string())} if schema.by is not None else {}
     options = {
@@ -70,17 +79,26 @@ def write_parquet(log: Path, schema: Schema, target: Path, keys: Sequence[str] =
         "write_page_checksum": True,
     }
     with replace_file(target) as file, parquet.ParquetWriter(file, fields, **options) as writer:
-        for entries in _read_groups(log, ENTRY if schema.by is None else KEYED_ENTRY):
-            columns = [_column(entries[field.name], texts.get(field.name)) for field in fields]
+        for entries in _read_groups(log, entry):
+            columns = [_column(_values(entries, field.name), texts.get(field.name)) for field in fields]
             writer.write_table(pa.table(columns, schema=fields), row_group_size=GROUP)
 
 
-def _fields(schema: Schema) -> pa.Schema:
+def _values(entries: Array, name: str) -> Array:
+    if name == "clean_probability":
+        return to_probability(entries["clean_log_odds"])
+    return entries["margin" if name == "scale" else name]
+
+
+def _fields(schema: Schema, judged: bool) -> pa.Schema:
     answer = pa.string() if schema.classifies else pa.float64()
-    types = {"row": pa.int64(), "key": pa.string(), "target": answer, "prediction": answer}
+    types = {"row": pa.int64(), "key": pa.string(), "target": answer, "prediction": answer, "suspect": pa.bool_()}
     names = ["row", *NUMBERS] if schema.by is None else ["row", "key", *NUMBERS]
     if not schema.classifies:
         names.remove("probability")
+    if judged:
+        names += ["clean_probability", "clean_log_odds"]
+        names += ["margin", "suspect"] if schema.classifies else ["low", "high", "scale", "stuck", "suspect"]
     return pa.schema([pa.field(name, types.get(name, pa.float64()), nullable=False) for name in names])
 
 
@@ -208,13 +226,13 @@ class RunWriters:
         """Write the logs to disk and return what a checkpoint stores of them."""
         return {"sizes": {name: log.sync() for name, log in self._logs.items()}, "rejected": self.buffer.state()}
 
-    def publish(self, schema: Schema, keys: Sequence[str] = ()) -> None:
-        """Write the final files from the logs."""
+    def publish(self, schema: Schema, keys: Sequence[str] = (), judged: bool = False) -> None:
+        """Write the final files from the logs; `judged` if the model has a belief."""
         for log in self._logs.values():
             log.flush()
         outputs, paths = self._outputs, {name: log.path for name, log in self._logs.items()}
         if outputs.rounds is not None:
-            write_parquet(paths["rounds"], schema, outputs.rounds, keys)
+            write_parquet(paths["rounds"], schema, outputs.rounds, keys, judged)
         if outputs.quarantine is not None and (outputs.keep_empty_quarantine or paths["quarantine"].stat().st_size):
             with replace_file(outputs.quarantine) as file:
                 file.writelines(read_blocks(paths["quarantine"]))

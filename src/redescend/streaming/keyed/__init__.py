@@ -24,7 +24,7 @@ from redescend.streaming.encoding.encoder import EncodedChunk, KeyedBatch
 from redescend.streaming.encoding.target import output_targets
 from redescend.streaming.keyed.keys import SHARDS, Keys, to_key
 from redescend.streaming.keyed.shards import ClusterShards, LocalShards, ShardTask
-from redescend.streaming.model import Learned, StreamModel, StreamPredictor
+from redescend.streaming.model import Learned, Played, StreamModel, StreamPredictor
 
 __all__ = ["ModelStore"]
 
@@ -133,7 +133,7 @@ class ModelStore(StreamPredictor):
                     "such as Learn."
                 )
             self.records += len(chunk.X)
-            played.append((chunk, scores, self._losses(scores, Y), weights.min(axis=0)))
+            played.append(Played(chunk, scores, self._losses(scores, Y), weights.min(axis=0)))
         return self._collect(batch, encoded, played)
 
     def _learn_chunk(self, chunk: EncodedChunk, Y: Array) -> tuple[Array, Array]:

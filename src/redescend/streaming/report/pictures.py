@@ -74,8 +74,8 @@ def draw_suspects(histograms: StreamHistograms) -> ReportFigure:
         if rejected[index]:
             chart.bar(start, end, 0.0, 0.025 * chart.y.high, "rejected", f"{tip}; {rejected[index]:,} rejected")
     legend = {
-        "strong": f"weight below {format_number(100.0 * histograms.limits.strong)} %",
-        "suspect": f"weight below {format_number(100.0 * histograms.limits.suspect)} %",
+        "strong": f"probability below {format_number(100.0 * histograms.limits.strong)} %",
+        "suspect": f"probability below {format_number(100.0 * histograms.limits.suspect)} %",
     }
     if rejected.any():
         legend["rejected"] = "rejected records"
@@ -149,7 +149,7 @@ def draw_points(summary: Summary) -> ReportFigure:
     for record in suspects.records(summary.schema):
         observed, predicted = float(record.target or 0.0), float(record.prediction or 0.0)
         values = f"observed {format_number(observed)}, predicted {format_number(predicted)}"
-        tip = f"row {record.row:,}: {values}, weight {format_percent(record.weight)}"
+        tip = f"row {record.row:,}: {values}, clean with probability {format_percent(record.clean_probability)}"
         chart.dot(observed, predicted, "suspect-dot", 3.4, tip)
     legend = {"clean-dot": f"clean ({len(clean):,} sampled)"}
     if len(suspects):

@@ -6,6 +6,7 @@ The same records give the same summary, bit for bit, in whatever batches they co
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from redescend.state import ArraySpec, corrupt_state, read_arrays
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.histograms import (
-    CLASSIFICATION,
+    BELIEF,
     FIXED_GATE,
-    REGRESSION,
+    KEYED,
     StreamHistograms,
     compute_quantile,
 )
@@ -42,15 +43,16 @@ CALIBRATION_CELLS = 20
 class Summary:
     """Histograms, samples and counts of the rounds of a stream.
 
-    Weights are compared with the largest that the fixed gate `transform` gives, or with 1. A record is a suspect if its
-    weight is below a half of that in classification, a thousandth in regression, and a tenth in regression with a fixed
-    gate.
+    A record is a suspect if it is less likely clean than not. Where there is no belief, its weight stands for the
+    probability: compared with the largest that the fixed gate `transform` gives, or with 1, a suspect has less than a
+    half in classification, a tenth in regression with a fixed gate, and a thousandth in regression by key.
     """
 
     def __init__(self, schema: Schema, transform: transforms.Transform | None = None) -> None:
         self.schema = schema
         self.max_weight = 1.0 if transform is None else float(transform.weight(0.0))
-        limits = CLASSIFICATION if schema.classifies else REGRESSION if transform is None else FIXED_GATE
+        limits = FIXED_GATE if transform is not None else KEYED if schema.by is not None else BELIEF
+        limits = BELIEF if schema.classifies else limits
         self.histograms = StreamHistograms(self.max_weight, limits)
         self.suspects = Suspects(schema)
         self.sample, self.suspect_sample = Reservoir(SAMPLE), Reservoir(SUSPECT_SAMPLE)
@@ -65,11 +67,13 @@ class Summary:
         """Add rounds that were played on the records of a batch at these indices, in the order of their rows."""
         if not len(rounds):
             return
-        self.histograms.add(rounds.rows, rounds.weights, rounds.losses)
+        self.histograms.add(rounds.rows, rounds.clean_probability, rounds.losses)
         self.suspects.add(rounds, batch, indices)
-        self.sample.add(rounds)
         suspect = self.are_suspects(rounds)
-        self.suspect_sample.add(rounds[np.flatnonzero(suspect)])
+        # The samples keep the probability in place of the weight.
+        plain = replace(rounds, weights=rounds.clean_probability, judged=None)
+        self.sample.add(plain)
+        self.suspect_sample.add(plain[np.flatnonzero(suspect)])
         if len(self.confusion):
             labels = (rounds.targets, rounds.predictions, rounds.probabilities)
             kernel.count_labels(*labels, suspect.view(np.uint8), self.confusion, self.calibration)
@@ -101,12 +105,12 @@ class Summary:
 
     @property
     def least(self) -> list[Suspect]:
-        """The ten records with the smallest weights, the smallest first."""
+        """The ten records that are least likely clean, the least first."""
         return self.suspects.records
 
     def are_suspects(self, rounds: Rounds) -> Array:
         """Which of these records are suspects."""
-        return kernel.find_levels(rounds.weights, self.max_weight) < self.histograms.limits.cells[1]
+        return kernel.find_levels(rounds.clean_probability, self.max_weight) < self.histograms.limits.cells[1]
 
     def clean_sample(self) -> Rounds:
         """The rounds of the sample that are not of suspects."""

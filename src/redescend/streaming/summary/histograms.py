@@ -30,10 +30,10 @@ class SuspectLimits(NamedTuple):
         return 1 + kernel.LEVELS.index(self.strong), 1 + kernel.LEVELS.index(self.suspect)
 
 
-CLASSIFICATION, REGRESSION, FIXED_GATE = SuspectLimits(0.1, 0.5), SuspectLimits(1e-6, 0.001), SuspectLimits(0.01, 0.1)
-"""The weight of a label is a probability: below a half, it is more likely wrong than right. In regression, of clean
-records with normal noise, 10 to 25 % have a weight below a half, up to 10 % below a tenth, and at most 1.25 % below a
-thousandth, where outliers of twenty times the noise are. The gate of a fixed transform decreases more slowly."""
+BELIEF, KEYED, FIXED_GATE = SuspectLimits(0.1, 0.5), SuspectLimits(1e-6, 0.001), SuspectLimits(0.01, 0.1)
+"""Below a probability of a half, a record is more likely wrong than right. The weight of a keyed model of numbers is no
+probability: of clean records with normal noise, 10 to 25 % have a weight below a half, up to 10 % below a tenth, and at
+most 1.25 % below a thousandth. The gate of a fixed transform decreases more slowly."""
 
 
 def compute_quantile(counts: Array, share: float, width: int = 1) -> float:
@@ -66,7 +66,7 @@ class StreamHistograms:
     `max_weight` is the largest weight that a record can have, and `limits` says which records are suspects.
     """
 
-    def __init__(self, max_weight: float = 1.0, limits: SuspectLimits = REGRESSION) -> None:
+    def __init__(self, max_weight: float = 1.0, limits: SuspectLimits = BELIEF) -> None:
         self.max_weight, self.limits = max_weight, limits
         self.rows, self.shift = 0, 0
         """The last row so far; a bin has 2^shift rows."""

@@ -1,4 +1,4 @@
-"""The suspects of a run: the records with the smallest weights, and their values."""
+"""The suspects of a run: the records that are least likely clean, and their values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_TEXT = 200
 
 
 class Suspect(NamedTuple):
-    """A record with a small weight: its round, its file, and its values as they came."""
+    """A record that is not likely clean: its round, its file, and its values as they came."""
 
     round: RoundRecord
     file: str
@@ -26,23 +26,24 @@ class Suspect(NamedTuple):
 
 
 class Suspects:
-    """The records with the smallest weights; among equals those with the larger loss, then the earlier ones."""
+    """The records that are least likely clean; among equals those with the larger loss, then the earlier ones."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.records: list[Suspect] = []
-        """The smallest weight first."""
+        """The least likely first."""
 
     def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
         """Consider rounds that were played on the records of a batch at these indices."""
-        if len(self.records) == MAX_SUSPECTS and not (rounds.weights <= self.records[-1].round.weight).any():
+        probability = np.ascontiguousarray(rounds.clean_probability)
+        if len(self.records) == MAX_SUSPECTS and not (probability <= self.records[-1].round.clean_probability).any():
             return
         before = [record.round for record in self.records]
         rows = np.zeros(MAX_SUSPECTS, dtype=np.int64)
         numbers, places = np.zeros((2, MAX_SUSPECTS)), np.full(MAX_SUSPECTS, -1)
         for place, played in enumerate(before):
-            rows[place], numbers[:, place] = played.row, (played.weight, played.loss)
-        count = kernel.insert_suspects(rounds.rows, rounds.weights, rounds.losses, len(before), rows, numbers, places)
+            rows[place], numbers[:, place] = played.row, (played.clean_probability, played.loss)
+        count = kernel.insert_suspects(rounds.rows, probability, rounds.losses, len(before), rows, numbers, places)
         known = {record.round.row: record for record in self.records}
         fresh = places[:count][places[:count] >= 0]
         for played, index in zip(rounds[fresh].records(self.schema), indices[fresh].tolist(), strict=True):

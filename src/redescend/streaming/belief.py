@@ -1,0 +1,68 @@
+"""What the model of a stream believes of its records: a belief, and the encoded chunks that it judges."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from redescend.belief import Judgements, LabelBelief, ResidualBelief, Verdict, to_probability
+from redescend.errors import DataError
+from redescend.numeric import Array
+from redescend.streaming.encoding.encoder import EncodedChunk
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.rounds import Judged, Rounds
+
+Belief: TypeAlias = ResidualBelief | LabelBelief
+
+
+def make_belief(schema: Schema) -> Belief:
+    """A belief for the records of a stream that knows nothing yet."""
+    return LabelBelief(len(schema.labels)) if schema.classifies else ResidualBelief(schema.dim)
+
+
+def learn_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
+    """Judge the records of a chunk by the scores that the model gave them before, and learn from them."""
+    if isinstance(belief, ResidualBelief):
+        return Judged(*belief.update(np.nan_to_num(scores[0]), chunk.targets, chunk.X))
+    labels = chunk.targets.astype(np.int64)
+    online = belief.update(_columns(scores), labels)
+    return _judged_labels(online.clean_log_odds, online.suspect, scores, labels)
+
+
+def judge_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
+    """The same by all that was learned so far; nothing is learned, and nothing is called a suspect or stuck."""
+    if isinstance(belief, LabelBelief):
+        labels = chunk.targets.astype(np.int64)
+        log_odds = belief.judge(_columns(scores), labels)
+        return _judged_labels(log_odds, to_probability(log_odds) <= 0.5, scores, labels)
+    predictions = np.nan_to_num(scores[0])
+    log_odds = belief.judge(predictions, chunk.targets, chunk.X)
+    low, high = belief.predict_interval(predictions, chunk.X)
+    suspect = to_probability(log_odds) <= 0.5
+    return Judged(log_odds, low, high, np.full(len(log_odds), np.nan), np.zeros(len(log_odds)), suspect)
+
+
+def give_verdict(belief: Belief, rounds: Rounds) -> Verdict:
+    """The final verdict on rounds that the belief has learned from."""
+    judged = rounds.judged
+    if judged is None:
+        raise DataError("The rounds have no judgements of a belief, which the final verdict needs.")
+    if isinstance(belief, ResidualBelief):
+        return belief.judge_log(rounds.predictions, rounds.targets, Judgements(*judged))
+    labels = rounds.targets.astype(np.int64) if belief.classes == 2 else np.ones(len(rounds), np.int64)
+    return belief.judge_leads(judged.margin, labels)
+
+
+def _columns(scores: Array) -> Array:
+    return np.ascontiguousarray(np.nan_to_num(scores).T)
+
+
+def _judged_labels(log_odds: Array, suspect: Array, scores: Array, labels: Array) -> Judged:
+    missing = np.full(len(labels), np.nan)
+    if len(scores) == 1:
+        return Judged(log_odds, missing, missing, scores[0].copy(), np.zeros(len(labels)), suspect)
+    records = np.arange(len(labels))
+    given, others = scores[labels, records], scores.copy()
+    others[labels, records] = -np.inf
+    return Judged(log_odds, missing, missing, given - others.max(axis=0), np.zeros(len(labels)), suspect)
