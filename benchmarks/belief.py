@@ -10,7 +10,10 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +22,7 @@ from benchmarks.belief_labels import binary_rows, class_rows
 from benchmarks.belief_scores import Scores, mean, reliability, score
 from benchmarks.belief_streams import Case, Recipe, synthetic
 from benchmarks.belief_tables import real
-from redescend.belief import ResidualBelief, to_probability
+from redescend.belief import ResidualBelief
 from redescend.numeric import Array
 
 ORACLE_ROUNDS = 200_000
@@ -137,16 +140,32 @@ def report_reliability(rows: list[Scores]) -> None:
     print(f"  said → share clean: {', '.join(pairs)}")
 
 
+def draw_reliability(path: Path, groups: dict[str, list[Scores]]) -> None:
+    """Draw what was said against what is true; the size of a point is the number of its records."""
+    pyplot: Any = import_module("matplotlib.pyplot")
+    figure, axes = pyplot.subplots(figsize=(5, 4.2), layout="constrained")
+    axes.plot([0, 1], [0, 1], color="0.6", linewidth=1)
+    for title, rows in groups.items():
+        said, true, count = reliability(rows)
+        line = axes.plot(said, true, linewidth=1, label=title)[0]
+        axes.scatter(said, true, s=6 * np.log2(np.maximum(count, 1)), color=line.get_color())
+    axes.set(xlabel="said: probability of being clean", ylabel="true: share that is clean", xlim=(0, 1), ylim=(0, 1))
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=120)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.belief", description=__doc__)
     parser.add_argument("--split", choices=("tune", "held", "both"), default="both")
+    parser.add_argument("--picture", type=Path, metavar="FILE.png", help="also draw the reliability of the last split")
     arguments = parser.parse_args()
     splits = ("tune", "held") if arguments.split == "both" else (arguments.split,)
-    to_probability(np.zeros(1))
     for split in splits:
-        report(f"{split}, synthetic", rows := list(synthetic_scores(split)))
-        report_reliability(rows)
+        report(f"{split}, synthetic", made := list(synthetic_scores(split)))
+        report_reliability(made)
         report(f"{split}, real tables", rows := list(real_scores(split)))
+        if arguments.picture is not None:
+            draw_reliability(arguments.picture, {"synthetic streams": made, "real tables": rows})
         report_reliability(rows)
         report_tables(rows)
         for line in binary_rows(split):

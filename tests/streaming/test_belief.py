@@ -1,0 +1,101 @@
+"""What the model of a stream believes: rounds are judged, the belief is saved, and the final verdict is that of all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+import redescend as rd
+from redescend.belief import LabelBelief, ResidualBelief
+from redescend.errors import DataError
+from redescend.streaming.rounds import Rounds
+
+ROWS = 3000
+
+
+def records(labels: int = 0) -> tuple[pa.Table, np.ndarray]:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(ROWS, 2))
+    wrong = random.random(ROWS) < 0.05
+    if not labels:
+        y = X @ [2.0, 1.0] + 0.3 * random.normal(size=ROWS) + 9.0 * wrong
+    else:
+        places = np.clip(np.floor(labels * 0.2 * (X @ [2.0, 1.0] + 2.5)), 0, labels - 1).astype(int)
+        y = np.array([f"label {place}" for place in np.where(wrong, (places + 1) % labels, places)])
+    missing = pa.array(X[:, 1], mask=random.random(ROWS) < 0.02)
+    return pa.table({"a": X[:, 0], "b": missing, "y": y}), wrong
+
+
+@pytest.mark.parametrize("labels", [0, 2, 4])
+def test_every_round_is_judged_and_the_final_verdict_finds_the_wrong_records(labels, tmp_path):
+    table, wrong = records(labels)
+    model, run = rd.fit_stream(table, "y", rounds=tmp_path / "rounds.parquet")
+    rounds = Rounds.concatenate(run.batches())
+    assert isinstance(model.belief, LabelBelief if labels else ResidualBelief)
+    assert model.belief.rounds == len(rounds) == ROWS
+    log = parquet.read_table(tmp_path / "rounds.parquet")
+    np.testing.assert_array_equal(log["clean_probability"], rounds.clean_probability)
+    np.testing.assert_array_equal(log["suspect"], rounds.judged.suspect)
+    verdict = model.give_verdict(rounds)
+    late = slice(500, None)
+    assert np.median(verdict.clean_probability[late][wrong[late]]) < np.quantile(verdict.clean_probability[late], 0.2)
+    if labels != 4:
+        found = model.suspects(rounds, fdr=0.1)
+        assert np.mean(~wrong[found - 1]) < 0.2
+        assert len(found) > 0.5 * np.count_nonzero(wrong)
+    if not labels:
+        np.testing.assert_array_equal(log["low"], rounds.low)
+        inside = (rounds.low <= rounds.targets) & (rounds.targets <= rounds.high)
+        assert abs(inside[~wrong][200:].mean() - 0.9) < 0.03
+        low, high = model.predict_interval(table, level=0.5)
+        wide_low, wide_high = model.predict_interval(table, level=0.99)
+        assert ((wide_low < low) & (low < high) & (high < wide_high)).all()
+
+
+@pytest.mark.parametrize("labels", [0, 2])
+def test_a_saved_model_continues_to_judge_with_equal_bits(labels, tmp_path):
+    table, _ = records(labels)
+    whole, run = rd.fit_stream(table, "y")
+    expected = Rounds.concatenate(run.batches())
+    rd.save(whole, tmp_path / "whole")
+    half, run = rd.fit_stream(table, "y", checkpoint=tmp_path / "c", every=1000)
+    parts = [next(run.batches())]
+    run.close()
+    half, run = rd.fit_stream(table, "y", checkpoint=tmp_path / "c", every=1000, resume=True)
+    parts += [part[part.rows > len(parts[0])] for part in run.batches()]
+    rounds = Rounds.concatenate(parts)
+    np.testing.assert_array_equal(rounds.judged.clean_log_odds, expected.judged.clean_log_odds)
+    rd.save(half, tmp_path / "half")
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "half").read_bytes()
+    again = rd.load(tmp_path / "whole")
+    np.testing.assert_array_equal(again.clean_probability(table), whole.clean_probability(table))
+    np.testing.assert_array_equal(
+        again.give_verdict(expected).clean_log_odds, whole.give_verdict(expected).clean_log_odds
+    )
+
+
+def test_models_without_a_belief_say_so():
+    table, _ = records()
+    fixed, run = rd.fit_stream(table, "y", transform=rd.transforms.Huber(1.0))
+    rounds = Rounds.concatenate(run.batches())
+    assert fixed.belief is rounds.judged is None
+    np.testing.assert_array_equal(rounds.clean_probability, rounds.weights)
+    assert np.isnan(rounds.low).all()
+    for ask in (lambda: fixed.give_verdict(rounds), lambda: fixed.predict_interval(table)):
+        with pytest.raises(DataError, match="fixed transform"):
+            ask()
+
+
+def test_a_corrupt_belief_is_refused():
+    table, _ = records()
+    model, run = rd.fit_stream(table, "y")
+    run.run()
+    state = model.state()
+    state["belief"]["scales"][0, 0] = 99.0
+    with pytest.raises(DataError, match="ResidualBelief"):
+        model.restore(state)
+    state["belief"] = {}
+    with pytest.raises(DataError, match="ResidualBelief"):
+        model.restore(state)
