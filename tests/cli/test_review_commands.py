@@ -168,3 +168,14 @@ def test_the_models_of_many_keys_answer_together_and_one_by_one(models):
         assert f"'{town}'" in said
         of_one = json.loads(run("inspect", "many", "--key", town, "--json").stdout)
         assert of_one["Learned from"] == f"{store[town].records} records"
+
+
+def test_intervals_are_those_of_the_model(models):
+    table = pd.read_csv(models)
+    shown = rows_of(run("predict", "m", "new.csv", "--interval", "0.8").stdout)
+    assert list(shown[0]) == ["row", "prediction", "low", "high"]
+    low, high = rd.load("m").predict_interval(table, level=0.8)
+    assert [float(one["low"]) for one in shown] == low.tolist()
+    assert [float(one["high"]) for one in shown] == high.tolist()
+    assert "Intervals need a model of numbers" in refused("predict", "labels", "new.csv", "--interval", "0.8")
+    assert "must be a float in (0, 1)" in refused("predict", "m", "new.csv", "--interval", "1")

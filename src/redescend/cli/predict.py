@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from redescend.cli import options
 from redescend.cli.exit_codes import exit_on_error
+
+INTERVAL_HELP = "Also output the interval in which this share of clean targets lies, such as 0.9, as low and high."
 
 
 @options.flatten
@@ -13,6 +17,9 @@ def predict(
     model: options.ModelToRead,
     source: options.Sources,
     *,
+    interval: Annotated[
+        float | None, options.optional(options.OUTPUT, "SHARE", INTERVAL_HELP, min=0.0, max=1.0)
+    ] = None,
     result: options.ResultOptions,
     reading: options.InputOptions,
     running: options.RunOptions,
@@ -24,4 +31,4 @@ def predict(
     with exit_on_error(running.debug):
         from redescend.cli.scoring import apply_model
 
-        raise typer.Exit(apply_model(model, source, result, reading, running.quiet, target=False))
+        raise typer.Exit(apply_model(model, source, result, reading, running.quiet, target=False, level=interval))

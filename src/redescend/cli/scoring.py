@@ -103,8 +103,11 @@ def apply_model(
     *,
     target: bool = True,
     below: float | None = None,
+    level: float | None = None,
 ) -> Code:
-    """Predict all records of a source and, with the `target`, score them; write those that score below a limit."""
+    """Predict all records of a source, with an interval of this `level`; or with the `target`, score them, and write
+    those that score below a limit.
+    """
     out = result.out
     if out is not None:
         choose_writer(out)
@@ -130,14 +133,14 @@ def apply_model(
         closing(batches),
         RejectionWriter(reading.on_bad, quarantine) as rejected,
         ProgressLine(source, quiet=hidden) as line,
-        write_table(out, _tabulate(schema, Rounds.concatenate([]), target).schema) as write,
+        write_table(out, _tabulate(schema, Rounds.concatenate([]), target, level).schema) as write,
     ):
         for batch in batches:
-            rounds, _, bad = model.review(batch, target=target)
+            rounds, _, bad = model.review(batch, target=target, level=level)
             rejected.add(list(heapq.merge(batch.bad, bad, key=lambda record: record.row)))
             if below is not None:
                 rounds = rounds[rounds.clean_probability < below]
-            write(_tabulate(schema, rounds, target))
+            write(_tabulate(schema, rounds, target, level))
             records += batch.count
             line.report(records)
     if not quiet and rejected.count:
@@ -147,7 +150,7 @@ def apply_model(
     return Code.REJECTED if rejected.count or source.unread else Code.DONE
 
 
-def _tabulate(schema: Schema, rounds: Rounds, target: bool) -> pa.RecordBatch:
+def _tabulate(schema: Schema, rounds: Rounds, target: bool, level: float | None) -> pa.RecordBatch:
     """The table of `score` or, without the target, of `predict`."""
     prediction = _decode_target(schema, rounds.predictions)
     if target:
@@ -160,6 +163,8 @@ def _tabulate(schema: Schema, rounds: Rounds, target: bool) -> pa.RecordBatch:
         }
     else:
         columns = {"row": rounds.rows, "prediction": prediction}
+        if level is not None:
+            columns |= {"low": rounds.low, "high": rounds.high}
         if schema.classifies:
             columns["probability"] = rounds.probabilities
     return pa.record_batch(columns)

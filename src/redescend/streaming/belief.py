@@ -43,6 +43,15 @@ def judge_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
     return Judged(log_odds, low, high, np.full(len(log_odds), np.nan), np.zeros(len(log_odds)), suspect)
 
 
+def predict_chunk(belief: Belief | None, chunk: EncodedChunk, scores: Array, level: float) -> Judged:
+    """The intervals of this level for the records of a chunk, whose targets are not known; the rest is NaN."""
+    if not isinstance(belief, ResidualBelief):
+        raise DataError("Intervals need a model of numbers without keys and without a fixed transform.")
+    ends = belief.predict_interval(np.nan_to_num(scores[0]), chunk.X, level)
+    unknown = np.full(len(chunk.X), np.nan)
+    return Judged(unknown, *ends, unknown, unknown, np.zeros(len(chunk.X), bool))
+
+
 def give_verdict(belief: Belief, rounds: Rounds) -> Verdict:
     """The final verdict on rounds that the belief has learned from."""
     judged = rounds.judged

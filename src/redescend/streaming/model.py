@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.belief import ResidualBelief, Verdict, to_probability
+from redescend.belief import Verdict, to_probability
 from redescend.engines import Engine, read_shape
 from redescend.engines.config import ModelConfig
 from redescend.engines.one_vs_rest import label_probabilities, sum_outputs
@@ -17,7 +17,7 @@ from redescend.numeric import Array
 from redescend.parameters import check_instance
 from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, corrupt_state, read_arrays, require
-from redescend.streaming.belief import Belief, give_verdict, judge_chunk, learn_chunk, make_belief
+from redescend.streaming.belief import Belief, give_verdict, judge_chunk, learn_chunk, make_belief, predict_chunk
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk, to_record_batches
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, output_targets
@@ -120,10 +120,11 @@ class StreamPredictor(ABC):
         """The losses summed over outputs, at most the largest float."""
         return sum_outputs(np.minimum(self.config.loss.of_prediction(scores, Y), np.finfo(float).max))
 
-    def review(self, batch: Batch, *, target: bool = False) -> Learned:
+    def review(self, batch: Batch, *, target: bool = False, level: float | None = None) -> Learned:
         """Predict the records of a `batch`, and with `target` score them, without learning from them.
 
-        Without `target`, the targets, losses and weights of the rounds are NaN.
+        Without `target`, the targets, losses and weights of the rounds are NaN, and there are intervals if a `level` is
+        given.
         """
         encoded, played, belief = self._encode(batch.table, target), [], self.belief
         for chunk in encoded.chunks():
@@ -133,6 +134,8 @@ class StreamPredictor(ABC):
                 Y = output_targets(self.schema, chunk.targets)
                 losses, weights = self._losses(scores, Y), self._weights(chunk, Y)
                 judged = None if belief is None else judge_chunk(belief, chunk, scores)
+            elif level is not None:
+                judged = predict_chunk(belief, chunk, scores, level)
             played.append(Played(chunk, scores, losses, weights, judged))
         return self._collect(batch, encoded, played)
 
@@ -191,14 +194,9 @@ class StreamPredictor(ABC):
         -------
         low, high : arrays of shape (records,)
         """
-        belief, ends = self.belief, [(np.empty(0), np.empty(0))]
-        if not isinstance(belief, ResidualBelief):
-            raise DataError("Intervals need a model of numbers without keys and without a fixed transform.")
-        ends += (
-            belief.predict_interval(np.nan_to_num(self._scores(chunk)[0]), chunk.X, level)
-            for chunk in self._all_chunks(table, target=False)
-        )
-        low, high = (np.concatenate(parts) for parts in zip(*ends, strict=True))
+        chunks = self._all_chunks(table, target=False)
+        found = [predict_chunk(self.belief, chunk, self._scores(chunk), level) for chunk in chunks]
+        low, high = (np.concatenate([np.empty(0), *(part[end] for part in found)]) for end in (1, 2))
         return low, high
 
     def give_verdict(self, rounds: Rounds) -> Verdict:
