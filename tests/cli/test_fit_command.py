@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import redescend as rd
 from redescend.cli import app
 from redescend.streaming import StreamModel, fit_stream
+from redescend.streaming.rounds import Rounds
 from tests.cli.commands import BAD, prices, refused, run
 
 FIT = ("fit", "prices.csv", "--target", "price")
@@ -235,3 +236,17 @@ def test_several_files_are_one_stream(in_a_folder):
     rows, files = zip(*((int(one["row"]), one["file"]) for one in csv.DictReader(io.StringIO(parts))), strict=True)
     assert list(rows) == [int(one["row"]) for one in csv.DictReader(io.StringIO(whole))]
     assert list(files) == ["a.csv" if row < 900 else "b.csv" for row in rows]
+
+
+@pytest.mark.parametrize("target", ["price", "town"])
+def test_the_final_suspects_are_those_of_the_library(records, target):
+    done = run("fit", "prices.csv", "--target", target, "--rounds", "r.parquet", "--suspects", "0.2")
+    shown = list(csv.DictReader(io.StringIO(done.stdout)))
+    model, rounds = fit_stream("prices.csv", target)
+    played = Rounds.concatenate(rounds.batches())
+    verdict = model.give_verdict(played)
+    found = verdict.suspects(0.2)
+    assert [int(one["row"]) for one in shown] == played.rows[found].tolist()
+    assert [float(one["q_value"]) for one in shown] == verdict.q_value[found].tolist()
+    assert f"Suspects: {len(found):,} of 2,000 records. About" in done.stderr
+    assert "needs --rounds" in refused("fit", "prices.csv", "--target", target, "--suspects", "0.2")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MODEL_HELP = "Write the model here, for predict, score and inspect."
 BY_HELP = "Fit one model per value of this column, such as each sensor."
 JOBS_HELP = "With --by: number of threads. Default: 1. Models do not depend on it."
+SUSPECTS_HELP = "With --rounds: show the largest list with at most this share of false alarms, such as 0.1."
 CLUSTER_HELP = "With --by: Dask scheduler to run on, such as tcp://host:8786."
 
 
@@ -26,6 +27,9 @@ def fit(
     learning: options.ModelOptions,
     by: Annotated[str | None, options.optional(options.COLUMNS, "COLUMN", BY_HELP)] = None,
     model: Annotated[Path | None, options.optional(options.OUTPUT, "FILE", MODEL_HELP)] = None,
+    suspects: Annotated[
+        float | None, options.optional(options.OUTPUT, "SHARE", SUSPECTS_HELP, min=0.0, max=1.0)
+    ] = None,
     output: options.OutputOptions,
     reading: options.InputOptions,
     checkpoints: options.CheckpointOptions,
@@ -37,22 +41,26 @@ def fit(
     """Fit a model to a stream in one pass, and show the most suspicious records.
 
     Every record is predicted before it is learned from, and suspicious records are given little weight. The ten that
-    are least likely clean go to standard output: as a table on a terminal, else as CSV.
+    are least likely clean go to standard output: as a table on a terminal, else as CSV. With --suspects, all suspects
+    of the final verdict go there, as CSV.
     """
     with exit_on_error(running.debug, _how_to_resume(checkpoints.checkpoint)):
         from redescend.cli.console import announce_compilation
         from redescend.cli.training import choose_outputs, exit_code, make_config
+        from redescend.errors import ParameterError
         from redescend.streaming.fit import start_run
 
+        if suspects is not None and (output.rounds is None or by is not None or learning.transform is not None):
+            raise ParameterError("--suspects needs --rounds FILE.parquet, and neither --by nor --transform.")
         outputs = choose_outputs(source, reading.on_bad, model, output)
         config = make_config(learning, reading, checkpoints, outputs, by=by, every=every, jobs=jobs, cluster=cluster)
         with announce_compilation(running.quiet):
             run = start_run(source[0] if len(source) == 1 else source, config)
-            _play(run, running.quiet)
+            _play(run, running.quiet, suspects)
         raise typer.Exit(exit_code(run))
 
 
-def _play(run: Run, quiet: bool) -> None:
+def _play(run: Run, quiet: bool, share: float | None) -> None:
     from redescend.cli.console import print_suspects, say, say_result, say_schema, say_unread
     from redescend.cli.progress import ProgressLine
     from redescend.streaming import StreamModel
@@ -74,9 +82,14 @@ def _play(run: Run, quiet: bool) -> None:
         say_result(run)
         if config.outputs.model is None:
             say("The model was not saved; name a file with --model to save it.")
-        if run.summary.least:
+        if run.summary.least and share is None:
             say("Top suspects:")
     model = run.model
+    if share is not None:
+        from redescend.cli.verdict import print_verdict
+
+        print_verdict(run, share, quiet)
+        return
     important = [one.column for one in rank_features(model)] if isinstance(model, StreamModel) else []
     print_suspects(run.summary.least, model.schema, important)
 

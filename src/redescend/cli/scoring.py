@@ -34,6 +34,7 @@ from redescend.files import replace_file
 from redescend.sources import Bad, open_source
 from redescend.sources.batch import count_bad
 from redescend.streaming import ModelStore, StreamModel
+from redescend.streaming.belief import check_interval
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.io.collisions import check_outputs
 from redescend.streaming.io.writers import format_rejected
@@ -115,6 +116,8 @@ def apply_model(
     written = {"the quarantine": quarantine, "the output": out}
     check_outputs({content: path for content, path in written.items() if path}, sources, also_read=[model_file])
     model = read_model(model_file)
+    if level is not None:
+        check_interval(model.belief, level)
     schema = model.schema
     source = open_source(
         sources[0] if len(sources) == 1 else list(sources),
@@ -152,12 +155,12 @@ def apply_model(
 
 def _tabulate(schema: Schema, rounds: Rounds, target: bool, level: float | None) -> pa.RecordBatch:
     """The table of `score` or, without the target, of `predict`."""
-    prediction = _decode_target(schema, rounds.predictions)
+    prediction = decode_target(schema, rounds.predictions)
     if target:
         columns = {
             "row": rounds.rows,
             PROBABILITY: rounds.clean_probability,
-            "target": _decode_target(schema, rounds.targets),
+            "target": decode_target(schema, rounds.targets),
             "prediction": prediction,
             "loss": rounds.losses,
         }
@@ -170,7 +173,7 @@ def _tabulate(schema: Schema, rounds: Rounds, target: bool, level: float | None)
     return pa.record_batch(columns)
 
 
-def _decode_target(schema: Schema, values: Any) -> pa.Array:
+def decode_target(schema: Schema, values: Any) -> pa.Array:
     """Targets or predictions as the records have them: numbers, or labels."""
     if not schema.classifies:
         return pa.array(values)

@@ -7,8 +7,10 @@ from typing import TypeAlias
 import numpy as np
 
 from redescend.belief import Judgements, LabelBelief, ResidualBelief, Verdict, to_probability
+from redescend.belief.suspects import SHARE
 from redescend.errors import DataError
 from redescend.numeric import Array
+from redescend.parameters import check
 from redescend.streaming.encoding.encoder import EncodedChunk
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Judged, Rounds
@@ -43,11 +45,17 @@ def judge_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
     return Judged(log_odds, low, high, np.full(len(log_odds), np.nan), np.zeros(len(log_odds)), suspect)
 
 
-def predict_chunk(belief: Belief | None, chunk: EncodedChunk, scores: Array, level: float) -> Judged:
-    """The intervals of this level for the records of a chunk, whose targets are not known; the rest is NaN."""
+def check_interval(belief: Belief | None, level: float) -> ResidualBelief:
+    """The belief, if it has intervals of this level."""
     if not isinstance(belief, ResidualBelief):
         raise DataError("Intervals need a model of numbers without keys and without a fixed transform.")
-    ends = belief.predict_interval(np.nan_to_num(scores[0]), chunk.X, level)
+    check("predict_interval", "level", level, SHARE)
+    return belief
+
+
+def predict_chunk(belief: Belief | None, chunk: EncodedChunk, scores: Array, level: float) -> Judged:
+    """The intervals of this level for the records of a chunk, whose targets are not known; the rest is NaN."""
+    ends = check_interval(belief, level).predict_interval(np.nan_to_num(scores[0]), chunk.X, level)
     unknown = np.full(len(chunk.X), np.nan)
     return Judged(unknown, *ends, unknown, unknown, np.zeros(len(chunk.X), bool))
 
