@@ -133,7 +133,26 @@ def go_on_with_stream(model: Any) -> None:
     model.predict(records)
 
 
+def learned_belief(name: str) -> Any:
+    belief = rd.belief.LabelBelief(3) if "labels" in name else rd.belief.ResidualBelief(2)
+    go_on_with_belief(belief)
+    return belief
+
+
+def go_on_with_belief(belief: Any) -> None:
+    random = np.random.default_rng(0)
+    predictions, targets = random.normal(size=(2, 90))
+    if isinstance(belief, rd.belief.LabelBelief):
+        columns = () if belief.classes == 2 else (belief.classes,)
+        if belief.classes <= 1000:
+            belief.update(random.normal(size=(90, *columns)), np.arange(90) % min(belief.classes, 3))
+    else:
+        belief.update(predictions, targets, random.normal(size=(90, belief.dim)))
+        belief.predict_interval(predictions, random.normal(size=(90, belief.dim)))
+
+
 SUBJECTS: dict[str, tuple[Callable[[str], Any], Callable[[Any], None]]] = {
+    **dict.fromkeys(("belief", "belief labels"), (learned_belief, go_on_with_belief)),
     **dict.fromkeys(MADE, (learned_learner, go_on_with_learner)),
     **{name: (learned_estimator, go_on_with_estimator(name)) for name in ESTIMATORS},
     **dict.fromkeys(STREAMS, (learned_stream, go_on_with_stream)),
