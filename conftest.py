@@ -31,30 +31,41 @@ def pytest_collection_modifyitems(items):
 # --- the table of a run of the long tests ---
 
 SOAK = Path(__file__).parent / "results" / "soak.md"
-_reports = []
 
 
-def pytest_runtest_logreport(report):
-    if report.when == "call" or report.failed:
-        _reports.append(report)
+class SoakTable:
+    """Written by `make soak`: what was tried, what was lost, and how long it took; also if it is interrupted."""
+
+    def __init__(self):
+        self.reports, self.ended = [], False
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" or report.failed:
+            self.reports.append(report)
+            self.write()
+
+    def pytest_sessionfinish(self, session, exitstatus):
+        self.ended = exitstatus in (0, 1)
+        self.write()
+
+    def write(self):
+        rows = []
+        for report in sorted(self.reports, key=lambda report: report.nodeid):
+            said = dict(report.user_properties)
+            outcome = said.get("lost", "nothing") if report.passed else "skipped" if report.skipped else "FAILED"
+            name = report.nodeid.rpartition("/")[2].replace("|", "/")
+            rows.append(f"| {said.get('tried', name)} | {outcome} | {report.duration:.0f} s |")
+        failed = sum(report.failed for report in self.reports)
+        machine = f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {platform.machine()}"
+        ended = "" if self.ended else ", and it has not ended"
+        SOAK.parent.mkdir(exist_ok=True)
+        SOAK.write_text(
+            f"# The long tests\n\nWritten by the run itself, {machine}: {len(rows)} tests, {failed} failed{ended}.\n\n"
+            "| tried | lost | time |\n|---|---|---|\n" + "\n".join(rows) + "\n",
+            encoding="utf-8",
+        )
 
 
-def pytest_sessionfinish(session):
-    """After `make soak`: what was tried, what was lost, and how long it took."""
-    config = session.config
-    if config.option.markexpr != "soak" or hasattr(config, "workerinput") or not _reports:
-        return
-    rows = []
-    for report in sorted(_reports, key=lambda report: report.nodeid):
-        said = dict(report.user_properties)
-        outcome = said.get("lost", "nothing") if report.passed else "FAILED"
-        name = report.nodeid.rpartition("/")[2].replace("|", "/")
-        rows.append(f"| {said.get('tried', name)} | {outcome} | {report.duration:.0f} s |")
-    failed = sum(report.failed for report in _reports)
-    SOAK.parent.mkdir(exist_ok=True)
-    machine = f"Python {platform.python_version()}, {platform.machine()}"
-    SOAK.write_text(
-        f"# The long tests\n\nWritten by `make soak` on {time.strftime('%Y-%m-%d')}, {machine}: {len(_reports)} tests, "
-        f"{failed} failed.\n\n| tried | lost | time |\n|---|---|---|\n" + "\n".join(rows) + "\n",
-        encoding="utf-8",
-    )
+def pytest_configure(config):
+    if config.option.markexpr == "soak" and not hasattr(config, "workerinput") and not config.option.collectonly:
+        config.pluginmanager.register(SoakTable())

@@ -79,10 +79,8 @@ def test_sigterm_ends_a_process_that_compiles(in_a_folder):
     while process.poll() is None and b"ompiling" not in process.stderr.readline():
         pass
     threading.Timer(0.3, process.send_signal, [signal.SIGTERM]).start()
-    began = time.monotonic()
     _, said = process.communicate(timeout=60)
     assert process.returncode == 143, said
-    assert time.monotonic() - began < 30.0  # compiling takes longer than that on any machine that is not busy
     assert said.splitlines()[-1].startswith(b"Interrupted before the end.")
     assert [path.name for path in in_a_folder.iterdir() if path.name != "cache"] == ["prices.csv"]
 
