@@ -37,7 +37,7 @@ class MemoryTable(ColumnarFile):
         return group_rows(map(self._count, self._batches(False)), None, start)
 
     def _count(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        self.taken += batch.nbytes
+        self.taken += batch.get_total_buffer_size()
         return batch
 
     def _recall(self, start: int, rows: pa.RecordBatch) -> Callable[[int], bytes]:
