@@ -99,3 +99,16 @@ def test_a_corrupt_belief_is_refused():
     state["belief"] = {}
     with pytest.raises(DataError, match="ResidualBelief"):
         model.restore(state)
+
+
+def test_a_state_from_before_there_were_beliefs_still_predicts():
+    table, _ = records()
+    model, run = rd.fit_stream(table, "y")
+    run.run()
+    state = model.state()
+    del state["belief"]
+    old = rd.StreamModel(model.schema)
+    old.restore(state)
+    assert old.belief is None
+    np.testing.assert_array_equal(old.predict(table), model.predict(table))
+    assert ((old.clean_probability(table) >= 0.0) & (old.clean_probability(table) <= 1.0)).all()

@@ -364,7 +364,8 @@ class StreamModel(StreamPredictor):
             engine.restore(stored)
         spec = ArraySpec("ones", (len(self._ones),), kind="count", high=0 if engine is None else engine.row_count)
         ones, belief = read_arrays([spec], {"ones": state["ones"]}, {}, type(self).__name__)["ones"], None
-        if state["belief"] is not None:
+        # Files from before there were beliefs have none.
+        if state.get("belief") is not None:
             require(self.config.transform is None, type(self).__name__, "a belief in spite of its transform")
             belief = make_belief(self.schema)
             belief.restore(state["belief"])
