@@ -7,7 +7,7 @@ import pytest
 
 from redescend.errors import DivergenceError
 from redescend.serve.folder import ModelFolder
-from redescend.serve.inference import encode_numbers, infer
+from redescend.serve.inference import infer
 from redescend.serve.journal import Fsync
 from redescend.serve.model import LearnRequest
 from redescend.serve.outcomes import dump_model
@@ -206,10 +206,18 @@ def test_numbers_take_the_short_way_to_the_same_predictions(tmp_path, missing):
     send(model, records)
     columns = {name: [record[name] for record in records if record["c"] is not None] for name in model.schema.inputs}
     count = len(columns["a"])
-    assert encode_numbers(model.schema, columns, count) is not None
     tensors = [{"name": name, "shape": [count], "datatype": "FP64", "data": data} for name, data in columns.items()]
-    fast = infer(model, {"inputs": tensors}, b"")["outputs"][0]["data"]
+    rows = [value for row in zip(*columns.values(), strict=True) for value in row]
+    whole = [{"name": "all", "shape": [count, 3], "datatype": "FP64", "data": rows}]
     texts = [tensor | {"data": list(map(repr, tensor["data"])), "datatype": "BYTES"} for tensor in tensors]
-    assert infer(model, {"inputs": texts}, b"")["outputs"][0]["data"] == fast
-    assert encode_numbers(model.schema, columns | {"a": [1e300] * count}, count) is None
-    assert encode_numbers(model.schema, columns | {"a": [None] * count}, count) is None
+    expected = infer(model, {"inputs": texts}, b"")["outputs"][0]
+    assert model.numbers.read({"inputs": texts}) is None
+    for inputs in (tensors, whole):
+        assert model.numbers.read({"inputs": inputs}) is not None
+        answer = infer(model, {"inputs": inputs}, b"")
+        assert answer["outputs"][0] == expected
+        _, make, place = model.labels.take(answer["outputs"][-1]["data"][7])
+        assert json.loads(make(place)) == {name: values[7] for name, values in columns.items()}
+    for value in (1e300, None, "1", True, [1.0]):
+        numbers = model.numbers.read({"inputs": [tensors[0] | {"data": [value] * count}, *tensors[1:]]})
+        assert numbers is None or model.numbers.encode(numbers) is None

@@ -7,12 +7,13 @@ commit, `folder` holds the models of a server, and `app` speaks HTTP.
 from redescend.errors import MissingExtraError
 
 try:
+    import orjson as _orjson
     import pyarrow as _pyarrow
     import starlette as _starlette
     import uvicorn as _uvicorn
 except ImportError:
     raise MissingExtraError(
-        "redescend.serve needs PyArrow, Starlette and uvicorn; try: pip install 'redescend[serve]'"
+        "redescend.serve needs PyArrow, orjson, Starlette and uvicorn; try: pip install 'redescend[serve]'"
     ) from None
 
-del _pyarrow, _starlette, _uvicorn
+del _orjson, _pyarrow, _starlette, _uvicorn

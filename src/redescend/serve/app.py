@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
+import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -40,9 +41,22 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def answer(content: Any, status: int = 200, **headers: str) -> Response:
-    """A JSON answer; a number that JSON lacks would be a mistake."""
-    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    """A JSON answer."""
+    try:
+        text = orjson.dumps(content)
+    except TypeError:
+        # An integer of more than 64 bits, or half of a surrogate pair.
+        text = json.dumps(_to_json(content)).encode()
     return Response(text, status, headers, "application/json")
+
+
+def _to_json(value: Any) -> Any:
+    """A value with null in place of NaN."""
+    if isinstance(value, dict):
+        return {name: _to_json(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_to_json(each) for each in value]
+    return None if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
 def refuse(error: Exception) -> Response:
@@ -207,27 +221,32 @@ class Service:
 
     def routes(self) -> list[Route]:
         model = "/v2/models/{name}"
+        # Routes are tried in their order.
         table: list[tuple[str, str, Handler]] = [
-            ("GET", "/v2", self.server),
-            ("GET", "/v2/models", self.models),
-            ("POST", model, self.create),
-            ("DELETE", model, self.delete),
+            ("POST", f"{model}/infer", self.infer),
             ("POST", f"{model}/learn", self.learn),
             ("POST", f"{model}/score", self.score),
+            ("GET", "/v2", self.server),
+            ("GET", "/v2/models", self.models),
+            ("GET", model, self.metadata),
+            ("POST", model, self.create),
+            ("DELETE", model, self.delete),
+            ("GET", f"{model}/ready", self.model_ready),
             ("GET", f"{model}/schema", self.schema),
             ("GET", f"{model}/summary", self.summary),
             ("GET", f"{model}/suspects", self.suspects),
             ("GET", f"{model}/model", self.file),
+            ("GET", f"{model}/versions/{{version}}", self.metadata),
+            ("GET", f"{model}/versions/{{version}}/ready", self.model_ready),
+            ("POST", f"{model}/versions/{{version}}/infer", self.infer),
             ("GET", "/openapi.json", self.document),
         ]
-        for path in (model, f"{model}/versions/{{version}}"):
-            table += [("GET", path, self.metadata), ("GET", f"{path}/ready", self.model_ready)]
-            table += [("POST", f"{path}/infer", self.infer)]
-        routes = [
+        routes = [Route(path, self.guard(handler), methods=[method]) for method, path, handler in table]
+        health = {"live": self.live, "ready": self.ready}
+        return routes + [
             Route(f"/v2/health/{name}", self.guard(handler, health=True), methods=["GET"])
-            for name, handler in (("live", self.live), ("ready", self.ready))
+            for name, handler in health.items()
         ]
-        return routes + [Route(path, self.guard(handler), methods=[method]) for method, path, handler in table]
 
 
 async def refuse_path(request: Request, error: Exception) -> Response:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from redescend.errors import DataError, quote, suggest
 from redescend.numeric import Array
 from redescend.serve.model import ServedModel
@@ -14,11 +12,8 @@ from redescend.serve.records import dump_record
 from redescend.serve.refusals import TooLarge
 from redescend.serve.tensors import Tensor, read_tensors
 from redescend.sources import Kind
-from redescend.streaming import StreamModel
-from redescend.streaming.encoding.features import MAX_NUMBER
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions
-from redescend.streaming.rounds import Rounds
 
 DATATYPES = {Kind.NUMBER: "FP64", Kind.BOOLEAN: "BOOL", Kind.DATE: "BYTES", Kind.TEXT: "BYTES"}
 ID = "id"
@@ -50,18 +45,32 @@ def _outputs(schema: Schema) -> dict[str, str]:
 def infer(model: ServedModel, content: Any, raw: bytes) -> dict[str, Any]:
     """The answer to a request."""
     schema = model.require_schema()
-    columns = read_columns(schema, list(read_tensors(content, raw)))
-    count = len(next(iter(columns.values())))
+    numbers = None if raw else model.numbers.read(content)
+    X = None if numbers is None else model.numbers.encode(numbers)
+    columns: Columns = {}
+    if numbers is None or X is None:
+        columns = read_columns(schema, list(read_tensors(content, raw)))
+        count = len(next(iter(columns.values())))
+    else:
+        count = len(X)
     if count > model.limits.records:
         raise TooLarge(f"The request has {count:,} records, and the server takes {model.limits.records:,} at a time.")
-    wanted = _read_wanted(content, list(_outputs(schema)))
-    predictions, probabilities = predict(model, schema, columns, count)
-    values: dict[str, list[Any]] = {"prediction": [schema.decode_value(value) for value in predictions.tolist()]}
+    types = _outputs(schema)
+    wanted = _read_wanted(content, list(types))
+    if X is None:
+        predictions, probabilities = predict(model, columns, count)
+    else:
+        with model.read() as served:
+            predictions, probabilities = decode_predictions(schema, served.engine.predict(X))
+    found = predictions.tolist()
+    values: dict[str, list[Any]] = {}
+    values["prediction"] = [schema.labels[int(number)] for number in found] if schema.classifies else found
     if "probability" in wanted:
         values["probability"] = probabilities.tolist()
     if ID in wanted:
+        if numbers is not None and X is not None:
+            columns = dict(zip(schema.inputs, numbers.T.tolist(), strict=True))
         values[ID] = model.labels.put(count, lambda place: make_record(columns, place))
-    types = _outputs(schema)
     outputs = [{"name": name, "datatype": types[name], "shape": [count], "data": values[name]} for name in wanted]
     answer = {"model_name": model.name, "model_version": "1", "outputs": outputs}
     return answer | ({"id": content["id"]} if isinstance(content.get("id"), str) else {})
@@ -113,38 +122,10 @@ def make_record(columns: Columns, place: int) -> bytes:
     return dump_record({name: values[place] for name, values in columns.items()})
 
 
-def predict(model: ServedModel, schema: Schema, columns: Columns, count: int) -> tuple[Array, Array]:
+def predict(model: ServedModel, columns: Columns, count: int) -> tuple[Array, Array]:
     """Predictions, as numbers or indices of labels, and their probabilities."""
-    X = encode_numbers(schema, columns, count)
-    if X is not None:
-        with model.read() as served:
-            if isinstance(served, StreamModel):
-                return decode_predictions(schema, served.engine.predict(X))
     batch, learned = model.review([make_record(columns, place) for place in range(count)], target=False)
     rejected = sorted((*batch.bad, *learned.rejected), key=lambda bad: bad.row)
     if rejected:
         raise DataError(f"Record {rejected[0].row}: {rejected[0].reason}.")
-    rounds: Rounds = learned.rounds
-    return rounds.predictions, rounds.probabilities
-
-
-def encode_numbers(schema: Schema, columns: Columns, count: int) -> Array | None:
-    """Columns of usable numbers as rows for the model, without the detour that texts and missing values need.
-
-    None if there is anything but numbers.
-    """
-    if schema.by is not None or not all(feature.kind is Kind.NUMBER for feature in schema.features):
-        return None
-    for values in columns.values():
-        for value in values:
-            if type(value) is not float and type(value) is not int:
-                return None
-    try:
-        numbers = np.array(list(columns.values()), dtype=np.float64)
-    except OverflowError:
-        return None
-    if not (np.abs(numbers) <= MAX_NUMBER).all():
-        return None
-    X = np.zeros((count, schema.dim))
-    X[:, [span.start for span in schema.spans]] = numbers.T
-    return X
+    return learned.rounds.predictions, learned.rounds.probabilities

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from redescend.errors import DataError, DivergenceError, RedescendError
 from redescend.serve.journal import Fsync, Journal
 from redescend.serve.labels import LateLabels
+from redescend.serve.numbers import NumericInputs
 from redescend.serve.outcomes import Outcome, describe_batch, dump_model, find_suspects
 from redescend.serve.records import RecordParser
 from redescend.serve.refusals import Conflict
@@ -126,6 +127,7 @@ class ServedModel:
         self._learning = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name)
         inputs = {name: schema.kinds[name] for name in schema.columns if name != schema.target}
         self._predicting = RecordParser(inputs, self.name)
+        self.numbers = NumericInputs(schema)
         self._replicas = Replicas(model)
 
     def declare(self, schema: Schema) -> None:

@@ -10,30 +10,33 @@ from redescend.checkpoint.serialization import Serializer
 from redescend.sources import Bad, Batch
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.model import Learned
-from redescend.streaming.rounds import Rounds
+from redescend.streaming.rounds import RoundRecord, Rounds
 from redescend.streaming.summary import Summary
 from redescend.streaming.summary.suspects import read_values
 
 Outcome = dict[str, Any]
 
 
-def describe_rounds(rounds: Rounds, schema: Schema, summary: Summary) -> Iterator[Outcome]:
-    """The values of each round by their names; null where there is none."""
+def describe_rounds(rounds: Rounds, schema: Schema, summary: Summary, status: str) -> Iterator[Outcome]:
+    """The values of each round by their names. NaN becomes null in JSON."""
     suspects = summary.are_suspects(rounds).tolist()
+    names = ("status", *RoundRecord._fields)
     for record, suspect in zip(rounds.records(schema), suspects, strict=True):
-        values = {name: _to_json(value) for name, value in record._asdict().items()}
-        if schema.by is None:
+        values = dict(zip(names, (status, *record), strict=True))
+        if record.key is None:
             del values["key"]
-        values.setdefault("clean_probability", values["weight"])
-        yield values | {"suspect": suspect}
+        if "clean_probability" not in values:
+            values["clean_probability"] = record.weight
+        values["suspect"] = suspect
+        yield values
 
 
 def describe_batch(batch: Batch, learned: Learned, schema: Schema, summary: Summary, status: str) -> list[Outcome]:
     """The outcome of each record of a batch, in order."""
     first = batch.end.row - batch.count + 1
     outcomes: list[Outcome] = [{}] * batch.count
-    for values in describe_rounds(learned.rounds, schema, summary):
-        outcomes[values["row"] - first] = {"status": status, **values}
+    for values in describe_rounds(learned.rounds, schema, summary, status):
+        outcomes[values["row"] - first] = values
     for bad in (*batch.bad, *learned.rejected):
         outcomes[bad.row - first] = reject(bad)
     return outcomes
@@ -58,7 +61,3 @@ def dump_model(model: Any) -> bytes:
     serializer = Serializer()
     description = serializer.serialize(model)
     return b"".join(container.write_chunks(description, serializer.arrays))
-
-
-def _to_json(value: Any) -> Any:
-    return None if isinstance(value, float) and not abs(value) < float("inf") else value

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 from redescend.errors import DataError, quote
@@ -55,7 +56,18 @@ def read_records(body: bytes, content_type: str) -> list[bytes]:
 
 
 def load_json(body: bytes) -> Any:
-    """The content of a JSON text; a name that is there twice, as in `decode`, is an error."""
+    """The content of a JSON text.
+
+    What the fast parser refuses, such as NaN, the parser of Python's library reads, or says what is wrong with it.
+    """
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return load_json_strictly(body)
+
+
+def load_json_strictly(body: bytes) -> Any:
+    """The content of a JSON text; a name that is there twice, as in `redescend.sources.jsonl`, is an error."""
     try:
         return json.loads(body.decode(), object_pairs_hook=_make_object)
     except UnicodeDecodeError as error:
@@ -78,8 +90,12 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def dump_record(values: Mapping[str, Any]) -> bytes:
-    """A record as a line; numbers that JSON lacks are missing values."""
-    return json.dumps(values, default=str).encode()
+    """A record as a line; numbers that JSON lacks are missing values, and so they are read."""
+    try:
+        return orjson.dumps(values, default=str)
+    except TypeError:
+        # An integer of more than 64 bits, or half of a surrogate pair.
+        return json.dumps(values, default=str).encode()
 
 
 def _read_json(body: bytes) -> list[bytes]:
@@ -88,6 +104,10 @@ def _read_json(body: bytes) -> list[bytes]:
         return [text]  # as it is: the parser of records reads it, and says what is wrong with it
     content = load_json(body)
     listed = content if isinstance(content, list) else [content]
+    if body.count(b'":') != sum(len(record) for record in listed if isinstance(record, dict)):
+        # Perhaps a name that is there twice, of which the fast parser takes the last.
+        content = load_json_strictly(body)
+        listed = content if isinstance(content, list) else [content]
     return [dump_record(record) if isinstance(record, dict) else b"" for record in listed]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,8 @@ TYPES: dict[str, Any] = {
 """The data types of tensors; BYTES are texts."""
 
 MAX_RANK = 8
+SCALARS = frozenset({bool, int, float, str, type(None)})
+TEXTS = frozenset({str, type(None)})
 
 
 class Tensor(NamedTuple):
@@ -34,20 +36,20 @@ class Tensor(NamedTuple):
 
 def read_tensors(content: Any, raw: bytes) -> Iterator[Tensor]:
     """The inputs of a request; `raw` is what follows its JSON."""
-    inputs = content.get("inputs") if isinstance(content, Mapping) else None
+    inputs = content.get("inputs") if isinstance(content, dict) else None
     if not isinstance(inputs, list) or not inputs:
         raise DataError("The request has no list of inputs.")
     place = 0
     for each in inputs:
-        if not isinstance(each, Mapping) or not isinstance(each.get("name"), str):
+        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
             raise DataError("Each input is an object with a name, a shape, a datatype and data.")
         name, shape, datatype = each["name"], each.get("shape"), each.get("datatype")
         if not isinstance(datatype, str) or datatype not in TYPES:
             raise DataError(f"The datatype of {quote(name)} must be one of {', '.join(TYPES)}. Got {quote(datatype)}.")
-        if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+        if not isinstance(shape, list) or not _are_sizes(shape):
             raise DataError(f"The shape of {quote(name)} must be a list of sizes. Got {quote(str(shape))}.")
         parameters = each.get("parameters")
-        size = parameters.get("binary_data_size") if isinstance(parameters, Mapping) else None
+        size = parameters.get("binary_data_size") if isinstance(parameters, dict) else None
         if size is not None:
             if type(size) is not int or not 0 <= size <= len(raw) - place:
                 raise DataError(f"The input {quote(name)} has fewer bytes than its binary_data_size.")
@@ -55,16 +57,22 @@ def read_tensors(content: Any, raw: bytes) -> Iterator[Tensor]:
             place += size
         else:
             values = _flatten(name, each.get("data"))
-            if datatype == "BYTES" and not all(isinstance(value, str | None) for value in values):
+            if datatype == "BYTES" and not TEXTS.issuperset(map(type, values)):
                 raise DataError(f"The input {quote(name)} of BYTES must contain texts.")
         if len(shape) > MAX_RANK or math.prod(shape) != len(values):
             raise DataError(f"The input {quote(name)} has {len(values)} values, but the shape {shape[:MAX_RANK]}.")
         yield Tensor(name, datatype, shape, values)
 
 
+def _are_sizes(shape: list[Any]) -> bool:
+    return {int}.issuperset(map(type, shape)) and min(shape, default=0) >= 0
+
+
 def _flatten(name: str, data: Any) -> list[Any]:
     if not isinstance(data, list):
         raise DataError(f"The input {quote(name)} has no list of data.")
+    if SCALARS.issuperset(map(type, data)):
+        return data
     for _ in range(MAX_RANK):
         if not any(isinstance(value, list) for value in data):
             break

@@ -1,0 +1,164 @@
+"""Serving a model that learns, against a Starlette application that only sends the body back.
+
+Both are processes of their own with the same server, uvicorn, and get the same bodies from the same clients. Measured
+is the processor time of the server for a request, all threads together: its inverse is how many requests a second one
+core can take, and other programs lengthen it less than they lengthen the time on the wall. Commits are synchronized
+(``--fsync always``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.report import Goal, Row, compare
+from benchmarks.timing import Effort
+
+ROOT = Path(__file__).resolve().parents[1]
+CLIENTS, COLUMNS, REQUESTS = 32, 20, 4
+"""Connections; features; and requests of a measurement, in units of the effort's calls."""
+
+GOALS = {"predict": 0.6, "predict columns": 0.6, "learn": 0.3}
+"""The share of the requests a second of the application that sends the body back."""
+
+ECHO = """
+import socket, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+
+async def echo(request):
+    return Response(await request.body(), media_type="application/json")
+
+listener = socket.create_server(("127.0.0.1", 0))
+import sys
+print(f"http://127.0.0.1:{listener.getsockname()[1]}", file=sys.stderr, flush=True)
+routes = [Route("/v2/models/m/{what}", echo, methods=["POST"])]
+config = uvicorn.Config(Starlette(routes=routes), log_config=None, access_log=False, server_header=False, ws="none")
+uvicorn.Server(config).run(sockets=[listener])
+"""
+SERVE = "from redescend.cli import app; app()"
+
+
+class Measured(NamedTuple):
+    """Of a request: seconds of processor time of the server, and seconds until the answer (99th percentile)."""
+
+    processor: float
+    slowest: float
+
+
+@contextmanager
+def start(program: str, *arguments: str) -> Iterator[tuple[int, int]]:
+    """A server, by its process id and its port; stopped at the end."""
+    environment = dict(os.environ, OPENBLAS_NUM_THREADS="1")
+    command = [sys.executable, "-c", program, *arguments]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stderr is not None
+            found = next(match for line in process.stderr if (match := re.search(r"http://\S+:(\d+)", line)))
+            yield process.pid, int(found[1])
+        finally:
+            process.terminate()
+            process.communicate()
+
+
+def processor_time(pid: int) -> float:
+    """Seconds of processor time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def send(port: int, path: str, body: bytes, count: int, clients: int = CLIENTS) -> list[float]:
+    """Send a body many times over some connections; seconds until each answer."""
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    seconds: list[float] = []
+
+    async def client(requests: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
+        loop = asyncio.get_running_loop()
+        for _ in range(requests):
+            began = loop.time()
+            writer.write(head.encode() + body)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            found = re.search(rb"content-length: (\d+)", answer, re.IGNORECASE)
+            content = await reader.readexactly(0 if found is None else int(found[1]))
+            if not answer.startswith(b"HTTP/1.1 200"):
+                raise RuntimeError(content[:300].decode())
+            seconds.append(loop.time() - began)
+        writer.close()
+
+    async def run() -> None:
+        await asyncio.gather(*(client(max(1, count // clients)) for _ in range(clients)))
+
+    asyncio.run(run())
+    return seconds
+
+
+def measure(pid: int, port: int, what: str, body: bytes, count: int) -> Measured:
+    """The times of a request, after some that are not counted."""
+    send(port, f"/v2/models/m/{what}", body, max(1, count // 4))
+    before = processor_time(pid)
+    seconds = send(port, f"/v2/models/m/{what}", body, count)
+    return Measured((processor_time(pid) - before) / len(seconds), float(np.quantile(seconds, 0.99)))
+
+
+def make_bodies(records: int) -> dict[str, bytes]:
+    """Bodies of this many records: to predict, one tensor, or one for each column; to learn, a list of records."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(records, COLUMNS)).round(6)
+    names = [f"x{j}" for j in range(COLUMNS)]
+    tensors = [
+        {"name": name, "shape": [records], "datatype": "FP64", "data": column.tolist()}
+        for name, column in zip(names, X.T, strict=True)
+    ]
+    y = X.sum(axis=1).tolist()
+    listed = [dict(zip(names, row, strict=True)) | {"y": target} for row, target in zip(X.tolist(), y, strict=True)]
+    whole = {"name": "records", "shape": [records, COLUMNS], "datatype": "FP64", "data": X.ravel().tolist()}
+    outputs = [{"name": "prediction"}]
+    bodies = {
+        "predict": {"inputs": [whole], "outputs": outputs},
+        "predict columns": {"inputs": tensors, "outputs": outputs},
+        "learn": listed[0] if records == 1 else listed,
+    }
+    return {name: json.dumps(content).encode() for name, content in bodies.items()}
+
+
+def serving_rows(effort: Effort) -> Iterator[Row]:
+    """Processor time of requests to predict and to learn, with 1 and with 100 records."""
+    count = REQUESTS * effort.calls
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder, "m.json")
+        settings.write_text(json.dumps({"target": "y"}))
+        arguments = ("serve", str(settings), "--data", str(Path(folder, "data")), "--port", "0")
+        with start(SERVE, *arguments) as served, start(ECHO) as echo:
+            send(served[1], "/v2/models/m/learn", make_bodies(200)["learn"], 5, clients=1)
+            for what, goal in GOALS.items():
+                path = "learn" if what == "learn" else "infer"
+                for records in (1, 100):
+                    body, requests = make_bodies(records)[what], count if records == 1 else count // 4
+                    theirs = measure(*echo, path, body, requests)
+                    ours = measure(*served, path, body, requests)
+                    name = f"{what} {records}, {CLIENTS} clients, p99 {1000 * ours.slowest:.0f} ms"
+                    against = f"echo, p99 {1000 * theirs.slowest:.0f} ms"
+                    # Short runs on a coarse clock may have measured nothing.
+                    tick = 1.0 / os.sysconf("SC_CLK_TCK") / requests
+                    times = max(ours.processor, tick), max(theirs.processor, tick)
+                    yield compare(name, times[0], against, times[1], Goal(1.0 / goal), per="request")
+
+
+if __name__ == "__main__":
+    from benchmarks.timing import FULL
+
+    for row in serving_rows(FULL):
+        print(f"{row.what}: {row.measured} against {row.against}: {row.ratio:.2f} {row.goal} {row.verdict}", flush=True)
