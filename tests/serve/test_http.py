@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -360,6 +361,31 @@ def test_the_example_of_the_page(server, capsys):
     namespace["client"].delete("flats")
     namespace["client"].close()
     assert capsys.readouterr().out.split() == re.findall(r"# (\w+)$", example, re.MULTILINE)
+
+
+def test_more_connections_than_threads_and_saving_in_between(server):
+    """Many clients learn and predict at once; the model is whole, and saving it changes no prediction."""
+    records = [record for record in make_records(200, seed=9) if isinstance(record["area"], float)]
+    with server.client() as client:
+        client.create("busy", target="price", first=10)
+        client.learn("busy", records[:50])
+        before = client.summary("busy")["records"]
+
+    def work(number):
+        with server.client() as client:
+            for place in range(5):
+                assert client.learn("busy", records[(number + place) % 150])["learned"] == 1
+                assert len(client.predict("busy", records[:2])["prediction"]) == 2
+
+    with ThreadPoolExecutor(40) as pool:
+        list(pool.map(work, range(40)))
+    with server.client() as client:
+        assert client.summary("busy")["records"] == before + 200
+        first = client.predict("busy", records[:20])["prediction"]
+        for _ in range(3):
+            client.download("busy")
+        assert client.predict("busy", records[:20])["prediction"] == first
+        client.delete("busy")
 
 
 def test_the_address_of_a_server():

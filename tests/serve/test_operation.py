@@ -1,0 +1,158 @@
+"""How a server is run: tokens, folders, limits, many connections at once, and what happens when it stops."""
+
+import asyncio
+import json
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from typer.testing import CliRunner
+
+from redescend.cli import app
+from redescend.client import Client, ServerError
+from redescend.errors import DataError, ParameterError
+from redescend.serve.folder import ModelFolder
+from redescend.serve.journal import Fsync
+from redescend.serve.model import LearnRequest
+from redescend.serve.refusals import Busy
+from redescend.serve.server import check_host
+from redescend.serve.settings import Limits
+from redescend.serve.writer import Writer
+from tests.serve.servers import ServerProcess, make_records, write_settings
+
+
+def to_lines(records):
+    return [json.dumps(record).encode() for record in records]
+
+
+def test_token_stop_and_start_again(tmp_path):
+    data, settings = tmp_path / "data", write_settings(tmp_path, first=20)
+    with ServerProcess(data, settings, "--fsync", "interval", token="sécret") as server:
+        with server.client() as client:
+            client.learn("price", make_records(100))
+            model = client.download("price")
+        for token in (None, "", "wrong"):
+            with (
+                Client(server.address, token) as stranger,
+                pytest.raises(ServerError, match="needs a token") as refused,
+            ):
+                stranger.models()
+            assert refused.value.status == 401
+        with pytest.raises(DataError, match="in use by another server"):
+            ModelFolder(data, Limits())
+        assert server.stop() == 0
+    assert (data / "models" / "price" / "snapshot.safetensors").exists()
+    folder = ModelFolder(data, Limits())
+    folder.open_all()
+    assert folder.model("price").dump() == model
+    assert folder.model("price").counts.records == 100
+
+
+def test_only_loopback_without_a_token(tmp_path):
+    for host in ("127.0.0.1", "localhost", "::1"):
+        check_host(host, None)
+    for host in ("0.0.0.0", "::", "192.168.1.1", "example.org"):
+        check_host(host, "token")
+        with pytest.raises(ParameterError, match="set a token"):
+            check_host(host, None)
+    done = CliRunner().invoke(app, ["serve", "--data", str(tmp_path / "d"), "--host", "0.0.0.0"])
+    assert (done.exit_code, "set a token" in done.stderr) == (2, True)
+    done = CliRunner().invoke(app, ["serve", "--data", str(tmp_path / "d"), "--fsync", "often"])
+    assert (done.exit_code, "--fsync must be" in done.stderr) == (2, True)
+
+
+def test_a_damaged_model_is_named_and_the_others_are_served(tmp_path):
+    folder = ModelFolder(tmp_path / "a", Limits())
+    for name in ("good", "bad"):
+        folder.create(name, {"target": "price", "first": 10}).commit([LearnRequest(to_lines(make_records(20)))])
+        folder.model(name).commit([LearnRequest(to_lines(make_records(5)))])
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    path = tmp_path / "b" / "models" / "bad" / "journal" / "00000001.journal"
+    path.write_bytes(path.read_bytes().replace(b'"Rome"', b'"Roma"', 1))
+    (tmp_path / "b" / "models" / ".half").mkdir()
+    again = ModelFolder(tmp_path / "b", Limits())
+    again.open_all()
+    assert list(again.writers) == ["good"]
+    assert "is damaged at byte" in again.broken["bad"]
+    assert not (tmp_path / "b" / "models" / ".half").exists()
+    asyncio.run(again.delete("bad"))
+    assert again.broken == {}
+
+
+def test_too_many_models_and_records(tmp_path):
+    folder = ModelFolder(tmp_path, Limits(models=1))
+    folder.create("a", {"target": "y"})
+    with pytest.raises(Exception, match="as many as the server takes"):
+        folder.create("b", {"target": "y"})
+
+
+def test_back_pressure_and_groups(tmp_path):
+    """While a commit is on its way to the disk, requests wait for one common commit; too many are refused."""
+    folder = ModelFolder(tmp_path, Limits(queued=10))
+    model, sizes, hold, begun = (
+        folder.create("m", {"target": "price", "first": 5}),
+        [],
+        threading.Event(),
+        threading.Event(),
+    )
+    real = model.journal.commit
+
+    def commit(requests, records):
+        begun.set()
+        hold.wait(10)
+        sizes.append(len(requests))
+        real(requests, records)
+
+    model.journal.commit = commit
+
+    async def run():
+        with ThreadPoolExecutor(1) as executor:
+            writer = Writer(model, executor, lambda model: None)
+            lines = to_lines(make_records(12))
+            first = asyncio.create_task(writer.submit(LearnRequest(lines[:1])))
+            await asyncio.to_thread(begun.wait, 10)
+            others = [asyncio.create_task(writer.submit(LearnRequest([line]))) for line in lines[1:10]]
+            await asyncio.sleep(0)
+            with pytest.raises(Busy, match="10 records of 'm' wait"):
+                await writer.submit(LearnRequest(lines[10:]))
+            hold.set()
+            answers = await asyncio.gather(first, *others)
+            await writer.close()
+            return [answer.row for answer in answers]
+
+    assert asyncio.run(run()) == list(range(1, 11))
+    assert sizes == [1, 9]
+
+
+@pytest.mark.parametrize("fsync", list(Fsync))
+def test_readers_see_whole_models_while_a_writer_learns(tmp_path, fsync):
+    """Each prediction is that of a model after some number of whole commits, and they never go back."""
+    model = ModelFolder(tmp_path, Limits(), fsync).create("m", {"target": "price", "first": 50})
+    records = [record | {"age": 1} for record in make_records(450) if isinstance(record["area"], float)]
+    model.commit([LearnRequest(to_lines(records[:60]))])
+    seen, stop = [], threading.Event()
+    probe = to_lines([{"area": 70.0, "age": 1, "town": "Rome"}])
+
+    def read():
+        mine = []
+        while not stop.is_set():
+            mine.append(float(model.review(probe, target=False)[1].rounds.predictions[0]))
+        seen.append(mine)
+
+    def predict():
+        return float(model.review(probe, target=False)[1].rounds.predictions[0])
+
+    states, threads = [predict()], [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for first in range(60, len(records), 10):
+        model.commit([LearnRequest(to_lines(records[first : first + 10]))])
+        states.append(predict())
+    stop.set()
+    for thread in threads:
+        thread.join()
+    for mine in seen:
+        assert len(mine) > 0
+        places = [states.index(prediction) for prediction in mine]
+        assert places == sorted(places)
