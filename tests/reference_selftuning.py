@@ -1,386 +1,495 @@
-"""The self-tuning learner in its slowest and most obvious form: one round a call, dense matrices, roots by SciPy.
-
-Nothing here calls a formula of the package: a loss is only asked for its settings.
-"""
+"""The self-tuning learner in slow, plain NumPy, written from its statement in docs/selftuning.md."""
 
 from __future__ import annotations
 
+from math import erfc, exp, floor, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit
 
 from redescend import losses
-from tests.reference import loss_pair
 
-STEPS = (16.0, 1.0, 1 / 16)
-"""Of the followers, in units of the typical record; once with one length for all features, once with one for each."""
-
-RATES = np.array([0.01, 0.05, 0.1, 0.17, 0.25, 0.33])
-BELIEFS = np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1])
-OCTAVES, LABEL_OCTAVES = range(-12, 12), range(-2, 7)
-DRIFT, LABEL_DRIFT = 1e-4, 1e-5
-"""The cells of the noise posterior, and what each of them gets of it in each round."""
-
-OUTLIER = 0.25
-"""The density of an outlier is this share of 1/|r|."""
-
-SHARE = 1e-3
-"""What every member gets of the weight in each round; below twice as much, a follower starts again at the leader."""
-
-LUCK = 30.0
-"""The most that a member gains on the leader in one round."""
-
-NORMS, READY, MEMORY = 15, 5, 1000
-RESOLUTION = 2.0**-52
-"""Lengths of records remembered, when a feature's scale is known, over how many records it is a mean, its floor."""
-
-FIRST_SNAPSHOT, GROWTH, SNAPSHOTS = 62, 1.25, 2
-
-START, FORGETTING, SHARPEST, FLOOR, YOUNG = 100.0, 1e-3, 1e6, 1e-12, 31
-"""Of the second-order follower: P at first, what a round forgets, the most that a round counts, the least P, youth."""
+POSTERIOR, SLOW, FAST, MODE, ORIGIN, SNAPSHOT, STORED, MEMBERS = range(8)
+SCALES, RING, LOST = 16, 16, 8
+MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.2, 0.3, 0.4]), np.array([0.997, 0.001, 0.001, 0.001])
+FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.9, 0.06, 0.02, 0.01, 0.005, 0.005])
+STEPS = {SLOW: 1.0, FAST: 8.0}
+LARGE, LEAST, MOST = 1e25, 2.0**-400, 2.0**400
+MEMORY = 1000.0
 
 
-HALF, UNFIT, SLOWLY, KNOWN, LONGER, SIZE_STEP, WIDER = 0.5, 0.01, 0.25, 1e-6, 16.0, 0.4, 1.5
-"""Of what is new: how fast it grows old, with records that fit and that do not; the stream; when it is known; how much
-longer its steps are; how fast the size of residuals with it moves; how much wider than that its noise may be."""
+def sigmoid(z: float) -> float:
+    return 1.0 / (1.0 + exp(-z)) if z >= 0 else exp(z) / (1.0 + exp(z))
 
 
-class Played(NamedTuple):
-    """A game: what was played, what it lost, how much of it was believed."""
+def implicit_pull(m: float, a: float) -> float:
+    """sigma(-z) where z = m + a sigma(-z), by bisection."""
+    low, high = m, m + a
+    for _ in range(200):
+        z = 0.5 * (low + high)
+        low, high = (low, z) if z > m + a * sigmoid(-z) else (z, high)
+    return sigmoid(-z)
 
-    actions: np.ndarray
-    losses: np.ndarray
-    weights: np.ndarray
+
+def lower_median(values: Any) -> float:
+    return float(np.sort(values)[(len(values) - 1) // 2])
 
 
-def play(X: np.ndarray, y: np.ndarray, *, loss: losses.LinearLoss, order: int) -> Played:
-    learner = SelfTuning(X.shape[1], loss, order)
-    actions, rounds = [], []
+def power_of_two(a: Any) -> Any:
+    return np.clip(2.0 ** np.floor(np.log2(np.abs(a))), LEAST, MOST)
+
+
+def cut(v: Any) -> Any:
+    return np.where(np.abs(v) * LARGE > 1, np.clip(v, -LARGE, LARGE), 0.0)
+
+
+def normal(r: float, S: Any) -> Any:
+    return np.exp(-np.minimum(0.5 * r * r / S, 80.0)) / np.sqrt(2 * pi * S)
+
+
+class Game(NamedTuple):
+    """What a trace has: actions before each round, losses and weights."""
+
+    actions: Any
+    losses: Any
+    weights: Any
+
+
+def play(X: Any, y: Any, *, loss: losses.LinearLoss, order: int) -> Game:
+    """Play a stream."""
+    learner, rounds = Reference(X.shape[1], loss, order), []
     for x, target in zip(X, y, strict=True):
-        actions.append(learner.theta)
-        rounds.append(learner.update(x, target))
-    return Played(np.array(actions), *np.array(rounds).T)
+        action = learner.action
+        prediction, weight = learner.play(x, target)
+        rounds.append((action, loss.of_prediction(prediction, target) + 0.5 * loss.l2 * action @ action, weight))
+    return Game(*(np.array(column) for column in zip(*rounds, strict=True)))
 
 
-def band(loss: losses.LinearLoss) -> float:
-    """How far a residual may be from 0 at no loss."""
-    return getattr(loss, "epsilon", 0.0)
+class Reference:
+    """One output; NaN is a missing value if `missing` is true."""
 
-
-def densities(loss: losses.LinearLoss, F: Any, p: Any, y: float, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of a clean record and of an outlier, where F is paid for the prediction p, at every scale s."""
-    if loss.margin:
-        return expit(y * p / s), expit(-y * p / s)
-    size = np.sqrt(F) if isinstance(loss, losses.Squared) else np.abs(p - y)
-    # The last scale stands for all that are larger.
-    s = np.where(np.arange(len(s)) == len(s) - 1, np.maximum(s, size), s)
-    width = s + band(loss)
-    match loss:
-        case losses.Squared():
-            clean = np.exp(-F / s**2 / 2) / np.sqrt(2 * np.pi) / s
-        case losses.Pinball():
-            clean = np.exp(-size / s) / 2 / s
-        case _:
-            clean = np.exp(-F / s) / 2 / width
-    return clean, OUTLIER / np.maximum(size, width)
-
-
-def leader_of(weights: np.ndarray) -> int:
-    """The first of those whose weight is the largest, but for rounding errors."""
-    return int(np.argmax(weights >= (1 - 1e-9) * weights.max()))
-
-
-def pull(m: float, a: float) -> float:
-    """σ(−z) where z = m + a·σ(−z)."""
-    slack = 1e-9 * (1 + abs(m))
-    return expit(-brentq(lambda z: z - m - a * expit(-z), m - slack, m + a + slack, xtol=1e-300, rtol=1e-15))
-
-
-def kink(loss: losses.LinearLoss, r: float) -> tuple[float, float]:
-    """Of a loss that grows linearly: how steep it is at r = p − y, and how far it is to where it is 0."""
-    steep = 1.0
-    if isinstance(loss, losses.Pinball):
-        steep = 1 - loss.quantile if r > 0 else loss.quantile
-    return steep, max(0.0, abs(r) - band(loss))
-
-
-def implicit(loss: losses.LinearLoss, p: float, y: float, e: float, xx: float, spread: float) -> float:
-    """How far along x the minimiser of f + ‖· − θ‖²/(2e) is."""
-    if loss.margin:
-        return e * pull(y * p, e * xx) * y
-    if isinstance(loss, losses.Squared):
-        return -2 * e * (p - y) / (1 + 2 * e * xx)
-    steep, distance = kink(loss, p - y)
-    return -np.sign(p - y) * min(e * spread * steep, distance / xx)
-
-
-class Noise:
-    """Cells (s, ε) with Bayes weights, a row for each scale."""
-
-    def __init__(self, labels: bool) -> None:
-        self.labels = labels
-        self.octaves = np.array(LABEL_OCTAVES if labels else OCTAVES)
-        self.drift = LABEL_DRIFT if labels else DRIFT
-        self.prior = np.outer(np.ones(len(self.octaves)) / len(self.octaves), BELIEFS)
-        self.cells = self.prior.copy()
-        self.scales = 2.0**self.octaves if labels else None
-        self.spread = 0.0
-
-    def masses(self) -> tuple[np.ndarray, np.ndarray]:
-        """What every scale says of clean records, and of outliers."""
-        return self.cells @ (1 - RATES), self.cells @ RATES
-
-    def learn(self, clean: np.ndarray, outlier: np.ndarray) -> None:
-        """Bayes' rule for a record with these densities at every scale."""
-        self.cells = self.cells * (np.outer(clean, 1 - RATES) + np.outer(outlier, RATES))
-        self.cells = (1 - self.drift) * self.cells / self.cells.sum() + self.drift * self.prior
-        mass = self.cells.sum(axis=1)
-        self.spread = np.exp(mass @ np.log(self.scales))
-        if not self.labels:
-            self.float_window(int(np.argmax(mass)))
-
-    def float_window(self, mode: int) -> None:
-        """Keep the likeliest scale in the middle third."""
-        count = len(self.cells)
-        third = count // 3
-        move = mode - min(max(mode, third), count - 1 - third)
-        outside = self.drift * self.prior
-        rows = [self.cells[i] if 0 <= i < count else outside[0] for i in np.arange(count) + move]
-        self.cells = np.array(rows) / np.sum(rows)
-        self.scales = self.scales * 2.0**move
-
-
-class Measure:
-    """The typical ‖x‖², and the typical share of it that each feature has."""
-
-    def __init__(self, dim: int) -> None:
-        self.norms: list[float] = []
-        self.shares, self.counts = np.zeros(dim), np.zeros(dim)
-
-    def see(self, x: np.ndarray) -> None:
-        self.norms = [*self.norms, x @ x][-NORMS:]
-        self.typical = np.quantile(self.norms, 0.5, method="inverted_cdf")
-        self.long = max(self.typical, x @ x)
-        for j in range(len(x)):
-            if x[j] ** 2 / self.long > 0 or self.counts[j] >= READY:
-                self.counts[j] = min(self.counts[j] + 1, MEMORY)
-                self.shares[j] += (x[j] ** 2 / self.long - self.shares[j]) / self.counts[j]
-        self.ready = self.counts >= READY
-        self.scale = np.maximum(self.shares, RESOLUTION)
-
-
-class News:
-    """How new each feature is, and the median size of residuals with it; how new the stream is."""
-
-    def __init__(self, dim: int) -> None:
-        self.newness, self.sizes, self.stream = np.ones(dim), np.zeros(dim), 1.0
-
-    def look(self, x: np.ndarray, metric: np.ndarray, typical: float) -> tuple[float, float, np.ndarray]:
-        """The share of the record that is new, how wide residuals with that are, and the metric with longer steps."""
-        parts, excess = self.parts(x, metric), np.maximum(self.newness - self.stream, 0.0)
-        if parts @ excess == 0.0:
-            return 0.0, 0.0, metric
-        share = parts @ excess / parts.sum()
-        longer = metric * (1 + LONGER * np.maximum(excess - share, 0.0))
-        return share * min(1.0, typical / (x @ x)) ** 3, (parts * excess) @ self.sizes / (parts @ excess), longer
-
-    @staticmethod
-    def parts(x: np.ndarray, metric: np.ndarray) -> np.ndarray:
-        return np.where(x == 0, 0.0, np.where(metric > 0, np.minimum(1.0, x**2 * metric), 1.0))
-
-    def learn(self, x: np.ndarray, metric: np.ndarray, fits: float, size: float) -> None:
-        known = HALF * (fits + UNFIT * (1 - fits))
-        self.stream = self.old(self.stream * (1 - known * SLOWLY))
-        for j, part in enumerate(self.parts(x, metric)):
-            if part > 0 and x @ (x * (self.newness > 0)) > 0:
-                step = 1 + SIZE_STEP * part
-                moved = self.sizes[j] * (step if size > self.sizes[j] else 1 / step)
-                self.sizes[j] = moved if self.sizes[j] > 0 else size
-        if x @ (x * (self.newness > 0)) > 0:
-            self.newness = np.array([self.old(new) for new in self.newness * (1 - known * self.parts(x, metric))])
-
-    @staticmethod
-    def old(newness: float) -> float:
-        return newness if newness > KNOWN else 0.0
-
-
-class Newton:
-    """Recursive least squares with forgetting, or a Kalman step."""
-
-    def __init__(self, dim: int) -> None:
-        self.dim, self.theta, self.P, self.age, self.widest = dim, np.zeros(dim), np.zeros((dim, dim)), 0, 0.0
-
-    def restart(self, measure: Measure, spread: float) -> None:
-        self.age, self.widest = 0, spread
-        self.P = np.diag(np.where(measure.ready, self.unknown(measure), 0.0))
-
-    def unknown(self, measure: Measure) -> np.ndarray:
-        """The variances of features of which nothing is known."""
-        return START / (self.dim * measure.typical * measure.scale)
-
-    def advance(
-        self, loss: losses.LinearLoss, x: np.ndarray, y: float, gate: float, spread: float, measure: Measure
-    ) -> None:
-        self.age, self.widest = self.age + 1, max(self.widest, spread)
-        unknown = self.unknown(measure)
-        for j in range(self.dim):
-            if measure.ready[j] and self.P[j, j] == 0:
-                self.P[j, j] = unknown[j]
-        Px, p = self.P @ x, x @ self.theta
-        t = x @ Px
-        if t == 0 or t >= 1e100:
-            return
-        if not t > 0:
-            self.restart(measure, spread)
-            return
-        gain, move = self.gain_and_move(loss, p, y, t, gate, spread)
-        self.theta = self.theta + move * Px
-        self.P = self.P - (gain / (1 + gain * t) - FORGETTING * gate / t) * np.outer(Px, Px)
-        self.P += FLOOR * np.diag(np.where(measure.ready, unknown, 0.0))
-
-    def gain_and_move(
-        self, loss: losses.LinearLoss, p: float, y: float, t: float, gate: float, spread: float
-    ) -> tuple[float, float]:
-        if isinstance(loss, losses.Squared):
-            gain = gate * min((self.widest / spread) ** 2, SHARPEST)
-            return gain, -gain * (p - y) / (1 + gain * t)
-        if loss.margin:
-            one = pull(y * p, gate * t)
-            return gate * one * (1 - one), gate * one * y
-        gain = gate * spread / (spread + band(loss))
-        if isinstance(loss, losses.Pinball):
-            gain = gate * loss.quantile * (1 - loss.quantile)
-        steep, distance = kink(loss, p - y)
-        return gain, -np.sign(p - y) * min(gate * spread * steep / (1 + gain * t), distance / t)
-
-
-class SelfTuning:
-    """The whole learner. Its members are followers, perhaps the second-order one, zero, and snapshots."""
-
-    def __init__(self, dim: int, loss: losses.LinearLoss, order: int) -> None:
-        self.dim, self.loss, self.paid = dim, loss, loss_pair(loss)[0]
-        self.noise, self.measure, self.news = Noise(loss.margin), Measure(dim), News(dim)
-        self.followers = [np.zeros(dim) for _ in range(2 * len(STEPS))]
-        self.newton = Newton(dim) if order == 2 else None
-        self.snapshots = [np.zeros(dim) for _ in range(SNAPSHOTS)]
-        active = len(self.followers) + order
-        self.weights = np.array([1 / active] * active + [0.0] * SNAPSHOTS)
-        self.temperature, self.seen, self.due, self.slot = 1.0, 0, FIRST_SNAPSHOT, 0
-
-    def members(self) -> np.ndarray:
-        second = [self.newton.theta] if self.newton else []
-        return np.array([*self.followers, *second, np.zeros(self.dim), *self.snapshots])
+    def __init__(self, dim: int, loss: losses.LinearLoss, order: int = 2, missing: bool = False) -> None:
+        self.d, self.loss, self.order, self.labels, self.missing = dim, loss, order, loss.margin, missing
+        self.name = type(loss).__name__
+        self.prior_variance = (60.0 if order == 2 else 20.0) if self.labels else 256.0
+        self.unit, self.centre, self.mean, self.square, self.count, self.prior = np.zeros((6, dim))
+        self.theta, self.P, self.stored = np.zeros((MEMBERS, dim)), np.zeros((dim, dim)), np.zeros((dim, dim))
+        self.W, self.V, self.scale = np.eye(MEMBERS)[0], np.zeros(MEMBERS), np.ones(MEMBERS)
+        self.ring: list[Any] = []
+        self.last = self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
+        self.bottom = self.top = 0.0
+        self.stretch = 1.0
+        self.constant, self.target, self.clean, self.before = -1, 0.0, 1.0, None
 
     @property
-    def theta(self) -> np.ndarray:
-        return self.temperature * self.weights @ self.members()
+    def known(self) -> int:
+        return np.count_nonzero(self.unit)
 
-    def update(self, x: np.ndarray, y: float) -> tuple[float, float]:
-        F, noise, mean = self.paid(self.theta, x, y), self.noise, self.weights @ self.members()
-        if not x.any() or (noise.scales is None and F == 0):
-            return F, 1.0
-        if noise.scales is None:
-            noise.spread = np.sqrt(F) if isinstance(self.loss, losses.Squared) else abs(x @ mean - y)
-            noise.scales = noise.spread * 2.0**noise.octaves
+    @property
+    def action(self) -> Any:
+        """The action, in the units of the caller."""
+        mean = (self.V * self.lengths) @ self.theta
+        return np.divide(mean, self.unit, out=np.zeros(self.d), where=self.unit > 0)
+
+    @property
+    def lengths(self) -> Any:
+        """What the predictions of members are multiplied by."""
+        if not self.labels:
+            return self.target
+        return self.scale * np.append(self.stretch, np.ones(MEMBERS - 1)) * (0.6 if self.name == "Hinge" else 1.0)
+
+    def clip(self, prediction: float) -> float:
+        if self.labels:
+            return prediction
+        slack = 0.5 * (self.top - self.bottom)
+        return float(np.clip(prediction, self.target * (self.bottom - slack), self.target * (self.top + slack)))
+
+    def play(self, x: Any, y: float, w: float = 1.0) -> tuple[float, float]:
+        """The prediction before learning, and the record's weight."""
+        x = np.array(x, float)
+        learning = w > 0 and (abs(y) >= LEAST or self.target > 0)
+        new = (self.unit == 0) & (np.abs(x) >= LEAST)
+        if learning:
+            self.unit[new] = power_of_two(x[new])
+        raw = cut(np.divide(x, self.unit, out=np.zeros(self.d), where=self.unit > 0))
+        raw = np.where(np.isnan(x) & (self.unit > 0), np.nan, raw)
+        prediction = self.clip(float((self.V * self.lengths) @ (self.theta @ self.fill(raw))))
+        if not learning:
+            return prediction, 1.0
+        if self.target == 0:
+            self.target = 1.0 if self.labels else float(power_of_two(y))
+        y = float(cut(y / self.target))
+        if not np.any(raw):
+            return prediction, 1.0
+        if not self.labels and self.last > 1 and np.array_equal(self.before, np.append(raw, y), True):
+            return prediction, self.clean
+        self.before = np.append(raw, y)
+        self.learn_from(raw, y, w, bool(new.any()))
+        if self.loss.l2 > 0:
+            self.shrink(self.last % self.d)
+        return prediction, self.clean
+
+    def fill(self, x: Any) -> Any:
+        return np.where(np.isnan(x), self.mean * np.minimum(1.0, self.count / max(self.seen, 1)), x)
+
+    def learn_from(self, raw: Any, y: float, w: float, new: bool) -> None:
+        self.last += 1
+        if self.last <= RING or self.order == 2:
+            self.ring = [*self.ring, (raw, y, w)][-RING:]
+        if self.constant >= 0 and self.fill(raw)[self.constant] != self.level:
+            self.constant = -1
+        records = [(raw, y, w)]
+        if self.last <= RING and self.last & (self.last - 1) == 0:
+            self.begin()
+            records = list(self.ring)
+        elif new:
+            self.add_features(raw)
+        while records:
+            for record in records:
+                self.learn_record(*record)
+            records = self.ring[-LOST:] if self.recover() and self.order == 2 else []
+        if self.clean > 0.5:
+            self.bottom, self.top = min(self.bottom, y), max(self.top, y)
+
+    # --- the start ---
+
+    def begin(self) -> None:
+        X, y = np.array([record[0] for record in self.ring]), np.array([record[1] for record in self.ring])
+        n = len(y)
+        same = [j for j in range(self.d) if n > 1 and X[0, j] != 0 and np.all(X[:, j] == X[0, j])]
+        self.constant = same[-1] if same else -1
+        self.level = X[0, self.constant] if same else 0.0
+        origin = lower_median(y) if same and not self.labels else 0.0
+        away = np.abs(y[y != origin] - origin)
+        self.size = 1.0 if self.labels else lower_median(away) if len(away) else max(abs(origin), 1e-50)
+        self.theta[:] = 0.0
+        if same:
+            self.theta[:, self.constant] = origin / self.level
+        self.W = np.array([0.7, 0.1, 0.1, 0.1 if self.name == "Squared" else 0.0, 0.1, 0.0, 0.0])
+        if self.labels:
+            self.W = np.array([0.8, 2e-6 / 3, 0.0, 0.0, 0.2 / 3, 0.0, 0.0])
+        self.V, self.scale[:] = self.W.copy(), self.size
+        self.cells, self.mirrors, self.flips = np.full(SCALES, 1 / SCALES), MIRROR_PRIOR.copy(), FLIP_PRIOR.copy()
+        self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
+        self.bottom, self.top = origin - self.size, origin + self.size
+        self.common = self.usual = self.size
+        self.information, self.curvature, self.stretch = 0.0, 0.0, 1.0
+        self.typical, self.due, self.low, self.clean = 0.0, 62, self.size * 2.0 ** (-SCALES // 2), 1.0
+        self.rate, self.mirrored = FLIPS @ FLIP_PRIOR if self.labels else 0.15, MIRRORS @ MIRROR_PRIOR
+        for j in range(self.d):
+            present = X[~np.isnan(X[:, j]), j]
+            v = present[present != 0]
+            middle = lower_median(v) if len(v) else 0.0
+            dense = same and j != self.constant and 2 * len(v) > len(present)
+            self.centre[j], self.mean[j], self.count[j] = middle if dense else 0.0, middle, len(v)
+            u = (v - self.centre[j])[v != self.centre[j]] ** 2
+            self.square[j] = max(2 * lower_median(u), 1e-50) if len(u) else self.centre[j] ** 2
+            self.prior[j] = 0.0
+            if self.square[j] > 0:
+                often = len(v) / n
+                self.prior[j] = self.prior_variance * self.size**2 / (self.known * self.square[j] * often)
+        self.P = np.diag(self.prior)
+
+    def add_features(self, x: Any) -> None:
+        for j in np.flatnonzero((self.square == 0) & (x != 0) & ~np.isnan(x)):
+            often = max(1 / (self.seen + 1), 1 / RING)
+            self.square[j], self.mean[j] = max(x[j] ** 2, 1e-50), x[j]
+            self.prior[j] = self.prior_variance * self.size**2 / (self.known * x[j] ** 2 * often)
+            self.P[j, j] = self.prior[j]
+
+    # --- a record ---
+
+    def learn_record(self, raw: Any, y: float, w: float) -> None:
+        x = self.fill(raw)
+        xc = self.centred(x)
+        self.x, self.xc = x, xc
+        c = xc @ self.P @ xc
+        predictions = self.theta @ x
         self.seen += 1
-        self.measure.see(x)
+        self.age += 1
+        leverage = self.measure_leverage(x, xc)
+        if self.labels:
+            g, h, gate, likelihood = self.judge_label(y, w, predictions, c, leverage)
+        else:
+            g, h, gate, likelihood = self.judge_residual(y, predictions, c, leverage, leverage / w)
+        self.likelihood, self.W = likelihood, self.W * likelihood
+        self.move_posterior(x, xc, c, g, h, y - predictions[MODE])
+        self.move_followers(x, xc, y, predictions, gate)
+        self.share_weights()
 
-        A, B = noise.masses()
-        metric = np.where(self.measure.ready, 1 / (self.measure.long * self.measure.scale), 0.0)
-        new, wide, longer = (0.0, 0.0, metric) if self.loss.margin else self.news.look(x, metric, self.measure.typical)
-        q, u = densities(self.loss, F, x @ mean, y, noise.scales)
-        gate = A @ q / (A @ q + B @ u)
-        likelihood, gates = self.judge(x, y, gate, A, B, new, wide)
-        if not self.loss.margin:
-            # The weight of a round is the leader's, whose noise it is.
-            gate = gates[leader_of(self.weights)]
-            leader = self.members()[leader_of(self.weights)]
-            F_leader = self.paid(leader, x, y)
-            q, u = densities(self.loss, F_leader, x @ leader, y, noise.scales)
-            heavy = noise.drift <= A + B
-            fits = q @ (heavy * A) / (q @ (heavy * A) + u @ (heavy * B))
-            size = np.sqrt(F_leader) if isinstance(self.loss, losses.Squared) else abs(x @ leader - y)
-            self.news.learn(x, longer, fits, size)
-            q = self.blended(q, F_leader, x @ leader, y, new, wide)
-        if self.loss.margin or F_leader > 0:
-            noise.learn(q, u)
+    def centred(self, x: Any) -> Any:
+        if self.constant < 0:
+            return x.copy()
+        if self.order == 2:
+            return x - self.centre
+        dense = (x != 0) & (self.count > 0.5 * self.seen) & (np.arange(self.d) != self.constant) & (self.seen > 0)
+        return x - np.where(dense, self.mean * np.minimum(1.0, self.count / max(self.seen, 1)), 0.0)
 
-        likelihood = np.minimum(likelihood, LUCK * likelihood[leader_of(self.weights)])
-        weights = self.reweighed(likelihood ** min(1.0, self.measure.typical / (x @ x)))
-        self.follow(x, y, gates, metric, longer)
-        if self.newton:
-            self.newton.advance(self.loss, x, y, gates[len(STEPS) * 2], noise.spread, self.measure)
-        self.copy_leader(weights)
-        self.weights = weights
-        if self.seen >= self.due:
-            self.keep(mean)
-        if self.loss.margin:
-            self.temperature = 1 / min(1.0, noise.spread)
-        return F, gate
+    def measure_leverage(self, x: Any, xc: Any) -> float:
+        some = xc != 0
+        length = np.sum(xc[some] ** 2 / self.square[some]) / max(some.sum(), 1)
+        if self.typical <= 0:
+            self.typical = max(length, 1e-300)
+        else:
+            up = 1 + max(2 / self.seen, 0.02)
+            self.typical *= up if length > self.typical else 1 / up
+        cap = min(1.0, self.typical / length) if length > 0 else 1.0
+        self.count += x != 0
+        self.credit += np.count_nonzero(x)
+        near = 1 / np.minimum(np.maximum(self.count, 1), MEMORY)
+        self.square = np.where(
+            xc**2 > 0, np.maximum(self.square + (xc**2 * cap - self.square) * near, 1e-50), self.square
+        )
+        if self.order == 1:
+            self.mean += np.where(x != 0, (x - self.mean) * cap / np.minimum(self.count + RING, MEMORY), 0.0)
+        elif self.missing:
+            self.mean += (x - self.mean) * cap / min(self.seen + RING, MEMORY)
+        return max(1.0, length / (4.0 * self.typical))
 
-    def blended(self, q: np.ndarray, F: Any, p: Any, y: float, new: float, wide: float) -> np.ndarray:
-        """Densities of a clean record of which a share is new."""
-        if new == 0.0:
-            return q
-        size = np.sqrt(F) if isinstance(self.loss, losses.Squared) else np.abs(p - y)
-        last = np.arange(len(self.noise.scales)) == len(self.noise.scales) - 1
-        s = np.where(last, np.maximum(self.noise.scales, size), self.noise.scales)
-        width = np.maximum(s, WIDER * wide if wide > 0 else size)
-        wider = np.vectorize(lambda w, F, p: densities(self.loss, F, p, y, np.array([w, np.inf]))[0][0])
-        return (1 - new) * q + new * wider(width, F, p)
+    # --- judging ---
 
-    def judge(
-        self, x: np.ndarray, y: float, gate: float, A: np.ndarray, B: np.ndarray, new: float, wide: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """How likely the record is by each member, and how much of it each believes."""
-        members = self.members()
-        paid = np.array([self.paid(self.temperature * theta, x, y) for theta in members])
-        if self.loss.margin:
-            rate = B.sum()
-            return rate + (1 - 2 * rate) * np.exp(-paid), np.full(len(members), gate)
-        heavy = self.noise.drift <= A + B
-        q, u = densities(self.loss, paid[:, None], (members @ x)[:, None], y, self.noise.scales)
-        q = self.blended(q, paid[:, None], (members @ x)[:, None], y, new, wide)
-        gates = q @ (heavy * A) / (q @ (heavy * A) + u @ (heavy * B))
-        if isinstance(self.loss, losses.Pinball):
-            # Members of a quantile are compared by what they pay; how far a record is says whether it is clean.
-            s, tau = self.noise.scales, self.loss.quantile
-            q = np.exp(-paid[:, None] / (2 * tau * (1 - tau) * s)) / 2 / s
-        return q @ (heavy * A) + u @ (heavy * B), gates
+    def densities(self, r: float, mirror: float, wide: float, c: float) -> Any:
+        """S, and the densities of clean, mirrored and outlying records of every scale, times their chances."""
+        S = wide * self.low**2 * 4.0 ** np.arange(SCALES) + c
+        S[-1] = max(S[-1], r * r)
+        outlier = 0.125 / np.maximum(max(abs(r), 1e-300), np.sqrt(S))
+        plain = 1 - self.rate - self.mirrored
+        return S, *(
+            share * density * self.cells
+            for share, density in ((plain, normal(r, S)), (self.mirrored, normal(mirror, S)), (self.rate, outlier))
+        )
 
-    def reweighed(self, likelihood: np.ndarray) -> np.ndarray:
-        active = self.weights > 0
-        posterior = self.weights * likelihood / np.max(likelihood[active])
-        return np.where(active, (1 - SHARE) * posterior / posterior.sum() + SHARE / active.sum(), 0.0)
+    def judge_residual(self, y: float, predictions: Any, c: float, leverage: float, wide: float) -> Any:
+        r, mirror = y - predictions[0], y + predictions[0]
+        S, q, m, u = self.densities(r, mirror, wide, c)
+        Z = np.sum(q + m + u)
+        first = np.sum(q * r / S - m * mirror / S) / Z
+        second = np.sum(q * (r * r / S - 1) / S + m * (mirror**2 / S - 1) / S) / Z
+        g, h = first, first * first - second
+        if self.name != "Squared":
+            g, h = self.slope_and_bend(r, c, np.sum(q) / np.sum(q / S), np.sum(q) / Z)
+        lead = self.noise_leader
+        if lead != POSTERIOR:
+            r, mirror = y - predictions[lead], y + predictions[lead]
+            S, q, m, u = self.densities(r, mirror, wide, 0.0)
+            Z = np.sum(q + m + u)
+        self.clean = np.sum(q) / Z
+        if abs(r) > 3e-14 * abs(y):
+            self.learn_noise(r, mirror, wide, S, q, m, u)
+        R, s, u = y - predictions, self.scale * sqrt(wide), self.common * sqrt(wide)
+        exact = np.abs(R) <= 3e-14 * abs(y)
+        if self.name == "Pinball":
+            R = 2 * R * np.where(R > 0, self.loss.setting, 1 - self.loss.setting)
+        b, M = self.mirrored, y + predictions
+        likelihood = (1 - b) * (s / (R**2 + s**2) + u / (R**2 + u**2))
+        if b > 1e-6:
+            likelihood += b * (s / (M**2 + s**2) + u / (M**2 + u**2))
+        likelihood[MODE] *= 1 - 2 / (self.seen + 100)
+        gain = max(4 / (self.age + 8), 0.15) / leverage
+        change = 1 + gain * (R**2 - s**2) / (R**2 + s**2)
+        self.scale = np.where(exact, self.scale, np.clip(self.scale * change, 1e-40, 1e40))
+        if not exact[self.lead]:
+            gain, r2 = max(2 / (self.seen + 4), 3e-4) / leverage, R[self.lead] ** 2
+            self.common = np.clip(self.common * (1 + gain * (r2 - u**2) / (r2 + u**2)), 1e-40, 1e40)
+        return g, h, 9 * s * s / (R * R + 9 * s * s), likelihood ** (1 / leverage)
 
-    def follow(self, x: np.ndarray, y: float, gates: np.ndarray, metric: np.ndarray, longer: np.ndarray) -> None:
-        for i in range(2 * len(STEPS)):
-            if i < len(STEPS):
-                direction, length = x, self.measure.long
+    @property
+    def noise_leader(self) -> int:
+        return POSTERIOR if self.lead == MODE else self.lead
+
+    def learn_noise(self, r: float, mirror: float, wide: float, S: Any, q: Any, m: Any, u: Any) -> None:
+        Z, t = np.sum(q + m + u), self.seen
+        v = wide * self.low**2 * 4.0 ** np.arange(SCALES)
+        score = np.sum(q * (r * r / S - 1) * v / S) / Z
+        drift, plain = 0.1 / (1000 + t), np.sum(q) / (1 - self.rate - self.mirrored)
+        mirrors = self.mirrors * np.maximum(
+            Z + (MIRRORS - self.mirrored) * (np.sum(self.cells * normal(mirror, S)) - plain), 0.0
+        )
+        self.cells = (1 - drift) * (q + m + u) / Z + drift / SCALES
+        self.low *= 1 + np.clip(0.5 * score * max(1 / (t + 10), 1e-3), -0.1, 0.1)
+        rate = self.rate + max(1 / (t + 20), 5e-4) * (np.sum(u) / Z - self.rate)
+        self.mirrors = (1 - drift) * mirrors / mirrors.sum() + drift * MIRROR_PRIOR
+        self.mirrored = MIRRORS @ self.mirrors
+        self.rate = min(max(rate, 0.02), 0.45 - self.mirrored)
+        if t < 64 or t % 8 == 0:
+            third, mode = SCALES // 3, int(np.argmax(self.cells))
+            move = min(mode - third, 0) + max(mode - (SCALES - 1 - third), 0)
+            if move:
+                old = self.cells
+                self.cells = np.array([old[k + move] if 0 <= k + move < SCALES else 1e-9 for k in range(SCALES)])
+                self.low *= 2.0**move
+
+    def slope_and_bend(self, r: float, c: float, S: float, clean: float) -> tuple[float, float]:
+        """Slope and bend of the loss, smoothed by N(0, c + own/16), over the clean scale, times P(clean)."""
+        own = max(S - c, 0.01 * S)
+        root, width = sqrt(own), sqrt(c + 0.0625 * own)
+
+        def bell(z: float) -> float:
+            return exp(-0.5 * min(z * z, 1400.0)) / sqrt(2 * pi) / width
+
+        def above(z: float) -> float:
+            return 0.5 * erfc(z / sqrt(2))
+
+        z = r / width
+        if self.name == "EpsilonInsensitive":
+            e = self.loss.setting / self.target / width
+            slope, bend = above(e - z) - above(e + z), bell(z - e) + bell(z + e)
+        else:
+            quantile = self.loss.setting if self.name == "Pinball" else 0.5
+            slope, bend = 2 * (quantile - above(z)) if r != 0 else 0.0, 2 * bell(z)
+        return clean * slope / root / (1 + bend / root * c), clean * bend / root / (1 + bend / root * c)
+
+    def judge_label(self, y: float, w: float, predictions: Any, c: float, leverage: float) -> Any:
+        long, e = sqrt(leverage), self.rate
+        k = 1 / sqrt(1 + pi / 8 * c / leverage)
+        q = sigmoid(y * predictions[0] / long * k)
+        Z, slope = e + (1 - 2 * e) * q, (1 - 2 * e) * q * (1 - q) * k
+        g, h = y * slope / Z / long, ((slope / Z) ** 2 - slope * (1 - 2 * q) * k / Z) / leverage
+        self.scale[0] += 0.03 * (k - self.scale[0])
+        lengths = np.append(k * self.stretch, self.scale[1:])
+        right = sigmoid(y * predictions[self.lead] * lengths[self.lead] / long)
+        self.clean = (1 - e) * right / (e + (1 - 2 * e) * right)
+        drift, flips = 0.1 / (1000 + self.seen), self.flips * (FLIPS + (1 - 2 * FLIPS) * right)
+        self.flips = (1 - drift) * flips / flips.sum() + drift * FLIP_PRIOR
+        self.rate = e = FLIPS @ self.flips
+        gate, likelihood, gain = np.zeros(MEMBERS), np.zeros(MEMBERS), max(4 / (self.age + 8), 0.01)
+        for i in np.flatnonzero(self.W > 0):
+            m = y * predictions[i] * lengths[i] / long
+            q = sigmoid(m)
+            likelihood[i] = e + (1 - 2 * e) * q
+            gate[i] = (1 - e) * q / likelihood[i]
+            up = min(max(gain * m * (1 - 2 * e) * q * (1 - q) / likelihood[i], -0.2), 0.2)
+            if i == POSTERIOR:
+                self.stretch = min(max(self.stretch * (1 + 0.3 * up), 0.1), 10.0)
             else:
-                direction = x * longer
-                length = max(self.measure.ready.sum(), x @ (x * metric))
-            if not direction.any():
+                self.scale[i] = min(max(self.scale[i] * (1 + up), 1e-3), 1e3)
+        return g * w, h * w, gate, likelihood
+
+    def clean_probability(self, x: Any, y: float) -> float:
+        """The probability that a record is clean, at the leader's prediction; nothing is learned."""
+        x = np.array(x, float)
+        x = self.fill(cut(np.divide(x, self.unit, out=np.zeros(self.d), where=self.unit > 0)))
+        xc, y, predictions = self.centred(x), float(cut(y / self.target)), self.theta @ x
+        some, c = xc != 0, xc @ self.P @ xc
+        length = np.sum(xc[some] ** 2 / self.square[some]) / max(some.sum(), 1)
+        leverage = max(1.0, length / (4.0 * self.typical))
+        if self.labels:
+            k = self.scale[self.lead] if self.lead != POSTERIOR else self.stretch / sqrt(1 + pi / 8 * c / leverage)
+            right, e = sigmoid(y * predictions[self.lead] * k / sqrt(leverage)), self.rate
+            return (1 - e) * right / (e + (1 - 2 * e) * right)
+        lead = self.noise_leader
+        r, mirror = y - predictions[lead], y + predictions[lead]
+        _, q, m, u = self.densities(r, mirror, leverage, c if lead == POSTERIOR else 0.0)
+        return float(np.sum(q) / np.sum(q + m + u))
+
+    # --- members ---
+
+    def move_along(self, i: int, step: float, v: Any) -> None:
+        """theta_i += step v, for v along centred features."""
+        self.theta[i] += step * v
+        if self.constant >= 0:
+            self.theta[i, self.constant] -= step * (self.x - self.xc) @ v / self.x[self.constant]
+
+    def move_posterior(self, x: Any, xc: Any, c: float, g: float, h: float, r: float) -> None:
+        if c > 0:
+            Px = self.P @ xc
+            self.move_along(POSTERIOR, g, Px)
+            h = min(h, (1 - 1e-9) / c)
+            self.P = self.P - h * (np.outer(Px, Px) if self.order == 2 else np.diag(Px**2))
+            if self.name == "Squared":
+                near, width = max(1 / (self.age + 4), 1e-3), 0.5 * self.scale[MODE] ** 2
+                gate = width / (width + r * r)
+                self.information += near * (max(h / (1 - h * c), 0.0) - self.information)
+                self.curvature += near * (gate * (2 * gate - 1) - self.curvature)
+                e = self.information / max(self.curvature, 0.15) * gate
+                self.move_along(MODE, e * r / (1 + e * c), Px)
+
+    def move_followers(self, x: Any, xc: Any, y: float, predictions: Any, gate: Any) -> None:
+        usual = self.square * self.count
+        D = np.divide(xc * self.seen, usual, out=np.zeros(self.d), where=usual > 0)
+        far = xc @ D
+        for i, step in STEPS.items():
+            if self.W[i] == 0:
                 continue
-            theta, e = self.followers[i], STEPS[i % len(STEPS)] * gates[i] / length
-            move = implicit(self.loss, x @ theta, y, e, x @ direction, self.noise.spread)
-            self.followers[i] = theta / (1 + self.loss.l2 * e) + move * direction
+            e, r = step * gate[i] / max(self.known, far), y - predictions[i]
+            if self.labels:
+                move = 4 * e * implicit_pull(y * predictions[i], 4 * e * far) * y
+            elif self.name in ("Absolute", "Pinball"):
+                quantile = self.loss.setting if self.name == "Pinball" else 0.5
+                full = 2 * e * self.scale[i] * (quantile if r > 0 else 1 - quantile)
+                move = min(full, abs(r) / max(far, 1e-300)) * (1 if r > 0 else -1)
+            else:
+                move = e * r / (1 + e * far)
+            self.move_along(i, move, D)
 
-    def copy_leader(self, weights: np.ndarray) -> None:
-        """Followers that nothing speaks for start again where the leader is."""
-        low, leader = weights < 2 * SHARE / np.sum(weights > 0), self.members()[leader_of(weights)]
-        self.followers = [leader if low[i] else theta for i, theta in enumerate(self.followers)]
-        if self.newton and low[2 * len(STEPS)] and self.newton.age >= max(YOUNG, 4 * self.dim):
-            self.newton.theta = leader
-            self.newton.restart(self.measure, self.noise.spread)
+    def share_weights(self) -> None:
+        active = self.W > 0
+        self.V[active] = self.W[active] / self.W.sum()
+        share = 1 / (1000 + self.seen)
+        least = share / active.sum()
+        self.W = np.where(active, (1 - share) * self.V + least, 0.0)
+        if not self.labels:
+            self.W[ORIGIN] -= 0.9 * least
+        self.lead = 0
+        for i in range(MEMBERS):
+            if self.W[i] > self.W[self.lead] * (1 + 1e-9):
+                self.lead = i
+        may = self.may_copy()
+        for i in (SLOW, FAST, MODE):
+            if may and i != self.lead and 0 < self.W[i] < 2 * least:
+                self.copy(self.lead, i)
+                self.credit = 0
+        if self.seen >= self.due:
+            self.due = floor(1.25 * self.due) + 1
+            if self.W[SNAPSHOT] <= 0.5:
+                self.copy(self.lead, SNAPSHOT)
+                self.W[SNAPSHOT], self.V[SNAPSHOT] = least, 0.0
+        wide = self.labels or self.scale[0] > 2 * self.usual
+        self.usual *= (self.scale[0] / self.usual) ** max(1 / self.age, 0.01)
+        self.out = self.out + 1 if self.W[0] < max(2 * least, 0.01 if wide else 0.0) else 0
 
-    def keep(self, mean: np.ndarray) -> None:
-        place = len(self.weights) - SNAPSHOTS + self.slot
-        if self.weights[place] == 0:
-            self.weights[place] = SHARE / (np.sum(self.weights > 0) + 1)
-            self.weights = self.weights / self.weights.sum()
-        if self.weights[place] <= 0.5:
-            self.snapshots[self.slot] = mean
-        self.slot, self.due = (self.slot + 1) % SNAPSHOTS, int(GROWTH * self.due) + 1
+    def may_copy(self) -> bool:
+        return self.order == 2 or self.credit >= self.d
+
+    def copy(self, source: int, target: int) -> None:
+        self.theta[target], self.scale[target] = self.theta[source], self.scale[source]
+
+    def recover(self) -> bool:
+        """Bring the stored posterior back, or restart the posterior; returns whether it restarted."""
+        if not self.may_copy():
+            return False
+        if self.stored_age > 0 and self.W[STORED] > max(0.05, 2 * self.W[0]):
+            self.copy(STORED, POSTERIOR)
+            self.P = self.stored.copy()
+            self.W[0] += self.W[STORED] - 1e-6
+            self.W[STORED] = 1e-6
+            self.age, self.stored_age, self.lead, self.usual = self.stored_age, 0, POSTERIOR, self.common
+            self.out = self.credit = 0
+            return False
+        if self.out < LOST or self.age < RING:
+            return False
+        if self.age >= 0.5 * self.stored_age and self.lead != STORED:
+            self.copy(POSTERIOR, STORED)
+            self.stored, self.stored_age = self.P.copy(), self.age
+            self.W[STORED] = self.W[STORED] or self.W[0]
+        self.copy(self.lead, POSTERIOR)
+        variance = 4.0 if self.labels else 8 * (self.scale[self.lead] / self.size) ** 2
+        self.P = np.diag(min(variance / self.prior_variance, 1.0) * self.prior)
+        self.usual = self.scale[self.lead]
+        self.out = self.age = self.credit = 0
+        self.W[self.lead] *= 0.5
+        self.W[0] = self.W[self.lead]
+        return True
+
+    def shrink(self, j: int) -> None:
+        if j == self.constant or self.unit[j] == 0:
+            return
+        s = 1.6 * self.scale[self.lead]
+        w = self.loss.l2 * self.d / self.unit[j] ** 2
+        w *= 1.0 if self.labels else 0.5 / s**2 if self.name == "Squared" else self.target / s
+        w = min(w, 1e100)
+        v = self.P[:, j].copy()
+        h = w / (1 + w * v[j])
+        self.move_along(POSTERIOR, -h * self.theta[0, j], v)
+        self.theta[SLOW : MODE + 1, j] /= 1 + w * v[j]
+        self.P = self.P - h * (np.outer(v, v) if self.order == 2 else np.diag(v**2))

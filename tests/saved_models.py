@@ -64,7 +64,6 @@ LEARNERS: dict[str, Callable[[], rd.Learner]] = {
         for loss in SPREAD
         for order in (1, 2)
     },
-    "ablated": lambda: rd.SelfTuning(DIM, loss=losses.Squared(), without=["zero", "diagonal"]),
 }
 
 ESTIMATORS: dict[str, Callable[[], Any]] = {

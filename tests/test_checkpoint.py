@@ -118,7 +118,7 @@ def test_the_same_model_makes_the_same_file_and_safetensors_reads_it(tmp_path):
     for name in ("one", "two"):
         save(learner, tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    np.testing.assert_array_equal(load_file(tmp_path / "one")["model.state.thetas"], learner.state()["thetas"])
+    np.testing.assert_array_equal(load_file(tmp_path / "one")["model.state.theta"], learner.state()["theta"])
 
 
 def test_a_custom_loss_is_refused_and_the_advice_works(tmp_path):

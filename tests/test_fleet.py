@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from redescend import losses, steps, transforms
-from redescend.engines import WITH_MISSING, DescentEngine, SelfTuningEngine
+from redescend.engines import DescentEngine, SelfTuningEngine
 from redescend.engines.fleet import Fleet
 from redescend.errors import DataError
+from redescend.kernels.tabular.standardize import WITH_MISSING
 from redescend.state import CORRUPT
 
 DIM, KEYS = 3, 7
@@ -23,15 +24,17 @@ LOSSES = [
     losses.Hinge(l2=0.1),
 ]
 KINDS = {
-    "order 1": lambda *shared: SelfTuningEngine(*shared, 1),
-    "order 2": lambda *shared: SelfTuningEngine(*shared, 2),
-    "own step": lambda *shared: DescentEngine(*shared, transforms.Huber(1.0), None),
-    "given step": lambda *shared: DescentEngine(*shared, transforms.Learn(1.0, 0.1), steps.AdaptiveNorm(0.1)),
+    "order 1": lambda *shared: SelfTuningEngine(*shared, 1, missing=True),
+    "order 2": lambda *shared: SelfTuningEngine(*shared, 2, missing=True),
+    "own step": lambda *shared: DescentEngine(*shared, WITH_MISSING, transforms.Huber(1.0), None),
+    "given step": lambda *shared: DescentEngine(
+        *shared, WITH_MISSING, transforms.Learn(1.0, 0.1), steps.AdaptiveNorm(0.1)
+    ),
 }
 
 
 def engine_of(kind, loss, outputs):
-    engine = KINDS[kind](DIM, outputs, loss, True, WITH_MISSING, None)
+    engine = KINDS[kind](DIM, outputs, loss, True, None)
     engine.exclude_from_scaling([DIM - 1])
     return engine
 
@@ -100,7 +103,7 @@ def test_rows_are_refused_just_where_an_engine_refuses_its_state(kind, loss):
             refused += 1
             with pytest.raises(DataError, match=CORRUPT):
                 fleet.restore(rows)
-            assert (fleet.rows == sound).all()
+            np.testing.assert_array_equal(fleet.rows, sound)
         else:
             other.restore(rows)
     assert refused > 20
@@ -118,7 +121,7 @@ def test_counts_of_indicators_are_at_most_the_records():
 
 
 def test_an_engine_that_would_move_too_far_stops_and_the_others_go_on():
-    shape = (DIM, 1, losses.Squared(), True, WITH_MISSING, None, transforms.Identity(), steps.Constant(100.0))
+    shape = (DIM, 1, losses.Squared(), True, None, WITH_MISSING, transforms.Identity(), steps.Constant(100.0))
     X, Y, _ = records(losses.Squared(), 1, 400, seed=7)
     fleet = Fleet(DescentEngine(*shape), [])
     fleet.grow(2)

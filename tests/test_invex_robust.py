@@ -8,8 +8,6 @@ from scipy import stats
 import redescend as rd
 from redescend import invex
 from redescend.invex.noise import NoisePosterior
-from redescend.losses import likelihood
-from redescend.losses.linear import SQUARED
 
 
 def seen(noise, *distances):
@@ -28,14 +26,6 @@ def test_densities_are_those_of_the_statement():
         # exponentials of up to a hundred, where one rounding is 1e-14
         np.testing.assert_allclose(clean[0, :-1, place], density * factor, rtol=1e-11, atol=1e-300)
         np.testing.assert_allclose(outlier[0, :-1, place], other * factor, rtol=1e-11)
-
-
-def test_in_one_dimension_it_is_the_noise_of_the_self_tuning_learner():
-    noise = NoisePosterior(1)
-    clean, outlier, *_ = seen(noise, 0.3)
-    for place, s in enumerate(np.exp(noise.lowest + noise._offsets)[:-1]):
-        q, u = likelihood.densities(SQUARED, 0.0, 0.09, 0.3, s, 1.0)
-        assert clean[0, place, 0] * u == pytest.approx(outlier[0, place, 0] * q, rel=1e-12, abs=1e-300)
 
 
 def test_the_weight_of_a_cell_is_that_of_learn():

@@ -20,7 +20,7 @@ import redescend as rd
 from redescend import domains, game, gates, losses, steps, transforms
 from redescend.kernels import compiler
 from redescend.kernels.descent import projected, radial
-from redescend.kernels.selftuning import rounds
+from redescend.kernels.selftuning import tables
 from redescend.losses import linear
 from tests import reference
 from tests.catalogue import LINEAR_LOSSES, STEPS, TRANSFORMS
@@ -91,7 +91,7 @@ def test_a_kernel_and_python_compute_the_same_steps():
 
 
 def test_kernels_are_cached_under_the_hash_of_the_files_they_use():
-    for kernel in (radial.run, radial.run_one, radial.action, projected.run, projected.run_one, rounds.run):
+    for kernel in (radial.run, radial.run_one, radial.action, projected.run, projected.run_one, tables.learn):
         stamp = kernel._cache._impl.locator.get_source_stamp()
         assert stamp == compiler.module_digest(Path(inspect.getfile(kernel.py_func)))
 
@@ -125,9 +125,9 @@ def test_a_changed_source_changes_the_digests_of_those_who_import_it(copied):
     imported = {
         "gates.py": ["kernels/descent/radial.py", "kernels/descent/projected.py", "kernels/tabular/fleet.py"],
         "domains.py": ["kernels/descent/projected.py", "kernels/experts/loop.py"],
-        "losses/likelihood.py": ["kernels/selftuning/single.py", "kernels/tabular/sparse.py"],
+        "losses/linear.py": ["kernels/selftuning/tables.py", "kernels/tabular/sparse.py"],
         "kernels/compiler.py": [str(source) for source in sources],
-        "kernels/selftuning/noise.py": ["kernels/selftuning/rounds.py", "kernels/tabular/selftuning.py"],
+        "kernels/selftuning/noise.py": ["kernels/selftuning/rounds.py", "kernels/selftuning/sparse.py"],
     }
     apart = {
         "gates.py": ["kernels/record_ends.py", "kernels/quantiles.py"],

@@ -118,5 +118,5 @@ def test_an_unknown_gate_or_domain_raises_where_it_is_used(monkeypatch):
 
 def test_a_loss_without_a_likelihood_is_not_self_tuned(monkeypatch):
     monkeypatch.setattr(losses.Absolute, "kind", 99)
-    with pytest.raises(ParameterError, match="a loss with a likelihood in losses"):
+    with pytest.raises(ParameterError, match="a loss with a likelihood in kernels"):
         rd.SelfTuning(1, loss=losses.Absolute())

@@ -48,7 +48,7 @@ def test_a_state_is_plain_and_a_copy():
     other.restore(again)
     assert other.weights == model.weights
     assert other.predict_proba_one({7: 1.0}) == model.predict_proba_one({7: 1.0})
-    state["linear"]["learner"]["thetas"][:] = 5.0
+    state["linear"]["learner"]["theta"][:] = 5.0
     assert streams.same(model.state(), before)
 
 

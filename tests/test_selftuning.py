@@ -12,6 +12,7 @@ from scipy.stats import norm, rankdata
 
 import redescend as rd
 from redescend import adversaries, errors, losses, streams
+from redescend.kernels.selftuning import layout
 from tests import reference, reference_selftuning
 from tests.catalogue import name_of, quartic_gradient, quartic_value
 from tests.games import sample
@@ -31,6 +32,32 @@ SHRUNK = [
 PATTERNS = ["clean", "outliers", "leverage", "zeros", "jump", "burst", "late features", "scales", "levels"]
 
 PLACES = ["x", "y", "both", "all x", "all y", "all", "first", "mixed"]
+
+NUMBERS = [name for name in layout.State._fields if name != "ring"]
+COUNTS = [
+    layout.ROUNDS,
+    layout.LAST,
+    layout.SEEN,
+    layout.AGE,
+    layout.STORED_AGE,
+    layout.OUT,
+    layout.DUE,
+    layout.KNOWN,
+    layout.CREDIT,
+]
+POSITIVES = [
+    layout.TARGET,
+    layout.LOW,
+    layout.TYPICAL,
+    layout.SIZE,
+    layout.RATE,
+    layout.MIRRORED,
+    layout.CLEAN,
+    layout.COMMON,
+    layout.USUAL,
+    layout.INFORMATION,
+    layout.STRETCH,
+]
 
 every_order = pytest.mark.parametrize("order", [1, 2])
 every_loss = pytest.mark.parametrize("loss", PLAIN, ids=name_of)
@@ -163,10 +190,6 @@ def test_bad_rows_are_skipped_and_listed():
         ("loss", {"loss": "squared"}),
         ("dim", {"dim": 0}),
         ("dim", {"dim": 1.5}),
-        ("without", {"without": ["nothing"]}),
-        ("without", {"without": "gate"}),
-        ("without", {"without": None}),
-        ("without", {"without": ["gate", 3]}),
     ],
     ids=str,
 )
@@ -175,27 +198,61 @@ def test_bad_settings_get_one_sentence(parameter, changed):
     assert f"'{parameter}' parameter of SelfTuning" in message
 
 
-ALTERATIONS = {
-    "nan": lambda state: {**state, "thetas": state["thetas"] * np.nan},
-    "shape": lambda state: {**state, "thetas": state["thetas"][:, :1]},
-    "no P": lambda state: {**state, "P": np.zeros((0, 0))},
-    "weights": lambda state: {**state, "weights": state["weights"] * 2.0},
-    "negative": lambda state: {**state, "cells": state["cells"] * -1.0},
-    "lengths": lambda state: {**state, "squares": state["squares"] - 9.0},
-    "rounds": lambda state: {**state, "scalars": state["scalars"] + 0.5},
-    "slot": lambda state: {**state, "scalars": state["scalars"] + 2.0},
-    "text": lambda state: {**state, "norms": "all"},
+def altered(place: int, value: float) -> Any:
+    """Change a scalar."""
+
+    def alter(state: dict[str, Any]) -> dict[str, Any]:
+        scalar = state["scalar"].copy()
+        scalar[place] = value
+        return {**state, "scalar": scalar}
+
+    return alter
+
+
+def changed(name: str, row: int, value: float) -> Any:
+    """Change a row of an array."""
+
+    def alter(state: dict[str, Any]) -> dict[str, Any]:
+        array = state[name].copy()
+        array[row] = value
+        return {**state, name: array}
+
+    return alter
+
+
+FORGED = {
+    **{f"{name} is nan": (lambda state, name=name: {**state, name: state[name] * np.nan}) for name in NUMBERS},
+    **{f"{name} is huge": (lambda state, name=name: {**state, name: state[name] * 0.0 + 1e308}) for name in NUMBERS},
+    **{f"{name} is short": (lambda state, name=name: {**state, name: state[name][..., :-1]}) for name in NUMBERS},
+    **{f"count {place}": altered(place, 0.5) for place in COUNTS},
+    **{f"negative {place}": altered(place, -2.0) for place in (*COUNTS, layout.CONSTANT)},
+    **{f"scalar {place}": altered(place, -1.0) for place in POSITIVES},
+    **{
+        f"feature {row}": changed("feature", row, -1.0)
+        for row in (layout.UNIT, layout.SQUARE, layout.COUNT, layout.PRIOR)
+    },
+    "leader": altered(layout.LEAD, layout.MEMBERS),
+    "constant": altered(layout.CONSTANT, 2.0),
+    "known": altered(layout.KNOWN, 3.0),
+    "rate": altered(layout.RATE, 0.9),
+    "clean": altered(layout.CLEAN, 1.5),
+    "range": altered(layout.BOTTOM, 1e20),
+    "stored": changed("stored", 0, -1.0),
+    "weight": lambda state: {**state, "weight": state["weight"] * 0.0},
+    "variance": changed("P", 0, -1.0),
+    "ring": lambda state: {**state, "ring": state["ring"] + np.inf},
+    "text": lambda state: {**state, "scale": "all"},
     "other": lambda state: {**state, "learner": "OGD"},
     "missing": lambda state: {"learner": state["learner"]},
     "none": lambda state: None,
 }
 
 
-@pytest.mark.parametrize("alteration", ALTERATIONS)
-def test_an_altered_state_is_refused(alteration):
+@pytest.mark.parametrize("forgery", FORGED)
+def test_a_forged_state_is_refused(forgery):
     learner = rd.SelfTuning(2, loss=losses.Squared(), order=2)
-    learner.update([1.0, 0.5], 1.0)
-    refused_unchanged(errors.DataError, learner, learner.restore, ALTERATIONS[alteration](learner.state()))
+    played(learner, *records(losses.Squared(), "clean", 20, 2, seed=30))
+    refused_unchanged(errors.DataError, learner, learner.restore, FORGED[forgery](learner.state()))
 
 
 # --- no units ---
@@ -323,14 +380,15 @@ def test_targets_that_are_mostly_zero(loss, order):
     assert trace.losses[300:].mean() <= 1.5 * np.mean(loss.of_prediction(0.0, y[300:]))
 
 
-# --- the second-order follower ---
+# --- the covariance ---
 
 
 def smallest_eigenvalue(learner: rd.SelfTuning) -> float:
-    """Of P, mirrored, with ones on its diagonal."""
-    P = learner.state()["P"]
+    """Of P with ones on its diagonal."""
+    P = np.zeros((learner.dim, learner.dim))
+    P[np.tril_indices(learner.dim)] = learner.state()["P"]
     size = np.sqrt(np.diag(P))
-    return float(np.linalg.eigvalsh((np.tril(P) + np.tril(P, -1).T) / np.outer(size, size)).min())
+    return float(np.linalg.eigvalsh((P + np.tril(P, -1).T) / np.outer(size, size)).min())
 
 
 @pytest.mark.parametrize("rounds", [10**5, pytest.param(10**6, marks=pytest.mark.soak)])
@@ -340,7 +398,6 @@ def test_many_rounds_leave_the_curvature_positive(loss, rounds):
     learner = rd.SelfTuning(3, loss=loss, order=2)
     assert sound(learner, played(learner, X, y))
     assert smallest_eigenvalue(learner) > 1e-6
-    assert (np.triu(learner.state()["P"], 1) == 0.0).all()
 
 
 @pytest.mark.parametrize("trouble", ["collinear", "silent", "back", "leverage", "scales"])
@@ -382,7 +439,7 @@ def rounds_to_recover(trace: rd.Trace, jump: int) -> int:
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3, 1e6])
 @every_loss
 def test_it_recovers_from_a_jump(loss, size, dim, order):
-    """Back within 200 rounds and 30 a feature, of which a fresh one takes up to 28 a feature; moving again within 80.
+    """Back within 200 rounds and 30 a feature (a quantile 35), of which a fresh one takes up to 28; moving within 80.
 
     Labels may be the same on both sides of a jump, and then nothing has to move.
     """
@@ -394,7 +451,7 @@ def test_it_recovers_from_a_jump(loss, size, dim, order):
     before = trace.actions[2_000]
     far = np.linalg.norm(trace.actions[2_000:] - before, axis=1) > 0.1 * np.linalg.norm(before)
     assert loss.margin or rounds_until(far) <= 80
-    assert rounds_to_recover(trace, 2_000) <= 200 + 30 * dim
+    assert rounds_to_recover(trace, 2_000) <= 200 + (35 if isinstance(loss, losses.Pinball) else 30) * dim
 
 
 @every_order

@@ -64,19 +64,30 @@ def test_a_sparse_state_goes_on_to_the_last_bit() -> None:
 def test_states_that_do_not_fit_are_refused() -> None:
     X, y, _ = regression(50)
     model = RedescendingRegressor().partial_fit(pd.DataFrame(X, columns=list("abcd")), y)
+    fixed = RedescendingRegressor(transform=rd.transforms.Huber(1.0)).partial_fit(X, y)
     texts = RedescendingClassifier().partial_fit(X, y > 13.0, classes=[False, True])
     scaler = MedianScaler().fit(X)
     bad = [
         (model, ["engine"], None, "cannot be read"),
-        (model, ["engine", "units"], None, "units"),
-        (model, ["engine", "standard"], 0, "standardize"),
+        (model, ["engine", "order"], None, "the order None"),
+        (model, ["engine", "order"], 1, "states of shape"),
         (model, ["engine", "sparse"], 1, "sparse"),
-        (model, ["engine", "dim"], 60_000, "too small for 60000 features"),
+        (model, ["engine", "dim"], 60_000, "states of shape|the order"),
         (model, ["engine", "dim"], True, "True features"),
-        (model, ["engine", "clock"], [np.nan, 0.0], "clock"),
-        (model, ["engine", "clock"], [50.0, 3.0], "another 'average'"),
-        (model, ["made_with", "order"], 2, "too small|shape"),
-        (model, ["made_with", "loss"], {"class": "redescend.OGD", "settings": {"dim": 10**12}}, "too short"),
+        (model, ["engine", "states"], None, "states"),
+        (model, ["made_with", "order"], 1, "the order 2"),
+        (model, ["made_with", "average"], 3, "means"),
+        (fixed, ["engine", "units"], None, "units"),
+        (fixed, ["engine", "standard"], 0, "standardize"),
+        (fixed, ["engine", "dim"], 60_000, "too small for 60000 features"),
+        (fixed, ["engine", "clock"], [np.nan, 0.0], "clock"),
+        (fixed, ["engine", "clock"], [50.0, 3.0], "another 'average'"),
+        (
+            model,
+            ["made_with", "loss"],
+            {"class": "redescend.OGD", "settings": {"dim": 10**12}},
+            "too short|should not have",
+        ),
         (model, ["made_with", "loss"], "hinge", "'loss'"),
         (model, ["columns"], None, "dimensions"),
         (model, ["columns"], 7, "dimensions"),
@@ -176,10 +187,10 @@ def test_odd_rows_have_scores() -> None:
     X, y = nonzeros()
     plain = RedescendingRegressor(fit_intercept=False).partial_fit(X, y)
     rows = sparse.csr_array(np.stack([np.zeros(30), np.full(30, 1e200), np.full(30, -1.7e308)]))
-    np.testing.assert_array_equal(plain.score_samples(rows), [1.0, 0.0, 0.0])
+    np.testing.assert_allclose(plain.score_samples(rows), [1.0, 0.0, 0.0], atol=1e-40)
     centred = RedescendingRegressor().partial_fit(X.toarray(), y)
-    np.testing.assert_array_equal(centred.score_samples(rows)[1:], [0.0, 0.0])
-    np.testing.assert_array_equal(centred.score_samples(rows.toarray())[1:], [0.0, 0.0])
+    np.testing.assert_allclose(centred.score_samples(rows)[1:], [0.0, 0.0], atol=1e-40)
+    np.testing.assert_allclose(centred.score_samples(rows.toarray())[1:], [0.0, 0.0], atol=1e-40)
 
 
 def test_a_batch_with_nan_teaches_nothing() -> None:

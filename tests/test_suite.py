@@ -16,7 +16,6 @@ from redescend.experiments.pictures import PICTURES, canvas
 from redescend.experiments.results import Results
 from redescend.experiments.suite import players, ratios
 from redescend.experiments.suite import settings as design
-from redescend.experiments.suite.ratios import ORACLE, WHOLE, read_ablated
 from redescend.experiments.suite.settings import SuiteSetting
 from redescend.experiments.tasks import Options, table
 from redescend.learners.recipes import OGD
@@ -328,20 +327,3 @@ def test_one_line_adds_a_learner_without_a_step(monkeypatch, tmp_path):
     monkeypatch.setattr(canvas, "_save", lambda *arguments: None)
     drawn = PICTURES["suite-kinds"](results, tmp_path)
     assert drawn.caption.split(" loses most")[0].endswith(told["subject"])
-
-
-def test_an_ablation_is_against_the_oracle_of_the_same_count():
-    """Two settings that differ in their number of outliers alone have two oracles."""
-    name = "regression; synthetic; none; gaussian; 1; burst; sign flipped; 10"
-    blocks = []
-    for count, oracle in (("T/10", 1.0), ("T/4", 100.0)):
-        here = {"experiment": "suite", "problem": name, "run": 0, "rounds": 9, "count": count, "k": 1, "round": 9}
-        for learner, times, measure in (
-            (ORACLE, 1.0, "final regret"),
-            (WHOLE, 2.0, "final regret"),
-            ("without gate", 3.0, "ablated regret"),
-        ):
-            blocks.append({**here, "learner": learner, "measure": measure, "value": np.array([times * oracle])})
-    found = read_ablated(Results(table(blocks)))
-    assert found.learners == ["whole", "without gate"]
-    np.testing.assert_allclose(found.values, [[2.0, 3.0]] * 2)

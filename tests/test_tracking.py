@@ -1,4 +1,4 @@
-"""The self-tuning learner's own guarantees: formulas, a ledger that agrees with the learner, games that obey."""
+"""The self-tuning learner's own guarantee: its formula, a ledger that agrees with the reference, games that obey."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 import redescend as rd
 from redescend import losses
-from redescend.bounds import follow, noise, outlier_price, tracking
+from redescend.bounds import Ledger, follow, tracking
+from tests.reference_selftuning import MEMBERS, ORIGIN, SNAPSHOT, Reference
 
-SHARE = 1e-3
 LOSSES = [
     losses.Squared(),
     losses.Squared(l2=0.05),
@@ -38,111 +38,75 @@ def stream_for(loss, rounds: int, seed: int) -> rd.Stream:
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_every_run_obeys(loss, order):
-    stream = stream_for(loss, 300, seed=order)
-    ledger = follow(rd.SelfTuning(3, loss=loss, order=order), stream)
+    ledger = follow(rd.SelfTuning(3, loss=loss, order=order), stream_for(loss, 600, seed=order))
     assert ledger.tracks
-    assert ledger.knows_the_noise
-    assert ledger.outliers_cost_no_more
-    # Not for want of meaning: the weights follow the best sequence closely, and some cells stayed all along.
-    assert ledger.best_sequence - ledger.played.sum() < 0.1 * tracking(300, 9, switches=20)
-    assert np.isfinite(ledger.cells).all(axis=0).sum() >= 12
-    # Cheating on any of the three is noticed.
-    assert not dataclasses.replace(ledger, played=ledger.played + 0.2).tracks
-    assert not dataclasses.replace(ledger, noise=ledger.noise + 0.2).knows_the_noise
-    assert not dataclasses.replace(ledger, price=0.01 * ledger.price).outliers_cost_no_more
+    # Not for want of meaning: some sequence comes close to its bound, and cheating is noticed.
+    assert ledger.margin < 0.2 * tracking(600, MEMBERS, switches=5)
+    assert not dataclasses.replace(ledger, lags=ledger.lags - 0.2).tracks
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_the_ledger_predicts_the_weights(loss):
-    """g_t(i) and Z_t are those of the learner: they give its next weights."""
-    learner, stream = rd.SelfTuning(3, loss=loss), stream_for(loss, 90, seed=4)
-    ledger = follow(rd.SelfTuning(3, loss=loss), stream)
-    for row in range(90):
-        before = learner.state()["weights"]
-        learner.update(stream.X[row], stream.y[row])
-        if row not in ledger.rows:
-            continue
-        t = np.searchsorted(ledger.rows, row)
-        after = learner.state()["weights"]
-        if np.count_nonzero(after) == np.count_nonzero(before):
-            bayes = before * np.exp(ledger.played[t] - np.where(before > 0, ledger.members[t], np.inf))
-            expected = np.where(before > 0, (1 - SHARE) * bayes + SHARE / np.count_nonzero(before), 0.0)
-            np.testing.assert_allclose(after, expected, rtol=1e-6, atol=1e-12)
-    assert ledger.active[-1] > ledger.active[0]
+def test_the_ledger_has_the_likelihoods_of_the_reference(loss):
+    """ln Z_t − ln L_t(i), with the likelihoods that the reference multiplies its weights by."""
+    stream, learner = stream_for(loss, 200, seed=4), Reference(3, loss, order=1)
+    ledger = follow(rd.SelfTuning(3, loss=loss, order=1), stream)
+    compared = 0
+    for row, (x, y) in enumerate(zip(stream.X, stream.y, strict=True)):
+        before = learner.W / learner.W.sum()
+        learner.likelihood = None
+        learner.play(x, y)
+        if row in ledger.rows:
+            t = int(np.searchsorted(ledger.rows, row))
+            active = before > 0
+            expected = np.log(before @ learner.likelihood) - np.log(learner.likelihood[active])
+            kept = np.arange(MEMBERS)[active] != (SNAPSHOT if ledger.replaced[t] else -1)
+            np.testing.assert_allclose(ledger.lags[t, active][kept], expected[kept], rtol=1e-6, atol=1e-7)
+            compared += 1
+    assert compared > 100
 
 
-def test_the_best_sequence_is_the_best_of_all():
-    rng = np.random.default_rng(0)
-    ledger = follow(rd.SelfTuning(3, loss=losses.Squared()), stream_for(losses.Squared(), 5, seed=0))
-    small = dataclasses.replace(ledger, members=rng.exponential(20, size=(5, 3)), active=np.full(5, 3))
+def test_the_margin_is_that_of_the_best_sequence():
+    rng, share = np.random.default_rng(0), 1 / (1000 + np.arange(1, 5))
+    lags, prior = np.full((4, MEMBERS), np.inf), np.full((4, MEMBERS), np.inf)
+    some = [0, 1, ORIGIN, SNAPSHOT]
+    lags[:, some], prior[:, some] = rng.normal(0, 20, size=(4, 4)), math.log(4)
+    replaced = np.array([False, True, False, False])
+    ledger = Ledger(np.arange(4), lags, prior, np.arange(1.0, 5.0), np.arange(4) == 0, replaced)
     every = []
-    for sequence in itertools.product(range(3), repeat=5):
-        switches = sum(left != right for left, right in itertools.pairwise(sequence))
-        every.append(small.members[np.arange(5), sequence].sum() + tracking(5, 3, switches))
-    assert small.best_sequence == pytest.approx(min(every), rel=1e-12)
+    for sequence in itertools.product(some, repeat=4):
+        cost = math.log(4) + lags[np.arange(4), sequence].sum()
+        for t, (left, right) in enumerate(itertools.pairwise(sequence)):
+            stays = left == right and not (replaced[t] and right == SNAPSHOT)
+            cost += -math.log(1 - share[t]) if stays else math.log(4 / share[t] * (10 if right == ORIGIN else 1))
+        every.append(cost)
+    assert ledger.margin == pytest.approx(min(every), rel=1e-12)
 
 
-def test_formulas():
-    # Of the docs, written again.
-    expected = math.log(9) + 3 * math.log(9 / 1e-3) + (100 - 1 - 3) * math.log(1 / (1 - 1e-3))
-    assert tracking(100, 9, switches=3) == pytest.approx(expected)
-    assert noise(50, prior=0.02) == pytest.approx(math.log(50) + 50 * math.log(1 / (1 - 1e-4)))
-    labels = math.log(50) + 50 * math.log(1 / (1 - 1e-5))
-    assert noise(50, prior=0.02, labels=True) == pytest.approx(labels)
-    assert noise(50, prior=0.02, moves=3) == pytest.approx(noise(50, prior=0.02) + 3 * math.log(1 + 1e-4))
-    assert outlier_price(3.0, narrowest=0.5, widest=8.0) == pytest.approx(math.log(200 * 8 / 0.5))
-    assert outlier_price(labels=True) == pytest.approx(math.log(99))
+def test_a_sequence_costs_at_most_the_bound():
+    """The shares of a round, added up, are within the formula of the docs."""
+    rounds, members = 400, 7
+    shares = 1 / (1000 + np.arange(1, rounds))
+    for switches in (0, 1, 7):
+        most = math.log(10) + np.sort(np.log(10 * members / shares))[rounds - 1 - switches :].sum()
+        most += np.sort(-np.log1p(-shares))[switches:].sum()
+        assert most <= tracking(rounds, members, switches) + 1e-12
+        assert most >= 0.99 * tracking(rounds, members, switches) - 0.1
+    assert tracking(rounds, members, prior=0.01) - tracking(rounds, members) == pytest.approx(math.log(10))
 
 
-def test_the_price_of_an_outlier_is_logarithmic_in_its_size():
-    loss, paid = losses.Squared(), []
-    for size in (1e3, 1e6, 1e9):
-        stream = rd.adversaries.ShiftResponse(size).corrupt(
-            rd.streams.ridge(200, seed=0, dim=3), k=1, seed=0, when="last"
-        )
-        ledger = follow(rd.SelfTuning(3, loss=loss), stream)
-        assert ledger.outliers_cost_no_more
-        paid.append(ledger.price[-1])
-    first, second = np.diff(paid)
-    assert 0.0 < first <= math.log(1e3)
-    assert second == pytest.approx(first, rel=0.01)
-
-
-@pytest.mark.parametrize("flipped", [0, 40])
-def test_the_mixture_of_predictions_is_covered_by_the_bound(flipped):
-    """For the logistic loss, LEARN's loss of p̂ is at most −ln Z_t: what is proved holds for what is played."""
-    loss = losses.Logistic()
-    stream = rd.adversaries.LabelFlip().corrupt(rd.streams.svm(200, seed=1), k=flipped, seed=2)
-    learner = rd.SelfTuning(2, loss=loss)
-    ledger = follow(rd.SelfTuning(2, loss=loss), stream)
-    for t in range(200):
-        state = learner.state()
-        rate = state["cells"] @ np.array([0.01, 0.05, 0.1, 0.17, 0.25, 0.33])
-        p = state["scalars"][5] * state["thetas"] @ stream.X[t]
-        chance = state["weights"] @ (1 / (1 + np.exp(-stream.y[t] * p)))
-        assert ledger.mixed[t] == pytest.approx(-math.log(chance), rel=1e-9, abs=1e-12)
-        robust = -math.log(rate.sum() + (1 - 2 * rate.sum()) * chance)
-        learner.update(stream.X[t], stream.y[t])
-        norms = learner.state()["norms"]
-        typical = np.quantile(norms[norms > 0], 0.5, method="inverted_cdf")
-        assert min(1.0, typical / (stream.X[t] @ stream.X[t])) * robust <= ledger.played[t] + 1e-9
-
-
-def test_a_stream_that_teaches_nothing_has_empty_books():
+def test_a_stream_that_teaches_nothing_has_an_empty_ledger():
     ledger = follow(rd.SelfTuning(2, loss=losses.Squared()), rd.Stream(np.ones((5, 2)), np.zeros(5)))
     assert len(ledger.rows) == 0
     assert ledger.tracks
-    assert ledger.knows_the_noise
-    assert ledger.outliers_cost_no_more
 
 
-def test_the_books_begin_with_the_learner():
+def test_the_ledger_begins_with_the_learner():
     learner = rd.SelfTuning(2, loss=losses.Squared())
     rd.play(learner, rd.streams.ridge(5, seed=0, dim=2))
     with pytest.raises(rd.errors.DataError, match="has played 5 rounds"):
         follow(learner, rd.streams.ridge(5, seed=0, dim=2))
 
 
-def test_only_a_self_tuning_learner_has_books():
+def test_only_a_self_tuning_learner_has_a_ledger():
     with pytest.raises(rd.errors.ParameterError, match="must be a SelfTuning learner"):
         follow(rd.OGD(2, loss=losses.Squared(), step=rd.steps.Anytime()), rd.streams.ridge(5, seed=0, dim=2))

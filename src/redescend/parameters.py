@@ -9,13 +9,16 @@ from __future__ import annotations
 import functools
 import numbers
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
 
 from redescend.errors import ParameterError
 
 T = TypeVar("T")
+
+Order: TypeAlias = Literal["auto", 1, 2]
+"""The order of a self-tuning model."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,15 @@ def check_instance(owner: str, name: str, value: T, kind: type | tuple[type, ...
     if not isinstance(value, kind):
         raise bad_parameter(owner, name, what, value)
     return value
+
+
+def check_order(owner: str, order: Any) -> Order:
+    """Return an order, or raise."""
+    if isinstance(order, bool | np.bool_) or not (
+        isinstance(order, str | numbers.Integral) and order in ("auto", 1, 2)
+    ):
+        raise bad_parameter(owner, "order", "'auto', 1 or 2", order)
+    return "auto" if order == "auto" else 1 if order == 1 else 2
 
 
 def bad_parameter(owner: str, name: str, rule: object, value: object) -> ParameterError:

@@ -45,7 +45,7 @@ def test_a_regression_in_words(tmp_path):
     )
     assert said["Task"] == "regression: predicts the number 'price'"
     assert said["Learned from"] == "3,000 records"
-    assert said["Method"] == "Squared(l2=0.0), self-tuning of order 1"
+    assert said["Method"] == "Squared(l2=0.0), self-tuning of order 2"
     assert "Clean labels" not in said
     assert 0.2 < float(re.fullmatch(r"about ([\d.]+) .*", said["Noise scale"])[1]) < 1.0
     assert said["Columns"] == [

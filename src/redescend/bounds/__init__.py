@@ -20,7 +20,7 @@ from redescend.bounds.theorems import (
     normalised,
     top_k,
 )
-from redescend.bounds.tracking import Ledger, follow, noise, outlier_price, tracking
+from redescend.bounds.tracking import Ledger, follow, tracking
 
 __all__ = [
     "Bound",
@@ -36,9 +36,7 @@ __all__ = [
     "expert",
     "follow",
     "invex_dynamic",
-    "noise",
     "normalised",
-    "outlier_price",
     "top_k",
     "tracking",
 ]

@@ -49,7 +49,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ...     save(learner, Path(folder, "model.safetensors"))
     ...     again = load(Path(folder, "model.safetensors"))
     >>> again, again.rounds, again.update([1.0, 2.0], 3.0) == learner.update([1.0, 2.0], 3.0)
-    (SelfTuning(2, Squared(l2=0.0), order=1), 1, True)
+    (SelfTuning(2, Squared(l2=0.0), order=2), 1, True)
     """
     serializer = Serializer()
     try:

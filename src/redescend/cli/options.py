@@ -44,6 +44,17 @@ class TargetTask(StrEnum):
     CLASSIFICATION = "classification"
 
 
+class ModelOrder(StrEnum):
+    """The order of the self-tuning learner."""
+
+    AUTO = "auto"
+    ONE = "1"
+    TWO = "2"
+
+
+ORDER_HELP = (
+    "1 or 2; 2 also learns correlations of columns: slower, but needs fewer records. auto: 2 for up to 150 features."
+)
 SOURCES_HELP = (
     "CSV, TSV, JSON lines, Parquet or Arrow files, also compressed; folders, patterns, or - for standard input."
 )
@@ -89,9 +100,7 @@ class ModelOptions:
     labels: Annotated[
         Names, optional(COLUMNS, "A,B,C", "All labels of the target. Default: those of the first 1,000 records.")
     ] = None
-    order: Annotated[
-        int, option(MODEL, "2 also learns correlations of columns: slower, but needs fewer records.", min=1, max=2)
-    ] = 1
+    order: Annotated[ModelOrder, option(MODEL, ORDER_HELP, metavar="ORDER")] = ModelOrder.AUTO
     loss: Annotated[str | None, optional(MODEL, "NAME", LOSS_HELP)] = None
     transform: Annotated[str | None, optional(MODEL, "NAME", TRANSFORM_HELP)] = None
 
@@ -104,6 +113,7 @@ class ModelOptions:
             "ignore": parse_names(self.ignore) or [],
             "task": self.task.value,
             "labels": parse_names(self.labels),
+            "order": "auto" if self.order == ModelOrder.AUTO else int(self.order.value),
             "loss": _parse_component("--loss", LOSSES, self.loss),
             "transform": _parse_component("--transform", TRANSFORMS, self.transform),
         }

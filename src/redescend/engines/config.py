@@ -9,13 +9,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from redescend import losses, steps, transforms
-from redescend.engines.engine import DescentEngine, Engine
+from redescend.engines.descent import DescentEngine
+from redescend.engines.engine import Engine, read_shape
 from redescend.engines.selftuning import SelfTuningEngine
+from redescend.kernels.selftuning import layout
 from redescend.kernels.tabular.standardize import CENTRED, SCALED, UNSCALED, WITH_MISSING
 from redescend.learners.recipes import Robust
-from redescend.learners.selftuning import SelfTuning
-from redescend.parameters import COUNT, NONNEGATIVE, bad_parameter, check, check_instance
+from redescend.learners.selftuning import SelfTuning, resolve_order
+from redescend.parameters import COUNT, NONNEGATIVE, Order, bad_parameter, check, check_instance, check_order
 from redescend.registry import LOSSES
+from redescend.state import corrupt_state, require
 
 Task: TypeAlias = Literal["regression", "classification"]
 
@@ -33,8 +36,8 @@ class ModelConfig:
     ----------
     loss : LinearLoss
         The loss, including its l2 penalty.
-    order : 1 or 2
-        Whether the self-tuning learner has a second-order follower.
+    order : 'auto', 1 or 2
+        The order of the self-tuning learner. 'auto': 2 for at most 150 features that are not sparse, otherwise 1.
     transform : Transform or None
         A fixed robust transform. None: the model tunes itself.
     step : Step or None
@@ -42,7 +45,7 @@ class ModelConfig:
     fit_intercept : bool
         Whether there is a constant feature.
     standardize : bool or 'scale'
-        Whether features are centered and scaled, or only scaled.
+        With a transform, whether features are centered and scaled, or only scaled. Self-tuning depends on no units.
     average : int or None
         Number of rows after which models are averaged. None: they are not.
 
@@ -54,11 +57,11 @@ class ModelConfig:
     >>> ModelConfig.from_parameters("Model", "regression", order=3)
     Traceback (most recent call last):
         ...
-    redescend.errors.ParameterError: The 'order' parameter of Model must be 1 or 2. Got 3 instead.
+    redescend.errors.ParameterError: The 'order' parameter of Model must be 'auto', 1 or 2. Got 3 instead.
     """
 
     loss: losses.LinearLoss
-    order: Literal[1, 2] = 1
+    order: Order = "auto"
     transform: transforms.Transform | None = None
     step: steps.Step | None = None
     fit_intercept: bool = True
@@ -72,7 +75,7 @@ class ModelConfig:
         task: Task | None,
         *,
         loss: Any = None,
-        order: Any = 1,
+        order: Any = "auto",
         transform: Any = None,
         step: Any = None,
         alpha: Any = 0.0,
@@ -96,8 +99,7 @@ class ModelConfig:
         loss = check_loss(owner, loss, task)
         if l2 := check(owner, "alpha", alpha, NONNEGATIVE):
             loss = replace(loss, l2=loss.l2 + l2)
-        if order not in (1, 2) or isinstance(order, bool):
-            raise bad_parameter(owner, "order", "1 or 2", order)
+        order = check_order(owner, order)
         if transform is None:
             if step is not None:
                 raise bad_parameter(owner, "step", "None unless a transform is given", step)
@@ -105,12 +107,12 @@ class ModelConfig:
             example = "a transform, such as Huber(1.0), or None"
             check_instance(owner, "transform", transform, transforms.Transform, example)
             if order == 2:
-                raise bad_parameter(owner, "order", "1 if a transform is given", order)
+                raise bad_parameter(owner, "order", "'auto' or 1 if a transform is given", order)
             if step is not None:
                 check_instance(owner, "step", step, steps.Step, "a step, such as Constant(0.01), or None")
         return cls(
             loss=loss,
-            order=int(order),  # type: ignore[arg-type]
+            order=order,
             transform=transform,
             step=step,
             fit_intercept=check_bool(owner, "fit_intercept", fit_intercept),
@@ -130,11 +132,31 @@ class ModelConfig:
         missing : bool
             Whether features may be NaN; they are then standardized and imputed.
         """
-        standard = WITH_MISSING if missing else self._standardization(sparse)
-        shared = (dim, outputs, self.loss, self.fit_intercept, standard, self.average)
+        shared = (dim, outputs, self.loss, self.fit_intercept, self.average)
         if self.transform is None:
-            return SelfTuningEngine(*shared, self.order)
-        return DescentEngine(*shared, self.transform, self.step)
+            return SelfTuningEngine(*shared, resolve_order(self.order, dim + self.fit_intercept, sparse), missing)
+        standard = WITH_MISSING if missing else self._standardization(sparse)
+        return DescentEngine(*shared, standard, self.transform, self.step)
+
+    def restore_engine(self, state: dict[str, Any], *, missing: bool = False) -> Engine:
+        """Make an engine with a saved state, whose size is checked first: a small file cannot claim a large model."""
+        dim, outputs = read_shape(state)
+        width, owner = dim + self.fit_intercept, "an engine"
+        models = np.shape(state["states"])
+        if self.transform is None:
+            order: Any = state.get("order")
+            allowed = (1, resolve_order("auto", width)) if self.order == "auto" else (self.order,)
+            require(type(order) is int and order in allowed, owner, f"the order {order!r}")
+            require(models == (outputs, layout.row_size(width, order)), owner, f"states of shape {models}")
+            shared = (dim, outputs, self.loss, self.fit_intercept, self.average)
+            engine: Engine = SelfTuningEngine(*shared, order, missing)
+        else:
+            shape = np.shape(state["units"])
+            if shape[1:] != (dim,) or models[:1] != (outputs,) or models[1:] < (width,):
+                raise corrupt_state(owner, f"arrays too small for {dim} features and {outputs} outputs")
+            engine = self.make_engine(dim, outputs, sparse=state.get("standard") == SCALED, missing=missing)
+        engine.restore(state)
+        return engine
 
     def make_learner(self, dim: int) -> Robust | SelfTuning:
         """Make a learner of one output in double precision; features are neither standardized nor averaged."""

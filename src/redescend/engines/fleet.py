@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from redescend.engines.engine import Engine
-from redescend.kernels.tabular import fleet
+from redescend.engines.engine import Engine, Runs
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require
-
-_learn: Any = fleet.learn
-
-PARTS = ("sample", "units", "clock", "states", "seen", "standing", "ones")
-"""The arrays of an engine in its row, in the order of the kernel; those that an engine does not have are empty."""
 
 ONES = ArraySpec("ones", ("indicators",), kind="count")
 
@@ -36,8 +31,8 @@ class Fleet:
     Examples
     --------
     >>> from redescend import losses
-    >>> from redescend.engines import WITH_MISSING, SelfTuningEngine
-    >>> shape = (1, 1, losses.Squared(), True, WITH_MISSING, None, 1)
+    >>> from redescend.engines import SelfTuningEngine
+    >>> shape = (1, 1, losses.Squared(), True, None, 2)
     >>> alone, two = SelfTuningEngine(*shape), Fleet(SelfTuningEngine(*shape), [])
     >>> X, Y = np.arange(10.0).reshape(-1, 1), 2.0 * np.arange(10.0).reshape(1, -1)
     >>> two.grow(2)
@@ -51,10 +46,11 @@ class Fleet:
         self._pattern = pattern
         self._indicators = np.array(indicators, dtype=np.int64)
         arrays = pattern.arrays() | {"ones": np.zeros(len(indicators))}
-        parts = {name: arrays.get(name, np.empty(0)) for name in PARTS}
-        self._shapes = {name: part.shape for name, part in parts.items() if name in arrays}
-        self._fresh = np.concatenate([part.ravel() for part in parts.values()])
-        self._ends = np.cumsum([0, *(part.size for part in parts.values())])
+        arrays.pop("means")
+        self._shapes = {name: array.shape for name, array in arrays.items()}
+        ends = np.cumsum([0, *(array.size for array in arrays.values())]).tolist()
+        self._spans = {name: slice(*span) for name, span in zip(arrays, pairwise(ends), strict=True)}
+        self._fresh = np.concatenate([array.ravel() for array in arrays.values()])
         self._rows = np.empty((0, len(self._fresh)))
         self._count = 0
 
@@ -94,11 +90,8 @@ class Fleet:
         """
         if len(places) and not 0 <= places.min() <= places.max() < self._count:
             raise IndexError("There is no engine at one of the places.")
-        predictions, weights, pattern = np.empty(Y.shape), np.empty(Y.shape), self._pattern
-        rows = (self._rows, self._ends, self._indicators)
-        runs, out = (_writable(X), _writable(Y), _writable(starts), _writable(places)), (weights, predictions)
-        _learn(rows, runs, pattern.kernel_config(), out, len(pattern.work))
-        return predictions, weights
+        runs = Runs(_writable(X), _writable(Y), _writable(starts), _writable(places))
+        return self._pattern.learn_packed(self._rows, self._spans, self._indicators, runs)
 
     def engine(self, place: int) -> Engine:
         """One of the engines, as it is now; a copy."""
@@ -110,11 +103,11 @@ class Fleet:
 
     def count_ones(self, place: int) -> Array:
         """How often each indicator was 1 in the records of an engine; a copy."""
-        return self.rows[place, self._ends[fleet.ONES] :].copy()
+        return self.rows[place, self._spans["ones"]].copy()
 
     def row_counts(self) -> Array:
         """The number of records that each engine has learned from."""
-        return self.rows[:, self._ends[fleet.PROGRESS]].copy()
+        return self._pattern.packed_row_counts(self.rows, self._spans)
 
     def restore(self, rows: Array) -> None:
         """Return to the rows of a fleet with the same pattern; raises `DataError` if they cannot be such rows."""
@@ -122,16 +115,16 @@ class Fleet:
         if rows.shape[1] != len(self._fresh):
             raise corrupt_state("Fleet", f"rows of {rows.shape[1]} numbers, not {len(self._fresh)}")
         if len(rows):
-            arrays, dims = self._unpack(rows), self._pattern.dims()
-            check_arrays((*self._pattern.SPECS, ONES), arrays | {"means": self._pattern.means}, dims, "Fleet")
+            arrays, dims = self._unpack(rows) | {"means": self._pattern.arrays()["means"]}, self._pattern.dims()
+            check_arrays((*self._pattern.SPECS, ONES), arrays, dims, "Fleet")
             self._pattern.check(arrays)
-            require((arrays["ones"] <= arrays["clock"][:, :1]).all(), "Fleet", "more ones than records")
+            counts = self._pattern.packed_row_counts(rows, self._spans)
+            require((arrays["ones"] <= counts[:, None]).all(), "Fleet", "more ones than records")
         self._rows, self._count = rows, len(rows)
 
     def _unpack(self, rows: Array) -> dict[str, Array]:
         """The arrays of a row, or of many, by name; views."""
-        spans = zip(PARTS, self._ends[:-1], self._ends[1:], strict=True)
-        parts = {name: rows[..., start:end] for name, start, end in spans if name in self._shapes}
+        parts = {name: rows[..., span] for name, span in self._spans.items()}
         return {name: part.reshape(*rows.shape[:-1], *self._shapes[name]) for name, part in parts.items()}
 
 

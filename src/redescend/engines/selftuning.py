@@ -1,86 +1,46 @@
-"""The self-tuning learner as an engine, laid out by members for tables and by features for sparse rows."""
+"""The self-tuning learner as an engine: a row of floats for every output, for tables and for sparse rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
 
 from redescend import losses
-from redescend.engines.engine import LONGEST, Engine
-from redescend.kernels.selftuning import layout
-from redescend.kernels.selftuning.novelty import NEWNESS
-from redescend.kernels.tabular import selftuning, sparse_selftuning
-from redescend.kernels.tabular import sparse_members as members
-from redescend.learners.selftuning import SelfTuning
+from redescend.engines.engine import Engine, Runs
+from redescend.kernels.selftuning import layout, sparse
+from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, make_config, new_work, read_actions
+from redescend.kernels.selftuning.tables import Models, Outcomes, Table, judge, learn
 from redescend.numeric import Array
-from redescend.state import ArraySpec, check_arrays, corrupt_state, packed_size, require, unpack
+from redescend.state import ArraySpec, check_arrays, corrupt_state, require, unpack
 
-SMALLEST, LARGEST = 1e-300, 1e300
-"""Range of the scales of noise."""
+SCORED_ROWS = 64
+"""Sparse rows that are scored at a time, as a table of the features that they have."""
 
-SHARED = (
-    ArraySpec("weights", ("members",), kind="share"),
-    ArraySpec("cells", ("scales", "rates"), kind="share"),
-    ArraySpec("norms", (layout.NORMS,), low=0.0, high=LARGEST),
-    ArraySpec("squares", ("width",), low=0.0, high=1.0 + 1e-6),
-    ArraySpec("counts", ("width",), low=0.0, high=layout.MEMORY),
-    ArraySpec(
-        "scalars",
-        (layout.SCALARS,),
-        low=0.0,
-        parts={
-            layout.ROUNDS: ArraySpec("rounds", kind="count"),
-            layout.SEEN: ArraySpec("rounds learned from", kind="count"),
-            layout.AGE: ArraySpec("age", kind="count"),
-            layout.SLOT: ArraySpec("slot", kind="index", high=2),
-            layout.LOWEST: ArraySpec("lowest scale", low=0.0, high=LARGEST),
-            layout.WIDEST: ArraySpec("widest", low=0.0, high=LARGEST),
-            layout.SPREAD: ArraySpec("spread", low=0.0, high=LARGEST),
-            layout.TEMPERATURE: ArraySpec("temperature", low=1.0),
-            layout.NEW: ArraySpec("newness of the stream", low=0.0, high=1.0),
-        },
-    ),
-)
-WEIGHTS, CELLS, NORMS, SQUARES, COUNTS, SCALARS = SHARED
-
-MODEL = (
-    ArraySpec("thetas", ("members", "width"), low=-LONGEST, high=LONGEST),
-    *(WEIGHTS, CELLS, NORMS, SQUARES, COUNTS),
-    ArraySpec("news", (2, "width"), low=0.0, parts={NEWNESS: ArraySpec("newness", high=1.0)}),
-    ArraySpec("P", ("second", "second")),
-    SCALARS,
-)
-"""The state of an output for tables, packed in a row of `models`."""
-
-SPARSE_MODEL = (
-    *SHARED,
-    ArraySpec("newness", ("width",), low=0.0, high=1.0),
-    ArraySpec("sizes", ("width",), low=0.0),
-    ArraySpec("measured", ("width",), kind="count"),
-    ArraySpec("trail", ("dim",), kind="index", high="dim"),
-    ArraySpec("kept", ("members",), low=np.finfo(float).tiny, high=1.0),
-    ArraySpec("products", ("members", "members"), low=-LARGEST, high=LARGEST),
-    ArraySpec("partner", ("members",), kind="index", low=-1, high="members"),
-    ArraySpec("since", ("members",), kind="count"),
-    ArraySpec("counters", (members.COUNTERS,), kind="count"),
-)
-"""The parts of `sparse_members.Output`, apart from its thetas, which are stored up to a factor."""
+_learn: Any = learn
+_judge: Any = judge
+_learn_sparse: Any = sparse.learn
 
 
 class SelfTuningEngine(Engine):
-    """`SelfTuning` for every output, with the standardization of features shared.
+    """`SelfTuning` for every output. Nothing depends on the units of features, so there is nothing to standardize.
 
     Parameters
     ----------
-    dim, outputs, loss, intercept, method, average
+    dim, outputs, loss, intercept, average
         As in `Engine`.
     order : 1 or 2
-        Whether there is a second-order follower.
+        Whether the covariance of the posterior is a diagonal or a matrix.
+    missing : bool
+        Whether NaN is a missing value, which the mean of its feature replaces.
     """
 
-    KERNELS = (selftuning.learn, sparse_selftuning.learn)
+    SPECS = (
+        ArraySpec("means", ("averaged", lambda dims: dims["width"] + 1)),
+        ArraySpec("states", ("outputs", "length"), finite=False),
+    )
+    ATTRIBUTES = {"states": "models"}
 
     def __init__(
         self,
@@ -88,160 +48,216 @@ class SelfTuningEngine(Engine):
         outputs: int,
         loss: losses.LinearLoss,
         intercept: bool,
-        method: int,
         average: int | None,
         order: Literal[1, 2],
+        missing: bool = False,
     ) -> None:
-        super().__init__(dim, outputs, loss, intercept, method, average)
-        self.order = order
-        pattern = SelfTuning(self.width, loss=loss, order=order)
-        settings, prior, self.rates = pattern.kernel_config
-        self.settings = np.concatenate([settings, prior.ravel(), self.rates])
-        self.settings[layout.PENALISED] = not intercept
-        fresh = pattern.kernel_state
-        self.member_count, self.scale_count = len(fresh.weights), len(prior)
-        self.models = np.tile(np.concatenate([array.ravel() for array in fresh]), (outputs, 1))
-        self.work = np.empty(2 * dim + selftuning.BLOCK * (selftuning.COLUMNS + self.width))
+        super().__init__(dim, outputs, loss, intercept, average)
+        self.order, self.missing, self.intercept = order, missing, intercept
+        self.models = np.tile(layout.new_row(self.width, order, intercept), (outputs, 1))
+        self.means = np.zeros((0 if average is None else outputs, self.width + 1))
+        self.means[:, -1] = average or 0
         self.sparse = False
+        self.config, self.work = self._make_config(), np.empty(0)
 
-    def dims(self) -> dict[str, int]:
-        shape = {"members": self.member_count, "scales": self.scale_count, "rates": len(self.rates)}
-        return super().dims() | shape | {"second": self.width if self.order == 2 else 0}
-
-    def kernel_config(self, unchecked: bool = False) -> tuple[Any, ...]:
-        return (self.method, self.settings, unchecked, self.member_count, len(self.rates), self.order == 2)
+    def _make_config(self, width: int | None = None, offset: int = 0) -> layout.Config:
+        name, width = type(self).__name__, width or self.width
+        options: dict[str, Any] = {"missing": self.missing, "intercept": self.intercept, "offset": offset}
+        return make_config(name, self.loss, width, self.order, **options)
 
     @property
-    def takes_sparse_rows(self) -> bool:
-        return self.order == 1
+    def row_count(self) -> int:
+        return int(self.models[0, layout.ROUNDS - layout.SCALARS])
 
-    def _sparse_work(self) -> int:
-        return 7 * self.member_count + 2 * self.scale_count
+    # --- learning ---
 
-    # --- the two layouts ---
+    def _takes(self, rows: Any) -> bool:
+        return self.order == 1 and self.average is None
 
-    def _parts(self, model: Array) -> dict[str, Array]:
-        """The arrays of an output by name; views."""
-        return self._sparse_parts(model)._asdict() if self.sparse else unpack(MODEL, model, self.dims())
+    def _learn_table(
+        self,
+        X: Array,
+        Y: Array,
+        sample_weight: Array,
+        weights: Array,
+        predictions: Array | None,
+        *,
+        unchecked: bool = False,
+        first: int = 0,
+    ) -> bool:
+        self._arrange(sparse=False)
+        count = len(X)
+        out = Outcomes(weights, weights.copy() if predictions is None else predictions, EMPTY, NO_ACTIONS, self.means)
+        models = Models(self.models.reshape(1, -1), np.array([0, count]), FIRST)
+        return bool(_learn(models, Table(X, Y, sample_weight), self.config, out, self._buffer()) == count)
 
-    def _sparse_parts(self, model: Array) -> members.Output:
-        return members.split(model, *self._sparse_shape())
+    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array) -> None:
+        self._arrange(sparse=True)
+        indices, starts = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+        longest = int(np.diff(starts).max(initial=0))
+        scalars = self.models[:, -layout.SCALARS :]
+        starting = scalars[:, layout.LAST].min() < layout.RING
+        # While everything begins again, all features that were seen are at hand.
+        seen = int(scalars[:, layout.KNOWN].max()) + layout.RING * longest if starting else longest
+        capacity = min(seen + 3, self.width)
+        sizes = sparse.buffer_sizes(capacity, self.width)
+        places, mark = np.empty(sizes[0], np.int64), np.zeros(sizes[2], np.int64)
+        buffers = sparse.Buffers(places, np.empty(sizes[1]), mark, np.zeros(sizes[3]), np.empty(sizes[4]))
+        rows = sparse.SparseTable(X.data, indices, starts, Y, sample_weight)
+        _learn_sparse(self.models, rows, self.config, weights, buffers)
 
-    def _sparse_shape(self) -> tuple[int, int, int, int, int]:
-        return self.width, self.dim, self.member_count, self.scale_count, len(self.rates)
+    def learn_packed(
+        self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs
+    ) -> tuple[Array, Array]:
+        predictions, weights = np.empty(runs.Y.shape), np.empty(runs.Y.shape)
+        config = self._make_config(offset=spans["states"].start)
+        table = Table(runs.X, runs.Y, np.ones(len(runs.X)))
+        out = Outcomes(weights, predictions, EMPTY, NO_ACTIONS, EMPTY)
+        _learn(Models(rows, runs.starts, runs.places), table, config, out, new_work(config))
+        if len(indicators) and len(runs.X):
+            ones = np.add.reduceat(runs.X[:, indicators], runs.starts[:-1], axis=0)
+            rows[runs.places, spans["ones"]] += ones
+        return predictions, weights
 
-    def _kernel_state(self, sparse: bool) -> tuple[Array, ...]:
+    def packed_row_counts(self, rows: Array, spans: Mapping[str, slice]) -> Array:
+        return rows[:, spans["states"].start + self.models.shape[1] - layout.SCALARS + layout.ROUNDS].copy()
+
+    def _buffer(self) -> Array:
+        if not len(self.work):
+            self.work = new_work(self.config)
+        return self.work
+
+    def _arrange(self, sparse: bool) -> None:
+        """Store the arrays of features by feature, for sparse rows, or by array."""
         if self.sparse != sparse:
-            old, self.sparse = self.models, sparse
-            self.models = np.zeros((self.outputs, self._length()))
-            for before, after in zip(old, self.models, strict=True):
-                (self._to_sparse if sparse else self._to_table)(before, after)
-        return super()._kernel_state(sparse)
+            self.models, self.sparse = self._transpose(self.models, sparse), sparse
+            self._coefficients = None
 
-    def _length(self) -> int:
-        if not self.sparse:
-            return packed_size(MODEL, self.dims())
-        return members.length(*self._sparse_shape())
+    def _transpose(self, models: Array, to_sparse: bool) -> Array:
+        out, size = models.copy(), sparse.COLUMNS * self.width
+        shape = (sparse.COLUMNS, self.width) if to_sparse else (self.width, sparse.COLUMNS)
+        out[:, :size] = models[:, :size].reshape(-1, *shape).swapaxes(1, 2).reshape(len(models), size)
+        return out
 
-    def _to_sparse(self, before: Array, after: Array) -> None:
-        table, out = unpack(MODEL, before, self.dims()), self._sparse_parts(after)
-        for spec in SHARED:
-            getattr(out, spec.name)[:] = table[spec.name]
-        out.newness[:], out.sizes[:] = table["news"]
-        out.thetas[:] = table["thetas"].T
-        out.measured[:] = out.scalars[layout.SEEN]
-        out.kept[:], out.partner[:] = 1.0, -1.0
-        penalised = table["thetas"][:, : self.dim]
-        out.products[:] = penalised @ penalised.T
-        out.counters[members.KNOWN] = (out.counts >= layout.READY).sum()
+    def _tables(self) -> Array:
+        """The states, arranged for tables."""
+        return self._transpose(self.models, False) if self.sparse else self.models
 
-    def _to_table(self, before: Array, after: Array) -> None:
-        out, table = self._sparse_parts(before), unpack(MODEL, after, self.dims())
-        sparse_selftuning.catch_up_all(before, *self._sparse_shape())
-        for spec in SHARED:
-            table[spec.name][:] = getattr(out, spec.name)
-        table["news"][:] = out.newness, out.sizes
-        table["thetas"][:] = self._thetas(out._asdict())
-
-    def _thetas(self, parts: Mapping[str, Array]) -> Array:
-        """The models of all members, a row for each, in either layout."""
-        if "kept" not in parts:
-            return parts["thetas"]
-        factors = np.where(np.arange(self.width)[:, None] < self.dim, parts["kept"], 1.0)
-        return (factors * parts["thetas"]).T
+    def _parts(self) -> dict[str, Array]:
+        """The arrays of all outputs by name."""
+        return unpack(layout.SPECS, self._tables(), layout.dims_of(self.width, self.order))
 
     # --- predicting and scoring ---
 
-    def _actions(self) -> Array:
-        if not self.sparse:
-            return np.asarray(selftuning.actions_of(self.models, self.width, self.member_count))
-        parts = [self._parts(model) for model in self.models]
-        played = [part["scalars"][layout.TEMPERATURE] * (self._thetas(part).T @ part["weights"]) for part in parts]
-        return np.array(played)
+    def _compute_coefficients(self) -> tuple[Array, Array]:
+        if len(self.means) and self.row_count > self.means[0, -1]:
+            actions = self.means[:, :-1]
+        else:
+            actions = read_actions(self._tables().reshape(1, -1), self.config, self.outputs, self.dim)
+        actions = np.nan_to_num(actions)
+        return actions[:, : self.dim].copy(), actions[:, -1].copy() if self.intercept else np.zeros(self.outputs)
 
-    def scoring_coefficients(self) -> tuple[Array, Array]:
-        # The noise is that of the leader's residuals; the mean's are wider while members disagree.
+    def clip(self, predictions: Array) -> Array:
         if self.loss.margin:
-            return self.coefficients()
-        parts = [self._parts(model) for model in self.models]
-        return self._unscale(np.array([self._thetas(part)[np.argmax(part["weights"])] for part in parts]))
+            return predictions
+        low, high = layout.prediction_range(self.models[:, -layout.SCALARS :])
+        return np.clip(predictions, low[:, None], high[:, None])
 
-    def _typical_norm2(self) -> float:
-        norms = self._parts(self.models[0])["norms"]
-        return float(np.median(norms[norms > 0.0])) if norms.any() else 0.0
+    def _centres(self) -> Array:
+        feature, scalar = (self._parts()[name][0] for name in ("feature", "scalar"))
+        share = np.minimum(1.0, feature[layout.COUNT] / max(scalar[layout.SEEN], 1.0))
+        with np.errstate(over="ignore"):
+            return np.nan_to_num((feature[layout.MEAN] * share * feature[layout.UNIT])[: self.dim])
 
-    def score_predictions(self, Y: Array, predictions: Array) -> Array:
-        parts = [self._parts(model) for model in self.models]
-        cells, scalars = (np.stack([part[name] for part in parts]) for name in ("cells", "scalars"))
-        return np.asarray(selftuning.score(Y, predictions, self._norms2(), scalars, cells, self.settings))
+    def score(self, X: Any, Y: Array) -> Array:
+        return self._judge(X, Y)[::2]
+
+    def score_features(self, X: Any) -> Array:
+        return self._judge(X, np.ones((self.outputs, X.shape[0])))[1]
+
+    def _judge(self, X: Any, Y: Array) -> Array:
+        out = np.ones((2 * self.outputs, X.shape[0]))
+        for rows, table, models, config in self._scored(X):
+            targets, some = np.ascontiguousarray(Y[:, rows]), np.empty((2 * self.outputs, len(table)))
+            _judge(models, Table(table, targets, targets[0]), config, some, new_work(config))
+            out[:, rows] = some
+        return out
+
+    def _scored(self, X: Any) -> Iterator[tuple[slice, Array, Array, layout.Config]]:
+        """Parts of a table, with the states of the features that they have: sparse rows have few."""
+        if isinstance(X, np.ndarray):
+            table = np.require(X, np.float64, ["C", "A", "W"])
+            yield slice(None), table, self._tables().reshape(1, -1), self.config
+            return
+        parts = self._parts()
+        for first in range(0, X.shape[0], SCORED_ROWS):
+            rows = slice(first, first + SCORED_ROWS)
+            some = X[rows].tocsr()
+            features = np.unique(some.indices) if self.order == 1 else np.arange(self.dim)
+            kept = np.append(features, self.width - 1) if self.intercept else features
+            config = self._make_config(width=max(len(kept), 1))
+            table = np.ascontiguousarray(some[:, features].toarray(), dtype=np.float64)
+            yield rows, table, self._select(parts, kept, config), config
+
+    def _select(self, parts: Mapping[str, Array], kept: Array, config: layout.Config) -> Array:
+        """States with some of the features, which predict as the full ones where the others are 0."""
+        if self.order == 2:
+            return self._tables().reshape(1, -1)
+        width = max(len(kept), 1)
+        out = np.tile(layout.new_row(width, self.order), (self.outputs, 1))
+        small = unpack(layout.SPECS, out, layout.dims_of(width, self.order))
+        for name in ("weight", "played", "scale", "cells", "scalar"):
+            small[name][...] = parts[name]
+        for name in ("theta", "feature", "P"):
+            small[name][..., : len(kept)] = parts[name][..., kept]
+        constants = parts["scalar"][:, layout.CONSTANT]
+        places = np.searchsorted(kept, constants)
+        here = (constants >= 0) & (places < len(kept)) & (kept[np.minimum(places, len(kept) - 1)] == constants)
+        small["scalar"][:, layout.CONSTANT] = np.where(here, places, -1)
+        return out.reshape(1, -1)
+
+    def scales(self) -> Array:
+        feature = self._parts()["feature"][0]
+        # Long records count less; that of the intercept says how much less in the mean.
+        mean = feature[layout.SQUARE, -1] if self.intercept and feature[layout.SQUARE, -1] > 0.0 else 1.0
+        with np.errstate(over="ignore"):
+            scales = np.sqrt(feature[layout.SQUARE] / mean) * feature[layout.UNIT]
+        return np.where(feature[layout.COUNT] > 0, scales, np.inf)[: self.dim]
 
     def estimate_noise(self) -> tuple[Array, Array]:
         """The scale of the noise (its mean on a log scale) and the share of outliers that every output assumes."""
-        parts = [self._parts(model) for model in self.models]
-        octaves = np.array([part["cells"].sum(axis=1) @ np.arange(self.scale_count) for part in parts])
-        lowest = np.array([part["scalars"][layout.LOWEST] for part in parts])
-        return lowest * 2.0**octaves, np.array([(part["cells"] @ self.rates).sum() for part in parts])
+        parts = self._parts()
+        cells, scalar = parts["cells"][:, : layout.SCALES], parts["scalar"]
+        octaves = cells @ np.arange(layout.SCALES) / np.maximum(cells.sum(axis=1), 1e-300)
+        scales = scalar[:, layout.LOW] * 2.0**octaves * scalar[:, layout.TARGET]
+        return scales, scalar[:, layout.RATE] + (0.0 if self.loss.margin else scalar[:, layout.MIRRORED])
 
     # --- persistence ---
 
-    def state(self) -> dict[str, Any]:
-        return super().state() | {"sparse": self.sparse}
+    def dims(self) -> dict[str, int]:
+        return super().dims() | {"averaged": len(self.means)}
+
+    def _plain_state(self) -> dict[str, Any]:
+        return {"order": self.order, "sparse": self.sparse}
 
     def restore(self, state: dict[str, Any]) -> None:
         sparse = state.get("sparse") if isinstance(state, dict) else None
-        if not isinstance(sparse, bool) or (sparse and not self.takes_sparse_rows):
+        if not isinstance(sparse, bool) or (sparse and self.order == 2):
             raise corrupt_state(type(self).__name__, f"{sparse!r} for 'sparse'")
-        before = self.sparse, self.models
-        self.sparse = sparse
-        self.models = np.zeros((self.outputs, self._length()))
+        before, self.sparse = self.sparse, sparse
         try:
             super().restore(state)
         except Exception:
-            self.sparse, self.models = before
+            self.sparse = before
             raise
 
     def check(self, arrays: Mapping[str, Array]) -> None:
-        super().check(arrays)
-        if not self.sparse:
-            self._check_models(MODEL, unpack(MODEL, arrays["states"], self.dims()))
-            return
-        for model in arrays["states"]:
-            parts, owner = self._parts(model), type(self).__name__
-            self._check_models(SPARSE_MODEL, parts)
-            spec = ArraySpec("thetas", ("members", "width"), low=-LONGEST, high=LONGEST)
-            check_arrays([spec], {"thetas": self._thetas(parts)}, {}, owner)
-            touched, refreshed = parts["counters"][[members.TOUCHED, members.REFRESHED]]
-            ordered = refreshed <= touched and (parts["since"] <= touched).all()
-            learned = (parts["measured"] <= parts["scalars"][layout.SEEN]).all()
-            require(ordered and learned, owner, "counts that contradict one another")
-            require(parts["counters"][members.KNOWN] <= self.width, owner, "more known features than there are")
-
-    def _check_models(self, specs: tuple[ArraySpec, ...], parts: Mapping[str, Array]) -> None:
-        """Check the outputs of this engine, or of many."""
-        owner = type(self).__name__
-        check_arrays(specs, parts, self.dims(), owner)
-        lowest, temperature = parts["scalars"][..., layout.LOWEST], parts["scalars"][..., layout.TEMPERATURE]
-        known = lowest > 0.0
-        require((lowest[known] >= SMALLEST).all(), owner, "a scale of noise that is too small")
-        hottest = np.where(known & self.loss.margin, 1.0 / np.where(known, lowest, 1.0), 1.0)
-        require((temperature <= hottest).all(), owner, "a temperature that is too high")
+        owner, models = type(self).__name__, arrays["states"]
+        require((arrays["means"][..., -1] == (self.average or 0)).all(), owner, "another 'average'")
+        flat = models.reshape(-1, models.shape[-1])
+        dims = layout.dims_of(self.width, self.order)
+        parts = unpack(layout.SPECS, self._transpose(flat, False) if self.sparse else flat, dims)
+        check_arrays(layout.SPECS, parts, dims, owner)
+        layout.check_state(parts, self.order, owner)
+        rounds = models[..., layout.ROUNDS - layout.SCALARS]
+        require((rounds == rounds[..., :1]).all(), owner, "outputs that have not seen the same rows")

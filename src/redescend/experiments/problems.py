@@ -65,7 +65,7 @@ class Problem:
             "normalised OGD": NormalisedOGD(d, loss=loss, step=step),
             "median clip": ClippedOGD(d, loss=loss, step=step),
             **classic,
-            "self-tuning, order 1": SelfTuning(d, loss=loss),
+            "self-tuning, order 1": SelfTuning(d, loss=loss, order=1),
             "self-tuning, order 2": SelfTuning(d, loss=loss, order=2),
             YARDSTICK: Oracle(d, loss=loss, clean=stream.clean, step=step),
         }

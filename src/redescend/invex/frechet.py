@@ -13,8 +13,6 @@ from redescend.invex.losses import SquaredDistance
 from redescend.invex.manifold_descent import GatedLearner, Move, read_own_arrays
 from redescend.invex.noise import NoisePosterior, Sighting
 from redescend.invex.space import Geodesic, Space
-from redescend.kernels.selftuning.layout import SHARE
-from redescend.kernels.selftuning.mixture import LUCK, TIED
 from redescend.learners.base import Round
 from redescend.numeric import Array
 from redescend.parameters import check_instance
@@ -27,6 +25,15 @@ MEMORIES = np.array([np.inf, 32.0, 4.0])
 
 START = 0.5
 """Initial share of the start: the first record may be an outlier."""
+
+SHARE = 1e-3
+"""What the followers get of the weight in each round."""
+
+LUCK = 30.0
+"""No member gains more than this on the leader by one record."""
+
+TIED = 1.0 - 1e-9
+"""Members with this part of the leader's share are as good as the leader."""
 
 FLOOR = 2.0 * SHARE / len(MEMORIES)
 """A member with a smaller share is replaced by the leader."""

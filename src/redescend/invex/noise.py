@@ -9,7 +9,7 @@ outlier has a density that falls like 1/d, whatever τ and k. With z = d/τ, bot
 
 A cell's weight (1 − ε)·clean/((1 − ε)·clean + ε·outlier) falls as d grows. As long as z < 1 it is LEARN's weight
 1/(1 + b·exp(f/a)) for f = d²/2, with a = τ²/k and b = ε·e^{−C_k}/(2(1 − ε)). Bayes' rule over the cells makes a and b
-follow the stream. In one dimension this is the noise posterior of `SelfTuning` on the squared loss.
+follow the stream.
 
 Why k: in n dimensions clean distances are within about 1/√(2n) of τ, so a record at 1.5·τ is an outlier, unless the
 records spread mostly in a few directions. The stream decides between k = 1, 2, 4, … and n.
@@ -23,8 +23,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from redescend.learners.selftuning import BELIEFS, DRIFT, RATES
 from redescend.numeric import Array
+
+RATES = (0.01, 0.05, 0.1, 0.17, 0.25, 0.33)
+BELIEFS = (0.5, 0.1, 0.1, 0.1, 0.1, 0.1)
+"""Shares of outliers that a cell may expect, and the prior of each."""
+
+DRIFT = 1e-4
+"""The share of the prior that is mixed into the posterior in each round."""
 
 OCTAVES = 12
 """Width of the window of scales, which follows the distances."""

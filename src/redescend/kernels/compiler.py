@@ -23,18 +23,21 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
 from redescend.kernels.cache import make_cache
-from redescend.losses import likelihood, linear
+from redescend.kernels.parts import PART
+from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-MODULES = (numeric, linear, likelihood, transforms, domains, steps, gates)
+MODULES = (numeric, linear, transforms, domains, steps, gates)
 
 # Products may be fused with sums, but nothing else is relaxed: divisions stay divisions, so that a scalar has the same
 # bits everywhere, and NaN and infinity keep their meaning, so that kernels can test for them.
 FLAGS = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 # Sums over features may be reordered as well.
 SUMS = {**FLAGS, "fastmath": {"contract", "reassoc"}}
+# The rounds of the self-tuning learner: products with inverses are allowed too, and nothing is allocated in them.
+CORE = {**FLAGS, **PART, "fastmath": {"contract", "reassoc", "nsz", "arcp"}, "_nrt": False}
 
 COMPILING = "Compiling for the first use on this machine. This takes up to a minute, once; the result is cached."
 
@@ -163,6 +166,27 @@ def summing(function: F) -> F:
     return njit(forceinline=True, **SUMS)(function)
 
 
+def part(function: F) -> F:
+    """Compile a part of the rounds of the self-tuning learner; LLVM decides where it is inlined."""
+    return njit(**CORE)(function)
+
+
+def view(function: F) -> F:
+    """Compile a function that returns views of arrays, which parts cannot, inlined where it is called."""
+    return njit(forceinline=True, **PART, **FLAGS)(function)
+
+
+def specialise(function: F, implementations: dict[type, Callable[..., Any]]) -> None:
+    """Choose the implementation of a part by the class of its first argument, a NamedTuple.
+
+    Numba compiles the implementations in use only, and its cache on disk knows them by their types.
+    """
+
+    @overload(function, strict=False, jit_options=CORE)
+    def choose(first: Any, *rest: Any) -> Any:
+        return implementations[first.instance_class]
+
+
 @intrinsic
 def muladd(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """a·b + c with one rounding where the machine has it, in every loop, so that equal rounds give equal bits."""
@@ -207,7 +231,7 @@ def uncounted(value: T) -> T:
     raise NotImplementedError("uncounted is for compiled code only.")
 
 
-@overload(uncounted, strict=False, jit_options={"forceinline": True, **FLAGS})
+@overload(uncounted, strict=False, jit_options={"forceinline": True, **PART, **FLAGS})
 def _uncounted(value: Any) -> Any:
     if isinstance(value, types.Array):
         if value.layout != "C":

@@ -19,6 +19,7 @@ import numpy as np
 from redescend.engines.config import ModelConfig
 from redescend.errors import DataError
 from redescend.kernels.layout import Outcomes
+from redescend.learners.selftuning import SelfTuning, resolve_order
 from redescend.numeric import Array, dot
 from redescend.river import records
 from redescend.river.row_learner import RowLearner, infer_dim, make_row_learner, widen_state
@@ -155,7 +156,8 @@ class DictModel(Stateful):
             records.check_table(names, values)
             for row in np.flatnonzero(~np.isfinite(predictions)):
                 predictions[row] = dot(np.append(values[row], 1.0), np.append(theta, intercept))
-        return predictions
+        learner = self._learner.learner
+        return learner.clip(predictions) if isinstance(learner, SelfTuning) else predictions
 
     def _places(self, names: Iterable[Any]) -> Array:
         places = {name: place for place, name in enumerate(self._known, len(self._constant))}
@@ -184,7 +186,8 @@ class DictModel(Stateful):
             learned, needed = state["learner"], len(known) + len(self._constant)
             dim = 1 if learned is None else infer_dim(learned)
             is_valid = len(known) == len(state["features"]) and dim >= needed and not (learned is None and known)
-            is_valid = is_valid and (learned is None or count_values(learned) >= dim**self._config.order)
+            order = 1 if self._config.transform is not None else resolve_order(self._config.order, dim)
+            is_valid = is_valid and (learned is None or count_values(learned) >= dim * (dim if order == 2 else 1))
         except (TypeError, LookupError, AttributeError):
             is_valid = False
         if not is_valid:
@@ -200,7 +203,7 @@ class DictModel(Stateful):
     def _add_features(self, names: Iterable[Any]) -> None:
         """Give every new name a place, in an order that does not depend on that of the record."""
         new = {name for name in names if name not in self._known}
-        most = MOST_FEATURES[self._config.order]
+        most = MOST_FEATURES[2 if self._config.order == 2 else 1]
         if len(self._known) + len(new) > most:
             raise DataError(
                 f"A model has at most {most:,} features, and this record has more new ones; hash the names of "
@@ -211,9 +214,10 @@ class DictModel(Stateful):
         if self._is_fresh:
             row = make_row_learner(self._config.make_learner(needed))
         elif needed > row.learner.dim:
-            # The prior of a second-order follower depends on the number of features, so it gets no spare ones.
-            dim = max(needed, 2 * row.learner.dim) if self._config.order == 1 else needed
-            learner = self._config.make_learner(dim)
+            # At order 2 a spare feature costs as much as one in use.
+            learner = self._config.make_learner(needed)
+            if not isinstance(learner, SelfTuning) or learner.order == 1:
+                learner = self._config.make_learner(max(needed, 2 * row.learner.dim))
             learner.restore(widen_state(row.learner.state(), learner.state()))
             row = make_row_learner(learner)
         self._is_fresh = False

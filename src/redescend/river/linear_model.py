@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from river.utils import dataframe
 
@@ -11,6 +11,7 @@ from redescend import losses, steps, transforms
 from redescend.engines.config import ModelConfig, Task
 from redescend.errors import DataError
 from redescend.numeric import Array
+from redescend.parameters import Order
 from redescend.river import records
 from redescend.river.dict_model import DictModel
 from redescend.river.records import BinaryLabels, to_key, to_plain
@@ -24,7 +25,7 @@ class LinearModel(Stateful):
     TASK: ClassVar[Task]
 
     loss: str | losses.LinearLoss = "squared"
-    order: Literal[1, 2] = 1
+    order: Order = "auto"
     transform: transforms.Transform | None = None
     step: steps.Step | None = None
     fit_intercept: bool = True

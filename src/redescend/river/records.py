@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 from river.utils import dataframe
+from scipy.special import expit
 
 from redescend.errors import DataError
-from redescend.losses import likelihood
 from redescend.numeric import Array, Values
 
-probability: Any = likelihood.sigmoid
+probability: Any = expit
 """The probability of the label +1, given its margin."""
 
 

@@ -22,9 +22,10 @@ class RedescendingRegressor(LinearModel, base.MiniBatchRegressor):
     ----------
     loss : str or LinearLoss
         "squared", "absolute", "epsilon_insensitive", "pinball", or a loss such as ``rd.losses.Pinball(0.9)``. The l2
-        of a loss penalizes the intercept as well.
-    order : 1 or 2
-        2 adds a second-order follower to the self-tuning learner: O(d²) per record instead of O(d).
+        of a loss spares the intercept unless a transform is given.
+    order : 'auto', 1 or 2
+        The order of the self-tuning learner. 2: O(d²) per record instead of O(d), but fewer records to learn from.
+        'auto': 2 while there are at most 150 features, otherwise 1.
     transform : Transform, optional
         A fixed robust transform, such as ``rd.transforms.Huber(1.0)``. Without one, the model tunes itself.
     step : Step, optional
@@ -35,8 +36,7 @@ class RedescendingRegressor(LinearModel, base.MiniBatchRegressor):
     Notes
     -----
     A feature that is missing from a record is 0, and new features may appear at any time. What was learned before does
-    not change then. Only the second-order follower depends on the number of features: its prior for a new one, and
-    how soon it may restart.
+    not change then.
 
     `learn_many` gives the same model as `learn_one` row by row. A record with a number that is not finite raises an
     error and leaves the model unchanged; an absurd one, such as 1e308, is counted but moves nothing.
@@ -70,8 +70,8 @@ class RedescendingRegressor(LinearModel, base.MiniBatchRegressor):
         y : float
             Target.
         w : float
-            How much the record counts: steps are w times as long, and a model that tunes itself raises the likelihood
-            of the record to the power w. 0 changes nothing.
+            How much the record counts: steps are w times as long, and a model that tunes itself divides the variance
+            of its noise by w. 0 changes nothing.
 
         Examples
         --------

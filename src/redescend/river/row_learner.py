@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from redescend.kernels.selftuning import single
-from redescend.kernels.selftuning.layout import HEAVIEST
+from redescend.kernels.selftuning import layout
 from redescend.learners.recipes import Robust
 from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
@@ -51,33 +50,32 @@ class DescentRow:
 
 
 class SelfTuningRow:
-    """The same for the self-tuning learner, with its state in the row of the compiled round."""
+    """The same for the self-tuning learner, with the record that its compiled round reads."""
 
     def __init__(self, learner: SelfTuning) -> None:
         self.learner = learner
-        self._row = learner.move_to_row()
-        self.record = self._row[single.TARGET : single.RECORD + learner.dim]
-        self.x = self.record[1:]
+        self._caller = learner.caller
+        self.record, self.x = self._caller.record, self._caller.x
 
     def learn(self) -> float:
-        return single.run_one(self._row)
+        return float(self._caller.outcome[1]) if self._caller.learn() else -1.0
 
     def learn_carefully(self) -> None:
-        self.learner.update(self.x, float(self.record[0]))
+        self.learner.update(self.x.copy(), float(self.record[0]))
 
     def learn_weighted(self, w: float) -> None:
-        self._row[single.TIMES] = min(w, HEAVIEST)
+        self._caller.sample_weight[0] = min(w, layout.HEAVIEST)
         try:
             if self.learn() < 0.0:
                 self.learn_carefully()
         finally:
-            self._row[single.TIMES] = 1.0
+            self._caller.sample_weight[0] = 1.0
 
     def predict(self) -> float:
-        return single.predict_one(self._row)
+        return self._caller.predict()
 
     def clean_probability(self) -> float:
-        return single.judge_one(self._row)
+        return self._caller.clean_probability()
 
 
 RowLearner: TypeAlias = DescentRow | SelfTuningRow
@@ -89,12 +87,16 @@ def make_row_learner(learner: Robust | SelfTuning) -> RowLearner:
 
 def infer_dim(state: dict[str, Any]) -> int:
     """The number of features of a learner with this state."""
-    return len(state["squares"] if "squares" in state else state["previous"])
+    return state["theta"].shape[1] if "theta" in state else len(state["previous"])
 
 
 def widen_state(state: dict[str, Any], wider: dict[str, Any]) -> dict[str, Any]:
     """A state with as many features as that of a wider, fresh learner; what was learned does not change."""
     out = {**state, "learner": wider["learner"]}
+    if "P" in state and len(wider["P"]) == wider["theta"].shape[1]:
+        # The wider learner may be of order 1, which needs the diagonal of the triangle alone.
+        rows = np.arange(state["theta"].shape[1])
+        state = {**state, "P": state["P"] if len(state["P"]) == len(rows) else state["P"][rows * (rows + 3) // 2]}
     for name, fresh in wider.items():
         if isinstance(fresh, np.ndarray):
             old: Array = state[name]

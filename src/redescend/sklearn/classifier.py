@@ -42,8 +42,9 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         model is then plain gradient descent behind the gate of the transform, which is several times faster.
     step : Step or None, default=None
         The step of a fixed transform. None: one that needs no tuning, as in `RedescendingRegressor`.
-    order : 1 or 2, default=1
-        2 adds a second-order follower to the self-tuning learner: O(d²) per row, but fewer rows are needed.
+    order : 'auto', 1 or 2, default='auto'
+        The order of the self-tuning learner. 2: O(d²) per row, but fewer rows are needed. 'auto': 2 for at most 150
+        features that are not sparse, otherwise 1.
     alpha, fit_intercept, standardize, average, max_iter, shuffle, random_state, warm_start
         As in `RedescendingRegressor`.
 

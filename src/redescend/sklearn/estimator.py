@@ -13,7 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from redescend.checkpoint.serialization import Deserializer, Serializer
-from redescend.engines import SCALED, Engine, ModelConfig, read_shape
+from redescend.engines import Engine, ModelConfig
 from redescend.engines.config import Task, check_bool
 from redescend.errors import DataError
 from redescend.kernels.selftuning.layout import HEAVIEST
@@ -45,7 +45,7 @@ class LinearEstimator(StatefulEstimator):
     _: KW_ONLY
     transform: InitVar[Any] = None
     step: Any = None
-    order: int = 1
+    order: Any = "auto"
     alpha: float = 0.0
     fit_intercept: bool = True
     standardize: Any = True
@@ -221,7 +221,8 @@ class LinearEstimator(StatefulEstimator):
         """The prediction of every output, a column each."""
         X = self._validate_features(X)
         coefficients, intercepts = self._engine.coefficients()
-        return _linear(X, _cast(self._dtype, coefficients), _cast(self._dtype, intercepts))
+        predictions = _linear(X, _cast(self._dtype, coefficients), _cast(self._dtype, intercepts))
+        return _cast(self._dtype, self._engine.clip(predictions.T).T)
 
     def _validate_features(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -237,8 +238,8 @@ class LinearEstimator(StatefulEstimator):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
-            Targets. Without them the score is how usual the features are: min(1, N/‖z‖²) for a standardized row z,
-            where N is the median of ‖z‖².
+            Targets. Without them the score is how usual the features are: the typical squared length of a row, in the
+            scales of the features, over its own, and at most 1.
 
         Returns
         -------
@@ -250,15 +251,14 @@ class LinearEstimator(StatefulEstimator):
         >>> from redescend.sklearn import RedescendingRegressor
         >>> model = RedescendingRegressor().fit([[0.0], [1.0], [2.0], [3.0]] * 9, [1.0, 3.0, 5.0, 7.0] * 9)
         >>> model.score_samples([[4.0], [4.0]], [9.0, 90.0]).round(1)
-        array([0.8, 0. ])
+        array([1., 0.])
         """
         checked = self._validate_features(X)
         if y is None:
             return self._engine.score_features(checked)
         X, y = self._validate(X, y, reset=False)
         # In double precision, as the records were learned from.
-        predictions = _linear(X.astype(np.float64), *self._engine.scoring_coefficients())
-        return _smallest(self._engine.score_predictions(self._encode(y), np.ascontiguousarray(predictions.T)))
+        return _smallest(self._engine.score(_engine_input(X), self._encode(y)))
 
     # --- state ---
 
@@ -276,11 +276,7 @@ class LinearEstimator(StatefulEstimator):
         parameters = {
             name: Deserializer({}, file_size=0).deserialize(state["made_with"][name]) for name in ENGINE_PARAMETERS
         }
-        # Checked before the engine is made, so that a small file cannot claim a large model.
-        dim, outputs = read_shape(engine_state, parameters["fit_intercept"] is not False, parameters["order"] == 2)
-        engine = self._config(parameters).make_engine(dim, outputs, sparse=engine_state["standard"] == SCALED)
-        require(engine.method == engine_state["standard"], owner, "another 'standardize' than its parameters")
-        engine.restore(engine_state)
+        engine = self._config(parameters).restore_engine(engine_state)
         require(state["precision"] in ("float32", "float64"), owner, "an unknown precision")
         require(passes is None or (type(passes) is int and passes > 0), owner, "an impossible number of passes")
         weights = ArraySpec("inlier_weight", ("rows",), low=0.0, high=1.0)
@@ -289,7 +285,7 @@ class LinearEstimator(StatefulEstimator):
             "_engine_parameters": parameters,
             "_dtype": np.dtype(state["precision"]),
             "inlier_weight_": read_arrays([weights], {weights.name: state[weights.name]}, {}, owner)[weights.name],
-            "n_features_in_": dim,
+            "n_features_in_": engine.dim,
         }
         return learned if passes is None else learned | {"n_iter_": passes}
 

@@ -33,16 +33,18 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
     step : Step or None, default=None
         The step of a fixed transform. None: 1/(L·N·√(1 + t/N)), where N is the larger of ‖z‖² and its median, z the
         standardized row, L the curvature of the loss (without one, 1/L is the scale of the target) and t the row.
-    order : 1 or 2, default=1
-        2 adds a second-order follower to the self-tuning learner: O(d²) per row, but fewer rows are needed.
+    order : 'auto', 1 or 2, default='auto'
+        The order of the self-tuning learner. 2: O(d²) per row, but fewer rows are needed. 'auto': 2 for at most 150
+        features that are not sparse, otherwise 1.
     alpha : float, default=0.0
         L2 penalty, in addition to that of the loss: α/2·‖θ‖² for every row, where θ are the coefficients of the
         standardized features. The intercept is not penalized.
     fit_intercept : bool, default=True
         Whether to learn an intercept.
     standardize : bool or 'scale', default=True
-        Whether to center features at their running median and divide them by a scale from their running quartiles.
-        'scale' only divides, by the median size of nonzero values; so does True for sparse input or no intercept.
+        With a transform, whether to center features at their running median and divide them by a scale from their
+        running quartiles. 'scale' only divides, by the median size of nonzero values; so does True for sparse input or
+        no intercept. Without a transform nothing depends on the units of features, and it has no effect.
     average : bool or int, default=False
         Whether to predict with the mean of all models so far, or of all after this number of rows.
     max_iter : int, default=10
@@ -74,9 +76,9 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
 
     Notes
     -----
-    With a `sample_weight` w, the likelihood of a row is raised to the power w, and steps are w times as long (and
-    implicit, so that none overshoots). This is not the same as w copies of the row, of which all but the first would
-    look free of noise. With a transform, the step is w times as long. Rows of weight 0 are skipped.
+    With a `sample_weight` w, the variance of the noise of a row is divided by w. This is not the same as w copies of
+    the row, of which all but the first tell nothing new. With a transform, the step is w times as long. Rows of weight
+    0 are skipped.
 
     Coefficients and predictions have the precision of the first records. All computations are in double precision,
     which the separation of noise from signal needs.

@@ -9,7 +9,7 @@ from typing import Any
 
 from redescend import losses, steps, transforms
 from redescend.errors import OnBad, ParameterError
-from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
+from redescend.parameters import AT_LEAST_ONE, Order, bad_parameter, check
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class FitConfig:
     ignore: Sequence[str] = ()
     task: str = "auto"
     labels: Sequence[Any] | None = None
-    order: int = 1
+    order: Order = "auto"
     loss: losses.LinearLoss | None = None
     transform: transforms.Transform | None = None
     step: steps.Step | None = None

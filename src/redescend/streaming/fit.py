@@ -12,6 +12,7 @@ from typing import Any
 
 from redescend import losses, steps, transforms
 from redescend.errors import DataError, ParameterError
+from redescend.parameters import Order
 from redescend.sources import Kind, Source, open_source
 from redescend.sources.formats import Follow
 from redescend.streaming.config import FitConfig, Outputs
@@ -40,7 +41,7 @@ def fit_stream(
     ignore: Sequence[str] = (),
     task: str = "auto",
     labels: Sequence[Any] | None = None,
-    order: int = 1,
+    order: Order = "auto",
     loss: losses.LinearLoss | None = None,
     transform: transforms.Transform | None = None,
     step: steps.Step | None = None,
@@ -78,8 +79,9 @@ def fit_stream(
         'auto': inferred from the first 1,000 records.
     labels : sequence or None
         All labels of a classification. None: those of the first 1,000 records.
-    order : {1, 2}
-        Order of the self-tuning learner; 2 also learns correlations of features, and is slower.
+    order : {'auto', 1, 2}
+        Order of the self-tuning learner; 2 also learns correlations of features, and is slower. 'auto': 2 for at most
+        150 encoded features, otherwise 1.
     loss : str, LinearLoss or None
         None: squared for regression, logistic for classification.
     transform : Transform or None

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend.belief import Verdict, to_probability
-from redescend.engines import Engine, read_shape
+from redescend.engines import Engine
 from redescend.engines.config import ModelConfig
 from redescend.engines.one_vs_rest import label_probabilities, sum_outputs
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.parameters import check_instance
+from redescend.parameters import Order, check_instance
 from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, corrupt_state, read_arrays, require
 from redescend.streaming.belief import Belief, give_verdict, judge_chunk, learn_chunk, make_belief, predict_chunk
@@ -48,7 +48,7 @@ class StreamPredictor(ABC):
     """What a model of a stream and a store of one model per key have in common."""
 
     def __init__(
-        self, schema: Schema, order: int = 1, loss: Any = None, transform: Any = None, step: Any = None
+        self, schema: Schema, order: Order = "auto", loss: Any = None, transform: Any = None, step: Any = None
     ) -> None:
         owner = type(self).__name__
         if isinstance(schema, Mapping):
@@ -261,8 +261,9 @@ class StreamModel(StreamPredictor):
     ----------
     schema : Schema
         What is predicted from what; or its `to_dict`.
-    order : 1 or 2
-        2 adds a second-order follower to the self-tuning learner: O(d²) per record, but fewer records to learn from.
+    order : 'auto', 1 or 2
+        The order of the self-tuning learner. 2: O(d²) per record, but fewer records to learn from. 'auto': 2 for at
+        most 150 encoded features, otherwise 1.
     loss : str, LinearLoss or None
         None: 'squared' in regression, 'logistic' in classification.
     transform : Transform or None
@@ -358,10 +359,9 @@ class StreamModel(StreamPredictor):
     def _restore(self, state: dict[str, Any]) -> None:
         stored, engine = state["engine"], None
         if stored is not None:
-            size = read_shape(stored, True, self.config.order == 2)
+            size = (stored["dim"], stored["outputs"])
             require(size == (self.schema.dim, self.schema.outputs), type(self).__name__, "the size of another schema")
-            engine = self.config.make_engine(*size, missing=True)
-            engine.restore(stored)
+            engine = self.config.restore_engine(stored, missing=True)
         spec = ArraySpec("ones", (len(self._ones),), kind="count", high=0 if engine is None else engine.row_count)
         ones, belief = read_arrays([spec], {"ones": state["ones"]}, {}, type(self).__name__)["ones"], None
         # Files from before there were beliefs have none.

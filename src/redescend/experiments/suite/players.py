@@ -12,12 +12,12 @@ import numpy as np
 
 from redescend import steps, transforms
 from redescend.experiments.problems import YARDSTICK
-from redescend.experiments.suite.settings import ADAPTIVE, Game, choose_settings, make_game
+from redescend.experiments.suite.settings import Game, choose_settings, make_game
 from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point
 from redescend.learners.base import Learner
 from redescend.learners.experts import LearnWithExperts
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
-from redescend.learners.selftuning import INGREDIENTS, SelfTuning
+from redescend.learners.selftuning import SelfTuning
 
 BEST = ", best step"
 """Suffix of the name of a learner with the best step in hindsight."""
@@ -51,22 +51,13 @@ PEERS: dict[str, Peer] = {
 """Learners with a step. Top-k knows k, and the oracle knows which rounds are clean."""
 
 UNTUNED: dict[str, Callable[[Game], Learner]] = {
-    "self-tuning, order 1": lambda game: SelfTuning(game.stream.dim, loss=game.rules.loss),
+    "self-tuning, order 1": lambda game: SelfTuning(game.stream.dim, loss=game.rules.loss, order=1),
     "self-tuning, order 2": lambda game: SelfTuning(game.stream.dim, loss=game.rules.loss, order=2),
     "LEARN with experts": lambda game: LearnWithExperts(
         game.stream.dim, loss=game.rules.loss, a=game.rules.a, b=game.rules.b, meta="robust"
     ),
 }
 """Learners without a step. The report lists where the first of them loses."""
-
-ABLATED: dict[str, Callable[[Game], Learner]] = {
-    f"without {ingredient}": lambda game, ingredient=ingredient: SelfTuning(  # type: ignore[misc]
-        game.stream.dim, loss=game.rules.loss, without=[ingredient]
-    )
-    for ingredient in INGREDIENTS
-}
-"""The self-tuning learner of order 1 without each of its ingredients."""
-
 
 Result = tuple[str, float, float]
 """A learner, its final regret, infinite if it diverged, and its step, NaN if it has none."""
@@ -132,10 +123,6 @@ def _compute(first: int, quick: int, rounds: int, seed: int) -> Iterator[Block]:
             yield own | make_point(game.rounds, *final)
             if finite and np.isfinite(step):
                 yield own | make_point(game.rounds, "step", step)
-        # An adversary that adapts would take too long.
-        for learner, make in ABLATED.items() if setting.when != ADAPTIVE else ():
-            regret = min(game.play(make(game)), 1e300)
-            yield {**here, "learner": learner, **make_point(game.rounds, "ablated regret", regret)}
 
 
 SUITE = Experiment(_list_tasks, _compute)

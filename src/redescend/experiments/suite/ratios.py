@@ -11,13 +11,10 @@ import numpy as np
 from redescend.experiments.problems import YARDSTICK
 from redescend.experiments.results import Results, format_number
 from redescend.experiments.suite.players import BEST, PEERS, UNTUNED
-from redescend.experiments.suite.settings import ADAPTIVE, SYNTHETIC, TASKS, SuiteSetting
+from redescend.experiments.suite.settings import ADAPTIVE, SYNTHETIC, SuiteSetting
 from redescend.numeric import Array
 
 ORACLE = f"{YARDSTICK}{BEST}"
-WHOLE = "self-tuning, order 1"
-"""The learner of the ablation."""
-
 CAP = 1_000.0
 """In a geometric mean a larger ratio and divergence count as this, and a smaller ratio as its inverse."""
 
@@ -114,28 +111,6 @@ def read_ratios(results: Results) -> Ratios:
     return Ratios(list(whole), learners, np.array(values).reshape(len(values), len(learners)))
 
 
-def read_ablated(results: Results) -> Ratios:
-    """The self-tuning learner of order 1, whole and without each of its ingredients, in the same settings."""
-    ratios = read_ratios(results)
-    known = dict(zip(ratios.settings, ratios.of(WHOLE), strict=True)) if WHOLE in ratios.learners else {}
-    oracle = results.select(experiment="suite", learner=ORACLE, measure="final regret").table.to_pylist()
-    least = {(row["problem"], row["count"]): row["value"] for row in oracle}
-    found: dict[str, dict[SuiteSetting, float]] = {"whole": known}
-    for row in results.select(experiment="suite", measure="ablated regret").table.to_pylist():
-        setting = SuiteSetting.parse(row["problem"], row["count"])
-        if setting in known:
-            found.setdefault(row["learner"], {})[setting] = row["value"] / least[row["problem"], row["count"]]
-    settings = [setting for setting in known if all(setting in own for own in found.values())]
-    values = [[own[setting] for own in found.values()] for setting in settings]
-    return Ratios(settings, list(found), np.array(values).reshape(len(settings), len(found)))
-
-
-def _format_ablated(ratios: Ratios, learner: str) -> tuple[str, ...]:
-    cells = [ratios.cell(learner, GROUPS[task]) for task in TASKS]
-    means = ("" if cell is None else format_number(cell.mean) for cell in cells)
-    return learner, *means, f"{ratios.share_within(learner):.0%}", format_number(float(ratios.of(learner).max()))
-
-
 def _sort_learners(learners: set[str]) -> list[str]:
     """Learners without a step, then peers at 1/√T, then with the best step, in the order of the registries."""
     known = [*UNTUNED, *PEERS, *(f"{name}{BEST}" for name in PEERS)]
@@ -153,7 +128,7 @@ def make_section(results: Results) -> dict[str, Any] | None:
     full = {place: cell for place, cell in cells.items() if cell is not None}
     columns = {group: cell.settings for (learner, group), cell in full.items() if learner == listed[0]}
     blind = ratios.blind_learners()
-    subject, ablated = ratios.subject(), read_ablated(results)
+    subject = ratios.subject()
     return {
         "answer": _summarise_suite(ratios),
         "settings": len(ratios.settings),
@@ -162,7 +137,6 @@ def make_section(results: Results) -> dict[str, Any] | None:
         "kinds": kinds,
         "cells": {place: format_cell(cell) for place, cell in full.items()},
         "best": {(min(blind, key=lambda learner: full[learner, group].mean), group) for group in columns},
-        "ablation": [_format_ablated(ablated, name) for name in ablated.learners] if len(ablated.learners) > 1 else [],
         "subject": subject,
         "losses": ratios.describe_losses(subject),
     }

@@ -1,6 +1,7 @@
-"""The compiled round of the self-tuning learner.
+"""The self-tuning learner, compiled: a Gaussian posterior of the model, two followers, the origin and two snapshots.
 
-`noise` is the posterior over the scale of clean records and the rate of outliers, `followers` take implicit steps and
-`second_order` Newton steps, `novelty` measures how new features are, `mixture` weights the members and takes snapshots,
-`likelihood` combines them for one record, and `rounds` runs the loop; `single` is its entry for one record.
+`layout` declares the state, `units` brings records into their units, `noise`, `losses` and `judging` judge a record,
+`covariance` holds P, `members` moves, copies and restarts the members, `start` begins with the first records, `rounds`
+is one round; `tables` and `sparse` are called from Python, by `calls`. Numba compiles only what a loss and an order
+use: the implementation is chosen by the classes of the settings.
 """

@@ -1,139 +1,315 @@
-"""Settings and scalar state of the self-tuning learner, each in one row of floats; and its constants."""
+"""The state of the self-tuning learner, one row of floats, declared once; its settings, and the buffers of a round."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from redescend.kernels.compiler import inlined
+import numpy as np
+from numba import carray
+from numba.extending import overload
+
+from redescend.kernels.compiler import FLAGS, pointer, view
+from redescend.kernels.parts import PART
 from redescend.numeric import Array
+from redescend.state import ArraySpec, packed_size, require, unpack
 
-# settings; the switches are 0 where an ingredient is left out, PENALISED where l2 spares the last feature, an intercept
-(LOSS, LOSS_C, L2, LABELS, GATED, COPYING, TEMPERED, WARMED, SHARE_CELLS, PENALISED, CURIOUS) = range(11)
-SETTINGS = 11
+POSTERIOR, SLOW, FAST, MODE, ORIGIN, SNAPSHOT, STORED, MEMBERS = range(8)
+"""Members: the mean of the posterior, a slow and a fast follower, one that seeks the mode of the noise, the origin, a
+snapshot of the leader, and the posterior as it was before a restart."""
 
-# state: rounds played and learned from; the lowest scale, 0 until it is known; the next slot for a snapshot, and when;
-# what the mean is multiplied by; age of the second-order follower and the largest spread in its life; the spread now;
-# how new the stream is
-(ROUNDS, SEEN, LOWEST, SLOT, DUE, TEMPERATURE, AGE, WIDEST, SPREAD, NEW) = range(10)
-SCALARS = 10
+SCALES = 16
+"""Octaves of the scales of noise."""
 
-FOLLOWERS = 3
-"""Followers with each metric: steps of 16, 1 and 1/16 times the typical record's."""
+MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.2, 0.3, 0.4]), np.array([0.997, 0.001, 0.001, 0.001])
+"""Shares of records with the wrong sign, and the prior of each."""
 
-LONGEST, RATIO = 16.0, 0.0625
+FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.9, 0.06, 0.02, 0.01, 0.005, 0.005])
+"""Shares of flipped labels, and the prior of each."""
 
-SHARE = 1e-3
-"""What every member gets of the weight in each round."""
+RING = 16
+"""Records that are stored, to learn from them again: target, weight and features."""
 
-NORMS, READY, MEMORY = 15, 5.0, 1000.0
-"""Lengths of records that are remembered; when the scale of a feature is known; over how many records it is a mean."""
+LARGE = 1e25
+"""Values in their units are cut off here, and are 0 below 1/LARGE."""
 
-FIRST_SNAPSHOT, GROWTH = 62.0, 1.25
+SLACK = 0.5
+"""By how much of the range of clean targets predictions may leave it on each side."""
 
 HEAVIEST = 1e6
 """A record counts at most this many times."""
 
-RESOLUTION = 2.0**-52
-FARTHEST, HUGE = 1e150, 1e300
-"""Predictions and actions beyond the first are not told apart, so that their squares are floats."""
+UNIT, CENTRE, MEAN, SQUARE, COUNT, PRIOR = range(6)
+"""Of a feature: its unit, 0 before its first value; what is subtracted (order 2); its mean; its mean square without
+zeros; how often it was not 0; and the prior variance of its coefficient."""
+
+(ROUNDS, LAST, SEEN, AGE, STORED_AGE, LEAD, OUT, DUE, CONSTANT, LEVEL) = range(10)
+"""Rounds played; records learned from, since the last new start, since the posterior restarted, and until it was
+stored; the leader; rounds that the posterior was out of favour; when a snapshot is due; the constant feature, or -1,
+and its value."""
+
+(TARGET, BOTTOM, TOP, SIZE, LOW, RATE, MIRRORED, CLEAN) = range(10, 18)
+"""The unit of the target; the range of clean targets; their typical size; the lowest scale of noise; the shares of
+outliers, or of flipped labels, and of mirrored records; the last weight."""
+
+(COMMON, USUAL, INFORMATION, CURVATURE, STRETCH) = range(18, 23)
+"""The scale of residuals that all members share; the usual scale of the posterior's; the information and curvature of
+a record for the mode; the length of the posterior's logits."""
+
+(TYPICAL, KNOWN, CREDIT, CHECKSUM, LAST_Y) = range(23, 28)
+"""The typical length of a record; features that were seen; non-zeros since all were copied; what identifies the last
+record."""
+
+SCALARS = 28
+
+WIDEST = 1e150
+"""No part of a model is larger."""
 
 
 class State(NamedTuple):
-    """All that the learner has learned, in the order in which its arrays are saved."""
+    """Everything that is learned, as views of one row, in the order of `SPECS`."""
 
-    thetas: Array
-    weights: Array
-    cells: Array
-    norms: Array
-    squares: Array
-    counts: Array
-    news: Array
+    theta: Array
+    feature: Array
     P: Array
-    scalars: Array
+    stored: Array
+    weight: Array
+    played: Array
+    scale: Array
+    cells: Array
+    ring: Array
+    scalar: Array
+
+
+def _scalar(place: str, **rule: Any) -> ArraySpec:
+    return ArraySpec(f"scalar ({place})", **rule)
+
+
+SPECS = (
+    ArraySpec("theta", (MEMBERS, "dim"), low=-WIDEST, high=WIDEST),
+    ArraySpec(
+        "feature",
+        (6, "dim"),
+        parts={
+            UNIT: ArraySpec("unit", low=0.0),
+            CENTRE: ArraySpec("centre", low=-LARGE, high=LARGE),
+            MEAN: ArraySpec("mean", low=-LARGE, high=LARGE),
+            SQUARE: ArraySpec("square", low=0.0, high=LARGE * LARGE),
+            COUNT: ArraySpec("count", kind="count"),
+            PRIOR: ArraySpec("prior", low=0.0, high=WIDEST),
+        },
+    ),
+    ArraySpec("P", ("packed",), low=-WIDEST, high=WIDEST),
+    ArraySpec("stored", ("packed",), low=-WIDEST, high=WIDEST),
+    ArraySpec("weight", (MEMBERS,), low=0.0, high=1.0),
+    ArraySpec("played", (MEMBERS,), low=0.0, high=1.0),
+    ArraySpec("scale", (MEMBERS,), low=1e-40, high=1e40),
+    ArraySpec("cells", (SCALES + len(MIRRORS),), low=0.0, high=1.0),
+    ArraySpec("ring", (RING, "wide"), finite=False),
+    ArraySpec(
+        "scalar",
+        (SCALARS,),
+        parts={
+            ROUNDS: _scalar("rounds", kind="count"),
+            LAST: _scalar("last", kind="count"),
+            SEEN: _scalar("seen", kind="count"),
+            AGE: _scalar("age", kind="count"),
+            STORED_AGE: _scalar("stored age", kind="count"),
+            LEAD: _scalar("leader", kind="index", high=MEMBERS),
+            OUT: _scalar("out", kind="count"),
+            DUE: _scalar("due", kind="count"),
+            CONSTANT: _scalar("constant", kind="index", low=-1, high="dim"),
+            LEVEL: _scalar("level", low=-LARGE, high=LARGE),
+            TARGET: _scalar("target", low=0.0),
+            BOTTOM: _scalar("bottom", low=-2.0 * LARGE, high=2.0 * LARGE),
+            TOP: _scalar("top", low=-2.0 * LARGE, high=2.0 * LARGE),
+            SIZE: _scalar("size", low=0.0, high=2.0 * LARGE),
+            LOW: _scalar("low", low=0.0, high=1e60),
+            RATE: _scalar("rate", low=0.0, high=0.5),
+            MIRRORED: _scalar("mirrored", low=0.0, high=0.5),
+            CLEAN: _scalar("clean", low=0.0, high=1.0),
+            COMMON: _scalar("common", low=1e-40, high=1e40),
+            USUAL: _scalar("usual", low=1e-40, high=1e40),
+            INFORMATION: _scalar("information", low=0.0),
+            CURVATURE: _scalar("curvature", low=-1.0, high=1.0),
+            STRETCH: _scalar("stretch", low=0.1, high=10.0),
+            TYPICAL: _scalar("typical", low=0.0),
+            KNOWN: _scalar("known", kind="count", high="dim"),
+            CREDIT: _scalar("credit", kind="count"),
+            CHECKSUM: _scalar("checksum"),
+            LAST_Y: _scalar("target of the last", low=-LARGE, high=LARGE),
+        },
+    ),
+)
+"""The arrays of a state, one behind the other. The first four have a number for every feature at order 1."""
+
+
+class Squared(NamedTuple):
+    """The family of the squared loss."""
+
+    setting: float
+
+
+class Quantile(NamedTuple):
+    """The family of the pinball loss, of which the absolute loss is twice that of the quantile 1/2."""
+
+    setting: float
+
+
+class Insensitive(NamedTuple):
+    """The family of the epsilon-insensitive loss."""
+
+    setting: float
+
+
+class Labels(NamedTuple):
+    """The family of losses of labels; the setting is the length of the prediction, in units of the logit."""
+
+    setting: float
+
+
+RESIDUALS = (Squared, Quantile, Insensitive)
+"""The families of regression."""
+
+
+class Diagonal(NamedTuple):
+    """Order 1: the covariance P of the posterior is a diagonal."""
+
+    dim: int
+
+
+class Full(NamedTuple):
+    """Order 2: P is a matrix, of which the lower triangle is stored row by row."""
+
+    dim: int
 
 
 class Config(NamedTuple):
-    """The settings, the prior of the noise cells, and the rates of outliers of its columns."""
+    """The settings: family of the loss, covariance, l2, whether NaN is a missing value and there is
+    an intercept; code and constant of the loss.
 
-    settings: Array
-    prior: Array
-    rates: Array
+    States begin at `offset` in a row of memory, and have this `length`.
+    """
 
-
-class Settings(NamedTuple):
-    """What stays the same from round to round."""
-
+    loss: Any
+    covariance: Any
+    l2: float
+    missing: bool
+    intercept: bool
     kind: int
     c: float
-    l2: float
-    labels: bool
-    share: float
-    gated: bool
-    copying: bool
-    tempered: bool
-    warmed: bool
-    curious: bool
+    offset: int
+    length: int
 
 
-class Scratch(NamedTuple):
-    """Buffers of a round: of every scale, and of every member."""
+class Work(NamedTuple):
+    """Buffers of a round: of every feature, of every member, of every scale."""
 
+    x: Array
+    centred: Array
+    Px: Array
+    Dx: Array
+    code: Array
+    predictions: Array
+    gate: Array
     clean: Array
     outlier: Array
-    predictions: Array
-    sizes2: Array
-    paid: Array
-    logs: Array
-    gates: Array
+    mirror: Array
+    inverse: Array
+    copied: Array
 
 
-class Record(NamedTuple):
-    """One record at the action: loss, residual and target, the factor of the mean, and how much the record counts."""
-
-    f: float
-    size: float
-    target: float
-    factor: float
-    power: float
-    times: float
+def work_size(dim: int) -> int:
+    """How many floats the buffers of a round take."""
+    return 5 * dim + 3 * MEMBERS + 4 * SCALES
 
 
-class Lengths(NamedTuple):
-    """The length of a record and the typical one, Σ x_j²·metric_j before and after new features, how many have one."""
-
-    norm2: float
-    typical: float
-    scaled: float
-    longer: float
-    ready: float
+def dims_of(dim: int, order: int) -> dict[str, int]:
+    """The named dimensions of the specs."""
+    return {"dim": dim, "wide": dim + 2, "packed": dim if order == 1 else dim * (dim + 1) // 2}
 
 
-@inlined
-def settings_of(settings: Array) -> Settings:
-    return Settings(
-        int(settings[LOSS]),
-        settings[LOSS_C],
-        settings[L2],
-        settings[LABELS] != 0.0,
-        settings[SHARE_CELLS],
-        settings[GATED] != 0.0,
-        settings[COPYING] != 0.0,
-        settings[TEMPERED] != 0.0,
-        settings[WARMED] != 0.0,
-        settings[CURIOUS] != 0.0,
+def row_size(dim: int, order: int) -> int:
+    """How many floats the state of an output takes."""
+    return packed_size(SPECS, dims_of(dim, order))
+
+
+@view
+def vector(memory: Array, at: int, size: int) -> Array:
+    """Numbers of a row of floats, as an array without reference count."""
+    return carray(pointer(memory.ctypes.data + 8 * at), size, np.float64)
+
+
+@view
+def matrix(memory: Array, at: int, rows: int, columns: int) -> Array:
+    return carray(pointer(memory.ctypes.data + 8 * at), (rows, columns), np.float64)
+
+
+def split_state(memory: Array, at: int, dim: int, covariance: Any) -> State:
+    """The arrays of the state that begins at a place of a row of floats."""
+    raise NotImplementedError("split_state is for compiled code only.")
+
+
+@overload(split_state, strict=False, jit_options={"forceinline": True, **PART, **FLAGS})
+def _split_state(memory: Any, at: Any, dim: Any, covariance: Any) -> Any:
+    packed = "dim" if covariance.instance_class is Diagonal else "(dim * (dim + 1) // 2)"
+    names, start, views = {"dim": "dim", "wide": "(dim + 2)", "packed": packed}, "at", []
+    for spec in SPECS:
+        shape = [names.get(str(size), str(size)) for size in spec.shape]
+        views.append(f"{'vector' if len(shape) == 1 else 'matrix'}(memory, {start}, {', '.join(shape)})")
+        start += " + " + " * ".join(shape)
+    scope = {"State": State, "vector": vector, "matrix": matrix}
+    # One expression, written from the specs, because a tuple of arrays of several shapes cannot grow in a loop.
+    return eval(f"lambda memory, at, dim, covariance: State({', '.join(views)})", scope)
+
+
+@view
+def split_work(memory: Array, at: int, dim: int) -> Work:
+    """The buffers of a round, from a place of a row of floats; the code of a feature depends on its place."""
+    members = at + 5 * dim
+    scales = members + 3 * MEMBERS
+    return Work(
+        vector(memory, at, dim),
+        vector(memory, at + dim, dim),
+        vector(memory, at + 2 * dim, dim),
+        vector(memory, at + 3 * dim, dim),
+        vector(memory, at + 4 * dim, dim),
+        vector(memory, members, MEMBERS),
+        vector(memory, members + MEMBERS, MEMBERS),
+        vector(memory, scales, SCALES),
+        vector(memory, scales + SCALES, SCALES),
+        vector(memory, scales + 2 * SCALES, SCALES),
+        vector(memory, scales + 3 * SCALES, SCALES),
+        vector(memory, members + 2 * MEMBERS, MEMBERS),
     )
 
 
-@inlined
-def scratch_of(memory: Array, members: int, scales: int) -> Scratch:
-    """Cut the buffers of a round from a row of 2·scales + 5·members floats."""
-    at = 2 * scales
-    return Scratch(
-        memory[:scales],
-        memory[scales:at],
-        memory[at : at + members],
-        memory[at + members : at + 2 * members],
-        memory[at + 2 * members : at + 3 * members],
-        memory[at + 3 * members : at + 4 * members],
-        memory[at + 4 * members : at + 5 * members],
-    )
+def new_row(dim: int, order: int, intercept: bool = False) -> Array:
+    """The state before the first record; an intercept is the last feature."""
+    row = np.zeros(row_size(dim, order))
+    parts = unpack(SPECS, row, dims_of(dim, order))
+    parts["weight"][POSTERIOR] = parts["scale"][:] = 1.0
+    parts["scalar"][CONSTANT] = -1.0
+    parts["scalar"][[CLEAN, COMMON, USUAL, STRETCH]] = 1.0
+    if intercept:
+        parts["feature"][UNIT, -1] = parts["scalar"][KNOWN] = 1.0
+    return row
+
+
+def prediction_range(scalars: Array) -> tuple[Any, Any]:
+    """The range of predictions of numbers: that of clean targets, and half of it on both sides."""
+    bottom, top, target = (scalars[..., place] for place in (BOTTOM, TOP, TARGET))
+    slack = SLACK * (top - bottom)
+    return target * (bottom - slack), target * (top + slack)
+
+
+def check_state(arrays: Mapping[str, Array], order: int, owner: str) -> None:
+    """Raise if arrays within their specs are no state; any axes may precede those of the specs."""
+    rows = np.arange(arrays["theta"].shape[-1])
+    for name in ("P", "stored"):
+        variances = arrays[name] if order == 1 else arrays[name][..., rows * (rows + 3) // 2]
+        require((variances >= 0.0).all(), owner, "variances below 0")
+    require((arrays["weight"].sum(axis=-1) > 0.0).all(), owner, "members without weight")
+    require((arrays["scalar"][..., BOTTOM] <= arrays["scalar"][..., TOP]).all(), owner, "a range that is empty")
+    stored = arrays["ring"][..., 2:]
+    require(not np.isinf(arrays["ring"]).any() and not (np.abs(stored) > LARGE).any(), owner, "impossible records")

@@ -1,196 +1,141 @@
-"""The noise posterior: cells (scale s, outlier rate ε) with Bayes weights. Each cell is a LEARN loss.
+"""The noise of regression: a lattice of scales with Bayes weights, and the shares of outliers and of mirrored records.
 
-A cell believes that a record is clean with probability (1 − ε)·q/((1 − ε)·q + ε·u), where q and u are the densities of
-a clean record and of an outlier: that is LEARN's weight with an a and a b of its own. The gate is their mean.
+With p the prediction, c its variance and S = wide·s² + c, a record y is
+
+    clean       N(y; p, S)
+    mirrored    N(y; -p, S), its sign is wrong
+    an outlier  KAPPA/max(|y - p|, sqrt S)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from math import sqrt
 
 import numpy as np
 
-from redescend.kernels.compiler import inlined, summing
-from redescend.kernels.selftuning.layout import LOWEST, SPREAD, Config, Settings
-from redescend.losses import likelihood
-from redescend.losses.linear import SQUARED
+from redescend.kernels.compiler import part
+from redescend.kernels.selftuning.layout import LOW, MIRROR_PRIOR, MIRRORED, MIRRORS, RATE, SCALES, SEEN, State, Work
 from redescend.numeric import Array
 
-USUAL = 6
-"""Rates of outliers that there usually are: a loop of known length is several times faster."""
+NORMAL = 0.3989422804014327
+"""1/sqrt(2 pi)."""
 
-KNOWN = (0.0, 0.0)
-"""The novelty of a record in which nothing is new."""
+KAPPA = 0.125
+"""The density of an outlier has mass 1 over 1/(2 KAPPA) = 4 e-folds of |r|."""
 
-WIDER = 1.5
-"""The scale of residuals with what is new, in units of their median size."""
+RATE_LEAST, RATE_MOST = 0.02, 0.45
+RATE_PRIOR, RATE_GAIN = 20.0, 5e-4
+"""Records behind the first shares of outliers, and the smallest gain with which the share follows."""
 
+PATIENCE = 1000.0
+"""A round shares 1/(PATIENCE + t) of the weight among all members, and a tenth of that among scales."""
 
-@inlined
-def size_of(kind: int, labels: bool, f: float, p: float, y: float) -> float:
-    """What a density looks at: √f, |r|, or the margin of a label."""
-    if labels:
-        return y * p
-    return np.sqrt(f) if kind == SQUARED else abs(p - y)
+EXACT = 3e-14
+"""Residuals below this part of the target are rounding errors, which tell nothing about the noise."""
 
-
-@summing
-def split(cells: Array, i: int, rates: Array, count: int) -> tuple[float, float]:
-    """How much the cells of a scale believe in, and in outliers."""
-    total = bad = 0.0
-    for j in range(count):
-        total += cells[i, j]
-        bad += cells[i, j] * rates[j]
-    return total, bad
+OCTAVE = 4.0 ** np.arange(SCALES)
 
 
-@inlined
-def masses(cells: Array, rates: Array, clean: Array, outlier: Array) -> float:
-    """How much each scale says of clean records and of outliers; returns the rate of outliers."""
-    rate, usual = 0.0, len(rates) == USUAL
-    for i in range(len(clean)):
-        total, bad = split(cells, i, rates, USUAL) if usual else split(cells, i, rates, len(rates))
-        clean[i] = total - bad
-        outlier[i] = bad
-        rate += bad
-    return rate
+@part
+def exp_minus(a: float) -> float:
+    """exp(-a) of 0 <= a to 3e-9, and at least exp(-80): (Taylor of exp(-a/128))^128, without a branch."""
+    b = min(a, 80.0) * (-1.0 / 128.0)
+    e = 1.0 + b * (
+        1.0 + b * (0.5 + b * (1 / 6 + b * (1 / 24 + b * (1 / 120 + b * (1 / 720 + b * (1 / 5040 + b * (1 / 40320)))))))
+    )
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    return e * e
 
 
-@inlined
-def widest(i: int, scales: int, s: float, size: float, labels: bool) -> float:
-    """The top scale stands for all that are larger: no residual is beyond it, so that the gate always opens again."""
-    return max(s, size) if i == scales - 1 and not labels else s
+@part
+def compute_densities(r: float, mirror: float, wide: float, c: float, low: float, work: Work) -> None:
+    """Densities of a clean record, an outlier and a mirrored record, and 1/S, for every scale."""
+    size, v = max(abs(r), 1e-300), wide * low * low
+    for k in range(SCALES):
+        S = v * OCTAVE[k] + c
+        if k == SCALES - 1:
+            S = max(S, r * r)  # the widest scale stands for all that are wider
+        i = 1.0 / S
+        root = sqrt(i)
+        work.clean[k] = NORMAL * root * exp_minus(0.5 * r * r * i)
+        work.outlier[k] = KAPPA * min(1.0 / size, root)
+        work.mirror[k] = NORMAL * root * exp_minus(0.5 * mirror * mirror * i)
+        work.inverse[k] = i
 
 
-@inlined
-def densities(
-    kind: int, c: float, f: float, size: float, s: float, unit: float, new: float, wide: float
-) -> tuple[float, float]:
-    """Of a clean record and of an outlier, where a share of the record is new, and residuals with that are wide."""
-    clean, outlier = likelihood.densities(kind, c, f, size, s, unit)
-    if new > 0.0:
-        width = max(s, WIDER * wide if wide > 0.0 else size)
-        clean += new * (likelihood.densities(kind, c, f, size, width, unit)[0] - clean)
-    return clean, outlier
+@part
+def compute_moments(
+    r: float, mirror: float, cells: Array, scalar: Array, work: Work
+) -> tuple[float, float, float, float]:
+    """The density Z of the record, its clean part, and its first two derivatives in the prediction."""
+    a, b = scalar[RATE], scalar[MIRRORED]
+    q = m = u = z1 = z2 = 0.0
+    for k in range(SCALES):
+        i = work.inverse[k]
+        qk, mk = cells[k] * work.clean[k], cells[k] * work.mirror[k]
+        q += qk
+        m += mk
+        u += cells[k] * work.outlier[k]
+        qk, mk = (1.0 - a - b) * i * qk, b * i * mk
+        z1 += qk * r - mk * mirror
+        z2 += qk * (r * r * i - 1.0) + mk * (mirror * mirror * i - 1.0)
+    q, m = (1.0 - a - b) * q, b * m
+    return q + m + a * u, q, z1, z2
 
 
-@inlined
-def judge(
-    s: Settings,
-    f: float,
-    size: float,
-    lowest: float,
-    clean: Array,
-    outlier: Array,
-    least: float,
-    novelty: tuple[float, float] = KNOWN,
-) -> tuple[float, float]:
-    """Log-likelihood of a record and the probability that it is clean, by the scales with at least this mass.
+@part
+def learn_noise(r: float, wide: float, state: State, work: Work) -> None:
+    """Bayes' rule on the scales, whose window slides by maximum likelihood; online EM on the share of outliers.
 
-    `novelty` is the share of the record that is new and the size of residuals with what is new.
+    The densities are in `work`.
     """
-    unit = 1.0 if s.labels else max(size, lowest)
-    believed = total = likely = 0.0
-    scale = lowest
-    for i in range(len(clean)):
-        if clean[i] + outlier[i] >= least:
-            widened = widest(i, len(clean), scale, size, s.labels)
-            q, u = densities(s.kind, s.c, f, size, widened, unit, *novelty)
-            believed += clean[i] * q
-            total += clean[i] * q + outlier[i] * u
-            likely += clean[i] * likelihood.member_density(s.kind, s.c, f, scale, unit, q) + outlier[i] * u
-        scale *= 2.0
-    return np.log(likely / unit), believed / total
+    cells, scalar = state.cells, state.scalar
+    total = score = clean = plain = mirror = 0.0
+    v, a, b, t = wide * scalar[LOW] * scalar[LOW], scalar[RATE], scalar[MIRRORED], scalar[SEEN]
+    for k in range(SCALES):
+        i, q, m = work.inverse[k], work.clean[k] * cells[k], work.mirror[k] * cells[k]
+        plain += q
+        mirror += m
+        q, m = (1.0 - a - b) * q, b * m
+        score += q * (r * r * i - 1.0) * v * OCTAVE[k] * i
+        total += q + m + a * work.outlier[k] * cells[k]
+        clean += q
+    drift = 0.1 / (PATIENCE + t)
+    keep, share = (1.0 - drift) / total, drift / SCALES
+    for k in range(SCALES):
+        likelihood = (1.0 - a - b) * work.clean[k] + b * work.mirror[k] + a * work.outlier[k]
+        cells[k] = keep * likelihood * cells[k] + share
+    low = scalar[LOW] * (1.0 + min(max(0.5 * score / total * max(1.0 / (t + 10.0), 1e-3), -0.1), 0.1))
+    scalar[LOW] = min(max(low, 1e-40), 1e40)
+    rate = a + max(1.0 / (t + RATE_PRIOR), RATE_GAIN) * ((total - clean - b * mirror) / total - a)
+    mass = mean = 0.0
+    for n in range(len(MIRRORS)):  # Z is linear in the share of mirrored records
+        cells[SCALES + n] *= max(total + (MIRRORS[n] - b) * (mirror - plain), 0.0) / total
+        mass += cells[SCALES + n]
+    for n in range(len(MIRRORS)):
+        cells[SCALES + n] = (1.0 - drift) * cells[SCALES + n] / mass + drift * MIRROR_PRIOR[n]
+        mean += cells[SCALES + n] * MIRRORS[n]
+    scalar[MIRRORED] = mean
+    scalar[RATE] = min(max(rate, RATE_LEAST), RATE_MOST - mean)
+    if t < 64.0 or t % 8.0 == 0.0:
+        move_window(cells, scalar)
 
 
-@inlined
-def exponentiate(logs: Array) -> float:
-    """Logarithms to masses, the largest of which is 1; returns their sum."""
-    top = np.max(logs)
-    total = 0.0
-    for i in range(logs.shape[0]):
-        for j in range(logs.shape[1]):
-            logs[i, j] = np.exp(logs[i, j] - top)
-            total += logs[i, j]
-    return total
-
-
-@summing
-def multiply(cells: Array, i: int, rates: Array, q: float, u: float, count: int) -> float:
-    """Bayes' rule for the cells of a scale; returns their sum."""
-    total = 0.0
-    for j in range(count):
-        cells[i, j] *= q + rates[j] * (u - q)
-        total += cells[i, j]
-    return total
-
-
-@summing
-def give_share(cells: Array, i: int, prior: Array, kept: float, share: float, count: int) -> float:
-    """A share of the prior for the cells of a scale; returns their sum."""
-    mass = 0.0
-    for j in range(count):
-        cells[i, j] = kept * cells[i, j] + share * prior[i, j]
-        mass += cells[i, j]
-    return mass
-
-
-@inlined
-def learn_noise(
-    s: Settings,
-    f: float,
-    size: float,
-    state: Any,
-    config: Config,
-    times: float = 1.0,
-    novelty: tuple[float, float] = KNOWN,
-) -> None:
-    """Bayes' rule on the cells, as if the record had come `times`; a share of the prior; ŝ = exp(Σπ·ln s)."""
-    cells, prior, rates, scalars, share = state.cells, config.prior, config.rates, state.scalars, s.share
-    scales, count = cells.shape
-    lowest, usual = scalars[LOWEST], count == USUAL
-    unit = 1.0 if s.labels else max(size, lowest)
-    total, scale = 0.0, lowest
-    for i in range(scales):
-        q, u = densities(s.kind, s.c, f, size, widest(i, scales, scale, size, s.labels), unit, *novelty)
-        if times != 1.0:
-            for j in range(count):
-                cells[i, j] = np.log(cells[i, j]) + times * np.log((1.0 - rates[j]) * q + rates[j] * u)
-        else:
-            total += multiply(cells, i, rates, q, u, USUAL) if usual else multiply(cells, i, rates, q, u, count)
-        scale *= 2.0
-    if times != 1.0:
-        total = exponentiate(cells)
-    largest, mode, mean, kept = -1.0, 0, 0.0, (1.0 - share) / total
-    for i in range(scales):
-        if usual:
-            mass = give_share(cells, i, prior, kept, share, USUAL)
-        else:
-            mass = give_share(cells, i, prior, kept, share, count)
-        mean += mass * i
-        if mass > largest:
-            largest, mode = mass, i
-    scalars[SPREAD] = lowest * 2.0**mean
-    if not s.labels:
-        float_window(cells, prior, share, mode, scalars)
-
-
-@inlined
-def float_window(cells: Array, prior: Array, share: float, mode: int, scalars: Array) -> None:
-    """Keep the likeliest scale in the middle third of the window, by octaves."""
-    scales, count = cells.shape
-    third = scales // 3
-    move = min(mode - third, 0) + max(mode - (scales - 1 - third), 0)
-    lowest = scalars[LOWEST] * 2.0**move
-    if move == 0 or not 1e-280 < lowest < 1e280:
-        return
-    old = cells.copy()
-    total = 0.0
-    for i in range(scales):
-        for j in range(count):
-            cells[i, j] = old[i + move, j] if 0 <= i + move < scales else share * prior[i, j]
-            total += cells[i, j]
-    for i in range(scales):
-        for j in range(count):
-            cells[i, j] /= total
-    scalars[LOWEST] = lowest
+@part
+def move_window(cells: Array, scalar: Array) -> None:
+    """Shift the window of scales so that a third of its octaves stays on each side of its mode."""
+    mode, third = 0, SCALES // 3
+    for k in range(SCALES):
+        if cells[k] > cells[mode]:
+            mode = k
+    move = min(mode - third, 0) + max(mode - (SCALES - 1 - third), 0)
+    if move != 0:
+        for n in range(SCALES):
+            k = n if move > 0 else SCALES - 1 - n
+            cells[k] = cells[k + move] if 0 <= k + move < SCALES else 1e-9
+        scalar[LOW] *= 2.0**move

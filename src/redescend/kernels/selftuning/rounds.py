@@ -1,140 +1,277 @@
-"""One round of the self-tuning learner: play the mean, judge the record, weigh the members, let them follow."""
+"""One round: predict a record, judge it, and learn from it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from redescend.kernels.compiler import compiled, inlined, summing, uncounted
-from redescend.kernels.layout import Outcomes, Rows
-from redescend.kernels.selftuning import layout
-from redescend.kernels.selftuning.followers import follow, measure
-from redescend.kernels.selftuning.layout import Config, Lengths, Record, State, scratch_of, settings_of
-from redescend.kernels.selftuning.likelihood import begin, paid_for, playable, weigh
-from redescend.kernels.selftuning.mixture import take_snapshot
-from redescend.kernels.selftuning.noise import size_of
-from redescend.kernels.selftuning.novelty import SLOWLY, age, anything, grow_old, look
-from redescend.kernels.selftuning.second_order import advance, restart
+from redescend.kernels.compiler import part, specialise
+from redescend.kernels.selftuning.covariance import centre, multiply, reset
+from redescend.kernels.selftuning.judging import judge
+from redescend.kernels.selftuning.layout import (
+    AGE,
+    BOTTOM,
+    CHECKSUM,
+    CLEAN,
+    CONSTANT,
+    COUNT,
+    CREDIT,
+    KNOWN,
+    LAST,
+    LAST_Y,
+    LEVEL,
+    MEAN,
+    MEMBERS,
+    POSTERIOR,
+    PRIOR,
+    RESIDUALS,
+    RING,
+    SEEN,
+    SLACK,
+    SQUARE,
+    STRETCH,
+    TARGET,
+    TOP,
+    TYPICAL,
+    Config,
+    Diagonal,
+    Full,
+    Labels,
+    State,
+    Work,
+)
+from redescend.kernels.selftuning.members import (
+    LOST,
+    move_followers,
+    move_posterior,
+    recover,
+    renew_members,
+    share_weights,
+)
+from redescend.kernels.selftuning.start import add_features, begin
+from redescend.kernels.selftuning.units import LEAST, checksum, cut, fill, power_of_two, take_units, to_units
 from redescend.numeric import Array
 
+MEMORY = 1000.0
+"""Records over which means and mean squares of features run."""
 
-@summing
-def product(X: Array, row: int, thetas: Array, i: int) -> float:
-    out = 0.0
-    for j in range(X.shape[1]):
-        out += X[row, j] * thetas[i, j]
-    return out
+LONG = 4.0
+"""A record is long beyond LONG typical lengths."""
 
 
-@summing
-def length2(vectors: Array, i: int, spared: int = 0) -> float:
-    """‖·‖² without the last `spared` features."""
-    out = 0.0
-    for j in range(vectors.shape[1] - spared):
-        out += vectors[i, j] * vectors[i, j]
-    return out
+@part
+def predict_members(x: Array, state: State, out: Array) -> None:
+    for i in range(MEMBERS):
+        total = 0.0
+        for j in range(len(x)):
+            total += state.theta[i, j] * x[j]
+        out[i] = total
 
 
-@inlined
-def average(thetas: Array, weights: Array, mean: Array) -> None:
-    for j in range(mean.shape[1]):
-        mean[0, j] = 0.0
-    for i in range(len(weights)):
-        if weights[i] > 0.0:
-            for j in range(mean.shape[1]):
-                mean[0, j] += weights[i] * thetas[i, j]
+@part
+def compute_variance(config: Config, state: State, work: Work) -> float:
+    """Centre the record, and return the variance of its prediction x'P x; P x is in `work`."""
+    centre(config.covariance, work.x, state, work.centred)
+    c = multiply(config.covariance, state.P, work.centred, work.Px)
+    if not c >= 0.0:  # rounding errors: P is not positive any more
+        reset(config.covariance, state.P, state.feature[PRIOR], 1.0)
+        c = multiply(config.covariance, state.P, work.centred, work.Px)
+    return c
 
 
-@compiled
-def action(thetas: Array, weights: Array, scalars: Array) -> Array:
-    """What is played: the mean of the members, made longer where labels are less certain than it says."""
-    mean = np.empty((1, thetas.shape[1]))
-    average(thetas, weights, mean)
-    return scalars[layout.TEMPERATURE] * mean[0]
+@part
+def measure_length(state: State, work: Work) -> float:
+    """The length of a record: the mean over features that are not 0 of x_j² over the mean square of the feature."""
+    total = count = 0.0
+    for j in range(len(work.x)):
+        if work.centred[j] != 0.0:
+            total += work.centred[j] * work.centred[j] / state.feature[SQUARE, j]
+            count += 1.0
+    return total / max(count, 1.0)
 
 
-@compiled
-def run(rows: Rows, state: State, config: Config, out: Outcomes) -> int:
-    """Play rows until one cannot be played; returns how many were.
+@part
+def measure_leverage(config: Config, state: State, work: Work) -> float:
+    """How many times a record is longer than what is typical, at least 1; updates the statistics of features."""
+    feature, scalar, x, length = state.feature, state.scalar, work.x, measure_length(state, work)
+    if scalar[TYPICAL] <= 0.0:
+        scalar[TYPICAL] = max(length, 1e-300)
+    else:
+        up = 1.0 + max(2.0 / scalar[SEEN], 0.02)
+        scalar[TYPICAL] *= up if length > scalar[TYPICAL] else 1.0 / up
+    # A record counts at most its typical length.
+    cap, touched = min(1.0, scalar[TYPICAL] / length) if length > 0.0 else 1.0, 0.0
+    for j in range(len(x)):
+        present = 1.0 if x[j] != 0.0 else 0.0
+        touched += present
+        feature[COUNT, j] += present
+        square = work.centred[j] * work.centred[j]
+        if square > 0.0:
+            near = 1.0 / min(max(feature[COUNT, j], 1.0), MEMORY)
+            feature[SQUARE, j] = max(feature[SQUARE, j] + (square * cap - feature[SQUARE, j]) * near, 1e-50)
+    scalar[CREDIT] += touched
+    update_means(config.covariance, x, cap, config.missing, state)
+    return leverage_of(length, state)
 
-    Sample weights are more than 0 and at most `HEAVIEST`.
-    """
-    rows, state, config, out = uncounted(rows), uncounted(state), uncounted(config), uncounted(out)
-    X, y, times = rows.X, rows.y, rows.sample_weight
-    thetas, weights, cells, norms, squares, counts, news, P, scalars = state
-    losses, believed, predictions, actions = out
-    count, dim = X.shape
-    s, members, scales = settings_of(config.settings), len(weights), len(cells)
-    memory = np.zeros(3 * dim + 2 * scales + 5 * members)
-    spared = 0 if config.settings[layout.PENALISED] != 0.0 else 1
-    second = len(P) > 0
-    moving = 2 * layout.FOLLOWERS + (1 if second else 0)
-    now = scratch_of(memory[3 * dim :], members, scales)
-    metric, Px, mean = memory[:dim], memory[dim : 2 * dim], memory[2 * dim : 3 * dim].reshape(1, dim)
-    for row in range(count):
-        target, factor = y[row], scalars[layout.TEMPERATURE]
-        norm2, p, active = length2(X, row), 0.0, 0.0
-        for i in range(members):
-            now.predictions[i] = now.sizes2[i] = 0.0
-            if weights[i] > 0.0:
-                active += 1.0
-                now.predictions[i] = min(max(product(X, row, thetas, i), -layout.FARTHEST), layout.FARTHEST)
-                now.sizes2[i] = length2(thetas, i, spared) if s.l2 > 0.0 else 0.0
-                p += weights[i] * now.predictions[i]
-        if not playable(s, norm2, target):
-            return row
 
-        due = scalars[layout.SEEN] + 1.0 >= scalars[layout.DUE]
-        size2 = 0.0
-        if s.l2 > 0.0 or due or len(actions):
-            average(thetas, weights, mean)
-            size2 = length2(mean, 0, spared)
-        f = paid_for(s, p, target, factor, size2)
-        losses[row], believed[row] = f, 1.0
-        if len(predictions):
-            predictions[row] = factor * p
-        if len(actions):
+@part
+def leverage_of(length: float, state: State) -> float:
+    return max(1.0, length / (LONG * state.scalar[TYPICAL]))
+
+
+def update_means(covariance: Any, x: Array, cap: float, missing: bool, state: State) -> None:
+    """Means of features: at order 1 where they are not 0; at order 2, where missing values take them, of all values."""
+    raise NotImplementedError
+
+
+def _update_means_diagonal(covariance: Any, x: Array, cap: float, missing: bool, state: State) -> None:
+    mean, count = state.feature[MEAN], state.feature[COUNT]
+    for j in range(len(x)):
+        if x[j] != 0.0:
+            mean[j] += (x[j] - mean[j]) * cap / min(count[j] + RING, MEMORY)
+
+
+def _update_means_full(covariance: Any, x: Array, cap: float, missing: bool, state: State) -> None:
+    if missing:
+        mean, near = state.feature[MEAN], cap / min(state.scalar[SEEN] + RING, MEMORY)
+        for j in range(len(x)):
+            mean[j] += (x[j] - mean[j]) * near
+
+
+specialise(update_means, {Diagonal: _update_means_diagonal, Full: _update_means_full})
+
+
+@part
+def learn_record(y: float, w: float, c: float, config: Config, state: State, work: Work) -> None:
+    """Everything that a record teaches; it, its predictions and its variance are in `work`."""
+    scalar = state.scalar
+    scalar[SEEN] += 1.0
+    scalar[AGE] += 1.0
+    leverage = measure_leverage(config, state, work)
+    g, h, total = judge(config.loss, y, w, leverage, c, scalar[AGE], state, work)
+    move_posterior(y, g, h, c, config, state, work)
+    move_followers(y, config, state, work)
+    renew_members(share_weights(total, config, state), config, state, work)
+
+
+def relearns(covariance: Any) -> bool:
+    """Whether records are stored after the start, and learned again when the posterior restarts."""
+    raise NotImplementedError
+
+
+specialise(relearns, {Diagonal: lambda covariance: False, Full: lambda covariance: True})
+
+
+def target_unit(loss: Any, y: float) -> float:
+    """The unit of targets like this one."""
+    raise NotImplementedError
+
+
+specialise(target_unit, dict.fromkeys(RESIDUALS, lambda loss, y: power_of_two(y)) | {Labels: lambda loss, y: 1.0})
+
+
+def skips_repeats(loss: Any) -> bool:
+    """Whether a record like the one before it tells nothing: its residual is that of the other."""
+    raise NotImplementedError
+
+
+specialise(skips_repeats, dict.fromkeys(RESIDUALS, lambda loss: True) | {Labels: lambda loss: False})
+
+
+def combine(loss: Any, values: Array, state: State) -> float:
+    """What the mean of the members predicts, in the unit of the target, from a value of each."""
+    raise NotImplementedError
+
+
+def clip(loss: Any, prediction: float, scalar: Array) -> float:
+    """Keep a prediction within the range of clean targets, widened by half of it on both sides; a logit is as it is."""
+    raise NotImplementedError
+
+
+def _combine_numbers(loss: Any, values: Array, state: State) -> float:
+    total = 0.0
+    for i in range(MEMBERS):
+        total += state.played[i] * values[i]
+    return total * state.scalar[TARGET]
+
+
+def _combine_logits(loss: Any, values: Array, state: State) -> float:
+    total = state.played[POSTERIOR] * (state.scalar[STRETCH] - 1.0) * state.scale[POSTERIOR] * values[POSTERIOR]
+    for i in range(MEMBERS):
+        total += state.played[i] * state.scale[i] * values[i]
+    return total * loss.setting
+
+
+def _clip_number(loss: Any, prediction: float, scalar: Array) -> float:
+    slack = SLACK * (scalar[TOP] - scalar[BOTTOM])
+    low, high = scalar[TARGET] * (scalar[BOTTOM] - slack), scalar[TARGET] * (scalar[TOP] + slack)
+    return min(max(prediction, low), high)
+
+
+specialise(combine, dict.fromkeys(RESIDUALS, _combine_numbers) | {Labels: _combine_logits})
+specialise(clip, dict.fromkeys(RESIDUALS, _clip_number) | {Labels: lambda loss, prediction, scalar: prediction})
+
+
+@part
+def play(X: Array, row: int, y: float, w: float, config: Config, state: State, work: Work) -> tuple[float, float]:
+    """Predict a row and learn from it, unless its weight is 0; returns the prediction and the record's weight."""
+    scalar, x = state.scalar, work.x
+    learning = w > 0.0 and (abs(y) >= LEAST or scalar[TARGET] > 0.0)
+    new = to_units(X, row, state, x)
+    if learning and new > 0:
+        take_units(X, row, state)
+        to_units(X, row, state, x)
+        scalar[KNOWN] += new
+    raw = work.Dx if config.missing else x
+    if config.missing:
+        for j in range(len(x)):
+            raw[j] = x[j]
+        fill(x, state)
+    predict_members(x, state, work.predictions)
+    prediction = clip(config.loss, combine(config.loss, work.predictions, state), scalar)
+    if not learning:
+        return prediction, 1.0
+    if scalar[TARGET] == 0.0:
+        scalar[TARGET] = target_unit(config.loss, y)
+    y, identity = cut(y / scalar[TARGET]), checksum(raw, work.code)
+    repeated = skips_repeats(config.loss) and identity == scalar[CHECKSUM] and y == scalar[LAST_Y]
+    if identity == 0.0 or (repeated and scalar[LAST] > 1.0):
+        return prediction, scalar[CLEAN] if repeated else 1.0
+    scalar[CHECKSUM], scalar[LAST_Y] = identity, y
+    learn_from(raw, y, w, new, config, state, work)
+    return prediction, scalar[CLEAN]
+
+
+@part
+def learn_from(raw: Array, y: float, w: float, new: int, config: Config, state: State, work: Work) -> None:
+    """Store a new record and learn from it, and again from those before it if everything begins or restarts."""
+    scalar, ring, x, dim = state.scalar, state.ring, work.x, len(work.x)
+    scalar[LAST] += 1.0
+    last, constant = int(scalar[LAST]), int(scalar[CONSTANT])
+    if last <= RING or relearns(config.covariance):
+        place = (last - 1) % RING
+        for j in range(dim):
+            ring[place, 2 + j] = raw[j]
+        ring[place, 0], ring[place, 1] = y, w
+    if constant >= 0 and x[constant] != scalar[LEVEL]:
+        scalar[CONSTANT] = -1.0
+    at, again = last - 1, False
+    if last <= RING and (last & (last - 1)) == 0:
+        begin(config, state, work)
+        at, again = 0, True
+    elif new > 0:
+        add_features(x, config, state)
+    while at < last:
+        if again:
+            place = at % RING
             for j in range(dim):
-                actions[row, j] = factor * mean[0, j]
-        scalars[layout.ROUNDS] += 1.0
-        size = size_of(s.kind, s.labels, f, p, target)
-        if not begin(s, norm2, f, size, len(cells), scalars):
-            continue
-
-        typical, scaled, ready = measure(X, row, norm2, norms, squares, counts, scalars, metric)
-        power = min(1.0, typical / norm2) if s.tempered else 1.0
-        curious = s.curious and not s.labels and anything(X, row, news)
-        new, wide, longer = 0.0, 0.0, scaled
-        if curious:
-            new, wide, longer = look(X, row, norm2, typical, scaled, news, scalars, metric)
-        record = Record(f, size, target, factor, power, times[row])
-        verdict = weigh(s, now, state, config, record, active, (new, wide))
-        believed[row], leader = verdict.believed, verdict.leader
-        if curious:
-            grow_old(X, row, verdict.fits, verdict.size, metric, news)
-        scalars[layout.NEW] = age(scalars[layout.NEW], verdict.fits, SLOWLY)
-        lengths = Lengths(norm2, typical, scaled, longer, ready)
-        follow(s, now, rows, row, lengths, metric, state, spared)
-        if second:
-            advance(s, now, rows, row, typical, state, Px, moving - 1)
-        if s.copying:
-            for i in range(moving):
-                if weights[i] < 2.0 * layout.SHARE / active and (
-                    i < 2 * layout.FOLLOWERS or scalars[layout.AGE] >= max(31.0, 4.0 * dim)
-                ):
-                    if i == 2 * layout.FOLLOWERS:
-                        restart(P, squares, counts, typical, scalars)
-                    for j in range(dim):
-                        thetas[i, j] = thetas[leader, j]
-        if due:
-            take_snapshot(thetas, weights, active, mean[0], scalars)
-        if s.labels and s.warmed:
-            scalars[layout.TEMPERATURE] = 1.0 / min(1.0, scalars[layout.SPREAD])
-    return count
-
-
-@compiled
-def run_tuples(rows: Any, state: Any, config: Any, out: Any) -> int:
-    """`run` on plain tuples, which Python passes three times as fast as NamedTuples."""
-    return run(Rows(*rows), State(*state), Config(*config), Outcomes(*out))
+                x[j] = ring[place, 2 + j]
+            y, w = ring[place, 0], ring[place, 1]
+            if config.missing:
+                fill(x, state)
+            predict_members(x, state, work.predictions)
+        learn_record(y, w, compute_variance(config, state, work), config, state, work)
+        at += 1
+        if at == last and recover(config, state, work) and relearns(config.covariance):
+            at, again = last - LOST, True
+    if scalar[CLEAN] > 0.5:
+        scalar[BOTTOM], scalar[TOP] = min(scalar[BOTTOM], y), max(scalar[TOP], y)

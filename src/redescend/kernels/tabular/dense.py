@@ -10,7 +10,6 @@ from redescend import gates, steps
 from redescend.kernels.compiler import compiled, inlined, muladd, summing, uncounted
 from redescend.kernels.descent.decision import memory_of, settings_of
 from redescend.kernels.layout import DescentSettings
-from redescend.kernels.selftuning.followers import within
 from redescend.kernels.tabular import standardize as scaling
 from redescend.kernels.tabular.imputation import impute
 from redescend.losses import linear
@@ -141,6 +140,11 @@ def size2_of(models: Array, k: int, dim: int) -> float:
     for j in range(dim):
         out += models[k, j] * models[k, j]
     return out
+
+
+@inlined
+def within(value: float, limit: float) -> float:
+    return min(max(value, -limit), limit)
 
 
 @inlined

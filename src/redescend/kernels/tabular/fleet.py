@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from redescend.kernels.compiler import FLAGS, compiled, inlined, uncounted
-from redescend.kernels.tabular import dense, selftuning
+from redescend.kernels.compiler import compiled, inlined, uncounted
+from redescend.kernels.tabular import dense
 from redescend.kernels.tabular.standardize import STATISTICS
 from redescend.numeric import Array
+
+_learn: Any = dense.learn
 
 (SAMPLE, STATS, PROGRESS, MODELS, TARGET_SAMPLE, TARGET_STATS, ONES) = range(7)
 """The parts of a row, in order; the last counts how often each indicator was 1."""
@@ -84,17 +85,6 @@ def end_run(
             ones[j] += X[i, fleet.indicators[j]]
 
 
-def learn_run(rows: Any, state: Any, config: Any, out: Any, work: Any) -> int:
-    """Learn from the rows of one model by the kernel that takes this config."""
-    raise NotImplementedError("learn_run is for compiled code only.")
-
-
-@overload(learn_run, strict=False, jit_options={"forceinline": True, **FLAGS})
-def _learn_run(rows: Any, state: Any, config: Any, out: Any, work: Any) -> Any:
-    kernel: Any = dense.learn if len(config) == len(dense.DescentConfig._fields) else selftuning.learn
-    return lambda rows, state, config, out, work: kernel(rows, state, config, out, work)
-
-
 @inlined
 def state_of(row: Array, ends: Array, outputs: int, dim: int, means: Array) -> tuple[Array, ...]:
     """The fields of `dense.TableState`; the statistics of targets are empty where there are none.
@@ -113,11 +103,8 @@ def state_of(row: Array, ends: Array, outputs: int, dim: int, means: Array) -> t
 
 
 @compiled
-def learn(fleet: PackedModels, runs: Runs, config: Any, out: dense.TableOutcomes, size: int) -> None:
-    """Learn from runs of records, by descent or by self-tuning as the config is of the one or the other.
-
-    Where a model would move too far, the rest of its run has weights of NaN.
-    """
+def learn(fleet: PackedModels, runs: Runs, config: dense.DescentConfig, out: dense.TableOutcomes, size: int) -> None:
+    """Learn from runs of records; where a model would move too far, the rest of its run has weights of NaN."""
     fleet, runs, out = PackedModels(*uncounted(fleet)), Runs(*uncounted(runs)), dense.TableOutcomes(*uncounted(out))
     outputs, dim, longest = len(runs.Y), runs.X.shape[1], longest_run(runs.starts)
     buffer, ones = np.empty((3, outputs * longest)), np.ones(longest)
@@ -126,6 +113,6 @@ def learn(fleet: PackedModels, runs: Runs, config: Any, out: dense.TableOutcomes
         first, last, row = runs.starts[run], runs.starts[run + 1], fleet.rows[runs.places[run]]
         y, own = begin_run(buffer, runs.Y, first, last)
         rows = (runs.X[first:last], y, ones[: last - first])
-        learned = learn_run(rows, state_of(row, fleet.ends, outputs, dim, means), config, own, work)
+        learned = _learn(rows, state_of(row, fleet.ends, outputs, dim, means), config, own, work)
         own[0][:, learned:] = np.nan
         end_run(runs.X, first, fleet, row, own, out)

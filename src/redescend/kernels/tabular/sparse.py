@@ -8,10 +8,9 @@ import numpy as np
 
 from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.kernels.descent.decision import memory_of, settings_of
-from redescend.kernels.selftuning.followers import within
 from redescend.kernels.tabular import dense
 from redescend.kernels.tabular import standardize as scaling
-from redescend.kernels.tabular.dense import SHRINK, SIZE2, TOUCHED, TRAVELLED
+from redescend.kernels.tabular.dense import SHRINK, SIZE2, TOUCHED, TRAVELLED, within
 from redescend.losses.linear import curvature
 from redescend.numeric import Array
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from redescend.checkpoint import container, load
 from redescend.engines import SelfTuningEngine
 from redescend.engines.config import ModelConfig
+from redescend.learners.selftuning import resolve_order
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.importance import rank_features
@@ -28,7 +29,7 @@ def describe(model: StreamModel | ModelStore) -> Facts:
     facts: Facts = {"Learned from": format_count(model.records)}
     if isinstance(model, ModelStore):
         facts["Keys"] = f"{format_count(len(model), 'model')}, one per {model.schema.by!r}: {_list(model.keys)}"
-    facts["Method"] = _describe_method(model.config)
+    facts["Method"] = _describe_method(model.config, model.schema.dim)
     if not isinstance(model, ModelStore) and model.records:
         facts |= _describe_noise(model)
         facts["Most important columns"] = [
@@ -89,9 +90,9 @@ def _describe_feature(feature: Feature) -> str:
     return f"{encoding}; with a missing-value indicator" if feature.missing else encoding
 
 
-def _describe_method(config: ModelConfig) -> str:
+def _describe_method(config: ModelConfig, dim: int) -> str:
     if config.transform is None:
-        return f"{config.loss}, self-tuning of order {config.order}"
+        return f"{config.loss}, self-tuning of order {resolve_order(config.order, dim + config.fit_intercept)}"
     step = "the default step" if config.step is None else config.step
     return f"{config.loss} with the fixed gate {config.transform} and {step}"
 

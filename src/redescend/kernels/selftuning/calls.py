@@ -1,0 +1,120 @@
+"""Calls of the compiled loops from Python: the settings of a loss, and arguments that are made once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import typeof
+
+from redescend.kernels import layout as table
+from redescend.kernels.selftuning import layout
+from redescend.kernels.selftuning.layout import Config, Diagonal, Full, Insensitive, Labels, Quantile, Squared
+from redescend.kernels.selftuning.tables import Models, Outcomes, Table, judge, learn
+from redescend.losses import linear
+from redescend.losses.linear import LinearLoss
+from redescend.numeric import Array
+from redescend.parameters import bad_parameter
+
+HINGE_LENGTH = 0.6
+"""The prediction that minimises the hinge loss, in units of a calibrated logit."""
+
+FAMILIES: dict[int, Any] = {
+    linear.SQUARED: lambda c: Squared(0.0),
+    linear.ABSOLUTE: lambda c: Quantile(0.5),
+    linear.PINBALL: Quantile,
+    linear.EPSILON_INSENSITIVE: Insensitive,
+    linear.LOGISTIC: lambda c: Labels(1.0),
+    linear.HINGE: lambda c: Labels(HINGE_LENGTH),
+}
+
+EMPTY, NO_ACTIONS = np.empty((0, 0)), np.empty((0, 0, 0))
+FIRST, ONE = np.zeros(1, np.int64), np.array([0, 1])
+
+
+def make_config(
+    owner: str,
+    loss: LinearLoss,
+    dim: int,
+    order: int,
+    *,
+    missing: bool = False,
+    intercept: bool = False,
+    offset: int = 0,
+) -> Config:
+    """The settings of the compiled loops; raises if there is no likelihood for the loss."""
+    if loss.kind not in FAMILIES:
+        raise bad_parameter(owner, "loss", "a loss with a likelihood in kernels/selftuning/calls.py", loss)
+    covariance = Diagonal(dim) if order == 1 else Full(dim)
+    family = FAMILIES[loss.kind](float(loss.setting))
+    c, length = float(loss.setting), layout.row_size(dim, order)
+    return Config(family, covariance, float(loss.l2), missing, intercept, loss.kind, c, offset, length)
+
+
+def compile_for(kernel: Any, *arguments: Any) -> Any:
+    """The compiled function for arguments of these types, which Python calls faster than the dispatcher."""
+    return kernel.compile(tuple(typeof(argument) for argument in arguments))
+
+
+def read_actions(memory: Array, config: Config, outputs: int, dim: int) -> Array:
+    """The actions of the outputs in one row of memory, in the units of the caller: what a row of weight 0 is told."""
+    rows = Table(np.zeros((1, dim)), np.ones((outputs, 1)), np.zeros(1))
+    actions, told = np.empty((outputs, 1, config.covariance.dim)), np.empty((outputs, 1))
+    learn(Models(memory, ONE, FIRST), rows, config, Outcomes(told, told, EMPTY, actions, EMPTY), new_work(config))
+    return actions[:, 0]
+
+
+def new_work(config: Config) -> Array:
+    """Buffers of a round."""
+    return np.zeros(layout.work_size(config.covariance.dim))
+
+
+class Caller:
+    """The compiled round of one output, with a record that is written in place: `x`, `y` and `sample_weight`."""
+
+    def __init__(self, config: Config, row: Array) -> None:
+        dim = config.covariance.dim
+        self.record, self.sample_weight, self.outcome = np.zeros(1 + dim), np.ones(1), np.zeros(2)
+        self.y, self.x = self.record[:1], self.record[1:]
+        self._config, self._row, self._work = config, row, new_work(config)
+        self._prediction = np.zeros((1, 1))
+        records = Table(self.x.reshape(1, dim), self.y.reshape(1, 1), self.sample_weight)
+        weights, losses = self.outcome[1:].reshape(1, 1), self.outcome[:1].reshape(1, 1)
+        out = Outcomes(weights, self._prediction, losses, NO_ACTIONS, EMPTY)
+        self._arguments = Models(row.reshape(1, -1), ONE, FIRST), records, config, out, self._work
+        self._learn: Any = None
+
+    def learn(self) -> bool:
+        """Learn from the record; returns False, and changes nothing, if it is not finite."""
+        if self._learn is None:
+            self._learn = compile_for(learn, *self._arguments)
+        return bool(self._learn(*self._arguments))
+
+    def predict(self) -> float:
+        """The prediction for the record, NaN if it is not finite; nothing is learned."""
+        before, self.sample_weight[0], self.y[0] = self.sample_weight[0], 0.0, 1.0
+        told = self.learn()
+        self.sample_weight[0] = before
+        return float(self._prediction[0, 0]) if told else np.nan
+
+    def clean_probability(self) -> float:
+        """The probability that the record is clean; nothing is learned. NaN if the record is not finite."""
+        out, (models, records, config, _, work) = np.empty((2, 1)), self._arguments
+        judge(models.memory, records, config, out, work)
+        return float(out[0, 0]) if np.isfinite(self.record).all() else np.nan
+
+    def learn_rows(self, X: Array, y: Array, out: table.Outcomes) -> int:
+        """Learn from rows in turn; returns the number of rows before the first that is not finite."""
+        count = len(y)
+        predictions = out.predictions if len(out.predictions) else np.empty(count)
+        rows = Table(X, y.reshape(1, -1), np.ones(count))
+        written = Outcomes(
+            *(out.weights.reshape(1, -1), predictions.reshape(1, -1), out.losses.reshape(1, -1)),
+            *(out.actions.reshape(1, len(out.actions), X.shape[1]), EMPTY),
+        )
+        models = Models(self._arguments[0].memory, np.array([0, count]), FIRST)
+        return int(learn(models, rows, self._config, written, self._work))
+
+    def action(self) -> Array:
+        """The action, in the units of the caller."""
+        return read_actions(self._arguments[0].memory, self._config, 1, self.x.size)[0]

@@ -1,0 +1,219 @@
+"""Judging a record: the score of the posterior, what the noise learns, and the weights and gates of members.
+
+A member is a forecaster with a scale of its own: of a Cauchy density of its residuals, or of its logits. Its weight is
+multiplied by its density of the record.
+"""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+from typing import Any
+
+from redescend.kernels.compiler import part, specialise
+from redescend.kernels.selftuning.layout import (
+    CLEAN,
+    COMMON,
+    FLIP_PRIOR,
+    FLIPS,
+    LEAD,
+    LOW,
+    MEMBERS,
+    MIRRORED,
+    MODE,
+    POSTERIOR,
+    RATE,
+    RESIDUALS,
+    SEEN,
+    STRETCH,
+    Labels,
+    Quantile,
+    State,
+    Work,
+)
+from redescend.kernels.selftuning.losses import score, sigmoid
+from redescend.kernels.selftuning.noise import (
+    EXACT,
+    PATIENCE,
+    compute_densities,
+    compute_moments,
+    learn_noise,
+)
+from redescend.numeric import Array
+
+TIGHT = 9.0
+"""The gate of a follower is one half at a residual of sqrt(TIGHT) of its own scales."""
+
+REACTION, LABEL_REACTION = 0.15, 0.01
+"""The smallest gain of own scales."""
+
+SCALE_LEAST, SCALE_MOST = 1e-40, 1e40
+LENGTH_LEAST, LENGTH_MOST = 1e-3, 1e3
+
+
+CALM = 3e-4
+"""The smallest gain of the scale that all members share."""
+
+PRICE = 2.0
+"""The mode pays for its choice among many modes: its density has the factor 1 - PRICE/(t + 100)."""
+
+STRETCHING = 0.3
+"""The length of the posterior's logits learns with this part of the gain of the other members'."""
+
+
+def judge(loss: Any, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work) -> Any:
+    """g and h of the posterior, and the sum of the members' new weights; gates are written to `work`."""
+    raise NotImplementedError
+
+
+@part
+def noise_leader(scalar: Array) -> int:
+    """The member whose residuals are the noise: the leader, but the posterior where the mode leads."""
+    lead = int(scalar[LEAD])
+    return POSTERIOR if lead == MODE else lead
+
+
+def _judge_residual(
+    loss: Any, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work
+) -> Any:
+    scalar, predictions, wide = state.scalar, work.predictions, leverage / w
+    lead, r, mirror = noise_leader(scalar), y - predictions[POSTERIOR], y + predictions[POSTERIOR]
+    compute_densities(r, mirror, wide, c, scalar[LOW], work)
+    Z, clean, z1, z2 = compute_moments(r, mirror, state.cells, scalar, work)
+    g, h = score(loss, r, c, z1 / Z, z2 / Z, clean / Z, state, work)
+    if lead != POSTERIOR:
+        r, mirror = y - predictions[lead], y + predictions[lead]
+        compute_densities(r, mirror, wide, 0.0, scalar[LOW], work)
+        Z, clean, z1, z2 = compute_moments(r, mirror, state.cells, scalar, work)
+    scalar[CLEAN] = min(clean / Z, 1.0)
+    if abs(r) > EXACT * abs(y):
+        learn_noise(r, wide, state, work)
+    return g, h, weigh_residuals(loss, y, wide, leverage, max(4.0 / (age + 8.0), REACTION), state, work)
+
+
+def clean_probability(loss: Any, y: float, leverage: float, c: float, state: State, work: Work) -> float:
+    """The probability that a record is clean, at the leader's prediction; nothing is learned."""
+    raise NotImplementedError
+
+
+def _clean_residual(loss: Any, y: float, leverage: float, c: float, state: State, work: Work) -> float:
+    lead = noise_leader(state.scalar)
+    r, mirror = y - work.predictions[lead], y + work.predictions[lead]
+    compute_densities(r, mirror, leverage, c if lead == POSTERIOR else 0.0, state.scalar[LOW], work)
+    Z, clean, _, _ = compute_moments(r, mirror, state.cells, state.scalar, work)
+    return min(clean / Z, 1.0)
+
+
+def _clean_label(loss: Any, y: float, leverage: float, c: float, state: State, work: Work) -> float:
+    lead, rate = int(state.scalar[LEAD]), state.scalar[RATE]
+    k = logit_length(lead, c / leverage, state)
+    return right_probability(sigmoid(y * work.predictions[lead] * k / sqrt(leverage)), rate)
+
+
+def judged_residual(loss: Any, r: float) -> float:
+    """The residual that members are judged by: only its loss tells a quantile from the median."""
+    raise NotImplementedError
+
+
+def _judged_quantile(loss: Any, r: float) -> float:
+    return 2.0 * r * (loss.setting if r > 0.0 else 1.0 - loss.setting)
+
+
+@part
+def adapt_scale(scale: float, r2: float, s2: float, gain: float) -> float:
+    return min(max(scale * (1.0 + gain * (r2 - s2) / (r2 + s2)), SCALE_LEAST), SCALE_MOST)
+
+
+@part
+def weigh_residuals(loss: Any, y: float, wide: float, leverage: float, gain: float, state: State, work: Work) -> float:
+    """Multiply weights by densities and adapt scales, where residuals are not exact; returns the sum of weights.
+
+    The density is the mean of two Cauchy densities, with the member's own scale and with one that all share.
+    """
+    predictions, weight, scale, scalar = work.predictions, state.weight, state.scale, state.scalar
+    lead, b, common = int(scalar[LEAD]), scalar[MIRRORED], scalar[COMMON]
+    total, root = 0.0, sqrt(wide)
+    u = common * root
+    for i in range(MEMBERS):
+        r, s = judged_residual(loss, y - predictions[i]), scale[i] * root
+        r2, s2 = r * r, s * s
+        work.gate[i] = TIGHT * s2 / (r2 + TIGHT * s2)
+        density = (1.0 - b) * (s / (r2 + s2) + u / (r2 + u * u))
+        if b > 1e-6:
+            m2 = (y + predictions[i]) ** 2
+            density += b * (s / (m2 + s2) + u / (m2 + u * u))
+        if i == MODE:
+            density *= 1.0 - PRICE / (scalar[SEEN] + 100.0)
+        weight[i] *= density if leverage == 1.0 else density ** (1.0 / leverage)
+        total += weight[i]
+        if abs(y - predictions[i]) > EXACT * abs(y):
+            scale[i] = adapt_scale(scale[i], r2, s2, gain / leverage)
+    if abs(y - predictions[lead]) > EXACT * abs(y):
+        r = judged_residual(loss, y - predictions[lead])
+        scalar[COMMON] = adapt_scale(common, r * r, u * u, max(2.0 / (scalar[SEEN] + 4.0), CALM) / leverage)
+    return total
+
+
+@part
+def logit_length(i: int, c: float, state: State) -> float:
+    """The length of a member's logit; the posterior's is shorter where its variance c is large."""
+    return state.scale[i] if i != POSTERIOR else state.scalar[STRETCH] / sqrt(1.0 + pi / 8.0 * c)
+
+
+@part
+def right_probability(q: float, rate: float) -> float:
+    """The probability that a label is not flipped, where q is that of the label without flips."""
+    return min((1.0 - rate) * q / (rate + (1.0 - 2.0 * rate) * q), 1.0)
+
+
+@part
+def learn_flips(q: float, state: State) -> None:
+    """Bayes' rule on the share of flipped labels."""
+    cells, mass, mean = state.cells, 0.0, 0.0
+    drift = 0.1 / (PATIENCE + state.scalar[SEEN])
+    for n in range(len(FLIPS)):
+        mass += cells[n] * (FLIPS[n] + (1.0 - 2.0 * FLIPS[n]) * q)
+    for n in range(len(FLIPS)):
+        likelihood = FLIPS[n] + (1.0 - 2.0 * FLIPS[n]) * q
+        cells[n] = (1.0 - drift) * likelihood * cells[n] / mass + drift * FLIP_PRIOR[n]
+    for n in range(len(FLIPS)):
+        mean += cells[n] * FLIPS[n]
+    state.scalar[RATE] = mean
+
+
+@part
+def stretch(length: float, up: float, low: float, high: float) -> float:
+    return min(max(length * (1.0 + min(max(up, -0.2), 0.2)), low), high)
+
+
+def _judge_label(loss: Any, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work) -> Any:
+    scalar, predictions, scale, weight = state.scalar, work.predictions, state.scale, state.weight
+    lead, rate, long = int(scalar[LEAD]), scalar[RATE], sqrt(leverage)
+    k = 1.0 / sqrt(1.0 + pi / 8.0 * c / leverage)
+    q = sigmoid(y * predictions[POSTERIOR] / long * k)
+    slope, Z = (1.0 - 2.0 * rate) * q * (1.0 - q) * k, rate + (1.0 - 2.0 * rate) * q
+    g, h = y * slope / Z / long, ((slope / Z) ** 2 - slope * (1.0 - 2.0 * q) * k / Z) / leverage
+    scale[POSTERIOR] += 0.03 * (k - scale[POSTERIOR])
+    q = sigmoid(y * predictions[lead] * logit_length(lead, c / leverage, state) / long)
+    scalar[CLEAN] = right_probability(q, rate)
+    learn_flips(q, state)
+    rate, gain, total = scalar[RATE], max(4.0 / (age + 8.0), LABEL_REACTION), 0.0
+    for i in range(MEMBERS):
+        if weight[i] > 0.0:
+            m = y * predictions[i] * logit_length(i, c / leverage, state) / long
+            q = sigmoid(m)
+            Z = rate + (1.0 - 2.0 * rate) * q
+            work.gate[i] = (1.0 - rate) * q / Z
+            weight[i] *= Z
+            total += weight[i]
+            up = gain * m * (1.0 - 2.0 * rate) * q * (1.0 - q) / Z
+            if i == POSTERIOR:
+                scalar[STRETCH] *= 1.0 + STRETCHING * min(max(up, -0.2), 0.2)
+                scalar[STRETCH] = min(max(scalar[STRETCH], 0.1), 10.0)
+            else:
+                scale[i] = stretch(scale[i], up, LENGTH_LEAST, LENGTH_MOST)
+    return g * w, h * w, total
+
+
+specialise(judge, dict.fromkeys(RESIDUALS, _judge_residual) | {Labels: _judge_label})
+specialise(judged_residual, dict.fromkeys(RESIDUALS, lambda loss, r: r) | {Quantile: _judged_quantile})
+specialise(clean_probability, dict.fromkeys(RESIDUALS, _clean_residual) | {Labels: _clean_label})

@@ -1,0 +1,203 @@
+"""The start: at records 1, 2, 4, 8 and 16 everything begins again, from units that are better known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redescend.kernels.compiler import part, specialise
+from redescend.kernels.selftuning.covariance import open_feature, reset
+from redescend.kernels.selftuning.layout import (
+    AGE,
+    BOTTOM,
+    CENTRE,
+    CLEAN,
+    COMMON,
+    CONSTANT,
+    COUNT,
+    CREDIT,
+    CURVATURE,
+    DUE,
+    FLIP_PRIOR,
+    FLIPS,
+    INFORMATION,
+    KNOWN,
+    LAST,
+    LEAD,
+    LEVEL,
+    LOW,
+    MEAN,
+    MEMBERS,
+    MIRROR_PRIOR,
+    MIRRORED,
+    MIRRORS,
+    OUT,
+    PRIOR,
+    RATE,
+    RESIDUALS,
+    RING,
+    SCALES,
+    SEEN,
+    SIZE,
+    SQUARE,
+    STORED_AGE,
+    STRETCH,
+    TOP,
+    TYPICAL,
+    USUAL,
+    Config,
+    Labels,
+    State,
+    Work,
+)
+from redescend.kernels.selftuning.members import first_weight, prior_variance
+from redescend.numeric import Array
+
+RATE_START = 0.15
+"""The share of outliers before anything was seen."""
+
+FIRST_SNAPSHOT = 62.0
+SMALLEST = 1e-50
+
+
+@part
+def median(values: Array, count: int) -> float:
+    """The lower median of the first values."""
+    for i in range(count):
+        below = upto = 0
+        for j in range(count):
+            below += values[j] < values[i]
+            upto += values[j] <= values[i]
+        if below <= (count - 1) // 2 < upto:
+            return values[i]
+    return values[0]
+
+
+def measure_targets(loss: Any, targets: Array, count: int, constant: int, values: Array) -> Any:
+    """The origin of the targets, which is 0 without a constant feature, and their typical distance from it."""
+    raise NotImplementedError
+
+
+def _measure_numbers(loss: Any, targets: Array, count: int, constant: int, values: Array) -> Any:
+    for i in range(count):
+        values[i] = targets[i]
+    origin, n = median(values, count) if constant >= 0 else 0.0, 0
+    for i in range(count):
+        if targets[i] != origin:
+            values[n] = abs(targets[i] - origin)
+            n += 1
+    return origin, median(values, n) if n else max(abs(origin), SMALLEST)
+
+
+specialise(
+    measure_targets,
+    dict.fromkeys(RESIDUALS, _measure_numbers) | {Labels: lambda loss, targets, count, constant, values: (0.0, 1.0)},
+)
+
+
+def begin_noise(loss: Any, size: float, state: State) -> None:
+    """The prior of the noise: of scales, outliers and mirrored records, or of flipped labels."""
+    raise NotImplementedError
+
+
+def _begin_residuals(loss: Any, size: float, state: State) -> None:
+    cells, scalar = state.cells, state.scalar
+    scalar[MIRRORED] = 0.0
+    for k in range(SCALES):
+        cells[k] = 1.0 / SCALES
+    for n in range(len(MIRRORS)):
+        cells[SCALES + n] = MIRROR_PRIOR[n]
+        scalar[MIRRORED] += MIRRORS[n] * MIRROR_PRIOR[n]
+    scalar[LOW], scalar[RATE] = size * 2.0 ** (-SCALES // 2), RATE_START
+
+
+def _begin_labels(loss: Any, size: float, state: State) -> None:
+    state.scalar[RATE] = 0.0
+    for n in range(len(FLIPS)):
+        state.cells[n] = FLIP_PRIOR[n]
+        state.scalar[RATE] += FLIPS[n] * FLIP_PRIOR[n]
+
+
+specialise(begin_noise, dict.fromkeys(RESIDUALS, _begin_residuals) | {Labels: _begin_labels})
+
+
+@part
+def find_constant(ring: Array, dim: int, count: int) -> int:
+    """The last feature that has the same value other than 0 in all of several records, or -1."""
+    constant = -1
+    for j in range(dim):
+        same = ring[0, 2 + j] != 0.0 and count > 1
+        for i in range(count):
+            same &= ring[i, 2 + j] == ring[0, 2 + j]
+        if same:
+            constant = j
+    return constant
+
+
+@part
+def measure_feature(j: int, count: int, size: float, prior: float, state: State, values: Array) -> None:
+    """Centre, mean, mean square and prior variance of a feature in the stored records."""
+    feature, ring, constant = state.feature, state.ring, int(state.scalar[CONSTANT])
+    present = n = m = 0
+    for i in range(count):
+        value = ring[i, 2 + j]
+        present += value == value
+        if value == value and value != 0.0:
+            values[n] = value
+            n += 1
+    middle = median(values, n) if n else 0.0
+    feature[CENTRE, j] = centre = middle if constant >= 0 and j != constant and 2 * n > present else 0.0
+    feature[MEAN, j] = middle
+    for i in range(n):
+        v = values[i] - centre
+        if v != 0.0:
+            values[m] = v * v
+            m += 1
+    feature[COUNT, j] = n
+    feature[SQUARE, j] = max(2.0 * median(values, m), SMALLEST) if m > 0 else centre * centre
+    feature[PRIOR, j] = 0.0
+    if feature[SQUARE, j] > 0.0:
+        feature[PRIOR, j] = prior * size * size / (state.scalar[KNOWN] * feature[SQUARE, j] * (n / count))
+
+
+@part
+def begin(config: Config, state: State, work: Work) -> None:
+    """Forget everything but the stored records, and measure features and targets in them."""
+    theta, scalar, ring, values = state.theta, state.scalar, state.ring, work.clean
+    dim, count = theta.shape[1], min(int(scalar[LAST]), RING)
+    constant = find_constant(ring, dim, count)
+    for i in range(count):
+        work.outlier[i] = ring[i, 0]
+    origin, size = measure_targets(config.loss, work.outlier, count, constant, values)
+    for i in range(MEMBERS):
+        for j in range(dim):
+            theta[i, j] = 0.0
+        if constant >= 0:
+            theta[i, constant] = origin / ring[0, 2 + constant]
+        state.weight[i] = state.played[i] = first_weight(config.loss, i)
+        state.scale[i] = size
+    scalar[SEEN] = scalar[AGE] = scalar[STORED_AGE] = scalar[LEAD] = scalar[OUT] = scalar[TYPICAL] = scalar[CREDIT] = (
+        0.0
+    )
+    scalar[CONSTANT], scalar[DUE], scalar[SIZE], scalar[CLEAN] = constant, FIRST_SNAPSHOT, size, 1.0
+    scalar[LEVEL] = ring[0, 2 + constant] if constant >= 0 else 0.0
+    scalar[BOTTOM], scalar[TOP] = origin - size, origin + size
+    scalar[COMMON], scalar[USUAL], scalar[STRETCH] = size, size, 1.0
+    scalar[INFORMATION] = scalar[CURVATURE] = 0.0
+    begin_noise(config.loss, size, state)
+    prior = prior_variance(config.loss, config.covariance)
+    for j in range(dim):
+        measure_feature(j, count, size, prior, state, values)
+    reset(config.covariance, state.P, state.feature[PRIOR], 1.0)
+
+
+@part
+def add_features(x: Array, config: Config, state: State) -> None:
+    """Prior variances of features that have their first value."""
+    feature, scalar = state.feature, state.scalar
+    prior, often = prior_variance(config.loss, config.covariance), max(1.0 / (scalar[SEEN] + 1.0), 1.0 / RING)
+    for j in range(len(x)):
+        if feature[SQUARE, j] == 0.0 and x[j] != 0.0 and x[j] == x[j]:
+            square = x[j] * x[j]
+            feature[SQUARE, j], feature[MEAN, j] = max(square, SMALLEST), x[j]
+            feature[PRIOR, j] = prior * scalar[SIZE] ** 2 / (scalar[KNOWN] * square * often)
+            open_feature(config.covariance, state.P, j, feature[PRIOR, j])

@@ -1,0 +1,171 @@
+"""What is called from Python for tables: learn from rows, and judge them without learning.
+
+One function learns from one record, from a table with several outputs, and from the records of many keys, so that all
+have the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from redescend.kernels.compiler import compiled, part, specialise, uncounted
+from redescend.kernels.selftuning.judging import clean_probability
+from redescend.kernels.selftuning.layout import (
+    LAST,
+    MEMBERS,
+    RESIDUALS,
+    ROUNDS,
+    TARGET,
+    TYPICAL,
+    UNIT,
+    Config,
+    Labels,
+    State,
+    Work,
+    split_state,
+    split_work,
+)
+from redescend.kernels.selftuning.members import shrink
+from redescend.kernels.selftuning.rounds import (
+    combine,
+    compute_variance,
+    leverage_of,
+    measure_length,
+    play,
+    predict_members,
+)
+from redescend.kernels.selftuning.units import cut, fill, is_finite, to_units, write_codes
+from redescend.losses import linear
+from redescend.numeric import LARGEST, Array
+
+
+class Table(NamedTuple):
+    """Records: features, a row of targets for each output, and how often each record counts."""
+
+    X: Array
+    Y: Array
+    sample_weight: Array
+
+
+class Models(NamedTuple):
+    """A row of memory for each key, with the states of its outputs one behind the other; and runs of records of a key.
+
+    Run i is ``starts[i]`` up to ``starts[i + 1]``, of the row ``places[i]``.
+    """
+
+    memory: Array
+    starts: Array
+    places: Array
+
+
+class Outcomes(NamedTuple):
+    """What is written for every output and record; arrays of losses, actions (before the round) and means may be empty.
+
+    `means` averages the actions of an output from the round in its last column on.
+    """
+
+    weights: Array
+    predictions: Array
+    losses: Array
+    actions: Array
+    means: Array
+
+
+@part
+def write_action(config: Config, state: State, work: Work, out: Array) -> None:
+    """The action, in the units of the caller."""
+    for j in range(len(out)):
+        for i in range(MEMBERS):
+            work.predictions[i] = state.theta[i, j]
+        unit = state.feature[UNIT, j]
+        out[j] = combine(config.loss, work.predictions, state) / unit if unit > 0.0 else 0.0
+
+
+@part
+def write_mean(config: Config, state: State, work: Work, mean: Array) -> None:
+    """Average the action with those before it."""
+    dim, rounds = len(mean) - 1, state.scalar[ROUNDS] - mean[len(mean) - 1]
+    if rounds >= 0.0:
+        write_action(config, state, work, work.Dx)
+        for j in range(dim):
+            mean[j] += (work.Dx[j] - mean[j]) / (rounds + 1.0)
+
+
+@part
+def penalty(config: Config, state: State, work: Work) -> float:
+    """l2/2 times the squared length of the action."""
+    total = 0.0
+    write_action(config, state, work, work.Dx)
+    for j in range(len(work.Dx)):
+        total += work.Dx[j] * work.Dx[j]
+    return 0.5 * config.l2 * total
+
+
+def is_target(loss: Any, y: float) -> bool:
+    """Whether a number can be a target: labels are -1 and 1."""
+    raise NotImplementedError
+
+
+specialise(is_target, dict.fromkeys(RESIDUALS, lambda loss, y: True) | {Labels: lambda loss, y: y == 1.0 or y == -1.0})
+
+
+@compiled
+def learn(models: Models, table: Table, config: Config, out: Outcomes, memory: Array) -> int:
+    """Predict every row and learn from it; returns the number of rows before the first that cannot be learned from.
+
+    Rows of weight 0 are only predicted. `memory` has `work_size` floats.
+    """
+    X, Y, sample_weight = uncounted(table)
+    out = uncounted(out)
+    dim, outputs, width = config.covariance.dim, len(Y), models.memory.shape[1]
+    work = split_work(memory, 0, dim)
+    write_codes(work.code)
+    for run in range(len(models.places)):
+        for k in range(outputs):
+            place = models.places[run] * width + config.offset + k * config.length
+            state = split_state(models.memory, place, dim, config.covariance)
+            for row in range(models.starts[run], models.starts[run + 1]):
+                y, w = Y[k, row], sample_weight[row]
+                if not (is_finite(X, row, y, config.missing) and is_target(config.loss, y)):
+                    return row
+                if out.actions.size:
+                    write_action(config, state, work, out.actions[k, row])
+                if len(out.means) and w > 0.0:
+                    write_mean(config, state, work, out.means[k])
+                extra = penalty(config, state, work) if config.l2 > 0.0 and out.losses.size else 0.0
+                last = state.scalar[LAST]
+                p, weight = play(X, row, y, w, config, state, work)
+                if config.l2 > 0.0 and state.scalar[LAST] > last:
+                    shrink(int(state.scalar[LAST]) % dim, dim, config, state, work)
+                p = min(max(p, -LARGEST), LARGEST)
+                out.predictions[k, row] = p
+                out.weights[k, row] = weight if w > 0.0 else 0.0
+                if out.losses.size:
+                    out.losses[k, row] = min(linear.value(config.kind, config.c, p, y) + extra, LARGEST)
+                if w > 0.0:
+                    state.scalar[ROUNDS] += 1.0
+    return len(sample_weight)
+
+
+@compiled
+def judge(memory: Array, table: Table, config: Config, out: Array, buffer: Array) -> None:
+    """The probability that every record is clean, and how usual its features are: the typical length over its own.
+
+    `out` has two rows for each output in the first row of `memory`. Nothing is learned.
+    """
+    X, Y, _ = uncounted(table)
+    dim, out = config.covariance.dim, uncounted(out)
+    work = split_work(buffer, 0, dim)
+    for k in range(len(Y)):
+        state = split_state(memory, config.offset + k * config.length, dim, config.covariance)
+        scalar = state.scalar
+        for row in range(len(X)):
+            out[2 * k, row] = out[2 * k + 1, row] = 1.0
+            if scalar[LAST] > 0.0:
+                to_units(X, row, state, work.x)
+                fill(work.x, state)
+                predict_members(work.x, state, work.predictions)
+                c, length = compute_variance(config, state, work), measure_length(state, work)
+                y = cut(Y[k, row] / scalar[TARGET])
+                out[2 * k, row] = clean_probability(config.loss, y, leverage_of(length, state), c, state, work)
+                out[2 * k + 1, row] = min(1.0, scalar[TYPICAL] / length) if length > 0.0 else 1.0

@@ -1,0 +1,99 @@
+"""Units of features and targets: powers of two near their first values, so that no result depends on the caller's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from redescend.kernels.compiler import part
+from redescend.kernels.selftuning.layout import COUNT, LARGE, MEAN, SEEN, UNIT, State
+from redescend.numeric import Array
+
+GOLDEN = 0.6180339887498949
+
+LEAST, MOST = 2.0**-400, 2.0**400
+"""Units are between these; without a unit, a smaller value is 0."""
+
+
+@part
+def power_of_two(a: float) -> float:
+    """The largest power of two that is at most |a|, and a unit."""
+    return min(max(2.0 ** np.floor(np.log2(abs(a))), LEAST), MOST)
+
+
+@part
+def cut(value: float) -> float:
+    """A value in its unit, between -LARGE and LARGE, and 0 if it is tiny."""
+    return min(max(value, -LARGE), LARGE) if abs(value) * LARGE > 1.0 else 0.0
+
+
+@part
+def to_units(X: Array, row: int, state: State, x: Array) -> int:
+    """Write a row in units, NaN where a value is missing, and 1 behind it if there is an intercept.
+
+    Returns how many features that are not 0 have no unit, which are written as 0.
+    """
+    unit, new = state.feature[UNIT], 0
+    for j in range(X.shape[1]):
+        value = X[row, j]
+        if unit[j] > 0.0:
+            scaled = value / unit[j]
+            x[j] = cut(scaled) if scaled == scaled else np.nan
+        else:
+            x[j] = 0.0
+            new += abs(value) >= LEAST
+    if len(x) > X.shape[1]:
+        x[X.shape[1]] = 1.0
+    return new
+
+
+@part
+def take_units(X: Array, row: int, state: State) -> None:
+    """Give units to features that have their first value."""
+    unit = state.feature[UNIT]
+    for j in range(X.shape[1]):
+        value = X[row, j]
+        if unit[j] == 0.0 and abs(value) >= LEAST:
+            unit[j] = power_of_two(value)
+
+
+@part
+def is_finite(X: Array, row: int, y: float, missing: bool) -> bool:
+    """Whether all values are finite, or missing where that is allowed."""
+    total = 0.0 * y
+    if missing:
+        for j in range(X.shape[1]):
+            total += 0.0 * X[row, j] if X[row, j] == X[row, j] else 0.0
+    else:
+        for j in range(X.shape[1]):
+            total += 0.0 * X[row, j]
+    return total == 0.0
+
+
+@part
+def fill(x: Array, state: State) -> None:
+    """Replace missing values by the mean of their feature."""
+    feature, seen = state.feature, max(state.scalar[SEEN], 1.0)
+    for j in range(len(x)):
+        if x[j] != x[j]:
+            x[j] = feature[MEAN, j] * min(1.0, feature[COUNT, j] / seen)
+
+
+@part
+def write_codes(code: Array) -> None:
+    """Factors of the checksum, one for each feature."""
+    for j in range(len(code)):
+        code[j] = code_of(j)
+
+
+@part
+def code_of(j: int) -> float:
+    return 1.0 + (j * GOLDEN - np.floor(j * GOLDEN))
+
+
+@part
+def checksum(x: Array, code: Array) -> float:
+    """A number that two records share only if they are equal, or nearly so."""
+    total = 0.0
+    for j in range(len(x)):
+        total += code[j] * (x[j] if x[j] == x[j] else GOLDEN)
+    return total
