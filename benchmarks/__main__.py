@@ -24,6 +24,7 @@ from benchmarks.report import Row
 from benchmarks.river import river_rows
 from benchmarks.scaling import length_rows, width_rows
 from benchmarks.selftuning import selftuning_rows
+from benchmarks.serving import serving_rows
 from benchmarks.sparse import sparse_rows
 from benchmarks.speed import gate_rows, precision_rows, update_rows
 from benchmarks.startup import startup_rows
@@ -46,6 +47,7 @@ SECTIONS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "sparse rows": sparse_rows,
     "new processes": startup_rows,
     "streams from files": streaming_rows,
+    "over HTTP": serving_rows,
 }
 
 

@@ -89,6 +89,8 @@ def test_rounds_are_those_of_fit(tmp_path):
         else:
             played = expected[outcome["row"]]
             assert (outcome["prediction"], outcome["loss"]) == (played.prediction, played.loss)
+    losses = [played.loss for played in expected.values()]
+    assert model.summarize()["median_loss"] == pytest.approx(np.median(losses), rel=0.1)
     assert model.counts.records == 250
     assert model.counts.learned == len(expected)
 

@@ -18,12 +18,12 @@ from redescend.serve.records import RecordParser
 from redescend.serve.refusals import Conflict
 from redescend.serve.replicas import Model, Replicas
 from redescend.serve.settings import Limits, ModelSettings
+from redescend.serve.statistics import Statistics
 from redescend.sources import SAMPLE, Batch, Kind, open_source
 from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.model import Learned
-from redescend.streaming.summary import Summary
 
 NEWEST = 100
 """Suspects that are kept with their values."""
@@ -120,10 +120,10 @@ class ServedModel:
         make = StreamModel if schema.by is None else ModelStore
         return make(schema, **self.config.select("order", "loss", "transform", "step"))
 
-    def serve(self, model: Model, summary: Summary | None = None) -> None:
+    def serve(self, model: Model, statistics: Statistics | None = None) -> None:
         """Begin to predict and to learn with a model."""
         self._schema = schema = model.schema
-        self.summary = Summary(schema, self.config.transform) if summary is None else summary
+        self.statistics = Statistics(schema, self.config.transform) if statistics is None else statistics
         self._learning = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name)
         inputs = {name: schema.kinds[name] for name in schema.columns if name != schema.target}
         self._predicting = RecordParser(inputs, self.name)
@@ -232,12 +232,11 @@ class ServedModel:
         return self._note(batch, learned)
 
     def _note(self, batch: Batch, learned: Learned) -> list[Outcome]:
-        outcomes = describe_batch(batch, learned, self._schema, self.summary, "learned")
+        outcomes = describe_batch(batch, learned, self._schema, self.statistics, "learned")
         suspects = list(find_suspects(batch, learned, self._schema, outcomes))
         rejected = sorted((*batch.bad, *learned.rejected), key=lambda bad: bad.row)
         with self._lock:
-            self.summary.add(learned.rounds, batch, learned.indices)
-            self.summary.add_rejected(rejected)
+            self.statistics.add(learned.rounds, rejected)
             self.newest.extend(suspects)
             now = self.counts
             self.counts = Counts(
@@ -282,7 +281,7 @@ class ServedModel:
     def score(self, records: Sequence[bytes]) -> list[Outcome]:
         """The outcome of each record, as if it were learned from now."""
         batch, learned = self.review(records, target=True)
-        return describe_batch(batch, learned, self._schema, self.summary, "scored")
+        return describe_batch(batch, learned, self._schema, self.statistics, "scored")
 
     def read(self) -> Any:
         """A context with the whole model as it is now."""
@@ -306,12 +305,12 @@ class ServedModel:
             }
             if self._replicas is None:
                 return facts
-            loss, share = self.summary.median_loss, self.summary.clean_share
-            kinds = self.summary.rejections.most_frequent()
+            rejections = self.statistics.rejections
+            kinds = rejections.most_frequent()
             return facts | {
-                "median_loss": None if loss != loss else loss,
-                "clean_share": None if share != share else share,
-                "rejections": [{"reason": kind, "records": self.summary.rejections.counts[kind]} for kind in kinds],
+                "median_loss": self.statistics.median_loss,
+                "clean_share": 1.0 - counts.suspects / counts.learned if counts.learned else None,
+                "rejections": [{"reason": kind, "records": rejections.counts[kind]} for kind in kinds],
             }
 
     def list_suspects(self) -> list[Outcome]:

@@ -7,19 +7,19 @@ from typing import Any
 
 from redescend.checkpoint import container
 from redescend.checkpoint.serialization import Serializer
+from redescend.serve.statistics import Statistics
 from redescend.sources import Bad, Batch
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.model import Learned
 from redescend.streaming.rounds import RoundRecord, Rounds
-from redescend.streaming.summary import Summary
 from redescend.streaming.summary.suspects import read_values
 
 Outcome = dict[str, Any]
 
 
-def describe_rounds(rounds: Rounds, schema: Schema, summary: Summary, status: str) -> Iterator[Outcome]:
+def describe_rounds(rounds: Rounds, schema: Schema, statistics: Statistics, status: str) -> Iterator[Outcome]:
     """The values of each round by their names. NaN becomes null in JSON."""
-    suspects = summary.are_suspects(rounds).tolist()
+    suspects = statistics.are_suspects(rounds).tolist()
     names = ("status", *RoundRecord._fields)
     for record, suspect in zip(rounds.records(schema), suspects, strict=True):
         values = dict(zip(names, (status, *record), strict=True))
@@ -31,11 +31,13 @@ def describe_rounds(rounds: Rounds, schema: Schema, summary: Summary, status: st
         yield values
 
 
-def describe_batch(batch: Batch, learned: Learned, schema: Schema, summary: Summary, status: str) -> list[Outcome]:
+def describe_batch(
+    batch: Batch, learned: Learned, schema: Schema, statistics: Statistics, status: str
+) -> list[Outcome]:
     """The outcome of each record of a batch, in order."""
     first = batch.end.row - batch.count + 1
     outcomes: list[Outcome] = [{}] * batch.count
-    for values in describe_rounds(learned.rounds, schema, summary, status):
+    for values in describe_rounds(learned.rounds, schema, statistics, status):
         outcomes[values["row"] - first] = values
     for bad in (*batch.bad, *learned.rejected):
         outcomes[bad.row - first] = reject(bad)

@@ -12,11 +12,11 @@ from redescend.errors import DataError
 from redescend.serve.journal import Fsync, Place
 from redescend.serve.model import Counts, Remembered, ServedModel
 from redescend.serve.settings import Limits, ModelSettings
+from redescend.serve.statistics import Statistics
 from redescend.sources.journal import SCHEMA
 from redescend.state import CORRUPT
 from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.summary import Summary
 
 CONFIG, START, SNAPSHOT = "config.json", "start.safetensors", "snapshot.safetensors"
 VERSION = 1
@@ -44,7 +44,7 @@ def write_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEG
             "model": learned,
             "place": list(place),
             "counts": list(vars(model.counts).values()),
-            "summary": model.summary.state(),
+            "statistics": model.statistics.state(),
             "keys": [[key, *remembered] for key, remembered in model.keys.items()],
         }
         save(content, model.folder / SNAPSHOT)
@@ -78,13 +78,13 @@ def _restore(model: ServedModel, path: Path) -> Place:
     with suppress(Exception):
         learned = content["model"]
         if content["version"] == VERSION and isinstance(learned, StreamModel | ModelStore):
-            summary = Summary(learned.schema, model.config.transform)
-            summary.restore(content["summary"])
+            statistics = Statistics(learned.schema, model.config.transform)
+            statistics.restore(content["statistics"])
             counts, place = Counts(*content["counts"]), Place(*content["place"])
             keys = {key: Remembered(*remembered) for key, *remembered in content["keys"]}
             whole = [*vars(counts).values(), *place, *(number for each in keys.values() for number in each)]
-            if all(type(number) is int and number >= 0 for number in whole) and counts.learned == summary.learned:
-                model.serve(learned, summary)
+            if all(type(number) is int and number >= 0 for number in whole) and counts.learned == statistics.learned:
+                model.serve(learned, statistics)
                 model.counts = counts
                 model.keys.update(keys)
                 return place

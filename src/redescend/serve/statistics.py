@@ -1,0 +1,66 @@
+"""Statistics of the records of a served model, in little memory: there may be thousands of models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from redescend import transforms
+from redescend.numeric import Array
+from redescend.sources import Bad
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.rounds import Rounds
+from redescend.streaming.summary import Summary
+from redescend.streaming.summary.rejections import Rejections
+
+SHIFT = 48
+"""Bits of a loss that are dropped: 16 cells are left between a number and its double."""
+
+
+class Statistics:
+    """Counts of losses and of reasons, and which records are suspects."""
+
+    def __init__(self, schema: Schema, transform: transforms.Transform | None = None) -> None:
+        # Only its limits are used; memory that is never written to costs nothing.
+        self._summary = Summary(schema, transform)
+        self.rejections = Rejections()
+        self.losses: Counter[int] = Counter()
+        """Losses by their first bits."""
+
+    def are_suspects(self, rounds: Rounds) -> Array:
+        """Which of these records are suspects, by the limits of `redescend fit`."""
+        return self._summary.are_suspects(rounds)
+
+    def add(self, rounds: Rounds, rejected: Sequence[Bad]) -> None:
+        """Count rounds, and rejected records in the order of their rows."""
+        cells = np.ascontiguousarray(rounds.losses, dtype=np.float64).view(np.int64) >> SHIFT
+        self.losses.update(cells.tolist())
+        self.rejections.add(rejected)
+
+    @property
+    def learned(self) -> int:
+        """How many rounds were counted."""
+        return self.losses.total()
+
+    @property
+    def median_loss(self) -> float | None:
+        """The median loss, within 4 %; None before the first record."""
+        below, half = 0, self.learned / 2
+        for cell in sorted(self.losses):
+            below += self.losses[cell]
+            if below >= half:
+                ends = np.array([cell << SHIFT, (cell + 1) << SHIFT], dtype=np.int64).view(np.float64)
+                return float(ends.mean()) if np.isfinite(ends).all() else float(ends[0])
+        return None
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as plain values."""
+        return {"losses": [list(each) for each in self.losses.items()], "rejections": self.rejections.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore a state."""
+        self.losses = Counter({int(cell): int(count) for cell, count in state["losses"]})
+        self.rejections.restore(state["rejections"])
