@@ -174,7 +174,8 @@ class Reference:
         self.bottom, self.top = origin - self.size, origin + self.size
         self.common = self.usual = self.size
         self.information, self.curvature, self.stretch = 0.0, 0.0, 1.0
-        self.typical, self.due, self.low, self.clean = 0.0, 62, self.size * 2.0 ** (-SCALES // 2), 1.0
+        self.streak, self.flipped, self.usually_flipped, self.positive = 0, 0.0, 0.0, 0.5
+        self.typical, self.due, self.low, self.clean = 1.0, 62, self.size * 2.0 ** (-SCALES // 2), 1.0
         self.rate, self.mirrored = FLIPS @ FLIP_PRIOR if self.labels else 0.15, MIRRORS @ MIRROR_PRIOR
         for j in range(self.d):
             present = X[~np.isnan(X[:, j]), j]
@@ -228,11 +229,11 @@ class Reference:
     def measure_leverage(self, x: Any, xc: Any) -> float:
         some = xc != 0
         length = np.sum(xc[some] ** 2 / self.square[some]) / max(some.sum(), 1)
-        if self.typical <= 0:
-            self.typical = max(length, 1e-300)
-        else:
-            up = 1 + max(2 / self.seen, 0.02)
-            self.typical *= up if length > self.typical else 1 / up
+        longer = length > self.typical
+        self.streak = max(self.streak, 0) + 1 if longer else min(self.streak, 0) - 1
+        up = 1 + max(2 / (self.seen + 1), 0.02) * 2.0 ** min(max(abs(self.streak) - 8, 0), 6)
+        if length > 0:
+            self.typical = min(max(self.typical * up if longer else self.typical / up, 1e-60), 1e60)
         cap = min(1.0, self.typical / length) if length > 0 else 1.0
         self.count += x != 0
         self.credit += np.count_nonzero(x)
@@ -280,7 +281,7 @@ class Reference:
         exact = np.abs(R) <= 3e-14 * abs(y)
         if self.name == "Pinball":
             R = 2 * R * np.where(R > 0, self.loss.setting, 1 - self.loss.setting)
-        b, M = self.mirrored, y + predictions
+        b, M = min(self.mirrored, self.usually_flipped), y + predictions
         likelihood = (1 - b) * (s / (R**2 + s**2) + u / (R**2 + u**2))
         if b > 1e-6:
             likelihood += b * (s / (M**2 + s**2) + u / (M**2 + u**2))
@@ -308,6 +309,8 @@ class Reference:
         self.cells = (1 - drift) * (q + m + u) / Z + drift / SCALES
         self.low *= 1 + np.clip(0.5 * score * max(1 / (t + 10), 1e-3), -0.1, 0.1)
         rate = self.rate + max(1 / (t + 20), 5e-4) * (np.sum(u) / Z - self.rate)
+        self.flipped += 0.03 * (np.sum(m) / Z - self.flipped)
+        self.usually_flipped += max(1 / (t + 20), 5e-4) * (np.sum(m) / Z - self.usually_flipped)
         self.mirrors = (1 - drift) * mirrors / mirrors.sum() + drift * MIRROR_PRIOR
         self.mirrored = MIRRORS @ self.mirrors
         self.rate = min(max(rate, 0.02), 0.45 - self.mirrored)
@@ -351,7 +354,9 @@ class Reference:
         self.clean = (1 - e) * right / (e + (1 - 2 * e) * right)
         drift, flips = 0.1 / (1000 + self.seen), self.flips * (FLIPS + (1 - 2 * FLIPS) * right)
         self.flips = (1 - drift) * flips / flips.sum() + drift * FLIP_PRIOR
-        self.rate = e = FLIPS @ self.flips
+        self.positive += ((y > 0) - self.positive) / min(self.seen + 10, 1000)
+        rarer = min(self.positive, 1 - self.positive)
+        self.rate = e = min(FLIPS @ self.flips, max(0.05, 1.2 * rarer**2))
         gate, likelihood, gain = np.zeros(MEMBERS), np.zeros(MEMBERS), max(4 / (self.age + 8), 0.01)
         for i in np.flatnonzero(self.W > 0):
             m = y * predictions[i] * lengths[i] / long
@@ -458,7 +463,18 @@ class Reference:
         """Bring the stored posterior back, or restart the posterior; returns whether it restarted."""
         if not self.may_copy():
             return False
-        if self.stored_age > 0 and self.W[STORED] > max(0.05, 2 * self.W[0]):
+        if self.flipped > 0.6:
+            self.store()
+            self.theta[:ORIGIN] *= -1
+            self.mirrors, self.flipped, self.mirrored = MIRROR_PRIOR.copy(), 0.0, MIRRORS @ MIRROR_PRIOR
+            self.credit = 0
+            return False
+        shifted = self.age >= RING and not 1 / 64 <= self.typical <= 64
+        if shifted:
+            self.square = np.where(self.square > 0, np.maximum(self.square * self.typical, 1e-50), 0.0)
+            self.prior, self.centre = self.prior / self.typical, self.centre * sqrt(self.typical)
+            self.typical, self.streak = 1.0, 0
+        elif self.stored_age > 0 and self.W[STORED] > max(0.05, 2 * self.W[0]):
             self.copy(STORED, POSTERIOR)
             self.P = self.stored.copy()
             self.W[0] += self.W[STORED] - 1e-6
@@ -466,20 +482,23 @@ class Reference:
             self.age, self.stored_age, self.lead, self.usual = self.stored_age, 0, POSTERIOR, self.common
             self.out = self.credit = 0
             return False
-        if self.out < LOST or self.age < RING:
+        if not shifted and (self.out < LOST or self.age < RING):
             return False
-        if self.age >= 0.5 * self.stored_age and self.lead != STORED:
-            self.copy(POSTERIOR, STORED)
-            self.stored, self.stored_age = self.P.copy(), self.age
-            self.W[STORED] = self.W[STORED] or self.W[0]
+        self.store()
         self.copy(self.lead, POSTERIOR)
         variance = 4.0 if self.labels else 8 * (self.scale[self.lead] / self.size) ** 2
-        self.P = np.diag(min(variance / self.prior_variance, 1.0) * self.prior)
+        self.P = np.diag(variance / self.prior_variance * self.prior)
         self.usual = self.scale[self.lead]
         self.out = self.age = self.credit = 0
         self.W[self.lead] *= 0.5
         self.W[0] = self.W[self.lead]
         return True
+
+    def store(self) -> None:
+        if self.age >= 0.5 * self.stored_age and self.lead != STORED:
+            self.copy(POSTERIOR, STORED)
+            self.stored, self.stored_age = self.P.copy(), self.age
+            self.W[STORED] = self.W[STORED] or min(self.W[0], 0.01)
 
     def shrink(self, j: int) -> None:
         if j == self.constant or self.unit[j] == 0:

@@ -20,11 +20,13 @@ from redescend.kernels.selftuning.layout import (
     MEMBERS,
     MIRRORED,
     MODE,
+    POSITIVE,
     POSTERIOR,
     RATE,
     RESIDUALS,
     SEEN,
     STRETCH,
+    USUALLY_FLIPPED,
     Labels,
     Quantile,
     State,
@@ -55,6 +57,9 @@ CALM = 3e-4
 
 PRICE = 2.0
 """The mode pays for its choice among many modes: its density has the factor 1 - PRICE/(t + 100)."""
+
+FLIPS_LEAST, FLIPS_MOST = 0.05, 0.3
+"""The largest share of flipped labels that is believed, where one label is rare and where both are as frequent."""
 
 STRETCHING = 0.3
 """The length of the posterior's logits learns with this part of the gain of the other members'."""
@@ -127,10 +132,11 @@ def adapt_scale(scale: float, r2: float, s2: float, gain: float) -> float:
 def weigh_residuals(loss: Any, y: float, wide: float, leverage: float, gain: float, state: State, work: Work) -> float:
     """Multiply weights by densities and adapt scales, where residuals are not exact; returns the sum of weights.
 
-    The density is the mean of two Cauchy densities, with the member's own scale and with one that all share.
+    The density is the mean of two Cauchy densities, with the member's own scale and with one that all share. Mirrored
+    records count as far as they are usual, so that a model with the wrong sign does not keep its weight.
     """
     predictions, weight, scale, scalar = work.predictions, state.weight, state.scale, state.scalar
-    lead, b, common = int(scalar[LEAD]), scalar[MIRRORED], scalar[COMMON]
+    lead, b, common = int(scalar[LEAD]), min(scalar[MIRRORED], scalar[USUALLY_FLIPPED]), scalar[COMMON]
     total, root = 0.0, sqrt(wide)
     u = common * root
     for i in range(MEMBERS):
@@ -177,7 +183,9 @@ def learn_flips(q: float, state: State) -> None:
         cells[n] = (1.0 - drift) * likelihood * cells[n] / mass + drift * FLIP_PRIOR[n]
     for n in range(len(FLIPS)):
         mean += cells[n] * FLIPS[n]
-    state.scalar[RATE] = mean
+    # A class that no line can separate is not flipped: the rarer it is, the fewer flips are believed.
+    rarer = min(state.scalar[POSITIVE], 1.0 - state.scalar[POSITIVE])
+    state.scalar[RATE] = min(mean, max(FLIPS_LEAST, FLIPS_MOST * 4.0 * rarer * rarer))
 
 
 @part
@@ -195,6 +203,7 @@ def _judge_label(loss: Any, y: float, w: float, leverage: float, c: float, age: 
     scale[POSTERIOR] += 0.03 * (k - scale[POSTERIOR])
     q = sigmoid(y * predictions[lead] * logit_length(lead, c / leverage, state) / long)
     scalar[CLEAN] = right_probability(q, rate)
+    scalar[POSITIVE] += ((1.0 if y > 0.0 else 0.0) - scalar[POSITIVE]) / min(scalar[SEEN] + 10.0, 1000.0)
     learn_flips(q, state)
     rate, gain, total = scalar[RATE], max(4.0 / (age + 8.0), LABEL_REACTION), 0.0
     for i in range(MEMBERS):

@@ -12,7 +12,7 @@ from numba.extending import overload
 from redescend.kernels.compiler import FLAGS, pointer, view
 from redescend.kernels.parts import PART
 from redescend.numeric import Array
-from redescend.state import ArraySpec, packed_size, require, unpack
+from redescend.state import MAX_COUNT, ArraySpec, packed_size, require, unpack
 
 POSTERIOR, SLOW, FAST, MODE, ORIGIN, SNAPSHOT, STORED, MEMBERS = range(8)
 """Members: the mean of the posterior, a slow and a fast follower, one that seeks the mode of the noise, the origin, a
@@ -33,6 +33,9 @@ RING = 16
 LARGE = 1e25
 """Values in their units are cut off here, and are 0 below 1/LARGE."""
 
+SMALLEST = 1e-50
+"""The smallest mean square of a feature, and typical size of targets."""
+
 SLACK = 0.5
 """By how much of the range of clean targets predictions may leave it on each side."""
 
@@ -52,15 +55,21 @@ and its value."""
 """The unit of the target; the range of clean targets; their typical size; the lowest scale of noise; the shares of
 outliers, or of flipped labels, and of mirrored records; the last weight."""
 
-(COMMON, USUAL, INFORMATION, CURVATURE, STRETCH) = range(18, 23)
+(COMMON, USUAL, INFORMATION, CURVATURE, STRETCH, FLIPPED, USUALLY_FLIPPED, POSITIVE) = range(18, 26)
 """The scale of residuals that all members share; the usual scale of the posterior's; the information and curvature of
-a record for the mode; the length of the posterior's logits."""
+a record for the mode; the length of the posterior's logits; the recent and the usual share of mirrored records; and the
+share of labels +1."""
 
-(TYPICAL, KNOWN, CREDIT, CHECKSUM, LAST_Y) = range(23, 28)
-"""The typical length of a record; features that were seen; non-zeros since all were copied; what identifies the last
-record."""
+(TYPICAL, STREAK, KNOWN, CREDIT, CHECKSUM, LAST_Y) = range(26, 32)
+"""The typical length of a record, and how many in a row were longer (or, below 0, shorter); features that were seen;
+non-zeros since all were copied; what identifies the last record."""
 
-SCALARS = 28
+SCALARS = 32
+
+NEGATED, RESCALED = MEMBERS, MEMBERS + 1
+NOTES = MEMBERS + 2
+"""What a round notes for features that are not at hand: for every member, from which it was copied; whether models were
+negated; and by what the squares of features were multiplied."""
 
 WIDEST = 1e150
 """No part of a model is larger."""
@@ -133,7 +142,11 @@ SPECS = (
             INFORMATION: _scalar("information", low=0.0),
             CURVATURE: _scalar("curvature", low=-1.0, high=1.0),
             STRETCH: _scalar("stretch", low=0.1, high=10.0),
-            TYPICAL: _scalar("typical", low=0.0),
+            FLIPPED: _scalar("flipped", low=0.0, high=1.0),
+            USUALLY_FLIPPED: _scalar("usually flipped", low=0.0, high=1.0),
+            POSITIVE: _scalar("positive", low=0.0, high=1.0),
+            TYPICAL: _scalar("typical", low=0.0, high=1e60),
+            STREAK: _scalar("streak", kind="count", low=-MAX_COUNT),
             KNOWN: _scalar("known", kind="count", high="dim"),
             CREDIT: _scalar("credit", kind="count"),
             CHECKSUM: _scalar("checksum"),
@@ -216,12 +229,12 @@ class Work(NamedTuple):
     outlier: Array
     mirror: Array
     inverse: Array
-    copied: Array
+    notes: Array
 
 
 def work_size(dim: int) -> int:
     """How many floats the buffers of a round take."""
-    return 5 * dim + 3 * MEMBERS + 4 * SCALES
+    return 5 * dim + 2 * MEMBERS + 4 * SCALES + NOTES
 
 
 def dims_of(dim: int, order: int) -> dict[str, int]:
@@ -267,7 +280,7 @@ def _split_state(memory: Any, at: Any, dim: Any, covariance: Any) -> Any:
 def split_work(memory: Array, at: int, dim: int) -> Work:
     """The buffers of a round, from a place of a row of floats; the code of a feature depends on its place."""
     members = at + 5 * dim
-    scales = members + 3 * MEMBERS
+    scales = members + 2 * MEMBERS
     return Work(
         vector(memory, at, dim),
         vector(memory, at + dim, dim),
@@ -280,7 +293,7 @@ def split_work(memory: Array, at: int, dim: int) -> Work:
         vector(memory, scales + SCALES, SCALES),
         vector(memory, scales + 2 * SCALES, SCALES),
         vector(memory, scales + 3 * SCALES, SCALES),
-        vector(memory, members + 2 * MEMBERS, MEMBERS),
+        vector(memory, scales + 4 * SCALES, NOTES),
     )
 
 

@@ -7,6 +7,7 @@ of the leader; and the posterior as it was before a restart, which returns if th
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from redescend.kernels.compiler import part, specialise
 from redescend.kernels.selftuning.covariance import copy_covariance, read_column, reset, subtract
 from redescend.kernels.selftuning.layout import (
     AGE,
+    CENTRE,
     COMMON,
     CONSTANT,
     COUNT,
@@ -22,27 +24,35 @@ from redescend.kernels.selftuning.layout import (
     CURVATURE,
     DUE,
     FAST,
+    FLIPPED,
     INFORMATION,
     KNOWN,
+    LARGE,
     LEAD,
     MEMBERS,
     MODE,
+    NEGATED,
     ORIGIN,
     OUT,
     POSTERIOR,
     PRIOR,
+    RESCALED,
     RESIDUALS,
     RING,
     SEEN,
     SIZE,
     SLOW,
+    SMALLEST,
     SNAPSHOT,
     SQUARE,
     STORED,
     STORED_AGE,
+    STREAK,
     TARGET,
+    TYPICAL,
     UNIT,
     USUAL,
+    WIDEST,
     Config,
     Diagonal,
     Full,
@@ -54,7 +64,7 @@ from redescend.kernels.selftuning.layout import (
     Work,
 )
 from redescend.kernels.selftuning.losses import follow
-from redescend.kernels.selftuning.noise import PATIENCE
+from redescend.kernels.selftuning.noise import PATIENCE, reset_mirrors
 from redescend.numeric import Array
 
 STEPS = np.array([1.0, 8.0])
@@ -72,6 +82,12 @@ out of favour below the shares of two, and below OUT_SHARE if its residuals are 
 
 RETURN_SHARE = 0.05
 """The stored posterior returns with this weight, if it is twice that of the posterior."""
+
+SHIFT = 64.0
+"""Features have another scale if the typical length of records, a square, is this many times as large or as small."""
+
+MOSTLY = 0.6
+"""With a larger share of mirrored records, it is the models that are mirrored."""
 
 REOPENED, LABEL_REOPENED = 8.0, 4.0
 """Variance of a restarted posterior, in units of the leader's squared scale; of logits."""
@@ -208,11 +224,11 @@ def share_weights(total: float, config: Config, state: State) -> float:
 
 @part
 def copy_member(source: int, target: int, state: State, work: Work) -> None:
-    """Copy a model and its scale; `work.copied` notes the source for features that are not at hand."""
+    """Copy a model and its scale; `work.notes` has the source for features that are not at hand."""
     for j in range(state.theta.shape[1]):
         state.theta[target, j] = state.theta[source, j]
     state.scale[target] = state.scale[source]
-    work.copied[target] = 1.0 + source
+    work.notes[target] = 1.0 + source
 
 
 @part
@@ -276,8 +292,13 @@ def recover(config: Config, state: State, work: Work) -> bool:
     scalar, weight = state.scalar, state.weight
     if not may_copy(config.covariance, scalar):
         return False
-    lead = int(scalar[LEAD])
-    if scalar[STORED_AGE] > 0.0 and weight[STORED] > max(RETURN_SHARE, 2.0 * weight[POSTERIOR]):
+    if scalar[FLIPPED] > MOSTLY:
+        negate(state, work)
+        return False
+    lead, shifted = int(scalar[LEAD]), is_shifted(scalar)
+    if shifted:
+        rescale(state, work)
+    if not shifted and scalar[STORED_AGE] > 0.0 and weight[STORED] > max(RETURN_SHARE, 2.0 * weight[POSTERIOR]):
         copy_member(STORED, POSTERIOR, state, work)
         copy_covariance(state.stored, state.P)
         weight[POSTERIOR] += weight[STORED] - 1e-6
@@ -285,12 +306,8 @@ def recover(config: Config, state: State, work: Work) -> bool:
         scalar[AGE], scalar[STORED_AGE] = scalar[STORED_AGE], 0.0
         scalar[LEAD], scalar[USUAL] = POSTERIOR, scalar[COMMON]
         scalar[OUT] = scalar[CREDIT] = 0.0
-    elif scalar[OUT] >= LOST and scalar[AGE] >= RING:
-        if scalar[AGE] >= 0.5 * scalar[STORED_AGE] and lead != STORED:
-            copy_member(POSTERIOR, STORED, state, work)
-            copy_covariance(state.P, state.stored)
-            scalar[STORED_AGE] = scalar[AGE]
-            weight[STORED] = weight[STORED] if weight[STORED] > 0.0 else weight[POSTERIOR]
+    elif shifted or (scalar[OUT] >= LOST and scalar[AGE] >= RING):
+        store(state, work)
         copy_member(lead, POSTERIOR, state, work)
         reset(config.covariance, state.P, state.feature[PRIOR], reopened_share(config, state.scale[lead], scalar[SIZE]))
         scalar[USUAL] = state.scale[lead]
@@ -299,6 +316,50 @@ def recover(config: Config, state: State, work: Work) -> bool:
         weight[POSTERIOR] = weight[lead]
         return True
     return False
+
+
+@part
+def store(state: State, work: Work) -> None:
+    """Store the posterior, unless one that is much older is stored, or leads."""
+    scalar, weight = state.scalar, state.weight
+    if scalar[AGE] >= 0.5 * scalar[STORED_AGE] and scalar[LEAD] != STORED:
+        copy_member(POSTERIOR, STORED, state, work)
+        copy_covariance(state.P, state.stored)
+        scalar[STORED_AGE] = scalar[AGE]
+        if weight[STORED] == 0.0:
+            weight[STORED] = min(weight[POSTERIOR], OUT_SHARE)
+
+
+@part
+def negate(state: State, work: Work) -> None:
+    """Change the sign of all models that move, where more records are mirrored than not; the posterior is stored."""
+    store(state, work)
+    for i in range(ORIGIN):
+        for j in range(state.theta.shape[1]):
+            state.theta[i, j] = -state.theta[i, j]
+    work.notes[NEGATED] = 1.0
+    reset_mirrors(state.cells, state.scalar)
+    state.scalar[CREDIT] = 0.0
+
+
+@part
+def is_shifted(scalar: Array) -> bool:
+    """Whether features have another scale than what is known of them."""
+    return scalar[AGE] >= RING and not 1.0 / SHIFT <= scalar[TYPICAL] <= SHIFT
+
+
+@part
+def rescale(state: State, work: Work) -> None:
+    """Multiply the squares of features by the typical length, and the priors of their coefficients accordingly."""
+    feature, factor = state.feature, state.scalar[TYPICAL]
+    for j in range(feature.shape[1]):
+        if feature[SQUARE, j] > 0.0:
+            feature[SQUARE, j] = max(feature[SQUARE, j] * factor, SMALLEST)
+        feature[PRIOR, j] = min(feature[PRIOR, j] / factor, WIDEST)
+        if feature[CENTRE, j] != 0.0:
+            feature[CENTRE, j] = min(max(feature[CENTRE, j] * sqrt(factor), -LARGE), LARGE)
+    work.notes[RESCALED] = factor
+    state.scalar[TYPICAL], state.scalar[STREAK] = 1.0, 0.0
 
 
 def prior_variance(loss: Any, covariance: Any) -> float:
@@ -346,7 +407,7 @@ specialise(
 @part
 def reopened_share(config: Config, scale: float, size: float) -> float:
     """The share of the prior variance that a restarted posterior has."""
-    return min(reopened_variance(config.loss, scale, size) / prior_variance(config.loss, config.covariance), 1.0)
+    return reopened_variance(config.loss, scale, size) / prior_variance(config.loss, config.covariance)
 
 
 @part

@@ -14,7 +14,19 @@ from math import sqrt
 import numpy as np
 
 from redescend.kernels.compiler import part
-from redescend.kernels.selftuning.layout import LOW, MIRROR_PRIOR, MIRRORED, MIRRORS, RATE, SCALES, SEEN, State, Work
+from redescend.kernels.selftuning.layout import (
+    FLIPPED,
+    LOW,
+    MIRROR_PRIOR,
+    MIRRORED,
+    MIRRORS,
+    RATE,
+    SCALES,
+    SEEN,
+    USUALLY_FLIPPED,
+    State,
+    Work,
+)
 from redescend.numeric import Array
 
 NORMAL = 0.3989422804014327
@@ -29,6 +41,9 @@ RATE_PRIOR, RATE_GAIN = 20.0, 5e-4
 
 PATIENCE = 1000.0
 """A round shares 1/(PATIENCE + t) of the weight among all members, and a tenth of that among scales."""
+
+FLIPPED_GAIN = 0.03
+"""The gain with which the recent share of mirrored records follows."""
 
 EXACT = 3e-14
 """Residuals below this part of the target are rounding errors, which tell nothing about the noise."""
@@ -112,7 +127,8 @@ def learn_noise(r: float, wide: float, state: State, work: Work) -> None:
         cells[k] = keep * likelihood * cells[k] + share
     low = scalar[LOW] * (1.0 + min(max(0.5 * score / total * max(1.0 / (t + 10.0), 1e-3), -0.1), 0.1))
     scalar[LOW] = min(max(low, 1e-40), 1e40)
-    rate = a + max(1.0 / (t + RATE_PRIOR), RATE_GAIN) * ((total - clean - b * mirror) / total - a)
+    gain = max(1.0 / (t + RATE_PRIOR), RATE_GAIN)
+    rate = a + gain * ((total - clean - b * mirror) / total - a)
     mass = mean = 0.0
     for n in range(len(MIRRORS)):  # Z is linear in the share of mirrored records
         cells[SCALES + n] *= max(total + (MIRRORS[n] - b) * (mirror - plain), 0.0) / total
@@ -121,9 +137,21 @@ def learn_noise(r: float, wide: float, state: State, work: Work) -> None:
         cells[SCALES + n] = (1.0 - drift) * cells[SCALES + n] / mass + drift * MIRROR_PRIOR[n]
         mean += cells[SCALES + n] * MIRRORS[n]
     scalar[MIRRORED] = mean
+    flipped = min(b * mirror / total, 1.0)
+    scalar[FLIPPED] += FLIPPED_GAIN * (flipped - scalar[FLIPPED])
+    scalar[USUALLY_FLIPPED] += gain * (flipped - scalar[USUALLY_FLIPPED])
     scalar[RATE] = min(max(rate, RATE_LEAST), RATE_MOST - mean)
     if t < 64.0 or t % 8.0 == 0.0:
         move_window(cells, scalar)
+
+
+@part
+def reset_mirrors(cells: Array, scalar: Array) -> None:
+    """Start again with the prior of mirrored records."""
+    scalar[MIRRORED] = scalar[FLIPPED] = 0.0
+    for n in range(len(MIRRORS)):
+        cells[SCALES + n] = MIRROR_PRIOR[n]
+        scalar[MIRRORED] += MIRRORS[n] * MIRROR_PRIOR[n]
 
 
 @part

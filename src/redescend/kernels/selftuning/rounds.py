@@ -28,6 +28,7 @@ from redescend.kernels.selftuning.layout import (
     SEEN,
     SLACK,
     SQUARE,
+    STREAK,
     STRETCH,
     TARGET,
     TOP,
@@ -93,11 +94,7 @@ def measure_length(state: State, work: Work) -> float:
 def measure_leverage(config: Config, state: State, work: Work) -> float:
     """How many times a record is longer than what is typical, at least 1; updates the statistics of features."""
     feature, scalar, x, length = state.feature, state.scalar, work.x, measure_length(state, work)
-    if scalar[TYPICAL] <= 0.0:
-        scalar[TYPICAL] = max(length, 1e-300)
-    else:
-        up = 1.0 + max(2.0 / scalar[SEEN], 0.02)
-        scalar[TYPICAL] *= up if length > scalar[TYPICAL] else 1.0 / up
+    follow_length(length, scalar)
     # A record counts at most its typical length.
     cap, touched = min(1.0, scalar[TYPICAL] / length) if length > 0.0 else 1.0, 0.0
     for j in range(len(x)):
@@ -111,6 +108,17 @@ def measure_leverage(config: Config, state: State, work: Work) -> float:
     scalar[CREDIT] += touched
     update_means(config.covariance, x, cap, config.missing, state)
     return leverage_of(length, state)
+
+
+@part
+def follow_length(length: float, scalar: Array) -> None:
+    """The typical length, a multiplicative median, which hurries after many records in a row on the same side of it."""
+    streak, longer = scalar[STREAK], length > scalar[TYPICAL]
+    scalar[STREAK] = streak = max(streak, 0.0) + 1.0 if longer else min(streak, 0.0) - 1.0
+    up = 1.0 + max(2.0 / (scalar[SEEN] + 1.0), 0.02) * 2.0 ** min(max(abs(streak) - 8.0, 0.0), 6.0)
+    if length > 0.0:
+        typical = scalar[TYPICAL] * up if longer else scalar[TYPICAL] / up
+        scalar[TYPICAL] = min(max(typical, 1e-60), 1e60)
 
 
 @part

@@ -14,11 +14,17 @@ from redescend.kernels.selftuning.layout import (
     CONSTANT,
     LAST,
     MEMBERS,
+    NEGATED,
+    NOTES,
+    ORIGIN,
     POSTERIOR,
     PRIOR,
+    RESCALED,
     RING,
     ROUNDS,
     SIZE,
+    SMALLEST,
+    SQUARE,
     STORED,
     TARGET,
     UNIT,
@@ -29,6 +35,7 @@ from redescend.kernels.selftuning.layout import (
     split_state,
     split_work,
     vector,
+    work_size,
 )
 from redescend.kernels.selftuning.members import reopened_share, shrink
 from redescend.kernels.selftuning.rounds import play
@@ -64,7 +71,7 @@ class Buffers(NamedTuple):
 
 def buffer_sizes(capacity: int, width: int) -> tuple[int, ...]:
     """Sizes of the buffers, for rows with at most this number of features."""
-    return capacity, capacity, width, (COLUMNS + RING) * capacity + 2 * RING, 5 * capacity + 3 * MEMBERS + 4 * 16
+    return capacity, capacity, width, (COLUMNS + RING) * capacity + 2 * RING, work_size(capacity)
 
 
 @part
@@ -146,10 +153,15 @@ def scatter(count: int, starting: bool, block: Array, full: State, state: State,
 
 
 @part
-def repeat_copies(block: Array, config: Config, state: State, work: Work) -> None:
-    """Repeat on all features what the round did to those of the row: copies of members, and a restart or return."""
+def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None:
+    """Repeat on all features what the round did to those of the row: another scale, copies, a restart, a negation."""
+    if work.notes[RESCALED] > 0.0:
+        for j in range(len(block)):
+            square = block[j, FEATURE + SQUARE]
+            block[j, FEATURE + SQUARE] = max(square * work.notes[RESCALED], SMALLEST) if square > 0.0 else 0.0
+            block[j, FEATURE + PRIOR] /= work.notes[RESCALED]
     for i in range(MEMBERS - 1, -1, -1):  # the posterior last: it is stored before it restarts
-        source = int(work.copied[i]) - 1
+        source = int(work.notes[i]) - 1
         if source < 0:
             continue
         for j in range(len(block)):
@@ -164,6 +176,10 @@ def repeat_copies(block: Array, config: Config, state: State, work: Work) -> Non
             share = reopened_share(config, state.scale[source], state.scalar[SIZE])
             for j in range(len(block)):
                 block[j, COVARIANCE] = share * block[j, FEATURE + PRIOR]
+    if work.notes[NEGATED] > 0.0:
+        for j in range(len(block)):
+            for i in range(ORIGIN):
+                block[j, i] = -block[j, i]
 
 
 @view
@@ -205,13 +221,13 @@ def learn(memory: Array, table: SparseTable, config: Config, weights: Array, buf
             state, work = small_state(count, full, buffers.state), split_work(buffers.work, 0, count)
             gather(count, block, full, state, work, buffers)
             last = full.scalar[LAST]
-            for i in range(MEMBERS):
-                work.copied[i] = 0.0
+            for i in range(NOTES):
+                work.notes[i] = 0.0
             values = matrix(buffers.values, 0, 1, count)
             _, weights[k, row] = play(values, 0, y, w, config, state, work)
             if full.scalar[LAST] > last:
                 if last >= RING:
-                    repeat_copies(block, config, state, work)
+                    repeat_notes(block, config, state, work)
                 if config.l2 > 0.0:
                     turn = buffers.mark[int(full.scalar[LAST]) % width] - 1
                     shrink(turn, width, config, state, work)

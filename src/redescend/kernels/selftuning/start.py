@@ -27,10 +27,8 @@ from redescend.kernels.selftuning.layout import (
     LOW,
     MEAN,
     MEMBERS,
-    MIRROR_PRIOR,
-    MIRRORED,
-    MIRRORS,
     OUT,
+    POSITIVE,
     PRIOR,
     RATE,
     RESIDUALS,
@@ -38,25 +36,28 @@ from redescend.kernels.selftuning.layout import (
     SCALES,
     SEEN,
     SIZE,
+    SMALLEST,
     SQUARE,
     STORED_AGE,
+    STREAK,
     STRETCH,
     TOP,
     TYPICAL,
     USUAL,
+    USUALLY_FLIPPED,
     Config,
     Labels,
     State,
     Work,
 )
 from redescend.kernels.selftuning.members import first_weight, prior_variance
+from redescend.kernels.selftuning.noise import reset_mirrors
 from redescend.numeric import Array
 
 RATE_START = 0.15
 """The share of outliers before anything was seen."""
 
 FIRST_SNAPSHOT = 62.0
-SMALLEST = 1e-50
 
 
 @part
@@ -101,12 +102,9 @@ def begin_noise(loss: Any, size: float, state: State) -> None:
 
 def _begin_residuals(loss: Any, size: float, state: State) -> None:
     cells, scalar = state.cells, state.scalar
-    scalar[MIRRORED] = 0.0
     for k in range(SCALES):
         cells[k] = 1.0 / SCALES
-    for n in range(len(MIRRORS)):
-        cells[SCALES + n] = MIRROR_PRIOR[n]
-        scalar[MIRRORED] += MIRRORS[n] * MIRROR_PRIOR[n]
+    reset_mirrors(cells, scalar)
     scalar[LOW], scalar[RATE] = size * 2.0 ** (-SCALES // 2), RATE_START
 
 
@@ -175,9 +173,8 @@ def begin(config: Config, state: State, work: Work) -> None:
             theta[i, constant] = origin / ring[0, 2 + constant]
         state.weight[i] = state.played[i] = first_weight(config.loss, i)
         state.scale[i] = size
-    scalar[SEEN] = scalar[AGE] = scalar[STORED_AGE] = scalar[LEAD] = scalar[OUT] = scalar[TYPICAL] = scalar[CREDIT] = (
-        0.0
-    )
+    scalar[SEEN] = scalar[AGE] = scalar[STORED_AGE] = scalar[LEAD] = scalar[OUT] = scalar[CREDIT] = 0.0
+    scalar[TYPICAL], scalar[STREAK], scalar[USUALLY_FLIPPED], scalar[POSITIVE] = 1.0, 0.0, 0.0, 0.5
     scalar[CONSTANT], scalar[DUE], scalar[SIZE], scalar[CLEAN] = constant, FIRST_SNAPSHOT, size, 1.0
     scalar[LEVEL] = ring[0, 2 + constant] if constant >= 0 else 0.0
     scalar[BOTTOM], scalar[TOP] = origin - size, origin + size
