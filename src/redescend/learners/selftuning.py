@@ -124,9 +124,17 @@ class SelfTuning(Ensemble):
             x = float_array("x", x, 1)
         if len(x) != self.dim:
             check_features(x, self.dim)
-        caller.x[:] = x
-        caller.y[0] = y if type(y) is float else float_number("y", y)
-        if not caller.learn():
+        y = y if type(y) is float else float_number("y", y)
+        if self._is_playing:
+            raise self._used_elsewhere()
+        self._is_playing = True
+        try:
+            caller.x[:] = x
+            caller.y[0] = y
+            learned = caller.learn()
+        finally:
+            self._is_playing = False
+        if not learned:
             return super().update(x, y)  # which says what is wrong with the record
         return Round(*caller.outcome.tolist())
 

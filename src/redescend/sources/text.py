@@ -72,7 +72,7 @@ class TextFile(SourceFile):
     --------
     >>> from redescend.sources.formats import FORMATS
     >>> [name for name, format in FORMATS.items() if issubclass(format, TextFile)]
-    ['csv', 'tsv', 'jsonl']
+    ['csv', 'tsv', 'jsonl', 'journal']
     """
 
     def __init__(self, origin: Origin, compression: str | None, options: ReadOptions) -> None:

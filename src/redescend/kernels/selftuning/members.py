@@ -327,7 +327,8 @@ def store(state: State, work: Work) -> None:
         copy_covariance(state.P, state.stored)
         scalar[STORED_AGE] = scalar[AGE]
         if weight[STORED] == 0.0:
-            weight[STORED] = min(weight[POSTERIOR], OUT_SHARE)
+            weight[STORED] = min(0.5 * weight[POSTERIOR], OUT_SHARE)
+            weight[POSTERIOR] -= weight[STORED]
 
 
 @part

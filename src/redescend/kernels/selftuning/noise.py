@@ -138,7 +138,7 @@ def learn_noise(r: float, wide: float, state: State, work: Work) -> None:
         mean += cells[SCALES + n] * MIRRORS[n]
     scalar[MIRRORED] = mean
     flipped = min(b * mirror / total, 1.0)
-    scalar[FLIPPED] += FLIPPED_GAIN * (flipped - scalar[FLIPPED])
+    scalar[FLIPPED] += FLIPPED_GAIN / max(wide, 1.0) * (flipped - scalar[FLIPPED])
     scalar[USUALLY_FLIPPED] += gain * (flipped - scalar[USUALLY_FLIPPED])
     scalar[RATE] = min(max(rate, RATE_LEAST), RATE_MOST - mean)
     if t < 64.0 or t % 8.0 == 0.0:

@@ -198,3 +198,4 @@ def add_features(x: Array, config: Config, state: State) -> None:
             feature[SQUARE, j], feature[MEAN, j] = max(square, SMALLEST), x[j]
             feature[PRIOR, j] = prior * scalar[SIZE] ** 2 / (scalar[KNOWN] * square * often)
             open_feature(config.covariance, state.P, j, feature[PRIOR, j])
+            open_feature(config.covariance, state.stored, j, feature[PRIOR, j])
