@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from redescend import losses, transforms
 from redescend.engines import DescentEngine, SelfTuningEngine
@@ -96,3 +97,22 @@ def test_excluded_features_are_not_scaled():
     again = engine_of("descent", losses.Squared())
     again.restore(engine.state())
     assert (again.stats == engine.stats).all()
+
+
+@pytest.mark.parametrize("change", ["grown", "negated", "jump", "burst"])
+@pytest.mark.parametrize("loss", [losses.Squared(l2=1e-3), losses.Pinball(0.7), losses.Logistic()], ids=repr)
+def test_sparse_rows_are_dense_rows_through_every_restart(loss, change):
+    """What costs all features, copies, restarts, new scales and new signs, reaches those that a row does not have."""
+    random, rows, dim = np.random.default_rng(4), 900, 12
+    X = random.normal(size=(rows, dim)) * (random.random((rows, dim)) < 0.4)
+    truth, late = random.normal(size=dim), slice(rows // 2, rows)
+    X[late] *= 1e3 if change == "grown" else 1.0
+    Y = (X @ truth + 0.1 * random.normal(size=rows))[None]
+    Y[0, late] = {"negated": -Y[0, late], "jump": X[late] @ random.normal(size=dim)}.get(change, Y[0, late])
+    Y[0, slice(600, 650)] += 40.0 * (change == "burst")
+    Y = np.where(Y > 0.0, 1.0, -1.0) if loss.margin else Y
+    dense, sparse = (SelfTuningEngine(dim, 1, loss, True, None, 1) for _ in range(2))
+    weights = dense.learn(X, Y, np.ones(rows)), sparse.learn(csr_array(X), Y, np.ones(rows))
+    np.testing.assert_allclose(*weights, atol=1e-7)
+    coefficients = dense.coefficients()[0], sparse.coefficients()[0]
+    np.testing.assert_allclose(*coefficients, atol=1e-7 * np.abs(coefficients[0]).max())

@@ -57,6 +57,9 @@ POSITIVES = [
     layout.USUAL,
     layout.INFORMATION,
     layout.STRETCH,
+    layout.FLIPPED,
+    layout.USUALLY_FLIPPED,
+    layout.POSITIVE,
 ]
 
 every_order = pytest.mark.parametrize("order", [1, 2])
@@ -80,8 +83,12 @@ def records(loss: losses.LinearLoss, pattern: str, rounds: int, dim: int, seed: 
         case "scales":
             X *= np.logspace(-3, 3, dim)
             truth /= np.logspace(-3, 3, dim)
+        case "grown":
+            X[late] *= 1e3
     y = X @ truth + 0.1 * random.normal(size=rounds)
     match pattern:
+        case "negated":
+            y[late] *= -1.0
         case "outliers":
             y[some] *= -30.0
         case "leverage":
@@ -110,7 +117,12 @@ def apart(one: Any, two: Any) -> np.ndarray:
 # --- the reference ---
 
 
-@pytest.mark.parametrize(("loss", "pattern", "order"), sample([*PLAIN, *SHRUNK], PATTERNS, [1, 2], every=5), ids=str)
+CHANGED = [(losses.Squared(), pattern, order) for pattern in ("grown", "negated") for order in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("loss", "pattern", "order"), [*sample([*PLAIN, *SHRUNK], PATTERNS, [1, 2], every=5), *CHANGED], ids=str
+)
 def test_every_round_is_as_stated(loss, pattern, order):
     """To 1e-9; or as near as the reference is to itself where records differ in their last digits."""
     X, y = records(loss, pattern, 150, 3, seed=1)

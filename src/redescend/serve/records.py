@@ -34,7 +34,7 @@ def read_records(body: bytes, content_type: str) -> list[bytes]:
     """The records of a body: one JSON object, a list of them, JSON lines, or an Arrow IPC stream or file.
 
     >>> read_records(b'[{"x": 1}, {"x": 2}]', "application/json")
-    [b'{"x": 1}', b'{"x": 2}']
+    [b'{"x":1}', b'{"x":2}']
     """
     kind = content_type.partition(";")[0].strip().lower() or JSON
     if kind in ARROW:
