@@ -57,7 +57,7 @@ def format_json(content: Any, indent: int | None = None) -> str:
 
 
 def say(text: str) -> None:
-    """Print a line on standard error. If nobody can read it, the work goes on."""
+    """Print a line on standard error. A closed standard error is ignored."""
     with suppress(OSError):
         typer.echo(make_printable(text), err=True)
 
