@@ -23,6 +23,7 @@ from redescend.streaming.report.formatting import format_count, format_number, f
 
 try:
     from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
 except ImportError:
     raise MissingExtraError("The report needs Jinja2; install it with: pip install 'redescend[cli]'") from None
 
@@ -52,6 +53,11 @@ class LabelCounts(NamedTuple):
     suspects: float
 
 
+def read_part(name: str) -> str:
+    """A file of the page: its template or its style."""
+    return resources.files("redescend.streaming.report").joinpath(name).read_text(encoding="utf-8")
+
+
 def write(
     path: str | os.PathLike[str], model: StreamModel | None, summary: Summary, counts: Counts, *, source: str = ""
 ) -> Path:
@@ -60,10 +66,10 @@ def write(
     environment.filters |= {
         name: getattr(formatting, f"format_{name}") for name in ("weight", "count", "percent", "rounded", "value")
     }
-    template = resources.files("redescend.streaming.report").joinpath("report.html.j2").read_text(encoding="utf-8")
     ranked = rank_features(model) if model is not None and summary.learned else []
     facts = describe_schema(summary.schema) if model is None else describe(model)
-    page = environment.from_string(template).render(
+    page = environment.from_string(read_part("report.html.j2")).render(
+        style=Markup(read_part("style.css")),
         result=summarize(summary, counts),
         counts=counts,
         importance=ranked[:MAX_FEATURES],

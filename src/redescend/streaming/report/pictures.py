@@ -113,11 +113,19 @@ def draw_losses(histograms: StreamHistograms) -> ReportFigure:
 def _describe_trend(median: Array) -> str:
     quarter = max(len(median) // 4, 1)
     first, last = float(np.median(median[:quarter])), float(np.median(median[-quarter:]))
-    trend = "lower" if last < 0.8 * first else "higher" if last > 1.25 * first else "about the same"
     return (
-        f"The median loss is {format_number(last)} in the last quarter of the stream, {trend} "
-        f"{'as' if trend == 'about the same' else 'than'} in the first quarter ({format_number(first)})."
+        f"The median loss is {format_number(last)} in the last quarter of the stream, {compare_losses(last, first)} "
+        f"in the first quarter ({format_number(first)})."
     )
+
+
+def compare_losses(later: float, before: float) -> str:
+    """How a loss compares with one before, in words.
+
+    >>> compare_losses(3.0, 1.0), compare_losses(1.1, 1.0)
+    ('higher than', 'about the same as')
+    """
+    return "lower than" if later < 0.8 * before else "higher than" if later > 1.25 * before else "about the same as"
 
 
 # --- predictions ---
