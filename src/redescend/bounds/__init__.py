@@ -10,6 +10,7 @@ True
 """
 
 from redescend.bounds.certificate import Certificate, certify
+from redescend.bounds.paid import PaidLoss, forecast, paid_loss
 from redescend.bounds.setting import Constants, Setting, constants, estimate
 from redescend.bounds.theorems import (
     Bound,
@@ -27,6 +28,7 @@ __all__ = [
     "Certificate",
     "Constants",
     "Ledger",
+    "PaidLoss",
     "Setting",
     "certify",
     "clean_dynamic",
@@ -35,8 +37,10 @@ __all__ = [
     "estimate",
     "expert",
     "follow",
+    "forecast",
     "invex_dynamic",
     "normalised",
+    "paid_loss",
     "top_k",
     "tracking",
 ]
