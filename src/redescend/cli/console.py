@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -62,7 +62,7 @@ def say(text: str) -> None:
         typer.echo(make_printable(text), err=True)
 
 
-def announce_compilation(quiet: bool) -> AbstractContextManager[None]:
+def announce_compilation(quiet: bool, say: Callable[[str], None] = say) -> AbstractContextManager[None]:
     """Say so, once, as soon as something has to be compiled: on a new machine this takes a while."""
     from redescend.kernels.compiler import on_compile
 

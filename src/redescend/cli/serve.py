@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import logging
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from redescend.cli import options
-from redescend.cli.console import announce_compilation, say
+from redescend.cli.console import announce_compilation
 from redescend.cli.exit_codes import exit_on_error
 from redescend.errors import DataError
 
 if TYPE_CHECKING:
     from redescend.serve.folder import ModelFolder
+
+LOGGER = logging.getLogger("redescend.serve")
 
 SERVING, DURABILITY = "Serving", "Durability"
 TOKEN = "REDESCEND_TOKEN"
@@ -30,6 +33,7 @@ TOKEN_HELP = f"Token that clients must send; better set the variable {TOKEN}. Re
 FSYNC_HELP = (
     "When records are synchronized to the disk: always (before they are acknowledged), interval (each second), never."
 )
+LOG_HELP = "Format of the log on standard error: text, or json with one object per line."
 KEEP_HELP = "Keep the whole journal, so that redescend fit can read it from the first record."
 
 Models = Annotated[
@@ -51,6 +55,7 @@ def serve(
     fsync: Annotated[str, options.option(DURABILITY, FSYNC_HELP, metavar="WHEN")] = "always",
     every: Annotated[int, options.option(DURABILITY, "Records between snapshots.", min=1, metavar="N")] = 100_000,
     keep_journal: Annotated[bool, options.option(DURABILITY, KEEP_HELP, "--keep-journal")] = False,
+    log_format: Annotated[str, options.option(options.RUNNING, LOG_HELP, metavar="FORMAT")] = "text",
     quiet: Annotated[bool, options.option(options.RUNNING, "Show errors only.", "--quiet", "-q")] = False,
     debug: options.Debug = False,
 ) -> None:
@@ -58,9 +63,10 @@ def serve(
 
     Predictions follow the Open Inference Protocol, V2; /openapi.json describes all paths. Ctrl-C or SIGTERM stops it.
     """
-    with exit_on_error(debug), announce_compilation(quiet):
-        from redescend.serve.folder import ModelFolder
+    with exit_on_error(debug), ExitStack() as stack:
+        from redescend.serve.folder import ModelFolder, about
         from redescend.serve.journal import Fsync
+        from redescend.serve.logs import LogFormat, configure_logs
         from redescend.serve.server import check_host, run_server
         from redescend.serve.settings import Limits
 
@@ -68,17 +74,19 @@ def serve(
         check_host(host, token)
         if fsync not in list(Fsync):
             raise DataError(f"--fsync must be one of {', '.join(Fsync)}. Got {fsync!r}.")
-        logging.basicConfig(format="%(message)s", level=logging.ERROR if quiet else logging.WARNING)
+        if log_format not in list(LogFormat):
+            raise DataError(f"--log-format must be one of {', '.join(LogFormat)}. Got {log_format!r}.")
+        configure_logs(LogFormat(log_format), quiet=quiet)
+        stack.enter_context(announce_compilation(quiet, LOGGER.info))
         limits = Limits(body=max_body << 20, seconds=timeout)
         folder = ModelFolder(data, limits, Fsync(fsync), every=every, keep=keep_journal)
         folder.open_all()
         for path in models or []:
             _create(folder, path)
-        if not quiet:
-            for name, writer in folder.writers.items():
-                model = writer.model
-                say(f"Model '{name}': {model.counts.records + len(model.pending):,} records.")
-        run_server(folder, host, port, token, lambda address: say(f"Serving on {address}; stop with Ctrl-C."))
+        for name, writer in folder.writers.items():
+            extra = about(writer.model)
+            LOGGER.info("Model '%s': %s records.", name, f"{extra['fields']['records']:,}", extra=extra)
+        run_server(folder, host, port, token)
 
 
 def _create(folder: ModelFolder, path: Path) -> None:

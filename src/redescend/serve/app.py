@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from redescend.serve.folder import ModelFolder
 from redescend.serve.inference import describe_model, infer
 from redescend.serve.journal import Fsync
 from redescend.serve.learning import check_key, learn
+from redescend.serve.metrics import CONTENT_TYPE, RequestMetrics, render_metrics
 from redescend.serve.openapi import make_document
 from redescend.serve.records import load_json, read_records
 from redescend.serve.refusals import Busy, NotFound, Refusal, TooLarge, WrongMethod
@@ -85,24 +87,29 @@ class Service:
 
     def __init__(self, folder: ModelFolder, token: str | None = None) -> None:
         self.folder, self.limits, self._token = folder, folder.limits, token
-        self._open = 0
+        self.metrics = RequestMetrics()
 
-    def guard(self, handler: Handler, *, health: bool = False) -> Handler:
-        """A handler behind the token and the limit of open requests, whose errors are sentences."""
+    def guard(self, handler: Handler, *, public: bool = False) -> Handler:
+        """A handler behind the token, unless it is public, and the limit of open requests; errors are sentences."""
+        metrics, operation = self.metrics, handler.__name__
 
         async def run(request: Request) -> Response:
-            if health:
-                return await handler(request)
-            self._open += 1
+            began = time.perf_counter()
+            metrics.open += 1
             try:
-                check_token(request, self._token)
-                if self._open > self.limits.requests:
-                    raise Busy(f"The server has {self.limits.requests:,} open requests; try again in a second.")
-                return await handler(request)
+                if not public:
+                    check_token(request, self._token)
+                    if metrics.open > self.limits.requests:
+                        raise Busy(f"The server has {self.limits.requests:,} open requests; try again in a second.")
+                response = await handler(request)
             except Exception as error:
-                return refuse(error)
+                response = refuse(error)
             finally:
-                self._open -= 1
+                metrics.open -= 1
+            name = request.path_params.get("name", "")
+            known = name if name in self.folder.writers else ""
+            metrics.observe(known, operation, response.status_code, time.perf_counter() - began)
+            return response
 
         return run
 
@@ -129,7 +136,14 @@ class Service:
         model = self._find(request).model
         body, size = await read_body(request, self.limits), request.headers.get(RAW_AFTER, "")
         split = int(size) if size.isascii() and size.isdigit() and len(size) < 12 else len(body)
-        return await self._off_loop(body, lambda: answer(infer(model, load_json(body[:split]), body[split:])))
+
+        def run() -> tuple[Response, int]:
+            outcome = infer(model, load_json(body[:split]), body[split:])
+            return answer(outcome), outcome["outputs"][0]["shape"][0]
+
+        response, count = await self._off_loop(body, run)
+        self.metrics.predicted[model.name] = self.metrics.predicted.get(model.name, 0) + count
+        return response
 
     # --- learning ---
 
@@ -199,7 +213,12 @@ class Service:
 
     async def delete(self, request: Request) -> Response:
         await self.folder.delete(request.path_params["name"])
+        self.metrics.forget(request.path_params["name"])
         return answer({"deleted": request.path_params["name"]})
+
+    async def show_metrics(self, request: Request) -> Response:
+        text = await asyncio.to_thread(render_metrics, self.metrics, self.folder)
+        return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
     async def document(self, request: Request) -> Response:
         return answer(make_document())
@@ -240,12 +259,12 @@ class Service:
             ("GET", f"{model}/versions/{{version}}/ready", self.model_ready),
             ("POST", f"{model}/versions/{{version}}/infer", self.infer),
             ("GET", "/openapi.json", self.document),
+            ("GET", "/metrics", self.show_metrics),
         ]
-        routes = [Route(path, self.guard(handler), methods=[method]) for method, path, handler in table]
-        health = {"live": self.live, "ready": self.ready}
-        return routes + [
-            Route(f"/v2/health/{name}", self.guard(handler, health=True), methods=["GET"])
-            for name, handler in health.items()
+        public = {"/v2/health/live": self.live, "/v2/health/ready": self.ready}
+        return [
+            *(Route(path, self.guard(handler), methods=[method]) for method, path, handler in table),
+            *(Route(path, self.guard(handler, public=True), methods=["GET"]) for path, handler in public.items()),
         ]
 
 

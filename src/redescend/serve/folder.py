@@ -17,6 +17,7 @@ from redescend.errors import DataError, ParameterError, RedescendError, quote
 from redescend.files import lock, replace_file, sync_folder
 from redescend.registry import snake_case
 from redescend.serve.journal import Fsync
+from redescend.serve.logs import FIELDS
 from redescend.serve.model import ServedModel
 from redescend.serve.recovery import CONFIG, SEGMENT, START, open_model, write_snapshot
 from redescend.serve.refusals import Conflict, NotFound, TooLarge, Unavailable
@@ -85,7 +86,8 @@ class ModelFolder:
                 try:
                     self._open(folder)
                 except (RedescendError, OSError) as error:
-                    LOGGER.error("The model '%s' is not served: %s", folder.name, error)
+                    about_folder = {FIELDS: {"model": folder.name}}
+                    LOGGER.error("The model '%s' is not served: %s", folder.name, error, extra=about_folder)
                     self.broken[folder.name] = str(error)
 
     def _open(self, folder: Path) -> ServedModel:
@@ -130,7 +132,9 @@ class ModelFolder:
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
-        return self._open(folder)
+        model = self._open(folder)
+        LOGGER.info("Created the model '%s'.", name, extra=about(model))
+        return model
 
     async def delete(self, name: str) -> None:
         """Delete a model with its journal."""
@@ -142,7 +146,12 @@ class ModelFolder:
         gone = self.path / "models" / f".{secrets.token_hex(8)}"
         os.rename(self.path / "models" / name, gone)
         sync_folder(gone.parent)
+        LOGGER.info("Deleted the model '%s'.", name, extra={FIELDS: {"model": name}})
         await asyncio.to_thread(shutil.rmtree, gone, ignore_errors=True)
+
+    def count_unsaved(self, model: ServedModel) -> int:
+        """Records of a model since its last snapshot, which a start has to learn from again."""
+        return model.counts.records - self._saved.get(model.name, 0)
 
     async def sync(self) -> None:
         """Synchronize the journals: every second, with `Fsync.INTERVAL`."""
@@ -150,30 +159,36 @@ class ModelFolder:
             try:
                 await asyncio.to_thread(writer.model.journal.sync)
             except OSError as error:
-                LOGGER.error("The journal of '%s' cannot be synchronized: %s", writer.model.name, error)
+                text, model = "The journal of '%s' cannot be synchronized: %s", writer.model
+                LOGGER.error(text, model.name, error, extra=about(model))
 
     async def close(self) -> None:
         """Finish what waits, write a snapshot of every model that has learned, and release the folder."""
         for writer in list(self.writers.values()):
             await writer.close()
-            if writer.model.counts.records != self._saved[writer.model.name]:
+            if self.count_unsaved(writer.model):
                 await asyncio.to_thread(self._snapshot, writer.model)
             await asyncio.to_thread(writer.model.journal.sync)
         self._executor.shutdown()
         os.close(self._lock)
 
     def _after_commit(self, model: ServedModel) -> None:
-        due = model.counts.records - self._saved[model.name] >= self._every
-        if due or model.journal.end.offset >= self._segment:
+        if self.count_unsaved(model) >= self._every or model.journal.end.offset >= self._segment:
             self._snapshot(model)
 
     def _snapshot(self, model: ServedModel) -> None:
         try:
             write_snapshot(model, keep=self._keep, segment=self._segment)
             self._saved[model.name] = model.counts.records
+            LOGGER.info("Snapshot of '%s' at record %d.", model.name, model.counts.records, extra=about(model))
         except (RedescendError, OSError) as error:
             # The journal has everything.
-            LOGGER.error("The snapshot of '%s' was not written: %s", model.name, error)
+            LOGGER.error("The snapshot of '%s' was not written: %s", model.name, error, extra=about(model))
+
+
+def about(model: ServedModel) -> dict[str, Any]:
+    """What the log says of a model besides its message."""
+    return {FIELDS: {"model": model.name, "records": model.counts.records + len(model.pending)}}
 
 
 def _describe_start(path: Path) -> dict[str, Any]:

@@ -313,6 +313,11 @@ class ServedModel:
                 "rejections": [{"reason": kind, "records": rejections.counts[kind]} for kind in kinds],
             }
 
+    def median_loss(self) -> float | None:
+        """The median loss so far; None before the first record."""
+        with self._lock:
+            return self.statistics.median_loss
+
     def list_suspects(self) -> list[Outcome]:
         """The newest suspects with their values, the newest first."""
         with self._lock:

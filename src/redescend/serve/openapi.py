@@ -109,6 +109,7 @@ OPERATIONS: list[tuple[str, str, str, str, str | None, str]] = [
     ("/v2/health/live", "get", "serverLive", "Whether the server runs.", None, "Any"),
     ("/v2/health/ready", "get", "serverReady", "Whether the server takes requests.", None, "Any"),
     ("/v2", "get", "serverMetadata", "Name, version and extensions of the server.", None, "Any"),
+    ("/metrics", "get", "metrics", "Rates, times and counts, in the text format of Prometheus.", None, "text"),
     ("/v2/models", "get", "listModels", "All models.", None, "Any"),
     ("/v2/models/{name}", "get", "modelMetadata", "Inputs and outputs of a model.", None, "Metadata"),
     (
@@ -179,8 +180,8 @@ def _make_contents(name: str, takes: str) -> dict[str, Any]:
 
 
 def _make_responses(path: str, name: str, gives: str) -> dict[str, Any]:
-    kind = "application/octet-stream" if gives == "file" else "application/json"
-    schema: Schema = {} if gives == "file" else ref(gives)
+    kind = {"file": "application/octet-stream", "text": "text/plain"}.get(gives, "application/json")
+    schema = {"file": {}, "text": TEXT}[gives] if gives in ("file", "text") else ref(gives)
     done = {"description": "Done.", "content": {kind: {"schema": schema}}}
     responses: dict[str, Any] = {"201" if name == "createModel" else "200": done}
     if "health" not in path:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +18,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from redescend.errors import ParameterError
 from redescend.serve.app import make_app
 from redescend.serve.folder import ModelFolder
+from redescend.serve.logs import FIELDS
+
+LOGGER = logging.getLogger("redescend.serve")
 
 GRACE = 30
 """Seconds that open requests have when the server stops."""
@@ -85,9 +89,7 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def run_server(
-    folder: ModelFolder, host: str, port: int, token: str | None, started: Callable[[str], None] = lambda address: None
-) -> None:
+def run_server(folder: ModelFolder, host: str, port: int, token: str | None) -> None:
     """Serve the models of a folder until SIGTERM or Ctrl-C; then finish what is open, and write snapshots."""
     check_host(host, token)
     try:
@@ -107,5 +109,7 @@ def run_server(
     )
     with listener:
         shown = f"[{host}]" if ":" in host else host
-        started(f"http://{shown}:{listener.getsockname()[1]}")
+        address = f"http://{shown}:{listener.getsockname()[1]}"
+        LOGGER.info("Serving on %s; stop with Ctrl-C.", address, extra={FIELDS: {"address": address}})
         Server(config).run(sockets=[listener])
+        LOGGER.info("Stopped.")

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import NamedTuple
 
+from redescend.serve.histogram import Histogram
 from redescend.serve.model import Answer, LearnRequest, ServedModel
 from redescend.serve.refusals import Busy, Unavailable
 
-Waiting = tuple[LearnRequest, "asyncio.Future[Answer]"]
+
+class Waiting(NamedTuple):
+    """A request, what its client waits for, and when it came."""
+
+    request: LearnRequest
+    future: asyncio.Future[Answer]
+    since: float
 
 
 class Writer:
@@ -23,13 +32,22 @@ class Writer:
         self.model, self._executor, self._after = model, executor, after
         self._waiting: deque[Waiting] = deque()
         self._records = 0
+        self._oldest = 0.0
+        """When the first request of the group that is committed now came."""
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self.commits = Histogram()
+        """Seconds that commits took."""
 
     @property
     def queued(self) -> int:
         """Records that wait."""
         return self._records
+
+    @property
+    def lag(self) -> float:
+        """Seconds that the first of them has waited."""
+        return time.monotonic() - self._oldest if self._task is not None and self._records else 0.0
 
     async def submit(self, request: LearnRequest) -> Answer:
         """Commit a request; returns once it is on the disk and learned from."""
@@ -39,7 +57,7 @@ class Writer:
         if self._records and self._records + len(request.records) > limit:
             raise Busy(f"{self._records:,} records of '{self.model.name}' wait already; try again in a second.")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.append((request, future))
+        self._waiting.append(Waiting(request, future, time.monotonic()))
         self._records += len(request.records)
         if self._task is None:
             self._task = asyncio.create_task(self._run())
@@ -56,12 +74,14 @@ class Writer:
         loop = asyncio.get_running_loop()
         while self._waiting:
             group = self._take()
-            requests = [request for request, _ in group]
+            requests, began = [waiting.request for waiting in group], time.monotonic()
+            self._oldest = group[0].since
             try:
                 answers = await loop.run_in_executor(self._executor, self._commit, requests)
             except BaseException as error:
                 answers = [error if isinstance(error, Exception) else Unavailable("The server stops.")] * len(group)
-            for (request, future), answer in zip(group, answers, strict=True):
+            self.commits.observe(time.monotonic() - began)
+            for (request, future, _), answer in zip(group, answers, strict=True):
                 self._records -= len(request.records)
                 if future.done():
                     continue
@@ -76,7 +96,7 @@ class Writer:
         records = 0
         while self._waiting and (not group or records < self.model.limits.group):
             group.append(self._waiting.popleft())
-            records += len(group[-1][0].records)
+            records += len(group[-1].request.records)
         return group
 
     def _commit(self, requests: list[LearnRequest]) -> list[Answer | Exception]:
