@@ -58,12 +58,12 @@ def _multiply_diagonal(covariance: Any, P: Array, x: Array, out: Array) -> float
 def _multiply_full(covariance: Any, P: Array, x: Array, out: Array) -> float:
     total, at = 0.0, 0
     for j in range(len(x)):
-        a, b = 0.0, x[j]
+        a, b, row = 0.0, x[j], P[at : at + j + 1]
         for k in range(j):
-            a += P[at + k] * x[k]
+            a += row[k] * x[k]
         for k in range(j):
-            out[k] += P[at + k] * b
-        out[j] = a + P[at + j] * b
+            out[k] += row[k] * b
+        out[j] = a + row[j] * b
         at += j + 1
     for j in range(len(x)):
         total += out[j] * x[j]
@@ -78,9 +78,9 @@ def _subtract_diagonal(covariance: Any, P: Array, h: float, v: Array) -> None:
 def _subtract_full(covariance: Any, P: Array, h: float, v: Array) -> None:
     at = 0
     for j in range(len(v)):
-        a = h * v[j]
+        a, row = h * v[j], P[at : at + j + 1]
         for k in range(j + 1):
-            P[at + k] -= a * v[k]
+            row[k] -= a * v[k]
         at += j + 1
 
 
