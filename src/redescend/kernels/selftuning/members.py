@@ -1,4 +1,4 @@
-"""The members: how they share the weight, move, are copied, and restart.
+"""The members: how they share the weight, move, and are copied.
 
 Besides the mean of the posterior there are two followers, which take implicit steps in the metric of the features'
 scales; one that seeks the mode of the noise by Newton's method in the metric of the posterior; the origin; a snapshot
@@ -7,52 +7,34 @@ of the leader; and the posterior as it was before a restart, which returns if th
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from redescend.kernels.compiler import part, specialise
-from redescend.kernels.selftuning.covariance import copy_covariance, read_column, reset, subtract
+from redescend.kernels.selftuning.covariance import subtract
 from redescend.kernels.selftuning.layout import (
     AGE,
-    CENTRE,
-    COMMON,
     CONSTANT,
     COUNT,
     CREDIT,
     CURVATURE,
     DUE,
     FAST,
-    FLIPPED,
     INFORMATION,
     KNOWN,
-    LARGE,
     LEAD,
     MEMBERS,
     MODE,
-    NEGATED,
     ORIGIN,
     OUT,
     POSTERIOR,
-    PRIOR,
-    RESCALED,
     RESIDUALS,
-    RING,
     SEEN,
-    SIZE,
     SLOW,
-    SMALLEST,
     SNAPSHOT,
     SQUARE,
-    STORED,
-    STORED_AGE,
-    STREAK,
-    TARGET,
-    TYPICAL,
-    UNIT,
     USUAL,
-    WIDEST,
     Config,
     Diagonal,
     Full,
@@ -64,7 +46,7 @@ from redescend.kernels.selftuning.layout import (
     Work,
 )
 from redescend.kernels.selftuning.losses import follow
-from redescend.kernels.selftuning.noise import PATIENCE, reset_mirrors
+from redescend.kernels.selftuning.noise import PATIENCE
 from redescend.numeric import Array
 
 STEPS = np.array([1.0, 8.0])
@@ -79,21 +61,6 @@ ORIGIN_SHARE = 0.1
 LOST, OUT_SHARE, WIDER = 8, 0.01, 2.0
 """The posterior restarts at the leader after LOST rounds out of favour, and then learns as many records again. It is
 out of favour below the shares of two, and below OUT_SHARE if its residuals are WIDER than usual."""
-
-RETURN_SHARE = 0.05
-"""The stored posterior returns with this weight, if it is twice that of the posterior."""
-
-SHIFT = 64.0
-"""Features have another scale if the typical length of records, a square, is this many times as large or as small."""
-
-MOSTLY = 0.6
-"""With a larger share of mirrored records, it is the models that are mirrored."""
-
-REOPENED, LABEL_REOPENED = 8.0, 4.0
-"""Variance of a restarted posterior, in units of the leader's squared scale; of logits."""
-
-START, LABEL_START, DIAGONAL_LABEL_START = 256.0, 60.0, 20.0
-"""Prior variance of a prediction, in units of the squared typical target; of a logit at order 2, and at order 1."""
 
 
 # --- moving ---
@@ -278,152 +245,3 @@ specialise(
         Full: lambda covariance, scalar: True,
     },
 )
-
-
-# --- restarts and penalty ---
-
-
-@part
-def recover(config: Config, state: State, work: Work) -> bool:
-    """Bring the stored posterior back if it is better, or restart the posterior if it is lost; returns whether it was.
-
-    A restart is at the leader, as wide as the leader is wrong.
-    """
-    scalar, weight = state.scalar, state.weight
-    if not may_copy(config.covariance, scalar):
-        return False
-    if scalar[FLIPPED] > MOSTLY:
-        negate(state, work)
-        return False
-    lead, shifted = int(scalar[LEAD]), is_shifted(scalar)
-    if shifted:
-        rescale(state, work)
-    if not shifted and scalar[STORED_AGE] > 0.0 and weight[STORED] > max(RETURN_SHARE, 2.0 * weight[POSTERIOR]):
-        copy_member(STORED, POSTERIOR, state, work)
-        copy_covariance(state.stored, state.P)
-        weight[POSTERIOR] += weight[STORED] - 1e-6
-        weight[STORED] = 1e-6
-        scalar[AGE], scalar[STORED_AGE] = scalar[STORED_AGE], 0.0
-        scalar[LEAD], scalar[USUAL] = POSTERIOR, scalar[COMMON]
-        scalar[OUT] = scalar[CREDIT] = 0.0
-    elif shifted or (scalar[OUT] >= LOST and scalar[AGE] >= RING):
-        store(state, work)
-        copy_member(lead, POSTERIOR, state, work)
-        reset(config.covariance, state.P, state.feature[PRIOR], reopened_share(config, state.scale[lead], scalar[SIZE]))
-        scalar[USUAL] = state.scale[lead]
-        scalar[OUT] = scalar[AGE] = scalar[CREDIT] = 0.0
-        weight[lead] *= 0.5
-        weight[POSTERIOR] = weight[lead]
-        return True
-    return False
-
-
-@part
-def store(state: State, work: Work) -> None:
-    """Store the posterior, unless one that is much older is stored, or leads."""
-    scalar, weight = state.scalar, state.weight
-    if scalar[AGE] >= 0.5 * scalar[STORED_AGE] and scalar[LEAD] != STORED:
-        copy_member(POSTERIOR, STORED, state, work)
-        copy_covariance(state.P, state.stored)
-        scalar[STORED_AGE] = scalar[AGE]
-        if weight[STORED] == 0.0:
-            weight[STORED] = min(0.5 * weight[POSTERIOR], OUT_SHARE)
-            weight[POSTERIOR] -= weight[STORED]
-
-
-@part
-def negate(state: State, work: Work) -> None:
-    """Change the sign of all models that move, where more records are mirrored than not; the posterior is stored."""
-    store(state, work)
-    for i in range(ORIGIN):
-        for j in range(state.theta.shape[1]):
-            state.theta[i, j] = -state.theta[i, j]
-    work.notes[NEGATED] = 1.0
-    reset_mirrors(state.cells, state.scalar)
-    state.scalar[CREDIT] = 0.0
-
-
-@part
-def is_shifted(scalar: Array) -> bool:
-    """Whether features have another scale than what is known of them."""
-    return scalar[AGE] >= RING and not 1.0 / SHIFT <= scalar[TYPICAL] <= SHIFT
-
-
-@part
-def rescale(state: State, work: Work) -> None:
-    """Multiply the squares of features by the typical length, and the priors of their coefficients accordingly."""
-    feature, factor = state.feature, state.scalar[TYPICAL]
-    for j in range(feature.shape[1]):
-        if feature[SQUARE, j] > 0.0:
-            feature[SQUARE, j] = max(feature[SQUARE, j] * factor, SMALLEST)
-        feature[PRIOR, j] = min(feature[PRIOR, j] / factor, WIDEST)
-        if feature[CENTRE, j] != 0.0:
-            feature[CENTRE, j] = min(max(feature[CENTRE, j] * sqrt(factor), -LARGE), LARGE)
-    work.notes[RESCALED] = factor
-    state.scalar[TYPICAL], state.scalar[STREAK] = 1.0, 0.0
-
-
-def prior_variance(loss: Any, covariance: Any) -> float:
-    """The prior variance of a prediction, in units of the squared typical target."""
-    raise NotImplementedError
-
-
-def reopened_variance(loss: Any, scale: float, size: float) -> float:
-    """The variance of a prediction of a restarted posterior, in the same units."""
-    raise NotImplementedError
-
-
-def precision(loss: Any, s: float, target: float) -> float:
-    """The precision of an observation with one unit of penalty, where s is the scale of residuals."""
-    raise NotImplementedError
-
-
-def label_start(covariance: Any) -> float:
-    """The prior variance of a logit."""
-    raise NotImplementedError
-
-
-specialise(label_start, {Diagonal: lambda covariance: DIAGONAL_LABEL_START, Full: lambda covariance: LABEL_START})
-specialise(
-    prior_variance,
-    dict.fromkeys(RESIDUALS, lambda loss, covariance: START)
-    | {Labels: lambda loss, covariance: label_start(covariance)},
-)
-specialise(
-    reopened_variance,
-    dict.fromkeys(RESIDUALS, lambda loss, scale, size: REOPENED * (scale / size) ** 2)
-    | {Labels: lambda loss, scale, size: LABEL_REOPENED},
-)
-specialise(
-    precision,
-    {
-        Squared: lambda loss, s, target: 0.5 / (s * s),
-        Quantile: lambda loss, s, target: target / s,
-        Insensitive: lambda loss, s, target: target / s,
-        Labels: lambda loss, s, target: 1.0,
-    },
-)
-
-
-@part
-def reopened_share(config: Config, scale: float, size: float) -> float:
-    """The share of the prior variance that a restarted posterior has."""
-    return reopened_variance(config.loss, scale, size) / prior_variance(config.loss, config.covariance)
-
-
-@part
-def shrink(turn: int, rounds: int, config: Config, state: State, work: Work) -> None:
-    """l2: observe a feature to be 0, with the precision of `rounds` rounds; the constant is spared."""
-    theta, scalar, v = state.theta, state.scalar, work.Dx
-    constant, unit = int(scalar[CONSTANT]), state.feature[UNIT, turn]
-    if turn == constant or unit == 0.0:
-        return
-    s = 1.6 * state.scale[int(scalar[LEAD])]
-    w = min(config.l2 * rounds / unit / unit * precision(config.loss, s, scalar[TARGET]), 1e100)
-    read_column(config.covariance, state.P, turn, v)
-    own = v[turn]
-    h = w / (1.0 + w * own)
-    move_along(POSTERIOR, -h * theta[POSTERIOR, turn], v, state, work)
-    for i in range(SLOW, MODE + 1):
-        theta[i, turn] /= 1.0 + w * own
-    subtract(config.covariance, state.P, h, v)

@@ -40,14 +40,8 @@ from redescend.kernels.selftuning.layout import (
     State,
     Work,
 )
-from redescend.kernels.selftuning.members import (
-    LOST,
-    move_followers,
-    move_posterior,
-    recover,
-    renew_members,
-    share_weights,
-)
+from redescend.kernels.selftuning.members import LOST, move_followers, move_posterior, renew_members, share_weights
+from redescend.kernels.selftuning.restarts import recover
 from redescend.kernels.selftuning.start import add_features, begin
 from redescend.kernels.selftuning.units import LEAST, checksum, cut, fill, power_of_two, take_units, to_units
 from redescend.numeric import Array

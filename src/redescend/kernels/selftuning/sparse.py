@@ -37,7 +37,7 @@ from redescend.kernels.selftuning.layout import (
     vector,
     work_size,
 )
-from redescend.kernels.selftuning.members import reopened_share, shrink
+from redescend.kernels.selftuning.restarts import reopened_share, shrink
 from redescend.kernels.selftuning.rounds import play
 from redescend.kernels.selftuning.units import LEAST, code_of
 from redescend.numeric import Array

@@ -50,8 +50,9 @@ from redescend.kernels.selftuning.layout import (
     State,
     Work,
 )
-from redescend.kernels.selftuning.members import first_weight, prior_variance
+from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import reset_mirrors
+from redescend.kernels.selftuning.restarts import prior_variance
 from redescend.numeric import Array
 
 RATE_START = 0.15

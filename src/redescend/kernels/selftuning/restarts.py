@@ -1,0 +1,213 @@
+"""Restarts of the posterior, and what else happens to all features at once: other scales, other signs, the penalty."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+from redescend.kernels.compiler import part, specialise
+from redescend.kernels.selftuning.covariance import copy_covariance, read_column, reset, subtract
+from redescend.kernels.selftuning.layout import (
+    AGE,
+    CENTRE,
+    COMMON,
+    CONSTANT,
+    CREDIT,
+    FLIPPED,
+    LARGE,
+    LEAD,
+    MODE,
+    NEGATED,
+    ORIGIN,
+    OUT,
+    POSTERIOR,
+    PRIOR,
+    RESCALED,
+    RESIDUALS,
+    RING,
+    SIZE,
+    SLOW,
+    SMALLEST,
+    SQUARE,
+    STORED,
+    STORED_AGE,
+    STREAK,
+    TARGET,
+    TYPICAL,
+    UNIT,
+    USUAL,
+    WIDEST,
+    Config,
+    Diagonal,
+    Full,
+    Insensitive,
+    Labels,
+    Quantile,
+    Squared,
+    State,
+    Work,
+)
+from redescend.kernels.selftuning.members import LOST, OUT_SHARE, copy_member, may_copy, move_along
+from redescend.kernels.selftuning.noise import reset_mirrors
+from redescend.numeric import Array
+
+RETURN_SHARE = 0.05
+"""The stored posterior returns with this weight, if it is twice that of the posterior."""
+
+SHIFT = 64.0
+"""Features have another scale if the typical length of records, a square, is this many times as large or as small."""
+
+MOSTLY = 0.6
+"""With a larger share of mirrored records, it is the models that are mirrored."""
+
+REOPENED, LABEL_REOPENED = 8.0, 4.0
+"""Variance of a restarted posterior, in units of the leader's squared scale; of logits."""
+
+START, LABEL_START, DIAGONAL_LABEL_START = 256.0, 60.0, 20.0
+"""Prior variance of a prediction, in units of the squared typical target; of a logit at order 2, and at order 1."""
+
+
+@part
+def recover(config: Config, state: State, work: Work) -> bool:
+    """Bring the stored posterior back if it is better, or restart the posterior if it is lost; returns whether it was.
+
+    A restart is at the leader, as wide as the leader is wrong.
+    """
+    scalar, weight = state.scalar, state.weight
+    if not may_copy(config.covariance, scalar):
+        return False
+    if scalar[FLIPPED] > MOSTLY:
+        negate(state, work)
+        return False
+    lead, shifted = int(scalar[LEAD]), is_shifted(scalar)
+    if shifted:
+        rescale(state, work)
+    if not shifted and scalar[STORED_AGE] > 0.0 and weight[STORED] > max(RETURN_SHARE, 2.0 * weight[POSTERIOR]):
+        copy_member(STORED, POSTERIOR, state, work)
+        copy_covariance(state.stored, state.P)
+        weight[POSTERIOR] += weight[STORED] - 1e-6
+        weight[STORED] = 1e-6
+        scalar[AGE], scalar[STORED_AGE] = scalar[STORED_AGE], 0.0
+        scalar[LEAD], scalar[USUAL] = POSTERIOR, scalar[COMMON]
+        scalar[OUT] = scalar[CREDIT] = 0.0
+    elif shifted or (scalar[OUT] >= LOST and scalar[AGE] >= RING):
+        store(state, work)
+        copy_member(lead, POSTERIOR, state, work)
+        reset(config.covariance, state.P, state.feature[PRIOR], reopened_share(config, state.scale[lead], scalar[SIZE]))
+        scalar[USUAL] = state.scale[lead]
+        scalar[OUT] = scalar[AGE] = scalar[CREDIT] = 0.0
+        weight[lead] *= 0.5
+        weight[POSTERIOR] = weight[lead]
+        return True
+    return False
+
+
+@part
+def store(state: State, work: Work) -> None:
+    """Store the posterior, unless one that is much older is stored, or leads."""
+    scalar, weight = state.scalar, state.weight
+    if scalar[AGE] >= 0.5 * scalar[STORED_AGE] and scalar[LEAD] != STORED:
+        copy_member(POSTERIOR, STORED, state, work)
+        copy_covariance(state.P, state.stored)
+        scalar[STORED_AGE] = scalar[AGE]
+        if weight[STORED] == 0.0:
+            weight[STORED] = min(0.5 * weight[POSTERIOR], OUT_SHARE)
+            weight[POSTERIOR] -= weight[STORED]
+
+
+@part
+def negate(state: State, work: Work) -> None:
+    """Change the sign of all models that move, where more records are mirrored than not; the posterior is stored."""
+    store(state, work)
+    for i in range(ORIGIN):
+        for j in range(state.theta.shape[1]):
+            state.theta[i, j] = -state.theta[i, j]
+    work.notes[NEGATED] = 1.0
+    reset_mirrors(state.cells, state.scalar)
+    state.scalar[CREDIT] = 0.0
+
+
+@part
+def is_shifted(scalar: Array) -> bool:
+    """Whether features have another scale than what is known of them."""
+    return scalar[AGE] >= RING and not 1.0 / SHIFT <= scalar[TYPICAL] <= SHIFT
+
+
+@part
+def rescale(state: State, work: Work) -> None:
+    """Multiply the squares of features by the typical length, and the priors of their coefficients accordingly."""
+    feature, factor = state.feature, state.scalar[TYPICAL]
+    for j in range(feature.shape[1]):
+        if feature[SQUARE, j] > 0.0:
+            feature[SQUARE, j] = max(feature[SQUARE, j] * factor, SMALLEST)
+        feature[PRIOR, j] = min(feature[PRIOR, j] / factor, WIDEST)
+        if feature[CENTRE, j] != 0.0:
+            feature[CENTRE, j] = min(max(feature[CENTRE, j] * sqrt(factor), -LARGE), LARGE)
+    work.notes[RESCALED] = factor
+    state.scalar[TYPICAL], state.scalar[STREAK] = 1.0, 0.0
+
+
+def prior_variance(loss: Any, covariance: Any) -> float:
+    """The prior variance of a prediction, in units of the squared typical target."""
+    raise NotImplementedError
+
+
+def reopened_variance(loss: Any, scale: float, size: float) -> float:
+    """The variance of a prediction of a restarted posterior, in the same units."""
+    raise NotImplementedError
+
+
+def precision(loss: Any, s: float, target: float) -> float:
+    """The precision of an observation with one unit of penalty, where s is the scale of residuals."""
+    raise NotImplementedError
+
+
+def label_start(covariance: Any) -> float:
+    """The prior variance of a logit."""
+    raise NotImplementedError
+
+
+specialise(label_start, {Diagonal: lambda covariance: DIAGONAL_LABEL_START, Full: lambda covariance: LABEL_START})
+specialise(
+    prior_variance,
+    dict.fromkeys(RESIDUALS, lambda loss, covariance: START)
+    | {Labels: lambda loss, covariance: label_start(covariance)},
+)
+specialise(
+    reopened_variance,
+    dict.fromkeys(RESIDUALS, lambda loss, scale, size: REOPENED * (scale / size) ** 2)
+    | {Labels: lambda loss, scale, size: LABEL_REOPENED},
+)
+specialise(
+    precision,
+    {
+        Squared: lambda loss, s, target: 0.5 / (s * s),
+        Quantile: lambda loss, s, target: target / s,
+        Insensitive: lambda loss, s, target: target / s,
+        Labels: lambda loss, s, target: 1.0,
+    },
+)
+
+
+@part
+def reopened_share(config: Config, scale: float, size: float) -> float:
+    """The share of the prior variance that a restarted posterior has."""
+    return reopened_variance(config.loss, scale, size) / prior_variance(config.loss, config.covariance)
+
+
+@part
+def shrink(turn: int, rounds: int, config: Config, state: State, work: Work) -> None:
+    """l2: observe a feature to be 0, with the precision of `rounds` rounds; the constant is spared."""
+    theta, scalar, v = state.theta, state.scalar, work.Dx
+    constant, unit = int(scalar[CONSTANT]), state.feature[UNIT, turn]
+    if turn == constant or unit == 0.0:
+        return
+    s = 1.6 * state.scale[int(scalar[LEAD])]
+    w = min(config.l2 * rounds / unit / unit * precision(config.loss, s, scalar[TARGET]), 1e100)
+    read_column(config.covariance, state.P, turn, v)
+    own = v[turn]
+    h = w / (1.0 + w * own)
+    move_along(POSTERIOR, -h * theta[POSTERIOR, turn], v, state, work)
+    for i in range(SLOW, MODE + 1):
+        theta[i, turn] /= 1.0 + w * own
+    subtract(config.covariance, state.P, h, v)
