@@ -117,84 +117,102 @@ class Densities:
         return out
 
 
-def judge_residuals(X, predictions, targets):
+class Key:
+    """What is known of one key."""
+
+    def __init__(self, d):
+        self.rows, self.theta, self.lost = [], np.zeros(2), 0.5
+        self.beta, self.travelled, self.evidence = np.zeros(d), np.full(d, 1e-3), -3.0
+        self.level = self.adjusted = self.quick = None
+        self.age = self.repeats = self.stuck_odds = 0
+
+
+def judge_residuals(X, predictions, targets, keys=None):
     """Log-odds, interval, scale, stuck and suspect of every record; then the final log-odds."""
     n, F = len(targets), np.column_stack([X, predictions])  # missing features are replaced on the way
     d = F.shape[1]
     r = targets - predictions
-    fit, theta, quantiles, threshold = Densities(), np.zeros(2), [4.0, 4.0], 0.0
-    beta, travelled, evidence = np.zeros(d), np.full(d, 1e-3), -3.0
-    level, adjusted, quick, age = None, None, None, 0
+    keys = np.zeros(n, int) if keys is None else keys
+    known = {key: Key(d) for key in set(keys)}
+    fit, quantiles, threshold = Densities(), [4.0, 4.0], 0.0
     z, recent, every = np.zeros(n), np.zeros((2, 56)), np.zeros((2, 56))
-    lost, due, counted, repeats, stuck_odds = 0.5, 16, 0, 0, 0.0
+    due, counted = 16, 0
     ties, chances = np.array([1.0, 1.0]), np.array([20.0, 4.0])
     out = []
     for t in range(n):
-        missing = np.isnan(F[t])
-        F[t, missing] = F[:t, missing].mean(axis=0) if t else 0.0
-        first = level is None and r[t] != 0
+        k = known[keys[t]]
+        past, missing = F[k.rows], np.isnan(F[t])
+        F[t, missing] = past[:, missing].mean(axis=0) if len(past) else 0.0
+        first = k.level is None and r[t] != 0
         if first:
-            level = adjusted = quick = np.log(abs(r[t]))
+            k.level = k.adjusted = k.quick = np.log(abs(r[t]))
         f = np.zeros(d)
-        if t:
-            mean, spread = F[:t].mean(axis=0), F[:t].std(axis=0)
-            known = spread > 1e-12 * abs(mean)
-            f[known] = np.clip((F[t] - mean)[known] / spread[known], -3, 3)
-        m = np.clip(beta @ f, -2.5, 2.5)
-        s = np.exp((1 - sigmoid(evidence)) * level + sigmoid(evidence) * (adjusted + m)) if level is not None else 1.0
+        if len(past):
+            mean, spread = past.mean(axis=0), past.std(axis=0)
+            varies = spread > 1e-12 * abs(mean)
+            f[varies] = np.clip((F[t] - mean)[varies] / spread[varies], -3, 3)
+        m = np.clip(k.beta @ f, -2.5, 2.5)
+        trust = sigmoid(k.evidence)
+        s = np.exp((1 - trust) * k.level + trust * (k.adjusted + m)) if k.level is not None else 1.0
         z[t] = r[t] / s
         plain = fit.look_up(z[t])
-        before = 0.9 * lost + 0.002 * (1 - lost)
+        before = 0.9 * k.lost + 0.002 * (1 - k.lost)
         ratio = sigmoid(-plain) / fit.eps
-        lost = before * ratio / (before * ratio + 1 - before)
-        tie = t > 0 and targets[t] == targets[t - 1]
-        copy = tie and (X[t] == X[t - 1]).all()
+        k.lost = lost = before * ratio / (before * ratio + 1 - before)
+        tie = len(past) > 0 and targets[t] == targets[k.rows[-1]]
+        copy = tie and (X[t] == X[k.rows[-1]]).all()
         if copy:
-            stuck = sigmoid(stuck_odds) if repeats else 0.0
+            stuck = sigmoid(k.stuck_odds) if k.repeats else 0.0
         elif tie:
-            natural = (8 * ties[1] / chances[1] + repeats) / (8 + repeats) if repeats else ties[0] / chances[0]
-            stuck_odds = min((stuck_odds if repeats else np.log(1e-5)) - np.log(natural), 36)
-            stuck, repeats = sigmoid(stuck_odds), repeats + 1
+            runs = (8 * ties[1] / chances[1] + k.repeats) / (8 + k.repeats)
+            natural = runs if k.repeats else ties[0] / chances[0]
+            k.stuck_odds = min((k.stuck_odds if k.repeats else np.log(1e-5)) - np.log(natural), 36)
+            stuck, k.repeats = sigmoid(k.stuck_odds), k.repeats + 1
         else:
-            if repeats:
-                k = sigmoid(-stuck_odds)
-                ties += k * np.array([1, min(repeats - 1, 3)])
-                chances += k * np.array([1, min(repeats, 4)])
+            if k.repeats:
+                share = sigmoid(-k.stuck_odds)
+                ties += share * np.array([1, min(k.repeats - 1, 3)])
+                chances += share * np.array([1, min(k.repeats, 4)])
             else:
                 chances[0] += 1
-            stuck, repeats = 0.0, 0
+            stuck, k.repeats = 0.0, 0
         good = (lost * (1 - fit.eps) + (1 - lost) * sigmoid(plain)) * (1 - stuck)
         bad = (lost * fit.eps + (1 - lost) * sigmoid(-plain)) * (1 - stuck) + stuck
         p = good / (good + bad)
-        low = predictions[t] - quantiles[0] * np.exp(theta[0]) * s
-        high = predictions[t] + quantiles[1] * np.exp(theta[1]) * s
+        low = predictions[t] - quantiles[0] * np.exp(k.theta[0]) * s
+        high = predictions[t] + quantiles[1] * np.exp(k.theta[1]) * s
         out.append((np.log(good / bad), low, high, s, stuck, p <= threshold))
-        theta += 0.02 * p * (np.array([targets[t] < low, targets[t] > high]) - 0.05)
-        if level is not None and not first and not copy and r[t] != 0:
-            counted += 1
-            recent *= 1 - min(max(1 / counted, 1 / 20000), 0.05)
-            cell = min(np.searchsorted(EDGES, abs(z[t]), side="right") - 1, 55)
-            recent[int(z[t] > 0), cell] += 1
-            every[int(z[t] > 0), cell] += t >= 100
-            u, v = abs(r[t]) / np.exp(level), abs(r[t]) / np.exp(adjusted + m)
-            if age > 50:
-                gain = (-adjusted - m - np.log1p(v * v)) - (-level - np.log1p(u * u))
-                evidence = np.clip(0.999 * evidence + gain, -10, 10)
+        k.theta += 0.02 * p * (np.array([targets[t] < low, targets[t] > high]) - 0.05)
+        k.rows.append(t)
+        if k.level is not None and not first and not copy and r[t] != 0:
+            if k.age >= 16 or counted < 16:
+                counted += 1
+                recent *= 1 - min(max(1 / counted, 1 / 20000), 0.05)
+                cell = min(np.searchsorted(EDGES, abs(z[t]), side="right") - 1, 55)
+                recent[int(z[t] > 0), cell] += 1
+                every[int(z[t] > 0), cell] += t >= 100
+            u, v = abs(r[t]) / np.exp(k.level), abs(r[t]) / np.exp(k.adjusted + m)
+            if k.age > 50:
+                gain = (-k.adjusted - m - np.log1p(v * v)) - (-k.level - np.log1p(u * u))
+                k.evidence = np.clip(0.999 * k.evidence + gain, -10, 10)
                 g = psi(v) * f / (max(1, f @ f / d) * (1 + (v / 8) ** 2))
-                travelled += g * g
-                beta += 0.1 * g / np.sqrt(travelled)
-            early = 2 / (age + 3)
-            level, adjusted = level + max(early, 0.005) * psi(u), adjusted + max(early, 0.005) * psi(v)
-            quick += max(early, 0.05) * psi(abs(r[t]) / np.exp(quick))
-            age += 1
-            if age > 101 and abs(quick - level) > 0.8:
-                adjusted, level, age = adjusted + quick - level, quick, 20
+                k.travelled += g * g
+                k.beta += 0.1 * g / np.sqrt(k.travelled)
+            early = 2 / (k.age + 3)
+            k.level, k.adjusted = k.level + max(early, 0.005) * psi(u), k.adjusted + max(early, 0.005) * psi(v)
+            k.quick += max(early, 0.05) * psi(abs(r[t]) / np.exp(k.quick))
+            k.age += 1
+            if k.age > 101 and abs(k.quick - k.level) > 0.8:
+                k.adjusted, k.level, k.age = k.adjusted + k.quick - k.level, k.quick, 20
         if t + 1 >= due:
             fit.fit(recent, 3)
             threshold, quantiles = fit.threshold(), fit.quantiles(0.9)
             due = t + 1 + min(max(16, (t + 1) // 4), 512)
     fit.fit(every, 100)
-    return [np.array(column) for column in zip(*out, strict=True)], final_verdict(fit, z, targets, [o[4] for o in out])
+    final, stuck = np.empty(n), np.array([said[4] for said in out])
+    for k in known.values():
+        final[k.rows], stuck[k.rows] = final_verdict(fit, z[k.rows], targets[k.rows], stuck[k.rows])
+    return [np.array(column) for column in zip(*out, strict=True)], (final, stuck)
 
 
 def final_verdict(fit, z, targets, stuck):

@@ -33,32 +33,53 @@ def stream(rounds: int, seed: int = 0, share: float = 0.05) -> tuple[Any, Any, A
     return X, predictions, targets, clean
 
 
-def test_every_judgement_is_that_of_the_slow_reference() -> None:
+@pytest.mark.parametrize("count", [1, 4])
+def test_every_judgement_is_that_of_the_slow_reference(count: int) -> None:
     X, predictions, targets, _ = stream(700)
+    keys = np.random.default_rng(5).integers(0, count, 700)
     belief = ResidualBelief(2)
-    judgements = belief.update(predictions, targets, X)
-    expected, (final, stuck) = reference_belief.judge_residuals(X, predictions, targets)
+    judgements = belief.update(predictions, targets, X, keys)
+    expected, (final, stuck) = reference_belief.judge_residuals(X, predictions, targets, keys)
     for part, values in zip(judgements, expected, strict=True):
         np.testing.assert_allclose(part, values, rtol=1e-9, atol=1e-9)
-    verdict = belief.judge_log(predictions, targets, judgements)
+    verdict = belief.judge_log(predictions, targets, judgements, keys)
     np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(verdict.stuck, stuck, rtol=1e-9, atol=1e-9)
 
 
+def test_keys_have_scales_and_units_of_their_own_and_take_2_kilobytes() -> None:
+    X, predictions, targets, _ = stream(1500)
+    keys = np.arange(1500) % 3
+    units = 2.0 ** np.array([0, 60, -60])[keys]
+    one, other = ResidualBelief(2), ResidualBelief(2)
+    expected = one.update(predictions, targets, X, keys).clean_log_odds
+    np.testing.assert_array_equal(other.update(units * predictions, units * targets, X, keys).clean_log_odds, expected)
+    assert one.keys == 3
+    low, high = one.predict_interval(predictions, X, keys=keys)
+    assert np.mean((low <= targets) & (targets <= high)) > 0.8
+    many = ResidualBelief(40)
+    many.update(np.zeros(100), np.ones(100), np.zeros((100, 40)), np.arange(100))
+    few = sum(array.nbytes for array in ResidualBelief(40).state().values())
+    assert sum(array.nbytes for array in many.state().values()) - few <= 99 * 2000
+    with pytest.raises(DataError, match=r"keys must be below 3"):
+        one.judge([0.0], [0.0], [[0.0, 0.0]], [3])
+
+
 def test_equal_bits_wherever_a_stream_is_cut_and_saved() -> None:
     X, predictions, targets, _ = stream(1500)
+    keys = np.minimum(np.arange(1500) % 7, np.arange(1500) // 300)
     whole = ResidualBelief(2)
-    expected = whole.update(predictions, targets, X)
+    expected = whole.update(predictions, targets, X, keys)
     belief, parts = ResidualBelief(2), []
     for first, last in itertools.pairwise([0, 1, 2, 17, 100, 101, 900, 1500]):
-        parts.append(belief.update(predictions[first:last], targets[first:last], X[first:last]))
+        parts.append(belief.update(predictions[first:last], targets[first:last], X[first:last], keys[first:last]))
         saved, belief = belief.state(), ResidualBelief(2)
         belief.restore(saved)
     for column, values in zip(expected, zip(*parts, strict=True), strict=True):
         np.testing.assert_array_equal(column, np.concatenate(values))
     np.testing.assert_array_equal(
-        whole.judge_log(predictions, targets, expected).clean_log_odds,
-        belief.judge_log(predictions, targets, expected).clean_log_odds,
+        whole.judge_log(predictions, targets, expected, keys).clean_log_odds,
+        belief.judge_log(predictions, targets, expected, keys).clean_log_odds,
     )
 
 
@@ -222,10 +243,11 @@ def test_a_state_fits_in_20_kilobytes() -> None:
         (ResidualBelief(1), "scales", (0, 0), 17.0),
         (ResidualBelief(1), "scales", (0, 0), 0.5),
         (ResidualBelief(1), "counts", (0, 0, 0), -1.0),
-        (ResidualBelief(1), "numbers", 0, np.nan),
-        (ResidualBelief(1), "numbers", 12, 1.5),
+        (ResidualBelief(1), "numbers", (0, 0), np.nan),
+        (ResidualBelief(1), "numbers", (0, 7), 1.5),
+        (ResidualBelief(1), "shared", 5, 1.5),
         (ResidualBelief(1), "outliers", (0, 0), 0.5),
-        (ResidualBelief(1), "features", (1, 0), -1.0),
+        (ResidualBelief(1), "features", (0, 1, 0), -1.0),
         (LabelBelief(), "flips", (0, 0), 0.5),
         (LabelBelief(), "numbers", 1, 0.0),
         (LabelBelief(), "log_odds", (0, 0), np.inf),

@@ -90,8 +90,8 @@ class ArraySpec:
         What the array is converted to. None: float32 or float64, whichever it has.
     finite : bool
         Whether NaN and infinity are refused.
-    parts : mapping of int to ArraySpec
-        Further rules for single entries of the first axis; their shape is ignored.
+    parts : mapping of int or tuple to ArraySpec
+        Further rules for single entries of the first axis, or for what the tuple selects; their shape is ignored.
     """
 
     name: str
@@ -101,7 +101,7 @@ class ArraySpec:
     high: Size | float | None = None
     dtype: Any = np.float64
     finite: bool = True
-    parts: Mapping[int, ArraySpec] = field(default_factory=dict)
+    parts: Mapping[Any, ArraySpec] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.kind == "index" and self.high is None:
@@ -133,7 +133,8 @@ def check_arrays(specs: Iterable[ArraySpec], arrays: Mapping[str, Array], dims: 
         batch = array.ndim - len(spec.shape)
         _check_values(spec, array, dims, owner, axes=tuple(range(batch, array.ndim)))
         for place, part in spec.parts.items():
-            _check_values(part, array[(slice(None),) * batch + (place,)], dims, owner, axes=())
+            selected = place if isinstance(place, tuple) else (place,)
+            _check_values(part, array[(slice(None),) * batch + selected], dims, owner, axes=())
 
 
 def require(condition: Any, owner: object, what: str) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.special import expit, ndtr, stdtr
 
 from redescend.belief.residuals import Verdict
-from redescend.belief.suspects import to_probability
+from redescend.belief.suspects import find_threshold, to_probability
 from redescend.errors import DataError
 from redescend.kernels.belief import labels as kernels
-from redescend.kernels.belief.layout import SHORTEST
+from redescend.kernels.belief import layout
 from redescend.numeric import Array
 from redescend.parameters import Interval, check
 from redescend.state import ArraySpec, Stateful, read_arrays
@@ -115,7 +115,7 @@ class LabelBelief(Stateful):
         self._tables = make_tables()
         models = len(self._tables.positive)
         numbers = np.zeros(kernels.NUMBERS)
-        numbers[[kernels.INCREMENT, kernels.DUE]] = 1.0, SHORTEST
+        numbers[[kernels.INCREMENT, kernels.DUE]] = 1.0, layout.SHORTEST
         self._state = kernels.State(
             numbers,
             np.zeros((2, 2, kernels.CELLS)),
@@ -150,8 +150,30 @@ class LabelBelief(Stateful):
         """
         margins, labels = self._read(margins, labels)
         log_odds, suspect = np.empty(len(labels)), np.empty(len(labels), np.bool_)
-        kernels.judge_labels(margins, labels, self._state, self._tables, log_odds, suspect)
+        numbers, first = self._state.numbers, 0
+        while first < len(labels):
+            first = kernels.judge_labels(margins, labels, first, self._state, log_odds, suspect)
+            if numbers[kernels.ROUNDS] >= numbers[kernels.DUE]:
+                self._fit_recent()
         return LabelJudgements(log_odds, suspect)
+
+    def _fit_recent(self) -> None:
+        """Fit all models to recent records, and what follows from them."""
+        state, numbers = self._state, self._state.numbers
+        counts, total = state.counts[layout.RECENT], numbers[kernels.ROUNDS]
+        counts /= numbers[kernels.INCREMENT]
+        numbers[kernels.INCREMENT] = 1.0
+        kernels.fit_labels(counts, self._tables, kernels.ITERATIONS, *state[2:])
+        probability = to_probability(state.log_odds.ravel())
+        numbers[kernels.THRESHOLD] = find_threshold(probability, counts.ravel(), layout.FALSE_ALARMS)
+        numbers[kernels.DUE] += min(max(layout.SHORTEST, total // layout.GROWTH), layout.LONGEST)
+
+    def _fit_all(self) -> Array:
+        """The table of log-odds by label and cell that fits all records."""
+        fitted = [array.copy() for array in self._state[2:]]
+        counts = self._state.counts[layout.ALL]
+        kernels.fit_labels(counts, self._tables, kernels.FINAL_ITERATIONS, *fitted)
+        return fitted[1]
 
     def judge(self, margins: Any, labels: Any) -> Array:
         """The log-odds that each label is right, by all that was learned so far; nothing is learned."""
@@ -160,8 +182,7 @@ class LabelBelief(Stateful):
     def judge_log(self, margins: Any, labels: Any) -> Verdict:
         """The final verdict, by all that is known now, on records that were given to `update` before."""
         margins, labels = self._read(margins, labels)
-        table = kernels.fit_all_labels(self._state, self._tables)
-        return Verdict(kernels.look_up_labels(margins, labels, table), np.zeros(len(labels)))
+        return Verdict(kernels.look_up_labels(margins, labels, self._fit_all()), np.zeros(len(labels)))
 
     def judge_leads(self, leads: Any, labels: Any) -> Verdict:
         """The same from scores of two classes, or else from the margins of the given classes and labels that are 1."""
@@ -169,8 +190,7 @@ class LabelBelief(Stateful):
         labels = np.ascontiguousarray(labels, np.int64)
         if len(leads) != len(labels) or not np.isin(labels, (0, 1)).all() or not np.isfinite(leads).all():
             raise DataError("leads must be finite and labels 0 or 1, one of each for every record.")
-        table = kernels.fit_all_labels(self._state, self._tables)
-        return Verdict(kernels.look_up_labels(leads, labels, table), np.zeros(len(labels)))
+        return Verdict(kernels.look_up_labels(leads, labels, self._fit_all()), np.zeros(len(labels)))
 
     def predict_proba(self, margins: Any) -> Array:
         """The calibrated probability of every class to be the true one, not the given one."""

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.belief.shapes import make_tables
-from redescend.belief.suspects import SHARE, q_values, select_suspects, to_probability
+from redescend.belief.shapes import find_quantiles, make_tables
+from redescend.belief.suspects import SHARE, find_threshold, q_values, select_suspects, to_probability
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
 from redescend.kernels.belief.cells import CELLS
@@ -16,32 +16,39 @@ from redescend.numeric import Array
 from redescend.parameters import COUNT, check
 from redescend.state import ArraySpec, Stateful, read_arrays, require
 
-_COUNT, _SHARE = ArraySpec("numbers", kind="count"), ArraySpec("numbers", low=0.0, high=1.0)
-_POSITIVE = ArraySpec("numbers", low=1e-300)
+_COUNT, _SHARE = ArraySpec("shared", kind="count"), ArraySpec("shared", low=0.0, high=1.0)
+_POSITIVE, _NOT_NEGATIVE = ArraySpec("shared", low=1e-300), ArraySpec("shared", low=0.0)
 
 SPECS = (
     ArraySpec(
         "numbers",
-        (layout.NUMBERS,),
+        ("keys", layout.NUMBERS),
         parts={
-            layout.ROUNDS: _COUNT,
+            (..., layout.ROUNDS): _COUNT,
+            (..., layout.UNIT): _NOT_NEGATIVE,
+            (..., layout.AGE): _NOT_NEGATIVE,
+            (..., layout.LOST): _SHARE,
+            (..., layout.REPEATS): _COUNT,
+        },
+    ),
+    ArraySpec("features", ("keys", layout.FEATURES, lambda dims: dims["dim"] + 1)),
+    ArraySpec(
+        "shared",
+        (layout.SHARED,),
+        parts={
+            layout.TOTAL: _COUNT,
             layout.COUNTED: _COUNT,
-            layout.UNIT: ArraySpec("numbers", low=0.0),
-            layout.AGE: ArraySpec("numbers", low=0.0),
-            layout.INCREMENT: ArraySpec("numbers", low=1.0),
+            layout.INCREMENT: ArraySpec("shared", low=1.0),
             layout.OUTLIERS: _SHARE,
             layout.THRESHOLD: _SHARE,
-            layout.LOST: _SHARE,
-            layout.BELOW: ArraySpec("numbers", low=0.0),
-            layout.ABOVE: ArraySpec("numbers", low=0.0),
-            layout.REPEATS: _COUNT,
+            layout.BELOW: _NOT_NEGATIVE,
+            layout.ABOVE: _NOT_NEGATIVE,
             layout.FIRST_TIES: _POSITIVE,
             layout.FIRST_CHANCES: _POSITIVE,
             layout.NEXT_TIES: _POSITIVE,
             layout.NEXT_CHANCES: _POSITIVE,
         },
     ),
-    ArraySpec("features", (layout.FEATURES, lambda dims: dims["dim"] + 1)),
     ArraySpec("counts", (2, 2, CELLS), low=0.0),
     ArraySpec("scales", (2, "families"), kind="index", high="widths"),
     ArraySpec("outliers", (2, "families", "atoms"), low=0.0, high=1.0),
@@ -151,44 +158,47 @@ class ResidualBelief(Stateful):
     def __init__(self, dim: int = 0) -> None:
         self.dim = int(check(type(self).__name__, "dim", dim, COUNT))
         self._tables = make_tables()
-        self._state = self._make_state()
+        self._state, self._keys = self._make_state(), 1
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.dim})"
 
     def _make_state(self) -> layout.State:
         families, widths, _ = self._tables.clean.shape
-        numbers = np.zeros(layout.NUMBERS)
-        numbers[[layout.EVIDENCE, layout.INCREMENT, layout.DUE]] = layout.DOUBT, 1.0, layout.SHORTEST
-        numbers[[layout.BELOW, layout.ABOVE, layout.LOST]] = 4.0, 4.0, layout.FIRST_LOST
-        numbers[[layout.FIRST_TIES, layout.FIRST_CHANCES]] = 1.0, 20.0
-        numbers[[layout.NEXT_TIES, layout.NEXT_CHANCES]] = 1.0, 4.0
-        features = np.zeros((layout.FEATURES, self.dim + 1))
-        features[layout.TRAVELLED] = 1e-3
+        numbers, features, shared = *self._make_keys(1), np.zeros(layout.SHARED)
+        shared[[layout.INCREMENT, layout.DUE, layout.BELOW, layout.ABOVE]] = 1.0, layout.SHORTEST, 4.0, 4.0
+        shared[[layout.FIRST_TIES, layout.FIRST_CHANCES]] = 1.0, 20.0
+        shared[[layout.NEXT_TIES, layout.NEXT_CHANCES]] = 1.0, 4.0
         shares = self._tables.prior / (layout.CLEAN_PRIOR + self._tables.prior.sum())
-        state = layout.State(
-            numbers,
-            features,
-            np.zeros((2, 2, CELLS)),
-            np.full((2, families), float(widths // 2)),
-            np.tile(shares, (2, families, 1)),
-            np.zeros((2, CELLS)),
-            np.zeros((2, CELLS)),
-        )
-        numbers[layout.OUTLIERS] = fit_densities(state.counts[layout.RECENT], self._tables, 1, *state[3:])
+        outliers = np.tile(shares, (2, families, 1))
+        arrays = np.full((2, families), float(widths // 2)), outliers, np.zeros((2, CELLS)), np.zeros((2, CELLS))
+        state = layout.State(numbers, features, shared, np.zeros((2, 2, CELLS)), *arrays)
+        shared[layout.OUTLIERS] = fit_densities(state.counts[layout.RECENT], self._tables, 1, *arrays)
         return state
+
+    def _make_keys(self, keys: int) -> tuple[Array, Array]:
+        """What is known of new keys."""
+        numbers, features = np.zeros((keys, layout.NUMBERS)), np.zeros((keys, layout.FEATURES, self.dim + 1))
+        numbers[:, layout.EVIDENCE], numbers[:, layout.LOST] = layout.DOUBT, layout.FIRST_LOST
+        features[:, layout.TRAVELLED] = 1e-3
+        return numbers, features
 
     @property
     def rounds(self) -> int:
         """Number of records so far."""
-        return int(self._state.numbers[layout.ROUNDS])
+        return int(self._state.shared[layout.TOTAL])
+
+    @property
+    def keys(self) -> int:
+        """Number of keys so far; 1 without keys."""
+        return self._keys
 
     @property
     def outlier_share(self) -> float:
         """The estimated share of outliers among recent records."""
-        return float(self._state.numbers[layout.OUTLIERS])
+        return float(self._state.shared[layout.OUTLIERS])
 
-    def update(self, predictions: Any, targets: Any, X: Any = None) -> Judgements:
+    def update(self, predictions: Any, targets: Any, X: Any = None, keys: Any = None) -> Judgements:
         """Judge records in order, each by what was learned from those before it, and learn from it.
 
         Parameters
@@ -199,36 +209,77 @@ class ResidualBelief(Stateful):
             The targets.
         X : array of floats, shape (rows, dim), optional
             The features, if the scale depends on any; what is missing, NaN, is taken for the mean.
+        keys : array of ints, shape (rows,), optional
+            The place of each record's key, from 0. Every key has a scale of its own; the shape of the noise and the
+            share of outliers are those of all keys.
 
         Returns
         -------
         Judgements
             One entry for each record.
         """
-        predictions, targets, X = self._read(predictions, targets, X)
-        rows = len(targets)
+        records = self._read(predictions, targets, X, keys)
+        self._grow(int(records.places.max(initial=0)) + 1)
+        rows, first = len(records.targets), 0
         log_odds, low, high, scale, stuck = np.empty((5, rows))
         out = layout.Outputs(log_odds, low, high, scale, stuck, np.empty(rows, np.bool_))
-        rounds.judge_rows(X, predictions, targets, self._state, self._tables, out)
+        while first < rows:
+            first = rounds.judge_rows(records, first, self._state, self._tables.centers, out)
+            if self._state.shared[layout.TOTAL] >= self._state.shared[layout.DUE]:
+                self._fit_recent()
         return Judgements(*out)
 
-    def judge(self, predictions: Any, targets: Any, X: Any = None) -> Array:
+    def _grow(self, keys: int) -> None:
+        """Have room for so many keys; twice as many as before, so that growing costs little."""
+        self._keys = max(keys, self._keys)
+        capacity = len(self._state.numbers)
+        if keys > capacity:
+            new = self._make_keys(max(keys, 2 * capacity) - capacity)
+            numbers, features = (np.concatenate(pair) for pair in zip(self._state[:2], new, strict=True))
+            self._state = self._state._replace(numbers=numbers, features=features)
+
+    def _fit_recent(self) -> None:
+        """Fit the densities to recent records, and what follows from them."""
+        state, shared = self._state, self._state.shared
+        counts, total = state.counts[layout.RECENT], shared[layout.TOTAL]
+        counts /= shared[layout.INCREMENT]
+        shared[layout.INCREMENT] = 1.0
+        shared[layout.OUTLIERS] = fit_densities(counts, self._tables, layout.ITERATIONS, *state[4:])
+        probability, records = to_probability(state.log_odds), counts.sum(axis=1) + 1.0
+        mass = records[:, None] * state.clean / probability
+        shared[layout.THRESHOLD] = find_threshold(probability.ravel(), mass.ravel(), layout.FALSE_ALARMS)
+        ends = find_quantiles(state.clean, records, self._tables.edges, layout.LEVEL)
+        shared[layout.BELOW], shared[layout.ABOVE] = ends
+        shared[layout.DUE] = total + min(max(layout.SHORTEST, total // layout.GROWTH), layout.LONGEST)
+
+    def judge(self, predictions: Any, targets: Any, X: Any = None, keys: Any = None) -> Array:
         """The log-odds that each record is clean, by all that was learned so far; nothing is learned."""
-        predictions, targets, X = self._read(predictions, targets, X)
-        scales = rounds.find_scales(X, predictions, self._state)
-        return rounds.look_up(targets - predictions, scales, self._state.log_odds, self._tables.centers)
+        records = self._read(predictions, targets, X, keys, known=True)
+        scales, _, _ = rounds.find_scales(records, self._state)
+        residuals = records.targets - records.predictions
+        return rounds.look_up(residuals, scales, self._state.log_odds, self._tables.centers)
 
-    def judge_log(self, predictions: Any, targets: Any, judgements: Judgements) -> Verdict:
+    def judge_log(self, predictions: Any, targets: Any, judgements: Judgements, keys: Any = None) -> Verdict:
         """The final verdict, by all that is known now, on records that were given to `update` before."""
-        predictions, targets, _ = self._read(predictions, targets, np.empty((len(predictions), self.dim)))
+        records = self._read(predictions, targets, np.empty((len(predictions), self.dim)), keys, known=True)
         scale, stuck = (np.ascontiguousarray(part, np.float64) for part in (judgements.scale, judgements.stuck))
-        if scale.shape != targets.shape or stuck.shape != targets.shape:
-            raise DataError(f"judgements must have one entry for each of the {len(targets)} targets.")
-        table, outliers = rounds.fit_all(self._state, self._tables)
-        log_odds = rounds.look_up(targets - predictions, scale, table, self._tables.centers)
-        return Verdict(*rounds.combine_all(log_odds, targets, stuck, outliers))
+        if scale.shape != records.targets.shape or stuck.shape != scale.shape:
+            raise DataError(f"judgements must have one entry for each of the {len(scale)} targets.")
+        fitted = [array.copy() for array in self._state[4:]]
+        outliers = fit_densities(self._state.counts[layout.ALL], self._tables, layout.FINAL_ITERATIONS, *fitted)
+        residuals = records.targets - records.predictions
+        log_odds = rounds.look_up(residuals, scale, fitted[-1], self._tables.centers)
+        # What is said of several records in a row is said of those of one key.
+        order = np.argsort(records.places, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(records.places[order])) + 1):
+            log_odds[rows], stuck[rows] = rounds.combine_all(
+                log_odds[rows], records.targets[rows], stuck[rows], outliers
+            )
+        return Verdict(log_odds, stuck)
 
-    def predict_interval(self, predictions: Any, X: Any = None, level: float = 0.9) -> tuple[Array, Array]:
+    def predict_interval(
+        self, predictions: Any, X: Any = None, level: float = 0.9, keys: Any = None
+    ) -> tuple[Array, Array]:
         """The interval in which this share of clean targets lies.
 
         Parameters
@@ -239,6 +290,8 @@ class ResidualBelief(Stateful):
             The features, if the scale depends on any.
         level : float
             The share, between 0 and 1.
+        keys : array of ints, shape (rows,), optional
+            The places of the records' keys.
 
         Returns
         -------
@@ -246,12 +299,13 @@ class ResidualBelief(Stateful):
             The ends of the intervals.
         """
         level = check(f"{type(self).__name__}.predict_interval", "level", level, SHARE)
-        predictions, _, X = self._read(predictions, predictions, X)
-        scales = rounds.find_scales(X, predictions, self._state)
-        below, above = rounds.find_widths(self._state, self._tables.edges, level)
-        return predictions - below * scales, predictions + above * scales
+        records = self._read(predictions, predictions, X, keys, known=True)
+        scales, lower, higher = rounds.find_scales(records, self._state)
+        sizes = self._state.counts[layout.RECENT].sum(axis=1) + 1.0
+        below, above = find_quantiles(self._state.clean, sizes, self._tables.edges, level)
+        return records.predictions - below * lower * scales, records.predictions + above * higher * scales
 
-    def _read(self, predictions: Any, targets: Any, X: Any) -> tuple[Array, Array, Array]:
+    def _read(self, predictions: Any, targets: Any, X: Any, keys: Any, known: bool = False) -> layout.Records:
         arrays = []
         for name, values in {"predictions": predictions, "targets": targets}.items():
             array = np.ascontiguousarray(values, np.float64)
@@ -264,16 +318,25 @@ class ResidualBelief(Stateful):
         table = np.ascontiguousarray(np.empty((rows, 0)) if X is None else X, np.float64)
         if table.shape != (rows, self.dim):
             raise DataError(f"X must have shape ({rows}, {self.dim}). Got {table.shape} instead.")
-        return arrays[0], arrays[1], table
+        places = np.zeros(rows, np.int64) if keys is None else np.ascontiguousarray(keys, np.int64)
+        if places.shape != (rows,) or places.min(initial=0) < 0:
+            raise DataError(f"keys must be {rows} whole numbers from 0.")
+        if known and places.max(initial=0) >= self._keys:
+            raise DataError(f"keys must be below {self._keys}, the number of keys so far.")
+        return layout.Records(table, arrays[0], arrays[1], places)
 
     def state(self) -> dict[str, Any]:
-        return {name: array.copy() for name, array in self._state._asdict().items()}
+        trimmed = self._state._replace(
+            numbers=self._state.numbers[: self._keys], features=self._state.features[: self._keys]
+        )
+        return {name: array.copy() for name, array in trimmed._asdict().items()}
 
     def restore(self, state: dict[str, Any]) -> None:
         families, widths, _ = self._tables.clean.shape
         dims = {"dim": self.dim, "families": families, "widths": widths, "atoms": len(self._tables.prior)}
         arrays = read_arrays(SPECS, state, dims, self)
-        spread = arrays["features"][[layout.SQUARES, layout.TRAVELLED]]
+        require(len(arrays["numbers"]) > 0, self, "no keys")
+        spread = arrays["features"][:, [layout.SQUARES, layout.TRAVELLED]]
         require((spread >= 0.0).all(), self, "negative squares of features")
         require((arrays["outliers"].sum(axis=2) < 1.0).all(), self, "shares of outliers whose sum is above 1")
-        self._state = layout.State(**arrays)
+        self._state, self._keys = layout.State(**arrays), len(arrays["numbers"])

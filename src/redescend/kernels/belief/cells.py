@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import inlined
+from redescend.kernels.compiler import part
 from redescend.numeric import Array
 
 LOWEST, MIDDLE, HIGHEST = -4, 5, 25
@@ -31,7 +31,7 @@ def cell_centers(edges: Array) -> Array:
     return centers
 
 
-@inlined
+@part
 def find_cell(size: float) -> int:
     """The cell of a residual of this size."""
     if not size > 2.0**LOWEST:
@@ -42,7 +42,7 @@ def find_cell(size: float) -> int:
     return min((MIDDLE - LOWEST) * FINE + int(min(log, HIGHEST + 1.0) - MIDDLE), CELLS - 1)
 
 
-@inlined
+@part
 def interpolate(size: float, table: Array, centers: Array) -> float:
     """The entry of a table of cells for a residual of this size, interpolated between the centers of cells."""
     if not size > 2.0**LOWEST:

@@ -23,16 +23,16 @@ from redescend.kernels.belief.layout import (
     STICKING,
     STUCK,
 )
-from redescend.kernels.compiler import compiled, inlined
+from redescend.kernels.compiler import compiled, part
 from redescend.numeric import Array
 
 
-@inlined
+@part
 def sigmoid(log_odds: float) -> float:
     return 1.0 / (1.0 + np.exp(-log_odds))
 
 
-@inlined
+@part
 def filter_lost(lost: float, log_odds: float, outliers: float) -> float:
     """The probability that the model is lost, after another record."""
     before = STAYING * lost + LOSING * (1.0 - lost)
@@ -40,7 +40,7 @@ def filter_lost(lost: float, log_odds: float, outliers: float) -> float:
     return odds / (odds + 1.0 - before)
 
 
-@inlined
+@part
 def combine(log_odds: float, lost: float, outliers: float, stuck: float) -> float:
     """The log-odds of a clean record: an outlier may be clean if the model is lost, and what is stuck is not clean."""
     share = max(outliers, RAREST)
@@ -49,8 +49,8 @@ def combine(log_odds: float, lost: float, outliers: float, stuck: float) -> floa
     return np.log(good * (1.0 - stuck)) - np.log(bad * (1.0 - stuck) + stuck)
 
 
-@inlined
-def filter_stuck(tie: bool, copy: bool, numbers: Array) -> float:
+@part
+def filter_stuck(tie: bool, copy: bool, numbers: Array, shared: Array) -> float:
     """The probability that the sensor is stuck, after a record whose target equals the last one, or does not.
 
     A copy of the whole last record says nothing. Natural runs each have a probability of their own to continue: the
@@ -61,21 +61,21 @@ def filter_stuck(tie: bool, copy: bool, numbers: Array) -> float:
     if tie:
         repeats = numbers[REPEATS]
         if repeats == 0.0:
-            natural = numbers[FIRST_TIES] / numbers[FIRST_CHANCES]
+            natural = shared[FIRST_TIES] / shared[FIRST_CHANCES]
             numbers[STUCK] = np.log(STICKING)
         else:
-            natural = (RUNS * numbers[NEXT_TIES] / numbers[NEXT_CHANCES] + repeats) / (RUNS + repeats)
+            natural = (RUNS * shared[NEXT_TIES] / shared[NEXT_CHANCES] + repeats) / (RUNS + repeats)
         numbers[STUCK] = min(numbers[STUCK] - np.log(natural), 36.0)
         numbers[REPEATS] = repeats + 1.0
         return sigmoid(numbers[STUCK])
     if numbers[REPEATS] > 0.0:
         natural = sigmoid(-numbers[STUCK])
-        numbers[FIRST_TIES] += natural
-        numbers[FIRST_CHANCES] += natural
-        numbers[NEXT_TIES] += natural * min(numbers[REPEATS] - 1.0, LONGEST_RUN - 1.0)
-        numbers[NEXT_CHANCES] += natural * min(numbers[REPEATS], LONGEST_RUN)
+        shared[FIRST_TIES] += natural
+        shared[FIRST_CHANCES] += natural
+        shared[NEXT_TIES] += natural * min(numbers[REPEATS] - 1.0, LONGEST_RUN - 1.0)
+        shared[NEXT_CHANCES] += natural * min(numbers[REPEATS], LONGEST_RUN)
     else:
-        numbers[FIRST_CHANCES] += 1.0
+        shared[FIRST_CHANCES] += 1.0
     numbers[REPEATS] = 0.0
     return 0.0
 

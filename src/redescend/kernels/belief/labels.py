@@ -13,8 +13,9 @@ import numpy as np
 
 from redescend.kernels.belief.cells import TILT
 from redescend.kernels.belief.hypotheses import sigmoid
-from redescend.kernels.belief.layout import ALL, DECAYS, FALSE_ALARMS, GROWTH, LONGEST, RECENT, SHORTEST, WARM
-from redescend.kernels.compiler import compiled, inlined
+from redescend.kernels.belief.layout import ALL, DECAYS, RECENT, WARM
+from redescend.kernels.belief.mixture import share_weights
+from redescend.kernels.compiler import compiled, part
 from redescend.numeric import Array
 
 (ROUNDS, INCREMENT, DUE, THRESHOLD) = range(4)
@@ -26,7 +27,7 @@ CELLS = 2 * SIDE
 """Cells of margins: a quarter of an octave wide, from the most negative to the most positive."""
 
 TEMPERATURE, PRICE = 1000.0, 50.0
-"""The likelihood of a model counts as if there were at most so many records. Where a weak classifier and many flips
+"""The effective sample size of the likelihood of a model is at most the first. Where a weak classifier and many flips
 explain the labels equally well, the price of squared flips prefers the weak classifier."""
 
 FLIP_PRIOR, KEEP_PRIOR, MOST_FLIPS = 1.0, 20.0, 0.45
@@ -49,19 +50,19 @@ class Tables(NamedTuple):
     positive: Array
 
 
-@inlined
+@part
 def find_position(margin: float) -> float:
     """Where a margin is among the cells; a whole number is the middle of a cell."""
     size = min(max(np.log2(max(abs(margin), 1e-300)) - LOWEST, 0.0) * FINE, float(SIDE))
     return SIDE - 0.5 + (size if margin >= 0.0 else -size)
 
 
-@inlined
+@part
 def find_cell(margin: float) -> int:
     return min(max(int(np.floor(find_position(margin) + 0.5)), 0), CELLS - 1)
 
 
-@inlined
+@part
 def interpolate(margin: float, table: Array) -> float:
     """The entry of a table of cells, interpolated between the middles of cells."""
     position = find_position(margin)
@@ -70,7 +71,7 @@ def interpolate(margin: float, table: Array) -> float:
     return (1.0 - part) * table[cell] + part * table[cell + 1]
 
 
-@inlined
+@part
 def log_likelihood(counts: Array, positive: Array, flips: Array) -> float:
     value = 0.0
     for c in range(CELLS):
@@ -80,18 +81,19 @@ def log_likelihood(counts: Array, positive: Array, flips: Array) -> float:
     return value
 
 
-@inlined
+@part
 def fit_flips(counts: Array, positive: Array, flips: Array) -> None:
     """One iteration of EM for the shares of flipped labels."""
-    wrong_plus = wrong_minus = plus = 0.0
+    wrong_plus = wrong_minus = plus = total = 0.0
     for c in range(CELLS):
+        total += counts[0, c] + counts[1, c]
         said = (1.0 - flips[1]) * positive[c] + flips[0] * (1.0 - positive[c])
         from_minus = counts[1, c] * flips[0] * (1.0 - positive[c]) / said
         from_plus = counts[0, c] * flips[1] * positive[c] / (1.0 - said)
         wrong_minus += from_minus
         wrong_plus += from_plus
         plus += counts[1, c] - from_minus + from_plus
-    minus = counts.sum() - plus
+    minus = total - plus
     flips[0] = min((wrong_minus + FLIP_PRIOR) / (minus + FLIP_PRIOR + KEEP_PRIOR), MOST_FLIPS)
     flips[1] = min((wrong_plus + FLIP_PRIOR) / (plus + FLIP_PRIOR + KEEP_PRIOR), MOST_FLIPS)
 
@@ -99,17 +101,17 @@ def fit_flips(counts: Array, positive: Array, flips: Array) -> None:
 @compiled
 def fit_labels(counts: Array, tables: Tables, iterations: int, flips: Array, log_odds: Array, positive: Array) -> None:
     """Fit all models to the counts, and write the average of what they say."""
-    models = len(tables.positive)
-    values = np.empty(models)
+    models, total = len(tables.positive), 0.0
+    for c in range(CELLS):
+        total += counts[0, c] + counts[1, c]
+    tempered = min(1.0, TEMPERATURE / max(total, 1.0))
+    weights = np.empty(models)
     for i in range(models):
         for _ in range(iterations):
             fit_flips(counts, tables.positive[i], flips[i])
-        values[i] = log_likelihood(counts, tables.positive[i], flips[i])
-    values *= min(1.0, TEMPERATURE / max(counts.sum(), 1.0))
-    for i in range(models):
-        values[i] -= PRICE * (flips[i, 0] ** 2 + flips[i, 1] ** 2)
-    weights = np.exp(values - values.max())
-    weights /= weights.sum()
+        price = PRICE * (flips[i, 0] * flips[i, 0] + flips[i, 1] * flips[i, 1])
+        weights[i] = tempered * log_likelihood(counts, tables.positive[i], flips[i]) - price
+    share_weights(weights)
     for c in range(CELLS):
         right = wrong = right_minus = wrong_minus = share = 0.0
         for i in range(models):
@@ -125,30 +127,14 @@ def fit_labels(counts: Array, tables: Tables, iterations: int, flips: Array, log
 
 
 @compiled
-def find_threshold(log_odds: Array, counts: Array, false_alarms: float) -> float:
-    """The largest probability in a list of cells whose mean probability is at most `false_alarms`, and at most ½."""
-    probability = 1.0 / (1.0 + np.exp(-log_odds.copy().reshape(-1)))
-    mass = counts.copy().reshape(-1)
-    found = false = listed = 0.0
-    for i in np.argsort(probability):
-        if probability[i] > 0.5:
-            break
-        false += probability[i] * mass[i]
-        listed += mass[i]
-        if listed > 0.0 and false <= false_alarms * listed:
-            found = probability[i]
-    return max(found, false_alarms) if found > 0.0 else 0.0
-
-
-@compiled
-def judge_labels(margins: Array, labels: Array, state: State, tables: Tables, log_odds: Array, suspect: Array) -> None:
-    """Judge the label of every record, and then learn from it.
+def judge_labels(margins: Array, labels: Array, first: int, state: State, log_odds: Array, suspect: Array) -> int:
+    """Judge labels, beginning with the one at `first`, and learn from them, until models have to be fitted.
 
     Rows of `margins` have one column for two classes, else one for every class; labels are the places of classes.
+    Returns the place of the next record.
     """
-    numbers, classes = state.numbers, margins.shape[1]
-    for t in range(len(labels)):
-        given = labels[t] if classes == 1 else 1
+    numbers, counts, classes = state.numbers, state.counts, margins.shape[1]
+    for t in range(first, len(labels)):
         log_odds[t] = judge_label(margins[t], labels[t], state.log_odds)
         suspect[t] = sigmoid(log_odds[t]) <= numbers[THRESHOLD]
         numbers[ROUNDS] += 1.0
@@ -156,20 +142,16 @@ def judge_labels(margins: Array, labels: Array, state: State, tables: Tables, lo
         numbers[INCREMENT] /= 1.0 - min(max(1.0 / numbers[ROUNDS], least), most)
         for k in range(classes):
             cell = find_cell(lead(margins[t], k))
-            label = given if classes == 1 else int(k == labels[t])
-            state.counts[RECENT, label, cell] += numbers[INCREMENT]
+            label = labels[t] if classes == 1 else int(k == labels[t])
+            counts[RECENT, label, cell] += numbers[INCREMENT]
             if numbers[ROUNDS] > WARM:
-                state.counts[ALL, label, cell] += 1.0
+                counts[ALL, label, cell] += 1.0
         if numbers[ROUNDS] >= numbers[DUE]:
-            counts = state.counts[RECENT]
-            counts /= numbers[INCREMENT]
-            numbers[INCREMENT] = 1.0
-            fit_labels(counts, tables, ITERATIONS, state.flips, state.log_odds, state.positive)
-            numbers[THRESHOLD] = find_threshold(state.log_odds, counts, FALSE_ALARMS)
-            numbers[DUE] += min(max(SHORTEST, numbers[ROUNDS] // GROWTH), LONGEST)
+            return t + 1
+    return len(labels)
 
 
-@inlined
+@part
 def lead(margins: Array, k: int) -> float:
     """By how much the score of a class is above the largest of the others; with one column, the score itself."""
     if len(margins) == 1:
@@ -181,7 +163,7 @@ def lead(margins: Array, k: int) -> float:
     return min(max(margins[k] - best, -1e300), 1e300)
 
 
-@inlined
+@part
 def judge_label(margins: Array, label: int, table: Array) -> float:
     given = label if len(margins) == 1 else 1
     margin = lead(margins, label)
@@ -208,12 +190,3 @@ def look_up_positive(margins: Array, positive: Array) -> Array:
         for k in range(margins.shape[1]):
             out[t, k] = interpolate(lead(margins[t], k), positive)
     return out
-
-
-@compiled
-def fit_all_labels(state: State, tables: Tables) -> Array:
-    """Fit the models to the counts of all records; returns a table of log-odds."""
-    flips = state.flips.copy()
-    log_odds, positive = np.empty_like(state.log_odds), np.empty_like(state.positive)
-    fit_labels(state.counts[ALL], tables, FINAL_ITERATIONS, flips, log_odds, positive)
-    return log_odds

@@ -6,24 +6,36 @@ from typing import NamedTuple
 
 from redescend.numeric import Array
 
-# rounds; records that told something about the noise; a power of 2 near the first residual, the unit of all others
-(ROUNDS, COUNTED, UNIT) = range(3)
-# logarithms of scales: steady, of records after the effect of their features, quick; rounds since the last change
-(STEADY, ADJUSTED, QUICK, AGE) = range(3, 7)
-# the evidence for the effect of features; how much a new record counts; when the densities are fitted next
-(EVIDENCE, INCREMENT, DUE) = range(7, 10)
-# the share of outliers; the largest probability of a suspect; the probability that the model is lost
-(OUTLIERS, THRESHOLD, LOST) = range(10, 13)
-# quantiles of clean residuals below and above, for the usual level, and corrections of their logarithms
-(BELOW, ABOVE, LOWER, HIGHER) = range(13, 17)
-# the last target; how often it was repeated, and the log-odds that it is stuck; repetitions and chances of them, of a
-# target that was not repeated before, and of one that was
-(LAST, REPEATS, STUCK, FIRST_TIES, FIRST_CHANCES, NEXT_TIES, NEXT_CHANCES) = range(17, 24)
-NUMBERS = 24
+# Numbers of one key; without keys there is one.
+# rounds; a power of 2 near the first residual, the unit of all others
+(ROUNDS, UNIT) = range(2)
+# logarithms of scales: steady, of records after the effect of their features, quick; rounds since the last change;
+# the evidence for the effect of features
+(STEADY, ADJUSTED, QUICK, AGE, EVIDENCE) = range(2, 7)
+# the probability that the model is lost; corrections of the logarithms of the interval's ends
+(LOST, LOWER, HIGHER) = range(7, 10)
+# the last target; how often it was repeated, and the log-odds that it is stuck
+(LAST, REPEATS, STUCK) = range(10, 13)
+NUMBERS = 13
+
+# Numbers that all keys share.
+# rounds; records that told something about the noise; how much a new record counts; when densities are fitted next
+(TOTAL, COUNTED, INCREMENT, DUE) = range(4)
+# the share of outliers; the largest probability of a suspect
+(OUTLIERS, THRESHOLD) = range(4, 6)
+# quantiles of clean residuals below and above, for the usual level
+(BELOW, ABOVE) = range(6, 8)
+# repetitions and chances of them, of a target that was not repeated before, and of one that was
+(FIRST_TIES, FIRST_CHANCES, NEXT_TIES, NEXT_CHANCES) = range(8, 12)
+SHARED = 12
 
 # rows of what is known of every feature, the last of which is the prediction
 (MEAN, SQUARES, EFFECT, TRAVELLED, PREVIOUS) = range(5)
 FEATURES = 5
+
+YOUNG = 16
+"""A key's records before this one are not in the histograms, because its scale is not known yet; but some have to be
+the first ones."""
 
 RECENT, ALL = range(2)
 """Histograms: one that forgets, for the judgement of the next record, and one of all records, for the final verdict."""
@@ -55,7 +67,7 @@ NEIGHBOUR = 0.1
 """How much a residual counts in the histogram of the other sign."""
 
 TEMPERATURE = 80.0
-"""The likelihood of a family of densities counts as if there were at most so many records."""
+"""The effective sample size of the likelihood of a family is at most this."""
 
 CLEAN_PRIOR, WIDTH_PRIOR = 10.0, 2.0
 """Prior records that are clean, and that have the usual scale."""
@@ -80,13 +92,23 @@ HUGE = 1e100
 class State(NamedTuple):
     """All that a belief has learned, in the order in which its arrays are saved."""
 
-    numbers: Array
-    features: Array
+    numbers: Array  # key, number
+    features: Array  # key, what is known of a feature, feature
+    shared: Array
     counts: Array  # histogram, sign, cell
     scales: Array  # sign, family: an index
     outliers: Array  # sign, family, atom: shares
     clean: Array  # sign, cell: share of the sign's records that are clean and there
     log_odds: Array  # sign, cell
+
+
+class Records(NamedTuple):
+    """Records to judge, with the places of their keys."""
+
+    X: Array
+    predictions: Array
+    targets: Array
+    places: Array
 
 
 class Tables(NamedTuple):

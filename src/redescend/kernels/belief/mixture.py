@@ -2,7 +2,7 @@
 
 A family of clean densities has a scale and a mixture of outlier atoms of its own, the likeliest ones, found by EM. The
 families are then averaged by their likelihoods, which are tempered: residuals of real data follow no family exactly,
-so many records must not make one of them certain.
+so that even many records leave it open which one it is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from redescend.kernels.belief.layout import (
     WIDTH_PRIOR,
     Tables,
 )
-from redescend.kernels.compiler import compiled, summing
+from redescend.kernels.compiler import compiled, part
 from redescend.numeric import Array
 
 REACH = 6
@@ -29,7 +29,7 @@ STEP = 0.1733
 SMALLEST = 1e-300
 
 
-@summing
+@part
 def dot_cells(a: Array, b: Array, first: int, last: int) -> float:
     total = 0.0
     for c in range(first, last):
@@ -37,7 +37,7 @@ def dot_cells(a: Array, b: Array, first: int, last: int) -> float:
     return total
 
 
-@compiled
+@part
 def mix_outliers(shares: Array, tables: Tables, out: Array) -> float:
     """Write the cells of a mixture of atoms to `out`; returns its share of all records."""
     total = 0.0
@@ -49,7 +49,7 @@ def mix_outliers(shares: Array, tables: Tables, out: Array) -> float:
     return total
 
 
-@compiled
+@part
 def fit_family(
     family: int, scale: int, shares: Array, histogram: Array, tables: Tables, iterations: int, buffers: Array
 ) -> tuple[int, float]:
@@ -85,6 +85,19 @@ def fit_family(
     return scale, value
 
 
+@part
+def share_weights(values: Array) -> None:
+    """Replace logarithms of weights by the weights, which sum to 1."""
+    top, total = -np.inf, 0.0
+    for value in values:
+        top = max(top, value)
+    for i in range(len(values)):
+        values[i] = np.exp(values[i] - top)
+        total += values[i]
+    for i in range(len(values)):
+        values[i] /= total
+
+
 @compiled
 def fit_densities(
     counts: Array, tables: Tables, iterations: int, scales: Array, shares: Array, clean: Array, log_odds: Array
@@ -92,11 +105,12 @@ def fit_densities(
     """Fit all families to the histograms of both signs and write their average; returns the share of outliers."""
     families = len(tables.clean)
     histogram, buffers = np.empty(CELLS), np.empty((3, CELLS))
-    likelihoods, outlying = np.empty(families), np.empty((families, CELLS))
+    likelihoods, kept, outlying = np.empty(families), np.empty(families), np.empty((families, CELLS))
     outliers = records = 0.0
     for sign in range(2):
-        total = 0.0
+        total, here = 0.0, 1.0
         for c in range(CELLS):
+            here += counts[sign, c]
             histogram[c] = counts[sign, c] + NEIGHBOUR * counts[1 - sign, c]
             total += histogram[c]
         tempered = min(1.0, TEMPERATURE / max(total, 1.0))
@@ -105,63 +119,15 @@ def fit_densities(
                 i, int(scales[sign, i]), shares[sign, i], histogram, tables, iterations, buffers
             )
             likelihoods[i] = tables.log_prior[i] + tempered * value
-            outlying[i] = buffers[0]
-        likelihoods -= likelihoods.max()
-        weights = np.exp(likelihoods)
-        weights /= weights.sum()
-        here = counts[sign].sum() + 1.0
+            kept[i] = 1.0 - mix_outliers(shares[sign, i], tables, outlying[i])
+        share_weights(likelihoods)
         records += here
         for c in range(CELLS):
             good = bad = 0.0
             for i in range(families):
-                good += weights[i] * (1.0 - shares[sign, i].sum()) * tables.clean[i, int(scales[sign, i]), c]
-                bad += weights[i] * outlying[i, c]
+                good += likelihoods[i] * kept[i] * tables.clean[i, int(scales[sign, i]), c]
+                bad += likelihoods[i] * outlying[i, c]
             outliers += here * bad
             clean[sign, c] = good
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
     return outliers / records
-
-
-@compiled
-def find_threshold(clean: Array, log_odds: Array, counts: Array, false_alarms: float) -> float:
-    """The largest probability in a list of cells whose mean probability is at most `false_alarms`, and at most ½."""
-    probability = np.empty(2 * CELLS)
-    mass = np.empty(2 * CELLS)
-    for sign in range(2):
-        here = counts[sign].sum() + 1.0
-        for c in range(CELLS):
-            i = sign * CELLS + c
-            probability[i] = 1.0 / (1.0 + np.exp(-log_odds[sign, c]))
-            mass[i] = here * clean[sign, c] / max(probability[i], SMALLEST)
-    found = false = listed = 0.0
-    for i in np.argsort(probability):
-        if probability[i] > 0.5:
-            break
-        false += probability[i] * mass[i]
-        listed += mass[i]
-        if false <= false_alarms * listed:
-            found = probability[i]
-    return max(found, false_alarms) if found > 0.0 else 0.0
-
-
-@compiled
-def find_quantile(clean: Array, edges: Array, share: float) -> float:
-    """The size of a clean residual of one sign that this share of them exceeds."""
-    tail, left = 0.0, share * clean.sum()
-    for c in range(CELLS - 1, -1, -1):
-        if tail + clean[c] >= left:
-            part = (left - tail) / clean[c]
-            if c == 0:
-                return edges[1] * (1.0 - part)
-            return edges[c + 1] * (edges[c] / edges[c + 1]) ** part
-        tail += clean[c]
-    return 0.0
-
-
-@compiled
-def find_quantiles(clean: Array, counts: Array, edges: Array, level: float) -> tuple[float, float]:
-    """The ends of the interval with this share of clean residuals, as sizes below and above."""
-    below, above = clean[0].sum() * (counts[0].sum() + 1.0), clean[1].sum() * (counts[1].sum() + 1.0)
-    tail = 0.5 * (1.0 - level) * (below + above)
-    low = find_quantile(clean[0], edges, min(tail / below, 1.0))
-    return low, find_quantile(clean[1], edges, min(tail / above, 1.0))

@@ -31,17 +31,17 @@ from redescend.kernels.belief.layout import (
     STEADY,
     TRAVELLED,
 )
-from redescend.kernels.compiler import inlined, summing
+from redescend.kernels.compiler import part
 from redescend.numeric import Array
 
 
-@inlined
+@part
 def pull(ratio: float) -> float:
     square = ratio * ratio
     return (square - 1.0) / (square + 1.0)
 
 
-@inlined
+@part
 def read_record(x: Array, prediction: float, means: Array, out: Array) -> None:
     """Write features and prediction to `out`, clipped so that their squares are floats; what is missing is the mean."""
     for j in range(len(x)):
@@ -49,7 +49,7 @@ def read_record(x: Array, prediction: float, means: Array, out: Array) -> None:
     out[len(x)] = min(max(prediction, -HUGE), HUGE)
 
 
-@inlined
+@part
 def standardize(record: Array, rounds: float, features: Array, out: Array) -> None:
     """Standardise a record by the mean and the standard deviation of those before it, and clip."""
     means, squares = features[MEAN], features[SQUARES]
@@ -60,7 +60,7 @@ def standardize(record: Array, rounds: float, features: Array, out: Array) -> No
         out[j] = value if spread > 1e-12 * abs(means[j]) else 0.0
 
 
-@inlined
+@part
 def remember_features(record: Array, rounds: float, features: Array) -> bool:
     """Update means and squares; returns whether all features are those of the previous record."""
     means, squares, previous = features[MEAN], features[SQUARES], features[PREVIOUS]
@@ -75,7 +75,7 @@ def remember_features(record: Array, rounds: float, features: Array) -> bool:
     return rounds > 0.0 and changes == 0
 
 
-@summing
+@part
 def dot(a: Array, b: Array) -> float:
     total = 0.0
     for j in range(len(a)):
@@ -83,21 +83,21 @@ def dot(a: Array, b: Array) -> float:
     return total
 
 
-@inlined
+@part
 def find_effect(standard: Array, features: Array) -> float:
     """What the features add to the logarithm of the scale."""
     effect = dot(features[EFFECT], standard)
     return min(max(effect, -LARGEST_EFFECT), LARGEST_EFFECT)
 
 
-@inlined
+@part
 def log_scale(numbers: Array, effect: float) -> float:
     """The logarithm of the scale: of the level alone and of the level with features, by the evidence for each."""
     trust = 1.0 / (1.0 + np.exp(-numbers[EVIDENCE]))
     return (1.0 - trust) * numbers[STEADY] + trust * (numbers[ADJUSTED] + effect)
 
 
-@inlined
+@part
 def learn_scale(size: float, standard: Array, effect: float, numbers: Array, features: Array) -> None:
     """Learn from a residual of this size, which is not 0."""
     age, log = numbers[AGE], np.log(size)
