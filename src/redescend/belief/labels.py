@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, ndtr, stdtr
 
 from redescend.belief.residuals import Verdict
-from redescend.belief.suspects import find_threshold, to_probability
+from redescend.belief.suspects import to_probability
 from redescend.errors import DataError
 from redescend.kernels.belief import labels as kernels
 from redescend.kernels.belief import layout
@@ -163,9 +163,7 @@ class LabelBelief(Stateful):
         counts, total = state.counts[layout.RECENT], numbers[kernels.ROUNDS]
         counts /= numbers[kernels.INCREMENT]
         numbers[kernels.INCREMENT] = 1.0
-        kernels.fit_labels(counts, self._tables, kernels.ITERATIONS, *state[2:])
-        probability = to_probability(state.log_odds.ravel())
-        numbers[kernels.THRESHOLD] = find_threshold(probability, counts.ravel(), layout.FALSE_ALARMS)
+        numbers[kernels.THRESHOLD] = kernels.fit_labels(counts, self._tables, kernels.ITERATIONS, *state[2:])
         numbers[kernels.DUE] += min(max(layout.SHORTEST, total // layout.GROWTH), layout.LONGEST)
 
     def _fit_all(self) -> Array:

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.belief.shapes import find_quantiles, make_tables
-from redescend.belief.suspects import SHARE, find_threshold, q_values, select_suspects, to_probability
+from redescend.belief.shapes import make_tables
+from redescend.belief.suspects import SHARE, q_values, select_suspects, to_probability
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
 from redescend.kernels.belief.cells import CELLS
+from redescend.kernels.belief.lists import find_quantiles
 from redescend.kernels.belief.mixture import fit_densities
 from redescend.numeric import Array
 from redescend.parameters import COUNT, check
@@ -173,7 +174,7 @@ class ResidualBelief(Stateful):
         outliers = np.tile(shares, (2, families, 1))
         arrays = np.full((2, families), float(widths // 2)), outliers, np.zeros((2, CELLS)), np.zeros((2, CELLS))
         state = layout.State(numbers, features, shared, np.zeros((2, 2, CELLS)), *arrays)
-        shared[layout.OUTLIERS] = fit_densities(state.counts[layout.RECENT], self._tables, 1, *arrays)
+        shared[layout.OUTLIERS], _ = fit_densities(state.counts[layout.RECENT], self._tables, 1, *arrays)
         return state
 
     def _make_keys(self, keys: int) -> tuple[Array, Array]:
@@ -244,11 +245,9 @@ class ResidualBelief(Stateful):
         counts, total = state.counts[layout.RECENT], shared[layout.TOTAL]
         counts /= shared[layout.INCREMENT]
         shared[layout.INCREMENT] = 1.0
-        shared[layout.OUTLIERS] = fit_densities(counts, self._tables, layout.ITERATIONS, *state[4:])
-        probability, records = to_probability(state.log_odds), counts.sum(axis=1) + 1.0
-        mass = records[:, None] * state.clean / probability
-        shared[layout.THRESHOLD] = find_threshold(probability.ravel(), mass.ravel(), layout.FALSE_ALARMS)
-        ends = find_quantiles(state.clean, records, self._tables.edges, layout.LEVEL)
+        fitted = fit_densities(counts, self._tables, layout.ITERATIONS, *state[4:])
+        shared[layout.OUTLIERS], shared[layout.THRESHOLD] = fitted
+        ends = find_quantiles(state.clean, counts, self._tables.edges, layout.LEVEL)
         shared[layout.BELOW], shared[layout.ABOVE] = ends
         shared[layout.DUE] = total + min(max(layout.SHORTEST, total // layout.GROWTH), layout.LONGEST)
 
@@ -266,7 +265,7 @@ class ResidualBelief(Stateful):
         if scale.shape != records.targets.shape or stuck.shape != scale.shape:
             raise DataError(f"judgements must have one entry for each of the {len(scale)} targets.")
         fitted = [array.copy() for array in self._state[4:]]
-        outliers = fit_densities(self._state.counts[layout.ALL], self._tables, layout.FINAL_ITERATIONS, *fitted)
+        outliers, _ = fit_densities(self._state.counts[layout.ALL], self._tables, layout.FINAL_ITERATIONS, *fitted)
         residuals = records.targets - records.predictions
         log_odds = rounds.look_up(residuals, scale, fitted[-1], self._tables.centers)
         # What is said of several records in a row is said of those of one key.
@@ -301,8 +300,8 @@ class ResidualBelief(Stateful):
         level = check(f"{type(self).__name__}.predict_interval", "level", level, SHARE)
         records = self._read(predictions, predictions, X, keys, known=True)
         scales, lower, higher = rounds.find_scales(records, self._state)
-        sizes = self._state.counts[layout.RECENT].sum(axis=1) + 1.0
-        below, above = find_quantiles(self._state.clean, sizes, self._tables.edges, level)
+        counts = self._state.counts[layout.RECENT]
+        below, above = find_quantiles(self._state.clean, counts, self._tables.edges, level)
         return records.predictions - below * lower * scales, records.predictions + above * higher * scales
 
     def _read(self, predictions: Any, targets: Any, X: Any, keys: Any, known: bool = False) -> layout.Records:

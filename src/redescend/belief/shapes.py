@@ -87,26 +87,3 @@ def make_hat(start: float, peak: float, end: float) -> Distribution:
         return ((peak - start) * up**2 + (end - peak) * (2.0 * down - down**2)) / (end - start)
 
     return distribution
-
-
-def find_quantiles(clean: Array, records: Array, edges: Array, level: float) -> tuple[float, float]:
-    """The ends of the interval with this share of clean residuals, as sizes below and above.
-
-    `clean` has the shares of cells by sign, `records` the number of records of each sign.
-    """
-    masses = clean.sum(axis=1)
-    tail = 0.5 * (1.0 - level) * float(masses @ records)
-    low, high = (find_quantile(clean[sign], edges, min(tail / records[sign], masses[sign])) for sign in range(2))
-    return low, high
-
-
-def find_quantile(clean: Array, edges: Array, tail: float) -> float:
-    """The size beyond which there is this share of residuals."""
-    tails = np.append(np.cumsum(clean[::-1])[::-1], 0.0)
-    cell = int(np.count_nonzero(tails[:-1] >= tail)) - 1
-    if cell < 0:
-        return 0.0
-    part = (tail - tails[cell + 1]) / clean[cell]
-    if cell == 0:
-        return float(edges[1] * (1.0 - part))
-    return float(edges[cell + 1] * (edges[cell] / edges[cell + 1]) ** part)

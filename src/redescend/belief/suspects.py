@@ -93,19 +93,3 @@ def select_suspects(clean_probability: Array, fdr: float = 0.1) -> Array:
     order = np.argsort(probability, kind="stable")
     listed = (q_values(probability)[order] <= fdr) & (probability[order] <= HALF)
     return order[: int(np.count_nonzero(listed))]
-
-
-def find_threshold(probability: Array, counts: Array, fdr: float = 0.1) -> float:
-    """The largest probability in the list of records, given as counts of equal ones, that `select_suspects` selects.
-
-    If there is such a list, at least `fdr`: a record that is less likely clean than that is always in it.
-
-    Examples
-    --------
-    >>> find_threshold(np.array([0.9, 0.01, 0.3]), np.array([90.0, 8.0, 2.0]), fdr=0.1)
-    0.3
-    """
-    order = np.argsort(probability, kind="stable")
-    ranked, mass = probability[order], counts[order]
-    listed = (np.cumsum(ranked * mass) <= fdr * np.cumsum(mass)) & (ranked <= HALF) & (np.cumsum(mass) > 0.0)
-    return max(float(ranked[listed][-1]), fdr) if listed.any() else 0.0

@@ -13,7 +13,8 @@ import numpy as np
 
 from redescend.kernels.belief.cells import TILT
 from redescend.kernels.belief.hypotheses import sigmoid
-from redescend.kernels.belief.layout import ALL, DECAYS, RECENT, WARM
+from redescend.kernels.belief.layout import ALL, DECAYS, FALSE_ALARMS, RECENT, WARM
+from redescend.kernels.belief.lists import find_threshold
 from redescend.kernels.belief.mixture import share_weights
 from redescend.kernels.compiler import compiled, part
 from redescend.numeric import Array
@@ -99,8 +100,8 @@ def fit_flips(counts: Array, positive: Array, flips: Array) -> None:
 
 
 @compiled
-def fit_labels(counts: Array, tables: Tables, iterations: int, flips: Array, log_odds: Array, positive: Array) -> None:
-    """Fit all models to the counts, and write the average of what they say."""
+def fit_labels(counts: Array, tables: Tables, iterations: int, flips: Array, log_odds: Array, positive: Array) -> float:
+    """Fit all models to the counts, and write the average of what they say; returns the threshold of suspects."""
     models, total = len(tables.positive), 0.0
     for c in range(CELLS):
         total += counts[0, c] + counts[1, c]
@@ -124,6 +125,7 @@ def fit_labels(counts: Array, tables: Tables, iterations: int, flips: Array, log
         log_odds[1, c] = np.log(right) - np.log(wrong)
         log_odds[0, c] = np.log(right_minus) - np.log(wrong_minus)
         positive[c] = share
+    return find_threshold(log_odds, counts, FALSE_ALARMS)
 
 
 @compiled

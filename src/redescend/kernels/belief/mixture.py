@@ -12,11 +12,13 @@ import numpy as np
 from redescend.kernels.belief.cells import CELLS
 from redescend.kernels.belief.layout import (
     CLEAN_PRIOR,
+    FALSE_ALARMS,
     NEIGHBOUR,
     TEMPERATURE,
     WIDTH_PRIOR,
     Tables,
 )
+from redescend.kernels.belief.lists import find_threshold
 from redescend.kernels.compiler import compiled, part
 from redescend.numeric import Array
 
@@ -101,11 +103,15 @@ def share_weights(values: Array) -> None:
 @compiled
 def fit_densities(
     counts: Array, tables: Tables, iterations: int, scales: Array, shares: Array, clean: Array, log_odds: Array
-) -> float:
-    """Fit all families to the histograms of both signs and write their average; returns the share of outliers."""
+) -> tuple[float, float]:
+    """Fit all families to the histograms of both signs, and write their average.
+
+    Returns the share of outliers and the largest probability of a suspect.
+    """
     families = len(tables.clean)
     histogram, buffers = np.empty(CELLS), np.empty((3, CELLS))
     likelihoods, kept, outlying = np.empty(families), np.empty(families), np.empty((families, CELLS))
+    mass = np.empty((2, CELLS))
     outliers = records = 0.0
     for sign in range(2):
         total, here = 0.0, 1.0
@@ -129,5 +135,6 @@ def fit_densities(
                 bad += likelihoods[i] * outlying[i, c]
             outliers += here * bad
             clean[sign, c] = good
+            mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
-    return outliers / records
+    return outliers / records, find_threshold(log_odds, mass, FALSE_ALARMS)
