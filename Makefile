@@ -40,11 +40,11 @@ soak: $(VENV)/.test $(OLDEST)/.ready
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
-# One test opens the report in a browser.
+# Some tests open the report and the live page in a browser.
 browser:
-	@command -v chromium >/dev/null || { echo "Installing Chromium ..."; \
-		{ apt-get -qq update && apt-get -qq install --yes chromium >/dev/null; } || \
-		{ echo "make test needs Chromium; install it, for instance with: sudo apt-get install chromium"; exit 1; }; }
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { echo "Installing Chromium ..."; \
+		{ apt-get -qq update && apt-get -qq install --yes chromium chromium-driver >/dev/null; } || \
+		{ echo "make test needs Chromium; install it, for instance with: sudo apt-get install chromium chromium-driver"; exit 1; }; }
 
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "redescend needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"'

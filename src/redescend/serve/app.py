@@ -14,19 +14,21 @@ import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from redescend import __version__
-from redescend.errors import RedescendError
+from redescend.errors import RedescendError, quote
+from redescend.serve.events import Events
 from redescend.serve.folder import ModelFolder
 from redescend.serve.inference import describe_model, infer
 from redescend.serve.journal import Fsync
 from redescend.serve.learning import check_key, learn
 from redescend.serve.metrics import CONTENT_TYPE, RequestMetrics, render_metrics
 from redescend.serve.openapi import make_document
+from redescend.serve.page import PAGE, PAGE_HEADERS
 from redescend.serve.records import load_json, read_records
-from redescend.serve.refusals import Busy, NotFound, Refusal, TooLarge, WrongMethod
+from redescend.serve.refusals import Busy, NotFound, Refusal, TooLarge, Unsupported, WrongMethod
 from redescend.serve.requests import check_token, read_body
 
 LOGGER = logging.getLogger("redescend.serve")
@@ -87,7 +89,7 @@ class Service:
 
     def __init__(self, folder: ModelFolder, token: str | None = None) -> None:
         self.folder, self.limits, self._token = folder, folder.limits, token
-        self.metrics = RequestMetrics()
+        self.metrics, self.events = RequestMetrics(), Events(folder)
 
     def guard(self, handler: Handler, *, public: bool = False) -> Handler:
         """A handler behind the token, unless it is public, and the limit of open requests; errors are sentences."""
@@ -207,8 +209,11 @@ class Service:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind in FILES:
             model = await asyncio.to_thread(self.folder.create, name, start=body)
-        else:
+        elif kind in ("", "application/json"):
             model = await asyncio.to_thread(self.folder.create, name, load_json(body))
+        else:
+            # A browser sends other types from any page, without asking the server before.
+            raise Unsupported(f"The content type {quote(kind)} is none of application/json, {', '.join(FILES)}.")
         return answer(describe_model(model), 201)
 
     async def delete(self, request: Request) -> Response:
@@ -238,6 +243,21 @@ class Service:
 
     # --- routes ---
 
+    # --- the live page ---
+
+    async def page(self, request: Request) -> Response:
+        return Response(PAGE["index.html"], headers=PAGE_HEADERS, media_type="text/html")
+
+    async def style(self, request: Request) -> Response:
+        return Response(PAGE["live.css"], headers=PAGE_HEADERS, media_type="text/css")
+
+    async def script(self, request: Request) -> Response:
+        return Response(PAGE["live.js"], headers=PAGE_HEADERS, media_type="text/javascript")
+
+    async def watch(self, request: Request) -> Response:
+        stream = self.events.watch(request.query_params.get("model"))
+        return StreamingResponse(stream, headers={"Cache-Control": "no-store"}, media_type="text/event-stream")
+
     def routes(self) -> list[Route]:
         model = "/v2/models/{name}"
         # Routes are tried in their order.
@@ -260,8 +280,10 @@ class Service:
             ("POST", f"{model}/versions/{{version}}/infer", self.infer),
             ("GET", "/openapi.json", self.document),
             ("GET", "/metrics", self.show_metrics),
+            ("GET", "/events", self.watch),
         ]
-        public = {"/v2/health/live": self.live, "/v2/health/ready": self.ready}
+        public = {"/": self.page, "/live.css": self.style, "/live.js": self.script}
+        public |= {"/v2/health/live": self.live, "/v2/health/ready": self.ready}
         return [
             *(Route(path, self.guard(handler), methods=[method]) for method, path, handler in table),
             *(Route(path, self.guard(handler, public=True), methods=["GET"]) for path, handler in public.items()),
@@ -293,7 +315,9 @@ def make_app(folder: ModelFolder, token: str | None = None) -> Starlette:
             await folder.close()
 
     handlers: Any = {HTTPException: refuse_path}
-    return Starlette(routes=service.routes(), lifespan=lifespan, exception_handlers=handlers)
+    app = Starlette(routes=service.routes(), lifespan=lifespan, exception_handlers=handlers)
+    app.state.stop = service.events.stop
+    return app
 
 
 async def _sync(folder: ModelFolder) -> None:

@@ -31,9 +31,9 @@ class TextFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """An object with the time, the level, the message and what the event is about.
 
-    >>> values = {"msg": "Model %s is open.", "args": ("a",), "created": 0.0, "levelname": "INFO", "fields": {"model": "a"}}
+    >>> values = {"msg": "Open: %s.", "args": ("a",), "created": 0.0, "levelname": "INFO", "fields": {"model": "a"}}
     >>> print(JsonFormatter().format(logging.makeLogRecord(values)))
-    {"time": "1970-01-01T00:00:00.000Z", "level": "info", "message": "Model a is open.", "model": "a"}
+    {"time": "1970-01-01T00:00:00.000Z", "level": "info", "message": "Open: a.", "model": "a"}
     """
 
     def format(self, record: logging.LogRecord) -> str:

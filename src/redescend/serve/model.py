@@ -14,6 +14,7 @@ from redescend.serve.journal import Fsync, Journal
 from redescend.serve.labels import LateLabels
 from redescend.serve.numbers import NumericInputs
 from redescend.serve.outcomes import Outcome, describe_batch, dump_model, find_suspects
+from redescend.serve.recent import RecentRing, RecentRounds
 from redescend.serve.records import RecordParser
 from redescend.serve.refusals import Conflict
 from redescend.serve.replicas import Model, Replicas
@@ -93,6 +94,7 @@ class ServedModel:
         self.failure: str | None = None
         """Why no schema could be decided yet."""
         self.newest: deque[Outcome] = deque(maxlen=NEWEST)
+        self._recent = RecentRing()
         self._lock = Lock()
         self._replicas: Replicas | None = None
 
@@ -234,10 +236,12 @@ class ServedModel:
     def _note(self, batch: Batch, learned: Learned) -> list[Outcome]:
         outcomes = describe_batch(batch, learned, self._schema, self.statistics, "learned")
         suspects = list(find_suspects(batch, learned, self._schema, outcomes))
+        are_suspects = self.statistics.are_suspects(learned.rounds)
         rejected = sorted((*batch.bad, *learned.rejected), key=lambda bad: bad.row)
         with self._lock:
             self.statistics.add(learned.rounds, rejected)
             self.newest.extend(suspects)
+            self._recent.add(learned.rounds, are_suspects)
             now = self.counts
             self.counts = Counts(
                 now.records + batch.count,
@@ -317,6 +321,11 @@ class ServedModel:
         """The median loss so far; None before the first record."""
         with self._lock:
             return self.statistics.median_loss
+
+    def read_recent(self) -> RecentRounds:
+        """The newest rounds."""
+        with self._lock:
+            return self._recent.read()
 
     def list_suspects(self) -> list[Outcome]:
         """The newest suspects with their values, the newest first."""

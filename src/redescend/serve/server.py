@@ -74,7 +74,11 @@ def make_protocol(seconds: float) -> type[HttpToolsProtocol]:
 
 
 class Server(uvicorn.Server):
-    """A server that ends with its usual exit code when it is told to stop."""
+    """A server that ends with its usual exit code when it is told to stop, and ends its streams of events first."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.config.app.state.stop()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,0 +1,195 @@
+"""The live page of a server: what a model does right now, with the pictures and the words of the report."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from redescend.serve.model import ServedModel
+from redescend.serve.outcomes import Outcome
+from redescend.serve.recent import RecentRounds
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.report.charts import Chart, Scale, fit_scale
+from redescend.streaming.report.formatting import (
+    format_count,
+    format_number,
+    format_percent,
+    format_rounded,
+    format_value,
+    format_weight,
+)
+from redescend.streaming.report.pictures import ReportFigure, compare_losses
+
+POINTS, BINS, SUSPECTS, COLUMNS = 60, 20, 12, 8
+"""Records in the picture of predictions, bins of the others, and suspects and columns in their table."""
+
+Rates = deque[tuple[float, float]]
+"""Seconds since the page was opened, and records per second."""
+
+
+def list_model(model: ServedModel, rate: float) -> dict[str, Any]:
+    """The line of a model in the list of all."""
+    counts, loss = model.counts, None if model.schema is None else model.median_loss()
+    return {
+        "name": model.name,
+        "records": f"{counts.records + len(model.pending):,}",
+        "rate": format_number(rate),
+        "suspects": format_percent(counts.suspects / counts.learned) if counts.learned else "–",
+        "loss": "–" if loss is None else format_number(loss),
+    }
+
+
+def describe_live(model: ServedModel, rates: Rates) -> dict[str, Any]:
+    """What the page shows of a model; texts, and pictures as SVG."""
+    counts, schema = model.counts, model.schema
+    rate = format_number(rates[-1][1] if rates else 0.0)
+    tiles = [
+        ("records", f"{counts.records + len(model.pending):,}", "records", ""),
+        ("rate", rate, "records per second", ""),
+    ]
+    if schema is None:
+        waiting = f"{len(model.pending):,} of the {model.settings.first:,} records that its schema is decided from."
+        return _page(model.name, f"The model has {waiting}", tiles, [], [], [])
+    learned, suspects, loss = counts.learned, counts.suspects, model.median_loss()
+    if learned:
+        clean = learned - suspects
+        tiles += [
+            ("clean", f"{clean:,}", f"clean · {format_percent(clean / learned)}", "of-clean"),
+            ("suspects", f"{suspects:,}", f"suspects · {format_percent(suspects / learned)}", "of-strong"),
+        ]
+    tiles.append(("rejected", f"{counts.rejected:,}", "rejected", "of-rejected"))
+    if loss is not None:
+        tiles.append(("loss", format_number(loss), "median loss", ""))
+    recent = model.read_recent()
+    figures = [] if not len(recent.rows) else draw_live(recent, schema, loss or 0.0, suspects / max(learned, 1))
+    if len(rates) > 1:
+        figures.append(draw_rates(rates))
+    names = ([] if schema.by is None else [schema.by]) + schema.inputs
+    rows = [_list_suspect(each, names[:COLUMNS]) for each in model.list_suspects()[:SUSPECTS]]
+    result = f"Learned from {learned:,} of {format_count(counts.records)}; the target is '{schema.target}'."
+    return _page(model.name, result, tiles, figures, names[:COLUMNS], rows)
+
+
+def _page(
+    name: str, result: str, tiles: list[Any], figures: list[ReportFigure], columns: list[str], rows: list[list[str]]
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "result": result,
+        "tiles": [dict(zip(("id", "value", "label", "kind"), tile, strict=True)) for tile in tiles],
+        "figures": [figure._asdict() for figure in figures],
+        "columns": columns,
+        "suspects": rows,
+    }
+
+
+def _list_suspect(outcome: Outcome, columns: list[str]) -> list[str]:
+    values = outcome["values"]
+    said = (format_weight(outcome["clean_probability"]), format_value(outcome["target"]))
+    shown = (format_value(values.get(name))[:200] for name in columns)
+    return [f"{outcome['row']:,}", *said, format_rounded(outcome["prediction"]), *shown]
+
+
+# --- pictures ---
+
+
+def draw_live(recent: RecentRounds, schema: Schema, loss: float, suspects: float) -> list[ReportFigure]:
+    """Predictions of the newest records, and losses and suspects along them against those of all records."""
+    newest = RecentRounds(*(column[-POINTS:] for column in recent))
+    first = draw_labels(newest) if schema.classifies else draw_predictions(newest, schema.target)
+    return [first, draw_losses(recent, loss), draw_suspects(recent, suspects)]
+
+
+def draw_predictions(recent: RecentRounds, target: str) -> ReportFigure:
+    """Draw the targets of records, their predictions, and the intervals of clean targets."""
+    suspect = recent.suspects > 0.0
+    ends = [each[np.isfinite(each)] for each in (recent.low, recent.high)]
+    shown = np.concatenate([recent.predictions, recent.targets[~suspect], *ends])
+    chart = Chart(
+        _rows(recent), fit_scale(shown.tolist()), x_label="row", y_label=target, description="Predicted and observed"
+    )
+    has_band = bool(np.isfinite(recent.low).any())
+    if has_band:
+        known = np.isfinite(recent.low) & np.isfinite(recent.high)
+        chart.band(recent.rows[known], recent.low[known], recent.high[known], "band")
+    chart.line(recent.rows, recent.predictions, "middle-line")
+    _draw_dots(chart, recent, recent.targets)
+    caption = f"The newest {format_count(len(suspect))}, predicted before the model learned from them."
+    outside = int(((recent.targets < chart.y.low) | (recent.targets > chart.y.high)).sum())
+    caption += f" {format_count(outside, 'suspect')} outside the axes, drawn at the edge." if outside else ""
+    legend = {"middle-line": "predicted"} | ({"band": "nine in ten clean targets"} if has_band else {})
+    legend |= {"clean-dot": "observed"} | ({"suspect-dot": "suspects"} if suspect.any() else {})
+    return ReportFigure("predictions", "Predicted and observed", caption, chart.to_svg(), legend)
+
+
+def draw_labels(recent: RecentRounds) -> ReportFigure:
+    """Draw the probabilities of predicted labels."""
+    correct = float(np.mean(recent.targets == recent.predictions))
+    caption = f"{format_percent(correct)} of the newest {format_count(len(recent.rows))} were predicted correctly."
+    label = "probability of the predicted label"
+    chart = Chart(_rows(recent), Scale(0.0, 1.04, percent=True), x_label="row", y_label=label, description=caption)
+    _draw_dots(chart, recent, recent.probabilities)
+    legend = {"clean-dot": "clean"} | ({"suspect-dot": "suspects"} if recent.suspects.any() else {})
+    return ReportFigure("predictions", "Predictions", caption, chart.to_svg(), legend)
+
+
+def _draw_dots(chart: Chart, recent: RecentRounds, heights: Any) -> None:
+    for row, height, suspect in zip(recent.rows.tolist(), heights.tolist(), recent.suspects.tolist(), strict=True):
+        if math.isfinite(height):
+            tip = f"row {row:,.0f}: {format_number(height)}"
+            chart.dot(row, height, "suspect-dot" if suspect else "clean-dot", 3.4 if suspect else 2.4, tip)
+
+
+def draw_losses(recent: RecentRounds, loss: float) -> ReportFigure:
+    """Draw the median loss of the newest records, and the range of eight in ten losses."""
+    groups = np.array_split(recent.losses, min(BINS, len(recent.losses)))
+    xs = np.array([np.median(rows) for rows in np.array_split(recent.rows, len(groups))])
+    low, median, high = np.array([np.quantile(group, [0.1, 0.5, 0.9]) for group in groups]).T
+    positive = np.concatenate([low, median, high])
+    positive = positive[positive > 0.0]
+    # As in the report: a loss that is practically 0 must not flatten the rest.
+    scale = fit_scale(np.maximum(positive, 1e-6 * np.median(positive)).tolist() if len(positive) else [], log=True)
+    newest = float(np.median(recent.losses))
+    caption = (
+        f"The median loss is {format_number(newest)} in the newest {format_count(len(recent.losses))}, "
+        f"{compare_losses(newest, loss)} in all records ({format_number(loss)})."
+    )
+    chart = Chart(_rows(recent), scale, x_label="row", y_label="loss", description=caption)
+    chart.band(xs, np.maximum(low, scale.low), np.maximum(high, scale.low), "band")
+    chart.line(xs, np.maximum(median, scale.low), "middle-line")
+    legend = {"middle-line": "median", "band": "10th to 90th percentile"}
+    return ReportFigure("losses", "Drift: loss along the stream", caption, chart.to_svg(), legend)
+
+
+def draw_suspects(recent: RecentRounds, share: float) -> ReportFigure:
+    """Draw the share of suspects among the newest records."""
+    count = min(BINS, len(recent.rows))
+    shares = [float(group.mean()) for group in np.array_split(recent.suspects, count)]
+    rows = np.array_split(recent.rows, count)
+    newest = format_percent(float(recent.suspects.mean()))
+    caption = f"{newest} of the newest {format_count(len(recent.rows))} are suspects; of all, {format_percent(share)}."
+    scale = Scale(0.0, min(1.0, max(1.15 * max(shares), 0.01)), percent=True)
+    chart = Chart(_rows(recent), scale, x_label="row", y_label="suspects", description=caption)
+    for each, height in zip(rows, shares, strict=True):
+        if height:
+            tip = f"rows {each[0]:,.0f} to {each[-1]:,.0f}: {format_percent(height)} suspects"
+            chart.bar(float(each[0]), float(each[-1]) + 1.0, 0.0, height, "strong", tip)
+    return ReportFigure("suspects", "Drift: suspects along the stream", caption, chart.to_svg(), {"strong": "suspects"})
+
+
+def draw_rates(rates: Rates) -> ReportFigure:
+    """Draw records per second since the page was opened."""
+    seconds, heights = np.array(rates).T
+    highest = max(1.15 * float(heights.max()), 1.0)
+    scale = Scale(float(seconds[0]), float(seconds[-1]))
+    label = "records per second"
+    chart = Chart(scale, Scale(0.0, highest), x_label="seconds", y_label=label, description=label)
+    chart.line(seconds, heights, "middle-line")
+    return ReportFigure("rates", "Records per second", "Since this page was opened.", chart.to_svg(), {})
+
+
+def _rows(recent: RecentRounds) -> Scale:
+    return Scale(float(recent.rows[0]), float(recent.rows[-1]) + 1.0)

@@ -1,0 +1,141 @@
+"""The live page, opened in a browser, and the events behind it."""
+
+import http.client
+import json
+import re
+
+import numpy as np
+import pytest
+
+from redescend.serve.events import Page
+from redescend.serve.folder import ModelFolder
+from redescend.serve.live import describe_live
+from redescend.serve.model import LearnRequest
+from redescend.serve.page import PAGE, POLICY
+from redescend.serve.settings import Limits
+from tests.serve.browser import Browser, wait_until
+from tests.serve.servers import ServerProcess, make_records, write_settings
+
+
+def to_lines(records):
+    return [json.dumps(record).encode() for record in records]
+
+
+def test_page_follows_a_stream(tmp_path):
+    with (
+        ServerProcess(tmp_path / "data", write_settings(tmp_path, first=20), token="sécret-token") as server,
+        server.client() as client,
+        Browser(tmp_path) as browser,
+    ):
+        client.create("quiet", target="price")
+        client.learn("price", make_records(60))
+        browser.open(f"{server.address}/#price")
+        wait_until(lambda: browser.run("return !document.getElementById('ask').hidden"))
+        assert browser.run("return document.getElementById('main').hidden")
+        # The first answer is a 401, which browsers note as an error.
+        assert all("401" in problem for problem in browser.problems())
+        fill = "document.getElementById('token').value = arguments[0]; document.querySelector('#ask button').click()"
+        browser.run(fill, "sécret-token")
+        wait_until(lambda: browser.text("#tile-records b") == "60")
+        assert browser.run("return document.getElementById('ask').hidden")
+        assert browser.text("#title") == "price"
+        before = browser.text("#suspects")
+
+        client.learn("price", make_records(200, seed=1))
+        client.learn("price", {"area": 81.0, "age": 3, "town": "<img src=x>", "price": -987654.0})
+        wait_until(lambda: browser.text("#tile-records b") == "261")
+        assert "-987654" in browser.text("#suspects") != before
+        assert "<img src=x>" in browser.text("#suspects")
+        assert "clean ·" in browser.text("#tile-clean")
+        assert re.search(r"suspects · [\d.]+ %", browser.text("#tile-suspects"))
+        assert "records per second" in browser.text("#tile-rate")
+        assert "median loss" in browser.text("#tile-loss")
+        drift = browser.text("#figure-losses .caption")
+        assert re.search(r"The median loss is \S+ in the newest \d+ records", drift)
+        assert browser.run("return document.querySelectorAll('#figure-predictions path.band').length") == 1
+        assert browser.run("return document.querySelectorAll('#figure-predictions circle.suspect-dot').length") > 3
+        assert [line.split()[0] for line in browser.text("#models").splitlines()] == ["price", "quiet"]
+
+        browser.run("location.hash = '#quiet'")
+        wait_until(lambda: browser.text("#title") == "quiet")
+        assert "0 of the 100 records that its schema is decided from" in browser.text("#result")
+        client.delete("quiet")
+        wait_until(lambda: "There is no model 'quiet'" in browser.text("#result"))
+
+        browser.run("location.hash = '#price'")
+        wait_until(lambda: browser.text("#title") == "price")
+        browser.resize(390, 844)
+        wait_until(lambda: browser.run("return window.innerWidth") == 390)
+        assert not browser.is_wider_than_window()
+        assert browser.problems() == []
+        assert "sécret" not in browser.run("return location.href + document.cookie + JSON.stringify(localStorage)")
+        # An open page does not keep the server from stopping.
+        assert server.stop() == 0
+        wait_until(lambda: "trying again" in browser.text("#note"))
+
+
+def test_page_needs_nothing_from_elsewhere(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    for path in ("/", "/live.css", "/live.js"):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        content = answer.read().decode()
+        assert (answer.status, answer.getheader("Content-Security-Policy")) == (200, POLICY)
+        assert not re.search(r"https?:|//[a-z]|@import|\beval\b|new Function|innerHTML", content)
+    connection.close()
+    assert "unsafe" not in POLICY
+    assert "<script>" not in PAGE["index.html"]
+    assert " style=" not in PAGE["index.html"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return ModelFolder(tmp_path / "data", Limits())
+
+
+def test_events_have_what_changed(folder):
+    for name in ("a", "b"):
+        folder.create(name, {"target": "price", "first": 20})
+    page = Page(folder, None)
+    event = page.update()
+    assert [line["name"] for line in event["models"]] == ["a", "b"]
+    assert event["model"]["name"] == "a"
+    assert page.update()["models"] == []
+    folder.model("b").commit([LearnRequest(to_lines(make_records(40)))])
+    event = page.update()
+    assert [(line["name"], line["records"]) for line in event["models"]] == [("b", "40")]
+    assert event["models"][0]["rate"] != "0"
+    # Then nothing more comes, and its rate is 0 again.
+    assert [line["rate"] for line in page.update()["models"]] == ["0"]
+    assert page.update()["models"] == []
+    folder.writers.pop("b")
+    folder.broken["c"] = "It is damaged."
+    event = page.update()
+    assert (event["gone"], event["broken"]) == (["b"], {"c": "It is damaged."})
+
+
+def test_figures_of_numbers_labels_and_keys(folder):
+    records = make_records(300, seed=3)
+    for name, settings in (("number", {}), ("label", {"target": "town"}), ("key", {"by": "town"})):
+        model = folder.create(name, {"target": "price", "first": 50, **settings})
+        model.commit([LearnRequest(to_lines(records))])
+        shown = describe_live(model, [(0.0, 1.0), (1.0, 2.0)])
+        assert [figure["name"] for figure in shown["figures"]] == ["predictions", "losses", "suspects", "rates"]
+        json.dumps(shown)
+        counts = model.counts
+        assert f"{counts.learned:,} of {counts.records:,} records" in shown["result"]
+        assert len(shown["suspects"]) == min(12, counts.suspects)
+        recent = model.read_recent()
+        assert len(recent.rows) == counts.learned
+        assert int(recent.suspects.sum()) == counts.suspects
+        assert bool(np.isfinite(recent.low).any()) == (name == "number")
+
+
+def test_the_newest_400_rounds_are_kept_in_order(folder):
+    model = folder.create("price", {"target": "price", "first": 50})
+    for start in range(0, 900, 90):
+        model.commit([LearnRequest(to_lines(make_records(900)[start : start + 90]))])
+    rows = model.read_recent().rows
+    assert len(rows) == 400
+    assert (np.diff(rows) > 0).all()
+    assert rows[-1] == 899  # the last record cannot be used
