@@ -1,6 +1,7 @@
 # make demo    sets up, plays the whole paper: a report with every figure and claim, in results/report.html
 # make test    sets up, runs every check
 # make bench   sets up, measures speed against the limits and the peers
+# make docs    sets up, builds the documentation in docs/_build/html and reads every page: no dead link, no missing image
 # make test-torch   installs PyTorch as well, runs the checks that need it
 # make soak    sets up, runs the tests that are long by nature: random games, damaged and forged files by the thousand, runs
 #              that are killed a thousand times, every run of the paper; writes results/soak.md; then tests the oldest
@@ -15,7 +16,7 @@ OLDEST_TESTS := tests/cli tests/sources tests/streaming/test_fit.py tests/stream
 	tests/streaming/test_checkpoints.py tests/test_game.py tests/test_cache.py tests/test_files.py tests/test_steps.py
 RECIPE := pyproject.toml constraints.txt Makefile
 
-.PHONY: demo test soak test-torch bench browser clean
+.PHONY: demo test docs soak test-torch bench browser clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -28,6 +29,13 @@ test: $(VENV)/.test browser
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
+# Everything is read again: what was removed leaves no page behind.
+docs: $(VENV)/.docs
+	rm -rf docs/_build docs/api/generated docs/gallery
+	OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
+	$(BIN)/python docs/crawl.py docs/_build/html
+	@echo "Open docs/_build/html/index.html"
 
 # One thread: small tensors gain nothing from more, and lose much on a busy machine.
 test-torch: $(VENV)/.torch
@@ -58,11 +66,11 @@ $(OLDEST)/.ready: $(RECIPE) constraints-oldest.txt
 		--editable ".[cli,sklearn]" pandas polars pytest pytest-randomly hypothesis sybil
 	touch $@
 
-$(VENV)/.demo $(VENV)/.test $(VENV)/.torch $(VENV)/.bench: $(VENV)/.%: $(VENV)/.python $(RECIPE)
+$(VENV)/.demo $(VENV)/.test $(VENV)/.docs $(VENV)/.torch $(VENV)/.bench: $(VENV)/.%: $(VENV)/.python $(RECIPE)
 	@echo "Setting up $(VENV) for 'make $*' ..."
 	$(PIP) "pip>=25.1"
 	$(PIP) --editable . --group $*
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(OLDEST) results
+	rm -rf $(VENV) $(OLDEST) results docs/_build docs/api/generated docs/gallery

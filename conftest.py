@@ -6,13 +6,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from sybil import Sybil
-from sybil.parsers.markdown import PythonCodeBlockParser
+from tests.guides import make_pages
 
 # PyTorch is large: `make test-torch` installs it and runs what needs it.
 collect_ignore = [] if find_spec("torch") else ["src/redescend/torch", "docs/pytorch.md", "tests_torch"]
 
-pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser()], patterns=["*.md"]).pytest()
+pytest_collect_file = make_pages().pytest()
 
 
 @pytest.hookimpl(trylast=True)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import gzip
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from redescend.cli import app
 from redescend.cli.exit_codes import MEANINGS
 from tests.cli.commands import BAD, prices
+from tests.guides import run_line
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 
@@ -38,26 +36,10 @@ def records(in_a_folder):
     )
 
 
-def shell(line: str) -> None:
-    """What a shell does with a line, without one: a file into the command, its output into a file or to `head`."""
-    line, _, remark = line.partition("#")
-    before, _, command = line.rpartition("redescend ")
-    fed = gzip.decompress(Path(shlex.split(before)[1]).read_bytes()) if before else None
-    command, _, after = command.partition("|")
-    command, _, file = command.partition(">")
-    assert not before or before.startswith("zcat ")
-    assert not after or after.startswith(" head ")
-    arguments = shlex.split(command) + (["--once"] if command.startswith("tail ") else [])
-    done = CliRunner().invoke(app, arguments, input=fed, prog_name="redescend")
-    assert done.exit_code == int((re.search(r"\d+", remark) or "0")[0]), (line, done.stderr)
-    if file:
-        Path(file.strip()).write_text(done.stdout)
-
-
 def test_every_command_works_in_their_order(records):
     assert len(commands()) >= 15
     for line in commands():
-        shell(line)
+        run_line(line)
     for name in (
         "houses.report.html",
         "messy.quarantine.jsonl",
