@@ -41,8 +41,8 @@ def declared_names() -> set[str]:
 
 def test_every_public_name_has_a_page():
     listed, declared = listed_names(), declared_names()
-    assert not declared - listed, "Add them to a page of docs/api."
-    assert not listed - declared, "They are not public: remove them from docs/api."
+    assert sorted(declared - listed) == [], "Add them to a page of docs/api."
+    assert sorted(listed - declared) == [], "They are not public: remove them from docs/api."
 
 
 def linked_pages(page: Path) -> set[Path]:
@@ -69,7 +69,7 @@ def test_every_page_is_in_a_menu():
         for path in DOCS.rglob(f"*.{suffix}")
         if not made & set(path.relative_to(DOCS).parts) and path.name != "commands.md"
     }
-    assert {page.name for page in pages - known} == set()
+    assert {page.name for page in pages - known} == set(), "Add them to a toctree, such as that of docs/explanations.md."
 
 
 @pytest.mark.parametrize("name", ["python", "sklearn", "numpy", "river"])
