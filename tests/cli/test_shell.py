@@ -22,8 +22,8 @@ def test_a_pipe_in_and_a_pipe_out(in_a_folder):
     process = started("fit", "-", "--target", "price", "--model", "piped")
     out, said = process.communicate(text, timeout=300)
     assert process.returncode == 3
-    inside = run("fit", "prices.csv", "--target", "price", "--model", "m", "--no-report", code=3)
-    assert out.decode().replace("standard input", "prices.csv") == inside.stdout
+    inside = run("fit", "-", "--target", "price", "--model", "m", "--no-report", code=3, input=text)
+    assert out.decode() == inside.stdout
     assert Path("piped").read_bytes() == Path("m").read_bytes()
     assert b"\x1b" not in said
     assert b"Traceback" not in said
@@ -76,7 +76,7 @@ def test_ctrl_c_keeps_the_checkpoint_and_says_how_to_go_on(in_a_folder):
     assert not Path("m").exists()
     resumed = run(*fit, "--resume", input=text)
     assert "Resumed after row" in resumed.stderr
-    run("fit", "prices.csv", "--target", "price", "--model", "alone", "--no-report", "--quiet")
+    run("fit", "-", "--target", "price", "--model", "alone", "--no-report", "--quiet", input=text)
     assert Path("m").read_bytes() == Path("alone").read_bytes()
 
 

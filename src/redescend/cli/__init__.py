@@ -15,13 +15,15 @@ try:
 except ImportError:
     raise MissingExtraError("The command needs Typer and Rich; try: pip install 'redescend[cli]'") from None
 
-from redescend.cli.exit_codes import EXIT_CODES
+from redescend.cli.exit_codes import EXIT_CODES, exit_on_error
 from redescend.cli.fit import fit
 from redescend.cli.inspect import inspect
 from redescend.cli.predict import predict
 from redescend.cli.reproduce import reproduce
+from redescend.cli.schema import schema
 from redescend.cli.score import score
 from redescend.cli.serve import serve
+from redescend.cli.settings import read_settings
 from redescend.cli.standard_streams import complete_output
 from redescend.cli.tail import tail
 
@@ -73,7 +75,11 @@ EXAMPLES: dict[Callable[..., None], str | None] = {
     ),
     inspect: _format_examples(
         "redescend inspect houses.safetensors",
-        "redescend inspect houses.safetensors --json | jq .Columns",
+        "redescend inspect houses.safetensors --json | jq .columns",
+    ),
+    schema: _format_examples(
+        "redescend schema houses.csv --out types.toml",
+        "redescend fit houses.csv --target price --schema types.toml",
     ),
     tail: _format_examples(
         "redescend tail sensor.csv --target level --model sensor.safetensors",
@@ -99,6 +105,7 @@ for _command, _epilog in EXAMPLES.items():
     + EXIT_CODES
 )
 def main(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
@@ -107,3 +114,5 @@ def main(
 
     Learn from a file, a folder or a pipe in one pass, and find the records that are probably wrong.
     """
+    with exit_on_error(debug=False):
+        context.default_map = read_settings(getattr(context.command, "commands", {}))

@@ -17,6 +17,8 @@ from redescend.cli.standard_streams import discard_output
 
 if TYPE_CHECKING:
     from redescend.sources import Source
+    from redescend.streaming import ModelStore, StreamModel
+    from redescend.streaming.config import FitConfig
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.run import Run
     from redescend.streaming.summary.rejections import Rejections
@@ -138,13 +140,30 @@ def say_result(run: Run) -> None:
             say(f"{what.removeprefix('the ').capitalize()}: {path}")
 
 
-def print_suspects(suspects: Sequence[Suspect], schema: Schema, important: Sequence[str] = ()) -> None:
-    """Print suspects on standard output: as a table, important columns first, on a terminal; else as CSV."""
+def say_plan(model: StreamModel | ModelStore, source: Source, passes: int, config: FitConfig) -> None:
+    """Print what a run would do."""
+    say_unread(source)
+    say(f"Would read {source.name} ({source.format}, {len(source.columns)} columns).")
+    say_schema(model.schema)
+    rejected = len(source.sample.bad)
+    if rejected:
+        bad, count = source.sample.bad[0], source.sample.count
+        say(f"{rejected:,} of the first {count:,} records cannot be read, such as row {bad.row}: {bad.reason}")
+    say(f"Would learn from every record {'once' if passes == 1 else f'{passes} times'}, and write:")
+    for what, path in config.outputs.by_content().items():
+        say(f"  {what.removeprefix('the ')}: {path}{' (if a record is rejected)' if what == 'the quarantine' else ''}")
+    say("Nothing was read beyond the first records, and nothing was written.")
+
+
+def print_suspects(
+    suspects: Sequence[Suspect], schema: Schema, important: Sequence[str] = (), ids: Sequence[str] = ()
+) -> None:
+    """Print suspects on standard output: as a table on a terminal, important columns first; else as CSV."""
     with reader_may_leave():
         if sys.stdout.isatty():
-            _print_table(suspects, schema, important)
+            _print_table(suspects, schema, [*ids, *important], ids)
         else:
-            sys.stdout.buffer.write(_format_csv(suspects, schema).encode("utf-8", "backslashreplace"))
+            sys.stdout.buffer.write(_format_csv(suspects, schema, ids).encode("utf-8", "backslashreplace"))
             sys.stdout.buffer.flush()
 
 
@@ -158,30 +177,33 @@ def _first_cells(suspect: Suspect) -> tuple[Any, ...]:
     return (played.row, suspect.file, played.clean_probability, played.prediction, played.target, played.loss)
 
 
-def _format_csv(suspects: Sequence[Suspect], schema: Schema) -> str:
-    names = _name_columns(schema)
+def _format_csv(suspects: Sequence[Suspect], schema: Schema, ids: Sequence[str]) -> str:
+    names = _name_columns(schema, ids)
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow([*SUSPECT_COLUMNS, *(f"column {name}" if name in SUSPECT_COLUMNS else name for name in names)])
     for suspect in suspects:
-        cells = (*_first_cells(suspect), *(suspect.values[name] for name in names))
+        cells = (*_first_cells(suspect), *(suspect.values.get(name) for name in names))
         lines.writerow(str(cell).lower() if isinstance(cell, bool) else cell for cell in cells)
     return text.getvalue()
 
 
-def _name_columns(schema: Schema) -> list[str]:
-    return [name for name in schema.columns if name != schema.target]
+def _name_columns(schema: Schema, ids: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*ids, *(name for name in schema.columns if name != schema.target)]))
 
 
-def _print_table(suspects: Sequence[Suspect], schema: Schema, important: Sequence[str]) -> None:
+def _print_table(suspects: Sequence[Suspect], schema: Schema, important: Sequence[str], ids: Sequence[str]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from redescend.streaming.report.formatting import format_number, format_rounded, format_value
 
-    names = [*([] if schema.by is None else [schema.by]), *(name for name in important if name in schema.inputs)]
-    names = list(dict.fromkeys([*names, *_name_columns(schema)]))[:MAX_COLUMNS]
+    names = [
+        *([] if schema.by is None else [schema.by]),
+        *(name for name in important if name in (*ids, *schema.inputs)),
+    ]
+    names = list(dict.fromkeys([*names, *_name_columns(schema, ids)]))[:MAX_COLUMNS]
     several = len({suspect.file for suspect in suspects}) > 1
     table = Table(header_style="bold")
     for heading in ("row", *(["file"] if several else []), "clean", "prediction"):
@@ -193,7 +215,7 @@ def _print_table(suspects: Sequence[Suspect], schema: Schema, important: Sequenc
     for suspect in suspects:
         played = suspect.round
         first = [str(played.row), *([suspect.file] if several else []), format_number(played.clean_probability)]
-        values = [played.target, *(suspect.values[name] for name in names)]
+        values = [played.target, *(suspect.values.get(name) for name in names)]
         cells = [*first, format_rounded(played.prediction), *map(format_value, values)]
         table.add_row(*(Text(make_printable(cell)) for cell in cells))
     Console().print(table)

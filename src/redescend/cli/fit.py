@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 MODEL_HELP = "Write the model here, for predict, score and inspect."
 BY_HELP = "Fit one model per value of this column, such as each sensor."
 JOBS_HELP = "With --by: number of threads. Default: 1. Models do not depend on it."
-SUSPECTS_HELP = "With --rounds: show the largest list with at most this share of false alarms, such as 0.1."
+DRY_RUN_HELP = "Say what would be read, learned and written, and stop."
+SCHEMA_HELP = "Types of columns, as redescend schema writes them: values of another type are rejected."
 CLUSTER_HELP = "With --by: Dask scheduler to run on, such as tcp://host:8786."
 
 
@@ -27,40 +28,47 @@ def fit(
     learning: options.ModelOptions,
     by: Annotated[str | None, options.optional(options.COLUMNS, "COLUMN", BY_HELP)] = None,
     model: Annotated[Path | None, options.optional(options.OUTPUT, "FILE", MODEL_HELP)] = None,
-    suspects: Annotated[
-        float | None, options.optional(options.OUTPUT, "SHARE", SUSPECTS_HELP, min=0.0, max=1.0)
-    ] = None,
+    listing: options.SuspectOptions,
     output: options.OutputOptions,
     reading: options.InputOptions,
+    schema: Annotated[Path | None, options.optional(options.INPUT, "FILE.toml", SCHEMA_HELP)] = None,
     checkpoints: options.CheckpointOptions,
     every: options.Every = 1_000_000,
     jobs: Annotated[int | None, options.optional(options.RUNNING, "N", JOBS_HELP, min=1)] = None,
     cluster: Annotated[str | None, options.optional(options.RUNNING, "ADDRESS", CLUSTER_HELP)] = None,
+    dry_run: Annotated[bool, options.option(options.RUNNING, DRY_RUN_HELP, "--dry-run")] = False,
     running: options.RunOptions,
 ) -> None:
-    """Fit a model to a stream in one pass, and show the most suspicious records.
+    """Fit a model to records, and show the most suspicious ones.
 
-    Every record is predicted before it is learned from, and suspicious records are given little weight. The ten that
-    are least likely clean go to standard output: as a table on a terminal, else as CSV. With --suspects, all suspects
-    of the final verdict go there, as CSV.
+    Every record is predicted before it is learned from, and suspicious records are given little weight. At the end, all
+    records are judged by all that was learned; a file is read once more for that. The ten that are least likely clean
+    go to standard output: as a table on a terminal, else as CSV. --suspects writes all of them to a file.
     """
     with exit_on_error(running.debug, _how_to_resume(checkpoints.checkpoint)):
-        from redescend.cli.console import announce_compilation
+        from redescend.cli.console import announce_compilation, say_plan
+        from redescend.cli.schema import read_schema_file
         from redescend.cli.training import choose_outputs, exit_code, make_config
-        from redescend.errors import ParameterError
-        from redescend.streaming.fit import start_run
+        from redescend.streaming.fit import plan_run, start_run
+        from redescend.streaming.io.tables import choose_writer
 
-        if suspects is not None and (output.rounds is None or by is not None or learning.transform is not None):
-            raise ParameterError("--suspects needs --rounds FILE.parquet, and neither --by nor --transform.")
-        outputs = choose_outputs(source, reading.on_bad, model, output)
-        config = make_config(learning, reading, checkpoints, outputs, by=by, every=every, jobs=jobs, cluster=cluster)
+        if listing.suspects is not None:
+            choose_writer(listing.suspects)
+        outputs = choose_outputs(source, reading.on_bad, model, output, listing.suspects)
+        settings = listing.parse() | {"by": by, "every": every, "jobs": jobs, "cluster": cluster, "final_look": True}
+        settings["kinds"] = () if schema is None else read_schema_file(schema)
+        config = make_config(learning, reading, checkpoints, outputs, **settings)
+        opened = source[0] if len(source) == 1 else source
+        if dry_run:
+            say_plan(*plan_run(opened, config), config)
+            return
         with announce_compilation(running.quiet):
-            run = start_run(source[0] if len(source) == 1 else source, config)
-            _play(run, running.quiet, suspects)
+            run = start_run(opened, config)
+            _play(run, running.quiet)
         raise typer.Exit(exit_code(run))
 
 
-def _play(run: Run, quiet: bool, share: float | None) -> None:
+def _play(run: Run, quiet: bool) -> None:
     from redescend.cli.console import print_suspects, say, say_result, say_schema, say_unread
     from redescend.cli.progress import ProgressLine
     from redescend.streaming import StreamModel
@@ -74,6 +82,7 @@ def _play(run: Run, quiet: bool, share: float | None) -> None:
         if run.resumed:
             say(f"Resumed after row {run.resumed:,}.")
     with run, ProgressLine(run.source, run.resumed, quiet) as line:
+        run.on_look = lambda records: line.report(records, "second look")
         for rounds in run.batches():
             line.update(run, rounds)
     if not quiet:
@@ -82,16 +91,11 @@ def _play(run: Run, quiet: bool, share: float | None) -> None:
         say_result(run)
         if config.outputs.model is None:
             say("The model was not saved; name a file with --model to save it.")
-        if run.summary.least and share is None:
+        if run.summary.least:
             say("Top suspects:")
     model = run.model
-    if share is not None:
-        from redescend.cli.verdict import print_verdict
-
-        print_verdict(run, share, quiet)
-        return
     important = [one.column for one in rank_features(model)] if isinstance(model, StreamModel) else []
-    print_suspects(run.summary.least, model.schema, important)
+    print_suspects(run.summary.least, model.schema, important, config.id)
 
 
 def _how_to_resume(checkpoint: Path | None) -> str:

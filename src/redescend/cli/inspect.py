@@ -13,7 +13,7 @@ from redescend.cli.exit_codes import exit_on_error
 
 def inspect(
     model: options.ModelToRead,
-    as_json: Annotated[bool, typer.Option("--json", help="Output a JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Output a JSON object of data, for programs.")] = False,
     key: Annotated[
         str | None, typer.Option(show_default=False, help="Describe the model of this key (of fit --by).")
     ] = None,
@@ -25,10 +25,12 @@ def inspect(
         from redescend.streaming.report import describe
 
         check_model_exists(model)
-        facts = describe.inspect(model) if key is None else describe.describe(read_key_model(model, key))
+        if as_json:
+            data = describe.inspect_data(model) if key is None else describe.describe_data(read_key_model(model, key))
+            text = [format_json(data, indent=2)]
+        else:
+            facts = describe.inspect(model) if key is None else describe.describe(read_key_model(model, key))
+            text = list(map(make_printable, format_facts(facts)))
         with reader_may_leave():
-            if as_json:
-                typer.echo(format_json(facts, indent=2))
-                return
-            for line in format_facts(facts):
-                typer.echo(make_printable(line))
+            for line in text:
+                typer.echo(line)

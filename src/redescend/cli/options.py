@@ -72,6 +72,10 @@ ON_BAD_HELP = (
 )
 NO_HEADER_HELP = "Read the first line of a CSV or TSV file as a record; columns are named column1, column2, ..."
 OUT_HELP = "Write a .csv, .jsonl or .parquet file. Default: CSV on standard output."
+KEEP_HELP = "Columns of the records to output as well, such as an identifier."
+SUSPECTS_HELP = "Write all suspects with their values and q-values: a .csv, .jsonl or .parquet file."
+FDR_HELP = "The share of false alarms that the list of suspects may have."
+PASSES_HELP = "How often to learn from the records. Default: 2, but 1 for pipes and for records in the order of time."
 RESUME_HELP = "Resume from the last checkpoint, if any. Output is identical to an uninterrupted run."
 
 Names = list[str] | None
@@ -138,7 +142,9 @@ class OutputOptions:
     rounds: Annotated[
         File,
         optional(
-            OUTPUT, "FILE.parquet", "Write prediction, interval, loss and probability of being clean of every record."
+            OUTPUT,
+            "FILE",
+            "Write prediction, interval, loss and probabilities of every record: .csv, .jsonl or .parquet.",
         ),
     ] = None
     report: Annotated[
@@ -146,6 +152,21 @@ class OutputOptions:
     ] = None
     no_report: Annotated[bool, option(OUTPUT, "Do not write a report.", "--no-report")] = False
     quarantine: Quarantine = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuspectOptions:
+    """Which suspects are shown and listed, and how: `fit`."""
+
+    top: Annotated[int, option(OUTPUT, "Show this many suspects.", metavar="N", min=0)] = 10
+    suspects: Annotated[File, optional(OUTPUT, "FILE", SUSPECTS_HELP)] = None
+    fdr: Annotated[float, option(OUTPUT, FDR_HELP, metavar="SHARE", min=0.0, max=1.0)] = 0.1
+    id: Annotated[Names, optional(OUTPUT, "A,B", "Columns that identify a record, shown with every suspect.")] = None
+    passes: Annotated[int | None, optional(MODEL, "N", PASSES_HELP, min=1)] = None
+
+    def parse(self) -> dict[str, Any]:
+        """The settings of `redescend.streaming.config.FitConfig` with the same names."""
+        return {"top": self.top, "fdr": self.fdr, "id": parse_names(self.id) or [], "passes": self.passes}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +182,7 @@ class ResultOptions:
     """What is written: `predict` and `score`."""
 
     out: Annotated[File, optional(OUTPUT, "FILE", OUT_HELP)] = None
+    keep: Annotated[Names, optional(OUTPUT, "A,B", KEEP_HELP)] = None
     quarantine: Quarantine = None
 
 

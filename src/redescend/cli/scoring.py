@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import heapq
-import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pc
-import pyarrow.parquet as pq
 
 from redescend.checkpoint import load
 from redescend.cli.console import (
@@ -26,23 +23,25 @@ from redescend.cli.console import (
     say_unread,
 )
 from redescend.cli.exit_codes import Code
-from redescend.cli.options import InputOptions, ResultOptions
+from redescend.cli.options import InputOptions, ResultOptions, parse_names
 from redescend.cli.progress import ProgressLine
 from redescend.cli.training import choose_quarantine
 from redescend.errors import BadRecordError, DataError, OnBad, ParameterError
 from redescend.files import replace_file
-from redescend.sources import Bad, open_source
+from redescend.sources import Bad, Source, open_source
 from redescend.sources.batch import count_bad
+from redescend.sources.kinds import TYPES
 from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.belief import check_interval
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.io.collisions import check_outputs
+from redescend.streaming.io.tables import Write, choose_writer, format_csv, format_header
 from redescend.streaming.io.writers import format_rejected
 from redescend.streaming.report.formatting import format_count
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.rejections import Rejections
 
-Write = Callable[[pa.RecordBatch], object]
+NONE = Rounds.concatenate([])
 
 
 def check_model_exists(path: Path) -> None:
@@ -127,23 +126,27 @@ def apply_model(
     )
     if not quiet:
         say_unread(source)
+    keep = parse_names(result.keep) or []
     names = [name for name in schema.columns if target or name != schema.target]
+    source.read_as_text(name for name in keep if name not in names)
     # On a terminal, the line would be printed between the results.
     hidden = quiet or (out is None and sys.stdout.isatty())
-    records, batches = 0, source.batches(names)
+    records, batches = 0, source.batches(list(dict.fromkeys([*names, *keep])))
     with (
         announce_compilation(quiet),
         closing(batches),
         RejectionWriter(reading.on_bad, quarantine) as rejected,
         ProgressLine(source, quiet=hidden) as line,
-        write_table(out, _tabulate(schema, Rounds.concatenate([]), target, level).schema) as write,
+        write_table(out, _add_columns(_tabulate(schema, NONE, target, level), source, keep).schema) as write,
     ):
         for batch in batches:
-            rounds, _, bad = model.review(batch, target=target, level=level)
+            rounds, indices, bad = model.review(batch, target=target, level=level)
             rejected.add(list(heapq.merge(batch.bad, bad, key=lambda record: record.row)))
             if below is not None:
-                rounds = rounds[rounds.clean_probability < below]
-            write(_tabulate(schema, rounds, target, level))
+                low = rounds.clean_probability < below
+                rounds, indices = rounds[low], indices[low]
+            table = batch.table.take(pa.array(indices)) if keep else None
+            write(_add_columns(_tabulate(schema, rounds, target, level), source, keep, table))
             records += batch.count
             line.report(records)
     if not quiet and rejected.count:
@@ -173,6 +176,14 @@ def _tabulate(schema: Schema, rounds: Rounds, target: bool, level: float | None)
     return pa.record_batch(columns)
 
 
+def _add_columns(table: pa.RecordBatch, source: Source, keep: Sequence[str], records: Any = None) -> pa.RecordBatch:
+    """The table with these columns of its records behind it; without records, their types."""
+    for name in keep:
+        values = pa.array([], TYPES[source.kinds[name]]) if records is None else records.column(name)
+        table = table.append_column(f"column {name}" if name in table.schema.names else name, values)
+    return table
+
+
 def decode_target(schema: Schema, values: Any) -> pa.Array:
     """Targets or predictions as the records have them: numbers, or labels."""
     if not schema.classifies:
@@ -188,48 +199,22 @@ def write_table(path: Path | None, schema: pa.Schema) -> Iterator[Write]:
     error where it writes.
     """
     if path is None:
-        with reader_may_leave():
-            with _write_csv(sys.stdout.buffer, schema, terminal=sys.stdout.isatty()) as write:
-                yield write
-            sys.stdout.buffer.flush()
+        with reader_may_leave(), _write_to_stream(schema) as write:
+            yield write
         return
     with replace_file(path) as file, choose_writer(path)(file, schema) as write:
         yield write
 
 
-def choose_writer(path: Path) -> Any:
-    """The writer of the format that the name of a file says."""
-    writers = {".csv": _write_csv, ".jsonl": _write_jsonl, ".ndjson": _write_jsonl, ".parquet": _write_parquet}
-    if path.suffix.lower() not in writers:
-        raise ParameterError(f"'{path}' cannot be written: its name must end with {', '.join(writers)}.")
-    return writers[path.suffix.lower()]
-
-
 @contextmanager
-def _write_csv(file: BinaryIO, schema: pa.Schema, terminal: bool = False) -> Iterator[Write]:
-    # The names of the columns need no quotes, which PyArrow would write.
-    file.write(",".join(schema.names).encode() + b"\n")
-    options = pc.WriteOptions(include_header=False, quoting_style="needed")
+def _write_to_stream(schema: pa.Schema) -> Iterator[Write]:
+    """A function that writes batches as CSV to standard output."""
+    terminal, file = sys.stdout.isatty(), sys.stdout.buffer
 
-    def write(batch: pa.RecordBatch) -> None:
-        text = pa.BufferOutputStream()
-        pc.write_csv(batch, text, options)
-        content = text.getvalue().to_pybytes()
+    def put(content: bytes) -> None:
         file.write("\n".join(map(make_printable, content.decode().split("\n"))).encode() if terminal else content)
         # Another program may be waiting for it.
         file.flush()
 
-    yield write
-
-
-@contextmanager
-def _write_jsonl(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
-    yield lambda batch: file.writelines(
-        json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in batch.to_pylist()
-    )
-
-
-@contextmanager
-def _write_parquet(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
-    with pq.ParquetWriter(file, schema) as writer:
-        yield writer.write_batch
+    put(format_header(schema))
+    yield lambda batch: put(format_csv(batch))

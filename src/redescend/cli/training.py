@@ -40,7 +40,9 @@ def make_config(
     )
 
 
-def choose_outputs(sources: Sequence[str], on_bad: OnBad, model: Path | None, options: OutputOptions) -> Outputs:
+def choose_outputs(
+    sources: Sequence[str], on_bad: OnBad, model: Path | None, options: OutputOptions, suspects: Path | None = None
+) -> Outputs:
     """The files to write: those that were named, the report beside the model, and the quarantine."""
     from redescend.streaming.config import Outputs
 
@@ -49,8 +51,10 @@ def choose_outputs(sources: Sequence[str], on_bad: OnBad, model: Path | None, op
         raise ParameterError("Leave out one of --report and --no-report.")
     if report is None and model is not None and not options.no_report:
         report = _beside(model, "report.html")
-    quarantine = choose_quarantine(sources, on_bad, options.quarantine, model or options.rounds)
-    return Outputs(model, options.rounds, report, quarantine, keep_empty_quarantine=options.quarantine is not None)
+    quarantine = choose_quarantine(sources, on_bad, options.quarantine, model or options.rounds or suspects)
+    return Outputs(
+        model, options.rounds, report, quarantine, suspects, keep_empty_quarantine=options.quarantine is not None
+    )
 
 
 def choose_quarantine(sources: Sequence[str], on_bad: OnBad, named: Path | None, output: Path | None) -> Path | None:

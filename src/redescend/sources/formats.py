@@ -60,6 +60,8 @@ class SourceFile(ABC):
         How its content may begin.
     can_grow : bool
         Whether the file can be followed while it grows.
+    can_reread : bool
+        Whether the file can be read more than once.
     name : str
         The name of the file.
     taken : int
@@ -77,6 +79,7 @@ class SourceFile(ABC):
     suffixes: ClassVar[tuple[str, ...]] = ()
     magic: ClassVar[tuple[bytes, ...]] = ()
     can_grow = False
+    can_reread = True
     name: str
     taken = 0
     declared: dict[str, Any] | None = None

@@ -142,6 +142,8 @@ class JournalFile(JsonLinesFile):
             raise DataError(f"{origin.name} is a journal in a pipe or compressed; write it to a file as it is.")
         file = cls(JournalOrigin(Path(origin.path)), None, options)
         file.can_grow = False
+        # The model that is served has read it once, and must be that of a run over it.
+        file.can_reread = False
         with open(origin.path, "rb") as content:
             declared = next((frame for frame in read_frames(content) if frame.kind == SCHEMA), None)
         file.declared = None if declared is None else json.loads(declared.payload)

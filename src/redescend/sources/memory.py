@@ -66,4 +66,6 @@ def open_table(source: Any) -> MemoryTable | None:
     tape: Tape[pa.RecordBatch] = Tape(
         f"A stream can be read only once, and {name} was read before; make a table of it."
     )
-    return MemoryTable(name, source.schema, functools.partial(tape.replay, source))
+    stream = MemoryTable(name, source.schema, functools.partial(tape.replay, source))
+    stream.can_reread = False
+    return stream

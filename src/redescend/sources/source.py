@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from redescend.errors import DataError, quote, suggest
@@ -42,6 +42,8 @@ class Source:
         csv, tsv, jsonl, parquet, arrow, memory or another registered format.
     sample : Batch
         The first thousand records, with all columns. `batches` returns them again.
+    can_reread : bool
+        Whether it can be read more than once; a pipe cannot.
     declared : dict or None
         What the first file says is predicted from what; see `SourceFile`.
     unread : list of Unread
@@ -74,6 +76,7 @@ class Source:
         self.kinds = dict(kinds)
         self._others = dict(others)
         self._opened = list(files)
+        self.can_reread = all(file.can_reread for file in files)
         self.unread: list[Unread] = []
         self.sample = read_sample(files, kinds)
         if not self.sample.count and self.format != "memory":
@@ -117,6 +120,12 @@ class Source:
         if follow is not None and not self._opened[-1].can_grow:
             raise DataError(f"{self.name} cannot be followed: only an uncompressed text file can.")
         return self._batches(list(columns), start, most, follow, mark)
+
+    def read_as_text(self, names: Iterable[str]) -> None:
+        """Read the columns `names` as texts, whatever their kinds are."""
+        for name in names:
+            self._check_columns([name])
+            self.kinds[name] = Kind.TEXT
 
     def progress(self) -> int:
         """The number of stored bytes read so far in this run."""

@@ -81,6 +81,7 @@ class TextFile(SourceFile):
         self.compression = compression
         self.options = options
         self.can_grow = origin.seekable and compression is None
+        self.can_reread = origin.seekable
 
     @classmethod
     def open(cls, origin: Origin, compression: str | None, options: ReadOptions) -> Self:

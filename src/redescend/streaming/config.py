@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from redescend import losses, steps, transforms
+from redescend.belief.suspects import SHARE
 from redescend.errors import OnBad, ParameterError
-from redescend.parameters import AT_LEAST_ONE, Order, bad_parameter, check
+from redescend.parameters import AT_LEAST_ONE, COUNT, Order, bad_parameter, check
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,13 @@ class Outputs:
     rounds: Path | None = None
     report: Path | None = None
     quarantine: Path | None = None
+    suspects: Path | None = None
     keep_empty_quarantine: bool = True
     """Whether the quarantine is written even if no record was rejected."""
 
     def by_content(self) -> dict[str, Path]:
         """The files, by what they contain."""
-        names = ("model", "report", "rounds", "quarantine")
+        names = ("model", "report", "rounds", "suspects", "quarantine")
         return {f"the {name}": path for name in names if (path := getattr(self, name)) is not None}
 
 
@@ -45,7 +47,13 @@ class FitConfig:
     on_bad: str = OnBad.QUARANTINE.value
     format: str | None = None
     header: bool = True
+    kinds: Sequence[tuple[str, str]] = ()
     by: str | None = None
+    passes: int | None = 1
+    final_look: bool = False
+    fdr: float = 0.1
+    top: int = 10
+    id: Sequence[str] = ()
     outputs: Outputs = Outputs()
     checkpoint: Path | None = None
     every: int = 1_000_000
@@ -63,7 +71,13 @@ class FitConfig:
             raise ParameterError("To resume a run, name the folder of its checkpoint.")
         if self.by is None and (self.jobs, self.cluster) != (None, None):
             raise ParameterError("'jobs' and 'cluster' train one model per key; name the column of keys with 'by'.")
+        if self.outputs.suspects is not None and (self.by, self.transform) != (None, None):
+            raise ParameterError("A list of all suspects needs one model for all records and no fixed transform.")
+        object.__setattr__(self, "fdr", check("fit_stream", "fdr", self.fdr, SHARE))
         object.__setattr__(self, "every", check("fit_stream", "every", self.every, AT_LEAST_ONE))
+        object.__setattr__(self, "top", check("fit_stream", "top", self.top, COUNT))
+        if self.passes is not None:
+            object.__setattr__(self, "passes", check("fit_stream", "passes", self.passes, AT_LEAST_ONE))
         if self.jobs is not None:
             object.__setattr__(self, "jobs", check("fit_stream", "jobs", self.jobs, AT_LEAST_ONE))
 
@@ -78,7 +92,10 @@ class FitConfig:
         """
         free = {"outputs", "checkpoint", "every", "resume", "jobs", "cluster"}
         plain = {name: value for name, value in vars(self).items() if name not in free}
-        plain |= {name: None if plain[name] is None else list(plain[name]) for name in ("features", "ignore", "labels")}
+        plain |= {
+            name: None if plain[name] is None else list(plain[name]) for name in ("features", "ignore", "labels", "id")
+        }
+        plain["kinds"] = [list(pair) for pair in self.kinds]
         files = {"rounds": self.outputs.rounds, "quarantine": self.outputs.quarantine}
         return plain | {name: None if path is None else "a file" for name, path in files.items()}
 

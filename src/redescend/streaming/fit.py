@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from redescend import losses, steps, transforms
-from redescend.errors import DataError, ParameterError
+from redescend.errors import DataError, ParameterError, suggest
 from redescend.parameters import Order
 from redescend.sources import Kind, Source, open_source
 from redescend.sources.formats import Follow
 from redescend.streaming.config import FitConfig, Outputs
 from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.encoding.time import is_in_time
 from redescend.streaming.io.checkpoints import Checkpoint, CheckpointFolder
 from redescend.streaming.io.collisions import check_outputs
 from redescend.streaming.io.writers import RunWriters
@@ -56,6 +57,8 @@ def fit_stream(
     by: str | None = None,
     jobs: int | None = None,
     cluster: str | None = None,
+    passes: int | None = 1,
+    final_look: bool = False,
     watch: Watch | None = None,
     follow: Follow | None = None,
 ) -> tuple[StreamModel | ModelStore, Run]:
@@ -110,6 +113,11 @@ def fit_stream(
         Threads for the models of keys. None: one.
     cluster : str or None
         Address of a Dask scheduler, such as ``tcp://host:8786``, to fit the models of keys on.
+    passes : int or None
+        How often the records are learned from. None: twice, unless the source is a pipe or in the order of time.
+    final_look : bool
+        Whether to judge every record at the end by all that was learned, see ``Run.final``; a source that can be read
+        again is read once more for it.
     watch : callable or None
         Called with the run and the rounds of each batch.
     follow : callable or None
@@ -153,6 +161,8 @@ def fit_stream(
         resume=resume,
         jobs=jobs,
         cluster=cluster,
+        passes=passes,
+        final_look=final_look,
     )
     run = start_run(source, config, watch=watch, follow=follow)
     return run.model, run
@@ -170,23 +180,57 @@ def start_run(source: Any, config: FitConfig, *, watch: Watch | None = None, fol
             last = folder.last
         start = _start_fresh(source, config, follow) if last is None else _resume(source, config, last, follow)
         model = start[0]
+        passes = choose_passes(config, model, start[1])
         if last is not None and last.finished:
             writers = RunWriters(Outputs(), config.checkpoint, last.logs)  # the files were written
         else:
-            writers = RunWriters(config.outputs, config.checkpoint, None if last is None else last.logs)
+            state = None if last is None else last.logs
+            logs = [] if follow is not None else _choose_logs(config, start[1], passes)
+            writers = RunWriters(config.outputs, config.checkpoint, state, logs)
         stack.callback(writers.close)
         if isinstance(model, ModelStore) and not (last is not None and last.ended):
             model.run_on(config.jobs, config.cluster)
             stack.callback(model.settle)
-        run = Run(config, *start, writers, folder, watch=watch, follow=follow)
+        run = Run(config, *start, writers, folder, watch=watch, follow=follow, passes=passes)
         stack.pop_all()
     return run
 
 
+def plan_run(source: Any, config: FitConfig) -> tuple[StreamModel | ModelStore, Source, int]:
+    """Check what `start_run` would check, and return the fresh model, the source and the passes; write nothing."""
+    check_outputs(config.outputs.by_content(), source, config.checkpoint)
+    model, opened, _ = _start_fresh(source, config, None)
+    return model, opened, choose_passes(config, model, opened)
+
+
+def choose_passes(config: FitConfig, model: StreamModel | ModelStore, source: Source) -> int:
+    """How often records are learned from: twice by default, unless their order is a time or they come only once."""
+    single = isinstance(model, StreamModel)
+    if config.passes is None:
+        return 2 if single and config.transform is None and source.can_reread and not is_in_time(source.sample) else 1
+    if config.passes > 1 and not (single and source.can_reread):
+        reason = f"{source.name} can only be read once" if single else "there is one model per key"
+        raise ParameterError(f"passes = {config.passes} is not possible, because {reason}.")
+    return config.passes
+
+
+def _choose_logs(config: FitConfig, source: Source, passes: int) -> list[str]:
+    """The logs that further readings and the final look need."""
+    looks = config.final_look and (config.by, config.transform) == (None, None)
+    if looks and not source.can_reread:
+        return ["rounds", "values"]
+    return ["final"] if looks or passes > 1 else []
+
+
 def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> Start:
-    kinds = {} if config.by is None else {config.by: Kind.TEXT}
+    kinds = {name: Kind(kind) for name, kind in config.kinds} | ({} if config.by is None else {config.by: Kind.TEXT})
     opened = open_source(source, format=config.format, header=config.header, kinds=kinds)
+    if lacking := [name for name, _ in config.kinds if name not in opened.kinds]:
+        raise DataError(
+            f"There is no column {lacking[0]!r}, which the schema has; {suggest(opened.columns, lacking[0])}"
+        )
     schema = _choose_schema(opened, config)
+    opened.read_as_text(name for name in config.id if name not in schema.columns)
     if config.by is not None:
         keys = opened.sample.table.column(config.by)
         if len(keys) and keys.null_count == len(keys):
@@ -210,17 +254,18 @@ def _choose_schema(source: Source, config: FitConfig) -> Schema:
 
 
 def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | None) -> Start:
-    config.check_resumable(last.config)
     if follow is not None and last.ended:
         raise ParameterError(
             f"The run in '{config.checkpoint}' has reached its end and cannot follow a file; name another folder."
         )
+    config.check_resumable(last.config)
     kinds = {name: Kind(kind) for name, kind in last.kinds.items()}
     known = last.beginning
     # A file that is followed may have been rotated, and is recognized where reading stopped.
     marked = follow is not None and last.mark is not None
     columns = known["columns"] if marked else None
     opened = open_source(source, format=config.format, header=config.header, kinds=kinds, columns=columns)
+    opened.read_as_text(name for name in config.id if name not in last.model.schema.columns)
     if marked:
         return last.model, opened, known
     if _describe_beginning(opened, known["records"]) != known or opened.files[: len(last.files)] != last.files:

@@ -293,7 +293,7 @@ class StreamModel(StreamPredictor):
 
     @property
     def records(self) -> int:
-        """How many records it has learned from."""
+        """How many records it has learned from; in several passes, each counts."""
         return 0 if self._engine is None else self._engine.row_count
 
     @property
@@ -322,6 +322,21 @@ class StreamModel(StreamPredictor):
             judged = None if self._belief is None else learn_chunk(self._belief, chunk, scores)
             played.append(Played(chunk, scores, sum_outputs(losses), weights.min(axis=0), judged))
         return self._collect(batch, encoded, played)
+
+    def begin_reading(self) -> dict[str, Any]:
+        """Prepare to read the same records again: what was learned stays, what is believed of them begins anew.
+
+        Returns what was learned, for `return_to`.
+        """
+        learned = self.state()
+        self._belief = None if self._belief is None else make_belief(self.schema)
+        return learned
+
+    def return_to(self, learned: dict[str, Any]) -> None:
+        """Return to what was `learned` before the records were read once more, but keep what is believed of them."""
+        belief = self._belief
+        self.restore(learned)
+        self._belief = belief
 
     def _encode(self, table: Any, target: bool) -> EncodedBatch:
         return EncodedBatch(self.schema, table, target)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from redescend.checkpoint import save
 from redescend.errors import BadRecordError, DataError, OnBad
 from redescend.numeric import Array
@@ -15,12 +17,23 @@ from redescend.sources import Bad, Batch, Position, Source
 from redescend.sources.batch import count_bad
 from redescend.sources.formats import Follow
 from redescend.streaming.config import FitConfig
+from redescend.streaming.final_look import (
+    KEPT,
+    FinalSuspects,
+    judge_finally,
+    look_up_values,
+    make_suspects,
+    read_again,
+    recall_values,
+    write_suspects,
+)
 from redescend.streaming.io.checkpoints import Checkpoint, CheckpointFolder
 from redescend.streaming.io.writers import RunWriters
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel
 from redescend.streaming.rounds import RoundRecord, Rounds
 from redescend.streaming.summary import Summary
+from redescend.streaming.summary.suspects import read_values
 
 MAX_BATCH = 65_536
 """Records in a batch."""
@@ -58,6 +71,8 @@ class Run:
         What has been learned so far, and what is read.
     counts, summary : Counts, Summary
         What has happened to the records, and statistics of the rounds so far.
+    final : FinalSuspects or None
+        The suspects by the final look, once the run is finished; None if it was not requested.
     resumed : int
         How many records had been read when the run was resumed; 0 if it was not.
     position, latest : Position or None, LastBatch or None
@@ -78,9 +93,13 @@ class Run:
         *,
         watch: Watch | None = None,
         follow: Follow | None = None,
+        passes: int = 1,
     ) -> None:
         self.config, self.model, self.source = config, model, source
-        self.counts, self.summary = Counts(), Summary(model.schema, config.transform)
+        self.counts, self.summary = Counts(), Summary(model.schema, config.transform, config.top)
+        self.final: FinalSuspects | None = None
+        self.on_look: Callable[[int], object] = lambda records: None
+        self._passes = passes
         self.resumed, self.ended, self.finished = 0, False, False
         self.latest: LastBatch | None = None
         self.position: Position | None = None
@@ -165,7 +184,7 @@ class Run:
                 self._write_checkpoint()
             self._next_checkpoint = records + every
             # A file that is followed is recognized where a batch ends that nothing has split.
-            columns, most = self.model.schema.columns, MAX_BATCH if self._follow else min(MAX_BATCH, every)
+            columns, most = self._columns(), MAX_BATCH if self._follow else min(MAX_BATCH, every)
             self._reader = self.source.batches(
                 columns, start=self.position, most=most, follow=self._follow, mark=self._mark
             )
@@ -174,6 +193,11 @@ class Run:
             self._write_checkpoint()
             self._next_checkpoint = records + every
         return next(self._reader, None)
+
+    def _columns(self) -> list[str]:
+        """The columns to read: of a pipe also those that identify records."""
+        others = self.config.id if self._writers.keeps_values else ()
+        return list(dict.fromkeys([*self.model.schema.columns, *others]))
 
     def _learn(self, batch: Batch) -> Rounds:
         learned = self.model.learn(batch)
@@ -187,6 +211,11 @@ class Run:
             )
         quarantined = rejected if on_bad == OnBad.QUARANTINE else []
         self._writers.write(learned.rounds, quarantined)
+        if self._writers.keeps_values:
+            for place in np.flatnonzero(learned.rounds.clean_probability < KEPT).tolist():
+                index = int(learned.indices[place])
+                values = read_values(self.model.schema, batch, index, self.config.id)
+                self._writers.note_values(int(learned.rounds.rows[place]), batch.files, values)
         self.summary.add(learned.rounds, batch, learned.indices)
         self.summary.add_rejected(rejected)
         aside = count_bad(quarantined)
@@ -248,7 +277,10 @@ class Run:
 
     def _write_outputs(self) -> None:
         outputs, model = self.config.outputs, self.model
-        self._writers.publish(model.schema, model.keys, judged=model.belief is not None)
+        if isinstance(model, StreamModel) and self._follow is None and (self.config.final_look or self._passes > 1):
+            self._look_again(model)
+        else:
+            self._writers.publish(model.schema, model.keys, judged=model.belief is not None)
         if outputs.model is not None:
             save(model, outputs.model)
         if outputs.report is not None:
@@ -258,6 +290,30 @@ class Run:
             page.write(outputs.report, single, self.summary, self.counts, source=self.source.name)
         for write in self._callbacks:
             write()
+
+    def _look_again(self, model: StreamModel) -> None:
+        """Read the source again, if it can be, and judge all records by all that was learned."""
+        config, writers, schema = self.config, self._writers, model.schema
+        first = None if config.outputs.rounds is None else writers.read_log("rounds")
+        if self.source.can_reread:
+            self.summary, last = read_again(model, self.source, config, writers, self._passes, self.on_look)
+        else:
+            last = writers.read_log("rounds")
+        if not config.final_look or model.belief is None:
+            writers.publish(schema, judged=model.belief is not None)
+            return
+        writers.publish_rejected()
+        self.final = final = judge_finally(model, config, first, last)
+        count = max(config.top, 0 if config.outputs.suspects is None else final.listed)
+        rows = final.rounds.rows[:count].tolist()
+        if self.source.can_reread:
+            values = look_up_values(self.source, schema, rows, config.id)
+        else:
+            values = recall_values(writers.read_log("values"), rows)
+        self.summary.listed = final.listed
+        self.summary.suspects.records = make_suspects(schema, final, config.top, values)
+        if config.outputs.suspects is not None:
+            write_suspects(config.outputs.suspects, schema, final, values, config.id)
 
     def _check_open(self) -> None:
         if not self._release.alive:

@@ -22,14 +22,14 @@ from redescend.files import PART
 from redescend.parameters import Component
 from redescend.sources import Kind
 from redescend.state import CORRUPT
-from redescend.streaming.io.writers import LOGS, RejectedBuffer
+from redescend.streaming.io.writers import FINAL, LOGS, RejectedBuffer
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel
 from redescend.streaming.summary import Summary
 
 FILE, LOCK = "checkpoint.safetensors", "lock"
-CHECKPOINT_FILES = (FILE, LOCK, *LOGS.values())
-VERSION = 3
+CHECKPOINT_FILES = (FILE, LOCK, *LOGS.values(), FINAL)
+VERSION = 4
 """Raised whenever `Checkpoint` changes; checkpoints of other versions are refused."""
 
 _LEFTOVER = re.compile(r"\.[0-9a-f]{16}" + re.escape(PART))
@@ -68,7 +68,7 @@ class Checkpoint:
         records, learned, quarantined, skipped = self.counts
         _, _, _, row = [0, 0, 0, 0] if self.position is None else self.position
         whole = (*self.counts, *(self.position or []), beginning["records"], *sizes.values())
-        summary = Summary(self.model.schema, config["transform"])
+        summary = Summary(self.model.schema, config["transform"], config["top"])
         summary.restore(self.summary)
         RejectedBuffer().restore(self.logs["rejected"])
         return (
@@ -79,7 +79,7 @@ class Checkpoint:
             and all(type(count) is int and count >= 0 for count in whole)
             and records == learned + quarantined + skipped == row
             and learned == summary.learned
-            and sizes.keys() == {name for name in LOGS if config[name] is not None}
+            and {name for name in ("rounds", "quarantine") if config[name] is not None} <= sizes.keys() <= LOGS.keys()
             and self.logs["rejected"].dtype == np.uint8
             and _is_comparable(list(config.values()))
             and all(isinstance(text, str) for text in (*config, *self.kinds, *self.files, *beginning["columns"]))

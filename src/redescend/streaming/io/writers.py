@@ -11,14 +11,14 @@ import base64
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as parquet
 
 from redescend.belief import to_probability
 from redescend.files import ACTIVE, lock, name_part, remove_leftovers, replace_file
@@ -27,10 +27,14 @@ from redescend.sources import Bad
 from redescend.streaming.config import Outputs
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.io.log import AppendLog, read_blocks
+from redescend.streaming.io.tables import Write, find_writer, write_parquet
 from redescend.streaming.rounds import Judged, Rounds
 
-LOGS = {"rounds": "rounds.log", "quarantine": "quarantine.log"}
+LOGS = {"rounds": "rounds.log", "quarantine": "quarantine.log", "values": "values.log"}
 """File names of the logs."""
+
+FINAL = "final.log"
+"""File name of the log of rounds in which the records were read for the last time."""
 
 NUMBERS = ("target", "prediction", "probability", "loss", "weight")
 ENTRY = np.dtype([("row", "<i8"), *((name, "<f8") for name in NUMBERS)])
@@ -66,43 +70,38 @@ def pack_rounds(rounds: Rounds) -> Array:
     return entries
 
 
-def write_parquet(log: Path, schema: Schema, target: Path, keys: Sequence[str] = (), judged: bool = False) -> None:
-    """Convert a log to a Parquet file, with labels and keys as texts; `judged` if the model has a belief."""
-    fields = _fields(schema, judged)
-    entry = KEYED_ENTRY if schema.by is not None else JUDGED_ENTRY if judged else ENTRY
-    texts = {field.name: pa.array(schema.labels, pa.string()) for field in fields if field.type == pa.string()}
-    texts |= {"key": pa.array(keys, pa.string())} if schema.by is not None else {}
-    options = {
-        "compression": "zstd",
-        "compression_level": 1,
-        "use_dictionary": list(texts),
-        "write_page_checksum": True,
-    }
-    with replace_file(target) as file, parquet.ParquetWriter(file, fields, **options) as writer:
-        for entries in _read_groups(log, entry):
-            columns = [_column(_values(entries, field.name), texts.get(field.name)) for field in fields]
-            writer.write_table(pa.table(columns, schema=fields), row_group_size=GROUP)
+class RoundTable:
+    """The columns of the file of rounds: labels and keys as texts, and what was believed, if the model has a belief."""
+
+    def __init__(self, schema: Schema, keys: Sequence[str] = (), judged: bool = False, final: bool = False) -> None:
+        self.entry = KEYED_ENTRY if schema.by is not None else JUDGED_ENTRY if judged else ENTRY
+        self.fields = _fields(schema, judged, final)
+        labels = pa.array(schema.labels, pa.string())
+        self._texts = {field.name: labels for field in self.fields if field.type == pa.string()}
+        self._texts |= {"key": pa.array(keys, pa.string())} if schema.by is not None else {}
+
+    def make(self, entries: Array, final: dict[str, Array] | None = None) -> pa.RecordBatch:
+        """The table of entries of the log and, by name, of what was said of them in the end."""
+        final = final or {}
+        columns = [
+            _column(final[name] if name in final else _values(entries, name), self._texts.get(name))
+            for name in self.fields.names
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.fields)
+
+    @contextmanager
+    def write(self, target: Path) -> Iterator[Write]:
+        """A function that writes tables to a file: CSV or JSON lines if its name says so, else Parquet."""
+        writer = find_writer(target) or write_parquet
+        options: dict[str, Any] = {}
+        if writer is write_parquet:
+            options = {"compression": "zstd", "compression_level": 1, "use_dictionary": list(self._texts)}
+            options["write_page_checksum"] = True
+        with replace_file(target) as file, writer(file, self.fields, **options) as write:
+            yield write
 
 
-def _values(entries: Array, name: str) -> Array:
-    if name == "clean_probability":
-        return to_probability(entries["clean_log_odds"])
-    return entries["margin" if name == "scale" else name]
-
-
-def _fields(schema: Schema, judged: bool) -> pa.Schema:
-    answer = pa.string() if schema.classifies else pa.float64()
-    types = {"row": pa.int64(), "key": pa.string(), "target": answer, "prediction": answer, "suspect": pa.bool_()}
-    names = ["row", *NUMBERS] if schema.by is None else ["row", "key", *NUMBERS]
-    if not schema.classifies:
-        names.remove("probability")
-    if judged:
-        names += ["clean_probability", "clean_log_odds"]
-        names += ["margin", "suspect"] if schema.classifies else ["low", "high", "scale", "stuck", "suspect"]
-    return pa.schema([pa.field(name, types.get(name, pa.float64()), nullable=False) for name in names])
-
-
-def _read_groups(log: Path, entry: np.dtype[np.void]) -> Iterator[Array]:
+def read_groups(log: Path, entry: np.dtype[np.void]) -> Iterator[Array]:
     """The entries of a log in groups of equal size, whatever its blocks are."""
     held, size = list[bytes](), GROUP * entry.itemsize
     for block in read_blocks(log):
@@ -115,6 +114,34 @@ def _read_groups(log: Path, entry: np.dtype[np.void]) -> Iterator[Array]:
             held = [data[whole:]]
     if rest := b"".join(held):
         yield np.frombuffer(rest, entry)
+
+
+def unpack_rounds(entries: Array) -> Rounds:
+    """The rounds of entries of the log of a model with a belief."""
+    judged = Judged(*(np.ascontiguousarray(entries[name]) for name in Judged._fields))
+    return Rounds(*(np.ascontiguousarray(entries[name]) for name in ("row", *NUMBERS)), judged=judged)
+
+
+def _values(entries: Array, name: str) -> Array:
+    if name == "clean_probability":
+        return to_probability(entries["clean_log_odds"])
+    return entries["margin" if name == "scale" else name]
+
+
+def _fields(schema: Schema, judged: bool, final: bool) -> pa.Schema:
+    answer = pa.string() if schema.classifies else pa.float64()
+    types = {"row": pa.int64(), "key": pa.string(), "suspect": pa.bool_()}
+    types |= dict.fromkeys(("target", "prediction", "final_prediction"), answer)
+    names = ["row", *NUMBERS] if schema.by is None else ["row", "key", *NUMBERS]
+    if not schema.classifies:
+        names.remove("probability")
+    if judged:
+        names += ["clean_probability", "clean_log_odds"]
+        names += ["margin", "suspect"] if schema.classifies else ["low", "high", "scale", "stuck", "suspect"]
+    if final:
+        names += ["final_prediction", "final_probability"]
+        names += [] if schema.classifies else ["final_low", "final_high", "final_stuck"]
+    return pa.schema([pa.field(name, types.get(name, pa.float64()), nullable=False) for name in names])
 
 
 def _column(values: Array, texts: pa.Array | None) -> pa.Array:
@@ -183,20 +210,29 @@ class RunWriters:
 
     While the run is in progress, the logs are in `folder`, or in a temporary folder next to the final files. If there
     is no file for rejected records, the first of them are buffered in memory. `state` is what `sync` returned when the
-    checkpoint to resume from was written.
+    checkpoint to resume from was written. `also` are logs that the run needs, although nothing is written from them.
     """
 
-    def __init__(self, outputs: Outputs, folder: Path | None = None, state: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        outputs: Outputs,
+        folder: Path | None = None,
+        state: dict[str, Any] | None = None,
+        also: Iterable[str] = (),
+    ) -> None:
         self._outputs, self._logs = outputs, dict[str, AppendLog]()
         self.buffer = RejectedBuffer()
         if state is not None:
             self.buffer.restore(state["rejected"])
-        targets = {name: path for name in LOGS if (path := getattr(outputs, name)) is not None}
+        targets = {name: path for name in LOGS if (path := getattr(outputs, name, None)) is not None}
+        wanted = [name for name in LOGS if name in targets or name in also]
         self._temporary: Path | None = None
         self._lock: int | None = None
-        if folder is None and targets:
+        self._final: AppendLog | None = None
+        if folder is None and (wanted or also):
             # It is named before it is made, so that `close` removes it whenever this is interrupted.
-            target = next(iter(targets.values())).absolute()
+            written = (path for path in (*targets.values(), outputs.suspects, outputs.model) if path is not None)
+            target = next(written, Path(tempfile.gettempdir(), "redescend-run")).absolute()
             remove_leftovers(target)
             folder = self._temporary = name_part(target)
             ACTIVE.add(folder)
@@ -206,8 +242,8 @@ class RunWriters:
                 self._temporary.mkdir(0o700)
                 self._lock = os.open(self._temporary, os.O_RDONLY)
                 lock(self._lock)
-            for name in targets:
-                size = 0 if state is None else state["sizes"][name]
+            for name in wanted:
+                size = 0 if state is None else state["sizes"].get(name, 0)
                 self._logs[name] = AppendLog(Path(folder or "", LOGS[name]), size)
         except BaseException:
             self.close()
@@ -226,16 +262,48 @@ class RunWriters:
         """Write the logs to disk and return what a checkpoint stores of them."""
         return {"sizes": {name: log.sync() for name, log in self._logs.items()}, "rejected": self.buffer.state()}
 
+    def note_values(self, row: int, file: str, values: dict[str, Any]) -> None:
+        """Append the values of a record to the log of values, if there is one."""
+        if "values" in self._logs:
+            text = json.dumps([row, file, values], ensure_ascii=False)
+            self._logs["values"].append(text.encode("utf-8", "backslashreplace") + b"\n")
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether there is a log of values."""
+        return "values" in self._logs
+
+    def read_log(self, name: str) -> Path:
+        """The file of a log, with all that was appended."""
+        self._logs[name].flush()
+        return self._logs[name].path
+
+    def start_final_log(self) -> AppendLog:
+        """A new log for a reading of the records, in place of that of the reading before."""
+        if self._final is not None:
+            self._final.close()
+        log = AppendLog(Path(self._folder or "", FINAL))
+        self._final = log
+        return log
+
     def publish(self, schema: Schema, keys: Sequence[str] = (), judged: bool = False) -> None:
         """Write the final files from the logs; `judged` if the model has a belief."""
-        for log in self._logs.values():
-            log.flush()
-        outputs, paths = self._outputs, {name: log.path for name, log in self._logs.items()}
-        if outputs.rounds is not None:
-            write_parquet(paths["rounds"], schema, outputs.rounds, keys, judged)
-        if outputs.quarantine is not None and (outputs.keep_empty_quarantine or paths["quarantine"].stat().st_size):
+        self.publish_rejected()
+        if self._outputs.rounds is not None:
+            table = RoundTable(schema, keys, judged)
+            with table.write(self._outputs.rounds) as write:
+                for entries in read_groups(self.read_log("rounds"), table.entry):
+                    write(table.make(entries))
+
+    def publish_rejected(self) -> None:
+        """Write the quarantine from its log."""
+        outputs = self._outputs
+        if outputs.quarantine is None:
+            return
+        log = self.read_log("quarantine")
+        if outputs.keep_empty_quarantine or log.stat().st_size:
             with replace_file(outputs.quarantine) as file:
-                file.writelines(read_blocks(paths["quarantine"]))
+                file.writelines(read_blocks(log))
 
     def close(self) -> None:
         """Close the logs; those of a checkpoint stay."""
@@ -246,12 +314,12 @@ class RunWriters:
                     self._lock = None
                 stack.callback(ACTIVE.discard, self._temporary)
                 stack.callback(shutil.rmtree, self._temporary, ignore_errors=True)
-            for log in self._logs.values():
+            for log in (*self._logs.values(), *([] if self._final is None else [self._final])):
                 stack.callback(log.close)
 
     def discard(self) -> None:
         """Remove the logs of a finished run."""
         self.close()
         if self._folder is not None:
-            for name in LOGS.values():
+            for name in (*LOGS.values(), FINAL):
                 (self._folder / name).unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from redescend.checkpoint import container, load
 from redescend.engines import SelfTuningEngine
@@ -56,14 +57,62 @@ def describe_schema(schema: Schema) -> Facts:
 
 def inspect(path: str | os.PathLike[str]) -> Facts:
     """Describe a file that `redescend.save` wrote, and the model in it."""
+    model, size, written = _read_file(path)
+    version = f"format {written['format']}, written by redescend {written['library']}"
+    facts: Facts = {"File": f"{path}: {format_size(size)}, {version}"}
+    return facts | (describe(model) if hasattr(model, "schema") else {"Model": repr(model)})
+
+
+def inspect_data(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The same as data, for programs."""
+    model, size, written = _read_file(path)
+    file = {"file": str(path), "bytes": size, "format": written["format"], "version": written["library"]}
+    return file | (describe_data(model) if hasattr(model, "schema") else {"model": repr(model)})
+
+
+def _read_file(path: str | os.PathLike[str]) -> tuple[Any, int, dict[str, Any]]:
+    """The model in a file, the size of the file in bytes, and what wrote it."""
     model = load(path)
     content = Path(path).read_bytes()
     size = int.from_bytes(content[: container.LENGTH], "little")
     header = json.loads(content[container.LENGTH : container.LENGTH + size])
-    written = json.loads(header["__metadata__"][container.KEY])
-    version = f"format {written['format']}, written by redescend {written['library']}"
-    facts: Facts = {"File": f"{path}: {format_size(len(content))}, {version}"}
-    return facts | (describe(model) if hasattr(model, "schema") else {"Model": repr(model)})
+    return model, len(content), json.loads(header["__metadata__"][container.KEY])
+
+
+def describe_data(model: StreamModel | ModelStore) -> dict[str, Any]:
+    """Describe a model by numbers, texts and lists."""
+    schema, config = model.schema, model.config
+    single = None if isinstance(model, ModelStore) else model
+    ranked = {one.column: one for one in rank_features(single)} if single is not None and single.records else {}
+    columns = []
+    for feature in schema.features:
+        one = ranked.get(feature.name)
+        known: dict[str, Any] = {
+            "name": feature.name,
+            "type": feature.kind.value,
+            "encoding": feature.how,
+            "levels": feature.levels,
+        }
+        columns.append(known | {"importance": one and one.share, "direction": one and one.direction})
+    data = {
+        "target": schema.target,
+        "task": schema.task,
+        "labels": schema.labels,
+        "records": model.records,
+        "loss": repr(config.loss),
+        "transform": None if config.transform is None else repr(config.transform),
+        "order": None if config.transform is not None else resolve_order(config.order, schema.dim + 1),
+        "by": schema.by,
+        "keys": model.keys,
+        "columns": columns,
+        "excluded": [{"name": name, "reason": reason} for name, reason in schema.excluded],
+    }
+    if single is not None and isinstance(single.engine, SelfTuningEngine) and single.records:
+        scales, shares = single.engine.estimate_noise()
+        data["clean_labels" if schema.classifies else "noise_scale"] = (
+            1.0 - float(shares.mean()) if schema.classifies else float(scales[0])
+        )
+    return data
 
 
 def _describe_task(schema: Schema) -> str:

@@ -16,7 +16,7 @@ from redescend.errors import DataError
 from redescend.kernels import histograms as kernel
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch
-from redescend.state import ArraySpec, corrupt_state, read_arrays
+from redescend.state import ArraySpec, corrupt_state, read_arrays, require
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.histograms import (
@@ -28,7 +28,7 @@ from redescend.streaming.summary.histograms import (
 )
 from redescend.streaming.summary.rejections import Rejections
 from redescend.streaming.summary.reservoir import Reservoir
-from redescend.streaming.summary.suspects import Suspect, Suspects
+from redescend.streaming.summary.suspects import MAX_SUSPECTS, Suspect, Suspects
 
 SAMPLE, SUSPECT_SAMPLE = 2000, 500
 """Sizes of the samples of all rounds, and of those of suspects."""
@@ -48,13 +48,13 @@ class Summary:
     half in classification, a tenth in regression with a fixed gate, and a thousandth in regression by key.
     """
 
-    def __init__(self, schema: Schema, transform: transforms.Transform | None = None) -> None:
+    def __init__(self, schema: Schema, transform: transforms.Transform | None = None, top: int = MAX_SUSPECTS) -> None:
         self.schema = schema
         self.max_weight = 1.0 if transform is None else float(transform.weight(0.0))
         limits = FIXED_GATE if transform is not None else KEYED if schema.by is not None else BELIEF
         limits = BELIEF if schema.classifies else limits
         self.histograms = StreamHistograms(self.max_weight, limits)
-        self.suspects = Suspects(schema)
+        self.suspects = Suspects(schema, top)
         self.sample, self.suspect_sample = Reservoir(SAMPLE), Reservoir(SUSPECT_SAMPLE)
         self.rejections = Rejections()
         labels = len(schema.labels)
@@ -62,6 +62,8 @@ class Summary:
         """Records by label, by predicted label, and by whether they are suspects."""
         self.calibration = np.zeros((CALIBRATION_CELLS if labels else 0, 3), dtype=np.int64)
         """By the probability of the predicted label: how many were wrong and right, and the sum of probabilities."""
+        self.listed: int | None = None
+        """How many are in the final list of suspects; None if there is no such list."""
 
     def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
         """Add rounds that were played on the records of a batch at these indices, in the order of their rows."""
@@ -90,7 +92,9 @@ class Summary:
 
     @property
     def suspect_count(self) -> int:
-        """How many of them are suspects."""
+        """How many of them are suspects: in the final list or, without one, less likely clean than not."""
+        if self.listed is not None:
+            return self.listed
         return int(self.histograms.weight_counts[: self.histograms.limits.cells[1]].sum())
 
     @property
@@ -105,7 +109,7 @@ class Summary:
 
     @property
     def least(self) -> list[Suspect]:
-        """The ten records that are least likely clean, the least first."""
+        """The records that are least likely clean, the least first."""
         return self.suspects.records
 
     def are_suspects(self, rounds: Rounds) -> Array:
@@ -120,14 +124,17 @@ class Summary:
     def state(self) -> dict[str, Any]:
         """Everything, as plain values and arrays."""
         parts = {name: getattr(self, name).state() for name in PARTS}
-        return parts | {"confusion": self.confusion.copy(), "calibration": self.calibration.copy()}
+        counts = {"confusion": self.confusion.copy(), "calibration": self.calibration.copy()}
+        return parts | counts | {"listed": self.listed}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the state of a summary of the same schema."""
         counts = {"confusion": self.confusion, "calibration": self.calibration}
         most = np.iinfo(np.int64).max  # probabilities are summed in units of 2⁻²⁰
         specs = [ArraySpec(name, array.shape, low=0, high=most, dtype=np.int64) for name, array in counts.items()]
-        arrays = read_arrays(specs, state, {}, "the summary", PARTS)
+        arrays = read_arrays(specs, state, {}, "the summary", (*PARTS, "listed"))
+        listed = state["listed"]
+        require(listed is None or (type(listed) is int and listed >= 0), "the summary", f"{listed!r} suspects")
         for name in PARTS:
             try:
                 getattr(self, name).restore(state[name])
@@ -136,3 +143,4 @@ class Summary:
             except (TypeError, ValueError, LookupError, AttributeError):
                 raise corrupt_state("the summary", f"other '{name}'") from None
         self.confusion, self.calibration = arrays["confusion"], arrays["calibration"]
+        self.listed = listed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import RoundRecord, Rounds
 
 MAX_SUSPECTS = 10
+"""How many are listed, unless another number is requested."""
+
 MAX_TEXT = 200
 """Characters that are stored of a text."""
 
@@ -28,19 +31,21 @@ class Suspect(NamedTuple):
 class Suspects:
     """The records that are least likely clean; among equals those with the larger loss, then the earlier ones."""
 
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
+    def __init__(self, schema: Schema, most: int = MAX_SUSPECTS) -> None:
+        self.schema, self.most = schema, most
         self.records: list[Suspect] = []
         """The least likely first."""
 
     def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
         """Consider rounds that were played on the records of a batch at these indices."""
         probability = np.ascontiguousarray(rounds.clean_probability)
-        if len(self.records) == MAX_SUSPECTS and not (probability <= self.records[-1].round.clean_probability).any():
+        if not self.most:
+            return
+        if len(self.records) == self.most and not (probability <= self.records[-1].round.clean_probability).any():
             return
         before = [record.round for record in self.records]
-        rows = np.zeros(MAX_SUSPECTS, dtype=np.int64)
-        numbers, places = np.zeros((2, MAX_SUSPECTS)), np.full(MAX_SUSPECTS, -1)
+        rows = np.zeros(self.most, dtype=np.int64)
+        numbers, places = np.zeros((2, self.most)), np.full(self.most, -1)
         for place, played in enumerate(before):
             rows[place], numbers[:, place] = played.row, (played.clean_probability, played.loss)
         count = kernel.insert_suspects(rounds.rows, probability, rounds.losses, len(before), rows, numbers, places)
@@ -56,7 +61,7 @@ class Suspects:
     def restore(self, state: list[Any]) -> None:
         """Restore a state of the same size."""
         self.records = [
-            Suspect(RoundRecord(*played), file, dict(values)) for played, file, values in state[:MAX_SUSPECTS]
+            Suspect(RoundRecord(*played), file, dict(values)) for played, file, values in state[: self.most]
         ]
 
 
@@ -80,7 +85,7 @@ def to_json_value(value: Any) -> Any:
     return shorten(str(value))
 
 
-def read_values(schema: Schema, batch: Batch, index: int) -> dict[str, Any]:
-    """The values of a record in the columns that are learned from."""
-    names = (name for name in schema.columns if name != schema.target)
+def read_values(schema: Schema, batch: Batch, index: int, others: Sequence[str] = ()) -> dict[str, Any]:
+    """The values of a record in the `others` and in the columns that are learned from."""
+    names = dict.fromkeys([*others, *(name for name in schema.columns if name != schema.target)])
     return {name: to_json_value(batch.table.column(name)[index].as_py()) for name in names}

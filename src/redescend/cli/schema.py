@@ -1,0 +1,69 @@
+"""`redescend schema`: the columns of a source and their types, as a file to edit and enforce."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from redescend.cli import options
+from redescend.cli.exit_codes import exit_on_error
+from redescend.errors import ParameterError
+
+OUT_HELP = "Write the types to this file. Default: standard output."
+TYPES = ("number", "boolean", "date", "text")
+
+
+@options.flatten
+def schema(
+    source: options.Sources,
+    *,
+    out: Annotated[Path | None, options.optional(options.OUTPUT, "FILE.toml", OUT_HELP)] = None,
+    reading: options.InputOptions,
+    debug: options.Debug = False,
+) -> None:
+    """Show the columns of a source and their types, inferred from its first records.
+
+    Edit the file, and enforce it with fit --schema: values of another type are rejected then.
+    """
+    with exit_on_error(debug):
+        from redescend.cli.console import make_printable, reader_may_leave
+        from redescend.files import replace_file
+        from redescend.sources import open_source
+
+        read = source[0] if len(source) == 1 else source
+        opened = open_source(read, format=reading.format, header=not reading.no_header)
+        text = format_schema(opened.name, {name: kind.value for name, kind in opened.kinds.items()}, opened.sample)
+        if out is not None:
+            with replace_file(out) as file:
+                file.write(text.encode("utf-8", "backslashreplace"))
+            return
+        with reader_may_leave():
+            typer.echo("\n".join(map(make_printable, text.splitlines())))
+
+
+def format_schema(name: str, kinds: dict[str, str], sample: Any) -> str:
+    """The columns as TOML, each with an example."""
+    lines = [f"# The columns of {' '.join(name.split())}: {', '.join(TYPES)}. Values of another type are rejected."]
+    lines.append("[columns]")
+    for column, kind in kinds.items():
+        values = sample.table.column(column).drop_null()
+        example = f"  # such as {' '.join(str(values[0].as_py()).split())[:40]}" if len(values) else "  # no values"
+        lines.append(f"{json.dumps(column, ensure_ascii=False)} = {json.dumps(kind)}{example}")
+    return "\n".join(lines) + "\n"
+
+
+def read_schema_file(path: Path) -> list[tuple[str, str]]:
+    """The columns and their types in a file that `redescend schema` wrote."""
+    try:
+        columns = tomllib.loads(path.read_text(encoding="utf-8"))["columns"]
+        pairs = list(columns.items())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, LookupError, AttributeError) as error:
+        raise ParameterError(f"'{path}' is not a schema ({error}); write one with redescend schema.") from None
+    for name, kind in pairs:
+        if kind not in TYPES:
+            raise ParameterError(f"The type of column {name!r} in '{path}' must be {', '.join(TYPES)}. Got {kind!r}.")
+    return pairs

@@ -1,0 +1,196 @@
+"""The final look: every record judged by all that was learned, and the list of suspects with their values.
+
+A source that can be read again is read once more, in its order, by a copy of the final model that predicts every record
+before it learns from it. In a stream that does not change, this is the final model; in one that does, the copy follows
+the changes, so that every record is judged by the model around its time. What is believed of the records begins anew,
+because the errors of the first reading were those of a model that still knew little. A pipe cannot be read again:
+there, the rounds of the first reading are judged once more by what is believed in the end.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from redescend.belief import Verdict
+from redescend.belief.suspects import HALF, q_values
+from redescend.files import replace_file
+from redescend.numeric import Array
+from redescend.sources import Source
+from redescend.streaming.config import FitConfig
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.io.log import read_blocks
+from redescend.streaming.io.tables import choose_writer
+from redescend.streaming.io.writers import JUDGED_ENTRY, RoundTable, RunWriters, pack_rounds, read_groups, unpack_rounds
+from redescend.streaming.model import StreamModel
+from redescend.streaming.rounds import Rounds
+from redescend.streaming.summary import Summary
+from redescend.streaming.summary.suspects import Suspect, read_values
+
+TOGETHER = 8
+"""Groups of the log that are judged together: stretches of records are judged, and memory is limited."""
+
+KEPT = 0.9
+"""Of a pipe, the values of records that are less likely clean than this are kept for the list."""
+
+Progress = Callable[[int], object]
+
+
+class FinalSuspects(NamedTuple):
+    """The records that are least likely clean in the end, the least first; the first `listed` are the list."""
+
+    rounds: Rounds
+    clean_probability: Array
+    q_value: Array
+    stuck: Array
+    listed: int
+
+
+def read_again(
+    model: StreamModel, source: Source, config: FitConfig, writers: RunWriters, passes: int, progress: Progress
+) -> tuple[Summary, Path]:
+    """Read the source as often as requested, at least once more; returns the summary and the log of the last reading.
+
+    Readings beyond `passes` only judge: the model returns to what it has learned.
+    """
+    for reading in range(2, max(passes, 2) + 1):
+        learned, records = model.begin_reading(), 0
+        summary = Summary(model.schema, config.transform, config.top)
+        log = writers.start_final_log()
+        for batch in source.batches(model.schema.columns):
+            rounds, indices, rejected = model.learn(batch)
+            log.append(pack_rounds(rounds))
+            summary.add(rounds, batch, indices)
+            summary.add_rejected(sorted([*batch.bad, *rejected], key=lambda record: record.row))
+            records += batch.count
+            progress(records)
+        log.flush()
+        if reading > passes:
+            model.return_to(learned)
+    return summary, log.path
+
+
+def judge_finally(model: StreamModel, config: FitConfig, first: Path | None, last: Path) -> FinalSuspects:
+    """Judge the rounds in the log `last` by all that is known now.
+
+    With the log `first` of the first reading, what was said at first and in the end is written to the file of rounds.
+    """
+    table, found = RoundTable(model.schema, judged=True, final=True), []
+    target = None if first is None else config.outputs.rounds
+    before = iter(()) if first is None else read_groups(first, table.entry)
+    with nullcontext(lambda batch: None) if target is None else table.write(target) as write:
+        for groups, rounds, verdict in _judge_parts(model, last):
+            found.append(_find_least(rounds, verdict, config.top))
+            said = _tabulate_final(rounds, verdict)
+            ends = np.cumsum([len(entries) for entries in groups])
+            for end, entries in zip(ends.tolist(), groups, strict=True):
+                if target is not None:
+                    part = slice(end - len(entries), end)
+                    write(table.make(next(before), {name: values[part] for name, values in said.items()}))
+    return _select(found, config.fdr)
+
+
+def _judge_parts(model: StreamModel, log: Path) -> Iterator[tuple[list[Array], Rounds, Verdict]]:
+    groups = read_groups(log, JUDGED_ENTRY)
+    while some := list(itertools.islice(groups, TOGETHER)):
+        rounds = unpack_rounds(np.concatenate(some))
+        yield some, rounds, model.give_verdict(rounds)
+
+
+def _tabulate_final(rounds: Rounds, verdict: Verdict) -> dict[str, Array]:
+    numbers = (rounds.predictions, verdict.clean_probability, rounds.low, rounds.high, verdict.stuck)
+    names = ("prediction", "probability", "low", "high", "stuck")
+    return {f"final_{name}": values for name, values in zip(names, numbers, strict=True)}
+
+
+def _find_least(rounds: Rounds, verdict: Verdict, top: int) -> tuple[Rounds, Array, Array]:
+    """The records that are less likely clean than not, and at least the `top` least likely ones."""
+    probability = verdict.clean_probability
+    order = np.lexsort((rounds.rows, -rounds.losses, probability))
+    found = order[: max(top, int((probability <= HALF).sum()))]
+    return rounds[found], probability[found], verdict.stuck[found]
+
+
+def _select(parts: list[tuple[Rounds, Array, Array]], fdr: float) -> FinalSuspects:
+    """The suspects of all parts: all that can be in the list are among them, so their q-values are known."""
+    rounds = Rounds.concatenate(part[0] for part in parts)
+    probability, stuck = (np.concatenate([np.empty(0), *(part[place] for part in parts)]) for place in (1, 2))
+    order = np.lexsort((rounds.rows, -rounds.losses, probability))
+    rounds, probability, stuck = rounds[order], probability[order], stuck[order]
+    q_value = q_values(probability)
+    listed = int(np.count_nonzero((q_value <= fdr) & (probability <= HALF)))
+    return FinalSuspects(rounds, probability, q_value, stuck, listed)
+
+
+def recall_values(log: Path, rows: Sequence[int]) -> dict[int, tuple[str, dict[str, Any]]]:
+    """The files and values of records by row, as far as the log of values has them."""
+    wanted, held, found = set(rows), b"", {}
+    for block in read_blocks(log):
+        *lines, held = (held + block).split(b"\n")
+        for line in lines:
+            row, file, values = json.loads(line)
+            if row in wanted:
+                found[row] = (file, values)
+    return found
+
+
+def look_up_values(
+    source: Source, schema: Schema, rows: Sequence[int], others: Sequence[str]
+) -> dict[int, tuple[str, dict[str, Any]]]:
+    """The files and values of records by row, from the source."""
+    left, found = np.sort(np.asarray(rows, np.int64)), {}
+    if not len(left):
+        return {}
+    with closing(source.batches(list(dict.fromkeys([*others, *schema.columns])))) as batches:
+        for batch in batches:
+            for index in np.flatnonzero(np.isin(batch.rows, left)).tolist():
+                found[int(batch.rows[index])] = (batch.files, read_values(schema, batch, index, others))
+            if batch.end.row >= left[-1]:
+                break
+    return found
+
+
+def make_suspects(schema: Schema, final: FinalSuspects, count: int, values: Any) -> list[Suspect]:
+    """The first suspects, with their files and values."""
+    some, listed = slice(0, count), []
+    for played, probability in zip(final.rounds[some].records(schema), final.clean_probability.tolist(), strict=False):
+        file, record = values.get(played.row, ("", dict.fromkeys(schema.columns)))
+        listed.append(Suspect(played._replace(clean_probability=probability), file, record))
+    return listed
+
+
+def write_suspects(path: Path, schema: Schema, final: FinalSuspects, values: Any, others: Sequence[str]) -> None:
+    """Write the list of suspects with their values: identifiers first, the least likely clean record first."""
+    listed = make_suspects(schema, final, final.listed, values)
+    shown = [name for name in schema.columns if name != schema.target and name not in others]
+    columns: dict[str, Any] = {name: [one.values.get(name) for one in listed] for name in others}
+    own = {
+        "row": [one.round.row for one in listed],
+        "clean_probability": [one.round.clean_probability for one in listed],
+        "q_value": final.q_value[: final.listed],
+        "target": [one.round.target for one in listed],
+        "prediction": [one.round.prediction for one in listed],
+    }
+    if not schema.classifies:
+        own |= {"low": final.rounds.low[: final.listed], "high": final.rounds.high[: final.listed]}
+        own |= {"stuck": final.stuck[: final.listed]}
+    if len({one.file for one in listed}) > 1:
+        own["file"] = [one.file for one in listed]
+    columns |= {f"column {name}" if name in columns else name: content for name, content in own.items()}
+    for name in shown:
+        columns[f"column {name}" if name in columns else name] = [one.values.get(name) for one in listed]
+    batch = pa.record_batch(columns)
+    # A column without a value has no type that every format can store.
+    fields = [field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in batch.schema]
+    batch = pa.record_batch(
+        [array.cast(field.type) for array, field in zip(batch.columns, fields, strict=True)], schema=pa.schema(fields)
+    )
+    with replace_file(path) as file, choose_writer(path)(file, batch.schema) as write:
+        write(batch)

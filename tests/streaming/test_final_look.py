@@ -1,0 +1,104 @@
+"""The final look: a second reading with what was learned, against the same by hand."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from redescend.errors import ParameterError
+from redescend.sources import open_source
+from redescend.streaming import StreamModel, fit_stream
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.rounds import Rounds
+
+
+def make_table(target: str, rows: int = 1500) -> pa.Table:
+    random = np.random.default_rng(3)
+    x = random.normal(size=(rows, 2))
+    y = x @ [2.0, -1.0] + 0.3 * random.normal(size=rows)
+    label = np.where(y > 0, "up", "down")
+    wrong = np.arange(10, rows, 50)
+    y[wrong] += 9.0
+    label[wrong] = np.where(label[wrong] == "up", "down", "up")
+    return pa.table({"a": x[:, 0], "b": x[:, 1], "y": y if target == "number" else label})
+
+
+@pytest.mark.parametrize("target", ["number", "label"])
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_every_record_is_judged_by_the_last_reading(target, passes, tmp_path):
+    table = make_table(target)
+    file = tmp_path / "r.parquet"
+    model, run = fit_stream(table, "y", passes=passes, final_look=True, rounds=file)
+    run.run()
+
+    source = open_source(table)
+    other = StreamModel(Schema.infer(source.sample, source.kinds, "y"))
+    [batch] = source.batches(other.schema.columns)
+    first = other.learn(batch).rounds
+    for reading in range(2, max(2, passes) + 1):
+        learned = other.begin_reading()
+        rounds = other.learn(batch).rounds
+        if reading > passes:
+            other.return_to(learned)
+    verdict = other.give_verdict(rounds)
+    assert model.records == other.records == passes * 1500
+    np.testing.assert_array_equal(model.clean_probability(table), other.clean_probability(table))
+    written = pq.read_table(file)
+    np.testing.assert_array_equal(written["clean_probability"].to_numpy(), first.clean_probability)
+    np.testing.assert_array_equal(written["final_probability"].to_numpy(), verdict.clean_probability)
+    assert written["final_prediction"].to_pylist() == [one.prediction for one in rounds.records(other.schema)]
+    count = run.final.listed
+    found = verdict.suspects(0.1)
+    assert sorted(run.final.rounds.rows[:count]) == sorted(rounds.rows[found])
+    np.testing.assert_array_equal(np.sort(run.final.q_value[:count]), np.sort(verdict.q_value[found]))
+    assert run.summary.suspect_count == count
+
+
+def test_a_pipe_is_judged_by_the_rounds_of_its_only_reading():
+    table = make_table("number")
+    text = io.BytesIO()
+    pa.csv.write_csv(table, text)
+    model, run = fit_stream(io.BytesIO(text.getvalue()), "y", passes=None, final_look=True)
+    run.run()
+    other, rounds = fit_stream(io.BytesIO(text.getvalue()), "y")
+    played = Rounds.concatenate(rounds.batches())
+    verdict = other.give_verdict(played)
+    assert model.records == 1500
+    count = run.final.listed
+    assert sorted(run.final.rounds.rows[:count]) == sorted(played.rows[verdict.suspects(0.1)])
+    assert run.summary.least[0].values["a"] is not None
+    with pytest.raises(ParameterError, match="can only be read once"):
+        fit_stream(io.BytesIO(text.getvalue()), "y", passes=2)
+
+
+def test_the_second_look_finds_what_the_first_could_not_know():
+    """An error among the first records, when nothing was known."""
+    table = make_table("number")
+    y = table["y"].to_numpy().copy()
+    y[2] += 9.0
+    table = table.set_column(2, "y", pa.array(y))
+    _, run = fit_stream(table, "y", final_look=True)
+    [rounds] = run.batches()
+    assert rounds.clean_probability[2] > 0.5
+    assert 3 in run.final.rounds.rows[: run.final.listed]
+
+
+def test_a_run_that_is_resumed_takes_the_same_look(tmp_path):
+    table, options = make_table("number"), {"passes": 2, "final_look": True, "every": 400}
+    _, whole = fit_stream(table, "y", **options, rounds=tmp_path / "a", checkpoint=tmp_path / "one")
+    whole.run()
+    with fit_stream(table, "y", **options, rounds=tmp_path / "b", checkpoint=tmp_path / "two")[1] as run:
+        for _ in zip(range(2), run.batches(), strict=False):
+            pass
+    _, again = fit_stream(table, "y", **options, rounds=tmp_path / "b", checkpoint=tmp_path / "two", resume=True)
+    again.run()
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    np.testing.assert_array_equal(again.final.clean_probability, whole.final.clean_probability)
+    _, finished = fit_stream(table, "y", **options, rounds=tmp_path / "b", checkpoint=tmp_path / "two", resume=True)
+    assert finished.run().summary.least == whole.summary.least
+    assert finished.summary.suspect_count == whole.final.listed
