@@ -69,7 +69,9 @@ def test_every_page_is_in_a_menu():
         for path in DOCS.rglob(f"*.{suffix}")
         if not made & set(path.relative_to(DOCS).parts) and path.name != "commands.md"
     }
-    assert {page.name for page in pages - known} == set(), "Add them to a toctree, such as that of docs/explanations.md."
+    assert {page.name for page in pages - known} == set(), (
+        "Add them to a toctree, such as that of docs/explanations.md."
+    )
 
 
 @pytest.mark.parametrize("name", ["python", "sklearn", "numpy", "river"])
