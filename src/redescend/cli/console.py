@@ -149,6 +149,8 @@ def say_plan(model: StreamModel | ModelStore, source: Source, passes: int, confi
     if rejected:
         bad, count = source.sample.bad[0], source.sample.count
         say(f"{rejected:,} of the first {count:,} records cannot be read, such as row {bad.row}: {bad.reason}")
+    if source.is_shuffled:
+        say("Would read the records in random order.")
     say(f"Would learn from every record {'once' if passes == 1 else f'{passes} times'}, and write:")
     for what, path in config.outputs.by_content().items():
         say(f"  {what.removeprefix('the ')}: {path}{' (if a record is rejected)' if what == 'the quarantine' else ''}")

@@ -79,6 +79,8 @@ def _play(run: Run, quiet: bool) -> None:
         say_unread(run.source)
     if not quiet and not finished:
         say_schema(run.model.schema)
+        if run.source.is_shuffled and not config.shuffle:
+            say("The file is sorted by its target, so its records are read in random order (--no-shuffle keeps them).")
         if run.resumed:
             say(f"Resumed after row {run.resumed:,}.")
     with run, ProgressLine(run.source, run.resumed, quiet) as line:

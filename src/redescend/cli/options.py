@@ -76,6 +76,7 @@ KEEP_HELP = "Columns of the records to output as well, such as an identifier."
 SUSPECTS_HELP = "Write all suspects with their values and q-values: a .csv, .jsonl or .parquet file."
 FDR_HELP = "The share of false alarms that the list of suspects may have."
 PASSES_HELP = "How often to learn from the records. Default: 2, but 1 for pipes and for records in the order of time."
+SHUFFLE_HELP = "Read records in random order, always the same. Default: only if a file is sorted by its target."
 RESUME_HELP = "Resume from the last checkpoint, if any. Output is identical to an uninterrupted run."
 
 Names = list[str] | None
@@ -164,9 +165,12 @@ class SuspectOptions:
     id: Annotated[Names, optional(OUTPUT, "A,B", "Columns that identify a record, shown with every suspect.")] = None
     passes: Annotated[int | None, optional(MODEL, "N", PASSES_HELP, min=1)] = None
 
+    shuffle: Annotated[bool | None, option(MODEL, SHUFFLE_HELP, "--shuffle/--no-shuffle", show_default=False)] = None
+
     def parse(self) -> dict[str, Any]:
         """The settings of `redescend.streaming.config.FitConfig` with the same names."""
-        return {"top": self.top, "fdr": self.fdr, "id": parse_names(self.id) or [], "passes": self.passes}
+        names = parse_names(self.id) or []
+        return {"top": self.top, "fdr": self.fdr, "id": names, "passes": self.passes, "shuffle": self.shuffle}
 
 
 @dataclass(frozen=True, kw_only=True)

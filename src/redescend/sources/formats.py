@@ -116,6 +116,10 @@ class SourceFile(ABC):
         `follow` waits for more records; `mark` is that of the start, if the file may have been rotated since.
         """
 
+    def read_spread(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
+        """Read some of its records, from all over it, with the columns of `kinds`: by default all of them."""
+        return (job() for job in self.jobs(kinds, 0))
+
     def explain_no_columns(self) -> str:
         """Complete the sentence 'The file has ...' if it has no columns."""
         return "no columns of numbers, dates, text or true and false"

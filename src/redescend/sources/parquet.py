@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from redescend.sources.arrow_messages import MOST_ROWS
+from redescend.sources.batch import Piece
 from redescend.sources.columnar import SLICE, UNREADABLE, ColumnarFile, RowGroup, check_damage
+from redescend.sources.kinds import Kind
 
 BUFFER = 2**16
 """Bytes of a column to read at a time: a row group may be larger than the memory that we allow ourselves."""
 
+
+SPREAD = 16
+"""Places from which records are sampled."""
 
 FEWER = "there are fewer rows than its index says"
 
@@ -26,6 +32,13 @@ class ParquetFile(ColumnarFile):
 
     def read_schema(self) -> pa.Schema:
         return pq.read_schema(self.path)
+
+    def read_spread(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
+        rows = pq.read_metadata(self.path).num_rows if self.damage is None else 0
+        for start in np.unique(np.linspace(0, max(rows - 1, 0), SPREAD).astype(int)).tolist():
+            jobs = self._jobs(kinds, self.read_rows(list(kinds), start), start)
+            if (job := next(jobs, None)) is not None:
+                yield job()
 
     def read_rows(self, columns: list[str] | None, start: int) -> Iterator[RowGroup]:
         try:

@@ -8,16 +8,25 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+import pyarrow as pa
+
 from redescend.errors import DataError, quote, suggest
+from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, check
 from redescend.sources.batch import START, Batch, Piece, Position
 from redescend.sources.folders import Unread
 from redescend.sources.formats import Follow, SourceFile, read_sample
 from redescend.sources.kinds import Kind
 from redescend.sources.prefetch import prefetch
+from redescend.sources.shuffling import count_parts, shuffle
 
 MOST = 65_536
 """The most records of a batch."""
+
+
+EACH, SPREAD = 128, 4096
+"""The most records of a piece, and of a source, in a sample from all over it."""
 
 
 class Source:
@@ -75,6 +84,7 @@ class Source:
         self.columns = list(kinds)
         self.kinds = dict(kinds)
         self._others = dict(others)
+        self._seed: int | None = None
         self._opened = list(files)
         self.can_reread = all(file.can_reread for file in files)
         self.unread: list[Unread] = []
@@ -90,6 +100,7 @@ class Source:
         most: int = MOST,
         follow: Follow | None = None,
         mark: str | None = None,
+        in_order: bool = False,
     ) -> Generator[Batch, None, None]:
         """Read these columns of all records, in threads that read ahead.
 
@@ -107,6 +118,9 @@ class Source:
         mark : str or None
             With `follow`: the `mark` of the batch that ended at `start`, to find that place in a rotated file.
 
+        in_order : bool
+            Read a source in its own order, although it is to be shuffled.
+
         Returns
         -------
         generator of Batch
@@ -119,7 +133,35 @@ class Source:
             raise DataError(f"{self.name} has no position {tuple(start)}.")
         if follow is not None and not self._opened[-1].can_grow:
             raise DataError(f"{self.name} cannot be followed: only an uncompressed text file can.")
+        if self._seed is not None and not in_order:
+            plain = self._batches(list(columns), START, MOST, None, None)
+            return shuffle(plain, self.name, self._seed, count_parts(self.size), start, most)
         return self._batches(list(columns), start, most, follow, mark)
+
+    def shuffle(self, seed: int = 0) -> None:
+        """Return records in a random order from now on, which depends on `seed` alone.
+
+        They are dealt to temporary files of parts that fit into memory.
+        """
+        if not self.can_reread:
+            raise DataError(
+                f"{self.name} can only be read once, so its records cannot be shuffled; write them to a file."
+            )
+        self._seed = seed
+
+    @property
+    def is_shuffled(self) -> bool:
+        """Whether records come in a random order."""
+        return self._seed is not None
+
+    def read_spread(self) -> pa.RecordBatch:
+        """Some records from all over the source, with all columns, in their order."""
+        tables = [self.sample.table.slice(0, 0)]
+        for file in self._opened:
+            pieces = (piece.table for piece in file.read_spread(self.kinds))
+            tables += [table.take(pa.array(_choose_places(table.num_rows, EACH))) for table in pieces]
+        spread = pa.concat_batches(tables)
+        return spread.take(pa.array(_choose_places(spread.num_rows, SPREAD)))
 
     def read_as_text(self, names: Iterable[str]) -> None:
         """Read the columns `names` as texts, whatever their kinds are."""
@@ -166,6 +208,11 @@ class Source:
                     raise DataError(f"{file.name} has no column {quote(name)}, which {self.files[0]} has.")
                 if counts[name] > 1:
                     raise DataError(f"{file.name} has two columns {quote(name)}.")
+
+
+def _choose_places(count: int, most: int) -> Array:
+    """At most so many places among `count`, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64)) if count else np.empty(0, np.int64)
 
 
 def _make_jobs(

@@ -28,6 +28,9 @@ from redescend.sources.splitter import Grammar, TextChunk, split
 
 BOM = b"\xef\xbb\xbf"
 
+WINDOWS, WINDOW = 32, 2**17
+"""Places in a large file from which records are sampled, and the bytes that are read at each."""
+
 
 class Parser(Protocol):
     """Parses the columns of `kinds`."""
@@ -116,6 +119,22 @@ class TextFile(SourceFile):
     def read_head(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
         chunks, parser = self.sample, self.parser(kinds)
         return (parse_chunk(parser, chunk) for chunk in chunks)
+
+    def read_spread(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
+        size = getattr(self.origin, "size", None) or 0
+        if not self.can_grow or size <= 2 * WINDOWS * WINDOW:
+            yield from super().read_spread(kinds)
+            return
+        parser, grammar = self.parser(kinds), self.head.grammar
+        for place in np.linspace(self.head.body, size - WINDOW, WINDOWS).astype(int).tolist():
+            with closing(self.origin.read(WINDOW, place, True)) as blocks:
+                data = next(blocks)
+            # The first and the last line may be parts of records. What is cut inside quotes is bad, and left out.
+            data = data[data.find(b"\n") + 1 : data.rfind(b"\n") + 1]
+            for low, high, reason in grammar.cut(data, final=True):
+                if reason is None:
+                    piece = parse_chunk(parser, TextChunk(low, high, data[low:high], None))
+                    yield replace(piece, bad=[])
 
     def jobs(
         self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None, mark: str | None = None

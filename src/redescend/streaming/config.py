@@ -50,6 +50,7 @@ class FitConfig:
     kinds: Sequence[tuple[str, str]] = ()
     by: str | None = None
     passes: int | None = 1
+    shuffle: bool | None = False
     final_look: bool = False
     fdr: float = 0.1
     top: int = 10

@@ -148,7 +148,8 @@ def look_up_values(
     left, found = np.sort(np.asarray(rows, np.int64)), {}
     if not len(left):
         return {}
-    with closing(source.batches(list(dict.fromkeys([*others, *schema.columns])))) as batches:
+    columns = list(dict.fromkeys([*others, *schema.columns]))
+    with closing(source.batches(columns, in_order=True)) as batches:
         for batch in batches:
             for index in np.flatnonzero(np.isin(batch.rows, left)).tolist():
                 found[int(batch.rows[index])] = (batch.files, read_values(schema, batch, index, others))

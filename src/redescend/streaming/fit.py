@@ -17,7 +17,7 @@ from redescend.sources import Kind, Source, open_source
 from redescend.sources.formats import Follow
 from redescend.streaming.config import FitConfig, Outputs
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.encoding.time import is_in_time
+from redescend.streaming.encoding.survey import Survey, is_in_time, is_sorted, survey_source
 from redescend.streaming.io.checkpoints import Checkpoint, CheckpointFolder
 from redescend.streaming.io.collisions import check_outputs
 from redescend.streaming.io.writers import RunWriters
@@ -29,6 +29,9 @@ StrPath = str | os.PathLike[str]
 
 Start = tuple[StreamModel | ModelStore, Source, dict[str, Any]]
 """The model of a run, its source, and how that begins."""
+
+Planned = tuple[StreamModel | ModelStore, Source, int]
+"""The model of a run, its source, shuffled if need be, and how often its records are learned from."""
 
 RECOGNIZED_BY = 100
 """First records by which a source is recognized when a run is resumed."""
@@ -58,6 +61,7 @@ def fit_stream(
     jobs: int | None = None,
     cluster: str | None = None,
     passes: int | None = 1,
+    shuffle: bool | None = False,
     final_look: bool = False,
     watch: Watch | None = None,
     follow: Follow | None = None,
@@ -115,6 +119,9 @@ def fit_stream(
         Address of a Dask scheduler, such as ``tcp://host:8786``, to fit the models of keys on.
     passes : int or None
         How often the records are learned from. None: twice, unless the source is a pipe or in the order of time.
+    shuffle : bool or None
+        Whether to read the records in a random order, which is always the same; they are copied to temporary files for
+        that. None: if they are sorted by the target.
     final_look : bool
         Whether to judge every record at the end by all that was learned, see ``Run.final``; a source that can be read
         again is read once more for it.
@@ -162,6 +169,7 @@ def fit_stream(
         jobs=jobs,
         cluster=cluster,
         passes=passes,
+        shuffle=shuffle,
         final_look=final_look,
     )
     run = start_run(source, config, watch=watch, follow=follow)
@@ -180,7 +188,7 @@ def start_run(source: Any, config: FitConfig, *, watch: Watch | None = None, fol
             last = folder.last
         start = _start_fresh(source, config, follow) if last is None else _resume(source, config, last, follow)
         model = start[0]
-        passes = choose_passes(config, model, start[1])
+        passes = _choose_order(config, model, start[1], follow)
         if last is not None and last.finished:
             writers = RunWriters(Outputs(), config.checkpoint, last.logs)  # the files were written
         else:
@@ -196,22 +204,35 @@ def start_run(source: Any, config: FitConfig, *, watch: Watch | None = None, fol
     return run
 
 
-def plan_run(source: Any, config: FitConfig) -> tuple[StreamModel | ModelStore, Source, int]:
+def plan_run(source: Any, config: FitConfig) -> Planned:
     """Check what `start_run` would check, and return the fresh model, the source and the passes; write nothing."""
     check_outputs(config.outputs.by_content(), source, config.checkpoint)
     model, opened, _ = _start_fresh(source, config, None)
-    return model, opened, choose_passes(config, model, opened)
+    return model, opened, _choose_order(config, model, opened, None)
 
 
-def choose_passes(config: FitConfig, model: StreamModel | ModelStore, source: Source) -> int:
-    """How often records are learned from: twice by default, unless their order is a time or they come only once."""
-    single = isinstance(model, StreamModel)
-    if config.passes is None:
-        return 2 if single and config.transform is None and source.can_reread and not is_in_time(source.sample) else 1
-    if config.passes > 1 and not (single and source.can_reread):
+def _choose_order(config: FitConfig, model: StreamModel | ModelStore, source: Source, follow: Follow | None) -> int:
+    """How often records are learned from; and shuffle them, if that is requested or if they are sorted by the target.
+
+    By default twice and shuffled only if sorted, unless their order is a time or they come only once.
+    """
+    single, schema = isinstance(model, StreamModel), model.schema
+    passes, shuffled = config.passes, config.shuffle
+    if follow is not None or None not in (passes, shuffled):
+        free = False
+    else:
+        sample = survey_source(source, schema.target, labels=False).sample
+        free = single and source.can_reread and source.format != "journal" and not is_in_time(sample)
+        if shuffled is None:
+            shuffled = free and is_sorted(sample, schema.target, schema.classifies)
+    if passes is None:
+        passes = 2 if free and config.transform is None else 1
+    if passes > 1 and not (single and source.can_reread):
         reason = f"{source.name} can only be read once" if single else "there is one model per key"
-        raise ParameterError(f"passes = {config.passes} is not possible, because {reason}.")
-    return config.passes
+        raise ParameterError(f"passes = {passes} is not possible, because {reason}.")
+    if shuffled:
+        source.shuffle()
+    return passes
 
 
 def _choose_logs(config: FitConfig, source: Source, passes: int) -> list[str]:
@@ -229,7 +250,8 @@ def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> Start
         raise DataError(
             f"There is no column {lacking[0]!r}, which the schema has; {suggest(opened.columns, lacking[0])}"
         )
-    schema = _choose_schema(opened, config)
+    survey = Survey(opened.sample) if follow is not None else survey_source(opened, config.target)
+    schema = _choose_schema(opened, config, survey)
     opened.read_as_text(name for name in config.id if name not in schema.columns)
     if config.by is not None:
         keys = opened.sample.table.column(config.by)
@@ -242,7 +264,7 @@ def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> Start
     return model, opened, _describe_beginning(opened, most)
 
 
-def _choose_schema(source: Source, config: FitConfig) -> Schema:
+def _choose_schema(source: Source, config: FitConfig, survey: Survey) -> Schema:
     """The schema that a journal declares, if the settings leave the choice to it; else the inferred one."""
     free = config.features is None and not config.ignore and config.task == "auto" and config.labels is None
     if source.declared is not None and free:
@@ -250,7 +272,7 @@ def _choose_schema(source: Source, config: FitConfig) -> Schema:
         if (schema.target, schema.by) == (config.target, config.by):
             return schema
     settings = config.select("target", "features", "ignore", "task", "labels", "by")
-    return Schema.infer(source.sample, source.kinds, **settings)
+    return Schema.infer(survey.sample, source.kinds, **settings, values=survey.labels, where=survey.where)
 
 
 def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | None) -> Start:

@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 from redescend.errors import quote
 from redescend.numeric import Array
 from redescend.sources import Kind
-from redescend.streaming.report.formatting import format_first
 
 MAX_LEVELS, UNSEEN, HASHED = 256, 8, 256
 MIN_IDENTIFIERS = 100
@@ -105,14 +104,14 @@ def infer_feature(name: str, kind: Kind, column: Any) -> Feature:
     return Feature(name, kind, ENCODINGS[kind][0], levels, missing=len(values) < len(column))
 
 
-def find_exclusion(kind: Kind, column: Any) -> str | None:
-    """Why nothing can be learned from a column of the sample, if so."""
+def find_exclusion(kind: Kind, column: Any, where: str) -> str | None:
+    """Why nothing can be learned from a column of the sample, if so; `where` says which records the sample has."""
     values = drop_missing(column)
     distinct = pc.unique(values)
     if len(values) == 0:
-        return f"has no value in {format_first(len(column))}"
+        return f"has no value in {where}"
     if len(distinct) == 1 and len(values) == len(column):
-        return f"is always {quote_value(distinct[0].as_py())} in {format_first(len(column))}"
+        return f"is always {quote_value(distinct[0].as_py())} in {where}"
     if kind is Kind.TEXT and len(values) >= MIN_IDENTIFIERS and 2 * len(distinct) > len(values):
         return f"has {len(distinct):,} distinct texts in {len(values):,} values, so it looks like an identifier"
     return None

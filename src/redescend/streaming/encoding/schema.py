@@ -163,21 +163,26 @@ class Schema:
         task: str = "auto",
         labels: Sequence[Any] | None = None,
         by: str | None = None,
+        values: Any = None,
+        where: str | None = None,
     ) -> Schema:
-        """Infer the schema of a stream from its first records, `sample`, and the `kinds` of all columns, in order.
+        """Infer the schema of a stream from some records, `sample`, and the `kinds` of all columns, in order.
 
-        `target`, `features`, `ignore`, `task`, `labels` and `by` are as in `redescend.fit_stream`.
+        `values` are all values of the target, if they are known, and `where` says which records the sample has, by
+        default the first. `target`, `features`, `ignore`, `task`, `labels` and `by` are as in `redescend.fit_stream`.
         """
         candidates = _find_candidates(kinds, target, features, ignore, by)
         if sample.bad and not len(sample.rows):
             bad, count = sample.bad[0], sample.count
             none = "The first record cannot" if count == 1 else f"None of {format_first(count)} can"
             raise DataError(f"{none} be read; row {bad.row} of '{bad.file}': {bad.reason}.")
-        inferred = infer_task(target, kinds[target], sample.table.column(target), task, labels)
+        where = format_first(len(sample.table)) if where is None else where
+        answers = sample.table.column(target) if values is None else values
+        inferred = infer_task(target, kinds[target], answers, task, labels, where)
         used, excluded = [], [Excluded(name, "is ignored, as requested") for name in dict.fromkeys(ignore)]
         for name in candidates:
             column = sample.table.column(name)
-            reason = find_exclusion(kinds[name], column) if features is None else None
+            reason = find_exclusion(kinds[name], column, where) if features is None else None
             if reason is None:
                 used.append(infer_feature(name, kinds[name], column))
             else:

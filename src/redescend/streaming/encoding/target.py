@@ -28,7 +28,6 @@ from redescend.streaming.encoding.features import (
     reject_out_of_range,
     to_floats,
 )
-from redescend.streaming.report.formatting import format_first
 
 if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
@@ -42,13 +41,15 @@ Task = Literal["regression", "classification"]
 # --- inferring the task ---
 
 
-def infer_task(name: str, kind: Kind, column: Any, task: str, labels: Sequence[Any] | None) -> tuple[Task, list[str]]:
-    """Infer the task and the labels from the target column of the sample."""
+def infer_task(
+    name: str, kind: Kind, column: Any, task: str, labels: Sequence[Any] | None, where: str
+) -> tuple[Task, list[str]]:
+    """Infer the task and the labels from the target column of the sample; `where` says which records it has."""
     if task not in ("auto", "regression", "classification"):
         raise bad_parameter("fit_stream", "task", "'auto', 'regression' or 'classification'", task)
     values = drop_missing(column)
     if len(values) == 0:
-        raise DataError(f"The target {name!r} has no value in {format_first(len(column))}.")
+        raise DataError(f"The target {name!r} has no value in {where}.")
     distinct = _distinct_labels(kind, values)
     is_label = kind in (Kind.TEXT, Kind.BOOLEAN) or (kind is Kind.NUMBER and len(distinct) == 2)
     if task == "regression" or (task == "auto" and labels is None and not is_label):
@@ -63,7 +64,7 @@ def infer_task(name: str, kind: Kind, column: Any, task: str, labels: Sequence[A
     if kind is Kind.DATE:
         raise DataError(f"The target {name!r} is a date, which cannot be a label; try regression.")
     if labels is None:
-        _check_labels(name, distinct, len(column))
+        _check_labels(name, distinct, where)
         return "classification", distinct
     return "classification", _parse_labels(name, kind, labels)
 
@@ -78,18 +79,17 @@ def _distinct_labels(kind: Kind, values: Any) -> list[str]:
     return [format_exactly(value) for value in sorted(usable)]
 
 
-def _check_labels(name: str, labels: list[str], records: int) -> None:
-    first = format_first(records)
+def _check_labels(name: str, labels: list[str], where: str) -> None:
     if not labels:
-        raise DataError(f"The target {name!r} has no number in {first} that can be a label.")
+        raise DataError(f"The target {name!r} has no number in {where} that can be a label.")
     if len(labels) == 1:
         raise DataError(
-            f"The target {name!r} is always {quote_value(labels[0])} in {first}, but a classifier needs at least two "
+            f"The target {name!r} is always {quote_value(labels[0])} in {where}, but a classifier needs at least two "
             "labels; list all possible labels."
         )
     if len(labels) > MAX_LABELS:
         raise DataError(
-            f"The target {name!r} has {len(labels):,} distinct values in {first}, but a classifier has at most "
+            f"The target {name!r} has {len(labels):,} distinct values in {where}, but a classifier has at most "
             f"{MAX_LABELS} labels; list those that matter, or try regression if it is a number."
         )
 

@@ -78,7 +78,7 @@ class StreamHistograms:
     def add(self, rows: Array, weights: Array, losses: Array) -> None:
         """Count rounds, with rows from 1."""
         if len(rows):
-            self._extend_to(int(rows[-1]))
+            self._extend_to(int(rows.max()))
             bits = np.ascontiguousarray(losses, dtype=np.float64).view(np.int64)
             counts = (self.all_losses, self.weights, self.losses)
             kernel.count_rounds(rows, weights, bits, self.max_weight, self.shift, *counts)
@@ -86,7 +86,7 @@ class StreamHistograms:
     def add_rejected(self, rows: Array) -> None:
         """Count rejected records."""
         if len(rows):
-            self._extend_to(int(rows[-1]))
+            self._extend_to(int(rows.max()))
             np.add.at(self.rejected, (rows - 1) >> self.shift, 1)
 
     def _extend_to(self, row: int) -> None:

@@ -1,0 +1,97 @@
+"""What is known of a source before the first record is learned from: a sample, its labels, and what its order means.
+
+A source that can be read again is sampled all over, and all labels of its target are read: a table that is sorted shows
+only some of them in its first records. Of a pipe, the first records are known.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from redescend.sources import Batch, Kind, Source
+from redescend.sources.kinds import SAMPLE
+from redescend.streaming.encoding.target import MAX_LABELS
+
+ORDERED = 0.98
+"""The share of records that must not be below the one before, for them to be in order."""
+
+RUN = 20
+"""A table whose labels come in runs that are longer than this on average is sorted by them."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A sample of a source, and all labels of its target, or None if they are not known."""
+
+    sample: Batch
+    labels: Any = None
+    spread: bool = False
+
+    @property
+    def where(self) -> str | None:
+        """What the sample is called, if it is not the first records."""
+        return f"{len(self.sample.table):,} records from all over it" if self.spread else None
+
+
+def survey_source(source: Source, target: str, labels: bool = True) -> Survey:
+    """Sample a source and, if its target may be a label, read all its `labels`."""
+    sample = source.sample
+    if not source.can_reread or sample.count < SAMPLE or not len(sample.rows):
+        return Survey(sample)
+    table = pa.concat_batches([sample.table, source.read_spread()])
+    spread = replace(sample, table=table)
+    if not labels or target not in source.kinds or not _may_be_label(source.kinds[target], table.column(target)):
+        return Survey(spread, None, True)
+    found = pc.unique(table.column(target))
+    with closing(source.batches([target], in_order=True)) as batches:
+        for batch in batches:
+            found = pc.unique(pa.concat_arrays([found, batch.table.column(target)]))
+            if len(found) > 2 * MAX_LABELS:
+                break
+    return Survey(spread, found, True)
+
+
+def _may_be_label(kind: Kind, column: Any) -> bool:
+    if kind is Kind.TEXT:
+        return True
+    return kind is Kind.NUMBER and len(pc.unique(column.drop_null())) <= 2
+
+
+def is_in_time(sample: Batch) -> bool:
+    """Whether a column of dates grows, or falls, from record to record, apart from a few.
+
+    >>> from datetime import datetime
+    >>> from redescend.sources import open_source
+    >>> days = [datetime(2024, 1, 1 + day) for day in range(20)]
+    >>> [is_in_time(open_source(pa.table({"day": order})).sample) for order in (days, days[::3] + days[::4])]
+    [True, False]
+    """
+    dates = (column for column in sample.table.columns if pa.types.is_timestamp(column.type))
+    return any(_is_ordered(column.drop_null().cast(pa.int64()).to_numpy()) for column in dates)
+
+
+def is_sorted(sample: Batch, target: str, classifies: bool) -> bool:
+    """Whether records are sorted by their target: by a number, or with equal labels together.
+
+    >>> from redescend.sources import open_source
+    >>> def sample(values): return open_source(pa.table({"y": values})).sample
+    >>> is_sorted(sample(["a"] * 100 + ["b"] * 100), "y", True), is_sorted(sample(["a", "b"] * 100), "y", True)
+    (True, False)
+    """
+    values = sample.table.column(target).drop_null()
+    if classifies:
+        codes = values.dictionary_encode()
+        runs, labels = 1 + int(np.count_nonzero(np.diff(codes.indices.to_numpy()))), len(codes.dictionary)
+        return labels > 1 and len(values) > RUN * max(runs, labels)
+    return len(pc.unique(values)) > RUN and _is_ordered(values.cast(pa.float64(), safe=False).to_numpy())
+
+
+def _is_ordered(values: Any) -> bool:
+    steps = np.diff(values)
+    return bool(len(steps) and (steps != 0).any() and max(np.mean(steps >= 0), np.mean(steps <= 0)) >= ORDERED)

@@ -1,0 +1,114 @@
+"""Tables in an order of their own: samples from all over, all labels, and records in random order."""
+
+from __future__ import annotations
+
+import io
+from datetime import datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from redescend.errors import DataError
+from redescend.sources import open_source, text
+from redescend.sources.batch import Position
+from redescend.streaming import fit_stream
+from redescend.streaming.config import FitConfig
+from redescend.streaming.fit import plan_run
+
+ROWS = 3000
+
+
+def make_labels(rows: int = ROWS, labels: int = 6) -> pa.Table:
+    random = np.random.default_rng(0)
+    label = np.sort(random.integers(0, labels, rows))
+    x = random.normal(size=(rows, 2)) + 3.0 * np.c_[label % 3, label // 3]
+    return pa.table({"a": x[:, 0], "b": x[:, 1], "later": (label == labels - 1) * 1.0, "y": [f"l{i}" for i in label]})
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "memory"])
+def test_no_record_of_a_sorted_table_is_lost(tmp_path, format):
+    table = source = make_labels()
+    if format == "csv":
+        source = tmp_path / "t.csv"
+        pa.csv.write_csv(table, source)
+    elif format == "parquet":
+        source = tmp_path / "t.parquet"
+        pq.write_table(table, source, row_group_size=500)
+    model, run = fit_stream(source, "y", passes=None, shuffle=None, final_look=True)
+    run.run()
+    assert run.counts == (ROWS, ROWS, 0, 0)
+    assert model.schema.labels == [f"l{i}" for i in range(6)]
+    assert "later" in model.schema.inputs  # it is constant in the first 1,000 records
+    assert run.source.is_shuffled
+    right = model.predict(table) == np.array(table["y"].to_pylist(), object)
+    assert right.mean() > 0.8
+
+
+def test_shuffled_records_are_the_same_in_an_order_that_only_the_seed_decides(tmp_path, monkeypatch):
+    monkeypatch.setattr("redescend.sources.shuffling.PART_BYTES", 4096)
+    lines = [f"{row},{row % 7}" for row in range(ROWS)]
+    lines[40] = lines[2000] = "broken"
+    (tmp_path / "t.csv").write_text("x,y\n" + "\n".join(lines) + "\n")
+
+    def read(seed, start=None, most=100):
+        source = open_source(tmp_path / "t.csv")
+        source.shuffle(seed)
+        return list(source.batches(["x"], start=start, most=most))
+
+    batches = read(0)
+    rows = np.concatenate([batch.rows for batch in batches])
+    values = np.concatenate([batch.table.column("x").to_numpy() for batch in batches])
+    np.testing.assert_array_equal(values, rows - 1.0)
+    assert sorted(rows) == [row + 1 for row in range(ROWS) if row not in (40, 2000)]
+    assert sorted(bad.row for batch in batches for bad in batch.bad) == [41, 2001]
+    assert abs(np.corrcoef(rows, np.arange(len(rows)))[0, 1]) < 0.1
+    np.testing.assert_array_equal(rows, np.concatenate([batch.rows for batch in read(0, most=1000)]))
+    assert (rows != np.concatenate([batch.rows for batch in read(1)])).any()
+    assert batches[-1].end.row == ROWS
+    middle = batches[len(batches) // 2].end
+    rest = np.concatenate([batch.rows for batch in read(0, start=Position(*middle))])
+    np.testing.assert_array_equal(rest, rows[-len(rest) :])
+    with pytest.raises(DataError, match="can only be read once"):
+        open_source(io.BytesIO(b"x\n1\n")).shuffle()
+
+
+def test_a_shuffled_run_resumes(tmp_path):
+    table, options = make_labels(), {"shuffle": True, "passes": 2, "final_look": True, "every": 300}
+    _, whole = fit_stream(table, "y", **options)
+    whole.run()
+    with fit_stream(table, "y", **options, checkpoint=tmp_path)[1] as run:
+        for _ in zip(range(4), run.batches(), strict=False):
+            pass
+    _, again = fit_stream(table, "y", **options, checkpoint=tmp_path, resume=True)
+    assert again.resumed
+    again.run()
+    np.testing.assert_array_equal(again.final.clean_probability, whole.final.clean_probability)
+    np.testing.assert_array_equal(again.final.rounds.rows, whole.final.rounds.rows)
+
+
+def test_what_the_order_of_a_file_means():
+    random = np.random.default_rng(0)
+    x = random.normal(size=2000)
+    times = pa.array([datetime(2024, 1, 1) + timedelta(hours=row) for row in range(2000)])
+    plain = pa.table({"x": x, "y": x + random.normal(size=2000)})
+    ordered = plain.append_column("time", times)
+    by_target = plain.sort_by("y")
+    for table, passes, shuffled in ((plain, 2, False), (ordered, 1, False), (by_target, 2, True)):
+        config = FitConfig(target="y", passes=None, shuffle=None)
+        _, source, found = plan_run(table, config)
+        assert (found, source.is_shuffled) == (passes, shuffled)
+    _, source, found = plan_run(by_target, FitConfig(target="y", passes=1, shuffle=False))
+    assert (found, source.is_shuffled) == (1, False)
+
+
+def test_a_large_text_is_sampled_in_windows(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "WINDOW", 512)
+    monkeypatch.setattr(text, "WINDOWS", 8)
+    (tmp_path / "t.csv").write_text("x,name\n" + "".join(f'{row},"a\n{row}"\n' for row in range(ROWS)))
+    found = open_source(tmp_path / "t.csv").read_spread().to_pylist()
+    assert 50 < len(found) < 1000
+    assert found[-1]["x"] > 2900
+    assert sum(one["name"] == f"a\n{one['x']:.0f}" for one in found) > 0.8 * len(found)
