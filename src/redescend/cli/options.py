@@ -66,6 +66,10 @@ TRANSFORM_HELP = (
     "Weight records by a fixed transform: huber:1.0, cauchy:1.0, tukey:4.7, welsch:3, geman_mcclure:1, learn:0.1,0.01, "
     "barron:-2,1 or identity. Faster, but not self-tuning."
 )
+LINEAR_HELP = (
+    "A linear model (default), or trees beside it: slower, and more accurate where the truth is not linear. Models of "
+    "keys are linear."
+)
 QUARANTINE_HELP = "Write rejected records here, with row and reason. Default: NAME.quarantine.jsonl, if there are any."
 ON_BAD_HELP = (
     "What to do with a record that cannot be used: quarantine it, skip it (only count it), or fail (stop there)."
@@ -108,12 +112,16 @@ class ModelOptions:
     order: Annotated[ModelOrder, option(MODEL, ORDER_HELP, metavar="ORDER")] = ModelOrder.AUTO
     loss: Annotated[str | None, optional(MODEL, "NAME", LOSS_HELP)] = None
     transform: Annotated[str | None, optional(MODEL, "NAME", TRANSFORM_HELP)] = None
+    linear: Annotated[bool | None, option(MODEL, LINEAR_HELP, "--linear/--trees", show_default=False)] = None
 
     def parse(self) -> dict[str, Any]:
         """The settings of `redescend.streaming.config.FitConfig` with the same names."""
         from redescend.registry import LOSSES, TRANSFORMS
 
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.linear is None:
+            del given["linear"]
+        return given | {
             "features": parse_names(self.features),
             "ignore": parse_names(self.ignore) or [],
             "task": self.task.value,

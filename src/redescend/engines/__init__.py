@@ -1,8 +1,9 @@
-"""Linear models of several outputs that learn from tables row by row: what estimators and streams are made of."""
+"""Models of several outputs that learn from tables row by row: what estimators and streams are made of."""
 
 from redescend.engines.config import ModelConfig
 from redescend.engines.descent import DescentEngine
 from redescend.engines.engine import Engine, RowOutcomes
+from redescend.engines.nonlinear import NonlinearEngine
 from redescend.engines.selftuning import SelfTuningEngine
 
-__all__ = ["DescentEngine", "Engine", "ModelConfig", "RowOutcomes", "SelfTuningEngine"]
+__all__ = ["DescentEngine", "Engine", "ModelConfig", "NonlinearEngine", "RowOutcomes", "SelfTuningEngine"]

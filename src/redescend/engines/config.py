@@ -1,4 +1,4 @@
-"""Settings of a linear model: checked here once, for scikit-learn, River and streams alike."""
+"""Settings of a model: checked here once, for scikit-learn, River and streams alike."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 from redescend import losses, steps, transforms
 from redescend.engines.descent import DescentEngine
 from redescend.engines.engine import Engine, read_shape
+from redescend.engines.nonlinear import NonlinearEngine
 from redescend.engines.selftuning import SelfTuningEngine
+from redescend.kernels.forest.layout import count_records
 from redescend.kernels.selftuning import layout
 from redescend.kernels.tabular.standardize import CENTRED, SCALED, UNSCALED, WITH_MISSING
 from redescend.learners.recipes import Robust
@@ -21,8 +23,17 @@ from redescend.registry import LOSSES
 from redescend.state import corrupt_state, require
 
 Task: TypeAlias = Literal["regression", "classification"]
+Features: TypeAlias = Literal["auto", "linear"]
+
+FEATURES: Features = "linear"
+"""What models are made of unless something else is asked for."""
+
+MOST_FEATURES = 500
+"""Models of more features are linear."""
 
 DEFAULT_LOSS: Mapping[Task, str] = {"regression": "squared", "classification": "logistic"}
+
+LOSSES_OF_TREES = (losses.Squared, losses.Logistic)
 
 LEARNER_STEP = steps.Constant(0.01)
 """Step of a learner with a transform unless one is given: River's default learning rate."""
@@ -30,7 +41,7 @@ LEARNER_STEP = steps.Constant(0.01)
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Checked settings of a linear model; make one with `from_parameters`.
+    """Checked settings of a model; make one with `from_parameters`.
 
     Parameters
     ----------
@@ -48,6 +59,9 @@ class ModelConfig:
         With a transform, whether features are centered and scaled, or only scaled. Self-tuning depends on no units.
     average : int or None
         Number of rows after which models are averaged. None: they are not.
+    features : 'auto' or 'linear'
+        'auto': trees beside the linear model, if the loss is squared or logistic without penalty, and there is an
+        intercept, neither a transform nor averaging, and at most 500 features that are not sparse. 'linear': none.
 
     Examples
     --------
@@ -67,6 +81,7 @@ class ModelConfig:
     fit_intercept: bool = True
     standardize: bool | Literal["scale"] = True
     average: int | None = None
+    features: Features = FEATURES
 
     @classmethod
     def from_parameters(
@@ -82,6 +97,7 @@ class ModelConfig:
         fit_intercept: Any = True,
         standardize: Any = True,
         average: Any = False,
+        features: Any = FEATURES,
     ) -> ModelConfig:
         """Check the parameters of a model; errors name the class or function `owner`.
 
@@ -118,6 +134,7 @@ class ModelConfig:
             fit_intercept=check_bool(owner, "fit_intercept", fit_intercept),
             standardize=_check_standardize(owner, standardize),
             average=_check_average(owner, average),
+            features=_check_features(owner, features),
         )
 
     def make_engine(self, dim: int, outputs: int, *, sparse: bool = False, missing: bool = False) -> Engine:
@@ -132,6 +149,8 @@ class ModelConfig:
         missing : bool
             Whether features may be NaN; they are then standardized and imputed.
         """
+        if self.has_trees(dim, sparse):
+            return NonlinearEngine(dim, outputs, self.loss, resolve_order(self.order, dim + 1), missing)
         shared = (dim, outputs, self.loss, self.fit_intercept, self.average)
         if self.transform is None:
             return SelfTuningEngine(*shared, resolve_order(self.order, dim + self.fit_intercept, sparse), missing)
@@ -141,6 +160,8 @@ class ModelConfig:
     def restore_engine(self, state: dict[str, Any], *, missing: bool = False) -> Engine:
         """Make an engine with a saved state, whose size is checked first: a small file cannot claim a large model."""
         dim, outputs = read_shape(state)
+        if "forests" in state:
+            return self._restore_forests(state, dim, outputs, missing)
         width, owner = dim + self.fit_intercept, "an engine"
         models = np.shape(state["states"])
         if self.transform is None:
@@ -157,6 +178,26 @@ class ModelConfig:
             engine = self.make_engine(dim, outputs, sparse=state.get("standard") == SCALED, missing=missing)
         engine.restore(state)
         return engine
+
+    def _restore_forests(self, state: dict[str, Any], dim: int, outputs: int, missing: bool) -> Engine:
+        owner, forests = "an engine", state["forests"]
+        require(self.has_trees(dim), owner, "trees in spite of its settings")
+        require(isinstance(forests, dict) and isinstance(state.get("linear"), dict), owner, "no forests")
+        shape = np.shape(forests.get("X")), np.shape(forests.get("target"))
+        records = count_records(dim, outputs)
+        require(shape == ((records, dim), (records, outputs)), owner, f"records of shape {shape[0]}")
+        order, allowed = state["linear"].get("order"), resolve_order(self.order, dim + 1)
+        require(order == allowed, owner, f"the order {order!r}")
+        require(np.shape(state["linear"].get("states"))[:1] == (outputs,), owner, "another number of outputs")
+        engine = NonlinearEngine(dim, outputs, self.loss, allowed, missing)
+        engine.restore(state)
+        return engine
+
+    def has_trees(self, dim: int, sparse: bool = False) -> bool:
+        """Whether there are trees beside a linear model of this size."""
+        asked = self.features == "auto" and self.transform is None and self.average is None and self.fit_intercept
+        suits = type(self.loss) in LOSSES_OF_TREES and self.loss.l2 == 0.0
+        return asked and suits and not sparse and dim <= MOST_FEATURES
 
     def make_learner(self, dim: int) -> Robust | SelfTuning:
         """Make a learner of one output in double precision; features are neither standardized nor averaged."""
@@ -205,3 +246,9 @@ def _check_average(owner: str, average: Any) -> int | None:
     if average not in COUNT:
         raise bad_parameter(owner, "average", "True, False or a whole number in [0, inf)", average)
     return int(average)
+
+
+def _check_features(owner: str, features: Any) -> Features:
+    if features not in ("auto", "linear"):
+        raise bad_parameter(owner, "features", "'auto' or 'linear'", features)
+    return "auto" if features == "auto" else "linear"

@@ -97,11 +97,11 @@ class Engine(ABC):
                 weights[:, part] = some
         return weights
 
-    def learn_rounds(self, X: Array, Y: Array) -> RowOutcomes:
+    def learn_rounds(self, X: Array, Y: Array, sample_weight: Array | None = None) -> RowOutcomes:
         """Learn from a C-ordered table of doubles; returns the prediction, loss and weight of every row."""
         weights, predictions = np.zeros(Y.shape), np.zeros(Y.shape)
         self._coefficients = None
-        self._learn_table(X, Y, np.ones(len(X)), weights, predictions)
+        self._learn_table(X, Y, np.ones(len(X)) if sample_weight is None else sample_weight, weights, predictions)
         paid = np.minimum(self.loss.of_prediction(predictions, Y), np.finfo(float).max)
         return RowOutcomes(predictions, paid, weights)
 
@@ -172,6 +172,17 @@ class Engine(ABC):
         """Predictions of every output for the rows of a table."""
         X = np.require(X, np.float64, ["C", "A", "W"])
         return self.clip(np.asarray(dense.predict(X, *self.coefficients(), self._centres())))
+
+    def contributions(self, X: Array, output: int = 0) -> Array:
+        """What every feature contributes to the prediction of a row, of shape (rows, dim + 1).
+
+        The last column is the same for all rows: the prediction of a typical record, of which missing values are taken.
+        Rows add up to the prediction before `clip`.
+        """
+        coefficients, intercepts = self.coefficients()
+        typical = self._centres()
+        constant = np.full((len(X), 1), intercepts[output] + coefficients[output] @ typical)
+        return np.hstack([coefficients[output] * np.nan_to_num(X - typical), constant])
 
     def clip(self, predictions: Array) -> Array:
         """Keep predictions, a row for each output, within the range that the engine allows."""

@@ -200,6 +200,7 @@ def _describe_start(path: Path) -> dict[str, Any]:
     if params["step"] is not None:
         raise ParameterError("A model with a step of its own cannot be served.")
     settings = {"target": model.schema.target, "by": model.schema.by, "order": params["order"]}
+    settings["linear"] = params["features"] == "linear"
     return settings | {name: _name_component(params[name]) for name in ("loss", "transform")}
 
 

@@ -120,7 +120,7 @@ class ServedModel:
     def make_model(self, schema: Schema) -> Model:
         """A model that has learned nothing."""
         make = StreamModel if schema.by is None else ModelStore
-        return make(schema, **self.config.select("order", "loss", "transform", "step"))
+        return make(schema, **self.config.model_settings())
 
     def serve(self, model: Model, statistics: Statistics | None = None) -> None:
         """Begin to predict and to learn with a model."""

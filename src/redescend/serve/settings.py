@@ -28,6 +28,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "ignore": (list,),
     "labels": (list,),
     "order": (int, str),
+    "linear": (bool,),
     "first": (int,),
     "schema": (dict,),
 }
@@ -90,8 +91,10 @@ class ModelSettings:
         for name, value in settings.items():
             if name not in TYPES:
                 raise DataError(f"There is no setting {quote(name)}; {suggest(list(TYPES), name)}")
-            if value is not None and (not isinstance(value, TYPES[name]) or isinstance(value, bool)):
-                wanted = {list: "a list", dict: "an object", int: "an integer"}.get(TYPES[name][0], "a text")
+            kinds, flag = TYPES[name], isinstance(value, bool)
+            if value is not None and (not isinstance(value, kinds) or flag != (kinds == (bool,))):
+                nouns = {list: "a list", dict: "an object", int: "an integer", bool: "true or false"}
+                wanted = nouns.get(kinds[0], "a text")
                 raise DataError(f"The setting {quote(name)} must be {wanted}. Got {quote(value)}.")
             if name in ("features", "ignore") and not all(isinstance(each, str) for each in settings[name] or []):
                 raise DataError(f"The setting {quote(name)} must be a list of names of columns.")

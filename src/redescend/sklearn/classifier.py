@@ -47,13 +47,15 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         features that are not sparse, otherwise 1.
     alpha, fit_intercept, standardize, average, max_iter, shuffle, random_state, warm_start
         As in `RedescendingRegressor`.
+    features : {'linear', 'auto'}, default='linear'
+        As in `RedescendingRegressor`, for the logistic loss.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
         The classes, sorted.
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, in the original units of the features; one row for two classes.
+        Coefficients, in the original units of the features; one row for two classes. A model with trees has none.
     intercept_ : array of shape (1,) or (n_classes,)
         Intercepts.
     inlier_weight_ : array of shape (n_samples,)

@@ -13,8 +13,8 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from redescend.checkpoint.serialization import Deserializer, Serializer
-from redescend.engines import Engine, ModelConfig
-from redescend.engines.config import Task, check_bool
+from redescend.engines import Engine, ModelConfig, NonlinearEngine
+from redescend.engines.config import FEATURES, Task, check_bool
 from redescend.errors import DataError
 from redescend.kernels.selftuning.layout import HEAVIEST
 from redescend.numeric import Array
@@ -24,7 +24,17 @@ from redescend.state import ArraySpec, read_arrays, require
 
 Self = TypeVar("Self", bound="LinearEstimator")
 
-ENGINE_PARAMETERS = ("loss", "transform", "step", "order", "alpha", "fit_intercept", "standardize", "average")
+ENGINE_PARAMETERS = (
+    "loss",
+    "transform",
+    "step",
+    "order",
+    "alpha",
+    "fit_intercept",
+    "standardize",
+    "average",
+    "features",
+)
 """Parameters that an engine is made with; after a change the engine at hand is still used until the next `fit`."""
 
 DOUBLE = np.dtype(np.float64)
@@ -50,6 +60,7 @@ class LinearEstimator(StatefulEstimator):
     fit_intercept: bool = True
     standardize: Any = True
     average: Any = False
+    features: Any = FEATURES
     max_iter: int = 10
     shuffle: bool = True
     random_state: Any = 0
@@ -101,6 +112,8 @@ class LinearEstimator(StatefulEstimator):
     def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit a new model, or with `warm_start` continue the current one, on `max_iter` passes over the rows.
 
+        A model with trees takes one pass.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -132,12 +145,13 @@ class LinearEstimator(StatefulEstimator):
         if is_new:
             self._start(X, y, None)
         table, Y, random = _engine_input(X), self._encode(y), check_random_state(self.random_state)
-        for _ in range(self.max_iter):
+        # Trees would learn the noise of rows that they see again.
+        self.n_iter_ = 1 if isinstance(self._engine, NonlinearEngine) else self.max_iter
+        for _ in range(self.n_iter_):
             order = random.permutation(len(weights)) if shuffle else np.arange(len(weights))
             inlier_weights = self._engine.learn(table[order], np.ascontiguousarray(Y[:, order]), weights[order])
             self.inlier_weight_ = np.empty(len(weights))
             self.inlier_weight_[order] = _smallest(inlier_weights)
-        self.n_iter_ = self.max_iter
         return self
 
     def _partial_fit(self: Self, X: Any, y: Any, sample_weight: Any, classes: Array | None = None) -> Self:
@@ -204,13 +218,13 @@ class LinearEstimator(StatefulEstimator):
 
     @property
     def coef_(self) -> Array:
-        """Coefficients of the features, in their original units."""
+        """Coefficients of the features, in their original units; a model with trees has none."""
         coefficients, _ = self._fitted().coefficients()
         return self._shape_coefficients(_cast(self._dtype, coefficients))
 
     @property
     def intercept_(self) -> Array:
-        """Prediction of each output where all features are 0."""
+        """Prediction of each output where all features are 0; a model with trees has none."""
         _, intercepts = self._fitted().coefficients()
         return _cast(self._dtype, intercepts)
 
@@ -220,6 +234,8 @@ class LinearEstimator(StatefulEstimator):
     def _predict_outputs(self, X: Any) -> Array:
         """The prediction of every output, a column each."""
         X = self._validate_features(X)
+        if isinstance(self._engine, NonlinearEngine):
+            return _cast(self._dtype, self._engine.predict(X).T)
         coefficients, intercepts = self._engine.coefficients()
         predictions = _linear(X, _cast(self._dtype, coefficients), _cast(self._dtype, intercepts))
         return _cast(self._dtype, self._engine.clip(predictions.T).T)
@@ -273,9 +289,9 @@ class LinearEstimator(StatefulEstimator):
 
     def _read_state(self, state: dict[str, Any]) -> dict[str, Any]:
         owner, engine_state, passes = type(self).__name__, state["engine"], state["passes"]
-        parameters = {
-            name: Deserializer({}, file_size=0).deserialize(state["made_with"][name]) for name in ENGINE_PARAMETERS
-        }
+        # Models from before there were trees are linear.
+        made_with = {"features": "linear"} | state["made_with"]
+        parameters = {name: Deserializer({}, file_size=0).deserialize(made_with[name]) for name in ENGINE_PARAMETERS}
         engine = self._config(parameters).restore_engine(engine_state)
         require(state["precision"] in ("float32", "float64"), owner, "an unknown precision")
         require(passes is None or (type(passes) is int and passes > 0), owner, "an impossible number of passes")

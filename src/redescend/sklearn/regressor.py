@@ -47,8 +47,11 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         no intercept. Without a transform nothing depends on the units of features, and it has no effect.
     average : bool or int, default=False
         Whether to predict with the mean of all models so far, or of all after this number of rows.
+    features : {'linear', 'auto'}, default='linear'
+        'auto': trees beside the linear model, whose predictions are weighed by Bayes' rule, if the loss is squared with
+        alpha = 0, there is an intercept, neither a transform nor averaging, and at most 500 features, not sparse.
     max_iter : int, default=10
-        Number of passes of `fit` over the rows.
+        Number of passes of `fit` over the rows; a model with trees takes one.
     shuffle : bool, default=True
         Whether `fit` shuffles the rows before each pass.
     random_state : int, RandomState or None, default=0
@@ -59,7 +62,7 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
     Attributes
     ----------
     coef_ : array of shape (n_features,) or (n_outputs, n_features)
-        Coefficients, in the original units of the features.
+        Coefficients, in the original units of the features. A model with trees has none.
     intercept_ : array of shape (n_outputs,)
         Intercepts.
     inlier_weight_ : array of shape (n_samples,)

@@ -9,8 +9,12 @@ from typing import Any
 
 from redescend import losses, steps, transforms
 from redescend.belief.suspects import SHARE
+from redescend.engines.config import FEATURES, check_bool
 from redescend.errors import OnBad, ParameterError
 from redescend.parameters import AT_LEAST_ONE, COUNT, Order, bad_parameter, check
+
+LINEAR = FEATURES == "linear"
+"""Whether models are linear unless something else is asked for."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class FitConfig:
     loss: losses.LinearLoss | None = None
     transform: transforms.Transform | None = None
     step: steps.Step | None = None
+    linear: bool = LINEAR
     on_bad: str = OnBad.QUARANTINE.value
     format: str | None = None
     header: bool = True
@@ -75,12 +80,17 @@ class FitConfig:
         if self.outputs.suspects is not None and (self.by, self.transform) != (None, None):
             raise ParameterError("A list of all suspects needs one model for all records and no fixed transform.")
         object.__setattr__(self, "fdr", check("fit_stream", "fdr", self.fdr, SHARE))
+        object.__setattr__(self, "linear", check_bool("fit_stream", "linear", self.linear))
         object.__setattr__(self, "every", check("fit_stream", "every", self.every, AT_LEAST_ONE))
         object.__setattr__(self, "top", check("fit_stream", "top", self.top, COUNT))
         if self.passes is not None:
             object.__setattr__(self, "passes", check("fit_stream", "passes", self.passes, AT_LEAST_ONE))
         if self.jobs is not None:
             object.__setattr__(self, "jobs", check("fit_stream", "jobs", self.jobs, AT_LEAST_ONE))
+
+    def model_settings(self) -> dict[str, Any]:
+        """The settings of the model."""
+        return self.select("order", "loss", "transform", "step") | {"features": "linear" if self.linear else "auto"}
 
     def select(self, *names: str) -> dict[str, Any]:
         """Some settings by their names."""
@@ -102,6 +112,8 @@ class FitConfig:
 
     def check_resumable(self, stored: dict[str, Any]) -> None:
         """Raise an error if the run in the checkpoint had other settings."""
+        # Runs from before there were trees are linear.
+        stored = {"linear": True} | stored
         for name, now in self.stored().items():
             if stored.get(name) != now:
                 raise ParameterError(

@@ -15,7 +15,7 @@ from redescend.errors import DataError, ParameterError, suggest
 from redescend.parameters import Order
 from redescend.sources import Kind, Source, open_source
 from redescend.sources.formats import Follow
-from redescend.streaming.config import FitConfig, Outputs
+from redescend.streaming.config import LINEAR, FitConfig, Outputs
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.survey import Survey, is_in_time, is_sorted, survey_source
 from redescend.streaming.io.checkpoints import Checkpoint, CheckpointFolder
@@ -49,6 +49,7 @@ def fit_stream(
     loss: losses.LinearLoss | None = None,
     transform: transforms.Transform | None = None,
     step: steps.Step | None = None,
+    linear: bool = LINEAR,
     on_bad: str = "quarantine",
     quarantine: StrPath | None = None,
     rounds: StrPath | None = None,
@@ -95,6 +96,9 @@ def fit_stream(
         A fixed gate instead of the self-tuning one, such as ``Huber(1.0)``.
     step : Step or None
         The step size that goes with a transform.
+    linear : bool
+        Whether the model is linear. Otherwise there are trees beside the linear model, for the squared and the logistic
+        loss and at most 500 encoded features; slower, and more accurate where the truth is not linear.
     on_bad : {'quarantine', 'skip', 'fail'}
         Store a record that cannot be used, with its row and the reason; only count it; or raise a BadRecordError.
     quarantine : path-like or None
@@ -158,6 +162,7 @@ def fit_stream(
         loss=loss,
         transform=transform,
         step=step,
+        linear=linear,
         on_bad=on_bad,
         format=format,
         header=header,
@@ -258,7 +263,7 @@ def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> Start
         if len(keys) and keys.null_count == len(keys):
             raise DataError(f"The column '{config.by}' has no key in the first {len(keys):,} records; name another.")
     make = StreamModel if config.by is None else ModelStore
-    model = make(schema, **config.select("order", "loss", "transform", "step"))
+    model = make(schema, **config.model_settings())
     # The last line of a growing file may be incomplete, and would not be recognized later.
     most = RECOGNIZED_BY if follow is None else min(RECOGNIZED_BY, len(opened.sample.rows) - 1)
     return model, opened, _describe_beginning(opened, most)

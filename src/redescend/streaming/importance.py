@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from redescend.engines import Engine
+from redescend.engines import Engine, NonlinearEngine
 from redescend.numeric import Array
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 MAX_EFFECT = 1e150
 """Effects are clipped to this, so that they can be summed."""
+
+RECENT = 512
+"""Recent records whose predictions are explained."""
 
 MAX_LABEL = 12
 """Characters of a label in a direction."""
@@ -31,8 +34,8 @@ class Importance(NamedTuple):
 
 def rank_features(model: StreamModel) -> list[Importance]:
     """The columns that change the predictions, the most important first."""
-    schema = model.schema
-    coefficients, _ = model.coefficients()
+    schema, engine = model.schema, model.engine
+    coefficients = compute_slopes(engine) if isinstance(engine, NonlinearEngine) else engine.coefficients()[0]
     directions = {
         feature.name: _describe_direction(schema, feature, coefficients[:, span])
         for feature, span in zip(schema.features, schema.spans, strict=True)
@@ -46,6 +49,8 @@ def compute_effects(schema: Schema, engine: Engine, frequencies: Array) -> dict[
 
     `frequencies` are the shares of records in which each of ``schema.indicators`` is 1.
     """
+    if isinstance(engine, NonlinearEngine):
+        return _compute_spreads(schema, engine)
     coefficients = np.clip(engine.coefficients()[0], -MAX_EFFECT, MAX_EFFECT)
     often = np.full(schema.dim, np.nan)
     often[schema.indicators] = frequencies
@@ -62,6 +67,38 @@ def compute_effects(schema: Schema, engine: Engine, frequencies: Array) -> dict[
     if schema.shares_indicator and (missing := _standard_deviation(coefficients[:, -1:], often[-1:])) > 0.0:
         effects[schema.encoded[-1]] = missing
     return {name: min(effect, MAX_EFFECT) for name, effect in effects.items()}
+
+
+def _compute_spreads(schema: Schema, engine: NonlinearEngine) -> dict[str, float]:
+    """The standard deviation of what every column contributes to the predictions of recent records."""
+    X, effects = engine.recent_records(RECENT), dict.fromkeys([feature.name for feature in schema.features], 0.0)
+    if not len(X):
+        return effects
+    for output in range(engine.outputs):
+        parts = np.clip(engine.contributions(X, output), -MAX_EFFECT, MAX_EFFECT)
+        for feature, span in zip(schema.features, schema.spans, strict=True):
+            effects[feature.name] += float(parts[:, span].sum(axis=1).std())
+        if schema.shares_indicator and (missing := float(parts[:, -2].std())) > 0.0:
+            effects[schema.encoded[-1]] = effects.get(schema.encoded[-1], 0.0) + missing
+    return {name: min(effect, MAX_EFFECT) for name, effect in effects.items()}
+
+
+def compute_slopes(engine: NonlinearEngine) -> Array:
+    """The slopes of contributions over their features, a row for each output; 0 where they explain less than half."""
+    X = engine.recent_records(RECENT)
+    slopes = np.zeros((engine.outputs, engine.dim))
+    if not len(X):
+        return slopes
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        centred = np.nan_to_num(X - np.nanmedian(X, axis=0))
+        centred -= centred.mean(axis=0)
+        for output in range(engine.outputs):
+            parts = engine.contributions(X, output)[:, :-1]
+            parts -= parts.mean(axis=0)
+            together, own = (centred * parts).sum(axis=0), np.square(centred).sum(axis=0)
+            explained = np.square(together) >= 0.5 * own * np.square(parts).sum(axis=0)
+            slopes[output] = np.where(explained & (own > 0.0), together / own, 0.0)
+    return np.nan_to_num(slopes)
 
 
 def _standard_deviation(values: Array, shares: Array) -> float:
@@ -85,6 +122,8 @@ def _describe_direction(schema: Schema, feature: Feature, coefficients: Array) -
             parts.append(f"{_abbreviate(feature.levels[level])}: {sign}")
         return " · ".join(parts)
     output = int(np.abs(coefficients[:, 0]).argmax())
+    if coefficients[output, 0] == 0.0:
+        return ""
     more = {"boolean": "true", "date": "later"}.get(feature.how, "more")
     return f"{more}: {_describe_sign(schema, output, float(coefficients[output, 0]))}"
 

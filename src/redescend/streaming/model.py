@@ -10,7 +10,7 @@ import numpy as np
 
 from redescend.belief import Verdict, to_probability
 from redescend.engines import Engine
-from redescend.engines.config import ModelConfig
+from redescend.engines.config import FEATURES, Features, ModelConfig
 from redescend.engines.one_vs_rest import label_probabilities, sum_outputs
 from redescend.errors import DataError
 from redescend.numeric import Array
@@ -48,13 +48,19 @@ class StreamPredictor(ABC):
     """What a model of a stream and a store of one model per key have in common."""
 
     def __init__(
-        self, schema: Schema, order: Order = "auto", loss: Any = None, transform: Any = None, step: Any = None
+        self,
+        schema: Schema,
+        order: Order = "auto",
+        loss: Any = None,
+        transform: Any = None,
+        step: Any = None,
+        features: Features = FEATURES,
     ) -> None:
         owner = type(self).__name__
         if isinstance(schema, Mapping):
             schema = Schema.from_dict(schema)
         self.schema: Schema = check_instance(owner, "schema", schema, Schema, "a Schema")
-        self._params = {"order": order, "loss": loss, "transform": transform, "step": step}
+        self._params = {"order": order, "loss": loss, "transform": transform, "step": step, "features": features}
         self.config = ModelConfig.from_parameters(owner, self.schema.task, **self._params)
         self._reset()
 
@@ -270,6 +276,8 @@ class StreamModel(StreamPredictor):
         A fixed transform of the loss: faster, but chosen by hand. None: self-tuning.
     step : Step or None
         The step size that goes with a transform. None: one that needs no tuning.
+    features : 'linear' or 'auto'
+        'auto': trees beside the linear model, for the squared and the logistic loss and at most 500 encoded features.
 
     Examples
     --------
@@ -348,7 +356,8 @@ class StreamModel(StreamPredictor):
         """Compute feature importance: the share of each column in the effects of all, the largest first.
 
         The effect of a column of numbers is its coefficient times its scale; that of a text, or of missing values, is
-        the standard deviation of its contribution. With three or more labels, effects are summed.
+        the standard deviation of its contribution, as are all effects in a model with trees. With three or more labels,
+        effects are summed.
         """
         effects = compute_effects(self.schema, self.engine, self._ones / max(1, self.records))
         total = sum(effects.values())
@@ -356,7 +365,7 @@ class StreamModel(StreamPredictor):
         return {name: effect / total if total > 0.0 else 0.0 for name, effect in ordered}
 
     def coefficients(self) -> tuple[Array, Array]:
-        """Coefficients of ``schema.encoded``, a row for each output, and intercepts."""
+        """Coefficients of ``schema.encoded``, a row for each output, and intercepts; only of a linear model."""
         return self.engine.coefficients()
 
     # --- persistence ---

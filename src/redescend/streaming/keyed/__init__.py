@@ -50,8 +50,8 @@ class ModelStore(StreamPredictor):
     ----------
     schema : Schema
         What is predicted from what, and the column of keys; or its `to_dict`.
-    order, loss, transform, step
-        As in `StreamModel`.
+    order, loss, transform, step, features
+        As in `StreamModel`; the models of keys are linear.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class ModelStore(StreamPredictor):
         self._shards: LocalShards | ClusterShards = LocalShards(self._make_fleets())
 
     def _make_model(self) -> StreamModel:
-        return StreamModel(replace(self.schema, by=None), **self._params)
+        return StreamModel(replace(self.schema, by=None), **(self._params | {"features": "linear"}))
 
     def _make_fleets(self) -> list[Fleet]:
         fresh = self._make_model().engine

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from redescend.checkpoint import container, load
-from redescend.engines import SelfTuningEngine
+from redescend.engines import NonlinearEngine, SelfTuningEngine
 from redescend.engines.config import ModelConfig
 from redescend.learners.selftuning import resolve_order
 from redescend.streaming.encoding.features import Feature
@@ -30,9 +31,10 @@ def describe(model: StreamModel | ModelStore) -> Facts:
     facts: Facts = {"Learned from": format_count(model.records)}
     if isinstance(model, ModelStore):
         facts["Keys"] = f"{format_count(len(model), 'model')}, one per {model.schema.by!r}: {_list(model.keys)}"
-    facts["Method"] = _describe_method(model.config, model.schema.dim)
+    config = model.config if model.schema.by is None else replace(model.config, features="linear")
+    facts["Method"] = _describe_method(config, model.schema.dim)
     if not isinstance(model, ModelStore) and model.records:
-        facts |= _describe_noise(model)
+        facts |= _describe_noise(model) | _describe_members(model)
         facts["Most important columns"] = [
             f"{name!r}: {format_percent(share)}{f' ({direction})' if direction else ''}"
             for name, share, direction in rank_features(model)[:MAX_LISTED]
@@ -141,20 +143,30 @@ def _describe_feature(feature: Feature) -> str:
 
 def _describe_method(config: ModelConfig, dim: int) -> str:
     if config.transform is None:
-        return f"{config.loss}, self-tuning of order {resolve_order(config.order, dim + config.fit_intercept)}"
+        method = f"{config.loss}, self-tuning of order {resolve_order(config.order, dim + config.fit_intercept)}"
+        return f"{method}, with trees" if config.has_trees(dim) else method
     step = "the default step" if config.step is None else config.step
     return f"{config.loss} with the fixed gate {config.transform} and {step}"
 
 
 def _describe_noise(model: StreamModel) -> dict[str, str]:
     """What a self-tuning model has inferred about the noise of the stream."""
-    if not isinstance(model.engine, SelfTuningEngine):
+    if not isinstance(model.engine, SelfTuningEngine | NonlinearEngine):
         return {}
     scales, shares = model.engine.estimate_noise()
     # In regression the share of outliers tunes the gate and is not a frequency.
     if model.schema.classifies:
         return {"Clean labels": f"about {format_percent(1.0 - float(shares.mean()))}"}
     return {"Noise scale": f"about {format_number(float(scales[0]))} (typical error of clean records)"}
+
+
+def _describe_members(model: StreamModel) -> dict[str, str]:
+    """The weights of the members of a model with trees."""
+    if not isinstance(model.engine, NonlinearEngine):
+        return {}
+    shares = {name: float(weights.mean()) for name, weights in model.engine.member_weights().items()}
+    ordered = sorted(shares.items(), key=lambda share: -share[1])
+    return {"Weights of members": ", ".join(f"{name} {format_percent(share)}" for name, share in ordered)}
 
 
 def format_size(size: int) -> str:

@@ -1,0 +1,238 @@
+"""The non-linear engine: the linear one, rolling forests beside it, a stack of their predictions, and a mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from redescend import losses
+from redescend.engines.engine import DENSE_ROWS, Engine, Runs
+from redescend.engines.explanation import explain_forest
+from redescend.engines.selftuning import SelfTuningEngine
+from redescend.errors import ParameterError
+from redescend.kernels.forest import layout, mixture, rounds
+from redescend.kernels.tabular.standardize import all_finite
+from redescend.numeric import Array
+from redescend.state import read_arrays, require
+
+MEMBERS = ("linear", "trees", "linear + trees", "stack")
+"""Names of the members, in the order of their weights."""
+
+NO_COEFFICIENTS = (
+    "A model with features='auto' has no coefficients, because it need not be linear. Make it with features='linear'."
+)
+
+_learn: Any = rounds.learn
+_predict: Any = rounds.predict
+_mix: Any = mixture.mix
+
+
+class NonlinearEngine(Engine):
+    """`SelfTuningEngine` with two forests of rolling boosted trees and a stack for every output.
+
+    Each member predicts a record before it learns from it; the prediction is their mean, by weights that follow from
+    Bayes' rule. The linear member is one of them. How much a record is believed is what the stack says of it.
+
+    Parameters
+    ----------
+    dim, outputs, loss
+        As in `Engine`; the loss is squared or logistic.
+    order : 1 or 2
+        The order of the linear member.
+    missing : bool
+        Whether NaN is a missing value: for trees it is below all others.
+    """
+
+    def __init__(
+        self, dim: int, outputs: int, loss: losses.LinearLoss, order: Literal[1, 2], missing: bool = False
+    ) -> None:
+        super().__init__(dim, outputs, loss, True, None)
+        self.order, self.missing = order, missing
+        self.linear = SelfTuningEngine(dim, outputs, loss, True, None, order, missing)
+        self.stacks = [SelfTuningEngine(rounds.STACKED, 1, loss, True, None, 2) for _ in range(outputs)]
+        self.forests, self.mixture = layout.new_state(dim, outputs), mixture.new_mixture(outputs)
+        self._work: layout.Work | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_work": None}
+
+    @property
+    def row_count(self) -> int:
+        return self.linear.row_count
+
+    # --- learning ---
+
+    def _takes(self, rows: Any) -> bool:
+        return False
+
+    def _learn_table(
+        self,
+        X: Array,
+        Y: Array,
+        sample_weight: Array,
+        weights: Array,
+        predictions: Array | None,
+        *,
+        unchecked: bool = False,
+        first: int = 0,
+    ) -> bool:
+        if unchecked and not all_finite(X, Y):
+            return False
+        linear = self.linear.learn_rounds(X, Y, sample_weight)
+        written = np.empty((self.outputs, len(X), rounds.WRITTEN))
+        rows = rounds.Rows(X, Y, sample_weight, linear.predictions, linear.weights)
+        _learn(self.forests, rows, self.loss.margin, written, self._buffers())
+        stacked = _select_stacked(written)
+        last = np.empty(Y.shape)
+        for k, stack in enumerate(self.stacks):
+            outcome = stack.learn_rounds(stacked[k], Y[k : k + 1], sample_weight)
+            last[k], weights[k] = outcome.predictions[0], outcome.weights[0]
+        members = _join(written, last)
+        out = np.empty(Y.shape) if predictions is None else predictions
+        _mix(self.mixture, members, Y, sample_weight, self.loss.margin, out)
+        return True
+
+    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array) -> NoReturn:
+        raise NotImplementedError("Sparse rows are converted to tables.")
+
+    def learn_packed(self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs) -> NoReturn:
+        raise ParameterError("Models of keys are linear: features must be 'linear'.")
+
+    def packed_row_counts(self, rows: Array, spans: Mapping[str, slice]) -> NoReturn:
+        raise ParameterError("Models of keys are linear: features must be 'linear'.")
+
+    def _buffers(self) -> layout.Work:
+        if self._work is None:
+            self._work = layout.new_work(self.dim, self.outputs)
+        return self._work
+
+    # --- predicting and scoring ---
+
+    def _compute_coefficients(self) -> NoReturn:
+        raise AttributeError(NO_COEFFICIENTS)
+
+    def predict_members(self, X: Array) -> Array:
+        """What every member predicts for the rows of a table, of shape (outputs, rows, members)."""
+        X = np.require(X, np.float64, ["C", "A", "W"])
+        written = self._write(X)
+        last = [stack.predict(part) for stack, part in zip(self.stacks, _select_stacked(written), strict=True)]
+        return _join(written, np.concatenate(last))
+
+    def predict(self, X: Any) -> Array:
+        out = np.empty((self.outputs, X.shape[0]))
+        for rows, table in _tables(X):
+            out[:, rows] = np.einsum("koi,ki->ko", self.predict_members(table), self.mixture.played)
+        return out
+
+    def member_weights(self) -> dict[str, Array]:
+        """The weight that each member has in the prediction of every output."""
+        return dict(zip(MEMBERS, self.mixture.played.T.copy(), strict=True))
+
+    def _write(self, X: Array) -> Array:
+        """What the kernel writes for rows; see `kernels.forest.rounds`."""
+        out = np.empty((self.outputs, len(X), rounds.WRITTEN))
+        linear = np.ascontiguousarray(self.linear.predict(X))
+        _predict(self.forests, X, linear, self.loss.margin, out)
+        return out
+
+    def contributions(self, X: Array, output: int = 0) -> Array:
+        """What every feature contributes to the prediction of a row, and in the last column what none does."""
+        X = np.require(X, np.float64, ["C", "A", "W"])
+        linear = self.linear.contributions(X, output)
+        trees, rest = (explain_forest(self.forests, layout.FORESTS * output + i, X) for i in range(layout.FORESTS))
+        trees[:, -1] += self.forests.output[layout.START, output]
+        members = self.predict_members(X)[output]
+        parts = [linear, trees, linear + rest]
+        slopes, constant = self.stacks[output].coefficients()
+        stack = np.einsum("i,inj->nj", slopes[0], [_reconcile(*pair) for pair in zip(parts, members.T, strict=False)])
+        stack[:, -1] += constant[0]
+        everything = [_reconcile(*pair) for pair in zip([*parts, stack], members.T, strict=True)]
+        return np.einsum("i,inj->nj", self.mixture.played[output], everything)
+
+    def recent_records(self, most: int) -> Array:
+        """At most this many of the last records that were learned from, spread over those that are stored."""
+        stored = self.forests.X[: self.forests.clock[layout.HAVE]]
+        return stored[:: max(1, -(-len(stored) // most))].copy()
+
+    def _centres(self) -> NoReturn:
+        raise NotImplementedError("Members replace missing values themselves.")
+
+    def score(self, X: Any, Y: Array) -> Array:
+        out = np.ones(Y.shape)
+        for rows, table in _tables(X):
+            for k, part in enumerate(_select_stacked(self._write(table))):
+                out[k, rows] = self.stacks[k].score(part, np.ascontiguousarray(Y[k : k + 1, rows]))[0]
+        return out
+
+    def score_features(self, X: Any) -> Array:
+        return self.linear.score_features(X)
+
+    def scales(self) -> Array:
+        return self.linear.scales()
+
+    def estimate_noise(self) -> tuple[Array, Array]:
+        """The scale of the noise and the share of outliers that the stack of every output assumes."""
+        found = [stack.estimate_noise() for stack in self.stacks]
+        return np.concatenate([scale for scale, _ in found]), np.concatenate([share for _, share in found])
+
+    # --- persistence ---
+
+    def state(self) -> dict[str, Any]:
+        forests = {name: array.copy() for name, array in self.forests._asdict().items()}
+        mixed = {name: array.copy() for name, array in self.mixture._asdict().items()}
+        learned = {"linear": self.linear.state(), "stacks": [stack.state() for stack in self.stacks]}
+        return {"dim": self.dim, "outputs": self.outputs, **learned, "forests": forests, "mixture": mixed}
+
+    def _plain_state(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        owner, dims = type(self).__name__, layout.dims_of(self.dim, self.outputs)
+        parts = ("dim", "outputs", "linear", "stacks", "forests", "mixture")
+        read_arrays((), state, {}, owner, parts)
+        stacks = state["stacks"]
+        require(isinstance(stacks, list) and len(stacks) == self.outputs, owner, "another number of stacks")
+        forests = read_arrays(layout.SPECS, state["forests"], dims, owner)
+        mixed = read_arrays(mixture.SPECS, state["mixture"], dims, owner)
+        require((mixed["weight"].sum(axis=1) > 0.0).all(), owner, "members without weight")
+        restored = NonlinearEngine(self.dim, self.outputs, self.loss, self.order, self.missing)
+        restored.linear.restore(state["linear"])
+        for stack, saved in zip(restored.stacks, stacks, strict=True):
+            stack.restore(saved)
+        counts = {stack.row_count for stack in restored.stacks}
+        require(counts == {restored.linear.row_count}, owner, "members that have not seen the same rows")
+        self.linear, self.stacks = restored.linear, restored.stacks
+        self.forests, self.mixture = layout.State(**forests), mixture.Mixture(**mixed)
+
+    def check(self, arrays: Mapping[str, Array]) -> None:
+        raise NotImplementedError("States are checked as a whole.")
+
+
+def _select_stacked(written: Array) -> Array:
+    """The predictions that stacks learn from."""
+    return np.ascontiguousarray(written[..., : rounds.STACKED])
+
+
+def _join(written: Array, last: Array) -> Array:
+    """The predictions of all members; that of the stack is cut off like the others."""
+    last = np.clip(last, written[..., rounds.BOTTOM], written[..., rounds.TOP])
+    return np.concatenate([written[..., : rounds.STACKED], last[..., None]], axis=2)
+
+
+def _reconcile(parts: Array, prediction: Array) -> Array:
+    """Contributions that add up to a prediction that was cut off: the difference is in the constant."""
+    out = parts.copy()
+    out[:, -1] += prediction - parts.sum(axis=1)
+    return out
+
+
+def _tables(X: Any) -> Iterator[tuple[slice, Array]]:
+    """Parts of a table, or of sparse rows, as tables."""
+    if isinstance(X, np.ndarray):
+        yield slice(None), np.require(X, np.float64, ["C", "A", "W"])
+        return
+    for first in range(0, X.shape[0], DENSE_ROWS):
+        rows = slice(first, first + DENSE_ROWS)
+        yield rows, np.ascontiguousarray(X[rows].toarray(), dtype=np.float64)

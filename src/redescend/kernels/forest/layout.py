@@ -1,0 +1,164 @@
+"""The state of the forests of a model: the last records, which all forests share, and the trees; declared once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from redescend.kernels.selftuning.layout import HEAVIEST
+from redescend.numeric import Array
+from redescend.state import MAX_COUNT, ArraySpec
+
+TREES, DEPTH, BINS, COLUMNS = 32, 6, 32, 12
+"""Trees of a forest, their depth, the bins of a feature, and the features that a tree may split on."""
+
+NODES, LEAVES = 2**DEPTH - 1, 2**DEPTH
+
+MOST_RECORDS, LEAST_RECORDS = 4096, 256
+BYTES = 1_200_000
+"""The last records, and what is stored for each, take about this much."""
+
+ON_TARGET, ON_REST, FORESTS = range(3)
+"""The forests of an output: on the target, and on what the linear member leaves of it."""
+
+HAVE, NEXT, DUE, SEEN = range(4)
+"""Of the records: how many are stored, where the next one goes, when bins are due, and how many were learned from."""
+
+BUILT, TREE, DRAWS, CREDIT, MEDIAN, STREAK, FOREST_SCALARS = range(7)
+"""Of a forest: trees that were grown, the next one to grow, random numbers drawn, work that is saved up, the median
+size of residuals, and how many in a row were larger (or, below 0, smaller)."""
+
+START, LOW, HIGH, RATE, OUTPUT_SCALARS = range(5)
+"""Of an output: where the forest on the target starts, the range of believed targets, the share of flipped labels."""
+
+
+class State(NamedTuple):
+    """Everything that is learned, in the order of `SPECS`; forest ``FORESTS * k + i`` is number i of output k."""
+
+    X: Array
+    code: Array
+    target: Array
+    sample_weight: Array
+    edges: Array
+    clock: Array
+    output: Array
+    leaf: Array
+    base: Array
+    fit: Array
+    feature: Array
+    threshold: Array
+    value: Array
+    gain: Array
+    scalar: Array
+
+
+SPECS = (
+    ArraySpec("X", ("records", "dim"), finite=False),
+    ArraySpec("code", ("records", "dim"), kind="index", high=BINS, dtype=np.uint8),
+    ArraySpec("target", ("records", "outputs")),
+    ArraySpec("sample_weight", ("records",), low=0.0, high=HEAVIEST),
+    ArraySpec("edges", ("dim", BINS - 1), finite=False),
+    ArraySpec(
+        "clock",
+        (4,),
+        dtype=np.int64,
+        kind="count",
+        parts={
+            HAVE: ArraySpec("clock (stored)", kind="count", high="records"),
+            NEXT: ArraySpec("clock (next)", kind="index", high="records"),
+        },
+    ),
+    ArraySpec("output", (OUTPUT_SCALARS, "outputs"), parts={RATE: ArraySpec("output (rate)", low=0.0, high=0.5)}),
+    ArraySpec("leaf", ("forests", "records", TREES), kind="index", high=LEAVES, dtype=np.uint8),
+    ArraySpec("base", ("forests", "records")),
+    ArraySpec("fit", ("forests", "records")),
+    ArraySpec("feature", ("forests", TREES, NODES), kind="index", high="dim", dtype=np.int16),
+    ArraySpec("threshold", ("forests", TREES, NODES), finite=False),
+    ArraySpec("value", ("forests", TREES, LEAVES)),
+    ArraySpec("gain", ("forests", "dim"), low=0.0, high=1e9),
+    ArraySpec(
+        "scalar",
+        (FOREST_SCALARS, "forests"),
+        parts={
+            BUILT: ArraySpec("scalar (built)", kind="count", high=TREES),
+            TREE: ArraySpec("scalar (tree)", kind="index", high=TREES),
+            DRAWS: ArraySpec("scalar (draws)", kind="count"),
+            CREDIT: ArraySpec("scalar (credit)", low=0.0),
+            MEDIAN: ArraySpec("scalar (median)", low=0.0),
+            STREAK: ArraySpec("scalar (streak)", kind="count", low=-MAX_COUNT),
+        },
+    ),
+)
+
+
+class Work(NamedTuple):
+    """Buffers of a round, of no meaning between rounds."""
+
+    node: Array
+    part: Array
+    pull: Array
+    weight: Array
+    histogram: Array
+    total: Array
+    mean: Array
+    split: Array
+    column: Array
+    at: Array
+    fits: Array
+    ordered: Array
+
+
+def count_records(dim: int, outputs: int) -> int:
+    """How many of the last records are stored."""
+    return max(LEAST_RECORDS, min(MOST_RECORDS, BYTES // (9 * dim + (2 * TREES + 40) * outputs)))
+
+
+def dims_of(dim: int, outputs: int) -> dict[str, int]:
+    """The named dimensions of the specs."""
+    records = count_records(dim, outputs)
+    return {"dim": dim, "outputs": outputs, "records": records, "forests": FORESTS * outputs}
+
+
+def new_state(dim: int, outputs: int) -> State:
+    """The state before the first record; forests draw from random numbers of their own."""
+    dims = dims_of(dim, outputs)
+    shapes: Any = [[dims.get(str(size), size) for size in spec.shape] for spec in SPECS]
+    state = State(*(np.zeros(shape, spec.dtype) for shape, spec in zip(shapes, SPECS, strict=True)))
+    state.edges[:] = state.threshold[:] = np.inf
+    state.gain[:] = 1.0
+    state.clock[DUE] = LEAST_SPLIT
+    state.output[RATE] = FIRST_RATE
+    state.scalar[DRAWS] = np.arange(FORESTS * outputs) * 2.0**40
+    return state
+
+
+def new_work(dim: int, outputs: int) -> Work:
+    """Buffers for rounds of a state of this size."""
+    records, columns = count_records(dim, outputs), min(COLUMNS, dim)
+    return Work(
+        np.zeros(records, np.int32),
+        np.zeros((records, columns), np.uint8),
+        np.zeros(records, np.float32),
+        np.zeros(records, np.float32),
+        np.zeros((LEAVES // 2, columns, BINS, 2), np.float32),
+        np.zeros((LEAVES, 2)),
+        np.zeros(LEAVES),
+        np.zeros((LEAVES, 2), np.int64),
+        np.zeros(columns, np.int64),
+        np.zeros((FORESTS * outputs, TREES), np.int64),
+        np.zeros(FORESTS * outputs),
+        np.zeros(max(ORDERED, BEGIN)),
+    )
+
+
+LEAST_SPLIT = 32
+"""Trees are grown from this many records on."""
+
+BEGIN = 16
+"""Records after which forests begin."""
+
+ORDERED = 1024
+"""The quantiles of a feature are those of at most this many records."""
+
+FIRST_RATE = 0.01

@@ -1,0 +1,115 @@
+"""The members of a non-linear model, weighed by Bayes' rule: the linear one, two forests, and a stack of these."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from redescend.kernels.compiler import compiled, part, uncounted
+from redescend.kernels.forest.growing import is_right, sigmoid
+from redescend.kernels.forest.layout import FIRST_RATE
+from redescend.kernels.forest.rounds import FAST_RATE, LEAST_RATE, MOST_RATE
+from redescend.numeric import Array
+from redescend.state import ArraySpec
+
+MEMBERS = 4
+"""The linear member, the forest on the target, the linear member with the forest on what it leaves, and the stack."""
+
+PATIENCE = 1000.0
+"""In round t, a share of 1/(PATIENCE + t) of the weight is spread over all members."""
+
+FAR = 20.0
+"""A residual counts at most FAR scales."""
+
+REACTION = 0.02
+"""How fast scales of residuals follow."""
+
+COUNT, RATE, MIXTURE_SCALARS = range(3)
+"""Rounds so far, and the share of flipped labels."""
+
+
+class Mixture(NamedTuple):
+    """Of every output: the weights of members, those that were played, their scales of residuals, and scalars."""
+
+    weight: Array
+    played: Array
+    scale: Array
+    scalar: Array
+
+
+SPECS = (
+    ArraySpec("weight", ("outputs", MEMBERS), low=0.0, high=1.0),
+    ArraySpec("played", ("outputs", MEMBERS), low=0.0, high=1.0),
+    ArraySpec("scale", ("outputs", MEMBERS), low=0.0),
+    ArraySpec(
+        "scalar",
+        (MIXTURE_SCALARS, "outputs"),
+        parts={
+            COUNT: ArraySpec("scalar (count)", kind="count"),
+            RATE: ArraySpec("scalar (rate)", low=0.0, high=0.5),
+        },
+    ),
+)
+
+
+@part
+def follow_scales(y: float, p: Array, count: float, scale: Array) -> None:
+    """The scale of the residuals of every member."""
+    gain = max(4.0 / (count + 8.0), REACTION)
+    for i in range(MEMBERS):
+        r = min(abs(y - p[i]), 1e140)
+        s = max(scale[i] if scale[i] > 0.0 else r, 1e-12 * min(abs(y), 1e140) + 1e-140)
+        scale[i] = s * (1.0 + gain * (r * r - s * s) / (r * r + s * s))
+
+
+@part
+def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
+    """Bayes' rule, with a likelihood of Cauchy's for numbers, cut off far out; then a share of the weight for all."""
+    weight, played, scale, scalar, total = mixture.weight[k], mixture.played[k], mixture.scale[k], mixture.scalar, 0.0
+    rate = scalar[RATE, k]
+    for i in range(MEMBERS):
+        if labels:
+            weight[i] *= rate + (1.0 - 2.0 * rate) * sigmoid(y * p[i])
+        else:
+            s, r = scale[i], min(abs(y - p[i]), FAR * scale[i])
+            weight[i] *= s * scale[0] / (s * s + r * r)
+        total += weight[i]
+    share = 1.0 / (PATIENCE + scalar[COUNT, k])
+    for i in range(MEMBERS):
+        played[i] = weight[i] / total if total > 0.0 else 1.0 / MEMBERS
+        weight[i] = (1.0 - share) * played[i] + share / MEMBERS
+    scalar[COUNT, k] += 1.0
+
+
+@compiled
+def mix(mixture: Mixture, members: Array, Y: Array, sample_weight: Array, labels: bool, out: Array) -> None:
+    """Write the prediction of the mean for every output and row, and learn from rows whose weight is not 0.
+
+    `members` has their predictions, for every output and row.
+    """
+    mixture, members, out = uncounted(mixture), uncounted(members), uncounted(out)
+    for k in range(len(Y)):
+        played, scalar = mixture.played[k], mixture.scalar
+        for row in range(len(sample_weight)):
+            y, p, total = Y[k, row], members[k, row], 0.0
+            for i in range(MEMBERS):
+                total += played[i] * p[i]
+            out[k, row] = total
+            if sample_weight[row] > 0.0:
+                if labels:
+                    rate = scalar[RATE, k]
+                    near = max(FAST_RATE, 1.0 / (100.0 + scalar[COUNT, k]))
+                    rate += (1.0 - is_right(sigmoid(y * total), rate) - rate) * near
+                    scalar[RATE, k] = min(max(rate, LEAST_RATE), MOST_RATE)
+                else:
+                    follow_scales(y, p, scalar[COUNT, k], mixture.scale[k])
+                weigh(y, p, k, labels, mixture)
+
+
+def new_mixture(outputs: int) -> Mixture:
+    """Equal weights."""
+    scalar = np.zeros((MIXTURE_SCALARS, outputs))
+    scalar[RATE] = FIRST_RATE
+    equal = np.full((outputs, MEMBERS), 1.0 / MEMBERS)
+    return Mixture(equal, equal.copy(), np.zeros((outputs, MEMBERS)), scalar)

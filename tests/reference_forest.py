@@ -1,0 +1,166 @@
+"""Rolling forests once more, in plain NumPy from their statement: no bins are counted, no work is shared.
+
+A tree that was grown is checked node by node against all thresholds of all columns that it may split on. Where two
+splits gain the same to rounding, the one that was taken is followed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from redescend.kernels.forest.growing import CUT, FORGET, FULL_GAIN, HALF, LEAST, LEAST_CURVATURE, PRIOR, SHRINKAGE
+from redescend.kernels.forest.layout import BINS, COLUMNS, LEAST_SPLIT, LEAVES, NODES, TREES
+from redescend.kernels.forest.rounds import ONLINE, WORK
+from redescend.numeric import Array
+
+MASK = 2**64 - 1
+
+
+def sigmoid(z: Any) -> Any:
+    return 1.0 / (1.0 + np.exp(-np.clip(z, -40.0, 40.0)))
+
+
+def uniform(count: int) -> float:
+    """SplitMix64 of a counter, in Python's integers."""
+    z = count * 0x9E3779B97F4A7C15 & MASK
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
+    return ((z ^ z >> 31) >> 11) * 2.0**-53
+
+
+def draw_columns(gains: Array, draws: int) -> list[int]:
+    """Columns drawn without replacement, each with a chance in proportion to its gain."""
+    if len(gains) <= COLUMNS:
+        return list(range(len(gains)))
+    left, chosen = list(range(len(gains))), []
+    for k in range(COLUMNS):
+        below, u = np.cumsum([gains[j] for j in left]), uniform(draws + k + 1)
+        chosen.append(left.pop(min(int(np.searchsorted(below, u * below[-1], side="right")), len(left) - 1)))
+    return chosen
+
+
+def quantile_edges(column: Array) -> Array:
+    """Different quantiles of a column, below its largest value; minus infinity first if values are missing."""
+    known = np.sort(column[~np.isnan(column)])
+    edges = [-np.inf] if len(known) < len(column) else []
+    for k in range(1, BINS):
+        value = known[k * len(known) // BINS]
+        if value < known[-1] and value not in edges and len(edges) < BINS - 1:
+            edges.append(value)
+    return np.array(edges)
+
+
+class SlowForest:
+    """One forest on a stream; `grown` is told every tree of the compiled one, checks it, and continues with it."""
+
+    def __init__(self, dim: int, draws: int, labels: bool) -> None:
+        self.dim, self.draws, self.labels = dim, draws, labels
+        self.X, self.y = np.empty((0, dim)), np.empty(0)
+        self.base, self.fit = np.empty(0), np.empty(0)
+        self.trees: list[dict[str, Any]] = []
+        self.oldest, self.credit, self.gains = 0, 0.0, np.ones(dim)
+
+    def leaf(self, tree: dict[str, Any], x: Array) -> int:
+        node = 0
+        while node < NODES:
+            node = 2 * node + 1 + int(x[tree["feature"][node]] > tree["threshold"][node])
+        return node - NODES
+
+    def predict(self, x: Array) -> float:
+        return SHRINKAGE * sum(tree["value"][self.leaf(tree, x)] for tree in self.trees)
+
+    def is_right(self, chance: Any, rate: float) -> Any:
+        return (1.0 - rate) * chance / (rate + (1.0 - 2.0 * rate) * chance)
+
+    def learn(self, x: Array, y: float, base: float, median: float, rate: float) -> bool:
+        """Learn from a record; returns whether a tree is due. `median` and `rate` are those before the record."""
+        fit = self.predict(x)
+        if self.labels:
+            q = sigmoid(base + fit)
+            move = 4.0 * ((y > 0) - q) * self.is_right(q if y > 0 else 1.0 - q, rate)
+        else:
+            z = (y - base - fit) / max(median, 1e-100)
+            move = np.clip(z, -CUT, CUT) * median / (1.0 + (z / HALF) ** 2)
+        for tree in self.trees:
+            place = self.leaf(tree, x)
+            tree["value"][place] += ONLINE * move
+            tree["leaf"] = np.append(tree["leaf"], place)
+        self.X, self.y = np.vstack([self.X, x]), np.append(self.y, y)
+        self.base, self.fit = np.append(self.base, base), np.append(self.fit, fit)
+        cost = len(self.y) * (0.5 * min(COLUMNS, self.dim) * 6 + 40.0)
+        self.credit += WORK
+        if len(self.y) >= LEAST_SPLIT and self.credit >= cost:
+            self.credit = min(self.credit - cost, cost)
+            return True
+        return False
+
+    def asked(self, old: Array, median: float, rate: float) -> tuple[Array, Array]:
+        """What records ask of the next tree, and their weights."""
+        p = self.base + self.fit
+        if self.labels:
+            q = sigmoid(p)
+            curvature = np.maximum(q * (1.0 - q), LEAST_CURVATURE)
+            step = np.clip(((self.y > 0) - q) / curvature, -CUT, CUT)
+            return old + step, curvature * self.is_right(np.where(self.y > 0, q, 1.0 - q), rate)
+        z = (self.y - p) / median
+        return old / median + np.clip(z, -CUT, CUT), 1.0 / (1.0 + (z / HALF) ** 2)
+
+    def grown(self, feature: Array, threshold: Array, edges: list[Array], median: float, rate: float) -> dict[str, Any]:
+        """Check the splits of a new tree by trying all; returns the tree, with values of its own."""
+        count, m = len(self.y), self.oldest
+        replaced = self.trees[m] if m < len(self.trees) else None
+        old = np.zeros(count) if replaced is None else SHRINKAGE * replaced["value"][replaced["leaf"]]
+        asked, weight = self.asked(old, median, rate)
+        columns = draw_columns(self.gains, self.draws)
+        self.draws += len(columns) if self.dim > COLUMNS else 0
+        members, parents = {0: np.ones(count, bool)}, {0: 0.0}
+        values = np.zeros(LEAVES)
+        for node in range(NODES + LEAVES):
+            rows = members.pop(node)
+            w, v = weight[rows].sum(), (weight * asked)[rows].sum()
+            mean = (v + PRIOR * parents[node]) / (w + PRIOR)
+            if node >= NODES:
+                values[node - NODES] = mean
+                continue
+            gains = self.split_gains(rows, weight, weight * asked, columns, edges)
+            best = max((gain for gain, surely in gains.values() if surely), default=0.0)
+            taken = int(feature[node]), float(threshold[node])
+            if threshold[node] == np.inf:
+                assert best <= 1e-4 * (1.0 + abs(v * v / (w + PRIOR))), "a split that gains was left out"
+            else:
+                gain, _ = gains[taken]
+                assert gain >= best - 1e-4 * (1.0 + abs(best)), "another split gains more"
+                self.gains[taken[0]] += min(gain / FULL_GAIN, 1.0)
+            right = self.X[:, taken[0]] > taken[1]
+            members[2 * node + 1], members[2 * node + 2] = rows & ~right, rows & right
+            parents[2 * node + 1] = parents[2 * node + 2] = mean
+        tree = {
+            "feature": feature.copy(),
+            "threshold": threshold.copy(),
+            "value": values * (1.0 if self.labels else median),
+        }
+        tree["leaf"] = np.array([self.leaf(tree, x) for x in self.X])
+        self.fit = self.fit - old + SHRINKAGE * tree["value"][tree["leaf"]]
+        self.gains = 1.0 + FORGET * (self.gains - 1.0)
+        if replaced is None:
+            self.trees.append(tree)
+        else:
+            self.trees[m] = tree
+        self.oldest = (m + 1) % TREES
+        return tree
+
+    def split_gains(
+        self, rows: Array, weight: Array, pull: Array, columns: list[int], edges: list[Array]
+    ) -> dict[tuple[int, float], tuple[float, bool]]:
+        """The gain of every split of a node that leaves enough on both sides, and whether it surely does."""
+        w, v, gains = weight[rows].sum(), pull[rows].sum(), {}
+        for j in columns:
+            for edge in edges[j]:
+                left = rows & ~(self.X[:, j] > edge)
+                a, b = weight[left].sum(), pull[left].sum()
+                if min(a, w - a) >= LEAST * (1.0 - 1e-5):
+                    gain = b * b / (a + PRIOR) + (v - b) ** 2 / (w - a + PRIOR) - v * v / (w + PRIOR)
+                    gains[j, float(edge)] = gain, min(a, w - a) >= LEAST * (1.0 + 1e-5)
+        return gains

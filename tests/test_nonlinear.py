@@ -1,0 +1,379 @@
+"""Models with trees beside the linear one: gains, costs, units, cuts, states, and what users see of them."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import redescend as rd
+from redescend import losses, transforms
+from redescend.engines import ModelConfig, NonlinearEngine, SelfTuningEngine
+from redescend.errors import DataError, ParameterError
+from redescend.sklearn import RedescendingClassifier, RedescendingRegressor
+from redescend.streaming.importance import rank_features
+from redescend.streaming.report.describe import describe
+
+
+def friedman(count, seed, dim=5):
+    random = np.random.default_rng(seed)
+    X = random.random((count, dim))
+    f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+    return X, f + random.normal(size=count)
+
+
+def make(dim=5, outputs=1, loss=None, missing=False):
+    return NonlinearEngine(dim, outputs, loss or losses.Squared(), 2, missing)
+
+
+def make_linear(dim=5, loss=None):
+    return SelfTuningEngine(dim, 1, loss or losses.Squared(), True, None, 2)
+
+
+def mean_errors(X, y, clean=None, start=50):
+    """The mean error of the engine with trees, and of the linear one, on clean records."""
+    clean = np.ones(len(y), bool) if clean is None else clean
+    predicted = [
+        engine.learn_rounds(X, y[None]).predictions[0] for engine in (make(X.shape[1]), make_linear(X.shape[1]))
+    ]
+    return tuple(np.abs(p - y)[start:][clean[start:]].mean() for p in predicted)
+
+
+# --- what it gains, and what it costs ---
+
+
+def test_it_gains_where_the_truth_is_not_linear_even_with_outliers():
+    X, y = friedman(4000, 0)
+    ours, linear = mean_errors(X, y)
+    assert ours < 0.6 * linear
+    clean = np.random.default_rng(1).random(len(y)) > 0.2
+    ours, linear = mean_errors(X, np.where(clean, y, 300.0), clean)
+    assert ours < 0.65 * linear
+
+
+def test_it_costs_next_to_nothing_where_the_truth_is_linear():
+    random = np.random.default_rng(2)
+    X = random.normal(size=(5000, 5))
+    y = X @ [1.0, -2.0, 3.0, 0.0, 0.5] + 4.0 + random.normal(size=5000)
+    ours, linear = mean_errors(X, y)
+    assert ours < 1.03 * linear
+
+
+def test_an_exactly_linear_truth_is_found_exactly():
+    random = np.random.default_rng(3)
+    X = random.normal(size=(2000, 4))
+    y = X @ [1.0, -2.0, 3.0, 0.5] + 4.0
+    predictions = make(4).learn_rounds(X, y[None]).predictions[0]
+    assert np.median(np.abs(predictions - y)[1000:]) < 1e-8
+
+
+def test_labels_that_no_line_separates():
+    random = np.random.default_rng(4)
+    X = random.normal(size=(4000, 3))
+    y = np.sign(X[:, 0] * X[:, 1])
+    told = np.where(random.random(4000) < 0.1, -y, y)
+    right = [
+        np.mean(e.learn_rounds(X, told[None]).predictions[0][1000:] * y[1000:] > 0)
+        for e in (make(3, 1, losses.Logistic()), make_linear(3, losses.Logistic()))
+    ]
+    assert right[0] > 0.93 > right[1] + 0.2
+
+
+# --- exact per record, free of units, safe ---
+
+
+def table(count, seed, outputs, labels):
+    X, y = friedman(count, seed)
+    X[np.random.default_rng(seed).random(X.shape) < 0.05] = np.nan
+    if labels:
+        return X, np.where(np.arange(outputs)[:, None] == np.digitize(y, np.linspace(8, 20, outputs - 1)), 1.0, -1.0)
+    return X, np.stack([y * (k + 1) for k in range(outputs)])
+
+
+@pytest.mark.parametrize(("outputs", "loss"), [(1, losses.Squared()), (2, losses.Squared()), (3, losses.Logistic())])
+def test_equal_bits_under_cuts_and_resume(outputs, loss):
+    X, Y = table(600, 5, outputs, loss.margin)
+    whole = make(5, outputs, loss, True)
+    at_once = whole.learn_rounds(X, Y)
+    parts, engine = [], make(5, outputs, loss, True)
+    for first, last in itertools.pairwise([0, 1, 2, 17, 40, 257, 258, 431, 600]):
+        parts.append(engine.learn_rounds(X[first:last], np.ascontiguousarray(Y[:, first:last])))
+        resumed = make(5, outputs, loss, True)
+        resumed.restore(copy.deepcopy(engine.state()))
+        engine = resumed
+    for k in range(3):
+        np.testing.assert_array_equal(np.concatenate([part[k] for part in parts], axis=1), at_once[k])
+    np.testing.assert_array_equal(engine.predict(X), whole.predict(X))
+    np.testing.assert_array_equal(engine.score(X, Y), whole.score(X, Y))
+
+
+def test_a_record_is_predicted_as_it_was_before_it_was_learned():
+    X, y = friedman(400, 6)
+    engine, other = make(), make()
+    told = engine.learn_rounds(X, y[None])
+    for t in (0, 5, 33, 64, 150, 399):
+        other = make()
+        other.learn(X[:t], y[None, :t].copy(), np.ones(t))
+        assert other.predict(X[t : t + 1])[0, 0] == pytest.approx(told.predictions[0, t], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("unit", [2.0**-100, 1e-30, 1e30])
+def test_units_do_not_matter(unit):
+    X, y = friedman(500, 7)
+    before = make().learn_rounds(X, y[None]).predictions
+    np.testing.assert_allclose(make().learn_rounds(X, y[None] * unit).predictions / unit, before, rtol=1e-4, atol=1e-4)
+    scales = np.array([unit, 1.0, 1.0 / unit, 1.0, 3.0])
+    np.testing.assert_allclose(make().learn_rounds(X * scales, y[None]).predictions, before, rtol=1e-3, atol=1e-3)
+
+
+def test_wild_records_neither_move_nor_break_it():
+    X, y = friedman(3000, 8)
+    random, wild_X, wild_y = np.random.default_rng(9), X.copy(), y.copy()
+    wild = random.random(len(y)) < 0.05
+    wild_X[wild] *= random.choice([1e300, -1e300, 1e-300, 0.0], (wild.sum(), 5))
+    wild_y[wild] = random.choice([1e300, -1e300, 1e5, 1e20], wild.sum())
+    engine = make()
+    told = engine.learn_rounds(wild_X, wild_y[None])
+    assert np.isfinite(told.predictions).all()
+    later = slice(300, None)
+    slack = np.ptp(y)
+    assert (told.predictions[0, later] > y.min() - slack).all()
+    assert (told.predictions[0, later] < y.max() + slack).all()
+    plain, _ = mean_errors(X, y, start=1000)
+    assert np.abs(told.predictions[0] - y)[1000:][~wild[1000:]].mean() < 1.5 * plain
+    assert np.isfinite(engine.predict(np.full((1, 5), 1e308))).all()
+
+
+def test_a_wild_first_target_is_forgotten():
+    X, y = friedman(1500, 10)
+    y[0] = 1e12
+    predictions = make().learn_rounds(X, y[None]).predictions[0]
+    assert np.abs(predictions - y)[1000:].mean() < 1.5
+
+
+def test_rows_of_weight_0_are_only_predicted():
+    X, y = friedman(300, 11)
+    Y, weights = y[None], np.ones(300)
+    weights[::3] = 0.0
+    one, other = make(), make()
+    one.learn(X, Y, weights)
+    other.learn(X[weights > 0], Y[:, weights > 0].copy(), np.ones(200))
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+
+
+def test_copies_learn_apart():
+    X, y = friedman(200, 12)
+    engine = make()
+    engine.learn_rounds(X, y[None])
+    twin = copy.deepcopy(engine)
+    twin.learn_rounds(X[::-1].copy(), y[None, ::-1].copy())
+    assert engine.row_count == 200
+    assert twin.row_count == 400
+
+
+# --- states ---
+
+
+def learned_state(outputs=1):
+    X, y = friedman(200, 13)
+    engine = make(5, outputs)
+    engine.learn_rounds(X, np.repeat(y[None], outputs, axis=0))
+    return engine.state()
+
+
+FORGERIES = {
+    "a feature that is none": ("forests", "feature", (0, 0, 0), 5),
+    "a negative feature": ("forests", "feature", (0, 0, 0), -1),
+    "a leaf that is none": ("forests", "leaf", (0, 0, 0), 64),
+    "a bin that is none": ("forests", "code", (0, 0), 32),
+    "more records than there are": ("forests", "clock", 0, 10**6),
+    "a place behind the end": ("forests", "clock", 1, 4096),
+    "a negative clock": ("forests", "clock", 3, -1),
+    "more trees than there are": ("forests", "scalar", (0, 0), 33),
+    "half a tree": ("forests", "scalar", (0, 0), 0.5),
+    "a tree behind the last": ("forests", "scalar", (1, 0), 32),
+    "a negative counter": ("forests", "scalar", (2, 0), -1),
+    "a value that is not finite": ("forests", "value", (0, 0, 0), np.inf),
+    "a negative gain": ("forests", "gain", (0, 0), -1.0),
+    "an impossible rate": ("forests", "output", (3, 0), 0.7),
+    "a negative weight": ("mixture", "weight", (0, 0), -0.1),
+    "no weight": ("mixture", "weight", 0, 0.0),
+    "a negative scale": ("mixture", "scale", (0, 0), -1.0),
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_forged_states_are_refused_in_a_sentence(what):
+    part, name, place, value = FORGERIES[what]
+    state = learned_state()
+    array = state[part][name].astype(np.int64 if name in ("leaf", "code", "feature", "clock") else float)
+    array[place] = value
+    state[part][name] = array
+    config = ModelConfig.from_parameters("Model", "regression", features="auto")
+    with pytest.raises(DataError, match="corrupt or was written by an incompatible version"):
+        config.restore_engine(state)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state.pop("mixture"),
+        lambda state: state.update(stacks=[]),
+        lambda state: state["stacks"].append(state["stacks"][0]),
+        lambda state: state.update(forests=3),
+        lambda state: state.update(linear=None),
+        lambda state: state["forests"].pop("X"),
+        lambda state: state["forests"].update(X=np.zeros((10**4, 5))),
+        lambda state: state.update(dim=6),
+        lambda state: state.update(outputs=2),
+        lambda state: state.update(linear=make_linear().state()),
+    ],
+)
+def test_states_with_wrong_parts_are_refused(change):
+    state = learned_state()
+    change(state)
+    with pytest.raises(DataError, match="corrupt"):
+        ModelConfig.from_parameters("Model", "regression", features="auto").restore_engine(state)
+
+
+def test_any_state_within_its_ranges_can_be_learned_with():
+    random, state = np.random.default_rng(14), learned_state()
+    forests = state["forests"]
+    for name, high in (("feature", 5), ("leaf", 64), ("code", 32)):
+        forests[name] = random.integers(0, high, forests[name].shape).astype(forests[name].dtype)
+    forests["clock"][:] = [7, 4000, 30, 29]
+    forests["scalar"][:2] = [[32, 3], [31, 5]]
+    forests["threshold"][:] = random.choice([np.nan, np.inf, -np.inf, 0.5], forests["threshold"].shape)
+    engine = make()
+    engine.restore(state)
+    X, y = friedman(500, 15)
+    assert np.isfinite(engine.learn_rounds(X, y[None]).predictions).all()
+
+
+def test_a_linear_model_does_not_read_trees():
+    with pytest.raises(DataError, match="trees in spite of its settings"):
+        ModelConfig.from_parameters("Model", "regression", features="linear").restore_engine(learned_state())
+
+
+# --- explanations ---
+
+
+@pytest.mark.parametrize(("outputs", "loss"), [(1, losses.Squared()), (3, losses.Logistic())])
+def test_contributions_add_up_to_the_prediction(outputs, loss):
+    X, Y = table(500, 16, outputs, loss.margin)
+    engine = make(5, outputs, loss, True)
+    engine.learn_rounds(X, Y)
+    X[:3] *= 1e6
+    for k in range(outputs):
+        parts = engine.contributions(X, k)
+        assert parts.shape == (500, 6)
+        np.testing.assert_allclose(parts.sum(axis=1), engine.predict(X)[k], rtol=1e-6, atol=1e-8)
+
+
+def test_contributions_of_a_linear_engine_add_up():
+    X, y = friedman(300, 17)
+    engine = make_linear()
+    engine.learn_rounds(X, y[None])
+    np.testing.assert_allclose(engine.contributions(X).sum(axis=1), engine.predict(X)[0])
+
+
+def test_the_columns_that_matter_are_found_and_described():
+    X, y = friedman(3000, 18, dim=8)
+    names = [f"x{j}" for j in range(8)]
+    text = np.where(X[:, 7] > 0.5, "b", "a")
+    data = pa.table(dict(zip(names, X.T, strict=True)) | {"kind": text, "y": y})
+    model, run = rd.fit_stream(data, "y", linear=False)
+    run.run()
+    ranked = rank_features(model)
+    assert {one.column for one in ranked[:5]} == {"x0", "x1", "x2", "x3", "x4"}
+    assert {one.column: one.direction for one in ranked}["x3"] == "more: higher"
+    assert sum(one.share for one in ranked) == pytest.approx(1.0)
+    facts = describe(model)
+    assert "with trees" in facts["Method"]
+    assert "stack" in facts["Weights of members"]
+    with pytest.raises(AttributeError, match="features='linear'"):
+        model.coefficients()
+
+
+# --- what users see ---
+
+
+def test_stream_models_with_trees_can_be_saved_and_continue(tmp_path):
+    X, y = friedman(900, 19)
+    data = pa.table({f"x{j}": X[:, j] for j in range(5)} | {"y": y})
+    whole, run = rd.fit_stream(data, "y", linear=False)
+    run.run()
+    rd.save(whole, tmp_path / "model")
+    loaded = rd.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(data), whole.predict(data))
+    assert loaded.config.features == "auto"
+    low, high = loaded.predict_interval(data)
+    assert 0.8 < np.mean((low < y) & (y < high)) <= 1.0
+    linear, run = rd.fit_stream(data, "y", linear=True)
+    run.run()
+    assert np.mean((loaded.predict(data) - y) ** 2) < 0.5 * np.mean((linear.predict(data) - y) ** 2)
+
+
+def test_a_run_resumes_only_with_the_same_features(tmp_path):
+    X, y = friedman(300, 20)
+    data = pa.table({"x": X[:, 0], "z": X[:, 1], "y": y})
+    _, run = rd.fit_stream(data, "y", linear=False, checkpoint=tmp_path / "run")
+    run.run()
+    with pytest.raises(ParameterError, match="linear = False"):
+        rd.fit_stream(data, "y", linear=True, checkpoint=tmp_path / "run", resume=True)
+
+
+def test_models_of_keys_are_linear():
+    X, y = friedman(100, 21)
+    data = pa.table({"key": np.where(X[:, 4] > 0.5, "a", "b"), "x": X[:, 0], "y": y})
+    store, run = rd.fit_stream(data, "y", by="key", linear=False)
+    run.run()
+    assert isinstance(store["a"].engine, SelfTuningEngine)
+
+
+def test_estimators():
+    X, y = friedman(1500, 22)
+    model = RedescendingRegressor(features="auto").fit(X[:1000], y[:1000])
+    linear = RedescendingRegressor(features="linear").fit(X[:1000], y[:1000])
+    assert model.n_iter_ == 1
+    assert model.score(X[1000:], y[1000:]) > 0.88 > linear.score(X[1000:], y[1000:]) + 0.05
+    assert not hasattr(model, "coef_")
+    with pytest.raises(AttributeError, match="features='linear'"):
+        _ = model.coef_
+    labels = np.digitize(y, [10.0, 18.0])
+    classifier = RedescendingClassifier(features="auto").fit(X[:1000], labels[:1000])
+    assert classifier.score(X[1000:], labels[1000:]) > 0.75
+    assert classifier.predict_proba(X).sum(axis=1) == pytest.approx(1.0)
+    other = RedescendingRegressor(features="auto")
+    other.restore(model.state())
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"alpha": 0.1},
+        {"average": True},
+        {"fit_intercept": False},
+        {"loss": "absolute"},
+        {"transform": transforms.Huber(1.0)},
+    ],
+)
+def test_settings_that_trees_do_not_have_make_it_linear(settings):
+    config = ModelConfig.from_parameters("Model", "regression", features="auto", **settings)
+    assert not isinstance(config.make_engine(3, 1), NonlinearEngine)
+
+
+def test_many_features_and_sparse_rows_are_linear():
+    config = ModelConfig.from_parameters("Model", "regression", features="auto")
+    assert isinstance(config.make_engine(500, 1), NonlinearEngine)
+    assert not isinstance(config.make_engine(501, 1), NonlinearEngine)
+    assert not isinstance(config.make_engine(3, 1, sparse=True), NonlinearEngine)
+
+
+def test_bad_features_are_refused():
+    with pytest.raises(ParameterError, match="The 'features' parameter of Model must be 'auto' or 'linear'"):
+        ModelConfig.from_parameters("Model", "regression", features="all")
