@@ -73,6 +73,8 @@ class Engine(ABC):
         self.dim, self.outputs, self.loss, self.average = dim, outputs, loss, average
         self.width = dim + intercept
         self._coefficients: tuple[Array, Array] | None = None
+        self._used_centres: tuple[Any, Array] | None = None
+        """The centres that go with coefficients."""
 
     @property
     @abstractmethod
@@ -171,7 +173,11 @@ class Engine(ABC):
     def predict(self, X: Array) -> Array:
         """Predictions of every output for the rows of a table."""
         X = np.require(X, np.float64, ["C", "A", "W"])
-        return self.clip(np.asarray(dense.predict(X, *self.coefficients(), self._centres())))
+        coefficients = self.coefficients()
+        # Both belong to one state; single predictions would spend most of their time on the centres.
+        if self._used_centres is None or self._used_centres[0] is not coefficients:
+            self._used_centres = coefficients, self._centres()
+        return self.clip(np.asarray(dense.predict(X, *coefficients, self._used_centres[1])))
 
     def contributions(self, X: Array, output: int = 0) -> Array:
         """What every feature contributes to the prediction of a row, of shape (rows, dim + 1).

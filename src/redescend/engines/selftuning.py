@@ -161,7 +161,7 @@ class SelfTuningEngine(Engine):
         if self.loss.margin:
             return predictions
         low, high = layout.prediction_range(self.models[:, -layout.SCALARS :])
-        return np.clip(predictions, low[:, None], high[:, None])
+        return np.minimum(np.maximum(predictions, low[:, None]), high[:, None])
 
     def _centres(self) -> Array:
         feature, scalar = (self._parts()[name][0] for name in ("feature", "scalar"))

@@ -12,6 +12,7 @@ from redescend.serve.records import dump_record
 from redescend.serve.refusals import TooLarge
 from redescend.serve.tensors import Tensor, read_tensors
 from redescend.sources import Kind
+from redescend.streaming import StreamModel
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions
 
@@ -42,10 +43,10 @@ def _outputs(schema: Schema) -> dict[str, str]:
     return {"prediction": "FP64", ID: "BYTES"}
 
 
-def infer(model: ServedModel, content: Any, raw: bytes) -> dict[str, Any]:
-    """The answer to a request."""
+def infer(model: ServedModel, content: Any, raw: bytes, *, booleans: bool = True) -> dict[str, Any]:
+    """The answer to a request; `booleans` says whether there may be some in its content."""
     schema = model.require_schema()
-    numbers = None if raw else model.numbers.read(content)
+    numbers = None if raw or booleans else model.numbers.read(content)
     X = None if numbers is None else model.numbers.encode(numbers)
     columns: Columns = {}
     if numbers is None or X is None:
@@ -61,7 +62,9 @@ def infer(model: ServedModel, content: Any, raw: bytes) -> dict[str, Any]:
         predictions, probabilities = predict(model, columns, count)
     else:
         with model.read() as served:
-            predictions, probabilities = decode_predictions(schema, served.engine.predict(X))
+            assert isinstance(served, StreamModel)
+            scores = served.engine.predict(X)
+        predictions, probabilities = decode_predictions(schema, scores) if schema.classifies else (scores[0], scores)
     found = predictions.tolist()
     values: dict[str, list[Any]] = {}
     values["prediction"] = [schema.labels[int(number)] for number in found] if schema.classifies else found

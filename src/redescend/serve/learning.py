@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from operator import itemgetter
 from typing import Any
 from zlib import crc32
 
@@ -10,7 +12,7 @@ from redescend.errors import DataError, quote
 from redescend.serve.labels import Waiting
 from redescend.serve.model import Answer, LearnRequest, ServedModel
 from redescend.serve.outcomes import Outcome
-from redescend.serve.records import dump_record
+from redescend.serve.records import Records, dump_record
 from redescend.serve.writer import Writer
 from redescend.sources.jsonl import decode
 
@@ -25,23 +27,30 @@ def check_key(key: str | None) -> str | None:
     return key
 
 
-async def learn(writer: Writer, records: list[bytes], key: str | None, body: bytes) -> dict[str, Any]:
+async def learn(writer: Writer, records: Records, key: str | None, body: bytes) -> dict[str, Any]:
     """Commit records and learn from them; what the client is told."""
     model, digest = writer.model, crc32(body)
     known = model.find_duplicate(LearnRequest([], key, digest))
     if known is not None:
         return _describe(model, known, [])
-    joined, taken, refused = join_labels(model, records)
+    taken: list[tuple[str, Waiting]] = []
+    refused: dict[int, Outcome] = {}
+    used, objects = records
+    if b'"id"' in body or objects is None:
+        joined, taken, refused = join_labels(model, used)
+        used, objects = [record for place, record in enumerate(joined) if place not in refused], None
     try:
-        used = [record for place, record in enumerate(joined) if place not in refused]
-        answer = Answer(0, 0, []) if not used else await writer.submit(LearnRequest(used, key, digest))
+        answer = Answer(0, 0, []) if not used else await writer.submit(LearnRequest(used, key, digest, objects))
     except BaseException:
         model.labels.put_back(taken)
         raise
     if answer.duplicate:
         return _describe(model, answer, [])
     learned = iter(answer.outcomes)
-    return _describe(model, answer, [refused.get(place) or next(learned) for place in range(len(records))])
+    outcomes = (
+        [refused.get(place) or next(learned) for place in range(len(records.lines))] if refused else answer.outcomes
+    )
+    return _describe(model, answer, outcomes)
 
 
 def join_labels(
@@ -76,9 +85,8 @@ def join_labels(
 
 
 def _describe(model: ServedModel, answer: Answer, outcomes: list[Outcome]) -> dict[str, Any]:
-    counts = {
-        status: sum(each["status"] == status for each in outcomes) for status in ("learned", "rejected", "pending")
-    }
+    found = Counter(map(itemgetter("status"), outcomes))
+    counts = {status: found[status] for status in ("learned", "rejected", "pending")}
     return {
         "model_name": model.name,
         "first_row": answer.row or None,

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from redescend.errors import DataError, DivergenceError, RedescendError
 from redescend.serve.journal import Fsync, Journal
 from redescend.serve.labels import LateLabels
-from redescend.serve.numbers import NumericInputs
-from redescend.serve.outcomes import Outcome, describe_batch, dump_model, find_suspects
+from redescend.serve.numbers import NumericBatch, NumericInputs, NumericRecords
+from redescend.serve.outcomes import Outcome, describe_batch, dump_model
 from redescend.serve.recent import RecentRing, RecentRounds
 from redescend.serve.records import RecordParser
 from redescend.serve.refusals import Conflict
-from redescend.serve.replicas import Model, Replicas
+from redescend.serve.replicas import Model, Reader, Replicas
 from redescend.serve.settings import Limits, ModelSettings
 from redescend.serve.statistics import Statistics
 from redescend.sources import SAMPLE, Batch, Kind, open_source
@@ -25,6 +25,7 @@ from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.model import Learned
+from redescend.streaming.summary.suspects import read_values
 
 NEWEST = 100
 """Suspects that are kept with their values."""
@@ -36,6 +37,8 @@ class LearnRequest(NamedTuple):
     records: list[bytes]
     key: str | None = None
     digest: int = 0
+    objects: list[dict[str, Any]] | None = None
+    """The records once more, if they are plain; see `redescend.serve.records.Records`."""
 
 
 class Remembered(NamedTuple):
@@ -129,7 +132,7 @@ class ServedModel:
         self._learning = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name)
         inputs = {name: schema.kinds[name] for name in schema.columns if name != schema.target}
         self._predicting = RecordParser(inputs, self.name)
-        self.numbers = NumericInputs(schema)
+        self.numbers, self._numeric = NumericInputs(schema), NumericRecords(schema)
         self._replicas = Replicas(model)
 
     def declare(self, schema: Schema) -> None:
@@ -196,7 +199,7 @@ class ServedModel:
         noted = [(len(request.records), request.key, request.digest) for request in requests]
         before = self.counts.records + len(self.pending)
         if self._replicas is not None:
-            batch = self._learning.parse(records, before)
+            batch = self._read_numbers(requests, records, before) or self._learning.parse(records, before)
             learned = self._replicas.prepare(batch)
             try:
                 self.journal.commit(noted, records)
@@ -212,6 +215,14 @@ class ServedModel:
             part = outcomes[place.row - before - 1 : place.row - before - 1 + len(request.records)]
             answers.append(Answer(place.row, place.records, part))
         return answers
+
+    def _read_numbers(self, requests: list[LearnRequest], records: list[bytes], before: int) -> NumericBatch | None:
+        objects: list[dict[str, Any]] = []
+        for request in requests:
+            if request.objects is None:
+                return None
+            objects += request.objects
+        return self._numeric.read(records, objects, before) if objects else None
 
     def _commit_pending(self, noted: list[tuple[int, str | None, int]], records: list[bytes]) -> list[Outcome]:
         if len(self.pending) >= SAMPLE:
@@ -233,10 +244,15 @@ class ServedModel:
         self._replicas.publish()
         return self._note(batch, learned)
 
-    def _note(self, batch: Batch, learned: Learned) -> list[Outcome]:
-        outcomes = describe_batch(batch, learned, self._schema, self.statistics, "learned")
-        suspects = list(find_suspects(batch, learned, self._schema, outcomes))
+    def _note(self, batch: Batch | NumericBatch, learned: Learned) -> list[Outcome]:
         are_suspects = self.statistics.are_suspects(learned.rounds)
+        outcomes = describe_batch(batch, learned, self._schema, are_suspects, "learned")
+        suspects = [
+            {**outcomes[row - batch.end.row + batch.count - 1], "values": self._read_values(batch, index)}
+            for row, index in zip(
+                learned.rounds.rows[are_suspects].tolist(), learned.indices[are_suspects], strict=True
+            )
+        ]
         rejected = sorted((*batch.bad, *learned.rejected), key=lambda bad: bad.row)
         with self._lock:
             self.statistics.add(learned.rounds, rejected)
@@ -250,6 +266,11 @@ class ServedModel:
                 now.suspects + len(suspects),
             )
         return outcomes
+
+    def _read_values(self, batch: Batch | NumericBatch, index: int) -> dict[str, Any]:
+        if isinstance(batch, NumericBatch):
+            return self._numeric.read_values(batch, index)
+        return read_values(self._schema, batch, index)
 
     def find_duplicate(self, request: LearnRequest) -> Answer | None:
         """The answer to a request whose key was committed before."""
@@ -285,9 +306,9 @@ class ServedModel:
     def score(self, records: Sequence[bytes]) -> list[Outcome]:
         """The outcome of each record, as if it were learned from now."""
         batch, learned = self.review(records, target=True)
-        return describe_batch(batch, learned, self._schema, self.statistics, "scored")
+        return describe_batch(batch, learned, self._schema, self.statistics.are_suspects(learned.rounds), "scored")
 
-    def read(self) -> Any:
+    def read(self) -> Reader:
         """A context with the whole model as it is now."""
         self.require_schema()
         assert self._replicas is not None

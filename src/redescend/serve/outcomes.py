@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from redescend.checkpoint import container
 from redescend.checkpoint.serialization import Serializer
-from redescend.serve.statistics import Statistics
+from redescend.numeric import Array
+from redescend.serve.numbers import NumericBatch
 from redescend.sources import Bad, Batch
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.model import Learned
-from redescend.streaming.rounds import RoundRecord, Rounds
-from redescend.streaming.summary.suspects import read_values
+from redescend.streaming.rounds import Rounds
 
 Outcome = dict[str, Any]
 
 
-def describe_rounds(rounds: Rounds, schema: Schema, statistics: Statistics, status: str) -> Iterator[Outcome]:
+def describe_rounds(rounds: Rounds, schema: Schema, suspects: Array, status: str) -> list[Outcome]:
     """The values of each round by their names. NaN becomes null in JSON."""
-    suspects = statistics.are_suspects(rounds).tolist()
-    names = ("status", *RoundRecord._fields)
-    for record, suspect in zip(rounds.records(schema), suspects, strict=True):
-        values = dict(zip(names, (status, *record), strict=True))
-        if record.key is None:
-            del values["key"]
-        if "clean_probability" not in values:
-            values["clean_probability"] = record.weight
-        values["suspect"] = suspect
-        yield values
+    rows, targets, predictions, *others = (array.tolist() for array in rounds.arrays())
+    if schema.classifies:
+        targets, predictions = (list(map(schema.decode_value, each)) for each in (targets, predictions))
+    said = (array.tolist() for array in (rounds.clean_probability, rounds.low, rounds.high, suspects))
+    # A literal is much faster than a loop over names.
+    described: list[Outcome] = [
+        {
+            "status": status,
+            "row": row,
+            "target": target,
+            "prediction": prediction,
+            "probability": probability,
+            "loss": loss,
+            "weight": weight,
+            "clean_probability": clean,
+            "low": low,
+            "high": high,
+            "suspect": suspect,
+        }
+        for row, target, prediction, probability, loss, weight, clean, low, high, suspect in zip(
+            rows, targets, predictions, *others, *said, strict=True
+        )
+    ]
+    if rounds.keys is not None:
+        for outcome, key in zip(described, rounds.keys.tolist(), strict=True):
+            outcome["key"] = rounds.names[key]
+    return described
 
 
 def describe_batch(
-    batch: Batch, learned: Learned, schema: Schema, statistics: Statistics, status: str
+    batch: Batch | NumericBatch, learned: Learned, schema: Schema, suspects: Array, status: str
 ) -> list[Outcome]:
-    """The outcome of each record of a batch, in order."""
+    """The outcome of each record of a batch, in order; `suspects` says which of its rounds are of suspects."""
+    described = describe_rounds(learned.rounds, schema, suspects, status)
+    if len(described) == batch.count:
+        return described
     first = batch.end.row - batch.count + 1
     outcomes: list[Outcome] = [{}] * batch.count
-    for values in describe_rounds(learned.rounds, schema, statistics, status):
+    for values in described:
         outcomes[values["row"] - first] = values
     for bad in (*batch.bad, *learned.rejected):
         outcomes[bad.row - first] = reject(bad)
@@ -47,15 +66,6 @@ def describe_batch(
 def reject(bad: Bad) -> Outcome:
     """The outcome of a record that is set aside."""
     return {"status": "rejected", "row": bad.row, "reason": bad.reason}
-
-
-def find_suspects(batch: Batch, learned: Learned, schema: Schema, outcomes: list[Outcome]) -> Iterator[Outcome]:
-    """The suspects of a batch with their values."""
-    first = batch.end.row - batch.count + 1
-    for row, index in zip(learned.rounds.rows.tolist(), learned.indices.tolist(), strict=True):
-        outcome = outcomes[row - first]
-        if outcome["suspect"]:
-            yield {**outcome, "values": read_values(schema, batch, index)}
 
 
 def dump_model(model: Any) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -30,13 +30,62 @@ ARROW = ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.fi
 JSON = "application/json"
 
 
-def read_records(body: bytes, content_type: str) -> list[bytes]:
+class Records(NamedTuple):
+    """Records as lines and, if all of them are plain, as objects: no name is there twice, and nothing is a boolean."""
+
+    lines: list[bytes]
+    objects: list[dict[str, Any]] | None = None
+
+
+def read_records(body: bytes, content_type: str) -> Records:
     """The records of a body: one JSON object, a list of them, JSON lines, or an Arrow IPC stream or file.
 
     >>> read_records(b'[{"x": 1}, {"x": 2}]', "application/json")
-    [b'{"x":1}', b'{"x":2}']
+    Records(lines=[b'{"x": 1}', b'{"x": 2}'], objects=[{'x': 1}, {'x': 2}])
     """
     kind = content_type.partition(";")[0].strip().lower() or JSON
+    lines = _split_objects(body) if kind == JSON else None
+    if lines is not None and (objects := _load_plain(lines)) is not None and not has_booleans(body):
+        return Records(lines, objects)
+    lines = _read_lines(body, kind)
+    return Records(lines, None if has_booleans(body) else _load_plain(lines))
+
+
+def has_booleans(body: bytes) -> bool:
+    """Whether there may be booleans in a JSON text."""
+    return b"true" in body or b"false" in body
+
+
+def _load_plain(lines: list[bytes]) -> list[dict[str, Any]] | None:
+    """Records as objects, unless one of them is unusual."""
+    try:
+        objects = list(map(orjson.loads, lines))
+    except orjson.JSONDecodeError:
+        return None
+    for line, each in zip(lines, objects, strict=True):
+        if type(each) is not dict or line.count(b'":') != len(each) or len(line) > LONGEST:
+            return None
+    return objects
+
+
+def _split_objects(body: bytes) -> list[bytes] | None:
+    """The texts of the objects in a list on one line, if they contain no others; they are still to be parsed."""
+    text = body.strip()
+    if text[:1] != b"[" or text[-1:] != b"]" or b"\n" in text or b"\r" in text:
+        return None
+    *parts, rest = text[1:-1].split(b"}")
+    if rest.strip() or not parts:
+        return None
+    lines = [parts[0].lstrip() + b"}"]
+    for part in parts[1:]:
+        part = part.lstrip()
+        if part[:1] != b",":
+            return None
+        lines.append(part[1:].lstrip() + b"}")
+    return lines
+
+
+def _read_lines(body: bytes, kind: str) -> list[bytes]:
     if kind in ARROW:
         records = _read_arrow(body)
     elif kind in LINES:

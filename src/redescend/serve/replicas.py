@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Condition
 
+from redescend.serve.numbers import NumericBatch
 from redescend.sources import Batch
 from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.model import Learned
@@ -21,6 +20,30 @@ def copy_model(model: Model) -> Model:
     return copied
 
 
+def teach(model: Model, batch: Batch | NumericBatch) -> Learned:
+    """Let a model learn from a batch."""
+    if isinstance(batch, NumericBatch):
+        assert isinstance(model, StreamModel)
+        return batch.teach(model)
+    return model.learn(batch)
+
+
+class Reader:
+    """A context in which a model is read."""
+
+    __slots__ = ("_model", "_replicas")
+
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
+
+    def __enter__(self) -> Model:
+        self._model = self._replicas.enter()
+        return self._model
+
+    def __exit__(self, *_: object) -> None:
+        self._replicas.leave(self._model)
+
+
 class Replicas:
     """A model for readers (`read`), and its copy for the one writer.
 
@@ -30,35 +53,40 @@ class Replicas:
 
     def __init__(self, model: Model) -> None:
         self._front, self._back = model, copy_model(model)
-        self._missed: list[Batch] = []
+        self._missed: list[Batch | NumericBatch] = []
         """What the back has still to learn from."""
-        self._prepared: Batch | None = None
+        self._prepared: Batch | NumericBatch | None = None
         self._readers = {id(self._front): 0, id(self._back): 0}
         self._left = Condition()
 
-    @contextmanager
-    def read(self) -> Iterator[Model]:
-        """A whole model that does not change meanwhile."""
+    def read(self) -> Reader:
+        """A context with a whole model that does not change meanwhile."""
+        return Reader(self)
+
+    def enter(self) -> Model:
+        """Begin to read."""
         with self._left:
             model = self._front
             self._readers[id(model)] += 1
-        try:
-            yield model
-        finally:
-            with self._left:
-                self._readers[id(model)] -= 1
+        return model
+
+    def leave(self, model: Model) -> None:
+        """Read a model no more."""
+        with self._left:
+            self._readers[id(model)] -= 1
+            if model is not self._front:
                 self._left.notify_all()
 
-    def prepare(self, batch: Batch) -> Learned:
+    def prepare(self, batch: Batch | NumericBatch) -> Learned:
         """Learn from a batch, unseen by readers."""
         with self._left:
             # Readers that came before the last batch was published.
             self._left.wait_for(lambda: not self._readers[id(self._back)])
         try:
             while self._missed:
-                self._back.learn(self._missed[0])
+                teach(self._back, self._missed[0])
                 self._missed.pop(0)
-            learned = self._back.learn(batch)
+            learned = teach(self._back, batch)
         except BaseException:
             self.discard()
             raise

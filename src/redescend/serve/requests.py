@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import hmac
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
+from redescend.serve.direct import DirectRequest
 from redescend.serve.refusals import Refusal, TooLarge, TooSlow, Unauthorized
 from redescend.serve.settings import Limits
 
@@ -14,7 +15,7 @@ PATIENCE = 8
 """How many times the largest body is read, and dropped, so that a client can read why it is refused."""
 
 
-def check_token(request: Request, token: str | None) -> None:
+def check_token(request: Request | DirectRequest, token: str | None) -> None:
     """Raise unless the request carries the token of the server."""
     if token is None:
         return
@@ -23,23 +24,23 @@ def check_token(request: Request, token: str | None) -> None:
         raise Unauthorized("The server needs a token: send it as 'Authorization: Bearer TOKEN'.")
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
+async def read_body(request: Request | DirectRequest, limits: Limits) -> bytes:
     """The body; raises if it is too large or too slow."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Refusal("The body is compressed; send it as it is.")
-    parts, size = [], 0
+    parts, size, more = [], 0, True
     try:
         async with asyncio.timeout(limits.seconds):
-            async for part in request.stream():
+            while more and size <= PATIENCE * limits.body:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise Refusal("The connection was closed before the body was complete.")
+                part, more = message.get("body", b""), message.get("more_body", False)
                 size += len(part)
                 if size <= limits.body:
                     parts.append(part)
-                elif size > PATIENCE * limits.body:
-                    break
     except TimeoutError:
         raise TooSlow(f"The body did not come within {limits.seconds:g} seconds.") from None
-    except ClientDisconnect:
-        raise Refusal("The connection was closed before the body was complete.") from None
     if size > limits.body:
         raise TooLarge(f"The body has more than {limits.body} bytes, which is what the server takes.")
-    return b"".join(parts)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -102,6 +102,7 @@ def run_server(folder: ModelFolder, host: str, port: int, token: str | None) -> 
         raise ParameterError(f"{host}:{port} cannot be listened on: {error.strerror or error}.") from None
     config = uvicorn.Config(
         make_app(folder, token),
+        proxy_headers=False,
         http=make_protocol(folder.limits.seconds),
         ws="none",
         log_config=None,

@@ -236,14 +236,17 @@ class StreamPredictor(ABC):
             yield from encoded.chunks()
             before += batch.num_rows
 
+    def _make_rounds(self, played: Played, rows: Array) -> Rounds:
+        chunk, scores, losses, weights, judged = played
+        numbers = (chunk.targets, *decode_predictions(self.schema, scores), losses, weights)
+        return Rounds(rows, *numbers, keys=chunk.keys if chunk.names else None, names=chunk.names, judged=judged)
+
     def _collect(self, batch: Batch, encoded: EncodedBatch, played: list[Played]) -> Learned:
         """Collect the rounds of a batch from its chunks, and its rejected records."""
         rounds, indices = [], [np.empty(0, np.intp)]
-        for chunk, scores, losses, weights, judged in played:
-            numbers = (chunk.targets, *decode_predictions(self.schema, scores), losses, weights)
-            keys = chunk.keys if chunk.names else None
-            rounds.append(Rounds(batch.rows[chunk.indices], *numbers, keys=keys, names=chunk.names, judged=judged))
-            indices.append(chunk.indices)
+        for each in played:
+            rounds.append(self._make_rounds(each, batch.rows[each.chunk.indices]))
+            indices.append(each.chunk.indices)
         rejected = [
             Bad(int(batch.rows[index]), batch.files, reason, batch.raw(index))
             for index, reason in sorted(encoded.rejected.items())
@@ -322,14 +325,22 @@ class StreamModel(StreamPredictor):
 
         The outcome for a record depends on the records before it alone, not on the sizes of batches.
         """
-        encoded, played = self._encode(batch.table, target=True), []
+        encoded = self._encode(batch.table, target=True)
+        self._engine = self.engine
+        return self._collect(batch, encoded, [self._learn_chunk(chunk) for chunk in encoded.chunks()])
+
+    def learn_encoded(self, X: Array, targets: Array, rows: Array) -> Learned:
+        """Learn from records that are encoded already, as rows of `X` with their `targets`; `rows` are their numbers."""
+        played = self._learn_chunk(EncodedChunk(X, targets, np.arange(len(X))))
+        return Learned(self._make_rounds(played, rows), played.chunk.indices, [])
+
+    def _learn_chunk(self, chunk: EncodedChunk) -> Played:
         self._engine = engine = self.engine
-        for chunk in encoded.chunks():
-            scores, losses, weights = engine.learn_rounds(chunk.X, output_targets(self.schema, chunk.targets))
+        scores, losses, weights = engine.learn_rounds(chunk.X, output_targets(self.schema, chunk.targets))
+        if len(self._ones):
             self._ones += chunk.X[:, self.schema.indicators].sum(axis=0)
-            judged = None if self._belief is None else learn_chunk(self._belief, chunk, scores)
-            played.append(Played(chunk, scores, sum_outputs(losses), weights.min(axis=0), judged))
-        return self._collect(batch, encoded, played)
+        judged = None if self._belief is None else learn_chunk(self._belief, chunk, scores)
+        return Played(chunk, scores, sum_outputs(losses), weights.min(axis=0), judged)
 
     def begin_reading(self) -> dict[str, Any]:
         """Prepare to read the same records again: what was learned stays, what is believed of them begins anew.

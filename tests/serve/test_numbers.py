@@ -1,0 +1,145 @@
+"""Records of numbers take a short way to the model, which must end where the long way does, to the last bit."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redescend.serve.folder import ModelFolder
+from redescend.serve.model import LearnRequest
+from redescend.serve.numbers import NumericBatch, NumericRecords
+from redescend.serve.records import RecordParser, has_booleans, read_records
+from redescend.serve.settings import Limits
+from redescend.streaming.encoding.encoder import EncodedBatch
+from redescend.streaming.encoding.schema import Schema
+
+JSON = "application/json"
+NUMBERS = [
+    "0",
+    "-0",
+    "-0.0",
+    "-0e0",
+    "1",
+    "-7",
+    "0.1",
+    "1e-310",
+    "5e-324",
+    "1E5",
+    "123456789012345678",
+    "9007199254740993",
+]
+NUMBERS += ["1e99", "1e101", "18446744073709551616", "0.30000000000000004", "2.2250738585072011e-308", "1.0e+2"]
+OTHERS = ["null", "true", '"3"', '"x"', "[1]", "{}", '{"a": 1}', "NaN", "Infinity", "1e999"]
+
+
+@pytest.fixture(scope="module")
+def schema(tmp_path_factory):
+    random = np.random.default_rng(0)
+    records = [{"a": x, "b": z, "y": x - z} for x, z in random.normal(size=(30, 2)).tolist()]
+    folder = ModelFolder(tmp_path_factory.mktemp("models") / "data", Limits())
+    model = folder.create("m", {"target": "y", "first": 20})
+    model.commit([LearnRequest([json.dumps(record).encode() for record in records])])
+    return model.schema
+
+
+def read_both_ways(schema: Schema, body: bytes):
+    """The batch of the short way, or None, and what the long way makes of the same lines."""
+    lines, objects = read_records(body, JSON)
+    short = None if objects is None else NumericRecords(schema).read(lines, objects, 5)
+    batch = RecordParser({name: schema.kinds[name] for name in schema.columns}, "m").parse(lines, 5)
+    return short, batch, EncodedBatch(schema, batch.table, target=True)
+
+
+def check(schema: Schema, body: bytes) -> NumericBatch | None:
+    short, batch, encoded = read_both_ways(schema, body)
+    if short is not None:
+        assert not batch.bad
+        assert not encoded.rejected
+        (chunk,) = encoded.chunks()
+        for mine, theirs in ((short.X, chunk.X), (short.targets, chunk.targets), (short.rows, batch.rows)):
+            assert mine.tobytes() == np.ascontiguousarray(theirs).tobytes()
+        assert (short.count, short.end.row) == (batch.count, batch.end.row)
+    return short
+
+
+values = st.sampled_from(NUMBERS) | st.floats(-1e50, 1e50).map(json.dumps) | st.integers(-(2**70), 2**70).map(str)
+
+
+@given(st.lists(st.tuples(values, values, values), min_size=1, max_size=6), st.sampled_from(["", " ", "  "]))
+@settings(max_examples=300, deadline=None)
+def test_all_numbers_have_the_same_bits(schema, rows, space):
+    records = [f'{{{space}"a":{a},{space}"y": {y}, "b":{b}{space}}}' for a, b, y in rows]
+    check(schema, f"[{', '.join(records)}]".encode())
+    if len(records) == 1:
+        check(schema, records[0].encode())
+
+
+def test_plain_numbers_do_take_the_short_way(schema):
+    for body in (b'{"a":1,"b":2.5,"y":-3}', b'[{"a": 1, "b": 0, "y": -0.5}, {"y": 1, "b": 2, "a": 3}]'):
+        assert check(schema, body) is not None
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_anything_else_does_not(schema, other):
+    good = '{"a": 1, "b": 2, "y": 3}'
+    for record in (f'{{"a": 1, "b": {other}, "y": 3}}', f'{{"a": 1, "b": 2, "y": {other}}}'):
+        for body in (record, f"[{good}, {record}]"):
+            assert check_or_refuse(schema, body.encode()) is None
+
+
+def check_or_refuse(schema: Schema, body: bytes) -> NumericBatch | None:
+    try:
+        return check(schema, body)
+    except ValueError:
+        return None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"a": 1, "b": 2, "a": 5, "y": 3}',
+        '{"a": 1, "b": 2}',
+        '[{"a": 1, "b": 2, "y": 3},]',
+        '[{"a": 1, "b": 2, "y": 3} {"a": 1, "b": 2, "y": 3}]',
+        '[{"a": 1, "b": 2, "y": -0}]',
+        '[{"a": 1, "b": 2, "y": 3, "c": "},{"}, {"a": 1, "b": 2, "y": "3"}]',
+        '[[{"a": 1, "b": 2, "y": 3}]]',
+    ],
+)
+def test_unusual_texts_do_not(schema, body):
+    assert check_or_refuse(schema, body.encode()) is None
+
+
+def test_names_may_be_escaped_and_other_columns_be_there(schema):
+    body = rb'[{"\u0061": 1, "b": 2, "y": 3, "c": "text, with }"}]'
+    lines, objects = read_records(body, JSON)
+    assert objects == [{"a": 1, "b": 2, "y": 3, "c": "text, with }"}]
+    assert check(schema, body) is not None
+    assert not has_booleans(body)
+    assert len(lines) == 1
+
+
+def test_models_are_equal(tmp_path):
+    random = np.random.default_rng(1)
+    X = random.normal(size=(400, 3)).round(3)
+    y = np.where(random.random(400) < 0.1, 50.0, X.sum(axis=1))
+    records = [
+        dict(zip("abc", row, strict=True)) | {"y": target} for row, target in zip(X.tolist(), y.tolist(), strict=True)
+    ]
+    models = []
+    for name, plain in (("short", True), ("long", False)):
+        model = ModelFolder(tmp_path / name, Limits()).create("m", {"target": "y", "first": 50})
+        outcomes = []
+        for start in range(0, 400, 40):
+            lines, objects = read_records(json.dumps(records[start : start + 40]).encode(), JSON)
+            assert objects is not None
+            (answer,) = model.commit([LearnRequest(lines, objects=objects if plain else None)])
+            outcomes += answer.outcomes
+        models.append((model.dump(), outcomes, model.list_suspects(), model.counts))
+    short, long = models
+    assert short[0] == long[0]
+    assert short[3] == long[3]
+    assert json.dumps(short[1:3]) == json.dumps(long[1:3])
+    assert short[3].suspects > 10
