@@ -68,7 +68,7 @@ def main(folder: Path, splits: int = 20) -> None:
     edges = np.linspace(0.0, 1.0, 21)
     right.hist([scores[~wrong], scores[wrong]], edges, stacked=True, color=[GREY, VERMILION])
     right.legend(right.patches[:: len(edges) - 1], ["as measured", "a digit too many"], loc="upper center")
-    right.set(xlabel="score_samples: 1 is normal", ylabel="patients", ylim=(0, 115))
+    right.set(xlabel="score_samples: 1 is normal", ylabel="patients")
     right.set_title("Scores of the targets, at 10 %", loc="left")
     print(f"score below 0.1: {(scores < 0.1).sum()}, of which wrong: {(scores[wrong] < 0.1).sum()}")
     print(f"wrong: {wrong.sum()}")

@@ -208,7 +208,7 @@ def judge_residuals(X, predictions, targets, keys=None):
             fit.fit(recent, 3)
             threshold, quantiles = fit.threshold(), fit.quantiles(0.9)
             due = t + 1 + min(max(16, (t + 1) // 4), 512)
-    fit.fit(every, 100)
+    fit.fit(every if every.sum() >= 100 else recent, 100)
     final, stuck = np.empty(n), np.array([said[4] for said in out])
     for k in known.values():
         final[k.rows], stuck[k.rows] = final_verdict(fit, z[k.rows], targets[k.rows], stuck[k.rows])
@@ -305,5 +305,5 @@ def judge_labels(margins, labels):
             table, positive = fit_labels(recent, flips, 2)
             due += min(max(16, (t + 1) // 4), 512)
     online_positive = positive
-    table, _ = fit_labels(every, flips, 100)
+    table, _ = fit_labels(every if every.sum() >= 100 else recent, flips, 100)
     return np.array(out), np.array([judge(record[0]) for record in pairs]), online_positive

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, ndtr, stdtr
 
-from redescend.belief.residuals import Verdict
+from redescend.belief.residuals import Verdict, final_counts
 from redescend.belief.suspects import to_probability
 from redescend.errors import DataError
 from redescend.kernels.belief import labels as kernels
@@ -169,7 +169,7 @@ class LabelBelief(Stateful):
     def _fit_all(self) -> Array:
         """The table of log-odds by label and cell that fits all records."""
         fitted = [array.copy() for array in self._state[2:]]
-        counts = self._state.counts[layout.ALL]
+        counts = final_counts(self._state.counts, self._state.numbers[kernels.INCREMENT])
         kernels.fit_labels(counts, self._tables, kernels.FINAL_ITERATIONS, *fitted)
         return fitted[1]
 

@@ -265,7 +265,8 @@ class ResidualBelief(Stateful):
         if scale.shape != records.targets.shape or stuck.shape != scale.shape:
             raise DataError(f"judgements must have one entry for each of the {len(scale)} targets.")
         fitted = [array.copy() for array in self._state[4:]]
-        outliers, _ = fit_densities(self._state.counts[layout.ALL], self._tables, layout.FINAL_ITERATIONS, *fitted)
+        counts = final_counts(self._state.counts, self._state.shared[layout.INCREMENT])
+        outliers, _ = fit_densities(counts, self._tables, layout.FINAL_ITERATIONS, *fitted)
         residuals = records.targets - records.predictions
         log_odds = rounds.look_up(residuals, scale, fitted[-1], self._tables.centers)
         # What is said of several records in a row is said of those of one key.
@@ -339,3 +340,8 @@ class ResidualBelief(Stateful):
         require((spread >= 0.0).all(), self, "negative squares of features")
         require((arrays["outliers"].sum(axis=2) < 1.0).all(), self, "shares of outliers whose sum is above 1")
         self._state, self._keys = layout.State(**arrays), len(arrays["numbers"])
+
+
+def final_counts(counts: Array, increment: float) -> Array:
+    """The histogram for the final verdict: of all records, or in a short stream the recent one, which has the first."""
+    return counts[layout.ALL] if counts[layout.ALL].sum() >= layout.WARM else counts[layout.RECENT] / increment

@@ -151,7 +151,7 @@ class DescentEngine(Engine):
             raise _divergence(first + learned)
         return bool(learned >= 0)
 
-    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array) -> None:
+    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
         indices, starts = X.indices.astype(np.int64), X.indptr.astype(np.int64)
         longest = int(np.diff(starts).max(initial=0)) + 1
         rows, config = (X.data, indices, starts, Y, sample_weight), (self.method, self.settings, False)

@@ -83,20 +83,26 @@ class Engine(ABC):
 
     # --- learning ---
 
-    def learn(self, X: Any, Y: Array, sample_weight: Array) -> Array:
-        """Learn from a C-ordered table of doubles or CSR rows; returns the weight of every row for every output."""
+    def learn(self, X: Any, Y: Array, sample_weight: Array, predictions: Array | None = None) -> Array:
+        """Learn from a C-ordered table of doubles or CSR rows; returns the weight of every row for every output.
+
+        `predictions`, if given, gets what was predicted before each row was learned from.
+        """
         weights = np.zeros(Y.shape)
         self._coefficients = None
         if isinstance(X, np.ndarray):
-            self._learn_table(X, Y, sample_weight, weights, None)
+            self._learn_table(X, Y, sample_weight, weights, predictions)
         elif self._takes(X):
-            self._learn_sparse(X, Y, sample_weight, weights)
+            self._learn_sparse(X, Y, sample_weight, weights, predictions)
         else:
             for first in range(0, X.shape[0], DENSE_ROWS):
                 part = slice(first, first + DENSE_ROWS)
                 some, table = np.zeros((len(Y), len(sample_weight[part]))), csr_array(X[part]).toarray()
-                self._learn_table(table, Y[:, part].copy(), sample_weight[part], some, None, first=first)
+                said = np.empty_like(some)
+                self._learn_table(table, Y[:, part].copy(), sample_weight[part], some, said, first=first)
                 weights[:, part] = some
+                if predictions is not None:
+                    predictions[:, part] = said
         return weights
 
     def learn_rounds(self, X: Array, Y: Array, sample_weight: Array | None = None) -> RowOutcomes:
@@ -107,14 +113,14 @@ class Engine(ABC):
         paid = np.minimum(self.loss.of_prediction(predictions, Y), np.finfo(float).max)
         return RowOutcomes(predictions, paid, weights)
 
-    def learn_unchecked(self, X: Array, Y: Array) -> Array | None:
+    def learn_unchecked(self, X: Array, Y: Array, predictions: Array | None = None) -> Array | None:
         """Learn from a table that was not checked; returns None, and learns nothing, if it may not be finite."""
         count = len(X)
         if count <= SHORT:
-            return self.learn(X, Y, ONES[:count]) if scaling.all_finite(X, Y) else None
+            return self.learn(X, Y, ONES[:count], predictions) if scaling.all_finite(X, Y) else None
         before, weights = self.state(), np.zeros(Y.shape)
         self._coefficients = None
-        if not self._learn_table(X, Y, np.ones(count), weights, None, unchecked=True):
+        if not self._learn_table(X, Y, np.ones(count), weights, predictions, unchecked=True):
             self.restore(before)
             return None
         return weights
@@ -138,7 +144,7 @@ class Engine(ABC):
         """Learn from a table that begins at row `first`; returns False if an unchecked number is not finite."""
 
     @abstractmethod
-    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array) -> None:
+    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
         """Learn from CSR rows."""
 
     @abstractmethod

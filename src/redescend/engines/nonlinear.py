@@ -94,7 +94,9 @@ class NonlinearEngine(Engine):
         _mix(self.mixture, members, Y, sample_weight, self.loss.margin, out)
         return True
 
-    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array) -> NoReturn:
+    def _learn_sparse(
+        self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None
+    ) -> NoReturn:
         raise NotImplementedError("Sparse rows are converted to tables.")
 
     def learn_packed(self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs) -> NoReturn:

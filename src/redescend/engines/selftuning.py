@@ -91,7 +91,7 @@ class SelfTuningEngine(Engine):
         models = Models(self.models.reshape(1, -1), np.array([0, count]), FIRST)
         return bool(_learn(models, Table(X, Y, sample_weight), self.config, out, self._buffer()) == count)
 
-    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array) -> None:
+    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
         self._arrange(sparse=True)
         indices, starts = X.indices.astype(np.int64), X.indptr.astype(np.int64)
         longest = int(np.diff(starts).max(initial=0))
@@ -104,7 +104,8 @@ class SelfTuningEngine(Engine):
         places, mark = np.empty(sizes[0], np.int64), np.zeros(sizes[2], np.int64)
         buffers = sparse.Buffers(places, np.empty(sizes[1]), mark, np.zeros(sizes[3]), np.empty(sizes[4]))
         rows = sparse.SparseTable(X.data, indices, starts, Y, sample_weight)
-        _learn_sparse(self.models, rows, self.config, weights, buffers)
+        said = weights.copy() if predictions is None else predictions
+        _learn_sparse(self.models, rows, self.config, (weights, said), buffers)
 
     def learn_packed(
         self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs

@@ -58,10 +58,9 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         Coefficients, in the original units of the features; one row for two classes. A model with trees has none.
     intercept_ : array of shape (1,) or (n_classes,)
         Intercepts.
-    inlier_weight_ : array of shape (n_samples,)
-        For each row of the last call, the probability that its label was right, as judged before learning from it
-        (with a transform: its weight); 0 for rows with a sample weight of 0. With three or more classes, the smallest
-        over the classes.
+    inlier_weight_, clean_probability_, q_value_, suspects_
+        As in `RedescendingRegressor`; with three or more classes, the weight is the smallest over the classes, and the
+        probability that of the given class.
     t_, n_iter_, n_features_in_, feature_names_in_
         As in `RedescendingRegressor`, whose notes explain `sample_weight`.
 
@@ -126,11 +125,15 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each class, a column each, for the rows `X`; only with a logistic loss.
+        """Return the probability of each class to be the true one, a column each, for the rows `X`.
 
+        Only with a logistic loss. Without a transform it is calibrated: labels that are flipped do not pull it to ½.
         With three or more classes, those of each class against the rest are normalized to sum to 1.
         """
-        return label_probabilities(self._predict_outputs(X).T).T
+        margins = self._predict_outputs(X).T
+        if self._beliefs is None:
+            return label_probabilities(margins).T
+        return self._beliefs.predict_proba(margins).astype(self._dtype)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:

@@ -9,17 +9,18 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from redescend.belief import to_probability
 from redescend.checkpoint.serialization import Deserializer, Serializer
 from redescend.engines import Engine, ModelConfig, NonlinearEngine
 from redescend.engines.config import FEATURES, Task, check_bool
 from redescend.errors import DataError
-from redescend.kernels.selftuning.layout import HEAVIEST
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, check
-from redescend.sklearn.stateful import StatefulEstimator
+from redescend.sklearn.judging import RowBeliefs, leave_out
+from redescend.sklearn.rows import cast, check_sample_weight, engine_input, predict_linear, smallest
+from redescend.sklearn.verdict import JudgingEstimator
 from redescend.state import ArraySpec, read_arrays, require
 
 Self = TypeVar("Self", bound="LinearEstimator")
@@ -41,13 +42,22 @@ DOUBLE = np.dtype(np.float64)
 
 
 @dataclass(eq=False, repr=False)
-class LinearEstimator(StatefulEstimator):
+class LinearEstimator(JudgingEstimator):
     """A linear model that is learned row by row."""
 
     TASK: ClassVar[Task]
     FITTED = "_engine"
     LEARNED = (
-        *("_engine", "_engine_parameters", "_dtype", "_target_ndim", "inlier_weight_", "n_iter_", "classes_"),
+        *(
+            "_engine",
+            "_engine_parameters",
+            "_dtype",
+            "_target_ndim",
+            "_beliefs",
+            "inlier_weight_",
+            "n_iter_",
+            "classes_",
+        ),
         *("n_features_in_", "feature_names_in_"),
     )
 
@@ -67,6 +77,7 @@ class LinearEstimator(StatefulEstimator):
     warm_start: bool = False
 
     _engine: Engine = field(init=False)
+    _beliefs: RowBeliefs | None = field(init=False)
     _engine_parameters: dict[str, Any] = field(init=False)
     _dtype: np.dtype[Any] = field(init=False)
 
@@ -139,19 +150,27 @@ class LinearEstimator(StatefulEstimator):
         check(owner, "max_iter", self.max_iter, AT_LEAST_ONE)
         is_new = not (warm_start and self.__sklearn_is_fitted__())
         X, y = self._validate(X, y, reset=is_new)
-        weights = _check_sample_weight(sample_weight, X.shape[0])
+        weights = check_sample_weight(sample_weight, X.shape[0])
         if not weights.any():
             raise DataError("sample_weight must not be zero for all rows.")
         if is_new:
             self._start(X, y, None)
-        table, Y, random = _engine_input(X), self._encode(y), check_random_state(self.random_state)
+        table, Y, random = engine_input(X), self._encode(y), check_random_state(self.random_state)
         # Trees would learn the noise of rows that they see again.
         self.n_iter_ = 1 if isinstance(self._engine, NonlinearEngine) else self.max_iter
+        inlier_weights, predictions = np.empty((2, *Y.shape))
         for _ in range(self.n_iter_):
             order = random.permutation(len(weights)) if shuffle else np.arange(len(weights))
-            inlier_weights = self._engine.learn(table[order], np.ascontiguousarray(Y[:, order]), weights[order])
-            self.inlier_weight_ = np.empty(len(weights))
-            self.inlier_weight_[order] = _smallest(inlier_weights)
+            rows, before = (table[order], np.ascontiguousarray(Y[:, order]), weights[order]), np.empty(Y.shape)
+            inlier_weights[:, order] = self._engine.learn(*rows, before)
+            predictions[:, order] = before
+        self.inlier_weight_ = smallest(inlier_weights)
+        if self._beliefs is not None:
+            if not isinstance(self._engine, NonlinearEngine):
+                labels, order = self.TASK == "classification", np.arange(len(weights))
+                predictions = leave_out(table, Y, self._raw_predictions(table), inlier_weights, labels)
+            self._beliefs.start()
+            self._beliefs.add(table, Y, predictions, order[weights[order] > 0.0])
         return self
 
     def _partial_fit(self: Self, X: Any, y: Any, sample_weight: Any, classes: Array | None = None) -> Self:
@@ -159,19 +178,31 @@ class LinearEstimator(StatefulEstimator):
         is_new = not self.__sklearn_is_fitted__()
         if sample_weight is None and self._is_plain(X, y) and (not is_new or self._start_plain(X)):
             Y = self._encode_plain(y)
-            inlier_weights = None if Y is None else self._engine.learn_unchecked(X, Y)
-            if inlier_weights is not None:
-                self.inlier_weight_ = _smallest(inlier_weights)
+            if Y is not None and self._learn(X, Y, None):
                 return self
             if is_new:
                 del self._engine
         X, y = self._validate(X, y, reset=is_new)
-        weights = _check_sample_weight(sample_weight, X.shape[0])
+        weights = check_sample_weight(sample_weight, X.shape[0])
         if weights.any():
             if is_new:
                 self._start(X, y, classes)
-            self.inlier_weight_ = _smallest(self._engine.learn(_engine_input(X), self._encode(y), weights))
+            self._learn(engine_input(X), self._encode(y), weights)
         return self
+
+    def _learn(self, X: Any, Y: Array, weights: Array | None) -> bool:
+        """Learn from rows; returns False, and learns nothing, if those without weights, not checked yet, are bad."""
+        engine, predictions = self._engine, None if self._beliefs is None else np.zeros(Y.shape)
+        if weights is None:
+            inlier_weights = engine.learn_unchecked(X, Y, predictions)
+        else:
+            inlier_weights = engine.learn(X, Y, weights, predictions)
+        if inlier_weights is None:
+            return False
+        self.inlier_weight_ = smallest(inlier_weights)
+        if self._beliefs is not None and predictions is not None:
+            self._beliefs.add(X, Y, predictions, None if weights is None else np.flatnonzero(weights > 0.0))
+        return True
 
     def _is_plain(self, X: Any, y: Any) -> bool:
         """Whether both are plain arrays like those before, of which only the values are left to check.
@@ -204,7 +235,11 @@ class LinearEstimator(StatefulEstimator):
             name: value.item() if isinstance(value, np.generic) else value for name, value in chosen.items()
         }
         self._dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+        self._beliefs = self._make_beliefs(X.shape[1], outputs) if parameters["transform"] is None else None
         self.inlier_weight_ = np.empty(0)
+
+    def _make_beliefs(self, dim: int, outputs: int) -> RowBeliefs:
+        return RowBeliefs(dim, outputs, self.TASK == "classification")
 
     def _config(self, parameters: dict[str, Any]) -> ModelConfig:
         return ModelConfig.from_parameters(type(self).__name__, self.TASK, **parameters)
@@ -220,13 +255,13 @@ class LinearEstimator(StatefulEstimator):
     def coef_(self) -> Array:
         """Coefficients of the features, in their original units; a model with trees has none."""
         coefficients, _ = self._fitted().coefficients()
-        return self._shape_coefficients(_cast(self._dtype, coefficients))
+        return self._shape_coefficients(cast(self._dtype, coefficients))
 
     @property
     def intercept_(self) -> Array:
         """Prediction of each output where all features are 0; a model with trees has none."""
         _, intercepts = self._fitted().coefficients()
-        return _cast(self._dtype, intercepts)
+        return cast(self._dtype, intercepts)
 
     def _shape_coefficients(self, coefficients: Array) -> Array:
         return coefficients
@@ -235,10 +270,16 @@ class LinearEstimator(StatefulEstimator):
         """The prediction of every output, a column each."""
         X = self._validate_features(X)
         if isinstance(self._engine, NonlinearEngine):
-            return _cast(self._dtype, self._engine.predict(X).T)
+            return cast(self._dtype, self._engine.predict(X).T)
         coefficients, intercepts = self._engine.coefficients()
-        predictions = _linear(X, _cast(self._dtype, coefficients), _cast(self._dtype, intercepts))
-        return _cast(self._dtype, self._engine.clip(predictions.T).T)
+        predictions = predict_linear(X, cast(self._dtype, coefficients), cast(self._dtype, intercepts))
+        return cast(self._dtype, self._engine.clip(predictions.T).T)
+
+    def _raw_predictions(self, X: Any) -> Array:
+        """The same in double precision, as rows were learned from, and a row for each output."""
+        if isinstance(self._engine, NonlinearEngine):
+            return self._engine.predict(X)
+        return self._engine.clip(predict_linear(X, *self._engine.coefficients()).T)
 
     def _validate_features(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -247,7 +288,7 @@ class LinearEstimator(StatefulEstimator):
     def score_samples(self, X: Any, y: Any = None) -> Array:
         """Return the probability that each record is clean: near 1 for a normal record, near 0 for an outlier.
 
-        Nothing is learned.
+        Nothing is learned. See `redescend.belief` for what the probability means.
 
         Parameters
         ----------
@@ -260,13 +301,15 @@ class LinearEstimator(StatefulEstimator):
         Returns
         -------
         scores : array of shape (n_samples,)
-            With several outputs or three or more classes, the smallest of them; with a transform, its weight.
+            Never exactly 0 or 1. With several outputs, the smallest of them. With a transform, its weight.
 
         Examples
         --------
         >>> from redescend.sklearn import RedescendingRegressor
-        >>> model = RedescendingRegressor().fit([[0.0], [1.0], [2.0], [3.0]] * 9, [1.0, 3.0, 5.0, 7.0] * 9)
-        >>> model.score_samples([[4.0], [4.0]], [9.0, 90.0]).round(1)
+        >>> X, noise = np.random.default_rng(0).normal(size=(2, 300, 1))
+        >>> y = 2.0 * X[:, 0] + noise[:, 0]
+        >>> y[::50] = 90.0
+        >>> RedescendingRegressor().fit(X, y).score_samples([[1.0], [1.0]], [2.5, 90.0]).round(1)
         array([1., 0.])
         """
         checked = self._validate_features(X)
@@ -274,7 +317,10 @@ class LinearEstimator(StatefulEstimator):
             return self._engine.score_features(checked)
         X, y = self._validate(X, y, reset=False)
         # In double precision, as the records were learned from.
-        return _smallest(self._engine.score(_engine_input(X), self._encode(y)))
+        table, Y = engine_input(X), self._encode(y)
+        if self._beliefs is None:
+            return smallest(self._engine.score(table, Y))
+        return to_probability(self._beliefs.judge(table, Y, self._raw_predictions(table)))
 
     # --- state ---
 
@@ -284,6 +330,7 @@ class LinearEstimator(StatefulEstimator):
             "made_with": {name: Serializer().serialize(value, name) for name, value in self._engine_parameters.items()},
             "precision": self._dtype.name,
             "inlier_weight": self.inlier_weight_.copy(),
+            "beliefs": None if self._beliefs is None else self._beliefs.state(),
             "passes": getattr(self, "n_iter_", None),
         }
 
@@ -295,9 +342,16 @@ class LinearEstimator(StatefulEstimator):
         engine = self._config(parameters).restore_engine(engine_state)
         require(state["precision"] in ("float32", "float64"), owner, "an unknown precision")
         require(passes is None or (type(passes) is int and passes > 0), owner, "an impossible number of passes")
+        # Files from before estimators had beliefs have none.
+        beliefs = None
+        if state.get("beliefs") is not None:
+            require(parameters["transform"] is None, owner, "a belief in spite of its transform")
+            beliefs = self._make_beliefs(engine.dim, engine.outputs)
+            beliefs.restore(state["beliefs"])
         weights = ArraySpec("inlier_weight", ("rows",), low=0.0, high=1.0)
         learned = {
             "_engine": engine,
+            "_beliefs": beliefs,
             "_engine_parameters": parameters,
             "_dtype": np.dtype(state["precision"]),
             "inlier_weight_": read_arrays([weights], {weights.name: state[weights.name]}, {}, owner)[weights.name],
@@ -308,46 +362,3 @@ class LinearEstimator(StatefulEstimator):
 
 # An attribute of that name would make scikit-learn take the model for a transformer.
 del LinearEstimator.transform
-
-
-def _check_sample_weight(sample_weight: Any, rows: int) -> Array:
-    """The weight of each row, at most the largest that the learner distinguishes."""
-    if sample_weight is None:
-        return np.ones(rows)
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"sample_weight must be numbers. Got {sample_weight!r} instead.") from None
-    if weights.shape not in ((), (rows,)):
-        raise DataError(f"sample_weight must be a number or have shape ({rows},). Got shape {weights.shape} instead.")
-    if not (np.isfinite(weights) & (weights >= 0.0)).all():
-        raise DataError("sample_weight must be finite and >= 0.")
-    return np.minimum(np.broadcast_to(weights, (rows,)), HEAVIEST)
-
-
-def _engine_input(X: Any) -> Any:
-    """Validated features as an engine takes them."""
-    if isinstance(X, np.ndarray):
-        return np.require(X, np.float64, ["C", "A", "W"])
-    X = X.astype(np.float64)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def _smallest(weights: Array) -> Array:
-    """The smallest weight of each row over all outputs."""
-    return weights[0] if len(weights) == 1 else weights.min(axis=0)
-
-
-def _cast(dtype: np.dtype[Any], values: Array) -> Array:
-    """Values in this precision, clipped to its range."""
-    limit = np.finfo(dtype).max
-    return np.clip(values, -limit, limit).astype(dtype)
-
-
-def _linear(X: Any, coefficients: Array, intercepts: Array) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):
-        out = safe_sparse_dot(X, coefficients.T, dense_output=True) + intercepts
-    return np.nan_to_num(out, nan=0.0)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sklearn.estimator import DOUBLE, LinearEstimator
+from redescend.sklearn.rows import cast, engine_input
 from redescend.state import require
 
 
@@ -66,8 +67,16 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
     intercept_ : array of shape (n_outputs,)
         Intercepts.
     inlier_weight_ : array of shape (n_samples,)
-        For each row of the last call, the probability that it was clean, as judged before learning from it (with a
-        transform: its weight); 0 for rows with a sample weight of 0. With several outputs, the smallest of them.
+        How much each row of the last call counted for the model, from 0 to 1, before learning from it; 0 for rows with
+        a sample weight of 0. With several outputs, the smallest of them. It ranks rows, but is no probability.
+    clean_probability_ : array of shape (n_samples,)
+        The probability that each row of the last call was clean, by all that is known now. Rows of `fit` are judged
+        once, after the last pass, without what was learned from them; those of `partial_fit` by what was predicted
+        before. With several outputs, the smallest of them. Only without a transform; so are the next two.
+    q_value_ : array of shape (n_samples,)
+        The estimated share of false alarms in the list of a row and all that are less likely clean.
+    suspects_ : array of int
+        The rows of the last call that are probably wrong: ``suspects(fdr=0.1)``.
     t_ : int
         Number of rows learned from.
     n_iter_ : int
@@ -135,6 +144,37 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         """Return the prediction for each row of `X`, with a column for each output if `y` had columns."""
         predictions = self._predict_outputs(X)
         return predictions[:, 0] if self._target_ndim == 1 else predictions
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> tuple[Array, Array]:
+        """Return the interval in which a share of clean targets lies, for each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        level : float
+            The share, between 0 and 1.
+
+        Returns
+        -------
+        low, high : arrays, each with the shape of what `predict` returns
+            The ends of the intervals. Targets that are wrong need not lie in them.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+        >>> y = X @ [1.0, 2.0] + np.random.default_rng(1).normal(size=1000)
+        >>> low, high = RedescendingRegressor().fit(X[:800], y[:800]).predict_interval(X[800:], level=0.9)
+        >>> bool(0.85 < np.mean((low <= y[800:]) & (y[800:] <= high)) < 0.95)
+        True
+        """
+        X = engine_input(self._validate_features(X))
+        if self._beliefs is None:
+            raise DataError("Intervals need a model without a fixed transform.")
+        low, high = (
+            cast(self._dtype, end.T) for end in self._beliefs.predict_interval(X, self._raw_predictions(X), level)
+        )
+        return (low[:, 0], high[:, 0]) if self._target_ndim == 1 else (low, high)
 
     def _start_plain(self, X: Array) -> bool:
         self.n_features_in_, self._target_ndim = X.shape[1], 1

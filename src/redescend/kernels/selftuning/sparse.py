@@ -40,7 +40,7 @@ from redescend.kernels.selftuning.layout import (
 from redescend.kernels.selftuning.restarts import reopened_share, shrink
 from redescend.kernels.selftuning.rounds import play
 from redescend.kernels.selftuning.units import LEAST, code_of
-from redescend.numeric import Array
+from redescend.numeric import LARGEST, Array
 
 FEATURE = MEMBERS
 COVARIANCE = MEMBERS + 6
@@ -200,9 +200,13 @@ def small_state(count: int, full: State, memory: Array) -> State:
 
 
 @compiled
-def learn(memory: Array, table: SparseTable, config: Config, weights: Array, buffers: Buffers) -> None:
-    """Learn from sparse rows in turn, for every output; a row of weight 0 is skipped."""
-    table, weights, buffers = uncounted(table), uncounted(weights), uncounted(buffers)
+def learn(memory: Array, table: SparseTable, config: Config, out: tuple[Array, Array], buffers: Buffers) -> None:
+    """Learn from sparse rows in turn, for every output; a row of weight 0 is skipped.
+
+    `out` gets the weight and the prediction of every row.
+    """
+    table, buffers = uncounted(table), uncounted(buffers)
+    weights, predictions = uncounted(out)
     width = config.covariance.dim
     intercept = config.intercept
     for k in range(len(table.Y)):
@@ -210,7 +214,7 @@ def learn(memory: Array, table: SparseTable, config: Config, weights: Array, buf
         full, block = split_state(memory, start, width, config.covariance), matrix(memory, start, width, COLUMNS)
         for row in range(len(table.sample_weight)):
             y, w = table.Y[k, row], table.sample_weight[row]
-            weights[k, row] = 0.0
+            weights[k, row] = predictions[k, row] = 0.0
             if w <= 0.0:
                 continue
             full.scalar[ROUNDS] += 1.0
@@ -224,7 +228,8 @@ def learn(memory: Array, table: SparseTable, config: Config, weights: Array, buf
             for i in range(NOTES):
                 work.notes[i] = 0.0
             values = matrix(buffers.values, 0, 1, count)
-            _, weights[k, row] = play(values, 0, y, w, config, state, work)
+            said, weights[k, row] = play(values, 0, y, w, config, state, work)
+            predictions[k, row] = min(max(said, -LARGEST), LARGEST)
             if full.scalar[LAST] > last:
                 if last >= RING:
                     repeat_notes(block, config, state, work)

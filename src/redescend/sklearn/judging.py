@@ -1,0 +1,161 @@
+"""What an estimator believes of its rows: whether they are clean, and where clean targets lie.
+
+Rows of `partial_fit` are judged by what was predicted before they were learned from. `fit` passes over its rows several
+times: only the first predictions would be honest, and made by a poor model. Instead each row is judged once, after the
+last pass, by what the final model would predict if it had not learned from the row (`leave_out`). So the number of
+passes does not change how many records a belief has seen. A model with trees passes only once, and its rows are judged
+by what was predicted before, in the order in which they were learned from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from redescend.belief import LabelBelief, ResidualBelief
+from redescend.belief.deferred import COMPACT, DeferredBelief
+from redescend.numeric import Array
+from redescend.state import ArraySpec, Stateful, read_arrays, require
+
+MOST_LEVERAGE = 0.75
+"""A row is not taken to determine its own prediction by more than this."""
+
+WIDEST, LARGEST_TABLE = 300, 2**31
+"""Tables with more columns, or with more rows × columns² than this, are judged by the final model as it is."""
+
+RIDGE = 1.0
+"""The curvature of a prior on standardized coefficients of logits: labels that a line separates give none."""
+
+
+class RowBeliefs(Stateful):
+    """A belief for every output of a regressor, or one for the labels of a classifier, about the rows of an estimator.
+
+    Parameters
+    ----------
+    dim, outputs : int
+        Number of features and of outputs.
+    labels : bool
+        Whether the targets are labels, −1 and 1 for each output.
+    """
+
+    def __init__(self, dim: int, outputs: int, labels: bool) -> None:
+        self._columns, self._outputs, self._labels = min(dim, COMPACT), outputs, labels
+        self.start()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"shape": (self._columns, self._outputs, self._labels), "state": self.state()}
+
+    def __setstate__(self, pickled: dict[str, Any]) -> None:
+        # Arrays that are mapped from a file are read-only; those of a restored state are copies.
+        RowBeliefs.__init__(self, *pickled["shape"])
+        self.restore(pickled["state"])
+
+    def start(self) -> None:
+        """Forget everything."""
+        if self._labels:
+            made: list[Any] = [LabelBelief(max(self._outputs, 2))]
+        else:
+            made = [ResidualBelief(self._columns) for _ in range(self._outputs)]
+        self._beliefs = [DeferredBelief(belief) for belief in made]
+        self._places, self._count = np.empty(0, np.int64), 0
+        self._log_odds: Array | None = np.empty(0)
+
+    def add(self, X: Any, Y: Array, predictions: Array, places: Array | None = None) -> None:
+        """Learn from rows and what was predicted for them: from those at `places`, in this order, or from all."""
+        self._count, self._log_odds = Y.shape[1], None
+        self._places = np.arange(self._count) if places is None else places
+        if places is not None:
+            X, Y, predictions = X[places], Y[:, places], predictions[:, places]
+        for deferred, records in zip(self._beliefs, self._records(X, Y, predictions), strict=True):
+            deferred.add(*records)
+
+    def _records(self, X: Any, Y: Array, predictions: Array) -> list[tuple[Array, ...]]:
+        """The records of every belief, as it takes them."""
+        predictions = np.nan_to_num(predictions)
+        if self._labels:
+            margins = np.ascontiguousarray(predictions.T)
+            return [(margins, (Y[0] > 0.0).astype(np.int64) if len(Y) == 1 else Y.argmax(axis=0))]
+        table = np.ascontiguousarray(_dense(X[:, : self._columns]))
+        return [(said, targets, table) for said, targets in zip(predictions, Y, strict=True)]
+
+    @property
+    def clean_log_odds(self) -> Array:
+        """The final verdict on the rows that were added last; NaN for those that were not used."""
+        if self._log_odds is None:
+            verdicts = [deferred.give_verdict().clean_log_odds for deferred in self._beliefs]
+            self._log_odds = np.full(self._count, np.nan)
+            self._log_odds[self._places] = np.min(verdicts, axis=0)
+        return self._log_odds
+
+    def judge(self, X: Any, Y: Array, predictions: Array) -> Array:
+        """The log-odds that each row is clean, the least over outputs; nothing is learned."""
+        records = self._records(X, Y, predictions)
+        judged = [one.belief.judge(*parts) for one, parts in zip(self._beliefs, records, strict=True)]
+        return np.asarray(np.min(judged, axis=0))
+
+    def predict_interval(self, X: Any, predictions: Array, level: float) -> tuple[Array, Array]:
+        """The ends of intervals, a row for each output."""
+        records = self._records(X, predictions, predictions)
+        beliefs: list[Any] = [deferred.belief for deferred in self._beliefs]
+        pairs = [
+            belief.predict_interval(said, table, level)
+            for belief, (said, _, table) in zip(beliefs, records, strict=True)
+        ]
+        low, high = (np.array([pair[end] for pair in pairs]) for end in range(2))
+        return low, high
+
+    def predict_proba(self, predictions: Array) -> Array:
+        """The calibrated probability of every label, a column each."""
+        belief: Any = self._beliefs[0].belief
+        return np.asarray(belief.predict_proba(np.nan_to_num(predictions).T))
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "clean_log_odds": self.clean_log_odds.copy(),
+            "beliefs": [deferred.state() for deferred in self._beliefs],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        spec = ArraySpec("clean_log_odds", ("rows",), finite=False)
+        log_odds = read_arrays([spec], {spec.name: state[spec.name]}, {}, self)[spec.name]
+        require(not np.isinf(log_odds).any(), self, "log-odds that are infinite")
+        require(len(state["beliefs"]) == len(self._beliefs), self, f"{len(state['beliefs'])} beliefs")
+        self.start()
+        for deferred, one in zip(self._beliefs, state["beliefs"], strict=True):
+            deferred.restore(one)
+        self._log_odds = log_odds
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._columns}, {self._outputs}, {self._labels})"
+
+
+def leave_out(X: Any, Y: Array, predictions: Array, weights: Array, labels: bool) -> Array:
+    """What would be predicted for every row if it had not been learned from, a row for each output.
+
+    One step of Newton from the model of all rows, exact for least squares; `weights` say how much each row counted.
+    """
+    rows, columns = X.shape
+    if columns > WIDEST or rows * columns**2 > LARGEST_TABLE:
+        return predictions
+    table = _dense(X)
+    with np.errstate(all="ignore"):
+        standard = (table - table.mean(axis=0)) / table.std(axis=0)
+    table = np.column_stack([np.nan_to_num(standard, posinf=0.0, neginf=0.0), np.ones(rows)])
+    out = predictions.copy()
+    for said, y, weight in zip(out, Y, weights, strict=True):
+        residuals, curvature = y - said, np.ones(rows)
+        if labels:
+            shares = expit(said)
+            residuals, curvature = 0.5 * (y + 1.0) - shares, shares * (1.0 - shares)
+        gram = (table * (weight * curvature)[:, None]).T @ table
+        gram[np.diag_indices_from(gram)] += RIDGE if labels else 1e-9 * rows
+        sensitivity = weight * np.einsum("ij,ij->i", table, np.linalg.solve(gram, table.T).T)
+        leverage = np.clip(sensitivity * curvature, 0.0, MOST_LEVERAGE)
+        said -= np.nan_to_num(sensitivity / (1.0 - leverage) * residuals)
+    return out
+
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)

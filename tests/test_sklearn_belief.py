@@ -1,0 +1,143 @@
+"""What scikit-learn estimators say of their rows: probabilities, lists of suspects, intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import redescend as rd
+from redescend.belief import ResidualBelief, q_values
+from redescend.errors import DataError
+from redescend.sklearn import RedescendingClassifier, RedescendingRegressor
+from redescend.sklearn.judging import leave_out
+from redescend.state import CORRUPT
+
+
+def rows(count: int = 1500, share: float = 0.05, seed: int = 0) -> tuple[Any, Any, Any]:
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(count, 3))
+    y = X @ [1.0, 2.0, 3.0] + 4.0 + random.standard_t(5, size=count)
+    clean = random.random(count) >= share
+    y[~clean] += 40.0 * random.normal(size=np.count_nonzero(~clean))
+    return X, y, clean
+
+
+def test_suspects_are_mostly_wrong_and_intervals_cover_clean_targets() -> None:
+    X, y, clean = rows()
+    fresh, targets, right = rows(seed=1)
+    for model in (RedescendingRegressor().fit(X, y), RedescendingRegressor().partial_fit(X, y)):
+        suspects = model.suspects_
+        assert np.mean(clean[suspects]) < 0.15
+        assert np.count_nonzero(~clean[suspects]) > 0.6 * np.count_nonzero(~clean)
+        np.testing.assert_array_equal(model.suspects(fdr=0.1), suspects)
+        assert len(model.suspects(fdr=0.3)) >= len(suspects)
+        np.testing.assert_array_equal(model.q_value_, q_values(model.clean_probability_))
+        assert (model.q_value_[suspects] <= 0.1).all()
+        low, high = model.predict_interval(fresh, level=0.9)
+        assert abs(np.mean((low <= targets) & (targets <= high), where=right) - 0.9) < 0.03
+        wide = model.predict_interval(fresh, level=0.99)
+        assert ((wide[0] < low) & (high < wide[1])).all()
+
+
+def test_passes_and_standardization_do_not_change_what_a_probability_means() -> None:
+    X, y, clean = rows(600)
+    found = []
+    for settings in ({"max_iter": 2}, {"max_iter": 20}, {"max_iter": 20, "standardize": False}):
+        model = RedescendingRegressor(**settings).fit(X, y)
+        assert model._beliefs.state()["beliefs"][0]["shared"][0] == 600
+        found.append(model.clean_probability_)
+        assert abs(found[-1].mean() - clean.mean()) < 0.03
+    np.testing.assert_allclose(found[0], found[1], atol=0.05)
+    np.testing.assert_array_equal(found[1], found[2])
+
+
+def test_rows_one_by_one_are_judged_as_by_a_belief_of_their_predictions() -> None:
+    X, y, _ = rows(400)
+    batch, single = RedescendingRegressor().partial_fit(X, y), RedescendingRegressor()
+    learner, belief = rd.SelfTuning(4, loss=rd.losses.Squared()), ResidualBelief(3)
+    trace = rd.play(learner, rd.Stream(np.column_stack([X, np.ones(400)]), y))
+    for row in range(400):
+        single.partial_fit(X[row : row + 1], y[row : row + 1])
+    np.testing.assert_array_equal(batch.score_samples(X, y), single.score_samples(X, y))
+    judgements = belief.update(trace.predictions, y, X)
+    expected = belief.judge_log(trace.predictions, y, judgements).clean_probability
+    np.testing.assert_allclose(batch.clean_probability_, expected, rtol=1e-9)
+    assert single.clean_probability_.shape == (1,)
+    assert ((batch.score_samples(X, y) > 0.0) & (batch.score_samples(X, y) < 1.0)).all()
+
+
+def test_a_row_that_is_left_out_is_predicted_as_by_a_fit_without_it() -> None:
+    X, y, _ = rows(40, share=0.0)
+    table = np.column_stack([X, np.ones(40)])
+    predictions = table @ np.linalg.lstsq(table, y, rcond=None)[0]
+    found = leave_out(X, y[None], predictions[None], np.ones((1, 40)), labels=False)[0]
+    for row in range(40):
+        others = np.arange(40) != row
+        assert found[row] == pytest.approx(table[row] @ np.linalg.lstsq(table[others], y[others], rcond=None)[0])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_several_outputs_and_rows_of_no_weight(kind: Any) -> None:
+    X, y, _ = rows(300)
+    weights = np.ones(300)
+    weights[:10] = 0.0
+    model = RedescendingRegressor(order=1).fit(kind(X), np.column_stack([y, -y]), sample_weight=weights)
+    low, high = model.predict_interval(kind(X))
+    assert low.shape == high.shape == (300, 2)
+    assert np.isnan(model.clean_probability_[:10]).all()
+    assert not np.isnan(model.q_value_[10:]).any()
+    assert not np.isin(model.suspects(fdr=0.5), np.arange(10)).any()
+
+
+def test_probabilities_of_classes_are_calibrated_under_flips_and_flipped_labels_are_found() -> None:
+    random = np.random.default_rng(2)
+    X = random.normal(size=(3000, 2))
+    truth = random.random(3000) < 1.0 / (1.0 + np.exp(-6.0 * X @ [1.0, 1.0]))
+    flipped = random.random(3000) < 0.15
+    model = RedescendingClassifier().fit(X, truth ^ flipped)
+    share = model.predict_proba(X)[:, 1]
+    for low, high in ((0.02, 0.3), (0.3, 0.7), (0.7, 0.98)):
+        here = (share > low) & (share < high)
+        assert abs(share[here].mean() - truth[here].mean()) < 0.08
+    suspects = model.suspects_
+    assert np.mean(~flipped[suspects]) < 0.15
+    assert len(suspects) > 0.5 * np.count_nonzero(flipped)
+    np.testing.assert_array_equal(model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X))
+
+
+@pytest.mark.parametrize("model", [RedescendingRegressor(), RedescendingClassifier()])
+def test_a_state_keeps_the_verdict_and_the_belief(model: Any) -> None:
+    X, y, _ = rows(300)
+    y = y if isinstance(model, RedescendingRegressor) else y > 4.0
+    model.fit(X, y)
+    other = type(model)()
+    other.restore(model.state())
+    np.testing.assert_array_equal(other.clean_probability_, model.clean_probability_)
+    np.testing.assert_array_equal(other.score_samples(X, y), model.score_samples(X, y))
+    for one in (model, other):
+        one.partial_fit(X[:50], y[:50])
+    np.testing.assert_array_equal(other.clean_probability_, model.clean_probability_)
+    state = model.state()
+    state["beliefs"]["clean_log_odds"][0] = np.inf
+    with pytest.raises(DataError, match=CORRUPT):
+        other.restore(state)
+    del state["beliefs"]
+    other.restore(state)
+    assert other.score_samples(X, y).shape == (300,)
+    assert not hasattr(other, "suspects_")
+
+
+def test_a_fixed_transform_has_weights_only() -> None:
+    X, y, _ = rows(200)
+    model = RedescendingRegressor(transform=rd.transforms.Huber(1.0)).fit(X, y)
+    assert model.score_samples(X, y).min() >= 0.0
+    assert not hasattr(model, "clean_probability_")
+    with pytest.raises(AttributeError, match="see inlier_weight_"):
+        model.suspects()
+    with pytest.raises(DataError, match="without a fixed transform"):
+        model.predict_interval(X)
+    with pytest.raises(AttributeError, match="not fitted"):
+        RedescendingRegressor().suspects()
