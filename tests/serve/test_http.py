@@ -48,6 +48,8 @@ def test_predictions_are_those_of_the_downloaded_model(server, client, tmp_path)
     model = rd.load(tmp_path / "m.safetensors")
     expected = model.predict(pa.Table.from_pylist(records))
     np.testing.assert_array_equal(served["prediction"], expected)
+    low, high = model.predict_interval(pa.Table.from_pylist(records))
+    np.testing.assert_array_equal([served["low"], served["high"]], [low, high])
 
 
 def test_score_learns_nothing_and_learn_says_what_score_said(client):

@@ -14,10 +14,13 @@ from redescend.serve.tensors import Tensor, read_tensors
 from redescend.sources import Kind
 from redescend.streaming import StreamModel
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.encoding.target import decode_predictions
+from redescend.streaming.rounds import Rounds
 
 DATATYPES = {Kind.NUMBER: "FP64", Kind.BOOLEAN: "BOOL", Kind.DATE: "BYTES", Kind.TEXT: "BYTES"}
 ID = "id"
+
+LEVEL = 0.9
+"""The share of clean targets in the intervals, as in answers to learn."""
 
 Columns = dict[str, list[Any]]
 
@@ -33,14 +36,18 @@ def describe_model(model: ServedModel) -> dict[str, Any]:
     if schema is not None:
         kinds = [(name, DATATYPES[schema.kinds[name]]) for name in input_names(schema)]
         inputs = [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in kinds]
-        outputs = [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in _outputs(schema).items()]
+        outputs = [
+            {"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in list_outputs(model).items()
+        ]
     return {"name": model.name, "versions": ["1"], "platform": "redescend", "inputs": inputs, "outputs": outputs}
 
 
-def _outputs(schema: Schema) -> dict[str, str]:
-    if schema.classifies:
+def list_outputs(model: ServedModel) -> dict[str, str]:
+    """The outputs of a model, with their types: numbers have the ends of intervals, labels a probability."""
+    if model.require_schema().classifies:
         return {"prediction": "BYTES", "probability": "FP64", ID: "BYTES"}
-    return {"prediction": "FP64", ID: "BYTES"}
+    ends = {"low": "FP64", "high": "FP64"} if model.has_intervals else {}
+    return {"prediction": "FP64", **ends, ID: "BYTES"}
 
 
 def infer(model: ServedModel, content: Any, raw: bytes, *, booleans: bool = True) -> dict[str, Any]:
@@ -56,20 +63,17 @@ def infer(model: ServedModel, content: Any, raw: bytes, *, booleans: bool = True
         count = len(X)
     if count > model.limits.records:
         raise TooLarge(f"The request has {count:,} records, and the server takes {model.limits.records:,} at a time.")
-    types = _outputs(schema)
+    types = list_outputs(model)
     wanted = _read_wanted(content, list(types))
-    if X is None:
-        predictions, probabilities = predict(model, columns, count)
-    else:
-        with model.read() as served:
-            assert isinstance(served, StreamModel)
-            scores = served.engine.predict(X)
-        predictions, probabilities = decode_predictions(schema, scores) if schema.classifies else (scores[0], scores)
-    found = predictions.tolist()
+    level = LEVEL if "low" in wanted or "high" in wanted else None
+    rounds = predict(model, columns, count, level) if X is None else _predict_encoded(model, X, level)
+    found = rounds.predictions.tolist()
     values: dict[str, list[Any]] = {}
     values["prediction"] = [schema.labels[int(number)] for number in found] if schema.classifies else found
     if "probability" in wanted:
-        values["probability"] = probabilities.tolist()
+        values["probability"] = rounds.probabilities.tolist()
+    if level is not None:
+        values |= {"low": rounds.low.tolist(), "high": rounds.high.tolist()}
     if ID in wanted:
         if numbers is not None and X is not None:
             columns = dict(zip(schema.inputs, numbers.T.tolist(), strict=True))
@@ -125,10 +129,17 @@ def make_record(columns: Columns, place: int) -> bytes:
     return dump_record({name: values[place] for name, values in columns.items()})
 
 
-def predict(model: ServedModel, columns: Columns, count: int) -> tuple[Array, Array]:
-    """Predictions, as numbers or indices of labels, and their probabilities."""
-    batch, learned = model.review([make_record(columns, place) for place in range(count)], target=False)
+def _predict_encoded(model: ServedModel, X: Array, level: float | None) -> Rounds:
+    with model.read() as served:
+        assert isinstance(served, StreamModel)
+        return served.predict_encoded(X, level)
+
+
+def predict(model: ServedModel, columns: Columns, count: int, level: float | None = None) -> Rounds:
+    """Predictions, as numbers or indices of labels, with their probabilities and, if a level is given, intervals."""
+    records = [make_record(columns, place) for place in range(count)]
+    batch, learned = model.review(records, target=False, level=level)
     rejected = sorted((*batch.bad, *learned.rejected), key=lambda bad: bad.row)
     if rejected:
         raise DataError(f"Record {rejected[0].row}: {rejected[0].reason}.")
-    return learned.rounds.predictions, learned.rounds.probabilities
+    return learned.rounds

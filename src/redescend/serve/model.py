@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
+from redescend.belief import ResidualBelief
 from redescend.errors import DataError, DivergenceError, RedescendError
 from redescend.serve.journal import Fsync, Journal
 from redescend.serve.labels import LateLabels
@@ -128,6 +129,7 @@ class ServedModel:
     def serve(self, model: Model, statistics: Statistics | None = None) -> None:
         """Begin to predict and to learn with a model."""
         self._schema = schema = model.schema
+        self.has_intervals = isinstance(model, StreamModel) and isinstance(model.belief, ResidualBelief)
         self.statistics = Statistics(schema, self.config.transform) if statistics is None else statistics
         self._learning = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name)
         inputs = {name: schema.kinds[name] for name in schema.columns if name != schema.target}
@@ -295,13 +297,13 @@ class ServedModel:
 
     # --- readers ---
 
-    def review(self, records: Sequence[bytes], *, target: bool) -> tuple[Batch, Learned]:
-        """Predict records, and with `target` score them, without learning from them."""
+    def review(self, records: Sequence[bytes], *, target: bool, level: float | None = None) -> tuple[Batch, Learned]:
+        """Predict records, with intervals of a `level`, or score them with `target`, without learning from them."""
         self.require_schema()
         assert self._replicas is not None
         batch = (self._learning if target else self._predicting).parse(records, 0)
         with self._replicas.read() as model:
-            return batch, model.review(batch, target=target)
+            return batch, model.review(batch, target=target, level=level)
 
     def score(self, records: Sequence[bytes]) -> list[Outcome]:
         """The outcome of each record, as if it were learned from now."""

@@ -16,7 +16,7 @@ TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer", "minimum": 0}
 NUMBER: Schema = {"type": "number"}
 SCALAR: Schema = {"type": ["number", "string", "boolean", "null"]}
-JSON_TYPES = {str: "string", list: "array", int: "integer", dict: "object"}
+JSON_TYPES = {bool: "boolean", str: "string", list: "array", int: "integer", dict: "object"}
 
 
 def ref(name: str) -> Schema:

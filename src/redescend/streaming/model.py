@@ -330,9 +330,17 @@ class StreamModel(StreamPredictor):
         return self._collect(batch, encoded, [self._learn_chunk(chunk) for chunk in encoded.chunks()])
 
     def learn_encoded(self, X: Array, targets: Array, rows: Array) -> Learned:
-        """Learn from records that are encoded already, as rows of `X` with their `targets`; `rows` are their numbers."""
+        """Learn from encoded records: rows of `X`, `targets`, and the numbers of the records in the stream, `rows`."""
         played = self._learn_chunk(EncodedChunk(X, targets, np.arange(len(X))))
         return Learned(self._make_rounds(played, rows), played.chunk.indices, [])
+
+    def predict_encoded(self, X: Array, level: float | None = None) -> Rounds:
+        """Predict records that are encoded already, as rows of `X`; with intervals if a `level` is given."""
+        unknown = np.full(len(X), np.nan)
+        chunk = EncodedChunk(X, unknown, np.arange(len(X)))
+        scores = self._scores(chunk)
+        judged = None if level is None else predict_chunk(self.belief, chunk, scores, level)
+        return self._make_rounds(Played(chunk, scores, unknown, unknown, judged), chunk.indices + 1)
 
     def _learn_chunk(self, chunk: EncodedChunk) -> Played:
         self._engine = engine = self.engine
