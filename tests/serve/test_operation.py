@@ -19,7 +19,7 @@ from redescend.serve.refusals import Busy
 from redescend.serve.server import check_host
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer
-from tests.serve.servers import ServerProcess, make_records, write_settings
+from tests.serve.servers import ServerProcess, fit, make_records, write_settings
 
 
 def to_lines(records):
@@ -156,3 +156,55 @@ def test_readers_see_whole_models_while_a_writer_learns(tmp_path, fsync):
         assert len(mine) > 0
         places = [states.index(prediction) for prediction in mine]
         assert places == sorted(places)
+
+
+def test_saving_changes_no_prediction(tmp_path):
+    """Vowpal Wabbit's daemon predicts differently after it has saved its model (VowpalWabbit/vowpal_wabbit#641)."""
+    records = make_records(240, seed=8)
+    asked = [record for record in records[:30] if isinstance(record["area"], float)]
+    served = []
+    for name, every in (("never", "1000000"), ("often", "20")):
+        settings = write_settings(tmp_path, first=20)
+        with ServerProcess(tmp_path / name, settings, "--every", every) as server, server.client() as client:
+            answers = []
+            for start in range(0, 240, 20):
+                client.learn("price", records[start : start + 20])
+                before = client.predict("price", asked)["prediction"]
+                if name == "often":
+                    client.download("price")
+                    assert client.predict("price", asked)["prediction"] == before
+                answers.append(before)
+            served.append((answers, client.download("price")))
+            assert server.stop() == 0
+        saved = sum("Snapshot" in line for line in server.lines)
+        assert saved >= 11 if name == "often" else saved == 1
+        # Nor does opening it again.
+        with ServerProcess(tmp_path / name) as server, server.client() as client:
+            assert client.predict("price", asked)["prediction"] == answers[-1]
+    assert served[0] == served[1]
+
+
+def test_more_connections_than_workers(tmp_path):
+    """Vowpal Wabbit's daemon corrupts a model that has more connections than workers (VowpalWabbit/vowpal_wabbit#628)."""
+    records, connections = make_records(480, seed=9), 24
+    settings = write_settings(tmp_path, first=20)
+    with ServerProcess(tmp_path / "data", settings, "--keep-journal") as server:
+        with server.client() as client:
+            client.learn("price", records[:20])
+
+        def use(number):
+            own = records[20 + number :: connections]
+            with server.client() as client:
+                for record in own:
+                    client.learn("price", record)
+                    (prediction,) = client.predict("price", [{"area": 80.0, "age": 3, "town": "Rome"}])["prediction"]
+                    assert abs(prediction) < 1e4
+            return len(own)
+
+        with ThreadPoolExecutor(connections) as pool:
+            assert sum(pool.map(use, range(connections))) == 460
+        with server.client() as client:
+            assert client.summary("price")["records"] == 480
+            model = client.download("price")
+        assert server.stop() == 0
+    assert fit(tmp_path / "data" / "models" / "price" / "journal", tmp_path / "fitted.safetensors") == model
