@@ -11,6 +11,9 @@ from tests.guides import make_pages
 # PyTorch is large: `make test-torch` installs it and runs what needs it.
 collect_ignore = [] if find_spec("torch") else ["src/redescend/torch", "docs/pytorch.md", "tests_torch"]
 
+if not find_spec("mlflow"):
+    collect_ignore += ["src/redescend/exports/mlflow.py", "src/redescend/exports/mlflow_code.py"]
+
 pytest_collect_file = make_pages().pytest()
 
 

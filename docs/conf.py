@@ -38,7 +38,7 @@ myst_heading_anchors = 3
 # The reference: one page for each public name.
 autosummary_generate = True
 autosummary_ignore_module_all = False
-autodoc_mock_imports = ["torch"]
+autodoc_mock_imports = ["torch", "mlflow", "onnx"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False

@@ -24,6 +24,7 @@ PACKAGE = Path(redescend.__file__).parent
 MODULES = (
     *("", "losses", "transforms", "domains", "steps", "gates", "registry", "errors", "adversaries", "streams"),
     *("streams.real", "regret", "bounds", "invex", "sklearn", "river", "torch", "streaming", "sources", "client"),
+    "exports.mlflow",
 )
 FORMULAS = ("transforms", "domains", "steps", "gates", "registry", "errors")
 """Modules of which users take classes; their functions are for kernels and other modules."""

@@ -27,6 +27,7 @@ IMPORTS = {
     "experiments": "redescend.experiments.report",
     "cli": "redescend.cli, redescend.streaming",
     "serve": "redescend.serve.server",
+    "onnx": "redescend.exports.onnx",
 }
 """What each extra is for."""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         transforms,
     )
     from redescend.checkpoint import load, save
+    from redescend.exports.onnx import to_onnx
     from redescend.game import Originals, Stream, Trace, play
     from redescend.learners.base import Learner, Round
     from redescend.learners.descent import Descent
@@ -40,6 +41,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "checkpoint": ("load", "save"),
+    "exports.onnx": ("to_onnx",),
     "game": ("Originals", "Stream", "Trace", "play"),
     "learners.base": ("Learner", "Round"),
     "learners.descent": ("Descent",),
@@ -115,5 +117,6 @@ __all__ = [
     "save",
     "steps",
     "streams",
+    "to_onnx",
     "transforms",
 ]

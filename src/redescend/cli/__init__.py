@@ -16,6 +16,7 @@ except ImportError:
     raise MissingExtraError("The command needs Typer and Rich; try: pip install 'redescend[cli]'") from None
 
 from redescend.cli.exit_codes import EXIT_CODES, exit_on_error
+from redescend.cli.export import export
 from redescend.cli.fit import fit
 from redescend.cli.inspect import inspect
 from redescend.cli.predict import predict
@@ -81,6 +82,7 @@ EXAMPLES: dict[Callable[..., None], str | None] = {
         "redescend schema houses.csv --out types.toml",
         "redescend fit houses.csv --target price --schema types.toml",
     ),
+    export: _format_examples("redescend export houses.safetensors --onnx houses.onnx"),
     tail: _format_examples(
         "redescend tail sensor.csv --target level --model sensor.safetensors",
         "redescend tail sensor.csv --target level --checkpoint run --resume >> suspects.jsonl",

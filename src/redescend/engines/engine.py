@@ -34,6 +34,19 @@ class RowOutcomes(NamedTuple):
     weights: Array
 
 
+class LinearForm(NamedTuple):
+    """All that linear predictions are computed from: what is missing is replaced by `centres`, and the sum is clipped.
+
+    `coefficients` has a row for each output; `intercepts`, `low` and `high` have a number for each.
+    """
+
+    coefficients: Array
+    intercepts: Array
+    centres: Array
+    low: Array
+    high: Array
+
+
 class Runs(NamedTuple):
     """Runs of records of one model each: run i is ``starts[i]`` up to ``starts[i + 1]``, of the model ``places[i]``."""
 
@@ -203,6 +216,11 @@ class Engine(ABC):
     @abstractmethod
     def _centres(self) -> Array:
         """What missing values are replaced by."""
+
+    def linear_form(self) -> LinearForm:
+        """What predictions are computed from, for exports."""
+        low, high = (self.clip(np.full((self.outputs, 1), end))[:, 0] for end in (-np.inf, np.inf))
+        return LinearForm(*self.coefficients(), self._centres(), low, high)
 
     @abstractmethod
     def score(self, X: Any, Y: Array) -> Array:

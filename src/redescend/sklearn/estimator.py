@@ -15,6 +15,7 @@ from redescend.belief import to_probability
 from redescend.checkpoint.serialization import Deserializer, Serializer
 from redescend.engines import Engine, ModelConfig, NonlinearEngine
 from redescend.engines.config import FEATURES, Task, check_bool
+from redescend.engines.engine import LinearForm
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, check
@@ -262,6 +263,10 @@ class LinearEstimator(JudgingEstimator):
         """Prediction of each output where all features are 0; a model with trees has none."""
         _, intercepts = self._fitted().coefficients()
         return cast(self._dtype, intercepts)
+
+    def linear_form(self) -> LinearForm:
+        """All that predictions are computed from, a row or a number for each output; for exports."""
+        return self._fitted().linear_form()
 
     def _shape_coefficients(self, coefficients: Array) -> Array:
         return coefficients

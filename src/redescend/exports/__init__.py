@@ -1,0 +1,1 @@
+"""Models for other tools: ONNX graphs, and a Python model for MLflow."""

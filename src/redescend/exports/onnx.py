@@ -1,0 +1,142 @@
+"""`to_onnx`: a model as an ONNX graph that predicts the same, in double precision."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from redescend import __version__
+from redescend.engines.engine import LinearForm
+from redescend.errors import DataError
+from redescend.exports.form import read_form
+from redescend.exports.graph import DOUBLE, TEXT, Graph
+from redescend.files import replace_file
+from redescend.numeric import Array
+
+
+def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
+    """Convert a linear model to an ONNX graph that predicts the same.
+
+    Parameters
+    ----------
+    model : StreamModel, RedescendingRegressor or RedescendingClassifier
+        A stream model of numbers, booleans and texts, without keys; or an estimator of `redescend.sklearn`.
+    path : path-like or None
+        A file to write the graph to. None: it is only returned.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Its inputs are the columns of a stream model, each of shape [records, 1], with doubles (booleans are 0 and 1,
+        NaN is missing) or texts ('' is missing); or ``X`` of shape [records, features] of an estimator. Its outputs are
+        ``prediction`` of shape [records, outputs]; or ``label`` of shape [records], ``margins`` of shape [records, 1]
+        (two labels) or [records, labels], and ``probabilities`` of shape [records, labels], except of a self-tuning
+        classifier, which calibrates them by more than margins.
+
+    Raises
+    ------
+    DataError
+        If the model is not linear, has keys, or has columns of dates or of hashed texts.
+
+    Notes
+    -----
+    A text that the model has no column for counts as none of its values; `redescend` hashes such texts into a few
+    columns, which ONNX cannot.
+
+    Examples
+    --------
+    >>> from redescend.sklearn import RedescendingRegressor
+    >>> graph = to_onnx(RedescendingRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]))
+    >>> [one.name for one in graph.graph.input]
+    ['X']
+    """
+    form = read_form(model)
+    graph = Graph()
+    labels, with_probabilities = _read_labels(model)
+    margins = _add_columns(graph, model.schema, form) if hasattr(model, "schema") else _add_table(graph, form)
+    margins = graph.clip(margins, form.low, form.high)
+    if labels is None:
+        graph.add_output("prediction", margins, DOUBLE, [None, len(form.intercepts)])
+    else:
+        graph.add_labels(margins, labels, with_probabilities)
+    made = graph.finish(type(model).__name__, {"redescend": __version__})
+    if path is not None:
+        with replace_file(Path(path)) as file:
+            file.write(made.SerializeToString())
+    return made
+
+
+def _read_labels(model: Any) -> tuple[Array | None, bool]:
+    """The labels that the model predicts, if any, and whether it has probabilities."""
+    if hasattr(model, "schema"):
+        return (model.schema.label_values, True) if model.schema.classifies else (None, False)
+    # Those of a self-tuning classifier are calibrated by what it believes of labels, which the graph does not have.
+    return getattr(model, "classes_", None), hasattr(model, "predict_proba") and model.get_params()[
+        "transform"
+    ] is not None
+
+
+def _add_table(graph: Graph, form: LinearForm) -> str:
+    """The predictions of an estimator: one table, in which nothing is missing."""
+    X = graph.add_input("X", DOUBLE, form.coefficients.shape[1])
+    product = graph.apply("MatMul", X, graph.constant(form.coefficients.T))
+    return graph.apply("Add", product, graph.constant(form.intercepts[None, :]))
+
+
+def _add_columns(graph: Graph, schema: Any, form: LinearForm) -> str:
+    """The predictions of a stream model: an input for each column."""
+    terms = [graph.constant(form.intercepts[None, :])]
+    numbers: list[str] = []
+    places: list[int] = []
+    missing_elsewhere: list[str] = []
+    for feature, span in zip(schema.features, schema.spans, strict=True):
+        if feature.how in ("number", "boolean"):
+            value = graph.add_input(feature.name, DOUBLE, 1)
+            missing = graph.apply("IsNaN", value)
+            centre = graph.constant(form.centres[span.start : span.start + 1][None, :])
+            numbers.append(graph.apply("Where", missing, centre, value))
+            places.append(span.start)
+        elif feature.how == "levels":
+            term, missing = _add_texts(graph, feature, form.coefficients[:, span.start :])
+            terms.append(term)
+        else:
+            raise DataError(
+                f"The model cannot be exported, because of column '{feature.name}': {_REASONS.get(feature.how, '')}"
+                "leave it out with ignore=[...]."
+            )
+        if feature.missing:
+            numbers.append(graph.apply("Cast", missing, to=DOUBLE))
+            places.append(span.stop - 1)
+        else:
+            missing_elsewhere.append(missing)
+    if missing_elsewhere:
+        together = missing_elsewhere[0]
+        for one in missing_elsewhere[1:]:
+            together = graph.apply("Or", together, one)
+        numbers.append(graph.apply("Cast", together, to=DOUBLE))
+        places.append(schema.dim - 1)
+    table = graph.apply("Concat", *numbers, axis=1)
+    terms.append(graph.apply("MatMul", table, graph.constant(form.coefficients[:, places].T)))
+    return graph.sum_all(terms)
+
+
+_REASONS = {
+    "hashed": "its texts are hashed, which ONNX cannot do; ",
+    "date": "dates cannot be exported; ",
+}
+
+
+def _add_texts(graph: Graph, feature: Any, coefficients: Array) -> tuple[str, str]:
+    """What the texts of a column add to each output, and which of them are missing."""
+    count = len(feature.levels)
+    values = graph.add_input(feature.name, TEXT, 1)
+    keys = [*feature.levels, ""] if "" not in feature.levels else feature.levels
+    numbers = {"values_int64s": list(range(len(keys))), "default_int64": count + 1}
+    place = graph.apply("LabelEncoder", values, ml=True, keys_strings=keys, **numbers)
+    table = np.zeros((count + 2, len(coefficients)))  # behind the levels: missing, and any other text
+    table[:count] = coefficients[:, :count].T
+    term = graph.apply("Gather", graph.constant(table), graph.apply("Squeeze", place, graph.constant(np.array([1]))))
+    return term, graph.apply("Equal", place, graph.constant(np.array(count)))
