@@ -9,6 +9,8 @@ from redescend.kernels.forest import layout, rounds
 from redescend.kernels.forest.layout import BEGIN, BUILT, DUE, FORESTS, HAVE, MEDIAN, ON_REST, ON_TARGET, RATE, START
 from tests.reference_forest import SlowForest, quantile_edges
 
+MOST = layout.MOST_RECORDS
+
 
 @pytest.mark.parametrize(
     ("dim", "count", "labels", "missing"), [(3, 200, False, True), (14, 110, False, False), (4, 120, True, False)]
@@ -23,7 +25,8 @@ def test_a_forest_is_what_trying_all_thresholds_grows(dim, count, labels, missin
     if not labels:
         y[::9] = 50.0
     linear = 0.3 * np.nan_to_num(X[:, 0])
-    state, work = layout.new_state(dim, 1), layout.new_work(dim, 1)
+    state = layout.new_state(dim, 1)
+    work = layout.new_work(state)
     slow = [SlowForest(dim, int(state.scalar[layout.DRAWS, g]), labels) for g in range(FORESTS)]
     grown = [0, 0]
     for t in range(count):
@@ -33,7 +36,7 @@ def test_a_forest_is_what_trying_all_thresholds_grows(dim, count, labels, missin
         due = state.clock[DUE] == t + 1
         out, one = np.empty((1, 1, rounds.WRITTEN)), slice(t, t + 1)
         rows = rounds.Rows(X[one], y[None, one], np.ones(1), linear[None, one], np.ones((1, 1)))
-        rounds.learn(state, rows, labels, out, work)
+        rounds.learn(state, rows, 0, MOST, labels, out, work)
         assert work.fits == pytest.approx(expected, rel=1e-4, abs=1e-5)
         if due:
             for j in range(dim):
@@ -64,10 +67,10 @@ def test_a_forest_is_what_trying_all_thresholds_grows(dim, count, labels, missin
 def test_edges_of_few_values_separate_all_of_them():
     random = np.random.default_rng(0)
     X = np.column_stack([random.integers(0, 3, 64), np.full(64, 7.0), np.where(random.random(64) < 0.5, np.nan, 1.0)])
-    state, work = layout.new_state(3, 1), layout.new_work(3, 1)
+    state = layout.new_state(3, 1)
     y = random.normal(size=(1, 64))
     rows = rounds.Rows(X, y, np.ones(64), np.zeros((1, 64)), np.ones((1, 64)))
-    rounds.learn(state, rows, False, np.empty((1, 64, rounds.WRITTEN)), work)
+    rounds.learn(state, rows, 0, MOST, False, np.empty((1, 64, rounds.WRITTEN)), layout.new_work(state))
     finite = [edges[edges < np.inf].tolist() for edges in state.edges]
     assert finite == [[0.0, 1.0], [], [-np.inf]]
     assert set(state.code[:64, 0]) == {0, 1, 2}
@@ -76,13 +79,13 @@ def test_edges_of_few_values_separate_all_of_them():
 
 
 def test_the_oldest_record_is_replaced_and_nothing_grows():
-    dim = 200
-    state, work = layout.new_state(dim, 1), layout.new_work(dim, 1)
+    dim = 500
+    state = layout.new_state(dim, 1)
     records, random = len(state.X), np.random.default_rng(1)
     count = records + 100
     X, y = random.normal(size=(count, dim)), random.normal(size=(1, count))
     rows = rounds.Rows(X, y, np.ones(count), np.zeros((1, count)), np.ones((1, count)))
-    rounds.learn(state, rows, False, np.empty((1, count, rounds.WRITTEN)), work)
+    rounds.learn(state, rows, 0, records, False, np.empty((1, count, rounds.WRITTEN)), layout.new_work(state))
     np.testing.assert_array_equal(state.X[:100], X[records:])
     np.testing.assert_array_equal(state.X[100:], X[100:records])
     assert state.clock[HAVE] == records
@@ -98,7 +101,31 @@ def test_the_oldest_record_is_replaced_and_nothing_grows():
 
 @pytest.mark.parametrize(("dim", "outputs"), [(1, 1), (20, 1), (100, 1), (500, 1), (16, 10)])
 def test_a_model_takes_less_than_two_megabytes(dim, outputs):
-    assert sum(array.nbytes for array in layout.new_state(dim, outputs)) < 2_000_000
+    state = layout.new_state(dim, outputs)
+    for size in layout.sizes(dim, outputs)[1:]:
+        state = layout.grow_state(state)
+        assert len(state.X) == size
+    assert sum(array.nbytes for array in state) < 2_000_000
+
+
+def test_room_for_more_records_changes_nothing():
+    random = np.random.default_rng(3)
+    count = 700
+    X, y = random.normal(size=(count, 2)), random.normal(size=(1, count))
+    rows = rounds.Rows(X, y, np.ones(count), np.zeros((1, count)), np.ones((1, count)))
+    states, written = [], []
+    for early in (False, True):
+        state, row, out = layout.new_state(2, 1), 0, np.empty((1, count, rounds.WRITTEN))
+        for _ in range(3 if early else 0):
+            state = layout.grow_state(state)
+        while (row := rounds.learn(state, rows, row, MOST, False, out, layout.new_work(state))) < count:
+            assert row == len(state.X)
+            state = layout.grow_state(state)
+        states.append(state)
+        written.append(out)
+    np.testing.assert_array_equal(*written)
+    for name in ("value", "threshold", "gain", "scalar", "output"):
+        np.testing.assert_array_equal(getattr(states[0], name), getattr(states[1], name))
 
 
 def test_a_repeated_record_tells_nothing_new():
@@ -109,7 +136,7 @@ def test_a_repeated_record_tells_nothing_new():
         state, rows = layout.new_state(2, 1), np.repeat(np.arange(40), times)
         ones = np.ones((1, len(rows)))
         told = rounds.Rows(X[rows], y[:, rows].copy(), ones[0], 0.0 * ones, ones)
-        rounds.learn(state, told, False, np.empty((1, len(rows), rounds.WRITTEN)), layout.new_work(2, 1))
+        rounds.learn(state, told, 0, MOST, False, np.empty((1, len(rows), rounds.WRITTEN)), layout.new_work(state))
         states.append(state)
     for one, other in zip(*states, strict=True):
         np.testing.assert_array_equal(one, other)

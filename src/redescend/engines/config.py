@@ -13,7 +13,6 @@ from redescend.engines.descent import DescentEngine
 from redescend.engines.engine import Engine, read_shape
 from redescend.engines.nonlinear import NonlinearEngine
 from redescend.engines.selftuning import SelfTuningEngine
-from redescend.kernels.forest.layout import count_records
 from redescend.kernels.selftuning import layout
 from redescend.kernels.tabular.standardize import CENTRED, SCALED, UNSCALED, WITH_MISSING
 from redescend.learners.recipes import Robust
@@ -183,9 +182,8 @@ class ModelConfig:
         owner, forests = "an engine", state["forests"]
         require(self.has_trees(dim), owner, "trees in spite of its settings")
         require(isinstance(forests, dict) and isinstance(state.get("linear"), dict), owner, "no forests")
-        shape = np.shape(forests.get("X")), np.shape(forests.get("target"))
-        records = count_records(dim, outputs)
-        require(shape == ((records, dim), (records, outputs)), owner, f"records of shape {shape[0]}")
+        shapes = np.shape(forests.get("X"))[1:], np.shape(forests.get("target"))[1:]
+        require(shapes == ((dim,), (outputs,)), owner, f"records of shape {shapes[0]}")
         order, allowed = state["linear"].get("order"), resolve_order(self.order, dim + 1)
         require(order == allowed, owner, f"the order {order!r}")
         require(np.shape(state["linear"].get("states"))[:1] == (outputs,), owner, "another number of outputs")

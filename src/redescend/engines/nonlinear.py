@@ -83,7 +83,10 @@ class NonlinearEngine(Engine):
         linear = self.linear.learn_rounds(X, Y, sample_weight)
         written = np.empty((self.outputs, len(X), rounds.WRITTEN))
         rows = rounds.Rows(X, Y, sample_weight, linear.predictions, linear.weights)
-        _learn(self.forests, rows, self.loss.margin, written, self._buffers())
+        row = self._learn_forests(rows, 0, written)
+        while row < len(X):
+            self.forests, self._work = layout.grow_state(self.forests), None
+            row = self._learn_forests(rows, row, written)
         stacked = _select_stacked(written)
         last = np.empty(Y.shape)
         for k, stack in enumerate(self.stacks):
@@ -105,10 +108,12 @@ class NonlinearEngine(Engine):
     def packed_row_counts(self, rows: Array, spans: Mapping[str, slice]) -> NoReturn:
         raise ParameterError("Models of keys are linear: features must be 'linear'.")
 
-    def _buffers(self) -> layout.Work:
+    def _learn_forests(self, rows: rounds.Rows, first: int, written: Array) -> int:
+        """Learn from rows until there is no room for more of them; returns the next row."""
         if self._work is None:
-            self._work = layout.new_work(self.dim, self.outputs)
-        return self._work
+            self._work = layout.new_work(self.forests)
+        most = layout.most_records(self.dim, self.outputs)
+        return int(_learn(self.forests, rows, first, most, self.loss.margin, written, self._work))
 
     # --- predicting and scoring ---
 
@@ -191,12 +196,18 @@ class NonlinearEngine(Engine):
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        owner, dims = type(self).__name__, layout.dims_of(self.dim, self.outputs)
+        owner = type(self).__name__
         parts = ("dim", "outputs", "linear", "stacks", "forests", "mixture")
         read_arrays((), state, {}, owner, parts)
         stacks = state["stacks"]
         require(isinstance(stacks, list) and len(stacks) == self.outputs, owner, "another number of stacks")
+        stored: Any = state["forests"].get("X") if isinstance(state["forests"], dict) else None
+        records = np.shape(stored)[0] if np.ndim(stored) else 0
+        require(records in layout.sizes(self.dim, self.outputs), owner, f"room for {records} records")
+        dims = layout.dims_of(self.dim, self.outputs, records)
         forests = read_arrays(layout.SPECS, state["forests"], dims, owner)
+        full = forests["clock"][layout.HAVE] == records
+        require(full or forests["clock"][layout.NEXT] == forests["clock"][layout.HAVE], owner, "a gap in its records")
         mixed = read_arrays(mixture.SPECS, state["mixture"], dims, owner)
         require((mixed["weight"].sum(axis=1) > 0.0).all(), owner, "members without weight")
         restored = NonlinearEngine(self.dim, self.outputs, self.loss, self.order, self.missing)

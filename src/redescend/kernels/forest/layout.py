@@ -109,20 +109,45 @@ class Work(NamedTuple):
     ordered: Array
 
 
-def count_records(dim: int, outputs: int) -> int:
-    """How many of the last records are stored."""
+def most_records(dim: int, outputs: int) -> int:
+    """How many of the last records are stored at most."""
     return max(LEAST_RECORDS, min(MOST_RECORDS, BYTES // (9 * dim + (2 * TREES + 40) * outputs)))
 
 
-def dims_of(dim: int, outputs: int) -> dict[str, int]:
+def sizes(dim: int, outputs: int) -> list[int]:
+    """The numbers of records that there is room for, as they come: each is twice the one before it."""
+    most, size, found = most_records(dim, outputs), LEAST_RECORDS, []
+    while size < most:
+        found.append(size)
+        size *= 2
+    return [*found, most]
+
+
+def dims_of(dim: int, outputs: int, records: int) -> dict[str, int]:
     """The named dimensions of the specs."""
-    records = count_records(dim, outputs)
     return {"dim": dim, "outputs": outputs, "records": records, "forests": FORESTS * outputs}
+
+
+def grow_state(state: State) -> State:
+    """The same state with room for more records."""
+    old, dim = state.X.shape
+    room = sizes(dim, state.target.shape[1])
+    records = room[room.index(old) + 1]
+    arrays = state._asdict()
+    for spec in SPECS:
+        if "records" in spec.shape:
+            axis, array = spec.shape.index("records"), arrays[spec.name]
+            shape = list(array.shape)
+            shape[axis] = records - old
+            arrays[spec.name] = np.concatenate([array, np.zeros(shape, array.dtype)], axis=axis)
+    arrays["clock"] = state.clock.copy()
+    arrays["clock"][NEXT] = state.clock[HAVE]
+    return State(**arrays)
 
 
 def new_state(dim: int, outputs: int) -> State:
     """The state before the first record; forests draw from random numbers of their own."""
-    dims = dims_of(dim, outputs)
+    dims = dims_of(dim, outputs, LEAST_RECORDS)
     shapes: Any = [[dims.get(str(size), size) for size in spec.shape] for spec in SPECS]
     state = State(*(np.zeros(shape, spec.dtype) for shape, spec in zip(shapes, SPECS, strict=True)))
     state.edges[:] = state.threshold[:] = np.inf
@@ -133,9 +158,10 @@ def new_state(dim: int, outputs: int) -> State:
     return state
 
 
-def new_work(dim: int, outputs: int) -> Work:
+def new_work(state: State) -> Work:
     """Buffers for rounds of a state of this size."""
-    records, columns = count_records(dim, outputs), min(COLUMNS, dim)
+    (records, dim), outputs = state.X.shape, state.target.shape[1]
+    columns = min(COLUMNS, dim)
     return Work(
         np.zeros(records, np.int32),
         np.zeros((records, columns), np.uint8),

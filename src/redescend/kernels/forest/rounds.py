@@ -229,15 +229,18 @@ def learn_output(i: int, row: int, k: int, rows: Rows, labels: bool, state: Stat
 
 
 @compiled
-def learn(state: State, rows: Rows, labels: bool, out: Array, work: Work) -> None:
-    """Predict every row, and learn from it if its weight is not 0.
+def learn(state: State, rows: Rows, first: int, most: int, labels: bool, out: Array, work: Work) -> int:
+    """Predict every row from the first on, and learn from it if its weight is not 0.
 
+    Returns the number of rows, or the row at which more room is needed, if there is less than for `most` records.
     `out` gets, for every output and row, the predictions of the linear member, of the forest on the target, and of the
     linear member with the forest on what it leaves, and the range that they were cut off at.
     """
     state, rows, out, work = uncounted(state), uncounted(rows), uncounted(out), uncounted(work)
-    for row in range(len(rows.X)):
+    for row in range(first, len(rows.X)):
         x = rows.X[row]
+        if state.clock[HAVE] == len(state.X) and len(state.X) < most:
+            return row
         for k in range(len(rows.Y)):
             for g in range(FORESTS * k, FORESTS * (k + 1)):
                 work.fits[g] = find_leaves(x, state, g, work.at[g])
@@ -248,6 +251,7 @@ def learn(state: State, rows: Rows, labels: bool, out: Array, work: Work) -> Non
                 renew_bins(state, work.ordered)
             for k in range(len(rows.Y)):
                 learn_output(i, row, k, rows, labels, state, work)
+    return len(rows.X)
 
 
 @compiled
