@@ -83,8 +83,8 @@ def test_a_record_has_the_score_with_which_it_came():
     seen = filtered.seen
     filtered.learn_one(x, y, w=0.0)
     assert filtered.seen == seen
-    assert filtered.classify(0.99)
-    assert not filtered.classify(0.98)
+    assert filtered.classify(0.5)
+    assert not filtered.classify(0.49)
     assert RedescendingFilter(0.3).classify(0.3)
     assert RedescendingFilter(loss="hinge").classify(0.5)
 

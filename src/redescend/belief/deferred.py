@@ -8,11 +8,15 @@ import numpy as np
 
 from redescend.belief.labels import LabelBelief
 from redescend.belief.residuals import ResidualBelief, Verdict
+from redescend.kernels.belief.layout import Records
 from redescend.numeric import Array
 from redescend.state import Stateful
 
-CAPACITY = 256
+CAPACITY = 64
 """Records that wait at most."""
+
+PLACES = np.zeros(CAPACITY, np.int64)
+"""The key of records that have none."""
 
 COMPACT = 40
 """Features on which the scale of residuals may depend, where memory is limited: the first ones."""
@@ -26,22 +30,25 @@ class DeferredBelief(Stateful):
     Parameters
     ----------
     belief : ResidualBelief or LabelBelief
+    verdicts : bool
+        Whether what `give_verdict` needs is kept.
 
     Examples
     --------
     >>> deferred = DeferredBelief(ResidualBelief())
     >>> for t in range(5):
-    ...     deferred.add(np.array([0.0]), np.array([float(t)]))
+    ...     deferred.add_one(0.0, float(t), np.empty(0))
     >>> deferred.belief.rounds
     5
     """
 
-    def __init__(self, belief: ResidualBelief | LabelBelief) -> None:
-        self._belief = belief
+    def __init__(self, belief: ResidualBelief | LabelBelief, verdicts: bool = True) -> None:
+        self._belief, self._verdicts = belief, verdicts
         self._buffers: tuple[Array, ...] = ()
         self._count = self._latest = 0
         self._records: tuple[Array, ...] = ()
         self._said: Any = None
+        self._one: Records | None = None
 
     @property
     def belief(self) -> ResidualBelief | LabelBelief:
@@ -50,7 +57,7 @@ class DeferredBelief(Stateful):
         return self._belief
 
     def add(self, *records: Array) -> None:
-        """Add records, given as `update` of the belief takes them; the arrays are copied or used at once."""
+        """Add finite records, given as `update` of the belief takes them; the arrays are copied or used at once."""
         rows = len(records[1])
         if not self._buffers:
             self._buffers = tuple(np.empty((CAPACITY, *part.shape[1:]), part.dtype) for part in records)
@@ -65,13 +72,52 @@ class DeferredBelief(Stateful):
             buffer[self._count : end] = part
         self._count = end
 
+    def add_one(self, prediction: float, target: float, x: Array) -> None:
+        """Add one record; of a belief in residuals with its first features, as many as there are room for."""
+        if self._count == CAPACITY:
+            self._flush()
+        if not self._buffers:
+            self._buffers = self._make_buffers()
+        row, buffers = self._count, self._buffers
+        buffers[0][row] = prediction
+        buffers[1][row] = target
+        if len(buffers) == 3:
+            width = min(len(x), buffers[2].shape[1])
+            buffers[2][row, :width] = x[:width]
+        self._count, self._latest = row + 1, 1
+
+    def _make_buffers(self) -> tuple[Array, ...]:
+        if isinstance(self._belief, ResidualBelief):
+            return np.zeros(CAPACITY), np.zeros(CAPACITY), np.zeros((CAPACITY, self._belief.dim))
+        return np.zeros((CAPACITY, 1)), np.zeros(CAPACITY, np.int64)
+
     def _flush(self) -> None:
         if self._count:
             records = tuple(buffer[: self._count] for buffer in self._buffers)
-            said, latest = self._belief.update(*records), slice(self._count - self._latest, self._count)
-            self._records = tuple(part[latest].copy() for part in records[:2])
-            self._said = type(said)(*(part[latest].copy() for part in said))
+            said: Any = self._update(records)
+            if self._verdicts:
+                latest = slice(self._count - self._latest, self._count)
+                self._records = tuple(part[latest].copy() for part in records[:2])
+                self._said = type(said)(*(part[latest] for part in said))
             self._count = 0
+
+    def _update(self, records: tuple[Array, ...]) -> Any:
+        if isinstance(self._belief, ResidualBelief):
+            predictions, targets, X = records
+            return self._belief.update_checked(Records(X, predictions, targets, PLACES[: len(targets)]))
+        return self._belief.update(*records)
+
+    def judge_one(self, prediction: float, target: float, x: Array) -> float:
+        """The log-odds that a record is clean; nothing is learned. The record must be finite."""
+        belief = self.belief
+        if not isinstance(belief, ResidualBelief):
+            return float(belief.judge(np.array([[prediction]]), np.array([int(target)]))[0])
+        if self._one is None:
+            self._one = Records(np.zeros((1, belief.dim)), np.zeros(1), np.zeros(1), PLACES[:1])
+        width = min(len(x), belief.dim)
+        self._one.X[0, :width] = x[:width]
+        self._one.predictions[0], self._one.targets[0] = prediction, target
+        return float(belief.judge_checked(self._one)[0])
 
     def give_verdict(self) -> Verdict:
         """The final verdict on the records that were added last."""

@@ -81,7 +81,7 @@ def make_tables() -> kernels.Tables:
     sizes = 2.0 ** (kernels.LOWEST + (np.arange(kernels.SIDE) + 0.5) / kernels.FINE)
     margins = np.concatenate([-sizes[::-1], sizes])
     models = [link(margins * 2.0**slope) for link in LINKS for slope in SLOPES]
-    return kernels.Tables(np.clip(models, 1e-9, 1.0 - 1e-9))
+    return kernels.Tables(np.clip(models, kernels.RAREST, 1.0 - kernels.RAREST))
 
 
 class LabelBelief(Stateful):

@@ -221,6 +221,10 @@ class ResidualBelief(Stateful):
         """
         records = self._read(predictions, targets, X, keys)
         self._grow(int(records.places.max(initial=0)) + 1)
+        return self.update_checked(records)
+
+    def update_checked(self, records: layout.Records) -> Judgements:
+        """The same for records that were checked, of keys that are known."""
         rows, first = len(records.targets), 0
         log_odds, low, high, scale, stuck = np.empty((5, rows))
         out = layout.Outputs(log_odds, low, high, scale, stuck, np.empty(rows, np.bool_))
@@ -253,7 +257,10 @@ class ResidualBelief(Stateful):
 
     def judge(self, predictions: Any, targets: Any, X: Any = None, keys: Any = None) -> Array:
         """The log-odds that each record is clean, by all that was learned so far; nothing is learned."""
-        records = self._read(predictions, targets, X, keys, known=True)
+        return self.judge_checked(self._read(predictions, targets, X, keys, known=True))
+
+    def judge_checked(self, records: layout.Records) -> Array:
+        """The same for records that were checked."""
         scales, _, _ = rounds.find_scales(records, self._state)
         residuals = records.targets - records.predictions
         return rounds.look_up(residuals, scales, self._state.log_odds, self._tables.centers)

@@ -33,8 +33,8 @@ class RedescendingClassifier(LinearModel, base.MiniBatchClassifier):
 
     Notes
     -----
-    The probability of a label is 1/(1 + exp(−margin)). With the hinge loss it increases with the margin as it should,
-    but it is not calibrated.
+    The probability of a label is calibrated: it is that of the true label, and flipped labels do not pull it to ½.
+    With a transform it is 1/(1 + exp(−margin)).
 
     Examples
     --------
@@ -88,11 +88,11 @@ class RedescendingClassifier(LinearModel, base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
         """Return the probability of each label of the record `x`; False and True until others have been learned."""
-        shares = self._labels.probabilities(self._model.predict(x))
-        return {label: float(share) for label, share in shares.items()}
+        shares = self._labels.probabilities(self._model.predict_shares(np.array([self._model.predict(x)])))
+        return {label: float(share[0]) for label, share in shares.items()}
 
     def predict_proba_many(self, X: Any) -> Any:
         """Return a frame of the probabilities of the rows of the frame `X`, with a column for each label."""
         columns, values = self._model.frames.read(X)
-        shares = self._labels.probabilities(self._model.predict_rows(columns, values))
+        shares = self._labels.probabilities(self._model.predict_shares(self._model.predict_rows(columns, values)))
         return dataframe.to_native_frame(shares, like=dataframe.into_frame(X))

@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from redescend.engines.config import ModelConfig
 from redescend.errors import DataError
@@ -22,8 +23,9 @@ from redescend.kernels.layout import Outcomes
 from redescend.learners.selftuning import SelfTuning, resolve_order
 from redescend.numeric import Array, dot
 from redescend.river import records
+from redescend.river.judging import RecordBelief
 from redescend.river.row_learner import RowLearner, infer_dim, make_row_learner, widen_state
-from redescend.state import CORRUPT, Stateful, corrupt_state, count_values
+from redescend.state import CORRUPT, Stateful, corrupt_state, count_values, require
 
 MOST_FEATURES = {1: 200_000, 2: 4_000}
 """The most names that a model remembers, by its order: a stream may have ever new ones."""
@@ -39,6 +41,7 @@ class DictModel(Stateful):
         self._constant = (1.0,) if config.fit_intercept else ()
         self._known: dict[Any, float] = {}
         self._is_fresh = True
+        self.belief = self._make_belief() if config.transform is None else None
         self._bind(make_row_learner(config.make_learner(1)))
         self.frames = records.FrameReader()
         self._columns: list[Any] = []
@@ -51,6 +54,9 @@ class DictModel(Stateful):
         DictModel.__init__(self, pickled["config"])
         self.restore(pickled["state"])
 
+    def _make_belief(self) -> RecordBelief:
+        return RecordBelief(self._config.loss.margin)
+
     # --- one record ---
 
     def learn(self, x: Any, y: Any, w: Any = 1.0) -> None:
@@ -62,16 +68,30 @@ class DictModel(Stateful):
         if self._learner.learn() < 0.0:
             records.check_record(x, y)
             self._learner.learn_carefully()
+        elif self.belief is not None:
+            self._tell()
 
     def _learn_weighted(self, x: Any, y: Any, w: Any) -> None:
         if (w := records.check_weight(w)) > 0.0:
             records.check_record(x, y)
             self._write_record(x, y)
-            self._learner.learn_weighted(w)
+            if self._learner.learn_weighted(w) and self.belief is not None:
+                self._tell()
+
+    def _tell(self) -> None:
+        """Let the belief learn from the record that was learned from last."""
+        row: Any = self._learner
+        self.belief.add(row.said, row.record[0], row.x)  # type: ignore[union-attr]
 
     def clean_probability(self, x: Any, y: Any) -> float:
-        """The probability that a record is clean; nothing is learned."""
+        """The probability that a record is clean; with a transform, its weight. Nothing is learned."""
         self._write_record(x, y, learn=False)
+        if self.belief is not None:
+            target = float(self._learner.record[0])
+            if not math.isfinite(target):
+                records.check_record(x, y)
+            prediction = self.predict(x)
+            return self.belief.clean_probability(prediction, target, self._learner.x)
         probability = self._learner.clean_probability()
         if not probability > 0.0:
             records.check_record(x, y)
@@ -85,6 +105,12 @@ class DictModel(Stateful):
             return prediction
         records.check_record(x)
         return dot(self._learner.learner.theta, self._learner.x)
+
+    def predict_interval(self, x: Any, level: float) -> tuple[float, float]:
+        """The interval in which a share of clean targets lies."""
+        if self.belief is None:
+            raise DataError("Intervals need a model without a fixed transform.")
+        return self.belief.predict_interval(self.predict(x), self._learner.x, level)
 
     def _write_record(self, x: Any, y: Any, learn: bool = True) -> None:
         """Write the record into the row of the learner; only learning gives new features a place."""
@@ -133,15 +159,18 @@ class DictModel(Stateful):
         if weights is None:
             # A column of a frame may be read-only, for which the loop would be compiled once more.
             y = np.require(y, np.float64, ["C", "A", "W"])
-            out = Outcomes(np.zeros(len(X)), np.zeros(len(X)), np.empty(0), np.empty((0, X.shape[1])))
+            out = Outcomes(np.zeros(len(X)), np.zeros(len(X)), np.zeros(len(X)), np.empty((0, X.shape[1])))
             failure = row.learner.learn_rows(X, y, out)
             if failure is not None:
                 raise failure.error
+            if self.belief is not None:
+                self.belief.add_rows(out.predictions, y, X)
             return
         for x, target, w in zip(X, y, weights, strict=True):
             if w > 0.0:
                 row.record[0], row.x[:] = target, x
-                row.learn_weighted(w)
+                if row.learn_weighted(w) and self.belief is not None:
+                    self._tell()
 
     def predict_rows(self, columns: list[Any], values: Array) -> Array:
         """⟨x, θ⟩ of every row; unknown features are ignored."""
@@ -158,6 +187,10 @@ class DictModel(Stateful):
                 predictions[row] = dot(np.append(values[row], 1.0), np.append(theta, intercept))
         learner = self._learner.learner
         return learner.clip(predictions) if isinstance(learner, SelfTuning) else predictions
+
+    def predict_shares(self, margins: Array) -> Array:
+        """The probability of the label 1 at every margin."""
+        return expit(margins) if self.belief is None else self.belief.predict_proba(margins)
 
     def _places(self, names: Iterable[Any]) -> Array:
         places = {name: place for place, name in enumerate(self._known, len(self._constant))}
@@ -176,11 +209,14 @@ class DictModel(Stateful):
 
     def state(self) -> dict[str, Any]:
         learned = None if self._is_fresh else self._learner.learner.state()
-        return {"features": [records.to_plain(name) for name in self._known], "learner": learned}
+        belief = None if self.belief is None else self.belief.state()
+        return {"features": [records.to_plain(name) for name in self._known], "learner": learned, "belief": belief}
 
     def restore(self, state: Any) -> None:
-        if not isinstance(state, dict) or state.keys() != {"features", "learner"}:
-            raise DataError(f"The state of a linear model must be a dict with the keys features, learner: {CORRUPT}.")
+        # Files from before models had beliefs have none.
+        if not isinstance(state, dict) or state.keys() | {"belief"} != {"features", "learner", "belief"}:
+            keys = "features, learner, belief"
+            raise DataError(f"The state of a linear model must be a dict with the keys {keys}: {CORRUPT}.")
         try:
             known = dict.fromkeys((records.to_key(name) for name in state["features"]), 0.0)
             learned, needed = state["learner"], len(known) + len(self._constant)
@@ -192,9 +228,14 @@ class DictModel(Stateful):
             is_valid = False
         if not is_valid:
             raise corrupt_state("a linear model", "features that do not match its learner")
-        learner = self._config.make_learner(dim)
+        learner, belief = self._config.make_learner(dim), None
         if learned is not None:
             learner.restore(learned)
+        if state.get("belief") is not None:
+            require(self._config.transform is None, "a linear model", "a belief in spite of its transform")
+            belief = self._make_belief()
+            belief.restore(state["belief"])
+        self.belief = belief
         self._known, self._is_fresh, self._columns = known, learned is None, []
         self._bind(make_row_learner(learner))
 

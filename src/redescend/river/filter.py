@@ -18,7 +18,7 @@ from redescend.river.regressor import RedescendingRegressor
 from redescend.state import CORRUPT, Stateful, corrupt_state, require
 
 THRESHOLDS = Interval(0, 1, "right")
-THRESHOLD, LABEL_THRESHOLD = 0.99, 0.5
+THRESHOLD, WEIGHT_THRESHOLD = 0.5, 0.99
 
 
 @dataclass(eq=False, repr=False)
@@ -32,8 +32,8 @@ class RedescendingFilter(Stateful, base.AnomalyFilter):
     Parameters
     ----------
     threshold : float, optional
-        Hold a record back if its score, one minus the probability that it is clean, is at least this. Default: 0.5 for
-        labels, and 0.99 for numbers, where the model suspects too many records rather than too few.
+        Hold a record back if its score, one minus the probability that it is clean, is at least this. Default: 0.5, or
+        0.99 for numbers with a transform, whose weight is no probability.
     loss : str or LinearLoss
         "squared", "absolute", "epsilon_insensitive", "pinball", "logistic", "hinge", or a loss.
     order, transform, step, fit_intercept
@@ -52,7 +52,7 @@ class RedescendingFilter(Stateful, base.AnomalyFilter):
     >>> model = RedescendingFilter() | linear_model.LinearRegression()
     >>> for t in range(500):
     ...     x = {"a": (t % 7) / 7}
-    ...     model.learn_one(x, float("inf") if t % 10 == 9 else 2 * x["a"] + 1)
+    ...     model.learn_one(x, float("inf") if t % 10 == 9 else 2 * x["a"] + 1 + 0.01 * (t % 3))
     >>> model["RedescendingFilter"].held_back
     50
     >>> 1 < model.predict_one({"a": 0.0}) < 2
@@ -72,7 +72,7 @@ class RedescendingFilter(Stateful, base.AnomalyFilter):
         kind = RedescendingClassifier if self._has_labels else RedescendingRegressor
         model = kind(self.loss, self.order, self.transform, self.step, self.fit_intercept)
         super().__init__(model, protect_anomaly_detector=False)
-        default = LABEL_THRESHOLD if self._has_labels else THRESHOLD
+        default = THRESHOLD if self._has_labels or self.transform is None else WEIGHT_THRESHOLD
         self._limit = default if self.threshold is None else check(owner, "threshold", self.threshold, THRESHOLDS)
         self.seen = self.held_back = 0
         self._last: tuple[dict[Any, Any], Any, float] | None = None

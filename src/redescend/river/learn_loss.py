@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from river import optim
+from scipy.special import expit
 
 from redescend import losses, transforms
 from redescend.engines.config import check_loss
 from redescend.kernels.descent.decision import robust_slope
 from redescend.numeric import choose
 from redescend.parameters import bad_parameter
-from redescend.river.records import probability
 
 
 class LearnLoss(optim.losses.RegressionLoss, optim.losses.BinaryLoss):
@@ -68,7 +68,7 @@ class LearnLoss(optim.losses.RegressionLoss, optim.losses.BinaryLoss):
 
     def mean_func(self, y_pred: Any) -> Any:
         """Return what a raw prediction `y_pred` means: itself, or the probability of the label True."""
-        return self._like(y_pred, probability(y_pred)) if self._phi.margin else y_pred
+        return self._like(y_pred, expit(y_pred)) if self._phi.margin else y_pred
 
     def _target(self, y_true: Any) -> Any:
         y = np.asarray(y_true, dtype=np.float64)

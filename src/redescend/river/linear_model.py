@@ -49,7 +49,7 @@ class LinearModel(Stateful):
         return predictions
 
     def score_one(self, x: dict[Any, Any], y: Any) -> float:
-        """Return how anomalous a record is: one minus the probability that it is clean.
+        """Return how anomalous a record is: one minus the probability that it is clean, see `redescend.belief`.
 
         Parameters
         ----------
@@ -61,15 +61,16 @@ class LinearModel(Stateful):
         Returns
         -------
         score : float
-            Between 0 and 1; high for an outlier or a label that looks flipped.
+            Between 0 and 1; high for an outlier or a label that is probably flipped. With a transform, one minus its
+            weight.
 
         Examples
         --------
         >>> from redescend.river import RedescendingRegressor
         >>> model = RedescendingRegressor()
-        >>> for t in range(100):
-        ...     model.learn_one({"a": t % 7}, 2.0 * (t % 7))
-        >>> model.score_one({"a": 3.0}, 6.0) < 0.5, model.score_one({"a": 3.0}, 99.0) > 0.9
+        >>> for t in range(300):
+        ...     model.learn_one({"a": t % 7}, 2.0 * (t % 7) + t % 3 + 99.0 * (t % 20 == 19))
+        >>> model.score_one({"a": 3.0}, 7.0) < 0.1, model.score_one({"a": 3.0}, 99.0) > 0.9
         (True, True)
         """
         return 1.0 - self._model.clean_probability(x, self._encode(y))

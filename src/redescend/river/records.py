@@ -10,13 +10,9 @@ from typing import Any
 
 import numpy as np
 from river.utils import dataframe
-from scipy.special import expit
 
 from redescend.errors import DataError
-from redescend.numeric import Array, Values
-
-probability: Any = expit
-"""The probability of the label +1, given its margin."""
+from redescend.numeric import Array
 
 
 class NotFiniteError(DataError):
@@ -72,12 +68,12 @@ class BinaryLabels:
             return negative, positive
         return (False, True) if self._signs.keys() <= {False, True} else (next(iter(self._signs)),) * 2
 
-    def probabilities(self, margin: Values) -> dict[Any, Any]:
-        """The probability of each label."""
+    def probabilities(self, shares: Array) -> dict[Any, Array]:
+        """The probability of each label, given those of +1."""
         negative, positive = self.negative_and_positive
         if negative is positive:
-            return {negative: 0.0 * probability(margin) + 1.0}
-        return {negative: probability(-margin), positive: probability(margin)}
+            return {negative: np.ones_like(shares)}
+        return {negative: 1.0 - shares, positive: shares}
 
     def state(self) -> list[Any]:
         return [[to_plain(label), sign] for label, sign in self._signs.items()]

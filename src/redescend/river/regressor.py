@@ -83,3 +83,29 @@ class RedescendingRegressor(LinearModel, base.MiniBatchRegressor):
     def predict_one(self, x: dict[Any, Any]) -> float:
         """Predict the target of the record `x`; unknown features are ignored."""
         return self._model.predict(x)
+
+    def predict_interval_one(self, x: dict[Any, Any], level: float = 0.9) -> tuple[float, float]:
+        """Predict the interval in which a share of clean targets lies; wrong ones need not.
+
+        Parameters
+        ----------
+        x : dict
+            Features.
+        level : float
+            The share, between 0 and 1.
+
+        Returns
+        -------
+        low, high : float
+            The ends of the interval. Only without a transform.
+
+        Examples
+        --------
+        >>> model = RedescendingRegressor()
+        >>> for t in range(300):
+        ...     model.learn_one({"a": t % 7}, 2.0 * (t % 7) + t % 3)
+        >>> low, high = model.predict_interval_one({"a": 3.0})
+        >>> low < 7.0 < high
+        True
+        """
+        return self._model.predict_interval(x, level)

@@ -33,10 +33,11 @@ class DescentRow:
         """Learn from a record that the compiled round could not play."""
         self.learner.update(self.x, float(self.record[0]))
 
-    def learn_weighted(self, w: float) -> None:
-        """Learn from the record with a sample weight."""
+    def learn_weighted(self, w: float) -> bool:
+        """Learn from the record with a sample weight; returns whether the compiled round could play it."""
         with self.learner.scaled_step(w):
             self.learn_carefully()
+        return False
 
     def predict(self) -> float:
         """⟨x, θ⟩ of the record; not finite where it overflows."""
@@ -63,13 +64,20 @@ class SelfTuningRow:
     def learn_carefully(self) -> None:
         self.learner.update(self.x.copy(), float(self.record[0]))
 
-    def learn_weighted(self, w: float) -> None:
+    def learn_weighted(self, w: float) -> bool:
         self._caller.sample_weight[0] = min(w, layout.HEAVIEST)
         try:
-            if self.learn() < 0.0:
-                self.learn_carefully()
+            if played := self.learn() >= 0.0:
+                return played
+            self.learn_carefully()
+            return False
         finally:
             self._caller.sample_weight[0] = 1.0
+
+    @property
+    def said(self) -> float:
+        """What was predicted for the record that was learned from last."""
+        return float(self._caller.prediction[0, 0])
 
     def predict(self) -> float:
         return self._caller.predict()

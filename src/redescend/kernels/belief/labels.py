@@ -31,9 +31,9 @@ TEMPERATURE, PRICE = 1000.0, 50.0
 """The effective sample size of the likelihood of a model is at most the first. Where a weak classifier and many flips
 explain the labels equally well, the price of squared flips prefers the weak classifier."""
 
-NUDGE = 1e-6
+NUDGE, RAREST = 1e-6, 1e-9
 """Probabilities rise by this much between the two cells in the middle, so that the class with the larger score has the
-larger one."""
+larger one; none is below the second."""
 
 FLIP_PRIOR, KEEP_PRIOR, MOST_FLIPS = 1.0, 20.0, 0.45
 ITERATIONS, FINAL_ITERATIONS = 2, 100
@@ -196,5 +196,5 @@ def look_up_positive(margins: Array, positive: Array) -> Array:
         for k in range(margins.shape[1]):
             margin = lead(margins[t], k)
             nudge = NUDGE * min(max(margin * 2.0**-LOWEST, -1.0), 1.0)
-            out[t, k] = min(max(interpolate(margin, positive) + nudge, 0.0), 1.0)
+            out[t, k] = min(max(interpolate(margin, positive) + nudge, RAREST), 1.0 - RAREST)
     return out

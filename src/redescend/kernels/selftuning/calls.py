@@ -70,17 +70,20 @@ def new_work(config: Config) -> Array:
 
 
 class Caller:
-    """The compiled round of one output, with a record that is written in place: `x`, `y` and `sample_weight`."""
+    """The compiled round of one output, with a record that is written in place: `x`, `y` and `sample_weight`.
+
+    `prediction` is what was predicted for it before it was learned from.
+    """
 
     def __init__(self, config: Config, row: Array) -> None:
         dim = config.covariance.dim
         self.record, self.sample_weight, self.outcome = np.zeros(1 + dim), np.ones(1), np.zeros(2)
         self.y, self.x = self.record[:1], self.record[1:]
         self._config, self._row, self._work = config, row, new_work(config)
-        self._prediction = np.zeros((1, 1))
+        self.prediction = np.zeros((1, 1))
         records = Table(self.x.reshape(1, dim), self.y.reshape(1, 1), self.sample_weight)
         weights, losses = self.outcome[1:].reshape(1, 1), self.outcome[:1].reshape(1, 1)
-        out = Outcomes(weights, self._prediction, losses, NO_ACTIONS, EMPTY)
+        out = Outcomes(weights, self.prediction, losses, NO_ACTIONS, EMPTY)
         self._arguments = Models(row.reshape(1, -1), ONE, FIRST), records, config, out, self._work
         self._learn: Any = None
 
@@ -95,7 +98,7 @@ class Caller:
         before, self.sample_weight[0], self.y[0] = self.sample_weight[0], 0.0, 1.0
         told = self.learn()
         self.sample_weight[0] = before
-        return float(self._prediction[0, 0]) if told else np.nan
+        return float(self.prediction[0, 0]) if told else np.nan
 
     def clean_probability(self) -> float:
         """The probability that the record is clean; nothing is learned. NaN if the record is not finite."""
