@@ -28,6 +28,7 @@ IMPORTS = {
     "cli": "redescend.cli, redescend.streaming",
     "serve": "redescend.serve.server",
     "onnx": "redescend.exports.onnx",
+    "tables": "python_calamine, duckdb",
 }
 """What each extra is for."""
 

@@ -106,7 +106,7 @@ def test_what_cannot_be_used_is_set_aside_counted_or_the_end(in_a_folder, how, c
         ([*FIT, "--report", "a", "--no-report"], "--no-report"),
         ([*FIT, "--quarantine", "a", "--on-bad", "skip"], "leave --quarantine out"),
         ([*FIT, "--resume"], "name the folder of its checkpoint"),
-        ([*FIT, "--format", "excel"], "excel"),
+        ([*FIT, "--format", "word"], "must be one of csv"),
         (["fit", "empty.csv", "--target", "price"], "empty.csv"),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",

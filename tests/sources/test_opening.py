@@ -141,7 +141,7 @@ def test_what_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(ParameterError, match="'source' parameter"):
         open_source(5)
     with pytest.raises(ParameterError, match="'format' parameter"):
-        open_source(tmp_path / "a.csv", format="xls")
+        open_source(tmp_path / "a.csv", format="doc")
     source = open_source(tmp_path / "a.csv")
     with pytest.raises(DataError, match=r"a\.csv has no column 'y'; there are 'x'\.$"):
         source.batches(["y"])

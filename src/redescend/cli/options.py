@@ -74,6 +74,7 @@ QUARANTINE_HELP = "Write rejected records here, with row and reason. Default: NA
 ON_BAD_HELP = (
     "What to do with a record that cannot be used: quarantine it, skip it (only count it), or fail (stop there)."
 )
+DECIMAL_HELP = "Decimal mark of numbers in CSV files, . or , (default: inferred, where it is unambiguous)."
 NO_HEADER_HELP = "Read the first line of a CSV or TSV file as a record; columns are named column1, column2, ..."
 OUT_HELP = "Write a .csv, .jsonl or .parquet file. Default: CSV on standard output."
 KEEP_HELP = "Columns of the records to output as well, such as an identifier."
@@ -141,6 +142,7 @@ class InputOptions:
         str | None,
         optional(INPUT, "NAME", "csv, tsv, jsonl, parquet or arrow. Default: inferred from the name and the content."),
     ] = None
+    decimal: Annotated[str | None, optional(INPUT, "MARK", DECIMAL_HELP)] = None
     no_header: Annotated[bool, option(INPUT, NO_HEADER_HELP, "--no-header")] = False
 
 
@@ -211,7 +213,7 @@ def flatten(command: Callable[..., None]) -> Callable[..., None]:
 
     >>> def show(name: str, reading: InputOptions) -> None: ...
     >>> list(inspect.signature(flatten(show)).parameters)
-    ['name', 'on_bad', 'format', 'no_header']
+    ['name', 'on_bad', 'format', 'decimal', 'no_header']
     """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}

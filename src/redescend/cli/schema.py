@@ -35,7 +35,7 @@ def schema(
         from redescend.sources import open_source
 
         read = source[0] if len(source) == 1 else source
-        opened = open_source(read, format=reading.format, header=not reading.no_header)
+        opened = open_source(read, format=reading.format, header=not reading.no_header, decimal=reading.decimal)
         text = format_schema(opened.name, {name: kind.value for name, kind in opened.kinds.items()}, opened.sample)
         if out is not None:
             with replace_file(out) as file:

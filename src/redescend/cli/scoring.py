@@ -122,6 +122,7 @@ def apply_model(
         sources[0] if len(sources) == 1 else list(sources),
         format=reading.format,
         header=not reading.no_header,
+        decimal=reading.decimal,
         kinds=schema.kinds,
     )
     if not quiet:

@@ -33,6 +33,7 @@ def make_config(
         on_bad=reading.on_bad.value,
         format=reading.format,
         header=not reading.no_header,
+        decimal=reading.decimal,
         checkpoint=checkpoints.checkpoint,
         resume=checkpoints.resume,
         outputs=outputs,

@@ -59,7 +59,7 @@ class ColumnarFile(SourceFile):
 
     >>> from redescend.sources.formats import FORMATS
     >>> [name for name, format in FORMATS.items() if issubclass(format, ColumnarFile)]
-    ['parquet', 'arrow']
+    ['parquet', 'arrow', 'sqlite', 'duckdb', 'excel']
     """
 
     path: Path

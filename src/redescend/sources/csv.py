@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.csv
 from redescend.errors import DataError, quote
 from redescend.numeric import Array
 from redescend.sources.formats import Columns, check_blank, check_names, read_sample
+from redescend.sources.forms import Form, infer_forms
 from redescend.sources.kinds import (
     DESCRIPTIONS,
     FALSE,
@@ -43,6 +45,7 @@ class CsvFile(TextFile):
     suffixes: ClassVar[tuple[str, ...]] = ("csv",)
     delimiter: ClassVar[str | None] = None
     zoned: frozenset[str] = frozenset()
+    forms: Mapping[str, Form] = MappingProxyType({})
 
     def start(self, text: Text) -> Head:
         line = _read_first_line(text, self.options.longest)
@@ -98,12 +101,14 @@ class CsvFile(TextFile):
         check_names(self.name, names)
         table = read_sample(files, dict.fromkeys(names, Kind.TEXT)).table
         zoned = frozenset(name for name in names if has_time_zones(table.column(name)))
+        forms = infer_forms({name: table.column(name) for name in names}, self.options.decimal)
         for file in files:
-            file.zoned = zoned
-        return {name: infer_text_kind(table.column(name)) for name in names}, {}
+            file.zoned, file.forms = zoned, forms
+        kinds = {name: infer_text_kind(table.column(name)) for name in names}
+        return kinds | {name: form.kind for name, form in forms.items()}, {}
 
     def parser(self, kinds: Mapping[str, Kind]) -> CsvParser:
-        return CsvParser(self.names or [], kinds, self.head.grammar, self.zoned)
+        return CsvParser(self.names or [], kinds, self.head.grammar, self.zoned, self.forms)
 
 
 class TsvFile(CsvFile):
@@ -140,23 +145,33 @@ class CsvParser:
     """
 
     def __init__(
-        self, names: Sequence[str], kinds: Mapping[str, Kind], grammar: Grammar, zoned: frozenset[str] = frozenset()
+        self,
+        names: Sequence[str],
+        kinds: Mapping[str, Kind],
+        grammar: Grammar,
+        zoned: frozenset[str] = frozenset(),
+        forms: Mapping[str, Form] = CsvFile.forms,
     ) -> None:
         self.names = names if isinstance(names, list) else list(names)
         self.kinds = dict(kinds)
         self.grammar = grammar
         self.zoned = zoned
+        self.forms = {name: form for name, form in forms.items() if kinds.get(name) is form.kind}
         self.delimiter = chr(grammar.delimiter)
         self._dialect = pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
-        self._convert = _conversion(
-            {name: ZONED if kind is Kind.DATE and name in zoned else TYPES[kind] for name, kind in kinds.items()}
-        )
+        types = {name: ZONED if kind is Kind.DATE and name in zoned else TYPES[kind] for name, kind in kinds.items()}
+        self._convert = _conversion(types | dict.fromkeys(self.forms, pa.string()))
 
     def parse(self, data: bytes) -> pa.RecordBatch | None:
         try:
             table = _to_batch(self._read(data, self._convert))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
+        for name, form in self.forms.items():
+            values, wrong = form.convert(table.column(name))
+            if wrong.any():
+                return None
+            table = table.set_column(table.schema.get_field_index(name), name, values)
         return None if any(len(find_outside_calendar(values)) for values in table.columns) else table
 
     def find_suspicious(self, records: list[bytes]) -> Array:
@@ -165,8 +180,8 @@ class CsvParser:
         even = b"\n".join(record for record, ragged in zip(records, suspicious, strict=True) if not ragged) + b"\n"
         table = self._read(even, _conversion(dict.fromkeys(self.kinds, pa.binary())))
         unlike = np.zeros(table.num_rows, bool)
-        for values, kind in zip(table.columns, self.kinds.values(), strict=True):
-            unlike |= _find_unlike(values.combine_chunks(), kind)
+        for values, (name, kind) in zip(table.columns, self.kinds.items(), strict=True):
+            unlike |= _find_unlike(values.combine_chunks(), kind, self._pattern(name))
         suspicious[~suspicious] = unlike
         return suspicious
 
@@ -175,7 +190,7 @@ class CsvParser:
         if count != len(self.names):
             return f"{count} value{'s'[: count > 1]} where the header has {len(self.names)}"
         values = dict(zip(self.names, self.fields(record), strict=True))
-        likely = {name: _looks_like(values[name], kind) for name, kind in self.kinds.items()}
+        likely = {name: _looks_like(values[name], kind, self._pattern(name)) for name, kind in self.kinds.items()}
         table = self.parse(record + b"\n") if all(likely.values()) else None
         if table is not None:
             return table
@@ -190,20 +205,24 @@ class CsvParser:
 
     def _parse_column(self, name: str, record: bytes, value: bytes) -> pa.Array | str:
         """Parse one column of a record; dates with a time zone and without may be mixed."""
-        alone = CsvParser(self.names, {name: self.kinds[name]}, self.grammar, self.zoned)
+        alone = CsvParser(self.names, {name: self.kinds[name]}, self.grammar, self.zoned, self.forms)
         column = alone.parse(record + b"\n")
         if column is not None:
             return column.column(0)
         kind = self.kinds[name]
         try:
             text = value.decode()
-            if kind is Kind.DATE:
+            if kind is Kind.DATE and name not in self.forms:
                 return pa.array([convert_value(text, kind)], TYPES[kind])
         except UnicodeDecodeError as error:
             return f"invalid UTF-8 at byte {error.start + 1} of {quote(value)}"
         except ValueError:
             pass
         return f"{quote(text)} is not {DESCRIPTIONS[kind]}"
+
+    def _pattern(self, name: str) -> str:
+        """What the text of a value of a column looks like."""
+        return self.forms[name].pattern if name in self.forms else PATTERNS.get(self.kinds[name], "")
 
     def fields(self, record: bytes) -> list[bytes]:
         """Split one record into its values."""
@@ -244,16 +263,16 @@ def _protect_bom(data: bytes) -> bytes:
     return b"\n" + data if data.startswith(BOM) else data
 
 
-def _find_unlike(values: pa.Array, kind: Kind) -> Array:
-    """Which values do not look like the kind."""
+def _find_unlike(values: pa.Array, kind: Kind, pattern: str) -> Array:
+    """Which values do not look like the kind, whose texts have this pattern."""
     if kind is Kind.TEXT:
-        return np.array([value is not None and not _looks_like(value, kind) for value in values.to_pylist()], bool)
-    return ~pc.fill_null(pc.match_substring_regex(values, PATTERNS[kind]), True).to_numpy(zero_copy_only=False)
+        return np.array([value is not None and not _looks_like(value, kind, "") for value in values.to_pylist()], bool)
+    return ~pc.fill_null(pc.match_substring_regex(values, pattern), True).to_numpy(zero_copy_only=False)
 
 
-def _looks_like(value: bytes, kind: Kind) -> bool:
+def _looks_like(value: bytes, kind: Kind, pattern: str) -> bool:
     try:
         text = value.decode()
     except UnicodeDecodeError:
         return False
-    return kind is Kind.TEXT or text in MISSING_SPELLINGS or re.match(PATTERNS[kind], text) is not None
+    return kind is Kind.TEXT or text in MISSING_SPELLINGS or re.match(pattern, text) is not None

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from redescend.errors import DataError
 
 PATTERN = frozenset("*?[")
+
+_TABLE = re.compile(r"(?:sqlite|duckdb|excel):///(?P<file>[^?]+)(?:\?table=(?P<table>.+))?")
 
 
 class Unread(NamedTuple):
@@ -34,12 +38,23 @@ class Unread(NamedTuple):
     reason: str
 
 
+def split_table(path: str | os.PathLike[str]) -> tuple[str | os.PathLike[str], str | None]:
+    """The file and the table of a name like ``sqlite:///file.db?table=t``; any other path without a table.
+
+    >>> split_table("sqlite:///data/shop.db?table=sales"), split_table("shop.db")
+    (('data/shop.db', 'sales'), ('shop.db', None))
+    """
+    found = _TABLE.fullmatch(path) if isinstance(path, str) else None
+    return (path, None) if found is None else (found["file"], found["table"] and unquote(found["table"]))
+
+
 def find_files(path: str | os.PathLike[str], unread: list[Unread] | None = None) -> Iterator[Path]:
     """The files of a path, a folder (with its subfolders) or a pattern, sorted by name.
 
     In folders, empty files and files whose names begin with a dot or an underscore are skipped. What else is not read
     is appended to `unread`.
     """
+    path = split_table(path)[0]
     place = Path(path)
     if place.is_dir():
         found = sorted(_scan(place, [] if unread is None else unread))

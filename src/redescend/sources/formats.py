@@ -43,6 +43,7 @@ class ReadOptions(NamedTuple):
     block: int = BLOCK
     longest: int = LONGEST
     columns: tuple[str, ...] | None = None
+    decimal: str | None = None
 
 
 class SourceFile(ABC):

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from redescend.errors import DataError
-from redescend.parameters import AT_LEAST_ONE, check
+from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources.arrow import ArrowFile
 from redescend.sources.csv import CsvFile, TsvFile
+from redescend.sources.databases import DuckdbFile, ExcelFile, SqliteFile
 from redescend.sources.folders import Unread
 from redescend.sources.formats import ReadOptions, SourceFile, check_format, detect, register_format
 from redescend.sources.journal import JournalFile
@@ -21,7 +22,17 @@ from redescend.sources.readers import BLOCK, Origin, open_origins
 from redescend.sources.source import Source
 from redescend.sources.splitter import LONGEST
 
-for _format in (CsvFile, TsvFile, JsonLinesFile, ParquetFile, ArrowFile, JournalFile):
+for _format in (
+    CsvFile,
+    TsvFile,
+    JsonLinesFile,
+    ParquetFile,
+    ArrowFile,
+    JournalFile,
+    SqliteFile,
+    DuckdbFile,
+    ExcelFile,
+):
     register_format(_format)
 
 
@@ -34,6 +45,7 @@ def open_source(
     block: int = BLOCK,
     longest: int = LONGEST,
     columns: Sequence[str] | None = None,
+    decimal: str | None = None,
 ) -> Source:
     r"""Open a source of records, and infer its format, its columns and their kinds.
 
@@ -57,6 +69,8 @@ def open_source(
         The most bytes of a text record; a longer one is bad.
     columns : sequence of str or None
         The columns of a delimited file that may lack its header, because it was rotated. None: the header names them.
+    decimal : {'.', ','} or None
+        The decimal mark of numbers in delimited files. None: inferred for each column, where that is unambiguous.
 
     Returns
     -------
@@ -80,6 +94,8 @@ def open_source(
     requested = None if format is None else check_format(format)
     check("open_source", "block", block, AT_LEAST_ONE)
     check("open_source", "longest", longest, AT_LEAST_ONE)
+    if decimal not in (None, ".", ","):
+        raise bad_parameter("open_source", "decimal", "'.', ',' or None", decimal)
     known = {name: Kind(kind) for name, kind in (kinds or {}).items()}
     table = open_table(source)
     if table is not None:
@@ -89,7 +105,7 @@ def open_source(
     if not origins:
         raise DataError("There is nothing to read: the list of sources is empty.")
     files: list[SourceFile] = []
-    options = ReadOptions(header, block, longest, None if columns is None else tuple(columns))
+    options = ReadOptions(header, block, longest, None if columns is None else tuple(columns), decimal)
     for origin in origins:
         chosen, compression = detect(origin, requested)
         if files and chosen.format != files[0].format:

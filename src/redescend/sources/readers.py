@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from redescend.errors import DataError, ParameterError
 from redescend.sources.compression import Damage, decompress
-from redescend.sources.folders import Unread, find_files
+from redescend.sources.folders import Unread, find_files, split_table
 
 BLOCK = 2**21
 """The number of bytes to read at a time."""
@@ -29,6 +29,7 @@ class FileOrigin:
     """A file on the disk."""
 
     seekable = True
+    table: str | None = None
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -47,6 +48,7 @@ class PipeOrigin:
     """A pipe, which can be read once from its first byte."""
 
     seekable = False
+    table: str | None = None
 
     def __init__(self, name: str, file: Any, close: bool = False) -> None:
         self.name = name
@@ -116,7 +118,9 @@ def open_origins(source: Any, unread: list[Unread]) -> Iterator[Origin]:
     if isinstance(source, str) and source == "-":
         yield PipeOrigin("standard input", _open_standard_input())
     elif isinstance(source, str | os.PathLike):
-        yield from map(_open_path, find_files(source, unread))
+        for origin in map(_open_path, find_files(source, unread)):
+            origin.table = split_table(source)[1]
+            yield origin
     elif isinstance(source, Sequence):
         for each in source:
             yield from open_origins(each, unread)

@@ -52,6 +52,7 @@ class FitConfig:
     on_bad: str = OnBad.QUARANTINE.value
     format: str | None = None
     header: bool = True
+    decimal: str | None = None
     kinds: Sequence[tuple[str, str]] = ()
     by: str | None = None
     passes: int | None = 1

@@ -250,7 +250,7 @@ def _choose_logs(config: FitConfig, source: Source, passes: int) -> list[str]:
 
 def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> Start:
     kinds = {name: Kind(kind) for name, kind in config.kinds} | ({} if config.by is None else {config.by: Kind.TEXT})
-    opened = open_source(source, format=config.format, header=config.header, kinds=kinds)
+    opened = open_source(source, **config.select("format", "header", "decimal"), kinds=kinds)
     if lacking := [name for name, _ in config.kinds if name not in opened.kinds]:
         raise DataError(
             f"There is no column {lacking[0]!r}, which the schema has; {suggest(opened.columns, lacking[0])}"
@@ -291,7 +291,7 @@ def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | N
     # A file that is followed may have been rotated, and is recognized where reading stopped.
     marked = follow is not None and last.mark is not None
     columns = known["columns"] if marked else None
-    opened = open_source(source, format=config.format, header=config.header, kinds=kinds, columns=columns)
+    opened = open_source(source, **config.select("format", "header", "decimal"), kinds=kinds, columns=columns)
     opened.read_as_text(name for name in config.id if name not in last.model.schema.columns)
     if marked:
         return last.model, opened, known

@@ -89,6 +89,8 @@ class EncodedBatch:
         """Return which numbers are missing, if any may be."""
         values = to_floats(column)
         self._numbers.append((first, values))
+        if feature.how == "date":
+            self._numbers += [(first + place, wave) for place, wave in enumerate(feature.waves(values), 1)]
         if len(values) == 0 or (values.min() >= -MAX_NUMBER and values.max() <= MAX_NUMBER):
             return None  # nearly all columns; NaN fails the comparisons
         self.rejected = reject_out_of_range(feature.name, values) | self.rejected

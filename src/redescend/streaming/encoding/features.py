@@ -1,18 +1,22 @@
 """How a column is encoded as numbers, inferred from the first records.
 
-- A number is one column. So are booleans, as 0 and 1, and dates, as days since 1970-01-01.
+- A number is one column. So are booleans, as 0 and 1, and dates, as days since 1970-01-01; dates also have waves of the
+  time of day, the day of the week and the day of the year, as far as these differ in the sample.
 - A text with at most `MAX_LEVELS` distinct values in the sample is one-hot encoded, with `UNSEEN` more columns that
   values which are not in the sample are hashed into. A text with more values is hashed into `HASHED` columns.
 - A missing number, boolean or date is imputed by the running median of its column; a missing text is 0 in all its
   columns. A column with a missing value in the sample has a missing-value indicator of its own; the others share one.
-- Excluded are ignored columns; columns without a value in the sample; constant columns; and texts of which more than
-  half of at least `MIN_IDENTIFIERS` values differ, which are taken for identifiers. Columns that are requested by name
-  are never excluded for their content.
+- Excluded are ignored columns; columns without a value in the sample; constant columns; texts of which more than half
+  of at least `MIN_IDENTIFIERS` values differ, which are taken for identifiers; and, unless no other column is left,
+  whole numbers that only grow, or that are all different and called like an identifier, which number the records.
+  Columns that are requested by name are never excluded for their content.
 """
 
 from __future__ import annotations
 
 import functools
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from zlib import crc32
@@ -24,6 +28,7 @@ import pyarrow.compute as pc
 from redescend.errors import quote
 from redescend.numeric import Array
 from redescend.sources import Kind
+from redescend.sources.kinds import SAMPLE
 
 MAX_LEVELS, UNSEEN, HASHED = 256, 8, 256
 MIN_IDENTIFIERS = 100
@@ -32,6 +37,15 @@ MAX_NUMBER = 1e100
 """Numbers beyond this are rejected: their products would overflow."""
 
 MICROSECONDS_PER_DAY = 86_400e6
+
+CYCLES = {"time of day": (1.0, 2), "day of the week": (7.0, 3), "day of the year": (365.2425, 2)}
+"""The cycles of dates: their lengths in days, and how many waves describe them; three describe seven days exactly."""
+
+MIN_COUNTED = 20
+"""Fewer values than this are not called a count of records."""
+
+_IDENTIFIER = re.compile(r"(^|[^a-z])(id|ids|key|index|idx|row|rownames?|record|no|nr|unnamed|uuid)([^a-z]|$)|(Id|ID)$")
+_TIME = re.compile(r"year|month|week|day|date|time|hour|minute|second|age|epoch", re.IGNORECASE)
 
 Encoding = Literal["number", "boolean", "date", "levels", "hashed"]
 ENCODINGS: dict[Kind, tuple[Encoding, ...]] = {
@@ -65,12 +79,28 @@ class Feature:
     def encoded(self) -> list[str]:
         """The names of its encoded columns; that of its own indicator is the last."""
         names = [self.name]
-        if self.how == "levels":
+        if self.how == "date":
+            names += [f"{self.name}: {cycle}, {wave}" for cycle, wave in self._waves()]
+        elif self.how == "levels":
             names = [f"{self.name} = {level}" for level in self.levels]
             names += [f"{self.name} is another ({place})" for place in range(1, UNSEEN + 1)]
         elif self.how == "hashed":
             names = [f"{self.name} ({place})" for place in range(1, HASHED + 1)]
         return [*names, f"{self.name} is missing"] if self.missing else names
+
+    def _waves(self) -> Iterator[tuple[str, str]]:
+        for cycle in self.levels:
+            for times in range(1, CYCLES[cycle][1] + 1):
+                yield from ((cycle, f"{wave} {times}") for wave in ("sine", "cosine"))
+
+    def waves(self, days: Array) -> Iterator[Array]:
+        """The waves of a date's cycles, in the order of its encoded columns."""
+        for cycle in self.levels:
+            length, count = CYCLES[cycle]
+            angles = 2.0 * np.pi / length * np.mod(days, length)
+            for times in range(1, count + 1):
+                yield np.sin(times * angles)
+                yield np.cos(times * angles)
 
     @functools.cached_property
     def _level_indices(self) -> dict[bytes, int]:
@@ -91,7 +121,7 @@ class Feature:
             and self.how in ENCODINGS[self.kind]
             and isinstance(self.missing, bool)
             and len(set(self.levels)) == len(self.levels) <= MAX_LEVELS
-            and (self.how == "levels" or not self.levels)
+            and (self.how == "levels" or set(self.levels) <= (set(CYCLES) if self.how == "date" else set()))
         )
 
 
@@ -99,9 +129,38 @@ def infer_feature(name: str, kind: Kind, column: Any) -> Feature:
     """Infer how to encode a column from the sample."""
     values = drop_missing(column)
     levels = sorted(pc.unique(values).to_pylist()) if kind is Kind.TEXT else []
+    levels = _find_cycles(to_floats(values)) if kind is Kind.DATE else levels
     if len(levels) > MAX_LEVELS:
         return Feature(name, kind, "hashed", missing=len(values) < len(column))
     return Feature(name, kind, ENCODINGS[kind][0], levels, missing=len(values) < len(column))
+
+
+def _find_cycles(days: Array) -> list[str]:
+    """The cycles that dates go through: the times of day differ, and the dates span two weeks, or most of a year."""
+    span = float(np.ptp(days)) if len(days) else 0.0
+    found = {
+        "time of day": len(days) > 0 and bool(np.ptp(np.mod(days, 1.0)) > 0.0),
+        "day of the week": span >= 14.0 and len(np.unique(np.mod(np.floor(days), 7.0))) > 1,
+        "day of the year": span >= 300.0 and len(np.unique(np.mod(np.floor(days), 365.2425))) > 12,
+    }
+    return [cycle for cycle in CYCLES if found[cycle]]
+
+
+def find_count(name: str, kind: Kind, column: Any) -> str | None:
+    """Why the whole numbers of a column only number the records, if they do."""
+    values = to_floats(drop_missing(column.slice(0, SAMPLE))) if kind is Kind.NUMBER else np.empty(0)
+    if len(values) < MIN_COUNTED or _TIME.search(name) or not np.isfinite(values).all():
+        return None
+    if (np.mod(values, 1.0) != 0.0).any():
+        return None
+    steps = np.diff(values)
+    if np.mean(np.abs(steps) == 1.0) >= 0.95 and abs(np.mean(np.sign(steps))) >= 0.95:
+        return "counts the records"
+    if len(values) < MIN_IDENTIFIERS or len(np.unique(values)) < len(values):
+        return None
+    if (steps > 0.0).all() or (steps < 0.0).all() or _IDENTIFIER.search(name):
+        return f"has {len(values):,} different whole numbers in {len(values):,} records, so it looks like an identifier"
+    return None
 
 
 def find_exclusion(kind: Kind, column: Any, where: str) -> str | None:

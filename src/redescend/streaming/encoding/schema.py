@@ -18,7 +18,7 @@ from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 from redescend.sources import Batch, Kind
 from redescend.state import CORRUPT
-from redescend.streaming.encoding.features import Feature, find_exclusion, infer_feature, quote_value
+from redescend.streaming.encoding.features import Feature, find_count, find_exclusion, infer_feature, quote_value
 from redescend.streaming.encoding.target import MAX_LABELS, Task, infer_task
 from redescend.streaming.report.formatting import format_first
 
@@ -180,7 +180,12 @@ class Schema:
         answers = sample.table.column(target) if values is None else values
         inferred = infer_task(target, kinds[target], answers, task, labels, where)
         used, excluded = [], [Excluded(name, "is ignored, as requested") for name in dict.fromkeys(ignore)]
-        for name in candidates:
+        useful = candidates
+        if features is None:
+            counts = {name: find_count(name, kinds[name], sample.table.column(name)) for name in candidates}
+            useful = [name for name in candidates if counts[name] is None] or candidates
+            excluded += [Excluded(name, str(counts[name])) for name in candidates if name not in useful]
+        for name in useful:
             column = sample.table.column(name)
             reason = find_exclusion(kinds[name], column, where) if features is None else None
             if reason is None:

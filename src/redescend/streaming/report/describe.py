@@ -131,10 +131,11 @@ def _list(texts: list[str]) -> str:
 
 
 def _describe_feature(feature: Feature) -> str:
+    cycles = "".join(f"{' and' if place else ', with'} the {cycle}" for place, cycle in enumerate(feature.levels))
     encoding = {
         "number": "number",
         "boolean": "true or false",
-        "date": "date, in days since 1970-01-01",
+        "date": f"date, in days since 1970-01-01{cycles}",
         "levels": f"text with {len(feature.levels)} values: {_list(feature.levels)}; other values are hashed",
         "hashed": "text, hashed",
     }[feature.how]

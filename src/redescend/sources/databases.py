@@ -1,0 +1,145 @@
+"""Tables of SQLite and DuckDB databases, and sheets of Excel files, read by libraries made for it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any, ClassVar, Self
+
+import pyarrow as pa
+
+from redescend.errors import DataError, MissingExtraError, quote, suggest
+from redescend.sources.columnar import ColumnarFile
+from redescend.sources.formats import Columns, ReadOptions
+from redescend.sources.kinds import SAMPLE, Kind, infer_text_kind
+from redescend.sources.readers import Origin
+
+ROWS = 65_536
+"""Rows to read at a time."""
+
+
+class TableFile(ColumnarFile):
+    """A file with several tables: the only one is read, or the one that is named, as in ``sqlite:///file.db?table=t``."""
+
+    table: str | None = None
+
+    @classmethod
+    def open(cls, origin: Origin, compression: str | None, options: ReadOptions) -> Self:
+        file = super().open(origin, compression, options)
+        file.table = getattr(origin, "table", None)
+        return file
+
+    def infer_columns(self, files: Sequence[Self]) -> Columns:
+        kinds, others = super().infer_columns(files)
+        first = next(iter(self.read_batches()))
+        texts = [name for name, kind in kinds.items() if kind is Kind.TEXT]
+        # These files have no dates, or people write numbers as text in them.
+        return kinds | {name: infer_text_kind(first.column(name).slice(0, SAMPLE)) for name in texts}, others
+
+    def choose_table(self, names: Sequence[str]) -> str:
+        """The table to read."""
+        if self.table is not None:
+            if self.table not in names:
+                raise DataError(f"{self.name} has no table {quote(self.table)}; {suggest(list(names), self.table)}")
+            return self.table
+        if len(names) == 1:
+            return names[0]
+        if not names:
+            raise DataError(f"{self.name} has no tables.")
+        listed = ", ".join(map(quote, names[:10]))
+        example = f"{self.format}:///{self.path}?table={names[0]}"
+        raise DataError(f"{self.name} has {len(names)} tables: {listed}. Name one of them: {example}")
+
+
+class SqliteFile(TableFile):
+    """A table or view of an SQLite database."""
+
+    format = "sqlite"
+    suffixes = ("sqlite", "sqlite3", "db")
+    magic = (b"SQLite format 3\x00",)
+
+    def read_batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            with closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+                yield from self._read(database)
+        except sqlite3.Error as error:
+            raise pa.ArrowInvalid(str(error)) from None
+
+    def _read(self, database: sqlite3.Connection) -> Iterator[pa.RecordBatch]:
+        kinds = "type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+        found = database.execute(f"SELECT name FROM sqlite_master WHERE {kinds} ORDER BY name")
+        name = self.choose_table([name for (name,) in found]).replace('"', '""')
+        yield from _fetch(database.execute(f'SELECT * FROM "{name}"'))
+
+
+class DuckdbFile(TableFile):
+    """A table or view of a DuckDB database."""
+
+    format = "duckdb"
+    suffixes = ("duckdb", "ddb")
+
+    @classmethod
+    def recognizes(cls, first: bytes) -> bool:
+        return first[8:12] == b"DUCK"
+
+    def read_batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            import duckdb
+        except ImportError:
+            raise MissingExtraError(
+                "DuckDB files need the package duckdb; try: pip install 'redescend[tables]'"
+            ) from None
+        try:
+            with closing(duckdb.connect(str(self.path), read_only=True)) as database:
+                found = database.execute(
+                    "SELECT table_name FROM information_schema.tables ORDER BY table_name"
+                ).fetchall()
+                name = self.choose_table([name for (name,) in found]).replace('"', '""')
+                yield from _fetch(database.execute(f'SELECT * FROM "{name}"'))
+        except duckdb.Error as error:
+            raise pa.ArrowInvalid(str(error)) from None
+
+
+class ExcelFile(TableFile):
+    """A sheet of an Excel or OpenDocument file; its first row names the columns."""
+
+    format = "excel"
+    suffixes: ClassVar[tuple[str, ...]] = ("xlsx", "xlsm", "xlsb", "xls", "ods")
+
+    def read_batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            import python_calamine
+        except ImportError:
+            raise MissingExtraError(
+                "Excel files need the package python-calamine; try: pip install 'redescend[tables]'"
+            ) from None
+        try:
+            book = python_calamine.CalamineWorkbook.from_path(str(self.path))
+            rows = book.get_sheet_by_name(self.choose_table(book.sheet_names)).to_python()
+        except python_calamine.CalamineError as error:
+            raise pa.ArrowInvalid(str(error)) from None
+        if not rows:
+            return
+        header, *records = rows
+        names = [str(name).strip() or f"column{place}" for place, name in enumerate(header, 1)]
+        columns = list(zip(*records, strict=True)) or [()] * len(names)
+        yield pa.record_batch([_to_array(column) for column in columns], names=names)
+
+
+def _fetch(cursor: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a query; those with values that are not of the kind of the first rows are bad."""
+    names = [column[0] for column in cursor.description]
+    while rows := cursor.fetchmany(ROWS):
+        yield pa.record_batch([_to_array(values) for values in zip(*rows, strict=True)], names=names)
+
+
+def _to_array(values: Sequence[Any]) -> pa.Array:
+    """A column; as text if its values are of several types, where an empty text is a missing value."""
+    present = [None if isinstance(value, str) and not value.strip() else value for value in values]
+    if any(isinstance(value, int) for value in present) and any(isinstance(value, float) for value in present):
+        present = [float(value) if type(value) is int else value for value in present]
+    try:
+        return pa.array(present)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if value is None else str(value) for value in present], pa.string())

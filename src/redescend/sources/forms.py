@@ -1,0 +1,156 @@
+"""How people write numbers and dates: decimal commas, thousands, currencies, percents, and dates of several orders.
+
+A form is recognized by the values of a column, if nine in ten of them have it. Where a value can be read in two ways,
+such as 1,234 or 01/02/2020, others in the column decide, or for numbers those in the file. If they do not, numbers stay
+text, and dates are month first with slashes and day first with dots and dashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from redescend.numeric import Array
+from redescend.sources.kinds import AGREEMENT, PATTERNS, TYPES, Kind, count_matches, find_outside_calendar
+
+_MONEY = r"(?:[$€£¥₹]|USD|EUR|GBP|CHF|JPY|kr)"
+_BEFORE, _AFTER = rf"^\s*\(?\s*[-+]?\s*(?:{_MONEY}\s*)?[-+]?\s*", rf"\s*(?:%|{_MONEY})?\s*\)?\s*$"
+_EXPONENT = r"(?:[eE][-+]?\d+)?"
+_TIME = r"(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?"
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the values of a column are written: a pattern of all of them, and what some have in this form only."""
+
+    name: str
+    kind: Kind
+    pattern: str
+    telling: str
+    decimal: str = "."
+    date: str = ""
+
+    def convert(self, texts: pa.Array) -> tuple[pa.Array, Array]:
+        """The values, null where a text is missing or not of this form, and where it is not of this form."""
+        matches = pc.fill_null(pc.match_substring_regex(texts, self.pattern), True)
+        wrong = ~matches.to_numpy(zero_copy_only=False)
+        kept = pc.if_else(matches, texts, pa.scalar(None, texts.type))
+        values = self._to_numbers(kept) if self.kind is Kind.NUMBER else self._to_dates(kept)
+        wrong |= (values.is_null().to_numpy(zero_copy_only=False)) & kept.is_valid().to_numpy(zero_copy_only=False)
+        return values, wrong
+
+    def _to_numbers(self, texts: pa.Array) -> pa.Array:
+        negative = pc.match_substring_regex(texts, r"^\s*\(|^[^0-9.,]*-")
+        plain = pc.replace_substring_regex(texts, r"^[^0-9.,]+|[^0-9.,]+$|[^0-9.,eE+-]|'", "")
+        plain = pc.replace_substring(plain, "," if self.decimal == "." else ".", "")
+        plain = pc.replace_substring(plain, ",", ".")
+        numbers = pc.cast(plain, TYPES[Kind.NUMBER])
+        return pc.if_else(negative, pc.negate(numbers), numbers)
+
+    def _to_dates(self, texts: pa.Array) -> pa.Array:
+        parts = pc.extract_regex(texts, self.date)
+        year, month, day, time = (parts.field(name) for name in ("year", "month", "day", "time"))
+        time = pc.if_else(pc.equal(time, ""), " 00:00:00", time)
+        time = pc.replace_substring_regex(time, r"^[ T](\d):", r" 0\1:")
+        time = pc.replace_substring_regex(time, r"^[ T]?(\d\d:\d\d)$", r" \1:00")
+        padded = [pc.utf8_lpad(part, 2, padding="0") for part in (month, day)]
+        iso = pc.binary_join_element_wise(pc.binary_join_element_wise(year, *padded, "-"), time, "")
+        iso = pc.if_else(pc.is_valid(texts), iso, pa.scalar(None, pa.string()))
+        return _cast_dates(iso)
+
+
+def _cast_dates(texts: pa.Array) -> pa.Array:
+    try:
+        values = texts.cast(TYPES[Kind.DATE])
+        return values if not len(find_outside_calendar(values)) else _cast_one_by_one(texts)
+    except pa.ArrowInvalid:
+        return _cast_one_by_one(texts)
+
+
+def _cast_one_by_one(texts: pa.Array) -> pa.Array:
+    """Null where there is no such day."""
+    found: list[Any] = []
+    for text in texts:
+        try:
+            value = text.cast(TYPES[Kind.DATE])
+            found.append(value if value.is_valid else None)
+        except pa.ArrowInvalid:
+            found.append(None)
+    return pa.array([None if one is None else one.as_py() for one in found], TYPES[Kind.DATE])
+
+
+def _number_form(name: str, thousands: str, decimal: str) -> Form:
+    digits = rf"(?:\d{{1,3}}(?:{thousands}\d{{3}})+|\d+)(?:{decimal}\d*)?|{decimal}\d+"
+    both = rf"\d{thousands}\d{{3}}{decimal}|\d{thousands}\d{{3}}{thousands}\d"
+    clear = rf"{both}|\d{decimal}(?:\d{{1,2}}|\d{{4,}})(?:\D|$)|\d{{4,}}{decimal}|(?:^|\D)0{decimal}"
+    sign = "," if "," in decimal else "."
+    return Form(name, Kind.NUMBER, rf"{_BEFORE}(?:{digits}){_EXPONENT}{_AFTER}", clear, sign)
+
+
+_YEAR, _MONTH, _DAY = r"(?P<year>\d{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<day>0?[1-9]|[12]\d|3[01])"
+
+
+def _date_form(name: str, order: Iterable[str], separator: str, telling: str) -> Form:
+    date = separator.join(order)
+    pattern = rf"^\s*{date}{_TIME}\s*$".replace("?P<year>", "?:").replace("?P<month>", "?:").replace("?P<day>", "?:")
+    return Form(name, Kind.DATE, pattern, telling, date=rf"^\s*{date}(?P<time>{_TIME})\s*$")
+
+
+NUMBER_FORMS = (
+    _number_form("1,234.5", "[, '’]", r"\."),
+    _number_form("1.234,5", "[. '’]", ","),
+)
+DATE_FORMS = (
+    _date_form("month/day/year", (_MONTH, _DAY, _YEAR), "/", r"^\s*\d{1,2}/(?:1[3-9]|[23]\d)/"),
+    _date_form("day/month/year", (_DAY, _MONTH, _YEAR), "/", r"^\s*(?:1[3-9]|[23]\d)/"),
+    _date_form("day.month.year", (_DAY, _MONTH, _YEAR), r"\.", "."),
+    _date_form("day-month-year", (_DAY, _MONTH, _YEAR), "-", "."),
+    _date_form("year/month/day", (_YEAR, _MONTH, _DAY), "/", "."),
+)
+
+
+def infer_forms(columns: dict[str, pa.Array], decimal: str | None = None) -> dict[str, Form]:
+    """The forms of columns of text that have one and are of no plain kind; `decimal` is the mark, if it is known.
+
+    >>> texts = {"a": ["1,5", "2,25"], "b": ["1,234"], "c": ["31.01.2020 00:00"], "d": ["€ 3"]}
+    >>> forms = infer_forms({name: pa.array(column) for name, column in texts.items()})
+    >>> {name: form.name for name, form in forms.items()}
+    {'a': '1.234,5', 'b': '1.234,5', 'c': 'day.month.year', 'd': '1,234.5'}
+    """
+    found: dict[str, Form] = {}
+    unclear, clear = list[str](), set[str]()
+    for name, column in columns.items():
+        present = column.drop_null()
+        plain = (pattern for kind, pattern in PATTERNS.items() if decimal != "," or kind is not Kind.NUMBER)
+        if not len(present) or any(_is_of(present, pattern) for pattern in plain):
+            continue
+        dates = [form for form in DATE_FORMS if _is_of(present, form.pattern)]
+        if dates:
+            found[name] = max(dates, key=lambda form: count_matches(present, form.telling))
+            continue
+        numbers = [form for form in NUMBER_FORMS if _is_of(present, form.pattern)]
+        if decimal is not None:
+            numbers = [form for form in numbers if form.decimal == decimal]
+        if len(numbers) > 1 and count_matches(present, r"[.,]\d"):
+            told = [count_matches(present, form.telling) for form in numbers]
+            if told[0] == told[1]:
+                unclear.append(name)
+                continue
+            numbers = [numbers[int(np.argmax(told))]]
+        if numbers:
+            found[name] = numbers[0]
+            clear |= {name} if count_matches(present, r"[.,]\d") else set()
+    marks = {decimal} if decimal else {form.decimal for name, form in found.items() if name in clear}
+    if len(marks) == 1:
+        form = next(form for form in NUMBER_FORMS if form.decimal in marks)
+        found |= dict.fromkeys(unclear, form)
+    return {name: found[name] for name in columns if name in found}
+
+
+def _is_of(present: pa.Array, pattern: str) -> bool:
+    return count_matches(present, pattern) >= AGREEMENT * len(present)

@@ -1,0 +1,76 @@
+"""Numbers and dates as people write them, against Python's own reading of them."""
+
+from __future__ import annotations
+
+import io
+from datetime import datetime
+
+import pytest
+
+from redescend.errors import ParameterError
+from redescend.sources import Kind, open_source
+
+
+def read(text: str, **options):
+    source = open_source(io.BytesIO(text.encode()), **options)
+    [batch] = source.batches(source.columns)
+    return source, batch
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["1,5", "-2,25", "1.234,5", "3"], [1.5, -2.25, 1234.5, 3.0]),
+        (["1,234.5", "0.5", "2,000"], [1234.5, 0.5, 2000.0]),
+        (["$1,200.50", "-$3", "($4.25)", "$ 7"], [1200.5, -3.0, -4.25, 7.0]),
+        (["12 %", "0.5%", "100%"], [12.0, 0.5, 100.0]),
+        (["1 234,50 €", "2,00 €"], [1234.5, 2.0]),
+        (["1'234.5", "7"], [1234.5, 7.0]),
+        (["1.234.567", "12"], [1234567.0, 12.0]),
+    ],
+)
+def test_numbers(texts, numbers):
+    source, batch = read("x;y\n" + "".join(f"{text};1\n" for text in texts))
+    assert source.kinds["x"] is Kind.NUMBER
+    assert batch.table.column("x").to_pylist() == numbers
+
+
+def test_what_is_ambiguous_is_decided_by_others_or_stays_text():
+    assert read("a;b\n1,234;x\n2,345;y\n")[0].kinds["a"] is Kind.TEXT
+    assert read("a;b\n1,234;0,5\n2,345;1,25\n")[1].table.column("a").to_pylist() == [1.234, 2.345]
+    assert read("a;b\n1,234;x\n2,345;y\n", decimal=",")[1].table.column("a").to_pylist() == [1.234, 2.345]
+    assert read("a;b\n1,234;x\n2,345;y\n", decimal=".")[1].table.column("a").to_pylist() == [1234.0, 2345.0]
+    assert read("a;b\n1.234;x\n2.345;y\n", decimal=",")[1].table.column("a").to_pylist() == [1234.0, 2345.0]
+    with pytest.raises(ParameterError, match="'decimal' parameter of open_source"):
+        read("a\n1\n", decimal=";")
+
+
+@pytest.mark.parametrize(
+    ("texts", "format"),
+    [
+        (["31.01.2020 00:00", "01.02.2020 13:45"], "%d.%m.%Y %H:%M"),
+        (["01/31/2020", "02/01/2020"], "%m/%d/%Y"),
+        (["31/01/2020", "02/01/2020"], "%d/%m/%Y"),
+        (["02/01/2020", "03/04/2021"], "%m/%d/%Y"),
+        (["31-01-2020 10:00:05", "02-01-2020 11:00:00"], "%d-%m-%Y %H:%M:%S"),
+        (["2020/01/31", "2020/02/01"], "%Y/%m/%d"),
+    ],
+)
+def test_dates(texts, format):
+    source, batch = read("x,y\n" + "".join(f"{text},1\n" for text in texts))
+    assert source.kinds["x"] is Kind.DATE
+    assert batch.table.column("x").to_pylist() == [datetime.strptime(text, format) for text in texts]
+
+
+def test_a_value_that_has_not_the_form_of_its_column_is_bad_and_a_missing_one_is_missing():
+    lines = [f"{day}.01.2020;{day},5" for day in range(1, 29)]
+    lines[4], lines[9], lines[12] = "30.02.2020;1,5", "5.01.2020;one", ";NA"
+    _, batch = read("day;x\n" + "\n".join(lines) + "\n")
+    assert [(bad.row, bad.reason) for bad in batch.bad] == [
+        (5, "column 'day': '30.02.2020' is not a date"),
+        (10, "column 'x': 'one' is not a number"),
+    ]
+    assert (
+        batch.table.slice(11, 1).to_pylist()[0] == {"day": None, "x": None} or batch.table.column("x").null_count == 1
+    )
+    assert batch.table.column("day").null_count == 1

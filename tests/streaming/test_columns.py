@@ -1,0 +1,84 @@
+"""Columns as people have them: counters are left out, dates have cycles, and missing values are no suspects."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from redescend.sources import Kind
+from redescend.streaming import fit_stream
+from redescend.streaming.encoding.features import CYCLES, Feature, find_count, infer_feature
+
+ROWS = 4000
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "found"),
+    [
+        ("n", np.arange(1, 201), "counts the records"),
+        ("n", np.arange(200)[::-1], "counts the records"),
+        ("n", np.cumsum(1 + np.arange(200) % 3), "looks like an identifier"),
+        ("customer_id", np.random.default_rng(0).permutation(5000)[:200], "looks like an identifier"),
+        ("value", np.random.default_rng(0).permutation(5000)[:200], None),
+        ("year", np.arange(1800, 2000), None),
+        ("n", np.arange(200) + 0.5, None),
+        ("n", np.repeat(np.arange(100), 2), None),
+        ("n", np.arange(10), None),
+    ],
+)
+def test_numbers_that_only_number_the_records(name, values, found):
+    reason = find_count(name, Kind.NUMBER, pa.array(values.astype(float)))
+    assert (found is None and reason is None) or found in reason
+
+
+def test_a_counter_is_left_out_unless_it_is_all_there_is_or_is_requested():
+    random = np.random.default_rng(0)
+    x = random.normal(size=ROWS)
+    table = pa.table({"n": np.arange(ROWS), "x": x, "y": x + random.normal(size=ROWS)})
+    assert fit_stream(table, "y")[0].schema.inputs == ["x"]
+    assert fit_stream(table, "y")[0].schema.excluded == [("n", "counts the records")]
+    assert fit_stream(table, "y", features=["n", "x"])[0].schema.inputs == ["n", "x"]
+    assert fit_stream(table.select(["n", "y"]), "y")[0].schema.inputs == ["n"]
+
+
+def test_cycles_of_dates():
+    start = datetime(2024, 1, 1)
+    hourly = pa.array([start + timedelta(hours=hour) for hour in range(1000)], pa.timestamp("us"))
+    daily = pa.array([start + timedelta(days=day) for day in range(1000)], pa.timestamp("us"))
+    few = pa.array([start + timedelta(days=day) for day in range(10)], pa.timestamp("us"))
+    kinds = [infer_feature("t", Kind.DATE, column).levels for column in (hourly, daily, few)]
+    assert kinds == [["time of day", "day of the week"], ["day of the week", "day of the year"], []]
+    feature = Feature("t", Kind.DATE, "date", ["day of the week"])
+    days = np.arange(14.0)
+    waves = np.stack(list(feature.waves(days)))
+    assert len(feature.encoded) == 1 + len(waves) == 1 + 2 * CYCLES["day of the week"][1]
+    np.testing.assert_allclose(waves[:, :7], waves[:, 7:], atol=1e-12)
+    np.testing.assert_allclose(waves[2], np.sin(2 * 2 * np.pi * days / 7), atol=1e-12)
+    # Any pattern of seven days is a sum of these waves and a constant.
+    assert np.linalg.matrix_rank(np.vstack([np.ones(14), waves])) == 7
+
+
+def test_a_daily_pattern_is_learned_from_the_time():
+    random = np.random.default_rng(0)
+    times = [datetime(2024, 1, 1) + timedelta(hours=hour) for hour in range(ROWS)]
+    y = 5.0 * np.sin(2 * np.pi * np.arange(ROWS) / 24) + 0.1 * random.normal(size=ROWS)
+    table = pa.table({"time": pa.array(times, pa.timestamp("us")), "y": y})
+    model, run = fit_stream(table, "y")
+    run.run()
+    assert np.abs(model.predict(table)[-500:] - y[-500:]).mean() < 0.2
+
+
+def test_of_a_clean_table_no_more_records_with_missing_values_are_suspects():
+    random = np.random.default_rng(0)
+    x = random.normal(size=(ROWS, 3))
+    y = x @ [2.0, -1.0, 0.5] + 0.3 * random.normal(size=ROWS)
+    missing = random.random(ROWS) < 0.17
+    first = np.where(missing, np.nan, x[:, 0])
+    table = pa.table({"a": pa.array(first, from_pandas=True), "b": x[:, 1], "c": x[:, 2], "y": y})
+    _, run = fit_stream(table, "y", passes=2, final_look=True)
+    run.run()
+    listed = run.final.rounds.rows[: run.final.listed] - 1
+    assert missing[listed].sum() <= 0.01 * missing.sum()
