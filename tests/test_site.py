@@ -91,3 +91,17 @@ def test_the_crawl_finds_what_is_wrong(tmp_path):
         '<a href="none.html">a</a><a href="good.html#no">b</a><img src="no.png"><script src="https://a.b/c.js"></script>'
     )
     assert len(crawl.find_faults(tmp_path)) == 5
+
+
+def test_the_gallery_has_examples_with_a_title_an_explanation_and_a_picture():
+    examples = sorted((DOCS.parent / "examples" / "gallery").glob("plot_*.py"))
+    assert len(examples) >= 10
+    for example in examples:
+        text = example.read_text(encoding="utf-8")
+        title, line, _, *explanation = ast.get_docstring(ast.parse(text)).splitlines()
+        assert set(line) == {"="}, example.name
+        assert len(line) >= len(title), example.name
+        assert explanation, example.name
+        assert "plt.show()" in text, example.name
+        assert "xlabel=" in text, example.name
+        assert "ylabel=" in text, example.name
