@@ -87,6 +87,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "abort_on_example_error": True,
     "plot_gallery": True,
+    "thumbnail_size": (480, 300),
 }
 
 html_theme = "pydata_sphinx_theme"
