@@ -185,7 +185,7 @@ def test_saving_changes_no_prediction(tmp_path):
 
 
 def test_more_connections_than_workers(tmp_path):
-    """Vowpal Wabbit's daemon corrupts a model that has more connections than workers (VowpalWabbit/vowpal_wabbit#628)."""
+    """A daemon of Vowpal Wabbit corrupts a model with more connections than workers (vowpal_wabbit#628)."""
     records, connections = make_records(480, seed=9), 24
     settings = write_settings(tmp_path, first=20)
     with ServerProcess(tmp_path / "data", settings, "--keep-journal") as server:
