@@ -16,9 +16,10 @@ from redescend.checkpoint.serialization import Deserializer, Serializer
 from redescend.engines import Engine, ModelConfig, NonlinearEngine
 from redescend.engines.config import FEATURES, Task, check_bool
 from redescend.engines.engine import LinearForm
+from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.parameters import AT_LEAST_ONE, check
+from redescend.parameters import AT_LEAST_ONE, bad_parameter
 from redescend.sklearn.judging import RowBeliefs, leave_out
 from redescend.sklearn.rows import cast, check_sample_weight, engine_input, predict_linear, smallest
 from redescend.sklearn.verdict import JudgingEstimator
@@ -72,7 +73,7 @@ class LinearEstimator(JudgingEstimator):
     standardize: Any = True
     average: Any = False
     features: Any = FEATURES
-    max_iter: int = 10
+    max_iter: Any = "auto"
     shuffle: bool = True
     random_state: Any = 0
     warm_start: bool = False
@@ -148,7 +149,8 @@ class LinearEstimator(JudgingEstimator):
         owner = type(self).__name__
         shuffle = check_bool(owner, "shuffle", self.shuffle)
         warm_start = check_bool(owner, "warm_start", self.warm_start)
-        check(owner, "max_iter", self.max_iter, AT_LEAST_ONE)
+        if not (isinstance(self.max_iter, str) and self.max_iter == "auto") and self.max_iter not in AT_LEAST_ONE:
+            raise bad_parameter(owner, "max_iter", f"'auto' or {AT_LEAST_ONE}", self.max_iter)
         is_new = not (warm_start and self.__sklearn_is_fitted__())
         X, y = self._validate(X, y, reset=is_new)
         weights = check_sample_weight(sample_weight, X.shape[0])
@@ -157,8 +159,7 @@ class LinearEstimator(JudgingEstimator):
         if is_new:
             self._start(X, y, None)
         table, Y, random = engine_input(X), self._encode(y), check_random_state(self.random_state)
-        # Trees would learn the noise of rows that they see again.
-        self.n_iter_ = 1 if isinstance(self._engine, NonlinearEngine) else self.max_iter
+        self.n_iter_ = self._count_passes()
         inlier_weights, predictions = np.empty((2, *Y.shape))
         for _ in range(self.n_iter_):
             order = random.permutation(len(weights)) if shuffle else np.arange(len(weights))
@@ -173,6 +174,13 @@ class LinearEstimator(JudgingEstimator):
             self._beliefs.start()
             self._beliefs.add(table, Y, predictions, order[weights[order] > 0.0])
         return self
+
+    def _count_passes(self) -> int:
+        if isinstance(self._engine, NonlinearEngine):
+            return 1  # trees would learn the noise of rows that they see again
+        if self.max_iter != "auto":
+            return int(self.max_iter)
+        return 2 if isinstance(self._engine, SelfTuningEngine) and self._engine.order == 2 else 10
 
     def _partial_fit(self: Self, X: Any, y: Any, sample_weight: Any, classes: Array | None = None) -> Self:
         """Learn from rows once, in their order."""

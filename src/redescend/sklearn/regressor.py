@@ -51,8 +51,9 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
     features : {'linear', 'auto'}, default='linear'
         'auto': trees beside the linear model, whose predictions are weighed by Bayes' rule, if the loss is squared with
         alpha = 0, there is an intercept, neither a transform nor averaging, and at most 500 features, not sparse.
-    max_iter : int, default=10
-        Number of passes of `fit` over the rows; a model with trees takes one.
+    max_iter : int or 'auto', default='auto'
+        Number of passes of `fit` over the rows. 'auto': 2 at order 2, where more bring little, otherwise 10. A model
+        with trees takes one.
     shuffle : bool, default=True
         Whether `fit` shuffles the rows before each pass.
     random_state : int, RandomState or None, default=0
