@@ -11,7 +11,7 @@ from redescend import losses
 
 POSTERIOR, SLOW, FAST, MODE, ORIGIN, SNAPSHOT, STORED, MEMBERS = range(8)
 SCALES, RING, LOST = 16, 16, 8
-MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.2, 0.3, 0.4]), np.array([0.997, 0.001, 0.001, 0.001])
+MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.1, 0.2, 0.3, 0.4]), np.array([0.98, 0.005, 0.005, 0.005, 0.005])
 FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.9, 0.06, 0.02, 0.01, 0.005, 0.005])
 STEPS = {SLOW: 1.0, FAST: 8.0}
 LARGE, LEAST, MOST = 1e25, 2.0**-400, 2.0**400
@@ -169,7 +169,8 @@ class Reference:
         if self.labels:
             self.W = np.array([0.8, 2e-6 / 3, 0.0, 0.0, 0.2 / 3, 0.0, 0.0])
         self.V, self.scale[:] = self.W.copy(), self.size
-        self.cells, self.mirrors, self.flips = np.full(SCALES, 1 / SCALES), MIRROR_PRIOR.copy(), FLIP_PRIOR.copy()
+        self.cells, self.flips = np.full(SCALES, 1 / SCALES), FLIP_PRIOR.copy()
+        self.mirrors, self.far, self.near, self.widened = np.array([MIRROR_PRIOR] * 2), self.size, 0.5, 0.0
         self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
         self.bottom, self.top = origin - self.size, origin + self.size
         self.common = self.usual = self.size
@@ -253,7 +254,10 @@ class Reference:
         """S, and the densities of clean, mirrored and outlying records of every scale, times their chances."""
         S = wide * self.low**2 * 4.0 ** np.arange(SCALES) + c
         S[-1] = max(S[-1], r * r)
-        outlier = 0.125 / np.maximum(max(abs(r), 1e-300), np.sqrt(S))
+        size = max(abs(r), 1e-300)
+        far = (1 - self.near) * np.minimum(0.5 / max(size, 2 * self.far), 0.125 / np.sqrt(S))
+        outlier = self.near * 0.125 / np.maximum(size, np.sqrt(S)) + far
+        self.away = self.rate * far * self.cells
         plain = 1 - self.rate - self.mirrored
         return S, *(
             share * density * self.cells
@@ -303,16 +307,20 @@ class Reference:
         v = wide * self.low**2 * 4.0 ** np.arange(SCALES)
         score = np.sum(q * (r * r / S - 1) * v / S) / Z
         drift, plain = 0.1 / (1000 + t), np.sum(q) / (1 - self.rate - self.mirrored)
-        mirrors = self.mirrors * np.maximum(
+        side = int(mirror > r)
+        mirrors = self.mirrors[side] * np.maximum(
             Z + (MIRRORS - self.mirrored) * (np.sum(self.cells * normal(mirror, S)) - plain), 0.0
         )
+        outlier, away, gain = np.sum(u) / Z, np.sum(self.away) / Z, max(1 / (self.rate * t + 8), 0.01) / max(wide, 1.0)
+        self.near = min(max(self.near + gain * (outlier - away - self.near * outlier), 0.02), 0.98)
+        self.far *= 1 + 2 * gain * away * (r * r - self.far**2) / (r * r + self.far**2)
         self.cells = (1 - drift) * (q + m + u) / Z + drift / SCALES
         self.low *= 1 + np.clip(0.5 * score * max(1 / (t + 10), 1e-3), -0.1, 0.1)
         rate = self.rate + max(1 / (t + 20), 5e-4) * (np.sum(u) / Z - self.rate)
         self.flipped += 0.03 / max(wide, 1.0) * (np.sum(m) / Z - self.flipped)
         self.usually_flipped += max(1 / (t + 20), 5e-4) * (np.sum(m) / Z - self.usually_flipped)
-        self.mirrors = (1 - drift) * mirrors / mirrors.sum() + drift * MIRROR_PRIOR
-        self.mirrored = MIRRORS @ self.mirrors
+        self.mirrors[side] = (1 - drift) * mirrors / mirrors.sum() + drift * MIRROR_PRIOR
+        self.mirrored = min(self.mirrors @ MIRRORS)
         self.rate = min(max(rate, 0.02), 0.45 - self.mirrored)
         if t < 64 or t % 8 == 0:
             third, mode = SCALES // 3, int(np.argmax(self.cells))
@@ -466,9 +474,11 @@ class Reference:
         if self.flipped > 0.6:
             self.store()
             self.theta[:ORIGIN] *= -1
-            self.mirrors, self.flipped, self.mirrored = MIRROR_PRIOR.copy(), 0.0, MIRRORS @ MIRROR_PRIOR
+            self.mirrors, self.flipped, self.mirrored = np.array([MIRROR_PRIOR] * 2), 0.0, MIRRORS @ MIRROR_PRIOR
             self.credit = 0
             return False
+        if not self.labels and self.mirrored > self.widened + 0.08 and self.age >= RING:
+            self.P, self.widened, self.credit = 8 * self.P, self.mirrored, 0
         shifted = self.age >= RING and not 1 / 64 <= self.typical <= 64
         if shifted:
             self.square = np.where(self.square > 0, np.maximum(self.square * self.typical, 1e-50), 0.0)

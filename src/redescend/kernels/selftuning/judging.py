@@ -16,7 +16,6 @@ from redescend.kernels.selftuning.layout import (
     FLIP_PRIOR,
     FLIPS,
     LEAD,
-    LOW,
     MEMBERS,
     MIRRORED,
     MODE,
@@ -82,16 +81,16 @@ def _judge_residual(
 ) -> Any:
     scalar, predictions, wide = state.scalar, work.predictions, leverage / w
     lead, r, mirror = noise_leader(scalar), y - predictions[POSTERIOR], y + predictions[POSTERIOR]
-    compute_densities(r, mirror, wide, c, scalar[LOW], work)
+    compute_densities(r, mirror, wide, c, scalar, work)
     Z, clean, z1, z2 = compute_moments(r, mirror, state.cells, scalar, work)
     g, h = score(loss, r, c, z1 / Z, z2 / Z, clean / Z, state, work)
     if lead != POSTERIOR:
         r, mirror = y - predictions[lead], y + predictions[lead]
-        compute_densities(r, mirror, wide, 0.0, scalar[LOW], work)
+        compute_densities(r, mirror, wide, 0.0, scalar, work)
         Z, clean, z1, z2 = compute_moments(r, mirror, state.cells, scalar, work)
     scalar[CLEAN] = min(clean / Z, 1.0)
     if abs(r) > EXACT * abs(y):
-        learn_noise(r, wide, state, work)
+        learn_noise(r, mirror > r, wide, state, work)
     return g, h, weigh_residuals(loss, y, wide, leverage, max(4.0 / (age + 8.0), REACTION), state, work)
 
 
@@ -103,7 +102,7 @@ def clean_probability(loss: Any, y: float, leverage: float, c: float, state: Sta
 def _clean_residual(loss: Any, y: float, leverage: float, c: float, state: State, work: Work) -> float:
     lead = noise_leader(state.scalar)
     r, mirror = y - work.predictions[lead], y + work.predictions[lead]
-    compute_densities(r, mirror, leverage, c if lead == POSTERIOR else 0.0, state.scalar[LOW], work)
+    compute_densities(r, mirror, leverage, c if lead == POSTERIOR else 0.0, state.scalar, work)
     Z, clean, _, _ = compute_moments(r, mirror, state.cells, state.scalar, work)
     return min(clean / Z, 1.0)
 

@@ -21,8 +21,8 @@ snapshot of the leader, and the posterior as it was before a restart."""
 SCALES = 16
 """Octaves of the scales of noise."""
 
-MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.2, 0.3, 0.4]), np.array([0.997, 0.001, 0.001, 0.001])
-"""Shares of records with the wrong sign, and the prior of each."""
+MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.1, 0.2, 0.3, 0.4]), np.array([0.98, 0.005, 0.005, 0.005, 0.005])
+"""Shares of records with the wrong sign, and the prior of each, where predictions are below and above 0."""
 
 FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.9, 0.06, 0.02, 0.01, 0.005, 0.005])
 """Shares of flipped labels, and the prior of each."""
@@ -60,16 +60,17 @@ outliers, or of flipped labels, and of mirrored records; the last weight."""
 a record for the mode; the length of the posterior's logits; the recent and the usual share of mirrored records; and the
 share of labels +1."""
 
-(TYPICAL, STREAK, KNOWN, CREDIT, CHECKSUM, LAST_Y) = range(26, 32)
+(TYPICAL, STREAK, KNOWN, CREDIT, CHECKSUM, LAST_Y, FAR, NEAR, WIDENED) = range(26, 35)
 """The typical length of a record, and how many in a row were longer (or, below 0, shorter); features that were seen;
-non-zeros since all were copied; what identifies the last record."""
+non-zeros since all were copied; what identifies the last record; the typical size of far outliers, the share of near
+ones, and that of mirrored records when P was widened last."""
 
-SCALARS = 32
+SCALARS = 35
 
-NEGATED, RESCALED = MEMBERS, MEMBERS + 1
-NOTES = MEMBERS + 2
+NEGATED, RESCALED, OPENED = MEMBERS, MEMBERS + 1, MEMBERS + 2
+NOTES = MEMBERS + 3
 """What a round notes for features that are not at hand: for every member, from which it was copied; whether models were
-negated; and by what the squares of features were multiplied."""
+negated; and by what the squares of features and P were multiplied."""
 
 WIDEST = 1e150
 """No part of a model is larger."""
@@ -113,7 +114,7 @@ SPECS = (
     ArraySpec("weight", (MEMBERS,), low=0.0, high=1.0),
     ArraySpec("played", (MEMBERS,), low=0.0, high=1.0),
     ArraySpec("scale", (MEMBERS,), low=1e-40, high=1e40),
-    ArraySpec("cells", (SCALES + len(MIRRORS),), low=0.0, high=1.0),
+    ArraySpec("cells", (SCALES + 2 * len(MIRRORS),), low=0.0, high=1.0),
     ArraySpec("ring", (RING, "wide"), finite=False),
     ArraySpec(
         "scalar",
@@ -151,6 +152,9 @@ SPECS = (
             CREDIT: _scalar("credit", kind="count"),
             CHECKSUM: _scalar("checksum"),
             LAST_Y: _scalar("target of the last", low=-LARGE, high=LARGE),
+            FAR: _scalar("far", low=0.0, high=1e40),
+            NEAR: _scalar("near", low=0.0, high=1.0),
+            WIDENED: _scalar("widened", low=0.0, high=0.5),
         },
     ),
 )
@@ -227,6 +231,7 @@ class Work(NamedTuple):
     gate: Array
     clean: Array
     outlier: Array
+    far: Array
     mirror: Array
     inverse: Array
     notes: Array
@@ -234,7 +239,7 @@ class Work(NamedTuple):
 
 def work_size(dim: int) -> int:
     """How many floats the buffers of a round take."""
-    return 5 * dim + 2 * MEMBERS + 4 * SCALES + NOTES
+    return 5 * dim + 2 * MEMBERS + 5 * SCALES + NOTES
 
 
 def dims_of(dim: int, order: int) -> dict[str, int]:
@@ -293,7 +298,8 @@ def split_work(memory: Array, at: int, dim: int) -> Work:
         vector(memory, scales + SCALES, SCALES),
         vector(memory, scales + 2 * SCALES, SCALES),
         vector(memory, scales + 3 * SCALES, SCALES),
-        vector(memory, scales + 4 * SCALES, NOTES),
+        vector(memory, scales + 4 * SCALES, SCALES),
+        vector(memory, scales + 5 * SCALES, NOTES),
     )
 
 

@@ -4,7 +4,8 @@ With p the prediction, c its variance and S = wide·s² + c, a record y is
 
     clean       N(y; p, S)
     mirrored    N(y; -p, S), its sign is wrong
-    an outlier  KAPPA/max(|y - p|, sqrt S)
+    an outlier  KAPPA/max(|y - p|, sqrt S) if it is near,
+                FAR_KAPPA/max(|y - p|, EDGE far) if not, but at most KAPPA/sqrt S
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import numpy as np
 
 from redescend.kernels.compiler import part
 from redescend.kernels.selftuning.layout import (
+    FAR,
     FLIPPED,
     LOW,
     MIRROR_PRIOR,
     MIRRORED,
     MIRRORS,
+    NEAR,
     RATE,
     SCALES,
     SEEN,
@@ -33,7 +36,13 @@ NORMAL = 0.3989422804014327
 """1/sqrt(2 pi)."""
 
 KAPPA = 0.125
-"""The density of an outlier has mass 1 over 1/(2 KAPPA) = 4 e-folds of |r|."""
+"""The density of a near outlier has mass 1 over 1/(2 KAPPA) = 4 e-folds of |r|."""
+
+FAR_KAPPA, EDGE = 0.5, 2.0
+"""That of a far one has mass 1 over one e-fold, and is constant up to EDGE times the typical size of far outliers."""
+
+NEAR_START, NEAR_LEAST, FAR_GAIN = 0.5, 0.02, 0.01
+"""The share of near outliers at the start; the smallest share of each kind; the smallest gain of size and share."""
 
 RATE_LEAST, RATE_MOST = 0.02, 0.45
 RATE_PRIOR, RATE_GAIN = 20.0, 5e-4
@@ -68,9 +77,10 @@ def exp_minus(a: float) -> float:
 
 
 @part
-def compute_densities(r: float, mirror: float, wide: float, c: float, low: float, work: Work) -> None:
+def compute_densities(r: float, mirror: float, wide: float, c: float, scalar: Array, work: Work) -> None:
     """Densities of a clean record, an outlier and a mirrored record, and 1/S, for every scale."""
-    size, v = max(abs(r), 1e-300), wide * low * low
+    size, v, near = max(abs(r), 1e-300), wide * scalar[LOW] * scalar[LOW], scalar[NEAR]
+    far, most = (1.0 - near) * FAR_KAPPA / max(size, EDGE * scalar[FAR]), (1.0 - near) * KAPPA
     for k in range(SCALES):
         S = v * OCTAVE[k] + c
         if k == SCALES - 1:
@@ -78,7 +88,8 @@ def compute_densities(r: float, mirror: float, wide: float, c: float, low: float
         i = 1.0 / S
         root = sqrt(i)
         work.clean[k] = NORMAL * root * exp_minus(0.5 * r * r * i)
-        work.outlier[k] = KAPPA * min(1.0 / size, root)
+        work.far[k] = min(far, most * root)
+        work.outlier[k] = near * KAPPA * min(1.0 / size, root) + work.far[k]
         work.mirror[k] = NORMAL * root * exp_minus(0.5 * mirror * mirror * i)
         work.inverse[k] = i
 
@@ -104,13 +115,13 @@ def compute_moments(
 
 
 @part
-def learn_noise(r: float, wide: float, state: State, work: Work) -> None:
-    """Bayes' rule on the scales, whose window slides by maximum likelihood; online EM on the share of outliers.
+def learn_noise(r: float, up: bool, wide: float, state: State, work: Work) -> None:
+    """Bayes' rule on the scales, whose window slides by maximum likelihood; online EM on the outliers.
 
-    The densities are in `work`.
+    The densities are in `work`; `up` tells whether the prediction is above 0.
     """
     cells, scalar = state.cells, state.scalar
-    total = score = clean = plain = mirror = 0.0
+    total = score = clean = plain = mirror = away = 0.0
     v, a, b, t = wide * scalar[LOW] * scalar[LOW], scalar[RATE], scalar[MIRRORED], scalar[SEEN]
     for k in range(SCALES):
         i, q, m = work.inverse[k], work.clean[k] * cells[k], work.mirror[k] * cells[k]
@@ -120,6 +131,7 @@ def learn_noise(r: float, wide: float, state: State, work: Work) -> None:
         score += q * (r * r * i - 1.0) * v * OCTAVE[k] * i
         total += q + m + a * work.outlier[k] * cells[k]
         clean += q
+        away += a * work.far[k] * cells[k]
     drift = 0.1 / (PATIENCE + t)
     keep, share = (1.0 - drift) / total, drift / SCALES
     for k in range(SCALES):
@@ -128,15 +140,16 @@ def learn_noise(r: float, wide: float, state: State, work: Work) -> None:
     low = scalar[LOW] * (1.0 + min(max(0.5 * score / total * max(1.0 / (t + 10.0), 1e-3), -0.1), 0.1))
     scalar[LOW] = min(max(low, 1e-40), 1e40)
     gain = max(1.0 / (t + RATE_PRIOR), RATE_GAIN)
-    rate = a + gain * ((total - clean - b * mirror) / total - a)
-    mass = mean = 0.0
+    outlier = (total - clean - b * mirror) / total
+    learn_outliers(r, wide, outlier, away / total, scalar)
+    rate = a + gain * (outlier - a)
+    mass, at = 0.0, SCALES + (len(MIRRORS) if up else 0)
     for n in range(len(MIRRORS)):  # Z is linear in the share of mirrored records
-        cells[SCALES + n] *= max(total + (MIRRORS[n] - b) * (mirror - plain), 0.0) / total
-        mass += cells[SCALES + n]
+        cells[at + n] *= max(total + (MIRRORS[n] - b) * (mirror - plain), 0.0) / total
+        mass += cells[at + n]
     for n in range(len(MIRRORS)):
-        cells[SCALES + n] = (1.0 - drift) * cells[SCALES + n] / mass + drift * MIRROR_PRIOR[n]
-        mean += cells[SCALES + n] * MIRRORS[n]
-    scalar[MIRRORED] = mean
+        cells[at + n] = (1.0 - drift) * cells[at + n] / mass + drift * MIRROR_PRIOR[n]
+    scalar[MIRRORED] = mean = mirrored_share(cells)
     flipped = min(b * mirror / total, 1.0)
     scalar[FLIPPED] += FLIPPED_GAIN / max(wide, 1.0) * (flipped - scalar[FLIPPED])
     scalar[USUALLY_FLIPPED] += gain * (flipped - scalar[USUALLY_FLIPPED])
@@ -146,12 +159,39 @@ def learn_noise(r: float, wide: float, state: State, work: Work) -> None:
 
 
 @part
+def learn_outliers(r: float, wide: float, outlier: float, away: float, scalar: Array) -> None:
+    """Online EM on the share of near outliers and the size of far ones.
+
+    `outlier` and `away` are the probabilities that the record is an outlier and a far one.
+    """
+    near, far2 = scalar[NEAR], scalar[FAR] * scalar[FAR]
+    gain = max(1.0 / (scalar[RATE] * scalar[SEEN] + 8.0), FAR_GAIN) / max(wide, 1.0)
+    near += gain * (outlier - away - near * outlier)
+    scalar[NEAR] = min(max(near, NEAR_LEAST), 1.0 - NEAR_LEAST)
+    scalar[FAR] *= 1.0 + 2.0 * gain * away * (r * r - far2) / (r * r + far2)
+    scalar[FAR] = min(max(scalar[FAR], 1e-40), 1e40)
+
+
+@part
+def mirrored_share(cells: Array) -> float:
+    """The share of mirrored records, the smaller one of those below and above 0.
+
+    Targets that are all above 0 look mirrored only where predictions are below 0.
+    """
+    below = above = 0.0
+    for n in range(len(MIRRORS)):
+        below += MIRRORS[n] * cells[SCALES + n]
+        above += MIRRORS[n] * cells[SCALES + len(MIRRORS) + n]
+    return min(below, above)
+
+
+@part
 def reset_mirrors(cells: Array, scalar: Array) -> None:
     """Start again with the prior of mirrored records."""
-    scalar[MIRRORED] = scalar[FLIPPED] = 0.0
+    scalar[FLIPPED] = 0.0
     for n in range(len(MIRRORS)):
-        cells[SCALES + n] = MIRROR_PRIOR[n]
-        scalar[MIRRORED] += MIRRORS[n] * MIRROR_PRIOR[n]
+        cells[SCALES + n] = cells[SCALES + len(MIRRORS) + n] = MIRROR_PRIOR[n]
+    scalar[MIRRORED] = mirrored_share(cells)
 
 
 @part

@@ -16,8 +16,10 @@ from redescend.kernels.selftuning.layout import (
     FLIPPED,
     LARGE,
     LEAD,
+    MIRRORED,
     MODE,
     NEGATED,
+    OPENED,
     ORIGIN,
     OUT,
     POSTERIOR,
@@ -36,6 +38,7 @@ from redescend.kernels.selftuning.layout import (
     TYPICAL,
     UNIT,
     USUAL,
+    WIDENED,
     WIDEST,
     Config,
     Diagonal,
@@ -60,6 +63,10 @@ SHIFT = 64.0
 MOSTLY = 0.6
 """With a larger share of mirrored records, it is the models that are mirrored."""
 
+FOUND, OPEN = 0.08, 8.0
+"""P is multiplied by OPEN when the share of mirrored records is FOUND above that of the last time: before it was known,
+the posterior learned a compromise."""
+
 REOPENED, LABEL_REOPENED = 8.0, 4.0
 """Variance of a restarted posterior, in units of the leader's squared scale; of logits."""
 
@@ -79,6 +86,8 @@ def recover(config: Config, state: State, work: Work) -> bool:
     if scalar[FLIPPED] > MOSTLY:
         negate(state, work)
         return False
+    if scalar[MIRRORED] > scalar[WIDENED] + FOUND and scalar[AGE] >= RING:
+        widen(state, work)
     lead, shifted = int(scalar[LEAD]), is_shifted(scalar)
     if shifted:
         rescale(state, work)
@@ -125,6 +134,15 @@ def negate(state: State, work: Work) -> None:
     work.notes[NEGATED] = 1.0
     reset_mirrors(state.cells, state.scalar)
     state.scalar[CREDIT] = 0.0
+
+
+@part
+def widen(state: State, work: Work) -> None:
+    """Make the posterior wider, so that records from before count less."""
+    for j in range(len(state.P)):
+        state.P[j] = min(OPEN * state.P[j], WIDEST)
+    work.notes[OPENED] = OPEN
+    state.scalar[WIDENED], state.scalar[CREDIT] = state.scalar[MIRRORED], 0.0
 
 
 @part

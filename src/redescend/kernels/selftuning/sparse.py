@@ -16,6 +16,7 @@ from redescend.kernels.selftuning.layout import (
     MEMBERS,
     NEGATED,
     NOTES,
+    OPENED,
     ORIGIN,
     POSTERIOR,
     PRIOR,
@@ -28,6 +29,7 @@ from redescend.kernels.selftuning.layout import (
     STORED,
     TARGET,
     UNIT,
+    WIDEST,
     Config,
     State,
     Work,
@@ -160,6 +162,9 @@ def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None
             square = block[j, FEATURE + SQUARE]
             block[j, FEATURE + SQUARE] = max(square * work.notes[RESCALED], SMALLEST) if square > 0.0 else 0.0
             block[j, FEATURE + PRIOR] /= work.notes[RESCALED]
+    if work.notes[OPENED] > 0.0:
+        for j in range(len(block)):
+            block[j, COVARIANCE] = min(work.notes[OPENED] * block[j, COVARIANCE], WIDEST)
     for i in range(MEMBERS - 1, -1, -1):  # the posterior last: it is stored before it restarts
         source = int(work.notes[i]) - 1
         if source < 0:

@@ -17,6 +17,7 @@ from redescend.kernels.selftuning.layout import (
     CREDIT,
     CURVATURE,
     DUE,
+    FAR,
     FLIP_PRIOR,
     FLIPS,
     INFORMATION,
@@ -27,6 +28,7 @@ from redescend.kernels.selftuning.layout import (
     LOW,
     MEAN,
     MEMBERS,
+    NEAR,
     OUT,
     POSITIVE,
     PRIOR,
@@ -45,13 +47,14 @@ from redescend.kernels.selftuning.layout import (
     TYPICAL,
     USUAL,
     USUALLY_FLIPPED,
+    WIDENED,
     Config,
     Labels,
     State,
     Work,
 )
 from redescend.kernels.selftuning.members import first_weight
-from redescend.kernels.selftuning.noise import reset_mirrors
+from redescend.kernels.selftuning.noise import NEAR_START, reset_mirrors
 from redescend.kernels.selftuning.restarts import prior_variance
 from redescend.numeric import Array
 
@@ -107,6 +110,7 @@ def _begin_residuals(loss: Any, size: float, state: State) -> None:
         cells[k] = 1.0 / SCALES
     reset_mirrors(cells, scalar)
     scalar[LOW], scalar[RATE] = size * 2.0 ** (-SCALES // 2), RATE_START
+    scalar[FAR], scalar[NEAR], scalar[WIDENED] = size, NEAR_START, 0.0
 
 
 def _begin_labels(loss: Any, size: float, state: State) -> None:
