@@ -71,7 +71,7 @@ def test_weights_of_one_are_none_and_of_nought_a_no_op(estimator: Any) -> None:
     ids=repr,
 )
 def test_sparse_is_dense(estimator: Any) -> None:
-    """To 1e-10: sums of a few hundred rounds in another order."""
+    """Sums in another order; rounding one feature otherwise changes dense coefficients of the third model by 1e-9."""
     X, y = nonzeros()
     if estimator.standardize is True:
         estimator = clone(estimator).set_params(standardize="scale")
@@ -84,8 +84,8 @@ def test_sparse_is_dense(estimator: Any) -> None:
     mixed.partial_fit(X[250:], y[250:], sample_weight=weights[250:])
     scale = np.abs(full.coef_).max()
     for other in (thin, mixed):
-        np.testing.assert_allclose(other.coef_, full.coef_, rtol=0, atol=1e-10 * scale)
-        np.testing.assert_allclose(other.predict(X), full.predict(X.toarray()), rtol=0, atol=1e-10 * np.abs(y).max())
+        np.testing.assert_allclose(other.coef_, full.coef_, rtol=0, atol=3e-9 * scale)
+        np.testing.assert_allclose(other.predict(X), full.predict(X.toarray()), rtol=0, atol=3e-9 * np.abs(y).max())
     np.testing.assert_allclose(thin.inlier_weight_, full.inlier_weight_, rtol=0, atol=1e-9)
     np.testing.assert_allclose(thin.score_samples(X, y), full.score_samples(X.toarray(), y), rtol=0, atol=1e-9)
     np.testing.assert_allclose(thin.score_samples(X), full.score_samples(X.toarray()), rtol=1e-10)
