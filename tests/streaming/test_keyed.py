@@ -13,12 +13,14 @@ import pytest
 from dask.distributed import LocalCluster
 
 import redescend as rd
+from redescend.belief import ResidualBelief
 from redescend.errors import DataError, DivergenceError, ParameterError
 from redescend.sources import open_source
 from redescend.state import CORRUPT
 from redescend.streaming import ModelStore, StreamModel, fit_stream, keyed
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.keyed import shards
+from redescend.streaming.rounds import Rounds
 
 ROWS, SHOPS = 3000, 90
 
@@ -78,12 +80,14 @@ def test_each_model_is_what_it_would_be_alone(target, settings):
         alone, own = StreamModel(schema, **settings), usable.filter(pa.compute.equal(usable["shop"], key))
         source = open_source(own, kinds=schema.kinds)
         learned = [alone.learn(batch).rounds for batch in source.batches(schema.columns, most=5)]
+        whole = next(open_source(own, kinds=store.schema.kinds).batches(store.schema.columns))
         one_by_one = [one for part in learned for one in part.records(schema)]
         # NaN is no one's equal, and None is.
         assert [one[1:6] for one in played if one.key == key] == [one[1:6] for one in one_by_one]
         np.testing.assert_equal(store[key].state(), alone.state() | {"belief": None})
         np.testing.assert_array_equal(store.predict(own), alone.predict(own))
-        np.testing.assert_array_equal(store.clean_probability(own), store[key].clean_probability(own))
+        found = [one.review(whole, target=True).rounds.weights for one in (store, alone)]
+        np.testing.assert_array_equal(*found)
         assert store[key].explain() == alone.explain()
     if target != "price":
         assert store.predict_proba(usable).sum(axis=1) == pytest.approx(np.ones(usable.num_rows))
@@ -93,7 +97,8 @@ def test_rounds_and_bad_records_are_written_with_keys_and_reasons(expected, tmp_
     table, (_, rounds, found) = stream(), expected
     (tmp_path / "rounds.parquet").write_bytes(found["rounds.parquet"])
     log = parquet.read_table(tmp_path / "rounds.parquet")
-    assert log.column_names == ["row", "key", "target", "prediction", "loss", "weight"]
+    believed = ["clean_probability", "clean_log_odds", "low", "high", "scale", "stuck", "suspect"]
+    assert log.column_names == ["row", "key", "target", "prediction", "loss", "weight", *believed]
     assert log["key"].to_pylist() == table["shop"].take(pa.compute.subtract(log["row"], 1)).to_pylist()
     reasons = {bad["row"]: bad["reason"] for bad in map(json.loads, found["bad.jsonl"].splitlines())}
     shops, prices = table["shop"].to_pylist(), table["price"].to_pylist()
@@ -250,3 +255,43 @@ def test_more_keys_than_the_memory_has_room_for_end_the_run(monkeypatch):
     monkeypatch.setattr(keyed, "MOST_MEMORY", 1000 * store._row_bytes)
     with pytest.raises(DataError, match=r"3,000 keys of 'key' so far, whose models take .* Name a column with fewer"):
         rounds.run()
+
+
+def test_records_are_judged_by_a_belief_with_scales_of_keys_in_the_order_of_the_stream():
+    table = stream()
+    store, rounds = fit_stream(table, "price", by="shop", ignore=["size", "dear"])
+    said = Rounds.concatenate(list(rounds.batches()))
+    schema = store.schema
+    source = open_source(table, kinds=schema.kinds)
+    chunks = [chunk for batch in source.batches(schema.columns) for chunk in store._encode(batch.table, True).chunks()]
+    X = np.concatenate([chunk.X for chunk in chunks])
+    judgements = ResidualBelief(schema.dim).update(said.predictions, said.targets, X, said.keys)
+    for name, values in judgements._asdict().items():
+        np.testing.assert_array_equal(getattr(said.judged, "margin" if name == "scale" else name), values)
+    prices = dict(enumerate(table["price"].to_pylist(), 1))
+    suspects = store.suspects(said, fdr=0.1)
+    assert len(suspects) > 100
+    assert np.mean([prices[row] == 400.0 for row in suspects.tolist()]) > 0.9
+    low, high = store.predict_interval(table.filter(table["shop"].is_valid()))
+    assert (low < high).all()
+    assert store.belief.key_bytes <= 2000
+    state = store.state()
+    state["belief"]["numbers"] = state["belief"]["numbers"][:-1]
+    with pytest.raises(DataError, match=CORRUPT):
+        store.restore(state)
+
+
+def test_the_final_verdict_on_records_of_keys_is_the_same_on_threads(tmp_path):
+    found = []
+    for jobs in (1, 2):
+        path = tmp_path / f"rounds-{jobs}.parquet"
+        settings = {"ignore": ["size", "dear"], "rounds": path, "final_look": True, "jobs": jobs}
+        _, rounds = fit_stream(stream(), "price", by="shop", **settings)
+        rounds.run()
+        found.append(parquet.read_table(path))
+        listed = rounds.final.rounds[: rounds.final.listed]
+        assert listed.keys is not None
+        assert np.mean(listed.targets == 400.0) > 0.9
+        assert (rounds.final.q_value[: rounds.final.listed] <= 0.1).all()
+    assert found[0].equals(found[1])
+    assert {"final_probability", "final_low", "final_high"} <= set(found[0].column_names)

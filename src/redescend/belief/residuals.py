@@ -195,6 +195,11 @@ class ResidualBelief(Stateful):
         return self._keys
 
     @property
+    def key_bytes(self) -> int:
+        """Bytes of the state of another key."""
+        return self._state.numbers[0].nbytes + self._state.features[0].nbytes
+
+    @property
     def outlier_share(self) -> float:
         """The estimated share of outliers among recent records."""
         return float(self._state.shared[layout.OUTLIERS])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from redescend.belief import Judgements, LabelBelief, ResidualBelief, Verdict, to_probability
+from redescend.belief.deferred import COMPACT
 from redescend.belief.suspects import SHARE
+from redescend.engines.config import ModelConfig
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.parameters import check
+from redescend.state import require
 from redescend.streaming.encoding.encoder import EncodedChunk
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Judged, Rounds
@@ -19,14 +22,40 @@ Belief: TypeAlias = ResidualBelief | LabelBelief
 
 
 def make_belief(schema: Schema) -> Belief:
-    """A belief for the records of a stream that knows nothing yet."""
-    return LabelBelief(len(schema.labels)) if schema.classifies else ResidualBelief(schema.dim)
+    """A belief for the records of a stream that knows nothing yet.
+
+    With one model per key, each key has a scale of the noise, which may depend on the first `COMPACT` features. The
+    shape of the noise, the share of outliers, and what is believed of labels are those of all keys.
+    """
+    if schema.classifies:
+        return LabelBelief(len(schema.labels))
+    return ResidualBelief(schema.dim if schema.by is None else min(schema.dim, COMPACT))
+
+
+def key_bytes(belief: Belief | None) -> int:
+    """Bytes that the belief needs for another key."""
+    return belief.key_bytes if isinstance(belief, ResidualBelief) else 0
+
+
+def _records(belief: ResidualBelief, chunk: EncodedChunk) -> dict[str, Any]:
+    """The features that a belief knows, and the places of keys."""
+    return {"X": chunk.X[:, : belief.dim], "keys": chunk.keys if chunk.names else None}
+
+
+def restore_belief(schema: Schema, config: ModelConfig, state: Any, owner: str) -> Belief | None:
+    """The belief of a saved model; None if it has none, as files from before there were beliefs."""
+    if state is None:
+        return None
+    require(config.transform is None, owner, "a belief in spite of its transform")
+    belief = make_belief(schema)
+    belief.restore(state)
+    return belief
 
 
 def learn_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
     """Judge the records of a chunk by the scores that the model gave them before, and learn from them."""
     if isinstance(belief, ResidualBelief):
-        return Judged(*belief.update(np.nan_to_num(scores[0]), chunk.targets, chunk.X))
+        return Judged(*belief.update(np.nan_to_num(scores[0]), chunk.targets, **_records(belief, chunk)))
     labels = chunk.targets.astype(np.int64)
     online = belief.update(_columns(scores), labels)
     return _judged_labels(online.clean_log_odds, online.suspect, scores, labels)
@@ -39,8 +68,9 @@ def judge_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
         log_odds = belief.judge(_columns(scores), labels)
         return _judged_labels(log_odds, to_probability(log_odds) <= 0.5, scores, labels)
     predictions = np.nan_to_num(scores[0])
-    log_odds = belief.judge(predictions, chunk.targets, chunk.X)
-    low, high = belief.predict_interval(predictions, chunk.X)
+    records = _records(belief, chunk)
+    log_odds = belief.judge(predictions, chunk.targets, **records)
+    low, high = belief.predict_interval(predictions, **records)
     suspect = to_probability(log_odds) <= 0.5
     return Judged(log_odds, low, high, np.full(len(log_odds), np.nan), np.zeros(len(log_odds)), suspect)
 
@@ -48,14 +78,15 @@ def judge_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
 def check_interval(belief: Belief | None, level: float) -> ResidualBelief:
     """The belief, if it has intervals of this level."""
     if not isinstance(belief, ResidualBelief):
-        raise DataError("Intervals need a model of numbers without keys and without a fixed transform.")
+        raise DataError("Intervals need a model of numbers without a fixed transform.")
     check("predict_interval", "level", level, SHARE)
     return belief
 
 
 def predict_chunk(belief: Belief | None, chunk: EncodedChunk, scores: Array, level: float) -> Judged:
     """The intervals of this level for the records of a chunk, whose targets are not known; the rest is NaN."""
-    ends = check_interval(belief, level).predict_interval(np.nan_to_num(scores[0]), chunk.X, level)
+    checked = check_interval(belief, level)
+    ends = checked.predict_interval(np.nan_to_num(scores[0]), level=level, **_records(checked, chunk))
     unknown = np.full(len(chunk.X), np.nan)
     return Judged(unknown, *ends, unknown, unknown, np.zeros(len(chunk.X), bool))
 
@@ -66,7 +97,7 @@ def give_verdict(belief: Belief, rounds: Rounds) -> Verdict:
     if judged is None:
         raise DataError("The rounds have no judgements of a belief, which the final verdict needs.")
     if isinstance(belief, ResidualBelief):
-        return belief.judge_log(rounds.predictions, rounds.targets, Judgements(*judged))
+        return belief.judge_log(rounds.predictions, rounds.targets, Judgements(*judged), rounds.keys)
     labels = rounds.targets.astype(np.int64) if belief.classes == 2 else np.ones(len(rounds), np.int64)
     return belief.judge_leads(judged.margin, labels)
 

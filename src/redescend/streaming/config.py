@@ -78,8 +78,8 @@ class FitConfig:
             raise ParameterError("To resume a run, name the folder of its checkpoint.")
         if self.by is None and (self.jobs, self.cluster) != (None, None):
             raise ParameterError("'jobs' and 'cluster' train one model per key; name the column of keys with 'by'.")
-        if self.outputs.suspects is not None and (self.by, self.transform) != (None, None):
-            raise ParameterError("A list of all suspects needs one model for all records and no fixed transform.")
+        if self.outputs.suspects is not None and self.transform is not None:
+            raise ParameterError("A list of all suspects needs a model without a fixed transform.")
         object.__setattr__(self, "fdr", check("fit_stream", "fdr", self.fdr, SHARE))
         object.__setattr__(self, "linear", check_bool("fit_stream", "linear", self.linear))
         object.__setattr__(self, "every", check("fit_stream", "every", self.every, AT_LEAST_ONE))

@@ -3,8 +3,9 @@
 A source that can be read again is read once more, in its order, by a copy of the final model that predicts every record
 before it learns from it. In a stream that does not change, this is the final model; in one that does, the copy follows
 the changes, so that every record is judged by the model around its time. What is believed of the records begins anew,
-because the errors of the first reading were those of a model that still knew little. A pipe cannot be read again:
-there, the rounds of the first reading are judged once more by what is believed in the end.
+because the errors of the first reading were those of a model that still knew little. A pipe cannot be read again, and a
+stream with one model per key is not: there, the rounds of the first reading are judged once more by what is believed in
+the end.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.io.log import read_blocks
 from redescend.streaming.io.tables import choose_writer
-from redescend.streaming.io.writers import JUDGED_ENTRY, RoundTable, RunWriters, pack_rounds, read_groups, unpack_rounds
-from redescend.streaming.model import StreamModel
+from redescend.streaming.io.writers import RoundTable, RunWriters, choose_entry, pack_rounds, read_groups, unpack_rounds
+from redescend.streaming.model import StreamModel, StreamPredictor
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import Summary
 from redescend.streaming.summary.suspects import Suspect, read_values
@@ -77,12 +78,12 @@ def read_again(
     return summary, log.path
 
 
-def judge_finally(model: StreamModel, config: FitConfig, first: Path | None, last: Path) -> FinalSuspects:
+def judge_finally(model: StreamPredictor, config: FitConfig, first: Path | None, last: Path) -> FinalSuspects:
     """Judge the rounds in the log `last` by all that is known now.
 
     With the log `first` of the first reading, what was said at first and in the end is written to the file of rounds.
     """
-    table, found = RoundTable(model.schema, judged=True, final=True), []
+    table, found = RoundTable(model.schema, model.keys, judged=True, final=True), []
     target = None if first is None else config.outputs.rounds
     before = iter(()) if first is None else read_groups(first, table.entry)
     with nullcontext(lambda batch: None) if target is None else table.write(target) as write:
@@ -97,10 +98,10 @@ def judge_finally(model: StreamModel, config: FitConfig, first: Path | None, las
     return _select(found, config.fdr)
 
 
-def _judge_parts(model: StreamModel, log: Path) -> Iterator[tuple[list[Array], Rounds, Verdict]]:
-    groups = read_groups(log, JUDGED_ENTRY)
+def _judge_parts(model: StreamPredictor, log: Path) -> Iterator[tuple[list[Array], Rounds, Verdict]]:
+    groups = read_groups(log, choose_entry(judged=True, keyed=model.schema.by is not None))
     while some := list(itertools.islice(groups, TOGETHER)):
-        rounds = unpack_rounds(np.concatenate(some))
+        rounds = unpack_rounds(np.concatenate(some), model.keys)
         yield some, rounds, model.give_verdict(rounds)
 
 

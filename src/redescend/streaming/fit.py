@@ -242,9 +242,11 @@ def _choose_order(config: FitConfig, model: StreamModel | ModelStore, source: So
 
 def _choose_logs(config: FitConfig, source: Source, passes: int) -> list[str]:
     """The logs that further readings and the final look need."""
-    looks = config.final_look and (config.by, config.transform) == (None, None)
+    looks = config.final_look and config.transform is None
     if looks and not source.can_reread:
         return ["rounds", "values"]
+    if looks and config.by is not None:
+        return ["rounds"]
     return ["final"] if looks or passes > 1 else []
 
 

@@ -17,7 +17,15 @@ from redescend.numeric import Array
 from redescend.parameters import Order, check_instance
 from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, corrupt_state, read_arrays, require
-from redescend.streaming.belief import Belief, give_verdict, judge_chunk, learn_chunk, make_belief, predict_chunk
+from redescend.streaming.belief import (
+    Belief,
+    give_verdict,
+    judge_chunk,
+    learn_chunk,
+    make_belief,
+    predict_chunk,
+    restore_belief,
+)
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk, to_record_batches
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, output_targets
@@ -86,7 +94,7 @@ class StreamPredictor(ABC):
 
     @property
     def belief(self) -> Belief | None:
-        """What it has learned about which records are clean; None with one model per key or a fixed transform."""
+        """What it has learned about which records are clean; None with a fixed transform."""
         return None
 
     def settle(self) -> None:  # noqa: B027
@@ -182,8 +190,7 @@ class StreamPredictor(ABC):
         Returns
         -------
         array of shape (records,)
-            Never exactly 0 or 1. With one model per key or a fixed transform, the weight instead: with three or more
-            labels, the minimum over labels.
+            Never exactly 0 or 1. With a fixed transform, the weight instead, the minimum over labels.
         """
         belief, found = self.belief, [np.empty(0)]
         for chunk in self._all_chunks(table, target=True):
@@ -208,7 +215,7 @@ class StreamPredictor(ABC):
     def give_verdict(self, rounds: Rounds) -> Verdict:
         """Judge `rounds` that it has learned from once more, by all that was learned by now: the final verdict."""
         if self.belief is None:
-            raise DataError("A final verdict needs one model for all records and no fixed transform.")
+            raise DataError("A final verdict needs a model without a fixed transform.")
         return give_verdict(self.belief, rounds)
 
     def suspects(self, rounds: Rounds, fdr: float = 0.1) -> Array:
@@ -406,10 +413,6 @@ class StreamModel(StreamPredictor):
             require(size == (self.schema.dim, self.schema.outputs), type(self).__name__, "the size of another schema")
             engine = self.config.restore_engine(stored, missing=True)
         spec = ArraySpec("ones", (len(self._ones),), kind="count", high=0 if engine is None else engine.row_count)
-        ones, belief = read_arrays([spec], {"ones": state["ones"]}, {}, type(self).__name__)["ones"], None
-        # Files from before there were beliefs have none.
-        if state.get("belief") is not None:
-            require(self.config.transform is None, type(self).__name__, "a belief in spite of its transform")
-            belief = make_belief(self.schema)
-            belief.restore(state["belief"])
+        ones = read_arrays([spec], {"ones": state["ones"]}, {}, type(self).__name__)["ones"]
+        belief = restore_belief(self.schema, self.config, state.get("belief"), type(self).__name__)
         self.adopt(engine, ones)._belief = belief

@@ -61,7 +61,7 @@ class Rounds:
         With one model per key, the index of each record's key in `names`.
     names : sequence of str
     judged : Judged or None
-        What the model's belief said. None with one model per key and with a fixed transform, which have none.
+        What the model's belief said. None with a fixed transform, which has none.
 
     Examples
     --------

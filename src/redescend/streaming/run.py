@@ -277,7 +277,7 @@ class Run:
 
     def _write_outputs(self) -> None:
         outputs, model = self.config.outputs, self.model
-        if isinstance(model, StreamModel) and self._follow is None and (self.config.final_look or self._passes > 1):
+        if self._follow is None and (self.config.final_look or (self._passes > 1 and isinstance(model, StreamModel))):
             self._look_again(model)
         else:
             self._writers.publish(model.schema, model.keys, judged=model.belief is not None)
@@ -291,16 +291,16 @@ class Run:
         for write in self._callbacks:
             write()
 
-    def _look_again(self, model: StreamModel) -> None:
+    def _look_again(self, model: StreamModel | ModelStore) -> None:
         """Read the source again, if it can be, and judge all records by all that was learned."""
         config, writers, schema = self.config, self._writers, model.schema
         first = None if config.outputs.rounds is None else writers.read_log("rounds")
-        if self.source.can_reread:
+        if self.source.can_reread and isinstance(model, StreamModel):
             self.summary, last = read_again(model, self.source, config, writers, self._passes, self.on_look)
         else:
             last = writers.read_log("rounds")
         if not config.final_look or model.belief is None:
-            writers.publish(schema, judged=model.belief is not None)
+            writers.publish(schema, model.keys, judged=model.belief is not None)
             return
         writers.publish_rejected()
         self.final = final = judge_finally(model, config, first, last)

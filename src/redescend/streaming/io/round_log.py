@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ def read_rounds(path: str | os.PathLike[str], schema: Schema) -> Rounds:
     """Read the rounds of a model with this schema and a belief; all of them are in memory then."""
     table = parquet.read_table(path)
     if "clean_log_odds" not in table.column_names:
-        raise DataError(f"'{path}' has no judgements of a belief: its model has keys or a fixed transform.")
+        raise DataError(f"'{path}' has no judgements of a belief: its model has a fixed transform.")
 
     def numbers(name: str) -> Array:
         if name not in table.column_names:
@@ -40,4 +41,12 @@ def read_rounds(path: str | os.PathLike[str], schema: Schema) -> Rounds:
         numbers("suspect"),
     )
     outcomes = (numbers("probability"), numbers("loss"), numbers("weight"))
-    return Rounds(numbers("row"), answers("target"), answers("prediction"), *outcomes, judged=judged)
+    keys, names = _read_keys(table["key"]) if "key" in table.column_names else (None, [])
+    said = (numbers("row"), answers("target"), answers("prediction"), *outcomes)
+    return Rounds(*said, keys=keys, names=names, judged=judged)
+
+
+def _read_keys(column: Any) -> tuple[Array, list[str]]:
+    """The keys of all records, in the order in which they first came, as in the model."""
+    encoded = column.combine_chunks().dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist()

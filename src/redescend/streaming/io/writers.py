@@ -40,11 +40,15 @@ NUMBERS = ("target", "prediction", "probability", "loss", "weight")
 ENTRY = np.dtype([("row", "<i8"), *((name, "<f8") for name in NUMBERS)])
 """A round in the log; labels are stored as their index."""
 
-KEYED_ENTRY = np.dtype([*ENTRY.descr, ("key", "<i8")])
-"""A round of one of many models; its key is stored as its index."""
-
 JUDGED_ENTRY = np.dtype([*ENTRY.descr, *((name, "<f8") for name in Judged._fields[:-1]), ("suspect", "?")])
 """A round of a model with a belief."""
+
+
+def choose_entry(judged: bool, keyed: bool) -> np.dtype[np.void]:
+    """The entry of a round in the log; the key of one of many models is stored as its index."""
+    entry = JUDGED_ENTRY if judged else ENTRY
+    return np.dtype([*entry.descr, ("key", "<i8")]) if keyed else entry
+
 
 GROUP = 131_072
 """Rounds in a row group of the Parquet file."""
@@ -58,13 +62,12 @@ MAX_BUFFERED, MAX_BYTES = 1000, 1 << 22
 
 def pack_rounds(rounds: Rounds) -> Array:
     """Pack rounds into entries of the log."""
-    kind = KEYED_ENTRY if rounds.keys is not None else ENTRY if rounds.judged is None else JUDGED_ENTRY
-    entries = np.empty(len(rounds), kind)
+    entries = np.empty(len(rounds), choose_entry(rounds.judged is not None, rounds.keys is not None))
     for name, values in zip(("row", *NUMBERS), rounds.arrays(), strict=True):
         entries[name] = values
     if rounds.keys is not None:
         entries["key"] = rounds.keys
-    elif rounds.judged is not None:
+    if rounds.judged is not None:
         for name, values in rounds.judged._asdict().items():
             entries[name] = values
     return entries
@@ -74,7 +77,7 @@ class RoundTable:
     """The columns of the file of rounds: labels and keys as texts, and what was believed, if the model has a belief."""
 
     def __init__(self, schema: Schema, keys: Sequence[str] = (), judged: bool = False, final: bool = False) -> None:
-        self.entry = KEYED_ENTRY if schema.by is not None else JUDGED_ENTRY if judged else ENTRY
+        self.entry = choose_entry(judged, schema.by is not None)
         self.fields = _fields(schema, judged, final)
         labels = pa.array(schema.labels, pa.string())
         self._texts = {field.name: labels for field in self.fields if field.type == pa.string()}
@@ -116,10 +119,12 @@ def read_groups(log: Path, entry: np.dtype[np.void]) -> Iterator[Array]:
         yield np.frombuffer(rest, entry)
 
 
-def unpack_rounds(entries: Array) -> Rounds:
-    """The rounds of entries of the log of a model with a belief."""
+def unpack_rounds(entries: Array, names: Sequence[str] = ()) -> Rounds:
+    """The rounds of entries of the log of a model with a belief; `names` are those of its keys, if it has any."""
     judged = Judged(*(np.ascontiguousarray(entries[name]) for name in Judged._fields))
-    return Rounds(*(np.ascontiguousarray(entries[name]) for name in ("row", *NUMBERS)), judged=judged)
+    keys = np.ascontiguousarray(entries["key"]) if names else None
+    numbers = (np.ascontiguousarray(entries[name]) for name in ("row", *NUMBERS))
+    return Rounds(*numbers, keys=keys, names=names, judged=judged)
 
 
 def _values(entries: Array, name: str) -> Array:

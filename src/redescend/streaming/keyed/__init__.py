@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from redescend.belief import ResidualBelief
 from redescend.engines import Engine
 from redescend.engines.fleet import Fleet
 from redescend.errors import DataError, DivergenceError
@@ -20,6 +21,7 @@ from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources import Batch
 from redescend.state import require
+from redescend.streaming.belief import Belief, key_bytes, learn_chunk, make_belief, restore_belief
 from redescend.streaming.encoding.encoder import EncodedChunk, KeyedBatch
 from redescend.streaming.encoding.target import output_targets
 from redescend.streaming.keyed.keys import SHARDS, Keys, to_key
@@ -44,7 +46,7 @@ class ModelStore(StreamPredictor):
     """One model per key of a stream, such as a sensor or a shop.
 
     The models share the schema and nothing else: each is, to the last bit, what a `StreamModel` of the schema learns
-    from the records of its key.
+    from the records of its key. What is believed of records has less of its own for each key, see `belief.make_belief`.
 
     Parameters
     ----------
@@ -77,6 +79,12 @@ class ModelStore(StreamPredictor):
             raise bad_parameter(type(self).__name__, "schema", "one with a column of keys", self.schema)
         self._keys = Keys()
         self._shards: LocalShards | ClusterShards = LocalShards(self._make_fleets())
+        self._belief = make_belief(self.schema) if self.config.transform is None else None
+
+    @property
+    def belief(self) -> Belief | None:
+        """What is believed of the records of all keys, in the order of the stream; None with a fixed transform."""
+        return self._belief
 
     def _make_model(self) -> StreamModel:
         return StreamModel(replace(self.schema, by=None), **(self._params | {"features": "linear"}))
@@ -133,7 +141,8 @@ class ModelStore(StreamPredictor):
                     "such as Learn."
                 )
             self.records += len(chunk.X)
-            played.append(Played(chunk, scores, self._losses(scores, Y), weights.min(axis=0)))
+            judged = None if self._belief is None else learn_chunk(self._belief, chunk, scores)
+            played.append(Played(chunk, scores, self._losses(scores, Y), weights.min(axis=0), judged))
         return self._collect(batch, encoded, played)
 
     def _learn_chunk(self, chunk: EncodedChunk, Y: Array) -> tuple[Array, Array]:
@@ -155,7 +164,7 @@ class ModelStore(StreamPredictor):
 
     def _check_memory(self) -> None:
         """Raise if the models of so many keys do not fit in memory: identifiers are a key for each record."""
-        needed = len(self) * self._row_bytes
+        needed = len(self) * (self._row_bytes + key_bytes(self._belief))
         if needed > MOST_MEMORY:
             raise DataError(
                 f"There are {len(self):,} keys of '{self.schema.by}' so far, whose models take {needed / 2**30:.1f} "
@@ -197,7 +206,8 @@ class ModelStore(StreamPredictor):
 
     def state(self) -> dict[str, Any]:
         """What was learned: the keys, and the models of each shard, a row each; copies."""
-        return {"keys": self.keys, "shards": [fleet.rows.copy() for fleet in self._shards.fleets()]}
+        belief = None if self._belief is None else self._belief.state()
+        return {"keys": self.keys, "shards": [fleet.rows.copy() for fleet in self._shards.fleets()], "belief": belief}
 
     def _restore(self, state: dict[str, Any]) -> None:
         names = list(state["keys"])
@@ -206,5 +216,9 @@ class ModelStore(StreamPredictor):
             fleet.restore(rows)
         same = len(keys.names) == len(names) and keys.sizes == [len(fleet) for fleet in fleets]
         require(same, type(self).__name__, "other keys than models")
+        belief = restore_belief(self.schema, self.config, state.get("belief"), type(self).__name__)
+        known = len(names) if not isinstance(belief, ResidualBelief) else belief.keys
+        require(known == max(len(names), 1) or belief is None, type(self).__name__, "a belief about other keys")
+        self._belief = belief
         self._keys, self._shards = keys, LocalShards(fleets)
         self.records = int(sum(fleet.row_counts().sum() for fleet in fleets))
