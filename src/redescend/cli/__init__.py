@@ -16,6 +16,7 @@ except ImportError:
     raise MissingExtraError("The command needs Typer and Rich; try: pip install 'redescend[cli]'") from None
 
 from redescend.cli.exit_codes import EXIT_CODES, exit_on_error
+from redescend.cli.explain import explain
 from redescend.cli.export import export
 from redescend.cli.fit import fit
 from redescend.cli.inspect import inspect
@@ -73,6 +74,10 @@ EXAMPLES: dict[Callable[..., None], str | None] = {
     score: _format_examples(
         "redescend score houses.safetensors new.csv > scores.csv",
         "redescend score houses.safetensors new.csv --threshold 0.01",
+    ),
+    explain: _format_examples(
+        "redescend explain houses.safetensors houses.csv --row 20",
+        "redescend explain houses.safetensors houses.csv --row 20 --json",
     ),
     inspect: _format_examples(
         "redescend inspect houses.safetensors",

@@ -27,6 +27,7 @@ from redescend.numeric import Array
 from redescend.sources import Source
 from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.explanation import explain_record
 from redescend.streaming.io.log import read_blocks
 from redescend.streaming.io.tables import choose_writer
 from redescend.streaming.io.writers import RoundTable, RunWriters, choose_entry, pack_rounds, read_groups, unpack_rounds
@@ -42,6 +43,9 @@ KEPT = 0.9
 """Of a pipe, the values of records that are less likely clean than this are kept for the list."""
 
 Progress = Callable[[int], object]
+
+Recalled = dict[int, tuple[str, dict[str, Any], dict[str, Any] | None]]
+"""Records by row: their files, their values, and why they were predicted as they were, if that was asked for."""
 
 
 class FinalSuspects(NamedTuple):
@@ -130,45 +134,48 @@ def _select(parts: list[tuple[Rounds, Array, Array]], fdr: float) -> FinalSuspec
     return FinalSuspects(rounds, probability, q_value, stuck, listed)
 
 
-def recall_values(log: Path, rows: Sequence[int]) -> dict[int, tuple[str, dict[str, Any]]]:
+def recall_values(log: Path, rows: Sequence[int]) -> Recalled:
     """The files and values of records by row, as far as the log of values has them."""
-    wanted, held, found = set(rows), b"", {}
+    wanted, held = set(rows), b""
+    found: Recalled = {}
     for block in read_blocks(log):
         *lines, held = (held + block).split(b"\n")
         for line in lines:
             row, file, values = json.loads(line)
             if row in wanted:
-                found[row] = (file, values)
+                found[row] = (file, values, None)
     return found
 
 
 def look_up_values(
-    source: Source, schema: Schema, rows: Sequence[int], others: Sequence[str]
-) -> dict[int, tuple[str, dict[str, Any]]]:
-    """The files and values of records by row, from the source."""
-    left, found = np.sort(np.asarray(rows, np.int64)), {}
+    source: Source, model: StreamModel, rows: Sequence[int], others: Sequence[str], explained: int
+) -> Recalled:
+    """The files and values of records by row, from the source; the first rows are `explained`."""
+    left, why, found, schema = np.sort(np.asarray(rows, np.int64)), set(rows[:explained]), {}, model.schema
     if not len(left):
         return {}
     columns = list(dict.fromkeys([*others, *schema.columns]))
     with closing(source.batches(columns, in_order=True)) as batches:
         for batch in batches:
             for index in np.flatnonzero(np.isin(batch.rows, left)).tolist():
-                found[int(batch.rows[index])] = (batch.files, read_values(schema, batch, index, others))
+                row = int(batch.rows[index])
+                reason = explain_record(model, batch, index).to_dict() if row in why else None
+                found[row] = (batch.files, read_values(schema, batch, index, others), reason)
             if batch.end.row >= left[-1]:
                 break
     return found
 
 
-def make_suspects(schema: Schema, final: FinalSuspects, count: int, values: Any) -> list[Suspect]:
-    """The first suspects, with their files and values."""
+def make_suspects(schema: Schema, final: FinalSuspects, count: int, values: Recalled) -> list[Suspect]:
+    """The first suspects, with their files, values and explanations."""
     some, listed = slice(0, count), []
     for played, probability in zip(final.rounds[some].records(schema), final.clean_probability.tolist(), strict=False):
-        file, record = values.get(played.row, ("", dict.fromkeys(schema.columns)))
-        listed.append(Suspect(played._replace(clean_probability=probability), file, record))
+        known = values.get(played.row, ("", dict.fromkeys(schema.columns), None))
+        listed.append(Suspect(played._replace(clean_probability=probability), *known))
     return listed
 
 
-def write_suspects(path: Path, schema: Schema, final: FinalSuspects, values: Any, others: Sequence[str]) -> None:
+def write_suspects(path: Path, schema: Schema, final: FinalSuspects, values: Recalled, others: Sequence[str]) -> None:
     """Write the list of suspects with their values: identifiers first, the least likely clean record first."""
     listed = make_suspects(schema, final, final.listed, values)
     shown = [name for name in schema.columns if name != schema.target and name not in others]

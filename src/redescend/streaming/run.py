@@ -307,7 +307,7 @@ class Run:
         count = max(config.top, 0 if config.outputs.suspects is None else final.listed)
         rows = final.rounds.rows[:count].tolist()
         if self.source.can_reread:
-            values = look_up_values(self.source, schema, rows, config.id)
+            values = look_up_values(self.source, model, rows, config.id, config.top)
         else:
             values = recall_values(writers.read_log("values"), rows)
         self.summary.listed = final.listed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,14 @@ from redescend.files import replace_file
 from redescend.streaming.importance import rank_features
 from redescend.streaming.report import formatting
 from redescend.streaming.report.describe import describe, describe_schema
-from redescend.streaming.report.formatting import format_count, format_number, format_percent
+from redescend.streaming.report.formatting import (
+    format_count,
+    format_number,
+    format_percent,
+    format_rounded,
+    format_value,
+    format_weight,
+)
 
 try:
     from jinja2 import Environment, StrictUndefined
@@ -32,12 +39,16 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.report.pictures import draw_all, typical_error
 from redescend.streaming.run import Counts
 from redescend.streaming.summary import Summary
+from redescend.streaming.summary.suspects import Suspect
 
 MAX_VALUES, MAX_LABELS, MAX_FEATURES = 12, 20, 15
 """How many columns of a suspect, labels and important features the page shows."""
 
 SHOWN_ELSEWHERE = ("Clean labels", "Noise scale", "Most important columns")
 """Facts about the model that the page shows in other sections."""
+
+MAX_PARTS = 8
+"""How many contributions to the prediction of a suspect the page shows."""
 
 MANY_SUSPECTS = 0.15
 """A share of suspects that says more about the model than about the records."""
@@ -86,6 +97,7 @@ def write(
         version=redescend.__version__,
         note=_note_many_suspects(summary),
         errors=_relative_errors(summary),
+        explained=_explain(summary),
         median=float(np.median(summary.sample.rounds.weights)) if summary.learned else 0.0,
     )
     with replace_file(Path(path)) as file:
@@ -134,6 +146,75 @@ def _relative_errors(summary: Summary) -> list[str]:
     rounds = [(one.round.target, one.round.prediction) for one in summary.least]
     numbers = [(y, p) for y, p in rounds if isinstance(y, float) and isinstance(p, float)]
     return [format_number(abs(y - p) / scale) for y, p in numbers] if scale > 0.0 else []
+
+
+class Bar(NamedTuple):
+    """A contribution to a prediction, as a bar from `start` to `end` of the width, between 0 and 1."""
+
+    name: str
+    value: str
+    start: float
+    end: float
+    lower: bool
+
+
+class Explained(NamedTuple):
+    """A suspect, the line to report it with, and how its prediction came about."""
+
+    row: int
+    line: str
+    bars: list[Bar]
+
+
+def describe_suspect(suspect: Suspect, schema: Schema) -> str:
+    """A line that says what is wrong with a record and where it is, to paste it into a ticket."""
+    played, name = suspect.round, schema.target
+    line = f"{suspect.file} row {played.row}: {name} is {format_value(played.target)}, "
+    if schema.classifies:
+        line += f"expected {format_value(played.prediction)}"
+    elif played.low is None or played.high is None:
+        line += f"expected about {format_rounded(played.prediction)}"
+    else:
+        line += f"expected {format_rounded(played.low)} to {format_rounded(played.high)}"
+    return f"{line} (clean with probability {format_weight(played.clean_probability)})"
+
+
+def _explain(summary: Summary) -> list[Explained]:
+    """The suspects with an explanation."""
+    return [
+        Explained(one.round.row, describe_suspect(one, summary.schema), _draw_bars(summary.schema, one.why))
+        for one in summary.least
+        if one.why is not None
+    ]
+
+
+def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
+    """Steps from a typical prediction to that of the record."""
+    parts = [(one["column"], one["value"], one["contribution"]) for one in why["contributions"]]
+    shown, rest = parts[:MAX_PARTS], parts[MAX_PARTS:]
+    steps = [
+        (f"{name} = {format_value(value)}" if name in schema.inputs else name, part) for name, value, part in shown
+    ]
+    if rest:
+        steps.append((f"{format_count(len(rest), 'other column')}", sum(part for _, _, part in rest)))
+    ends = np.cumsum([why["typical"], *(part for _, part in steps)])
+    low, high = float(ends.min()), float(ends.max())
+    places = (ends - low) / (high - low) if high > low else np.full(len(ends), 0.5)
+    bars = [Bar("a typical record", format_rounded(why["typical"]), places[0], places[0], False)]
+    for place, (text, part) in enumerate(steps):
+        start, end = sorted(places[place : place + 2].tolist())
+        sign = "+" if part > 0.0 else ""
+        bars.append(Bar(text, f"{sign}{format_rounded(part)}", start, end, part < 0.0))
+    return [
+        *bars,
+        Bar(
+            "prediction" if not schema.classifies else "log-odds",
+            format_rounded(why["total"]),
+            places[-1],
+            places[-1],
+            False,
+        ),
+    ]
 
 
 def _count_labels(summary: Summary) -> list[LabelCounts]:

@@ -26,6 +26,8 @@ class Suspect(NamedTuple):
     round: RoundRecord
     file: str
     values: dict[str, Any]
+    why: dict[str, Any] | None = None
+    """Its explanation, as plain values, if there is one; see `redescend.streaming.explanation`."""
 
 
 class Suspects:
@@ -56,12 +58,13 @@ class Suspects:
         self.records = [known[row] for row in rows[:count].tolist()]
 
     def state(self) -> list[Any]:
-        return [[list(record.round), record.file, dict(record.values)] for record in self.records]
+        return [[list(record.round), record.file, dict(record.values), record.why] for record in self.records]
 
     def restore(self, state: list[Any]) -> None:
         """Restore a state of the same size."""
         self.records = [
-            Suspect(RoundRecord(*played), file, dict(values)) for played, file, values in state[: self.most]
+            Suspect(RoundRecord(*played), file, dict(values), None if why is None else dict(why))
+            for played, file, values, why in state[: self.most]
         ]
 
 

@@ -1,0 +1,96 @@
+"""`redescend explain`: why a record was predicted as it was, and what would be ordinary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from redescend.cli import options
+from redescend.cli.exit_codes import exit_on_error
+
+if TYPE_CHECKING:
+    from redescend.streaming.encoding.schema import Schema
+    from redescend.streaming.explanation import Explanation
+
+MAX_COLUMNS = 12
+"""Columns whose contributions are shown; the others are summed."""
+
+ROW_HELP = "Number of the record in the source, from 1, as in lists of suspects."
+
+
+@options.flatten
+def explain(
+    model: options.ModelToRead,
+    source: options.Sources,
+    *,
+    row: Annotated[int, options.option(options.COLUMNS, ROW_HELP, metavar="N", min=1)],
+    as_json: Annotated[bool, options.option(options.OUTPUT, "Output a JSON object.", "--json")] = False,
+    reading: options.InputOptions,
+    debug: options.Debug = False,
+) -> None:
+    """Explain the prediction of a record: its interval, what each column contributes to it, and what would be ordinary.
+
+    The contributions add up to the prediction. Similar records that are probably clean are shown with it.
+    """
+    with exit_on_error(debug):
+        from redescend.cli.console import announce_compilation, format_json, make_printable, reader_may_leave
+        from redescend.cli.scoring import read_model
+        from redescend.sources import open_source
+        from redescend.streaming.explanation import explain_record, find_nearest, find_record
+
+        loaded = read_model(model)
+        opened = open_source(
+            source[0] if len(source) == 1 else source,
+            format=reading.format,
+            header=not reading.no_header,
+            decimal=reading.decimal,
+            kinds=loaded.schema.kinds,
+        )
+        with announce_compilation(quiet=as_json):
+            batch, index = find_record(opened, loaded.schema, row)
+            found = explain_record(loaded, batch, index)
+            if opened.can_reread:
+                found = replace(found, nearest=find_nearest(loaded, opened, batch, index))
+        with reader_may_leave():
+            if as_json:
+                typer.echo(format_json(found.to_dict(), indent=2))
+                return
+            for line in format_explanation(found, loaded.schema):
+                typer.echo(make_printable(line))
+
+
+def format_explanation(found: Explanation, schema: Schema) -> Iterator[str]:
+    """The explanation in lines of text."""
+    from redescend.streaming.report.formatting import format_rounded, format_value, format_weight
+
+    name, labels = schema.target, schema.classifies
+    yield f"Row {found.row}: {name} is {format_value(found.target)}, predicted is {format_rounded(found.prediction)}."
+    if found.low is not None and found.high is not None:
+        yield f"Nine in ten clean values are between {format_rounded(found.low)} and {format_rounded(found.high)}."
+    if found.clean_probability is not None:
+        yield f"Probability that the record is clean: {format_weight(found.clean_probability)}."
+    if found.ordinary:
+        ends = [format_rounded(value) for value in found.ordinary]
+        which = f"{name} = {' or '.join(ends)}" if labels else f"{name} between {ends[0]} and {ends[1]}"
+        yield f"Ordinary would be {which}."
+    yield ""
+    yield f"What makes the prediction{f', as log-odds of {found.prediction}' if labels else ''}:"
+    parts = [("a typical record", found.typical)]
+    for column, value, part in found.contributions[:MAX_COLUMNS]:
+        parts.append((f"{column} = {format_value(value)}" if column in schema.inputs else column, part))
+    if others := found.contributions[MAX_COLUMNS:]:
+        parts.append((f"{len(others)} other columns", sum(one.contribution for one in others)))
+    width = max(len(text) for text, _ in parts)
+    for text, part in parts:
+        number = format_rounded(part)
+        yield f"  {text:<{width}}  {number if text == parts[0][0] or part < 0.0 else f'+{number}':>12}"
+    yield f"  {'sum':<{width}}  {format_rounded(found.total):>12}"
+    if found.nearest:
+        yield ""
+        yield "Most similar records that are probably clean:"
+        for one in found.nearest:
+            shown = ", ".join(f"{key} = {format_value(one[key])}" for key in (name, *schema.inputs[:6]))
+            yield f"  row {one['row']}: {shown}"

@@ -1,0 +1,172 @@
+"""Why a record was predicted as it was: contributions of its columns, ordinary values, and similar ordinary records."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from redescend.errors import DataError
+from redescend.numeric import Array
+from redescend.sources import Batch, Source
+from redescend.streaming.belief import judge_chunk
+from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.keyed import ModelStore
+from redescend.streaming.model import StreamModel
+from redescend.streaming.summary.suspects import to_json_value
+
+NEAREST = 3
+"""Similar records that are shown."""
+
+STEPS, FARTHEST = 200, 50.0
+"""Values of the target that are tried on each side, up to so many widths of the interval from the prediction."""
+
+
+class Contribution(NamedTuple):
+    """A column, the value of the record in it, and what that contributes to the prediction."""
+
+    column: str
+    value: Any
+    contribution: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A record, and why it was predicted as it was.
+
+    `typical` is the prediction of a typical record; it and all `contributions` add up to `total`: the prediction or,
+    for labels, the log-odds of the predicted label by the model's own scores. `ordinary` are values of the target that
+    are more likely clean than not, from the first to the second or, for labels, all of them; None without a belief.
+    """
+
+    row: int
+    target: Any
+    prediction: Any
+    clean_probability: float | None
+    low: float | None
+    high: float | None
+    typical: float
+    total: float
+    contributions: list[Contribution]
+    ordinary: list[Any] | None
+    nearest: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as texts, numbers, lists and dicts."""
+        return asdict(self) | {"contributions": [one._asdict() for one in self.contributions]}
+
+
+def explain_record(model: StreamModel | ModelStore, batch: Batch, index: int) -> Explanation:
+    """Explain the record of a `batch` at this index, whose target must be known."""
+    table = batch.table.slice(index, 1)
+    one = Batch(table, batch.rows[index : index + 1], [], batch.files, batch.end, lambda row: batch.raw(index))
+    rounds, _, rejected = model.review(one, target=True)
+    if rejected:
+        raise DataError(f"Row {rejected[0].row} cannot be explained: {rejected[0].reason}.")
+    if isinstance(model, ModelStore):
+        model = model[str(table.column(str(model.schema.by))[0].as_py())]
+    schema, record = model.schema, rounds.record(0, model.schema)
+    [chunk] = EncodedBatch(schema, table, target=True).chunks()
+    typical, total, contributions = _contribute(model, chunk, int(rounds.predictions[0]) if schema.classifies else 0)
+    values = {name: to_json_value(table.column(name)[0].as_py()) for name in schema.inputs}
+    return Explanation(
+        record.row,
+        record.target,
+        record.prediction,
+        record.clean_probability if math.isfinite(record.clean_probability) else None,
+        record.low,
+        record.high,
+        typical,
+        total,
+        [Contribution(name, values.get(name), part) for name, part in contributions],
+        _find_ordinary(model, chunk, record.low, record.high),
+    )
+
+
+def _contribute(model: StreamModel, chunk: EncodedChunk, label: int) -> tuple[float, float, list[tuple[str, float]]]:
+    """The prediction of a typical record, that of this one, and what its columns contribute, the most first."""
+    schema, engine = model.schema, model.engine
+    output, sign = (0, 1.0 if label or not schema.classifies else -1.0) if schema.outputs == 1 else (label, 1.0)
+    parts = sign * engine.contributions(chunk.X, output)[0]
+    total = sign * float(engine.predict(chunk.X)[output, 0])
+    columns = {
+        feature.name: float(parts[span].sum()) for feature, span in zip(schema.features, schema.spans, strict=True)
+    }
+    if schema.shares_indicator:
+        columns[schema.encoded[-1]] = float(parts[schema.dim - 1])
+    # Predictions are kept within the range of clean targets; what that changes is a contribution, too.
+    columns["kept in the range of clean targets"] = total - float(parts.sum())
+    size = max(abs(total), *(abs(part) for part in parts.tolist()))
+    found = [(name, part) for name, part in columns.items() if abs(part) > 1e-9 * size]
+    return float(parts[-1]), total, sorted(found, key=lambda one: -abs(one[1]))
+
+
+def _find_ordinary(model: StreamModel, chunk: EncodedChunk, low: float | None, high: float | None) -> list[Any] | None:
+    """The values of the target with which the record would be more likely clean than not."""
+    if model.belief is None:
+        return None
+    if model.schema.classifies:
+        tried = np.arange(len(model.schema.labels), dtype=np.float64)
+        clean = _judge(model, chunk, tried)
+        return [label for label, odds in zip(model.schema.labels, clean.tolist(), strict=True) if odds > 0.0]
+    if low is None or high is None:
+        return None
+    middle, width = 0.5 * (low + high), 0.5 * (high - low)
+    steps = np.linspace(0.0, 1.0, STEPS) ** 2 * FARTHEST * width
+    tried = np.concatenate([middle - steps[::-1], middle + steps])
+    clean = tried[_judge(model, chunk, tried) > 0.0]
+    return [float(clean.min()), float(clean.max())] if len(clean) else []
+
+
+def _judge(model: StreamModel, chunk: EncodedChunk, targets: Array) -> Array:
+    """The log-odds that the record would be clean with each of these targets."""
+    assert model.belief is not None
+    X = np.repeat(chunk.X, len(targets), axis=0)
+    scores = np.repeat(model.engine.predict(chunk.X), len(targets), axis=1)
+    return judge_chunk(model.belief, EncodedChunk(X, targets, np.arange(len(targets))), scores).clean_log_odds
+
+
+def find_record(source: Source, schema: Schema, row: int) -> tuple[Batch, int]:
+    """The batch that has a row, and its index there."""
+    with closing(source.batches(schema.columns, in_order=True)) as batches:
+        for batch in batches:
+            index = int(np.searchsorted(batch.rows, row))
+            if index < len(batch.rows) and batch.rows[index] == row:
+                return batch, index
+            for bad in batch.bad:
+                if bad.row <= row < bad.row + bad.rows:
+                    raise DataError(f"Row {row} cannot be explained: {bad.reason}.")
+            if batch.end.row >= row:
+                break
+    raise DataError(f"{source.name} has no row {row}; the first is 1.")
+
+
+def find_nearest(model: StreamModel | ModelStore, source: Source, batch: Batch, index: int) -> list[dict[str, Any]]:
+    """The records of a source that are most like this one, among those that are more likely clean than not.
+
+    Columns are compared in units of their standard deviations in the first records.
+    """
+    schema = model.schema
+    sample = np.concatenate([chunk.X for chunk in EncodedBatch(schema, source.sample.table, target=False).chunks()])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scales = np.nan_to_num(1.0 / np.nanstd(sample, axis=0), posinf=0.0)
+    [own] = EncodedBatch(schema, batch.table.slice(index, 1), target=False).chunks()
+    best: list[tuple[float, int, dict[str, Any]]] = []
+    for other in source.batches(schema.columns, in_order=True):
+        rounds, indices, _ = model.review(other, target=True)
+        encoded = EncodedBatch(schema, other.table, target=True)
+        X = np.concatenate([np.empty((0, schema.dim)), *(chunk.X for chunk in encoded.chunks())])[: len(rounds)]
+        distances = np.sqrt(np.square(np.nan_to_num((X - own.X) * scales)).sum(axis=1))
+        usable = (rounds.clean_probability > 0.5) & (rounds.rows != batch.rows[index])
+        for place in np.flatnonzero(usable)[np.argsort(distances[usable], kind="stable")[:NEAREST]].tolist():
+            at = int(indices[place])
+            values = {name: to_json_value(other.table.column(name)[at].as_py()) for name in schema.columns}
+            row = int(rounds.rows[place])
+            best.append((float(distances[place]), row, {"row": row, "distance": float(distances[place])} | values))
+        best = heapq.nsmallest(NEAREST, best, key=lambda one: one[:2])
+    return [values for _, _, values in best]

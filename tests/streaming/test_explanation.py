@@ -1,0 +1,109 @@
+"""Explanations: contributions add up, ordinary values are ordinary, and similar records are similar."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import redescend as rd
+from redescend.errors import DataError
+from redescend.sources import open_source
+from redescend.streaming import fit_stream
+from redescend.streaming.explanation import explain_record, find_nearest, find_record
+from tests.cli.commands import prices, refused, run
+
+ROWS = 1500
+
+
+def make_table() -> pa.Table:
+    random = np.random.default_rng(1)
+    x, town = random.normal(size=ROWS), random.choice(["Rome", "Oslo", "Bonn"], ROWS)
+    y = 10.0 + 3.0 * x + 4.0 * (town == "Rome") + 0.3 * random.normal(size=ROWS)
+    y[100] += 50.0
+    size = np.where(random.random(ROWS) < 0.1, np.nan, x)
+    return pa.table(
+        {"size": pa.array(size, from_pandas=True), "town": town, "y": y, "high": np.where(y > 11, "yes", "no")}
+    )
+
+
+@pytest.mark.parametrize("target", ["y", "high", "town"])
+@pytest.mark.parametrize("linear", [True, False])
+def test_contributions_add_up_to_the_prediction(target, linear):
+    table = make_table().drop_columns(["high"] if target == "y" else ["y"] if target == "high" else [])
+    model, rounds = fit_stream(table, target, final_look=True, linear=linear)
+    rounds.run()
+    source = open_source(table)
+    for row in (1, 101, 900):
+        batch, index = find_record(source, model.schema, row)
+        found = explain_record(model, batch, index)
+        record = table.slice(row - 1, 1)
+        assert found.row == row
+        total = found.typical + sum(one.contribution for one in found.contributions)
+        assert total == pytest.approx(found.total, rel=1e-6, abs=1e-6)
+        assert found.prediction == model.predict(record)[0]
+        assert found.clean_probability == model.clean_probability(record)[0]
+        if target == "y":
+            assert found.total == pytest.approx(found.prediction)
+            assert [found.low, found.high] == [ends[0] for ends in model.predict_interval(record)]
+        else:
+            assert found.prediction in found.ordinary
+        json.dumps(found.to_dict())
+
+
+def test_with_an_ordinary_value_the_record_is_ordinary():
+    table = make_table().drop_columns(["high"])
+    model, rounds = fit_stream(table, "y", final_look=True)
+    rounds.run()
+    batch, index = find_record(open_source(table), model.schema, 101)
+    found = explain_record(model, batch, index)
+    assert found.clean_probability < 0.5
+    low, high = found.ordinary
+    assert low < found.low < found.prediction < found.high < high < found.target
+    record = table.slice(100, 1)
+    for value, ordinary in ((low, True), (high, True), (found.prediction, True), (2 * high - low, False)):
+        changed = record.set_column(2, "y", pa.array([value]))
+        assert (model.clean_probability(changed)[0] > 0.5) == ordinary
+    near = find_nearest(model, open_source(table), batch, index)
+    assert [one["distance"] for one in near] == sorted(one["distance"] for one in near)
+    sizes, towns = table["size"].to_numpy(), np.array(table["town"].to_pylist())
+    same = np.flatnonzero((towns == towns[100]) & (np.arange(ROWS) != 100))
+    gaps = np.abs(sizes[same] - sizes[100])
+    clean = model.clean_probability(table)[same] > 0.5
+    best = same[clean][np.argsort(gaps[clean])[:3]] + 1
+    assert [one["row"] for one in near] == best.tolist()
+
+
+def test_rows_that_cannot_be_explained(tmp_path):
+    table = make_table().drop_columns(["high"])
+    model, rounds = fit_stream(table, "y")
+    rounds.run()
+    with pytest.raises(DataError, match="has no row 1501; the first is 1"):
+        find_record(open_source(table), model.schema, 1501)
+    empty = table.slice(0, 1).set_column(2, "y", pa.array([None], pa.float64()))
+    with pytest.raises(DataError, match="Row 1 cannot be explained: the target 'y' is missing"):
+        explain_record(model, *find_record(open_source(empty), model.schema, 1))
+
+
+def test_the_command_and_the_report_explain(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    prices(tmp_path / "prices.csv")
+    run("fit", "prices.csv", "--target", "price", "--model", "m", "--quiet")
+    said = run("explain", "m", "prices.csv", "--row", 20).stdout
+    for words in ("Row 20: price is 525.619", "Ordinary would be price between", "town = Rome", "a typical record"):
+        assert words in said
+    found = json.loads(run("explain", "m", "prices.csv", "--row", 20, "--json").stdout)
+    assert found["row"] == 20
+    assert found["prediction"] == pytest.approx(
+        found["typical"] + sum(one["contribution"] for one in found["contributions"])
+    )
+    assert len(found["nearest"]) == 3
+    assert "has no row 3000" in refused("explain", "m", "prices.csv", "--row", 3000)
+    page = (tmp_path / "m.report.html").read_text()
+    assert "Why they are suspects" in page
+    assert "prices.csv row 1780: price is 521.353, expected 2" in page
+    run("fit", "prices.csv", "--target", "price", "--by", "town", "--model", "towns", "--quiet")
+    assert isinstance(rd.load("towns"), rd.streaming.ModelStore)
+    assert "a typical record" in run("explain", "towns", "prices.csv", "--row", 20).stdout
