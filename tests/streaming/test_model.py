@@ -75,6 +75,10 @@ def assert_same_bits(one: Any, other: Any) -> None:
         assert one.keys() == other.keys()
         for key in one:
             assert_same_bits(one[key], other[key])
+    elif isinstance(one, list):
+        assert len(one) == len(other)
+        for each, same in zip(one, other, strict=True):
+            assert_same_bits(each, same)
     elif isinstance(one, np.ndarray):
         assert (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
     else:
@@ -231,7 +235,7 @@ def test_hostile_streams_leave_a_finite_model():
         first = {column: values[:100] for column, values in table.items()}
         kinds = kinds_of(table)
         schema = rd.streaming.encoding.schema.Schema.infer(batch_of(first, kinds), kinds, "y", features=[*table][:-1])
-        for settings in ({}, {"transform": HUBER}):
+        for settings in ({"features": "linear"}, {"transform": HUBER}):
             model = StreamModel(schema, **settings)
             learned = model.learn(batch_of(table, kinds))
             assert len(learned.rounds) + len(learned.rejected) == 400, name
@@ -315,6 +319,7 @@ ALTERED = {
 @pytest.mark.parametrize("alteration", ALTERED)
 def test_an_altered_state_is_refused_and_changes_nothing(alteration):
     model, batch = made("regression")
+    model = StreamModel(model.schema, features="linear")
     model.learn(batch)
     state, before = model.state(), model.state()
     ALTERED[alteration](state)

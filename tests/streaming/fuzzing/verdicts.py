@@ -73,7 +73,7 @@ def judged(case: Case, deeply: bool = True, **settings: Any) -> Verdict:
     check_counts(passing, rounds, slow)
     check_rounds(model, rounds)
     assert model.records == passing.counts.learned
-    assert all(np.isfinite(numbers).all() for numbers in model.coefficients())
+    assert all(np.isfinite(share) for share in model.explain().values())
     if deeply:
         check_model(model, passing, settings)
     return Verdict(None, passing, rounds, list(passing.bad))

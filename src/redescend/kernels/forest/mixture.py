@@ -16,6 +16,9 @@ from redescend.state import ArraySpec
 MEMBERS = 4
 """The linear member, the forest on the target, the linear member with the forest on what it leaves, and the stack."""
 
+PRIOR = (0.7, 0.1, 0.1, 0.1)
+"""First weights: forests and stack have much to learn."""
+
 PATIENCE = 1000.0
 """In round t, a share of 1/(PATIENCE + t) of the weight is spread over all members."""
 
@@ -108,8 +111,8 @@ def mix(mixture: Mixture, members: Array, Y: Array, sample_weight: Array, labels
 
 
 def new_mixture(outputs: int) -> Mixture:
-    """Equal weights."""
+    """The mixture before the first record."""
     scalar = np.zeros((MIXTURE_SCALARS, outputs))
     scalar[RATE] = FIRST_RATE
-    equal = np.full((outputs, MEMBERS), 1.0 / MEMBERS)
-    return Mixture(equal, equal.copy(), np.zeros((outputs, MEMBERS)), scalar)
+    prior = np.tile(PRIOR, (outputs, 1))
+    return Mixture(prior, prior.copy(), np.zeros((outputs, MEMBERS)), scalar)
