@@ -29,6 +29,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "gallery/*.md5", "gallery/*.json", "inventories"]
 templates_path = ["_templates"]
+smartquotes = False  # -- begins an option
 suppress_warnings = ["config.cache"]  # sphinx-gallery's settings contain functions, which Sphinx cannot compare
 
 # Pages are Markdown that a forge shows as well.

@@ -105,3 +105,18 @@ def test_the_gallery_has_examples_with_a_title_an_explanation_and_a_picture():
         assert "plt.show()" in text, example.name
         assert "xlabel=" in text, example.name
         assert "ylabel=" in text, example.name
+
+
+def test_only_links_that_leave_the_pages_are_rewritten():
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("outside", DOCS / "_ext" / "outside.py")
+    outside = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(outside)
+    for page, before, after in (
+        ("guides/one", "[a](../belief.md) [b](../../SECURITY.md)", "[a](../belief.md) [b](../security.md)"),
+        ("paper", "[a](belief.md) [b](../examples/theorems)", "[a](belief.md) b (`examples/theorems`)"),
+    ):
+        content = [before]
+        outside.rewrite(None, page, content)
+        assert content == [after]

@@ -14,7 +14,7 @@ Written from the commands themselves; `redescend fit --help` shows the same in t
 
 def cell(text: str) -> str:
     """Text of a cell of a table."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def describe(name: str, command: Any) -> str:
@@ -28,7 +28,7 @@ def describe(name: str, command: Any) -> str:
         if record:
             usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
             panel = getattr(parameter, "rich_help_panel", None) or usual
-            rows.setdefault(panel, []).append(f"| <code>{cell(record[0])}</code> | {cell(record[1])} |")
+            rows.setdefault(panel, []).append(f"| `{cell(record[0])}` | {cell(record[1])} |")
     for panel, lines in rows.items():
         parts += [f"| {panel} | |", "|---|---|", *lines, ""]
     return "\n".join(parts)

@@ -11,7 +11,9 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
-LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+([^)#]+)(#[^)]*)?\)")
+LINK = r"(?<!!)\[([^\]]+)\]\((?:\.\./){%d}(?!\.\./)([^)#]+)(#[^)]*)?\)"
+"""A link that leaves docs/ from a page at this depth."""
+
 INCLUDED = re.compile(r"(?<!!)\[([^\]]+)\]\(docs/([^)]+)\)")
 
 
@@ -24,8 +26,8 @@ def lead(match: re.Match[str], to_root: str) -> str:
 
 
 def rewrite(app: Any, docname: str, content: list[str]) -> None:
-    to_root = "../" * docname.count("/")
-    content[0] = LINK.sub(lambda match: lead(match, to_root), content[0])
+    depth = docname.count("/")
+    content[0] = re.sub(LINK % (depth + 1), lambda match: lead(match, "../" * depth), content[0])
 
 
 def rewrite_included(app: Any, path: Any, docname: str, content: list[str]) -> None:
