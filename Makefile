@@ -16,14 +16,14 @@ OLDEST_TESTS := tests/cli tests/sources tests/streaming/test_fit.py tests/stream
 	tests/streaming/test_checkpoints.py tests/test_game.py tests/test_cache.py tests/test_files.py tests/test_steps.py
 RECIPE := pyproject.toml constraints.txt Makefile
 
-.PHONY: demo test docs soak test-torch bench browser clean
+.PHONY: servers demo test docs soak test-torch bench browser clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/redescend reproduce
 
 # Each process has one thread for linear algebra: there are as many processes as cores.
-test: $(VENV)/.test browser
+test: $(VENV)/.test browser servers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -41,7 +41,7 @@ docs: $(VENV)/.docs
 test-torch: $(VENV)/.torch
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_torch src/redescend/torch docs/pytorch.md
 
-soak: $(VENV)/.test $(OLDEST)/.ready
+soak: $(VENV)/.test $(OLDEST)/.ready servers
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m soak
 	OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -p no:cacheprovider $(OLDEST_TESTS)
 
@@ -53,6 +53,13 @@ browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { echo "Installing Chromium ..."; \
 		{ apt-get -qq update && apt-get -qq install --yes chromium chromium-driver >/dev/null; } || \
 		{ echo "make test needs Chromium; install it, for instance with: sudo apt-get install chromium chromium-driver"; exit 1; }; }
+
+# Some tests start Redis and Mosquitto on free ports of this machine, and are skipped without them.
+servers:
+	@command -v redis-server >/dev/null && { command -v mosquitto || test -x /usr/sbin/mosquitto; } >/dev/null || { \
+		echo "Installing Redis and Mosquitto ..."; \
+		{ apt-get -qq update && apt-get -qq install --yes redis-server mosquitto >/dev/null; } || \
+		echo "Tests of streams are skipped; for them, install: sudo apt-get install redis-server mosquitto"; }
 
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "redescend needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"'

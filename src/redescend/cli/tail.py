@@ -5,9 +5,11 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,8 +17,10 @@ import typer
 from redescend.cli import options
 from redescend.cli.console import announce_compilation, format_json, reader_may_leave, say
 from redescend.cli.exit_codes import Code, exit_on_error
+from redescend.errors import DataError
 
 if TYPE_CHECKING:
+    from redescend.sources.streams import RecordStream
     from redescend.streaming.rounds import Rounds
     from redescend.streaming.run import Run
 
@@ -30,9 +34,11 @@ THRESHOLD_HELP = "Report records that are less likely to be clean than P. Defaul
 INTERVAL_HELP = "Seconds between checks for new records."
 FIRST_HELP = "Records to wait for before inferring column types."
 
-File = Annotated[
-    Path, typer.Argument(metavar="FILE", show_default=False, help="CSV, TSV or JSON lines file that grows.")
-]
+FILE_HELP = (
+    "CSV, TSV or JSON lines file that grows; or a stream: redis://HOST/STREAM, or mqtt://HOST/TOPIC with JSON objects."
+)
+
+File = Annotated[str, typer.Argument(metavar="FILE_OR_STREAM", show_default=False, help=FILE_HELP)]
 
 
 @options.flatten
@@ -59,29 +65,64 @@ def tail(
     with exit_on_error(running.debug), _catch_signals() as stop, announce_compilation(running.quiet):
         from redescend.cli.console import say_result, say_schema
         from redescend.cli.training import choose_outputs, exit_code, make_config
+        from redescend.sources.formats import ReadOptions
+        from redescend.sources.mqtt import is_topic
+        from redescend.sources.streams import find_stream, hide_password
         from redescend.streaming.fit import start_run
         from redescend.streaming.io.checkpoints import FILE as CHECKPOINT
         from redescend.streaming.io.collisions import check_outputs
 
-        outputs = choose_outputs([str(file)], reading.on_bad, model, output)
+        stream = find_stream(file)
+        name = hide_password(file) if "://" in file else file
+        outputs = choose_outputs([name.replace("://", "/")], reading.on_bad, model, output)
         config = make_config(learning, reading, checkpoints, outputs, every=every)
-        # Check before waiting: the file may not exist for a long time.
-        check_outputs(outputs.by_content(), file, config.checkpoint)
-        resumed = config.resume and (Path(str(config.checkpoint)) / CHECKPOINT).exists()
-        if not once and not _wait_for_records(file, 0 if resumed else first + 1, interval, stop):
-            say(f"Interrupted before {file} had {first} records; nothing was written.")
-            raise typer.Exit(int(Code.TERMINATED if stop.number == signal.SIGTERM else Code.INTERRUPTED))
-        run = start_run(file, config, follow=lambda: not once and not stop.wait(interval))
-        if not running.quiet:
-            say_schema(run.model.schema)
-            where = f" after row {run.resumed:,}" if run.resumed else ""
-            say(f"Following {file}{where}{'' if once else '; stop with Ctrl-C'}.")
-        _follow(run, threshold, running.quiet, stop)
-        if not running.quiet:
-            say_result(run)
-            if once and _has_more(file, run):
-                say(f"Ignored an incomplete last line after row {run.counts.records:,} of {file}.")
+        if once and is_topic(file):
+            raise DataError(f"--once needs a file or a stream that has an end, which {name} has not.")
+        with open_spool(file, config.checkpoint) as source:
+            # Check before waiting: the file may not exist for a long time.
+            check_outputs(outputs.by_content(), source, config.checkpoint)
+            resumed = config.resume and (Path(str(config.checkpoint)) / CHECKPOINT).exists()
+            if stream is None:
+                is_ready = partial(_has_lines, Path(source), 0 if resumed else first + 1)
+            else:
+                is_ready = partial(_has_entries, stream(file, ReadOptions()), 1 if resumed else first)
+            if not once and not _wait_until(is_ready, interval, stop):
+                say(f"Interrupted before {name} had {first} records; nothing was written.")
+                raise typer.Exit(int(Code.TERMINATED if stop.number == signal.SIGTERM else Code.INTERRUPTED))
+            run = start_run(source, config, follow=lambda: not once and not stop.wait(interval))
+            if not running.quiet:
+                say_schema(run.model.schema)
+                where = f" after row {run.resumed:,}" if run.resumed else ""
+                say(f"Following {name}{where}{'' if once else '; stop with Ctrl-C'}.")
+            _follow(run, threshold, running.quiet, stop)
+            if not running.quiet:
+                say_result(run)
+                if once and stream is None and _has_more(Path(source), run):
+                    say(f"Ignored an incomplete last line after row {run.counts.records:,} of {name}.")
         raise typer.Exit(exit_code(run))
+
+
+@contextmanager
+def open_spool(source: str, checkpoint: Path | None) -> Iterator[str]:
+    """What to follow: the file or stream itself, or the file that the messages of an MQTT topic are written to.
+
+    That file is beside the checkpoint and stays there; without a checkpoint it is temporary.
+    """
+    from redescend.sources.mqtt import Spool, is_topic
+
+    if not is_topic(source):
+        yield source
+        return
+    with ExitStack() as stack:
+        if checkpoint is None:
+            path = Path(stack.enter_context(TemporaryDirectory()), "messages.jsonl")
+        else:
+            path = checkpoint.with_name(f"{checkpoint.name}.messages.jsonl")
+        spool = Spool(source, path)
+        stack.callback(spool.close)
+        yield str(path)
+        if spool.error is not None:
+            raise DataError(f"{spool.name}: {spool.error}.")
 
 
 class _Stop(threading.Event):
@@ -110,17 +151,26 @@ def _catch_signals() -> Iterator[_Stop]:
             signal.signal(known, handler)
 
 
-def _wait_for_records(file: Path, lines: int, interval: float, stop: threading.Event) -> bool:
-    """Wait until the file has more lines; False if it was stopped before."""
+def _wait_until(is_ready: Callable[[], bool], interval: float, stop: threading.Event) -> bool:
+    """Wait until there are records to begin with; False if it was stopped before."""
     while not stop.is_set():
-        if file.exists():
-            with open(file, "rb") as content:
-                beginning = content.read(ENOUGH)
-            # One line may be the header.
-            if beginning.count(b"\n") > lines or len(beginning) == ENOUGH:
-                return True
+        if is_ready():
+            return True
         stop.wait(interval)
     return False
+
+
+def _has_entries(stream: RecordStream, entries: int) -> bool:
+    return stream.count_entries() >= entries
+
+
+def _has_lines(file: Path, lines: int) -> bool:
+    """Whether a file has more lines than these; one of them may be the header."""
+    if not file.exists():
+        return False
+    with open(file, "rb") as content:
+        beginning = content.read(ENOUGH)
+    return beginning.count(b"\n") > lines or len(beginning) == ENOUGH
 
 
 def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Event) -> None:

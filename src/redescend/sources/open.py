@@ -19,8 +19,10 @@ from redescend.sources.kinds import Kind
 from redescend.sources.memory import open_table
 from redescend.sources.parquet import ParquetFile
 from redescend.sources.readers import BLOCK, Origin, open_origins
+from redescend.sources.redis import RedisStream
 from redescend.sources.source import Source
 from redescend.sources.splitter import LONGEST
+from redescend.sources.streams import find_stream
 
 for _format in (
     CsvFile,
@@ -32,6 +34,7 @@ for _format in (
     SqliteFile,
     DuckdbFile,
     ExcelFile,
+    RedisStream,
 ):
     register_format(_format)
 
@@ -54,7 +57,8 @@ def open_source(
     source : path, list of paths, binary file, table or data frame
         A path, a folder, a pattern like ``data/*.csv``, ``-`` for standard input, a list of these, a binary file
         object, a pandas or Polars data frame, an Arrow table, or anything that exports a stream of Arrow batches.
-        Compressed files (gzip, bzip2, Zstandard, LZ4, xz) are decompressed.
+        Compressed files (gzip, bzip2, Zstandard, LZ4, xz) are decompressed. Or the address of a Redis stream, such as
+        ``redis://localhost/stream``.
     format : str or None
         csv, tsv, jsonl, parquet, arrow, or a format of `register_format`. None: inferred from the name, or else from
         the first bytes.
@@ -100,12 +104,16 @@ def open_source(
     table = open_table(source)
     if table is not None:
         return _make_source(table.name, [table], known, None)
+    options = ReadOptions(header, block, longest, None if columns is None else tuple(columns), decimal)
+    stream = find_stream(source)
+    if stream is not None:
+        opened = stream(source, options)
+        return _make_source(opened.name, [opened], known, None)
     unread: list[Unread] = []
     origins = list(open_origins(source, unread))
     if not origins:
         raise DataError("There is nothing to read: the list of sources is empty.")
     files: list[SourceFile] = []
-    options = ReadOptions(header, block, longest, None if columns is None else tuple(columns), decimal)
     for origin in origins:
         chosen, compression = detect(origin, requested)
         if files and chosen.format != files[0].format:
@@ -116,9 +124,9 @@ def open_source(
         files.append(chosen.open(origin, compression, options))
     sizes = [origin.size for origin in origins]
     size = None if None in sizes else sum(size or 0 for size in sizes)
-    opened = _make_source(_describe(source, origins), files, known, size)
-    opened.unread = unread
-    return opened
+    made = _make_source(_describe(source, origins), files, known, size)
+    made.unread = unread
+    return made
 
 
 def _describe(source: Any, origins: Sequence[Origin]) -> str:

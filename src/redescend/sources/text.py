@@ -75,7 +75,7 @@ class TextFile(SourceFile):
     --------
     >>> from redescend.sources.formats import FORMATS
     >>> [name for name, format in FORMATS.items() if issubclass(format, TextFile)]
-    ['csv', 'tsv', 'jsonl', 'journal']
+    ['csv', 'tsv', 'jsonl', 'journal', 'redis']
     """
 
     def __init__(self, origin: Origin, compression: str | None, options: ReadOptions) -> None:

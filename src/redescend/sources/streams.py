@@ -1,0 +1,141 @@
+"""Streams of records that a server holds, such as Redis: where reading stopped is the server's own id of a record."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple, Self
+
+from redescend.errors import DataError
+from redescend.sources.batch import Piece
+from redescend.sources.formats import FORMATS, Follow, Jobs, ReadOptions
+from redescend.sources.jsonl import JsonLinesFile
+from redescend.sources.kinds import SAMPLE, Kind
+from redescend.sources.readers import Origin
+from redescend.sources.splitter import Grammar, TextChunk
+from redescend.sources.text import Head, parse_chunk
+
+MOST = 1000
+"""Records to read at a time: fewer than a batch may have, so that every batch ends where a read does."""
+
+
+class Entry(NamedTuple):
+    """A record of a stream as one JSON line, and its id."""
+
+    id: str
+    line: bytes
+
+
+class RecordStream(JsonLinesFile):
+    """A stream of a server, by its address. A protocol is a subclass, registered by `register_format`.
+
+    Each piece has the id of its last record as its mark, and so has a checkpoint: a run that is resumed continues
+    behind it. A protocol defines `schemes`, `read_entries` and `count_entries`.
+    """
+
+    schemes: ClassVar[tuple[str, ...]]
+    suffixes: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, address: str, options: ReadOptions) -> None:
+        self.name, self.options = hide_password(address), options
+        self.can_grow, self.can_reread = True, False
+
+    @classmethod
+    def recognizes(cls, first: bytes) -> bool:
+        return False
+
+    @classmethod
+    def open(cls, origin: Origin, compression: str | None, options: ReadOptions) -> Self:
+        raise DataError(
+            f"{origin.name} is a file; the format {cls.format!r} is for addresses like {cls.schemes[0]}://…"
+        )
+
+    @abstractmethod
+    def read_entries(self, after: str | None, most: int) -> list[Entry]:
+        """The next entries after an id, or the first; none if there are no more for now."""
+
+    @abstractmethod
+    def count_entries(self) -> int:
+        """How many entries there are; 0 if there is no such stream yet."""
+
+    @cached_property
+    def head(self) -> Head:
+        return Head(0, Grammar(carriage=ord("\r"), longest=self.options.longest), None)
+
+    @cached_property
+    def sample(self) -> list[TextChunk]:
+        return [chunk for chunk, _ in self._to_chunks(self.read_entries(None, SAMPLE), 0)]
+
+    def jobs(
+        self, kinds: Mapping[str, Kind], start: int, follow: Follow | None = None, mark: str | None = None
+    ) -> Jobs:
+        parser, last = self.parser(kinds), mark
+        place = start if mark is not None else 0
+        while True:
+            entries = self.read_entries(last, MOST)
+            if not entries:
+                if follow is None or not follow():
+                    return
+                continue
+            last = entries[-1].id
+            for chunk, end in self._to_chunks(entries, place):
+                if chunk.stop > start or mark is not None:
+                    yield partial(_parse, parser, chunk, end)
+            place += len(entries)
+
+    def _to_chunks(self, entries: list[Entry], place: int) -> list[tuple[TextChunk, str]]:
+        """Entries as chunks with the ids of their last ones. Offsets are numbers of entries."""
+        chunks: list[tuple[TextChunk, str]] = []
+        group: list[bytes] = []
+        for number, (last_id, line) in enumerate(entries, 1):
+            too_long = len(line) > self.options.longest
+            if not too_long:
+                group.append(line)
+            if group and (too_long or number == len(entries)):
+                last = number - 2 if too_long else number - 1
+                begin = place + last + 1 - len(group)
+                chunks.append((TextChunk(begin, begin + len(group), b"\n".join(group), None), entries[last].id))
+                group = []
+            if too_long:
+                reason = f"longer than {self.options.longest:,} bytes"
+                chunks.append((TextChunk(place + number - 1, place + number, line[:1000], reason), last_id))
+        return chunks
+
+
+def _parse(parser: Any, chunk: TextChunk, mark: str) -> Piece:
+    return replace(parse_chunk(parser, chunk), mark=mark)
+
+
+def find_stream(source: Any) -> type[RecordStream] | None:
+    """The protocol of an address such as ``redis://localhost/prices``; None if the source is none."""
+    scheme, found, _ = source.partition("://") if isinstance(source, str) else ("", "", "")
+    streams = [each for each in FORMATS.values() if issubclass(each, RecordStream)]
+    return next((each for each in streams if found and scheme.lower() in each.schemes), None)
+
+
+def hide_password(address: str) -> str:
+    """An address as it may be shown.
+
+    >>> hide_password("redis://me:secret@localhost/prices")
+    'redis://me@localhost/prices'
+    """
+    scheme, found, rest = address.partition("://")
+    account, at, place = rest.partition("/")[0].rpartition("@")
+    user = account.partition(":")[0]
+    return f"{scheme}{found}{user + '@' if user else ''}{place}{rest[len(account + at + place) :]}"
+
+
+def to_line(payload: bytes) -> bytes:
+    r"""A JSON text on one line; anything else becomes a line that is no JSON object.
+
+    >>> to_line(b'{\n"x": 1}'), to_line(b""), to_line(b"\xff")
+    (b'{ "x": 1}', b'""', b'"\\ufffd"')
+    """
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return json.dumps(payload.decode(errors="replace")).encode()
+    return payload.replace(b"\n", b" ").replace(b"\r", b" ").strip() or b'""'

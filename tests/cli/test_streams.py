@@ -1,0 +1,307 @@
+"""Streams of real servers: every record is learned from once, wherever a run was stopped or killed."""
+
+import json
+import signal
+import subprocess
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import redescend as rd
+from redescend.errors import DataError
+from redescend.sources import open_source
+from redescend.sources.formats import ReadOptions
+from redescend.sources.mqtt import Spool
+from redescend.sources.streams import Entry, RecordStream, find_stream, hide_password, to_line
+from redescend.streaming import fit_stream
+from tests.cli.commands import run, started
+from tests.sources.servers import start_mosquitto, start_redis
+
+
+def make_records(count, seed=0):
+    random = np.random.default_rng(seed)
+    records = []
+    for size in random.uniform(10, 100, count).round(2).tolist():
+        price = round(3.0 * size + random.normal(), 3) if random.random() > 0.05 else 9999.0
+        records.append({"size": size, "town": str(random.choice(["Rome", "Oslo"])), "price": price})
+    records[count // 2]["size"] = "large"
+    return records
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory):
+    with start_redis(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture
+def stream(redis_server):
+    """A client, and the address of a stream that is empty."""
+    redis = pytest.importorskip("redis")
+    with redis.Redis(port=redis_server.port) as client:
+        client.flushall()
+        yield client, f"redis://127.0.0.1:{redis_server.port}/prices"
+
+
+def fitted(tmp_path, records):
+    """The model of these records, read from a file of JSON lines."""
+    path = tmp_path / "alone.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    model, rounds = fit_stream(str(path), "price")
+    rounds.run()
+    rd.save(model, tmp_path / "alone")
+    return (tmp_path / "alone").read_bytes()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_redis_stream_is_followed_exactly_once(stream, in_a_folder, as_json):
+    client, address = stream
+    records = make_records(600)
+    sent = [{"json": json.dumps(record, indent=1)} if as_json else record for record in records]
+    ids = [client.xadd("prices", each).decode() for each in sent[:250]]
+    command = ("tail", address, "--target", "price", "--model", "m", "--checkpoint", "run", "--no-report", "--once")
+    first = run(*command)
+    assert f"Following {address}" in first.stderr
+    assert rd.load("m").records == 250
+    # Entries that were read may be deleted.
+    client.xtrim("prices", minid=ids[-1])
+    for each in sent[250:]:
+        client.xadd("prices", each)
+    second = run(*command, "--resume", code=3)
+    assert "after row 250" in second.stderr
+    assert rd.load("m").records == 599
+    assert "'large' is not a number" in second.stderr
+    third = run(*command, "--resume", code=3)
+    assert rd.load("m").records == 599, third.stderr
+    # Texts of numbers are read as the numbers, so that the model is that of a file.
+    assert (in_a_folder / "m").read_bytes() == fitted(in_a_folder, records)
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.soak)])
+def test_redis_stream_survives_kills(stream, in_a_folder, kills):
+    client, address = stream
+    count = 150 + 250 * kills
+    records = make_records(count, seed=1)
+    command = ("tail", address, "--target", "price", "--model", "m", "--checkpoint", "run", "--no-report")
+    command = (*command, "--interval", "0.01", "--every", "50", "--resume", "--first", "100", "--quiet")
+    for record in records[:150]:
+        client.xadd("prices", record)
+    places = iter(np.linspace(150, count, kills + 1, dtype=int).tolist())
+    before = next(places)
+    for after in places:
+        process = started(*command, cwd=".")
+        for record in records[before:after]:
+            client.xadd("prices", record)
+        wait_for_checkpoint(in_a_folder / "run", process)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        before = after
+    done = run(*command, "--once", code=3)
+    assert rd.load("m").records == count - 1, done.stderr
+    assert (in_a_folder / "m").read_bytes() == fitted(in_a_folder, records)
+
+
+def wait_for_checkpoint(folder, process):
+    known, end = None, time.monotonic() + 60
+    while known is None or known == stamp(folder):
+        known = stamp(folder) if known is None else known
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def stamp(folder):
+    return max((path.stat().st_mtime_ns for path in folder.glob("*")), default=0)
+
+
+def test_deleted_entries_are_noticed(stream, in_a_folder):
+    client, address = stream
+    for record in make_records(120):
+        client.xadd("prices", record)
+    command = ("tail", address, "--target", "price", "--model", "m", "--checkpoint", "run", "--no-report", "--once")
+    run(*command, code=3)
+    for record in make_records(20, seed=2):
+        client.xadd("prices", record)
+    client.xtrim("prices", maxlen=0)
+    client.xadd("prices", make_records(9)[0])
+    refused = run(*command, "--resume", code=2)
+    assert "140 entries were removed from the stream, but only 120 were read" in refused.stderr
+
+
+def test_redis_says_what_is_wrong(stream, tmp_path):
+    client, address = stream
+    with pytest.raises(DataError, match="has no records"):
+        open_source(address)
+    client.set("prices", "text")
+    with pytest.raises(DataError, match="cannot be read: WRONGTYPE"):
+        open_source(address)
+    with pytest.raises(DataError, match="looks like redis://"):
+        open_source("redis://localhost")
+    with pytest.raises(OSError, match=r"redis://me@127\.0\.0\.1:1/0/x does not answer"):
+        open_source("redis://me:secret@127.0.0.1:1/0/x")
+    client.delete("prices")
+    for fields in ({"x": "1", "y": "2"}, {b"\xff": b"1"}, {"json": "[1]"}, {"json": ""}, {"x": "3", "y": "4"}):
+        client.xadd("prices", fields)
+    (batch,) = open_source(address).batches(["x", "y"])
+    assert (batch.rows.tolist(), [bad.row for bad in batch.bad]) == ([1, 5], [2, 3, 4])
+    assert batch.table.column("x").to_pylist() == [1.0, 3.0]
+
+
+class Numbered(RecordStream):
+    """A stream in memory."""
+
+    format, schemes = "numbered", ("numbered",)
+    lines: list[bytes] = []
+
+    def read_entries(self, after, most):
+        first = 0 if after is None else int(after) + 1
+        return [Entry(str(place), self.lines[place]) for place in range(first, min(len(self.lines), first + most))]
+
+    def count_entries(self):
+        return len(self.lines)
+
+
+def test_long_entries_are_bad_records():
+    stream = Numbered("numbered://x/y", ReadOptions(longest=20))
+    long = b'{"x": "%s"}' % (b"a" * 50)
+    stream.lines = [long, b'{"x": 1}', b'{"x": 2}', long, b'{"x": 3}', long]
+    kinds, _ = stream.infer_columns([stream])
+    pieces = [job() for job in stream.jobs(kinds, 0)]
+    assert [(piece.offset, piece.stop, piece.mark) for piece in pieces] == [
+        (0, 1, "0"),
+        (1, 3, "2"),
+        (3, 4, "3"),
+        (4, 5, "4"),
+        (5, 6, "5"),
+    ]
+    assert [piece.bad[0].reason if piece.bad else piece.table.num_rows for piece in pieces] == [
+        "longer than 20 bytes",
+        2,
+        "longer than 20 bytes",
+        1,
+        "longer than 20 bytes",
+    ]
+    again = [job() for job in stream.jobs(kinds, 3, mark="2")]
+    assert [(piece.offset, piece.mark) for piece in again] == [(3, "3"), (4, "4"), (5, "5")]
+
+
+def test_addresses():
+    assert find_stream("redis://localhost/x").format == "redis"
+    assert find_stream("REDISS://localhost/x").format == "redis"
+    assert find_stream("prices.csv") is find_stream("http://a/b") is find_stream(None) is None
+    assert hide_password("mqtt://:secret@host/a@b/c") == "mqtt://host/a@b/c"
+    assert to_line(b"\n{}\n") == b"{}"
+
+
+@pytest.fixture
+def broker(tmp_path_factory):
+    with start_mosquitto(tmp_path_factory.mktemp("mosquitto")) as server:
+        yield server
+
+
+@pytest.fixture
+def publish(broker):
+    paho = pytest.importorskip("paho.mqtt.client")
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    client.connect("127.0.0.1", broker.port)
+    client.loop_start()
+
+    def send(records, topic="prices", **options):
+        for record in records:
+            payload = record if isinstance(record, str) else json.dumps(record)
+            client.publish(topic, payload, qos=1, **options).wait_for_publish(20)
+
+    yield send
+    client.disconnect()
+    client.loop_stop()
+
+
+def wait_until(condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_mqtt_topic_is_followed_through_stops_and_kills(broker, publish, in_a_folder):
+    address, records = f"mqtt://127.0.0.1:{broker.port}/prices", make_records(400, seed=3)
+    command = ("tail", address, "--target", "price", "--model", "m", "--checkpoint", "run", "--no-report", "--resume")
+    command = (*command, "--interval", "0.01", "--every", "20", "--quiet")
+    spool = in_a_folder / "run.messages.jsonl"
+    process = started(*command, cwd=".")
+    limit = threading.Timer(240, process.kill)
+    limit.start()
+    wait_until(spool.exists)
+    time.sleep(0.5)  # until it has subscribed
+    publish(records[:200])
+    wait_until(lambda: stamp(in_a_folder / "run"))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    limit.cancel()
+    # The broker keeps these, and the file the others.
+    publish(records[200:400])
+    process = started(*command, cwd=".")
+    wait_until(lambda: spool.read_bytes().count(b"\n") >= 400)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert [json.loads(line) for line in spool.read_bytes().splitlines()] == records
+    assert (in_a_folder / "m").read_bytes() == fitted(in_a_folder, records)
+
+
+def test_spool_of_messages(broker, publish, tmp_path):
+    address, path = f"mqtt://127.0.0.1:{broker.port}/rooms/#", tmp_path / "messages.jsonl"
+    path.write_bytes(b'{"x": 0}\n{"x"')
+    publish(['{"x": -1}'], "rooms/old", retain=True)
+    spool = Spool(address, path)
+    try:
+        publish(['{"x": 1}', "{}", '{"topic": "own"}', "text\nmore"], "rooms/a")
+        wait_until(lambda: path.read_bytes().count(b"\n") == 5)
+    finally:
+        spool.close()
+    expected = [
+        b'{"x": 0}',
+        b'{"topic": "rooms/a", "x": 1}',
+        b'{"topic": "rooms/a"}',
+        b'{"topic": "own"}',
+        b"text more",
+    ]
+    assert path.read_bytes().splitlines() == expected
+
+
+class Message:
+    topic, retain, qos = "prices", False, 1
+
+    def __init__(self, payload, dup=False):
+        self.payload, self.dup = payload, dup
+
+
+def test_a_message_that_comes_again_is_ignored(broker, tmp_path):
+    address, path = f"mqtt://127.0.0.1:{broker.port}/prices", tmp_path / "messages.jsonl"
+    path.write_bytes(b'{"x": 1}\n{"x": 1}\n{"x": 2}\n')
+    spool = Spool(address, path)
+    try:
+        spool._append([Message(b'{"x": 1}', dup=True), Message(b'{"x": 2}'), Message(b'{"x": 3}', dup=True)])
+        spool._append([Message(b'{"x": 1}', dup=True), Message(b'{"x": 1}', dup=True)])
+    finally:
+        spool.close()
+    # The first two of {"x": 1} are known; a third one is new.
+    assert path.read_bytes().splitlines()[3:] == [b'{"x": 2}', b'{"x": 3}', b'{"x": 1}']
+
+
+def test_mqtt_says_what_is_wrong(in_a_folder, broker):
+    with pytest.raises(OSError, match=r"mqtt://me@127\.0\.0\.1:1/x does not answer"):
+        Spool("mqtt://me:secret@127.0.0.1:1/x", in_a_folder / "s")
+    with pytest.raises(DataError, match="looks like mqtt://"):
+        Spool("mqtt://localhost", in_a_folder / "s")
+    refused = run("tail", f"mqtt://127.0.0.1:{broker.port}/x", "--target", "y", "--once", code=2)
+    assert "--once needs a file" in refused.stderr
+
+
+def test_servers_are_stopped(tmp_path):
+    with start_redis(tmp_path) as server:
+        assert server.process.poll() is None
+    assert isinstance(server.process, subprocess.Popen)
+    assert server.process.poll() is not None
