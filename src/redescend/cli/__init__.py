@@ -15,6 +15,7 @@ try:
 except ImportError:
     raise MissingExtraError("The command needs Typer and Rich; try: pip install 'redescend[cli]'") from None
 
+from redescend.cli.audit import audit
 from redescend.cli.exit_codes import EXIT_CODES, exit_on_error
 from redescend.cli.explain import explain
 from redescend.cli.export import export
@@ -74,6 +75,10 @@ EXAMPLES: dict[Callable[..., None], str | None] = {
     score: _format_examples(
         "redescend score houses.safetensors new.csv > scores.csv",
         "redescend score houses.safetensors new.csv --threshold 0.01",
+    ),
+    audit: _format_examples(
+        "redescend audit houses.csv --top 20",
+        "redescend audit houses.csv --out cells.csv",
     ),
     explain: _format_examples(
         "redescend explain houses.safetensors houses.csv --row 20",

@@ -31,6 +31,7 @@ from redescend.streaming.explanation import explain_record
 from redescend.streaming.io.log import read_blocks
 from redescend.streaming.io.tables import choose_writer
 from redescend.streaming.io.writers import RoundTable, RunWriters, choose_entry, pack_rounds, read_groups, unpack_rounds
+from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel, StreamPredictor
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import Summary
@@ -148,7 +149,7 @@ def recall_values(log: Path, rows: Sequence[int]) -> Recalled:
 
 
 def look_up_values(
-    source: Source, model: StreamModel, rows: Sequence[int], others: Sequence[str], explained: int
+    source: Source, model: StreamModel | ModelStore, rows: Sequence[int], others: Sequence[str], explained: int
 ) -> Recalled:
     """The files and values of records by row, from the source; the first rows are `explained`."""
     left, why, found, schema = np.sort(np.asarray(rows, np.int64)), set(rows[:explained]), {}, model.schema
