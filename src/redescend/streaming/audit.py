@@ -21,10 +21,15 @@ MAX_AUDITED_LABELS = 20
 """A text with more values than this is used to predict others, and not audited itself."""
 
 
+MOST_SUSPECTS = 0.05
+"""A column with a larger share of suspects than this is not predicted well enough to be audited."""
+
+
 class Cell(NamedTuple):
     """A value that does not fit the others of its record, what was expected instead, and how sure that is.
 
-    `surprise` is how far the value is from the prediction, in typical errors; for labels, the log-odds of an error.
+    `surprise` is how far the value is from the prediction, in units of the range of eight in ten values of its column;
+    for labels, the log-odds of an error, divided by ten.
     """
 
     row: int
@@ -70,7 +75,7 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
         if not reading:
             for model in models.values():
                 model.begin_reading()
-    found = [_judge_column(models[name], Rounds.concatenate(parts)) for name, parts in played.items() if parts]
+    found = [_judge_column(models[name], Rounds.concatenate(parts)) for name, parts in played.items()]
     return Audit(_select(list(models), found, models, fdr), list(models), skipped, records)
 
 
@@ -113,11 +118,15 @@ def _judge_column(model: StreamModel, rounds: Rounds) -> tuple[Rounds, Array, Ar
     verdict, judged = model.give_verdict(rounds), rounds.judged
     assert judged is not None
     found = np.flatnonzero(verdict.clean_probability <= HALF)
+    if len(found) > MOST_SUSPECTS * len(rounds):
+        found = found[:0]
     if model.schema.classifies:
-        surprise = -verdict.clean_log_odds[found]
+        surprise = -0.1 * verdict.clean_log_odds[found]
     else:
-        scale = np.maximum(judged.margin[found], np.finfo(float).tiny)
-        surprise = np.abs(rounds.targets - rounds.predictions)[found] / scale
+        # Not the scale of the errors: it is nearly 0 where a column nearly always has one value.
+        spread = max(float(np.ptp(np.quantile(rounds.targets, [0.1, 0.9]))), float(np.median(judged.margin)))
+        spread = spread if spread > 1e-9 * float(np.std(rounds.targets)) else float(np.std(rounds.targets)) or 1.0
+        surprise = np.abs(rounds.targets - rounds.predictions)[found] / spread
     return rounds[found], verdict.clean_probability[found], surprise
 
 
