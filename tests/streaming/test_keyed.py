@@ -77,7 +77,8 @@ def test_each_model_is_what_it_would_be_alone(target, settings):
 
     schema = dataclasses.replace(store.schema, by=None)
     for key in store.keys[::7]:
-        alone, own = StreamModel(schema, features="linear", **settings), usable.filter(pa.compute.equal(usable["shop"], key))
+        alone = StreamModel(schema, features="linear", **settings)
+        own = usable.filter(pa.compute.equal(usable["shop"], key))
         source = open_source(own, kinds=schema.kinds)
         learned = [alone.learn(batch).rounds for batch in source.batches(schema.columns, most=5)]
         whole = next(open_source(own, kinds=store.schema.kinds).batches(store.schema.columns))
