@@ -483,6 +483,33 @@ def test_after_a_burst_the_kept_model_is_played_again(dim, kind, order):
     assert rounds_until(away < 0.3) <= 10
 
 
+@every_order
+def test_far_outliers_cost_next_to_nothing(order):
+    """40 % at +1000: the median of six games is within 1.2 of least squares on the rest; a bad start may cost more."""
+    ratios = []
+    for seed in range(6):
+        random = np.random.default_rng([21, seed])
+        truth, X, noise = random.normal(size=5), random.normal(size=(6_000, 5)), random.normal(size=6_000)
+        clean = random.random(6_000) > 0.4
+        y = X @ truth + noise + 1_000.0 * ~clean
+        found = played(rd.SelfTuning(5, loss=losses.Squared(), order=order), X, y).theta
+        best = np.linalg.lstsq(X[clean], y[clean], rcond=None)[0]
+        ratios.append(np.sum((found - truth) ** 2) / np.sum((best - truth) ** 2))
+    assert np.median(ratios) <= 1.2
+
+
+@every_order
+def test_equal_targets_are_not_mirrored_records(order):
+    """Targets that are all 5 have the sign of half of the predictions: no sign is wrong."""
+    random = np.random.default_rng(22)
+    X = random.normal(size=(2_000, 10))
+    y = X @ random.normal(size=10) / 3.0 + 0.1 * random.normal(size=2_000)
+    y[1_000:] = 5.0
+    learner = rd.SelfTuning(10, loss=losses.Squared(), order=order)
+    played(learner, X, y)
+    assert learner.kernel_state.scalar[layout.MIRRORED] < 0.05
+
+
 # --- what the weights say ---
 
 
