@@ -128,7 +128,7 @@ def test_figures_of_numbers_labels_and_keys(folder):
         recent = model.read_recent()
         assert len(recent.rows) == counts.learned
         assert int(recent.suspects.sum()) == counts.suspects
-        assert bool(np.isfinite(recent.low).any()) == (name == "number")
+        assert bool(np.isfinite(recent.low).any()) == (name != "label")
 
 
 def test_the_newest_400_rounds_are_kept_in_order(folder):
