@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -92,3 +93,23 @@ def test_sigterm_has_one_code_from_the_first_instant(in_a_folder, seconds):
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode in (143, -signal.SIGTERM)  # which a shell shows as 143
+
+
+def test_sigterm_in_a_callback_of_c_code_is_not_lost(in_a_folder):
+    """Python ignores exceptions in such callbacks, and the compiler calls some."""
+    code = """
+import ctypes, os, signal, time
+from redescend.cli.exit_codes import exit_on_error
+@ctypes.CFUNCTYPE(None)
+def callback():
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.01)
+try:
+    with exit_on_error(False):
+        callback()
+        time.sleep(20)
+except Exception as error:
+    os._exit(error.exit_code)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (143, "Interrupted.\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Iterator
@@ -88,17 +89,27 @@ def _interrupt_on_sigterm(sentence: str) -> Iterator[None]:
     """Treat SIGTERM like Ctrl-C, so that incomplete files are removed.
 
     Python calls its handlers between two instructions, and compiling takes seconds: a thread, to which the system hands
-    the signal, ends the process if the handler was not called by then.
+    the signal, ends the process if the handler was not called by then. Python ignores exceptions in callbacks of C
+    code, such as those of the compiler: the signal is then sent again.
     """
     if threading.current_thread() is not threading.main_thread() or os.name != "posix":
         yield
         return
-    noticed = threading.Event()
+    noticed, timers = threading.Event(), list[threading.Timer]()
 
     def interrupt(number: int, _: object) -> None:
         noticed.set()
         raise Terminated
 
+    def send_again(lost: Any) -> None:
+        if isinstance(lost.exc_value, Terminated):
+            noticed.clear()
+            timers.append(threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGTERM)))
+            timers[-1].start()
+        else:
+            hook(lost)
+
+    hook, sys.unraisablehook = sys.unraisablehook, send_again
     read, write = os.pipe()
     os.set_blocking(write, False)
     threading.Thread(target=_end_if_busy, args=(read, interrupt, noticed, sentence), daemon=True).start()
@@ -106,8 +117,11 @@ def _interrupt_on_sigterm(sentence: str) -> Iterator[None]:
     try:
         yield
     finally:
+        for timer in timers:
+            timer.cancel()
         signal.set_wakeup_fd(descriptor)
         signal.signal(signal.SIGTERM, handler)
+        sys.unraisablehook = hook
         os.close(write)
 
 
