@@ -25,7 +25,7 @@ from redescend.sources import SAMPLE, Batch, Kind, open_source
 from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.model import Learned
+from redescend.streaming.predictor import Learned
 from redescend.streaming.summary.suspects import read_values
 
 NEWEST = 100

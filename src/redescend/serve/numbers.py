@@ -22,7 +22,8 @@ from redescend.sources import Bad, Kind, Position
 from redescend.sources.batch import START
 from redescend.streaming.encoding.features import MAX_NUMBER
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.model import Learned, StreamModel
+from redescend.streaming.model import StreamModel
+from redescend.streaming.predictor import Learned
 
 EXACT = 2.0**53
 """Integers up to here are doubles."""

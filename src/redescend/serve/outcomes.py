@@ -10,7 +10,7 @@ from redescend.numeric import Array
 from redescend.serve.numbers import NumericBatch
 from redescend.sources import Bad, Batch
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.model import Learned
+from redescend.streaming.predictor import Learned
 from redescend.streaming.rounds import Rounds
 
 Outcome = dict[str, Any]

@@ -7,7 +7,7 @@ from threading import Condition
 from redescend.serve.numbers import NumericBatch
 from redescend.sources import Batch
 from redescend.streaming import ModelStore, StreamModel
-from redescend.streaming.model import Learned
+from redescend.streaming.predictor import Learned
 
 Model = StreamModel | ModelStore
 

@@ -32,7 +32,8 @@ from redescend.streaming.io.log import read_blocks
 from redescend.streaming.io.tables import choose_writer
 from redescend.streaming.io.writers import RoundTable, RunWriters, choose_entry, pack_rounds, read_groups, unpack_rounds
 from redescend.streaming.keyed import ModelStore
-from redescend.streaming.model import StreamModel, StreamPredictor
+from redescend.streaming.model import StreamModel
+from redescend.streaming.predictor import StreamPredictor
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import Summary
 from redescend.streaming.summary.suspects import Suspect, read_values

@@ -26,7 +26,8 @@ from redescend.streaming.encoding.encoder import EncodedChunk, KeyedBatch
 from redescend.streaming.encoding.target import output_targets
 from redescend.streaming.keyed.keys import SHARDS, Keys, to_key
 from redescend.streaming.keyed.shards import ClusterShards, LocalShards, ShardTask
-from redescend.streaming.model import Learned, Played, StreamModel, StreamPredictor
+from redescend.streaming.model import StreamModel
+from redescend.streaming.predictor import Learned, Played, StreamPredictor
 
 __all__ = ["ModelStore"]
 
