@@ -95,6 +95,25 @@ def test_the_page_says_what_was_found(tmp_path):
     assert re.search(r'<dl class="importance">\s*<dt>x</dt>', text)
 
 
+def test_the_final_list_says_how_much_of_it_may_be_right_and_what_is_stuck(tmp_path):
+    table = numbers(3000)
+    price = table["price"].to_numpy().copy()
+    price[2001:2100] = price[2001]
+    table = table.set_column(table.column_names.index("price"), "price", pa.array(price))
+    run, text = written(tmp_path, table, "price", final_look=True)
+    words, final = Page(text).words, run.final
+    clean = final.clean_probability[: final.listed].sum()
+    assert clean == pytest.approx(final.q_value[final.listed - 1] * final.listed)
+    about = f"About {clean:.0f}" if clean >= 0.5 else "Less than 1"
+    assert f"{about} of these {final.listed} may be right. The table shows the first 10." in words
+    assert "from row 2,003 to row 2,100 (98 records)." in words
+    assert words.count("is stuck at") == 1
+    cells = re.findall(r'class="chip">[^<]+</span></td><td>([^<]+)</td>', text)
+    assert cells == ["&lt; 0.001" if q < 0.001 else f"{q:.3f}" for q in final.q_value[:10]]
+    _, text = written(tmp_path, numbers(), "price")
+    assert "q-value" not in text
+
+
 def test_labels_that_are_wrong_show(tmp_path):
     rounds, text = written(tmp_path, labels(), "kind")
     table = text[text.index('id="labels"') :]

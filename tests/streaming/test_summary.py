@@ -21,6 +21,7 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import Summary, histograms, rejections, suspects
 from redescend.streaming.summary.reservoir import Reservoir
+from redescend.streaming.summary.verdict import StuckRuns
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
 NUMBERS = Schema("y", Kind.NUMBER, "regression", [], [Feature("x", Kind.NUMBER, "number")])
@@ -208,6 +209,36 @@ def test_labels_are_counted():
     assert found.calibration[:, :2].sum() == 2000
 
 
+def find_runs(rounds, stuck):
+    """Record by record: [first row, last row, records, target, key]."""
+    runs, last = [], {}
+    for row, key, target, held in zip(rounds.rows, rounds.keys, rounds.targets, stuck > 0.5, strict=True):
+        name = rounds.names[key]
+        if not held:
+            last[key] = None
+        elif last.get(key) is not None and last[key][3] == target:
+            last[key][1], last[key][2] = row, last[key][2] + 1
+        else:
+            last[key] = [row, row, 1, target, name]
+            runs.append(last[key])
+    return runs
+
+
+@given(st.integers(0, 99), st.lists(st.integers(0, 200), max_size=4))
+@PROPERTY
+def test_stuck_runs_are_those_of_every_key_wherever_the_stream_is_cut(seed, cuts):
+    random = np.random.default_rng(seed)
+    rows, keys = np.cumsum(random.integers(1, 3, 200)), random.integers(0, 3, 200)
+    targets, stuck = random.integers(0, 2, 200).astype(float), random.choice([0.1, 0.9], 200, p=[0.3, 0.7])
+    rounds = Rounds(rows, targets, *np.zeros((4, 200)), keys=keys, names=["a", "b", "c"])
+    found = StuckRuns()
+    for low, high in itertools.pairwise([0, *sorted(cuts), 200]):
+        found.add(rounds[low:high], stuck[low:high])
+    runs = find_runs(rounds, stuck)
+    assert [list(run) for run in found.longest(len(runs))] == sorted(runs)
+    assert [list(run) for run in found.longest(5)] == sorted(sorted(runs, key=lambda run: (-run[2], run[0]))[:5])
+
+
 def test_reasons_that_differ_only_in_a_value_are_one_and_too_many_are_the_rest():
     found = rejections.Rejections()
     for row in range(1, 101):
@@ -233,6 +264,8 @@ def test_reasons_that_differ_only_in_a_value_are_one_and_too_many_are_the_rest()
         ("sample", {"rows": np.arange(3)}),
         ("suspects", [1, 2]),
         ("rejections", [["a", 1]]),
+        ("final", [3, 4.0, []]),
+        ("final", [3, 1.0, [1]]),
         ("confusion", np.zeros((9, 9, 2), dtype=np.int64)),
         ("nothing", 1),
     ],

@@ -37,6 +37,7 @@ from redescend.streaming.predictor import StreamPredictor
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import Summary
 from redescend.streaming.summary.suspects import Suspect, read_values
+from redescend.streaming.summary.verdict import FinalCounts, StuckRun, StuckRuns
 
 TOGETHER = 8
 """Groups of the log that are judged together: stretches of records are judged, and memory is limited."""
@@ -58,6 +59,11 @@ class FinalSuspects(NamedTuple):
     q_value: Array
     stuck: Array
     listed: int
+    runs: list[StuckRun]
+
+    def summarize(self) -> FinalCounts:
+        """What is said of the list as a whole."""
+        return FinalCounts(self.listed, float(self.clean_probability[: self.listed].sum()), self.runs)
 
 
 def read_again(
@@ -90,18 +96,20 @@ def judge_finally(model: StreamPredictor, config: FitConfig, first: Path | None,
     With the log `first` of the first reading, what was said at first and in the end is written to the file of rounds.
     """
     table, found = RoundTable(model.schema, model.keys, judged=True, final=True), []
+    runs = StuckRuns()
     target = None if first is None else config.outputs.rounds
     before = iter(()) if first is None else read_groups(first, table.entry)
     with nullcontext(lambda batch: None) if target is None else table.write(target) as write:
         for groups, rounds, verdict in _judge_parts(model, last):
             found.append(_find_least(rounds, verdict, config.top))
+            runs.add(rounds, verdict.stuck)
             said = _tabulate_final(rounds, verdict)
             ends = np.cumsum([len(entries) for entries in groups])
             for end, entries in zip(ends.tolist(), groups, strict=True):
                 if target is not None:
                     part = slice(end - len(entries), end)
                     write(table.make(next(before), {name: values[part] for name, values in said.items()}))
-    return _select(found, config.fdr)
+    return _select(found, config.fdr, runs.longest(config.top))
 
 
 def _judge_parts(model: StreamPredictor, log: Path) -> Iterator[tuple[list[Array], Rounds, Verdict]]:
@@ -125,7 +133,7 @@ def _find_least(rounds: Rounds, verdict: Verdict, top: int) -> tuple[Rounds, Arr
     return rounds[found], probability[found], verdict.stuck[found]
 
 
-def _select(parts: list[tuple[Rounds, Array, Array]], fdr: float) -> FinalSuspects:
+def _select(parts: list[tuple[Rounds, Array, Array]], fdr: float, runs: list[StuckRun]) -> FinalSuspects:
     """The suspects of all parts: all that can be in the list are among them, so their q-values are known."""
     rounds = Rounds.concatenate(part[0] for part in parts)
     probability, stuck = (np.concatenate([np.empty(0), *(part[place] for part in parts)]) for place in (1, 2))
@@ -133,7 +141,7 @@ def _select(parts: list[tuple[Rounds, Array, Array]], fdr: float) -> FinalSuspec
     rounds, probability, stuck = rounds[order], probability[order], stuck[order]
     q_value = q_values(probability)
     listed = int(np.count_nonzero((q_value <= fdr) & (probability <= HALF)))
-    return FinalSuspects(rounds, probability, q_value, stuck, listed)
+    return FinalSuspects(rounds, probability, q_value, stuck, listed, runs)
 
 
 def recall_values(log: Path, rows: Sequence[int]) -> Recalled:
@@ -171,9 +179,10 @@ def look_up_values(
 def make_suspects(schema: Schema, final: FinalSuspects, count: int, values: Recalled) -> list[Suspect]:
     """The first suspects, with their files, values and explanations."""
     some, listed = slice(0, count), []
-    for played, probability in zip(final.rounds[some].records(schema), final.clean_probability.tolist(), strict=False):
+    numbers = (final.clean_probability.tolist(), final.q_value.tolist())
+    for played, probability, q_value in zip(final.rounds[some].records(schema), *numbers, strict=False):
         known = values.get(played.row, ("", dict.fromkeys(schema.columns), None))
-        listed.append(Suspect(played._replace(clean_probability=probability), *known))
+        listed.append(Suspect(played._replace(clean_probability=probability), *known)._replace(q_value=q_value))
     return listed
 
 

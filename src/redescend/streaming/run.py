@@ -310,7 +310,7 @@ class Run:
             values = look_up_values(self.source, model, rows, config.id, config.top)
         else:
             values = recall_values(writers.read_log("values"), rows)
-        self.summary.listed = final.listed
+        self.summary.final = final.summarize()
         self.summary.suspects.records = make_suspects(schema, final, config.top, values)
         if config.outputs.suspects is not None:
             write_suspects(config.outputs.suspects, schema, final, values, config.id)

@@ -98,6 +98,7 @@ def write(
         note=_note_many_suspects(summary),
         errors=_relative_errors(summary),
         explained=_explain(summary),
+        final=_describe_final(summary),
         median=float(np.median(summary.sample.rounds.weights)) if summary.learned else 0.0,
     )
     with replace_file(Path(path)) as file:
@@ -131,6 +132,25 @@ def _note_many_suspects(summary: Summary) -> str:
         "many records are wrong, but that a linear model of these columns does not predict the target well, or that "
         f"the noise has heavy tails. Look at the pictures, and try {remedy}."
     )
+
+
+def _describe_final(summary: Summary) -> list[str]:
+    """How much of the final list may be right, and which sensors were stuck, a sentence each."""
+    if summary.final is None:
+        return []
+    listed, clean, stuck = summary.final
+    if not listed:
+        return ["None of these is in the list of suspects."]
+    these = f"of these {listed:,}" if listed > 1 else "of this 1"
+    about = f"About {clean:,.0f} {these}" if clean >= 0.5 else f"Less than 1 {these}"
+    sentences = [f"{about} may be right."]
+    for run in stuck:
+        name = summary.schema.target if run.key is None else f"{summary.schema.target} of {run.key}"
+        sentences.append(
+            f"{name} is stuck at {format_value(run.target)} from row {run.first:,} to row {run.last:,} "
+            f"({format_count(run.records)})."
+        )
+    return sentences
 
 
 def _choose_values(schema: Schema, important: list[str]) -> list[str]:

@@ -16,7 +16,7 @@ from redescend.errors import DataError
 from redescend.kernels import histograms as kernel
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch
-from redescend.state import ArraySpec, corrupt_state, read_arrays, require
+from redescend.state import ArraySpec, corrupt_state, read_arrays
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.histograms import (
@@ -29,6 +29,7 @@ from redescend.streaming.summary.histograms import (
 from redescend.streaming.summary.rejections import Rejections
 from redescend.streaming.summary.reservoir import Reservoir
 from redescend.streaming.summary.suspects import MAX_SUSPECTS, Suspect, Suspects
+from redescend.streaming.summary.verdict import FinalCounts
 
 SAMPLE, SUSPECT_SAMPLE = 2000, 500
 """Sizes of the samples of all rounds, and of those of suspects."""
@@ -62,8 +63,8 @@ class Summary:
         """Records by label, by predicted label, and by whether they are suspects."""
         self.calibration = np.zeros((CALIBRATION_CELLS if labels else 0, 3), dtype=np.int64)
         """By the probability of the predicted label: how many were wrong and right, and the sum of probabilities."""
-        self.listed: int | None = None
-        """How many are in the final list of suspects; None if there is no such list."""
+        self.final: FinalCounts | None = None
+        """What the final look says of the stream as a whole; None if there was none."""
 
     def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
         """Add rounds that were played on the records of a batch at these indices, in the order of their rows."""
@@ -93,8 +94,8 @@ class Summary:
     @property
     def suspect_count(self) -> int:
         """How many of them are suspects: in the final list or, without one, less likely clean than not."""
-        if self.listed is not None:
-            return self.listed
+        if self.final is not None:
+            return self.final.listed
         return int(self.histograms.weight_counts[: self.histograms.limits.cells[1]].sum())
 
     @property
@@ -125,22 +126,22 @@ class Summary:
         """Everything, as plain values and arrays."""
         parts = {name: getattr(self, name).state() for name in PARTS}
         counts = {"confusion": self.confusion.copy(), "calibration": self.calibration.copy()}
-        return parts | counts | {"listed": self.listed}
+        return parts | counts | {"final": None if self.final is None else self.final.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the state of a summary of the same schema."""
         counts = {"confusion": self.confusion, "calibration": self.calibration}
         most = np.iinfo(np.int64).max  # probabilities are summed in units of 2⁻²⁰
         specs = [ArraySpec(name, array.shape, low=0, high=most, dtype=np.int64) for name, array in counts.items()]
-        arrays = read_arrays(specs, state, {}, "the summary", (*PARTS, "listed"))
-        listed = state["listed"]
-        require(listed is None or (type(listed) is int and listed >= 0), "the summary", f"{listed!r} suspects")
-        for name in PARTS:
-            try:
+        arrays = read_arrays(specs, state, {}, "the summary", (*PARTS, "final"))
+        name = "final"
+        try:
+            final = None if state[name] is None else FinalCounts.restore(state[name])
+            for name in PARTS:
                 getattr(self, name).restore(state[name])
-            except DataError:
-                raise
-            except (TypeError, ValueError, LookupError, AttributeError):
-                raise corrupt_state("the summary", f"other '{name}'") from None
+        except DataError:
+            raise
+        except (TypeError, ValueError, LookupError, AttributeError):
+            raise corrupt_state("the summary", f"other '{name}'") from None
         self.confusion, self.calibration = arrays["confusion"], arrays["calibration"]
-        self.listed = listed
+        self.final = final

@@ -28,6 +28,8 @@ class Suspect(NamedTuple):
     values: dict[str, Any]
     why: dict[str, Any] | None = None
     """Its explanation, as plain values, if there is one; see `redescend.streaming.explanation`."""
+    q_value: float | None = None
+    """The share of false alarms in the final list down to this record; None if there is no such list."""
 
 
 class Suspects:
@@ -58,13 +60,13 @@ class Suspects:
         self.records = [known[row] for row in rows[:count].tolist()]
 
     def state(self) -> list[Any]:
-        return [[list(record.round), record.file, dict(record.values), record.why] for record in self.records]
+        return [[list(record.round), *record[1:]] for record in self.records]
 
     def restore(self, state: list[Any]) -> None:
         """Restore a state of the same size."""
         self.records = [
-            Suspect(RoundRecord(*played), file, dict(values), None if why is None else dict(why))
-            for played, file, values, why in state[: self.most]
+            Suspect(RoundRecord(*played), file, dict(values), None if why is None else dict(why), q_value)
+            for played, file, values, why, q_value in state[: self.most]
         ]
 
 

@@ -1,0 +1,82 @@
+"""What the final look says of a stream as a whole: how long its list is, how much of it may be right, what is stuck."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from redescend.belief.suspects import HALF
+from redescend.numeric import Array
+from redescend.state import require
+from redescend.streaming.rounds import Rounds
+
+
+class StuckRun(NamedTuple):
+    """A stretch of records that only repeat the target before them; of one key, if there are keys."""
+
+    first: int
+    last: int
+    records: int
+    target: float
+    key: str | None = None
+
+
+class FinalCounts(NamedTuple):
+    """How many records are in the final list, how many of them are expected to be clean, and the longest stuck runs."""
+
+    listed: int
+    clean: float
+    stuck: list[StuckRun]
+
+    def state(self) -> list[Any]:
+        return [self.listed, self.clean, [list(run) for run in self.stuck]]
+
+    @classmethod
+    def restore(cls, state: Any) -> FinalCounts:
+        """Restore a state; one that is none raises an error."""
+        listed, clean, stuck = state
+        require(type(listed) is int and listed >= 0, "the summary", f"{listed!r} suspects")
+        require(0.0 <= clean <= listed, "the summary", f"{clean!r} clean records among {listed} suspects")
+        return cls(listed, float(clean), [StuckRun(*run) for run in stuck])
+
+
+class StuckRuns:
+    """Finds stuck runs in parts of a stream, with the probability of each record that it is stuck."""
+
+    def __init__(self) -> None:
+        self._runs: list[StuckRun] = []
+        self._open: dict[str | None, int] = {}
+        """By key: which run ended with the last record so far."""
+
+    def add(self, rounds: Rounds, stuck: Array) -> None:
+        """Find the runs of rounds that follow those before; a run may continue in the next ones."""
+        if not len(rounds):
+            return
+        keys = np.zeros(len(rounds), np.int64) if rounds.keys is None else rounds.keys
+        order = np.argsort(keys, kind="stable")
+        keys, targets, held = keys[order], rounds.targets[order], stuck[order] > HALF
+        changed = (np.diff(keys) != 0) | (np.diff(targets) != 0.0) | (held[1:] != held[:-1])
+        starts = np.flatnonzero(np.append(True, changed))
+        ends = np.append(starts[1:], len(keys))
+        begins = np.append(True, np.diff(keys) != 0)  # the first record of a key
+        before, self._open = self._open, dict(self._open)
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            key = None if rounds.keys is None else rounds.names[int(keys[start])]
+            place = before.get(key) if begins[start] else None
+            self._open.pop(key, None)
+            if not held[start]:
+                continue
+            first, last = rounds.rows[order[[start, end - 1]]].tolist()
+            run = StuckRun(first, last, end - start, float(targets[start]), key)
+            if place is not None and self._runs[place].target == run.target:
+                known = self._runs[place]
+                self._runs[place] = known._replace(last=run.last, records=known.records + run.records)
+            else:
+                place = len(self._runs)
+                self._runs.append(run)
+            self._open[key] = place
+
+    def longest(self, most: int) -> list[StuckRun]:
+        """The longest runs, in the order of the stream."""
+        return sorted(sorted(self._runs, key=lambda run: (-run.records, run.first))[:most])
