@@ -72,7 +72,7 @@ def test_the_page_is_whole_and_asks_for_nothing(table, target, tmp_path):
     assert "://" not in text
     assert not re.search(r"@import|url\(|<script|nan|\binf\b", text)
     drawn = page.all("svg")
-    assert len(drawn) == (3 if rounds.summary.schema.classifies else 4)
+    assert len(drawn) == (3 if rounds.summary.schema.classifies else 5)
     assert all(attributes["aria-label"] for attributes in drawn)
 
 
@@ -112,6 +112,18 @@ def test_the_final_list_says_how_much_of_it_may_be_right_and_what_is_stuck(tmp_p
     assert cells == ["&lt; 0.001" if q < 0.001 else f"{q:.3f}" for q in final.q_value[:10]]
     _, text = written(tmp_path, numbers(), "price")
     assert "q-value" not in text
+
+
+def test_the_intervals_are_drawn_and_compared_with_the_records(tmp_path):
+    _, text = written(tmp_path, numbers(5000), "price")
+    picture = text[text.index('id="coverage"') :]
+    clean, every = (float(share) for share in re.findall(r"([\d.]+)\xa0%", picture)[:2])
+    assert every < clean  # one record in twenty is wrong
+    assert abs(clean - 90.0) < 3.0
+    assert text.count('<path class="edge"') == 2
+    _, text = written(tmp_path, numbers(), "price", transform=rd.transforms.Huber(1.0))
+    assert "coverage" not in text
+    assert '<path class="edge"' not in text
 
 
 def test_labels_that_are_wrong_show(tmp_path):
@@ -240,7 +252,7 @@ def test_a_browser_has_nothing_to_say_against_it(tmp_path):
     options += ["--disable-dev-shm-usage", "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}"]
     command = [chromium, *options, "--dump-dom", (tmp_path / "report.html").as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.count("<svg") == 4
+    assert done.stdout.count("<svg") == 5
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
 
 

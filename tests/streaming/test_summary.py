@@ -18,7 +18,7 @@ from redescend.sources.batch import Bad
 from redescend.sources.kinds import Kind
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.rounds import Rounds
+from redescend.streaming.rounds import Judged, Rounds
 from redescend.streaming.summary import Summary, histograms, rejections, suspects
 from redescend.streaming.summary.reservoir import Reservoir
 from redescend.streaming.summary.verdict import StuckRuns
@@ -38,7 +38,13 @@ def stream(count, seed, schema=NUMBERS, gaps=True):
         numbers = (random.normal(size=count), random.normal(size=count), np.full(count, np.nan))
     else:
         numbers = (*random.integers(0, 3, (2, count)).astype(float), random.choice([0.0, 0.5, 0.96, 1.0], count))
-    return Rounds(np.cumsum(steps), *numbers, losses, weights)
+    judged = None
+    if schema is NUMBERS and seed % 2:
+        log_odds = np.log(np.maximum(weights, 1e-300)) - np.log1p(-np.minimum(weights, 0.999))
+        ends = np.sort(random.normal(size=(2, count)), axis=0)
+        ends[0, random.random(count) < 0.1] = np.nan
+        judged = Judged(log_odds, *ends, *np.zeros((2, count)), weights < 0.1)
+    return Rounds(np.cumsum(steps), *numbers, losses, weights, judged=judged)
 
 
 def batch_of(rounds):
@@ -127,6 +133,20 @@ def test_the_curve_counts_every_round_where_it_is():
         assert cells[found.limits.cells[1] :].sum() == (here >= 0.5).sum()
 
 
+def test_records_within_their_intervals_are_counted_where_they_are():
+    rounds = stream(5000, 7)
+    found = summarised(rounds, [10, 11, 4000]).histograms
+    counts = np.zeros((histograms.BINS, 4), dtype=int)
+    parts = (rounds.rows, rounds.targets, rounds.low, rounds.high, rounds.clean_probability)
+    for row, target, low, high, probability in zip(*parts, strict=True):
+        if low == low:
+            place, inside = (row - 1) // 2**found.shift, int(low <= target <= high)
+            counts[place, inside] += 1
+            counts[place, 2 + inside] += round(probability * kernel.FINE)
+    assert counts[:, :2].sum(axis=0).min() > 1000
+    assert (found.coverage == counts).all()
+
+
 @given(st.integers(0, 99), st.sampled_from([1e-60, 1e-9, 1.0, 1e40]))
 @PROPERTY
 def test_the_median_loss_is_close_in_any_unit(seed, unit):
@@ -146,7 +166,7 @@ def test_losses_of_nothing_and_beyond_all_numbers_have_a_place():
 
 
 def test_the_least_believed_are_those_of_a_sort_and_have_their_values():
-    rounds = stream(3000, 3)
+    rounds = stream(3000, 8)
     found = summarised(rounds, range(7, 3000, 131)).least
     order = sorted(range(3000), key=lambda i: (rounds.weights[i], -rounds.losses[i], rounds.rows[i]))[
         : suspects.MAX_SUSPECTS

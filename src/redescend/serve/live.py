@@ -13,6 +13,7 @@ from redescend.serve.outcomes import Outcome
 from redescend.serve.recent import RecentRounds
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.report.charts import Chart, Scale, fit_scale
+from redescend.streaming.report.figures import ReportFigure
 from redescend.streaming.report.formatting import (
     format_count,
     format_number,
@@ -21,7 +22,7 @@ from redescend.streaming.report.formatting import (
     format_value,
     format_weight,
 )
-from redescend.streaming.report.pictures import ReportFigure, compare_losses
+from redescend.streaming.report.pictures import compare_losses
 
 POINTS, BINS, SUSPECTS, COLUMNS = 60, 20, 12, 8
 """Records in the picture of predictions, bins of the others, and suspects and columns in their table."""

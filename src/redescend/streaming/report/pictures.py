@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from markupsafe import Markup
 
 from redescend.kernels.histograms import FINE
 from redescend.numeric import Array
 from redescend.streaming.report.charts import Chart, Scale, fit_scale
+from redescend.streaming.report.figures import ReportFigure, start_along_stream
 from redescend.streaming.report.formatting import format_number, format_percent
+from redescend.streaming.report.intervals import draw_coverage
+from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import Summary
 from redescend.streaming.summary.histograms import StreamHistograms
 
@@ -25,16 +25,6 @@ NORMAL = 1.4826
 """The standard deviation of normal noise, in median absolute deviations."""
 
 
-class ReportFigure(NamedTuple):
-    """A picture with its caption, which says what to see, and a legend of classes of marks."""
-
-    name: str
-    title: str
-    caption: str
-    svg: Markup
-    legend: dict[str, str]
-
-
 def draw_all(summary: Summary) -> list[ReportFigure]:
     """Draw every picture that there are enough rounds for, in the order of the page."""
     if not summary.learned:
@@ -43,16 +33,11 @@ def draw_all(summary: Summary) -> list[ReportFigure]:
     if summary.schema.classifies:
         drawn.append(draw_calibration(summary))
     else:
-        drawn += [draw_points(summary), draw_deciles(summary)]
+        drawn += [draw_points(summary), draw_deciles(summary), draw_coverage(summary.histograms)]
     return [picture for picture in drawn if picture is not None]
 
 
 # --- along the stream ---
-
-
-def _start_along_stream(histograms: StreamHistograms, y: Scale, y_label: str, description: str) -> Chart:
-    rows = Scale(1.0, float(histograms.rows + 1))
-    return Chart(rows, y, x_label="row", y_label=y_label, description=description)
 
 
 def draw_suspects(histograms: StreamHistograms) -> ReportFigure:
@@ -63,7 +48,7 @@ def draw_suspects(histograms: StreamHistograms) -> ReportFigure:
     strong, suspect = weights[:, :first].sum(axis=1) / counts, weights[:, first:last].sum(axis=1) / counts
     caption = _describe_suspects(strong + suspect, edges)
     scale = Scale(0.0, min(1.0, max(1.15 * float((strong + suspect).max()), 0.01)), percent=True)
-    chart = _start_along_stream(histograms, scale, "suspects", f"Share of suspects along the stream. {caption}")
+    chart = start_along_stream(histograms, scale, "suspects", f"Share of suspects along the stream. {caption}")
     for index, (low, more) in enumerate(zip(strong.tolist(), suspect.tolist(), strict=True)):
         start, end = float(edges[index]), float(edges[index + 1])
         tip = f"rows {start:,.0f} to {end - 1.0:,.0f}: {format_percent(low + more)} suspects"
@@ -103,7 +88,7 @@ def draw_losses(histograms: StreamHistograms) -> ReportFigure:
     # A loss of 0 has no place on a log axis, and one that is practically 0 must not flatten the rest.
     scale = fit_scale(np.maximum(positive, 1e-6 * np.median(positive)).tolist() if len(positive) else [], log=True)
     caption = _describe_trend(median)
-    chart = _start_along_stream(histograms, scale, "loss", f"Loss along the stream. {caption}")
+    chart = start_along_stream(histograms, scale, "loss", f"Loss along the stream. {caption}")
     chart.band(xs, np.maximum(low, scale.low), np.maximum(high, scale.low), "band")
     chart.line(xs, np.maximum(median, scale.low), "middle-line")
     legend = {"middle-line": "median", "band": "10th to 90th percentile"}
@@ -163,7 +148,26 @@ def draw_points(summary: Summary) -> ReportFigure:
     if len(suspects):
         which = "all" if len(suspects) < summary.suspect_sample.size else "sampled"
         legend["suspect-dot"] = f"suspects ({len(suspects):,}, {which})"
+    if _draw_intervals(chart, clean):
+        legend["edge"] = "between these lines: nine in ten clean observations"
     return ReportFigure("points", "Predicted against observed", caption, chart.to_svg(), legend)
+
+
+def _draw_intervals(chart: Chart, clean: Rounds) -> bool:
+    """Draw the median interval of records with about the same prediction, if there are intervals."""
+    clean = clean[np.flatnonzero(np.isfinite(clean.low) & np.isfinite(clean.high))]
+    if len(clean) < 5 * DECILES:
+        return False
+    groups = np.array_split(np.argsort(clean.predictions, kind="stable"), 2 * DECILES)
+    middle = np.array([np.median(clean.predictions[group]) for group in groups])
+    # Distances are averaged, not ends: predictions differ within a group, too.
+    low = middle - [np.median((clean.predictions - clean.low)[group]) for group in groups]
+    high = middle + [np.median((clean.high - clean.predictions)[group]) for group in groups]
+    ends = np.clip([low, high], chart.x.low, chart.x.high)
+    across = np.clip(middle, chart.y.low, chart.y.high)
+    for end in ends:
+        chart.line(end, across, "edge")
+    return True
 
 
 def _fit_clean(targets: Array, predictions: Array) -> Scale:

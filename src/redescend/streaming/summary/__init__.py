@@ -71,10 +71,13 @@ class Summary:
         if not len(rounds):
             return
         self.histograms.add(rounds.rows, rounds.clean_probability, rounds.losses)
+        known = np.flatnonzero(np.isfinite(rounds.low) & np.isfinite(rounds.high))
+        inside = (rounds.low <= rounds.targets) & (rounds.targets <= rounds.high)
+        self.histograms.add_intervals(rounds.rows[known], inside[known], rounds.clean_probability[known])
         self.suspects.add(rounds, batch, indices)
         suspect = self.are_suspects(rounds)
         # The samples keep the probability in place of the weight.
-        plain = replace(rounds, weights=rounds.clean_probability, judged=None)
+        plain = replace(rounds, weights=rounds.clean_probability)
         self.sample.add(plain)
         self.suspect_sample.add(plain[np.flatnonzero(suspect)])
         if len(self.confusion):

@@ -74,6 +74,8 @@ class StreamHistograms:
         self.weights = np.zeros((BINS, len(kernel.LEVELS) + 1), dtype=np.int64)
         self.losses = np.zeros((BINS, kernel.CELLS // kernel.COARSE), dtype=np.int64)
         self.rejected = np.zeros(BINS, dtype=np.int64)
+        self.coverage = np.zeros((BINS, 4), dtype=np.int64)
+        """How many records are outside and within their intervals, and their clean probabilities, in 1/FINE."""
 
     def add(self, rows: Array, weights: Array, losses: Array) -> None:
         """Count rounds, with rows from 1."""
@@ -82,6 +84,12 @@ class StreamHistograms:
             bits = np.ascontiguousarray(losses, dtype=np.float64).view(np.int64)
             counts = (self.all_losses, self.weights, self.losses)
             kernel.count_rounds(rows, weights, bits, self.max_weight, self.shift, *counts)
+
+    def add_intervals(self, rows: Array, inside: Array, clean_probability: Array) -> None:
+        """Count which of these records, added before, are within their intervals."""
+        places, inside = (rows - 1) >> self.shift, inside.astype(np.int64)
+        np.add.at(self.coverage, (places, inside), 1)
+        np.add.at(self.coverage, (places, 2 + inside), np.rint(kernel.FINE * clean_probability).astype(np.int64))
 
     def add_rejected(self, rows: Array) -> None:
         """Count rejected records."""
@@ -93,7 +101,7 @@ class StreamHistograms:
         self.rows = max(self.rows, row)
         while self.shift < _find_shift(self.rows):
             self.shift += 1
-            for counts in (self.weights, self.losses, self.rejected):
+            for counts in (self.weights, self.losses, self.rejected, self.coverage):
                 counts[: BINS // 2] = counts[0::2] + counts[1::2]
                 counts[BINS // 2 :] = 0
 
@@ -118,7 +126,7 @@ class StreamHistograms:
         return np.append(np.arange(1, self.rows + 1, width), self.rows + 1)
 
     def _counts(self) -> dict[str, Array]:
-        return {name: getattr(self, name) for name in ("all_losses", "weights", "losses", "rejected")}
+        return {name: getattr(self, name) for name in ("all_losses", "weights", "losses", "rejected", "coverage")}
 
     def state(self) -> dict[str, Any]:
         """All counts; of the histograms only the indices and values of cells that are not 0."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from redescend.kernels import histograms as kernel
 from redescend.state import ArraySpec, read_arrays, require
-from redescend.streaming.rounds import Rounds
+from redescend.streaming.rounds import Judged, Rounds
 
 
 class Reservoir:
@@ -32,14 +32,22 @@ class Reservoir:
         self.rounds, self._orders = Rounds.concatenate([self.rounds, rounds])[first], orders[first]
 
     def state(self) -> dict[str, Any]:
-        return {"rows": self.rounds.rows.copy(), "numbers": np.stack(list(self.rounds.arrays())[1:])}
+        judged = self.rounds.judged
+        return {
+            "rows": self.rounds.rows.copy(),
+            "numbers": np.stack(list(self.rounds.arrays())[1:]),
+            "judged": np.empty((0, len(self.rounds))) if judged is None else np.stack(judged),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the state of a reservoir of the same size."""
         specs = (
             ArraySpec("rows", ("count",), kind="count", dtype=np.int64),
             ArraySpec("numbers", (5, "count"), finite=False),
+            ArraySpec("judged", ("judgements", "count"), finite=False),
         )
-        rows, numbers = read_arrays(specs, state, {}, "a sample").values()
+        rows, numbers, said = read_arrays(specs, state, {}, "a sample").values()
         require(len(rows) <= self.size, "a sample", f"more than {self.size} records")
-        self.rounds, self._orders = Rounds(rows, *numbers), kernel.hash_rows(rows)
+        require(len(said) in (0, len(Judged._fields)), "a sample", f"{len(said)} judgements")
+        judged = Judged(*said)._replace(suspect=said[-1] != 0.0) if len(said) else None
+        self.rounds, self._orders = Rounds(rows, *numbers, judged=judged), kernel.hash_rows(rows)
