@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pytest
 from redescend.errors import DataError
 from redescend.sources import open_source
 from redescend.streaming.audit import audit_source
+from redescend.streaming.far_out import LIGHTEST, NEVER, find_limits, fit_tail
 from tests.cli.commands import run
 
 ROWS = 1500
@@ -58,6 +60,54 @@ def test_the_command_lists_them(tmp_path, monkeypatch):
     shown = list(csv.DictReader(io.StringIO(done.stdout)))
     assert {int(one["row"]): (one["column"], float(one["value"])) for one in shown} == WRONG
     assert "Not audited: 'n': counts the records" in done.stderr
+    assert re.search(r"\bAbout 0 of these \d+ cells may be right", done.stderr)
     run("audit", "t.csv", "--out", "cells.jsonl", "--quiet")
     with pytest.raises(DataError, match="an audit reads it twice"):
         audit_source(open_source(io.BytesIO((tmp_path / "t.csv").read_bytes())))
+
+
+def make_gross(seed: int) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(seed)
+    a, b, heavy = random.normal(size=5000), random.gamma(2.0, 3.0, 5000), random.lognormal(size=5000)
+    return {"a": a, "b": b, "c": 2.0 * a - b + random.normal(size=5000), "heavy": heavy}
+
+
+@pytest.mark.parametrize("column", ["a", "c", "heavy"])
+def test_one_gross_error_is_listed_and_nothing_else(column):
+    columns = make_gross(1)
+    columns[column][2345] = 9999.0
+    found = audit_source(open_source(pa.table(columns)))
+    assert [(cell.row, cell.column) for cell in found.cells] == [(2346, column)]
+    assert found.false_alarms == found.cells[0].clean_probability < 0.01
+
+
+def test_two_gross_errors_in_a_row_do_not_confirm_each_other():
+    columns = make_gross(2)
+    columns["a"][777], columns["c"][777] = 2000.0, 4000.0
+    found = audit_source(open_source(pa.table(columns)))
+    assert {(cell.row, cell.column) for cell in found.cells} == {(778, "a"), (778, "c")}
+    assert all(abs(cell.expected) < 50.0 for cell in found.cells)
+
+
+def test_a_column_with_too_many_suspects_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pa.csv.write_csv(pa.table(make_gross(3)), "t.csv")
+    assert audit_source(open_source("t.csv")).unpredictable == ["heavy"]
+    done = run("audit", "t.csv")
+    assert "Not predicted well enough: 'heavy': more than 5% of its cells would be suspects" in done.stderr
+    assert "0 suspect cells in 5,000 records, 4 columns audited." in done.stderr
+
+
+def test_the_tail_is_a_power_law_through_two_quantiles():
+    random = np.random.default_rng(0)
+    tail = fit_tail(random.pareto(2.0, 200_000) + 1.0)
+    assert tail.exponent == pytest.approx(2.0, rel=0.05)
+    np.testing.assert_allclose(tail.share_beyond(np.array([20.0, 200.0])), [20.0**-2, 200.0**-2], rtol=0.3)
+    assert tail.share_beyond(np.array([tail.limit])) == pytest.approx(NEVER)
+    deviations = np.array([50.0, 1.0, 50.0, 20.0])
+    slow = [min(1.0, 4 * tail.share_beyond(d) / sum(deviations >= d)) for d in deviations]
+    np.testing.assert_allclose(tail.count_expected(deviations), slow)
+    assert fit_tail(np.zeros(1000)) is None
+    assert fit_tail(np.ones(50)) is None
+    assert fit_tail(np.ones(1000)).exponent == LIGHTEST
+    assert find_limits(np.full(1000, np.nan)) == (-np.inf, np.inf)

@@ -33,9 +33,10 @@ def audit(
         from redescend.cli.progress import ProgressLine
         from redescend.cli.scoring import write_table
         from redescend.sources import open_source
-        from redescend.streaming.audit import Cell, audit_source
+        from redescend.streaming.audit import MOST_SUSPECTS, Cell, audit_source
         from redescend.streaming.io.collisions import check_outputs
         from redescend.streaming.io.tables import choose_writer
+        from redescend.streaming.report.formatting import format_count
 
         if out is not None:
             choose_writer(out)
@@ -51,8 +52,13 @@ def audit(
         if not running.quiet:
             for name, reason in found.skipped.items():
                 say(f"Not audited: {name!r}: {reason}")
-            rows = f"{len(found.cells):,} suspect cells in {found.records:,} records"
-            say(f"{rows}, {len(found.audited)} columns audited. At most {fdr:.0%} of the cells may be right.")
+            for name in found.unpredictable:
+                few = f"more than {MOST_SUSPECTS:.0%} of its cells would be suspects, so only values far out are"
+                say(f"Not predicted well enough: {name!r}: {few} listed")
+            read, listed = f"{found.records:,} records, {len(found.audited)} columns audited", len(found.cells)
+            say(f"{format_count(listed, 'suspect cell')} in {read}.")
+            if listed:
+                say(f"About {found.false_alarms:,.0f} of these {format_count(listed, 'cell')} may be right.")
         cells = found.cells if top is None else found.cells[:top]
         columns = {name: [getattr(cell, name) for cell in cells] for name in Cell._fields}
         texts = {

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from redescend.belief.suspects import HALF, q_values
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.sources import Kind, Source
-from redescend.streaming.encoding.features import find_count, find_exclusion
+from redescend.sources import Batch, Kind, Source
+from redescend.streaming.encoding.features import find_count, find_exclusion, to_floats
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.survey import survey_source
+from redescend.streaming.far_out import find_limits, fit_tail
 from redescend.streaming.model import StreamModel
 from redescend.streaming.rounds import Rounds
 
@@ -22,7 +25,7 @@ MAX_AUDITED_LABELS = 20
 
 
 MOST_SUSPECTS = 0.05
-"""A column with a larger share of suspects than this is not predicted well enough to be audited."""
+"""A column with a larger share of suspects is not predicted well enough: only values that are far out are listed."""
 
 
 class Cell(NamedTuple):
@@ -44,12 +47,21 @@ class Cell(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """The cells of the list, the most surprising first; the columns that were audited; and why others were not."""
+    """The cells of the list, the most surprising first; the columns that were audited; and why others were not.
+
+    `unpredictable` are those of the audited columns that have too many suspects to list them.
+    """
 
     cells: list[Cell]
     audited: list[str]
     skipped: dict[str, str]
     records: int
+    unpredictable: list[str]
+
+    @property
+    def false_alarms(self) -> float:
+        """The expected number of listed cells that are right."""
+        return sum(cell.clean_probability for cell in self.cells)
 
 
 def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], object] = lambda records: None) -> Audit:
@@ -57,17 +69,20 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
 
     The table is read twice: the models of all columns learn from it together, and judge it in the second reading. The
     rounds of that are in memory. In a row, a wrong value makes the predictions of the other columns wrong, so only the
-    most surprising cell of a row is listed. The share of false alarms `fdr` is that of the list over all columns.
+    most surprising cell of a row is listed. Values that are far out of their columns predict no others: two that are
+    wrong together would confirm each other. They are all listed. The share of false alarms `fdr` is that of the list
+    over all columns.
     """
-    models, skipped = _make_models(source)
+    models, skipped, limits = _make_models(source)
     columns = list(dict.fromkeys(name for model in models.values() for name in model.schema.columns))
     played: dict[str, list[Rounds]] = {name: [] for name in models}
     records = 0
     for reading in range(2):
         records = 0
         for batch in source.batches(columns, in_order=True):
+            within = _drop_far_out(batch, limits)
             for name, model in models.items():
-                rounds = model.learn(batch).rounds
+                rounds = model.learn(_restore_column(within, batch, name)).rounds
                 if reading:
                     played[name].append(rounds)
             records += batch.count
@@ -76,11 +91,34 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
             for model in models.values():
                 model.begin_reading()
     found = [_judge_column(models[name], Rounds.concatenate(parts)) for name, parts in played.items()]
-    return Audit(_select(list(models), found, models, fdr), list(models), skipped, records)
+    cells = _select([one.suspects for one in found], models, limits, fdr)
+    unpredictable = [name for name, one in zip(models, found, strict=True) if one.unpredictable]
+    return Audit(cells, list(models), skipped, records, unpredictable)
 
 
-def _make_models(source: Source) -> tuple[dict[str, StreamModel], dict[str, str]]:
-    """A model of each column that can be audited, and why others cannot."""
+def _drop_far_out(batch: Batch, limits: dict[str, tuple[float, float]]) -> Batch:
+    """The batch without the numbers that are beyond the limits of their columns."""
+    table = batch.table
+    for name, (low, high) in limits.items():
+        index = table.schema.get_field_index(name)
+        values = to_floats(table.column(index)) if index >= 0 else np.empty(0)
+        far = (values < low) | (values > high)
+        if far.any():
+            table = table.set_column(index, table.schema.field(index), pa.array(values, mask=far))
+    return replace(batch, table=table)
+
+
+def _restore_column(within: Batch, batch: Batch, name: str) -> Batch:
+    """The batch `within` limits, with all values of one column."""
+    index = batch.table.schema.get_field_index(name)
+    table = within.table.set_column(index, batch.table.schema.field(index), batch.table.column(index))
+    return replace(within, table=table)
+
+
+def _make_models(
+    source: Source,
+) -> tuple[dict[str, StreamModel], dict[str, str], dict[str, tuple[float, float]]]:
+    """A model of each column that can be audited, why others cannot, and the limits of numbers that predict."""
     if not source.can_reread:
         raise DataError(f"{source.name} can only be read once, and an audit reads it twice; write it to a file.")
     sample = survey_source(source, "").sample
@@ -110,34 +148,60 @@ def _make_models(source: Source) -> tuple[dict[str, StreamModel], dict[str, str]
         models[name] = StreamModel(schema)
     if not models:
         raise DataError(f"{source.name} has no two columns that could predict each other.")
-    return models, skipped
+    numbers = [name for name in used if source.kinds[name] is Kind.NUMBER]
+    return models, skipped, {name: find_limits(to_floats(sample.table.column(name))) for name in numbers}
 
 
-def _judge_column(model: StreamModel, rounds: Rounds) -> tuple[Rounds, Array, Array]:
-    """The rounds of the cells of a column that are less likely clean than not, their probabilities and surprises."""
+class _Judged(NamedTuple):
+    """The rounds of suspect cells of a column, their probabilities and surprises; and whether it has too many."""
+
+    suspects: tuple[Rounds, Array, Array]
+    unpredictable: bool
+
+
+def _judge_column(model: StreamModel, rounds: Rounds) -> _Judged:
+    """Judge the cells of a column: by the belief, and numbers also by how far they are from all others.
+
+    The belief learns what wrong values look like from those it has seen, so it is cautious with the only one.
+    """
     verdict, judged = model.give_verdict(rounds), rounds.judged
     assert judged is not None
-    found = np.flatnonzero(verdict.clean_probability <= HALF)
-    if len(found) > MOST_SUSPECTS * len(rounds):
-        found = found[:0]
+    probability = verdict.clean_probability
+    unpredictable = np.count_nonzero(probability <= HALF) > MOST_SUSPECTS * len(rounds)
+    if unpredictable:
+        probability = np.ones(len(rounds))
     if model.schema.classifies:
-        surprise = -0.1 * verdict.clean_log_odds[found]
+        surprise = -0.1 * verdict.clean_log_odds
     else:
         # Not the scale of the errors: it is nearly 0 where a column nearly always has one value.
         spread = max(float(np.ptp(np.quantile(rounds.targets, [0.1, 0.9]))), float(np.median(judged.margin)))
         spread = spread if spread > 1e-9 * float(np.std(rounds.targets)) else float(np.std(rounds.targets)) or 1.0
-        surprise = np.abs(rounds.targets - rounds.predictions)[found] / spread
-    return rounds[found], verdict.clean_probability[found], surprise
+        errors = np.abs(rounds.targets - rounds.predictions)
+        surprise = errors / spread
+        tail = fit_tail(errors, floor=spread)
+        if tail is not None:
+            probability = np.minimum(probability, tail.count_expected(errors))
+    found = np.flatnonzero(probability <= HALF)
+    return _Judged((rounds[found], probability[found], surprise[found]), bool(unpredictable))
 
 
-def _select(names: list[str], found: list[Any], models: dict[str, StreamModel], fdr: float) -> list[Cell]:
-    """The most surprising cell of each row, as many as the share of false alarms allows."""
+def _select(
+    found: list[tuple[Rounds, Array, Array]],
+    models: dict[str, StreamModel],
+    limits: dict[str, tuple[float, float]],
+    fdr: float,
+) -> list[Cell]:
+    """The most surprising cell of each row, and all that are far out, as many as the share of false alarms allows."""
+    names = list(models)
     parts = [(place, index) for place, (rounds, _, _) in enumerate(found) for index in range(len(rounds))]
     surprise = np.concatenate([np.empty(0), *(part[2] for part in found)])
-    best: dict[int, int] = {}
+    best: dict[tuple[int, str], int] = {}
     for at in np.argsort(-surprise, kind="stable").tolist():
         place, index = parts[at]
-        best.setdefault(int(found[place][0].rows[index]), at)
+        rounds, (low, high) = found[place][0], limits.get(names[place], (-np.inf, np.inf))
+        # A value that is far out predicts no other, so it is judged on its own.
+        own = "" if low <= rounds.targets[index] <= high else names[place]
+        best.setdefault((int(rounds.rows[index]), own), at)
     chosen = list(best.values())
     probability = np.array([found[parts[at][0]][1][parts[at][1]] for at in chosen])
     cells = []
