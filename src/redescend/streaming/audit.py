@@ -178,9 +178,14 @@ def _judge_column(model: StreamModel, rounds: Rounds) -> _Judged:
         spread = spread if spread > 1e-9 * float(np.std(rounds.targets)) else float(np.std(rounds.targets)) or 1.0
         errors = np.abs(rounds.targets - rounds.predictions)
         surprise = errors / spread
-        tail = fit_tail(errors, floor=spread)
-        if tail is not None:
-            probability = np.minimum(probability, tail.count_expected(errors))
+        # Where most errors are nearly 0, the tail of the column itself says more; a value that was expected is not far.
+        distances = np.abs(rounds.targets - np.median(rounds.targets))
+        for tail, deviations in (
+            (fit_tail(errors, floor=spread), errors),
+            (fit_tail(distances, floor=spread), np.minimum(errors, distances)),
+        ):
+            if tail is not None:
+                probability = np.minimum(probability, tail.count_expected(deviations))
     found = np.flatnonzero(probability <= HALF)
     return _Judged((rounds[found], probability[found], surprise[found]), bool(unpredictable))
 
