@@ -81,9 +81,10 @@ def test_one_gross_error_is_listed_and_nothing_else(column):
     assert found.false_alarms == found.cells[0].clean_probability < 0.01
 
 
-def test_a_gross_error_is_listed_in_a_column_that_is_predicted_exactly():
+def test_a_gross_error_is_listed_in_a_column_that_is_mostly_predicted_exactly():
     columns = make_gross(4)
     columns["sum"] = columns["a"] + columns["b"]
+    columns["sum"][::25] += 3.0 * np.random.default_rng(5).normal(size=200)
     columns["sum"][2345] = 9999.0
     first = audit_source(open_source(pa.table(columns))).cells[0]
     assert (first.row, first.column) == (2346, "sum")

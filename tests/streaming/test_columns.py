@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -11,6 +13,8 @@ import pytest
 from redescend.sources import Kind
 from redescend.streaming import fit_stream
 from redescend.streaming.encoding.features import CYCLES, Feature, find_count, infer_feature
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.report.describe import describe_schema
 
 ROWS = 4000
 
@@ -32,6 +36,47 @@ ROWS = 4000
 def test_numbers_that_only_number_the_records(name, values, found):
     reason = find_count(name, Kind.NUMBER, pa.array(values.astype(float)))
     assert (found is None and reason is None) or found in reason
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "found"),
+    [
+        ("depth", np.arange(200), "counts the records"),
+        ("depth", np.arange(1, 201), "counts the records"),
+        ("depth", np.arange(20, 220), None),
+        ("depth", np.arange(200)[::-1], None),
+        ("depth", np.cumsum(1 + np.arange(200) % 3), None),
+        ("order_id", np.cumsum(1 + np.arange(200) % 3), "looks like an identifier"),
+        *(
+            (name, np.arange(20, 220), "counts the records")
+            for name in ("Unnamed: 0", "Row", "rownames", "No.", "number")
+        ),
+    ],
+)
+def test_of_a_stream_only_a_count_from_the_start_or_by_name_numbers_the_records(name, values, found):
+    reason = find_count(name, Kind.NUMBER, pa.array(values.astype(float)), stream=True)
+    assert (found is None and reason is None) or found in reason
+
+
+@pytest.mark.parametrize("gap", [1, 3])
+def test_a_file_that_only_begins_sorted_has_no_counter(gap):
+    start = 20 + gap * np.arange(1000)
+    later = np.random.default_rng(0).permutation(4000)
+    counter, feature = np.concatenate([start, start[-1] + 1 + np.sort(later)]), np.concatenate([start, later])
+    assert find_count("depth", Kind.NUMBER, pa.array(counter.astype(float)))
+    assert find_count("depth", Kind.NUMBER, pa.array(feature.astype(float))) is None
+
+
+def test_a_column_that_may_count_the_records_of_a_stream_is_kept_with_a_note():
+    rows = "".join(f"{depth},{depth % 7},{2 * depth}\n" for depth in range(20, 220))
+    schema = fit_stream(io.BytesIO(f"depth,x,y\n{rows}".encode()), "y", format="csv")[0].schema
+    assert schema.inputs == ["depth", "x"]
+    assert schema.notes == [
+        ("depth", "only grows, or only falls, in the first 200 records; ignore it if it numbers the records")
+    ]
+    assert Schema.from_dict(schema.to_dict()) == schema
+    assert describe_schema(schema)["Notes"][0].startswith("'depth': only grows")
+    assert "notes" not in replace(schema, notes=[]).to_dict()
 
 
 def test_a_counter_is_left_out_unless_it_is_all_there_is_or_is_requested():

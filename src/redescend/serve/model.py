@@ -148,7 +148,7 @@ class ServedModel:
         settings = self.config.select("target", "features", "ignore", "task", "labels", "by")
         try:
             source = open_source(str(self.journal.folder), kinds=kinds)
-            schema = Schema.infer(source.sample, source.kinds, **settings)
+            schema = Schema.infer(source.sample, source.kinds, **settings, stream=True)
             model = self.make_model(schema)
             batch = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name).parse(
                 self.pending, 0

@@ -279,7 +279,8 @@ def _choose_schema(source: Source, config: FitConfig, survey: Survey) -> Schema:
         if (schema.target, schema.by) == (config.target, config.by):
             return schema
     settings = config.select("target", "features", "ignore", "task", "labels", "by")
-    return Schema.infer(survey.sample, source.kinds, **settings, values=survey.labels, where=survey.where)
+    known = {"values": survey.labels, "where": survey.where, "stream": survey.stream}
+    return Schema.infer(survey.sample, source.kinds, **settings, **known)
 
 
 def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | None) -> Start:

@@ -8,7 +8,9 @@
   columns. A column with a missing value in the sample has a missing-value indicator of its own; the others share one.
 - Excluded are ignored columns; columns without a value in the sample; constant columns; texts of which more than half
   of at least `MIN_IDENTIFIERS` values differ, which are taken for identifiers; and, unless no other column is left,
-  whole numbers that only grow, or that are all different and called like an identifier, which number the records.
+  whole numbers that only grow, or that are all different and called like an identifier, which number the records. Of a
+  stream, only the first records are known, which may be sorted by a feature: there, a column that grows is excluded
+  only if it is called like a number of records, or counts from 0 or 1.
   Columns that are requested by name are never excluded for their content.
 """
 
@@ -44,7 +46,10 @@ CYCLES = {"time of day": (1.0, 2), "day of the week": (7.0, 3), "day of the year
 MIN_COUNTED = 20
 """Fewer values than this are not called a count of records."""
 
-_IDENTIFIER = re.compile(r"(^|[^a-z])(id|ids|key|index|idx|row|rownames?|record|no|nr|unnamed|uuid)([^a-z]|$)|(Id|ID)$")
+_IDENTIFIER = re.compile(
+    r"(?i:(^|[^a-z])(id|ids|key|index|idx|row|rownames?|record|no|nr|unnamed|uuid)([^a-z]|$))|(Id|ID)$"
+)
+_COUNTER = re.compile(r"(#|n|num|number|count|counter|seq|sequence|line|obs|observation|case)?", re.IGNORECASE)
 _TIME = re.compile(r"year|month|week|day|date|time|hour|minute|second|age|epoch", re.IGNORECASE)
 
 Encoding = Literal["number", "boolean", "date", "levels", "hashed"]
@@ -146,19 +151,28 @@ def _find_cycles(days: Array) -> list[str]:
     return [cycle for cycle in CYCLES if found[cycle]]
 
 
-def find_count(name: str, kind: Kind, column: Any) -> str | None:
-    """Why the whole numbers of a column only number the records, if they do."""
+def find_count(name: str, kind: Kind, column: Any, stream: bool = False) -> str | None:
+    """Why the whole numbers of a column only number the records, if they do.
+
+    The column has the first records, and behind `SAMPLE` of them others from all over the source; unless it is a
+    `stream`, of which only the first are known.
+    """
     values = to_floats(drop_missing(column.slice(0, SAMPLE))) if kind is Kind.NUMBER else np.empty(0)
     if len(values) < MIN_COUNTED or _TIME.search(name) or not np.isfinite(values).all():
         return None
     if (np.mod(values, 1.0) != 0.0).any():
         return None
-    steps = np.diff(values)
+    steps, named = np.diff(values), bool(_IDENTIFIER.search(name))
+    direction = float(np.sign(np.mean(np.sign(steps))))
+    later = np.diff(to_floats(drop_missing(column.slice(SAMPLE))))
+    grows = not stream and (len(later) == 0 or bool(np.mean(direction * later > 0.0) >= 0.95))
     if np.mean(np.abs(steps) == 1.0) >= 0.95 and abs(np.mean(np.sign(steps))) >= 0.95:
-        return "counts the records"
+        from_start = stream and values[0] in (0.0, 1.0) and direction > 0.0
+        if grows or named or from_start or _COUNTER.fullmatch(name.strip()):
+            return "counts the records"
     if len(values) < MIN_IDENTIFIERS or len(np.unique(values)) < len(values):
         return None
-    if (steps > 0.0).all() or (steps < 0.0).all() or _IDENTIFIER.search(name):
+    if (grows and (direction * steps > 0.0).all()) or named:
         return f"has {len(values):,} different whole numbers in {len(values):,} records, so it looks like an identifier"
     return None
 

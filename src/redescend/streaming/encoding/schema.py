@@ -30,12 +30,20 @@ class Excluded(NamedTuple):
     reason: str
 
 
+class Note(NamedTuple):
+    """A column that is learned from, and what one should know about it."""
+
+    column: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Schema:
     """What is predicted from what.
 
     `kind` is that of the target, and `labels` are what can be predicted, as texts: none in regression. `excluded` are
-    the other columns, and `by` is the column of keys, if there is one model per key.
+    the other columns, `by` is the column of keys, if there is one model per key, and `notes` are on columns that are
+    learned from.
 
     >>> schema = Schema("price", Kind.NUMBER, "regression", [], [Feature("area", Kind.NUMBER, "number")])
     >>> schema.encoded
@@ -51,6 +59,7 @@ class Schema:
     features: list[Feature]
     excluded: list[Excluded] = field(default_factory=list)
     by: str | None = None
+    notes: list[Note] = field(default_factory=list)
 
     @property
     def classifies(self) -> bool:
@@ -124,6 +133,9 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Convert to texts, lists and dicts, for `from_dict`."""
         plain = asdict(self) | {"kind": self.kind.value, "excluded": [list(one) for one in self.excluded]}
+        # Without notes there is no such key, so that versions that do not know them can read the file.
+        del plain["notes"]
+        plain |= {"notes": [list(one) for one in self.notes]} if self.notes else {}
         return plain | {"features": [asdict(one) | {"kind": one.kind.value} for one in self.features]}
 
     @staticmethod
@@ -132,7 +144,8 @@ class Schema:
         try:
             features = [Feature(**one | {"kind": Kind(one["kind"])}) for one in plain["features"]]
             excluded = [Excluded(*one) for one in plain["excluded"]]
-            schema = Schema(**{**plain, "kind": Kind(plain["kind"]), "features": features, "excluded": excluded})
+            parts = {"kind": Kind(plain["kind"]), "features": features, "excluded": excluded}
+            schema = Schema(**{**plain, **parts, "notes": [Note(*one) for one in plain.get("notes", [])]})
             if schema._is_valid():
                 return schema
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -141,7 +154,7 @@ class Schema:
 
     def _is_valid(self) -> bool:
         """Whether the parts are consistent; labels of a numeric target must be numbers."""
-        texts = [self.target, *self.labels, *(text for one in self.excluded for text in one)]
+        texts = [self.target, *self.labels, *(text for one in (*self.excluded, *self.notes) for text in one)]
         return (
             len(self.features) > 0
             and all(isinstance(text, str) for text in [*texts, *self.columns])
@@ -165,11 +178,13 @@ class Schema:
         by: str | None = None,
         values: Any = None,
         where: str | None = None,
+        stream: bool = False,
     ) -> Schema:
         """Infer the schema of a stream from some records, `sample`, and the `kinds` of all columns, in order.
 
         `values` are all values of the target, if they are known, and `where` says which records the sample has, by
-        default the first. `target`, `features`, `ignore`, `task`, `labels` and `by` are as in `redescend.fit_stream`.
+        default the first. In a `stream`, nothing is known of those that follow. `target`, `features`, `ignore`, `task`,
+        `labels` and `by` are as in `redescend.fit_stream`.
         """
         candidates = _find_candidates(kinds, target, features, ignore, by)
         if sample.bad and not len(sample.rows):
@@ -182,11 +197,14 @@ class Schema:
         used, excluded = [], [Excluded(name, "is ignored, as requested") for name in dict.fromkeys(ignore)]
         useful = candidates
         if features is None:
-            counts = {name: find_count(name, kinds[name], sample.table.column(name)) for name in candidates}
+            counts = {name: find_count(name, kinds[name], sample.table.column(name), stream) for name in candidates}
             useful = [name for name in candidates if counts[name] is None] or candidates
             excluded += [Excluded(name, str(counts[name])) for name in candidates if name not in useful]
+        notes = []
         for name in useful:
             column = sample.table.column(name)
+            if features is None and stream and counts[name] is None and find_count(name, kinds[name], column):
+                notes.append(Note(name, f"only grows, or only falls, in {where}; ignore it if it numbers the records"))
             reason = find_exclusion(kinds[name], column, where) if features is None else None
             if reason is None:
                 used.append(infer_feature(name, kinds[name], column))
@@ -195,7 +213,7 @@ class Schema:
         if not used:
             listed = "; ".join(f"{quote_value(name)} {reason}" for name, reason in excluded[:3])
             raise DataError(f"No column is left to predict {target!r} from: {listed or 'there is no other column'}.")
-        return Schema(target, kinds[target], *inferred, used, excluded, by)
+        return Schema(target, kinds[target], *inferred, used, excluded, by, notes)
 
 
 def _find_candidates(columns: Mapping[str, Kind], target: str, features: Any, ignore: Any, by: str | None) -> list[str]:

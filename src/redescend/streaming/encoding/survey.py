@@ -27,11 +27,15 @@ RUN = 20
 
 @dataclass(frozen=True)
 class Survey:
-    """A sample of a source, and all labels of its target, or None if they are not known."""
+    """A sample of a source, and all labels of its target, or None if they are not known.
+
+    Of a `stream`, the sample is the first records, and nothing is known of those that follow.
+    """
 
     sample: Batch
     labels: Any = None
     spread: bool = False
+    stream: bool = True
 
     @property
     def where(self) -> str | None:
@@ -43,18 +47,18 @@ def survey_source(source: Source, target: str, labels: bool = True) -> Survey:
     """Sample a source and, if its target may be a label, read all its `labels`."""
     sample = source.sample
     if not source.can_reread or sample.count < SAMPLE or not len(sample.rows):
-        return Survey(sample)
+        return Survey(sample, stream=not source.can_reread)
     table = pa.concat_batches([sample.table, source.read_spread()])
     spread = replace(sample, table=table)
     if not labels or target not in source.kinds or not _may_be_label(source.kinds[target], table.column(target)):
-        return Survey(spread, None, True)
+        return Survey(spread, None, spread=True, stream=False)
     found = pc.unique(table.column(target))
     with closing(source.batches([target], in_order=True)) as batches:
         for batch in batches:
             found = pc.unique(pa.concat_arrays([found, batch.table.column(target)]))
             if len(found) > 2 * MAX_LABELS:
                 break
-    return Survey(spread, found, True)
+    return Survey(spread, found, spread=True, stream=False)
 
 
 def _may_be_label(kind: Kind, column: Any) -> bool:

@@ -40,7 +40,7 @@ def describe(model: StreamModel | ModelStore) -> Facts:
             for name, share, direction in rank_features(model)[:MAX_LISTED]
         ]
     schema = describe_schema(model.schema)
-    columns = {heading: schema.pop(heading) for heading in ("Columns", "Excluded") if heading in schema}
+    columns = {heading: schema.pop(heading) for heading in ("Columns", "Notes", "Excluded") if heading in schema}
     return schema | facts | columns
 
 
@@ -52,6 +52,8 @@ def describe_schema(schema: Schema) -> Facts:
     if schema.by is not None:
         facts["Keys"] = f"one model per value of {schema.by!r}"
     facts["Columns"] = [f"{feature.name!r}: {_describe_feature(feature)}" for feature in schema.features]
+    if schema.notes:
+        facts["Notes"] = [f"{name!r}: {text}" for name, text in schema.notes]
     if schema.excluded:
         facts["Excluded"] = [f"{name!r}: {reason}" for name, reason in schema.excluded]
     return facts
@@ -107,6 +109,7 @@ def describe_data(model: StreamModel | ModelStore) -> dict[str, Any]:
         "by": schema.by,
         "keys": model.keys,
         "columns": columns,
+        "notes": [{"name": name, "text": text} for name, text in schema.notes],
         "excluded": [{"name": name, "reason": reason} for name, reason in schema.excluded],
     }
     if single is not None and isinstance(single.engine, SelfTuningEngine) and single.records:
