@@ -44,8 +44,8 @@ class StreamModel(StreamPredictor):
     >>> import pyarrow as pa
     >>> from redescend.sources import open_source
     >>> from redescend.streaming.encoding.schema import Schema
-    >>> x = np.arange(500.0) % 7
-    >>> source = open_source(pa.table({"x": x, "y": np.where(np.arange(500) % 10, 2 * x + 1, 99.0)}))
+    >>> x, noise = np.arange(500.0) % 7, 0.1 * np.random.default_rng(0).normal(size=500)
+    >>> source = open_source(pa.table({"x": x, "y": np.where(np.arange(500) % 10, 2 * x + 1 + noise, 99.0)}))
     >>> model = StreamModel(Schema.infer(source.sample, source.kinds, "y"))
     >>> for batch in source.batches(model.schema.columns):
     ...     rounds, indices, rejected = model.learn(batch)
