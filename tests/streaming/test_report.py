@@ -126,6 +126,20 @@ def test_the_intervals_are_drawn_and_compared_with_the_records(tmp_path):
     assert '<path class="edge"' not in text
 
 
+@pytest.mark.parametrize("look", [False, True])
+def test_errors_are_shown_beside_naive_ones_of_the_first_reading(look, tmp_path):
+    table = numbers()
+    run, text = written(tmp_path, table, "price", final_look=look)
+    _, once = played(table, "price")
+    rows = Page(text).words
+    for score, first in zip(run.summary.metrics.scores(), once.summary.metrics.scores(), strict=True):
+        assert repr(score) == repr(first)
+        errors = (f"{score.values[name][0]:.3g}" for name in ("mean absolute error", "root mean squared error"))
+        assert f"{score.name} {' '.join(errors)}" in rows
+    model, *naive = (score.values["mean absolute error"] for score in run.summary.metrics.scores())
+    assert all(model[side] < other[side] for other in naive for side in (0, 1))
+
+
 def test_labels_that_are_wrong_show(tmp_path):
     rounds, text = written(tmp_path, labels(), "kind")
     table = text[text.index('id="labels"') :]

@@ -67,6 +67,27 @@ def count_rounds(
         by_weight[place, find_level(weights[i], full)] += 1
 
 
+@compiled
+def add_errors(
+    errors: Array, bits: Array, targets: Array, clean: Array, sums: Array, spread: Array, cells: Array
+) -> None:
+    """Add absolute errors, of several ways to predict, one record after the other.
+
+    `bits` are the errors viewed as integers. The first axis of `sums` and `spread` is all records, and clean ones; the
+    second is a value and its square, of errors and of targets.
+    """
+    for i in range(len(targets)):
+        for group in range(1 + clean[i]):
+            spread[group, 0] += targets[i]
+            spread[group, 1] += targets[i] * targets[i]
+        for way in range(len(errors)):
+            error = errors[way, i]
+            for group in range(1 + clean[i]):
+                sums[group, 0, way] += error
+                sums[group, 1, way] += error * error
+            cells[way, min(max((bits[way, i] >> _MANTISSA) - _FIRST, 0), CELLS - 1)] += 1
+
+
 def cell_edges(cells: Array) -> Array:
     """The lower edges of cells of losses; that of the first is 0.
 

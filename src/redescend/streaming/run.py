@@ -296,7 +296,10 @@ class Run:
         config, writers, schema = self.config, self._writers, model.schema
         first = None if config.outputs.rounds is None else writers.read_log("rounds")
         if self.source.can_reread and isinstance(model, StreamModel):
+            # Records of later readings were learned from before: their errors say little about new ones.
+            metrics = self.summary.metrics
             self.summary, last = read_again(model, self.source, config, writers, self._passes, self.on_look)
+            self.summary.metrics = metrics
         else:
             last = writers.read_log("rounds")
         if not config.final_look or model.belief is None:

@@ -99,6 +99,7 @@ def write(
         errors=_relative_errors(summary),
         explained=_explain(summary),
         final=_describe_final(summary),
+        metrics=_tabulate_metrics(summary),
         median=float(np.median(summary.sample.rounds.weights)) if summary.learned else 0.0,
     )
     with replace_file(Path(path)) as file:
@@ -197,6 +198,35 @@ def describe_suspect(suspect: Suspect, schema: Schema) -> str:
     else:
         line += f"expected {format_rounded(played.low)} to {format_rounded(played.high)}"
     return f"{line} (clean with probability {format_weight(played.clean_probability)})"
+
+
+class MetricRow(NamedTuple):
+    """A row of the table of metrics: a way to predict, and its texts for all records and for clean ones."""
+
+    name: str
+    every: list[str]
+    clean: list[str]
+
+
+def _tabulate_metrics(summary: Summary) -> list[MetricRow]:
+    """The errors of the model and of naive predictions; the first row has the headings."""
+    scores = summary.metrics.scores() if summary.metrics.counts[0] else []
+    rows: list[MetricRow] = []
+    for score in scores:
+        if not rows:
+            headings = [[name for name, pair in score.values.items() if pair[side] == pair[side]] for side in (0, 1)]
+            rows.append(MetricRow("", *headings))
+        texts = ([_format_metric(name, score.values[name][side]) for name in rows[0][1 + side]] for side in (0, 1))
+        rows.append(MetricRow(score.name, *texts))
+    return rows
+
+
+def _format_metric(name: str, value: float) -> str:
+    if not np.isfinite(value):
+        return "–"
+    if name == "correct":
+        return format_percent(value)
+    return f"{value:.3f}" if name == "R²" and abs(value) < 100.0 else format_number(value)
 
 
 def _explain(summary: Summary) -> list[Explained]:

@@ -26,6 +26,7 @@ from redescend.streaming.summary.histograms import (
     StreamHistograms,
     compute_quantile,
 )
+from redescend.streaming.summary.metrics import make_metrics
 from redescend.streaming.summary.rejections import Rejections
 from redescend.streaming.summary.reservoir import Reservoir
 from redescend.streaming.summary.suspects import MAX_SUSPECTS, Suspect, Suspects
@@ -34,7 +35,7 @@ from redescend.streaming.summary.verdict import FinalCounts
 SAMPLE, SUSPECT_SAMPLE = 2000, 500
 """Sizes of the samples of all rounds, and of those of suspects."""
 
-PARTS = ("histograms", "suspects", "sample", "suspect_sample", "rejections")
+PARTS = ("histograms", "suspects", "sample", "suspect_sample", "rejections", "metrics")
 """The parts of a summary that have a state of their own."""
 
 CALIBRATION_CELLS = 20
@@ -57,7 +58,7 @@ class Summary:
         self.histograms = StreamHistograms(self.max_weight, limits)
         self.suspects = Suspects(schema, top)
         self.sample, self.suspect_sample = Reservoir(SAMPLE), Reservoir(SUSPECT_SAMPLE)
-        self.rejections = Rejections()
+        self.rejections, self.metrics = Rejections(), make_metrics(schema)
         labels = len(schema.labels)
         self.confusion = np.zeros((labels, labels, 2), dtype=np.int64)
         """Records by label, by predicted label, and by whether they are suspects."""
@@ -76,6 +77,7 @@ class Summary:
         self.histograms.add_intervals(rounds.rows[known], inside[known], rounds.clean_probability[known])
         self.suspects.add(rounds, batch, indices)
         suspect = self.are_suspects(rounds)
+        self.metrics.add(rounds, ~suspect)
         # The samples keep the probability in place of the weight.
         plain = replace(rounds, weights=rounds.clean_probability)
         self.sample.add(plain)
