@@ -108,6 +108,8 @@ STREAMS: dict[str, dict[str, Any]] = {
     "stream": {},
     "stream order 2": {"order": 2},
     "stream labels": {"task": "classification"},
+    "stream trees": {"linear": False},
+    "stream labels trees": {"task": "classification", "linear": False},
     "stream transform": {"transform": rd.transforms.Huber(1.0)},
     "keyed": {"by": "shop"},
 }

@@ -194,6 +194,7 @@ FORGERIES = {
     "a place behind the end": ("forests", "clock", 1, 256),
     "a gap": ("forests", "clock", 1, 7),
     "a negative clock": ("forests", "clock", 3, -1),
+    "more records than it has seen": ("forests", "clock", 3, 15),
     "more trees than there are": ("forests", "scalar", (0, 0), 33),
     "half a tree": ("forests", "scalar", (0, 0), 0.5),
     "a tree behind the last": ("forests", "scalar", (1, 0), 32),

@@ -206,8 +206,10 @@ class NonlinearEngine(Engine):
         require(records in layout.sizes(self.dim, self.outputs), owner, f"room for {records} records")
         dims = layout.dims_of(self.dim, self.outputs, records)
         forests = read_arrays(layout.SPECS, state["forests"], dims, owner)
-        full = forests["clock"][layout.HAVE] == records
-        require(full or forests["clock"][layout.NEXT] == forests["clock"][layout.HAVE], owner, "a gap in its records")
+        clock = forests["clock"]
+        full = clock[layout.HAVE] == records
+        require(full or clock[layout.NEXT] == clock[layout.HAVE], owner, "a gap in its records")
+        require(clock[layout.SEEN] >= clock[layout.HAVE], owner, "more records than it has seen")
         mixed = read_arrays(mixture.SPECS, state["mixture"], dims, owner)
         require((mixed["weight"].sum(axis=1) > 0.0).all(), owner, "members without weight")
         restored = NonlinearEngine(self.dim, self.outputs, self.loss, self.order, self.missing)
@@ -218,6 +220,7 @@ class NonlinearEngine(Engine):
         require(counts == {restored.linear.row_count}, owner, "members that have not seen the same rows")
         self.linear, self.stacks = restored.linear, restored.stacks
         self.forests, self.mixture = layout.State(**forests), mixture.Mixture(**mixed)
+        self._work = None  # it may be too small
 
     def check(self, arrays: Mapping[str, Array]) -> None:
         raise NotImplementedError("States are checked as a whole.")
