@@ -147,9 +147,9 @@ class StreamModel(StreamPredictor):
 
     # --- persistence ---
 
-    def adopt(self, engine: Engine | None, ones: Array) -> StreamModel:
-        """Continue from an engine and its counts `ones` of how often each of ``schema.indicators`` was 1."""
-        self._engine, self._ones, self._belief = engine, ones, None
+    def adopt(self, engine: Engine | None, ones: Array, belief: Belief | None = None) -> StreamModel:
+        """Continue from an engine, its counts `ones` of how often each of ``schema.indicators`` was 1, and a belief."""
+        self._engine, self._ones, self._belief = engine, ones, belief
         return self
 
     def state(self) -> dict[str, Any]:
@@ -166,4 +166,4 @@ class StreamModel(StreamPredictor):
         spec = ArraySpec("ones", (len(self._ones),), kind="count", high=0 if engine is None else engine.row_count)
         ones = read_arrays([spec], {"ones": state["ones"]}, {}, type(self).__name__)["ones"]
         belief = restore_belief(self.schema, self.config, state.get("belief"), type(self).__name__)
-        self.adopt(engine, ones)._belief = belief
+        self.adopt(engine, ones, belief)
