@@ -29,6 +29,8 @@ IMPORTS = {
     "serve": "redescend.serve.server",
     "onnx": "redescend.exports.onnx",
     "tables": "python_calamine, duckdb",
+    "redis": "redis",
+    "mqtt": "paho.mqtt.client",
 }
 """What each extra is for."""
 
