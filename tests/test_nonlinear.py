@@ -248,7 +248,7 @@ def test_any_state_within_its_ranges_can_be_learned_with():
     forests = state["forests"]
     for name, high in (("feature", 5), ("leaf", 64), ("code", 32)):
         forests[name] = random.integers(0, high, forests[name].shape).astype(forests[name].dtype)
-    forests["clock"][:] = [256, 200, 30, 29]
+    forests["clock"][:] = [256, 200, 300, 299]
     forests["scalar"][:2] = [[32, 3], [31, 5]]
     forests["threshold"][:] = random.choice([np.nan, np.inf, -np.inf, 0.5], forests["threshold"].shape)
     engine = make()
