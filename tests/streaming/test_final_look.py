@@ -15,6 +15,7 @@ from redescend.sources import open_source
 from redescend.streaming import StreamModel, fit_stream
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
+from redescend.streaming.summary.verdict import StuckRun, StuckRuns
 
 
 def make_table(target: str, rows: int = 1500) -> pa.Table:
@@ -102,3 +103,24 @@ def test_a_run_that_is_resumed_takes_the_same_look(tmp_path):
     _, finished = fit_stream(table, "y", **options, rounds=tmp_path / "b", checkpoint=tmp_path / "two", resume=True)
     assert finished.run().summary.least == whole.summary.least
     assert finished.summary.suspect_count == whole.final.listed
+
+
+@pytest.mark.parametrize("by", [None, "sensor"])
+def test_stuck_sensors_have_their_rows(by):
+    table = make_table("number")
+    y, sensor = table["y"].to_numpy().copy(), np.where(np.arange(1500) % 2, "b", "a")
+    y[701:1400:2] = 0.25
+    y[700:1400:2] = 0.25 if by is None else y[700:1400:2]
+    table = table.set_column(2, "y", pa.array(y)).append_column("sensor", pa.array(sensor))
+    run = fit_stream(table, "y", by=by, final_look=True)[1].run()
+    expected = (702, 1400, 699, 0.25, None) if by is None else (704, 1400, 349, 0.25, "b")
+    assert run.final.runs == [expected]
+    assert run.summary.final.stuck == run.final.runs
+
+
+def test_nothing_is_stuck_in_a_random_order(monkeypatch):
+    """Whatever was found there: its first and last row would mean nothing."""
+    monkeypatch.setattr(StuckRuns, "longest", lambda self, most: [StuckRun(9, 4, 3, 0.25)])
+    for shuffle in (False, True):
+        run = fit_stream(make_table("number", 300), "y", shuffle=shuffle, final_look=True)[1].run()
+        assert len(run.final.runs) == (not shuffle)

@@ -306,7 +306,9 @@ class Run:
             writers.publish(schema, model.keys, judged=model.belief is not None)
             return
         writers.publish_rejected()
-        self.final = final = judge_finally(model, config, first, last)
+        final = judge_finally(model, config, first, last)
+        # Equal targets that follow each other in a random order are no stuck sensor.
+        self.final = final = final._replace(runs=[]) if self.source.is_shuffled else final
         count = max(config.top, 0 if config.outputs.suspects is None else final.listed)
         rows = final.rounds.rows[:count].tolist()
         if self.source.can_reread:
