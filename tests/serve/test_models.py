@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from redescend.errors import DivergenceError
+from redescend.errors import DataError, DivergenceError
 from redescend.serve.folder import ModelFolder
 from redescend.serve.inference import infer
 from redescend.serve.journal import Fsync
@@ -224,3 +224,14 @@ def test_numbers_take_the_short_way_to_the_same_predictions(tmp_path, missing):
     for value in (1e300, None, "1", [1.0], {}):
         numbers = model.numbers.read({"inputs": [tensors[0] | {"data": [value] * count}, *tensors[1:]]})
         assert numbers is None or model.numbers.encode(numbers) is None
+
+
+def test_columns_of_different_lengths_are_refused(tmp_path):
+    model = make_model(tmp_path)
+    send(model, [{"a": a, "b": b, "price": a - b} for a, b in np.random.default_rng(0).normal(size=(50, 2)).tolist()])
+    # Four numbers in all, which would fill two rows.
+    columns = {"a": [1.0, 2.0, 3.0], "b": [4.0]}
+    inputs = [{"name": name, "shape": [len(data)], "datatype": "FP64", "data": data} for name, data in columns.items()]
+    assert model.numbers.read({"inputs": inputs}) is None
+    with pytest.raises(DataError, match="different numbers of records"):
+        infer(model, {"inputs": inputs}, b"", booleans=False)

@@ -71,6 +71,8 @@ class NumericInputs:
             }
             if len(columns) != len(inputs) or len(inputs) != len(self._names):
                 return None
+            if len({len(data) for data in columns.values()}) > 1:
+                return None
             rows = to_numbers([number for name in self._names for number in columns[name]])
             return rows.reshape(len(self._names), -1).T
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
