@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +29,9 @@ GRAMMAR = Grammar(carriage=ord("\r"))
 LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines", "application/json-lines")
 ARROW = ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file")
 JSON = "application/json"
+
+SPACED = re.compile(rb'"\s+:')
+"""White space between a name and its colon, with which names cannot be counted by the bytes `":`."""
 
 
 class Records(NamedTuple):
@@ -63,9 +67,15 @@ def _load_plain(lines: list[bytes]) -> list[dict[str, Any]] | None:
     except orjson.JSONDecodeError:
         return None
     for line, each in zip(lines, objects, strict=True):
-        if type(each) is not dict or line.count(b'":') != len(each) or len(line) > LONGEST:
+        if type(each) is not dict or _may_repeat_names(line, len(each)) or len(line) > LONGEST:
             return None
     return objects
+
+
+def _may_repeat_names(text: bytes, count: int) -> bool:
+    """Whether a name may be twice in an object of a JSON text in which the fast parser has found `count` names."""
+    # Of such a name, the fast parser takes the last value, but the journal's parser rejects the record.
+    return text.count(b'":') != count or SPACED.search(text) is not None
 
 
 def _split_objects(body: bytes) -> list[bytes] | None:
@@ -153,8 +163,7 @@ def _read_json(body: bytes) -> list[bytes]:
         return [text]  # as it is: the parser of records reads it, and says what is wrong with it
     content = load_json(body)
     listed = content if isinstance(content, list) else [content]
-    if body.count(b'":') != sum(len(record) for record in listed if isinstance(record, dict)):
-        # Perhaps a name that is there twice, of which the fast parser takes the last.
+    if _may_repeat_names(body, sum(len(record) for record in listed if isinstance(record, dict))):
         content = load_json_strictly(body)
         listed = content if isinstance(content, list) else [content]
     return [dump_record(record) if isinstance(record, dict) else b"" for record in listed]
