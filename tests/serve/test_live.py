@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -112,6 +113,28 @@ def test_events_have_what_changed(folder):
     folder.broken["c"] = "It is damaged."
     event = page.update()
     assert (event["gone"], event["broken"]) == (["b"], {"c": "It is damaged."})
+
+
+class CountedName(str):
+    """A name that counts how often names are compared."""
+
+    comparisons = 0
+
+    def __lt__(self, other):
+        CountedName.comparisons += 1
+        return str.__lt__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_the_first_model_is_found_without_comparing_all_names_with_all(folder):
+    folder.create("m", {"target": "price"})
+    writers = {CountedName(f"m{number:03}"): folder.writers["m"] for number in range(100)}
+    page = Page(SimpleNamespace(writers=writers, broken={}), None)
+    event = page.update()
+    assert len(event["models"]) == 100
+    assert event["model"]["name"] == "m"
+    assert 0 < CountedName.comparisons < 1000
 
 
 def test_figures_of_numbers_labels_and_keys(folder):

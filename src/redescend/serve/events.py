@@ -69,13 +69,14 @@ class Page:
         now = time.monotonic()
         passed, self._last = now - self._last, now
         models = {name: writer.model for name, writer in list(self._folder.writers.items())}
+        shown = self._chosen if self._chosen is not None else min(models, default=None)
         changed = []
         for name, model in models.items():
             count = model.counts.records + len(model.pending)
             rate = max(0, count - self._records.get(name, count)) / passed if passed > 0.0 else 0.0
             before = self._records.get(name)
             self._records[name] = count
-            if name == self._chosen or (self._chosen is None and name == min(models)):
+            if name == shown:
                 self._rates.append((now - self._began, rate))
             if count == before and self._sent[name]["rate"] == "0":
                 continue
@@ -87,7 +88,6 @@ class Page:
         for name in gone:
             del self._sent[name], self._records[name]
         event: dict[str, Any] = {"models": changed, "gone": gone, "broken": self._folder.broken}
-        shown = self._chosen if self._chosen is not None else min(models, default=None)
         if shown in models:
             event["model"] = describe_live(models[shown], self._rates)
         return event
