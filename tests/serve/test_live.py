@@ -29,6 +29,7 @@ def test_page_follows_a_stream(tmp_path):
         Browser(tmp_path) as browser,
     ):
         client.create("quiet", target="price")
+        client.create("constructor", target="price")  # a name that every object of JavaScript inherits
         client.learn("price", make_records(60))
         browser.open(f"{server.address}/#price")
         wait_until(lambda: browser.run("return !document.getElementById('ask').hidden"))
@@ -55,7 +56,8 @@ def test_page_follows_a_stream(tmp_path):
         assert re.search(r"The median loss is \S+ in the newest \d+ records", drift)
         assert browser.run("return document.querySelectorAll('#figure-predictions path.band').length") == 1
         assert browser.run("return document.querySelectorAll('#figure-predictions circle.suspect-dot').length") > 3
-        assert [line.split()[0] for line in browser.text("#models").splitlines()] == ["price", "quiet"]
+        links = "return [...document.querySelectorAll('#models th a')].map((link) => link.textContent)"
+        assert browser.run(links) == ["constructor", "price", "quiet"]
 
         browser.run("location.hash = '#quiet'")
         wait_until(lambda: browser.text("#title") == "quiet")

@@ -82,7 +82,7 @@ function showModels(broken, current) {
   find("models").replaceChildren(...names.slice(0, MAX_MODELS).map((name) => {
     const row = make("tr");
     const head = make("th", undefined, "text");
-    if (name in broken) {
+    if (Object.hasOwn(broken, name)) {
       head.textContent = name;
       const why = make("td", broken[name], "text");
       why.colSpan = 4;
