@@ -76,6 +76,24 @@ def test_with_an_ordinary_value_the_record_is_ordinary():
     assert [one["row"] for one in near] == best.tolist()
 
 
+def test_similar_records_of_one_model_per_key_are_those_that_have_a_key():
+    random = np.random.default_rng(2)
+    x, shop = random.normal(size=ROWS), random.choice(["Rome", "Oslo"], ROWS)
+    y = 3.0 * x + (shop == "Rome") + 0.3 * random.normal(size=ROWS)
+    known = random.random(ROWS) < 0.8
+    table = pa.table({"shop": pa.array(shop, mask=~known), "x": x, "y": pa.array(y, mask=random.random(ROWS) < 0.1)})
+    store, rounds = fit_stream(table, "y", by="shop")
+    rounds.run()
+    row = 1 + int(np.flatnonzero(known & table["y"].is_valid().to_numpy())[700])
+    source = open_source(table)
+    near = find_nearest(store, source, *find_record(source, store.schema, row))
+    usable = np.flatnonzero(known & table["y"].is_valid().to_numpy() & (np.arange(ROWS) != row - 1))
+    clean = usable[store.clean_probability(table.take(usable)) > 0.5]
+    best = clean[np.argsort(np.abs(x[clean] - x[row - 1]))[:3]]
+    assert [one["row"] for one in near] == (best + 1).tolist()
+    assert [one["x"] for one in near] == x[best].tolist()
+
+
 def test_rows_that_cannot_be_explained(tmp_path):
     table = make_table().drop_columns(["high"])
     model, rounds = fit_stream(table, "y")

@@ -159,8 +159,8 @@ def find_nearest(model: StreamModel | ModelStore, source: Source, batch: Batch, 
     best: list[tuple[float, int, dict[str, Any]]] = []
     for other in source.batches(schema.columns, in_order=True):
         rounds, indices, _ = model.review(other, target=True)
-        encoded = EncodedBatch(schema, other.table, target=True)
-        X = np.concatenate([np.empty((0, schema.dim)), *(chunk.X for chunk in encoded.chunks())])[: len(rounds)]
+        # Without a key or a target, a record is encoded, but not judged.
+        X = EncodedBatch(schema, other.table, target=False).rows(0, other.table.num_rows)[indices]
         distances = np.sqrt(np.square(np.nan_to_num((X - own.X) * scales)).sum(axis=1))
         usable = (rounds.clean_probability > 0.5) & (rounds.rows != batch.rows[index])
         for place in np.flatnonzero(usable)[np.argsort(distances[usable], kind="stable")[:NEAREST]].tolist():
