@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from redescend.errors import ParameterError
+from redescend.errors import DataError, ParameterError
 from redescend.sources import open_source
 from redescend.streaming import StreamModel, fit_stream
 from redescend.streaming.encoding.schema import Schema
@@ -124,3 +124,42 @@ def test_nothing_is_stuck_in_a_random_order(monkeypatch):
     for shuffle in (False, True):
         run = fit_stream(make_table("number", 300), "y", shuffle=shuffle, final_look=True)[1].run()
         assert len(run.final.runs) == (not shuffle)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_of_a_file_that_grows_the_records_of_the_first_reading_are_judged(tmp_path, passes, shuffled):
+    table, outcomes = make_table("number"), []
+    for name, more in (("same", b""), ("grown", b"1.0,1.0,1.0\nbad,1.0,1.0\n" * 20)):
+        file = tmp_path / f"{name}.csv"
+        pa.csv.write_csv(table, file)
+        options = {"passes": passes, "final_look": True, "shuffle": shuffled, "rounds": tmp_path / f"{name}.parquet"}
+        model, run = fit_stream(file, "y", **options)
+        for _ in run:
+            if run.counts.records == len(table) and more:
+                with file.open("ab") as end:
+                    end.write(more)
+                more = b""
+        outcomes.append((model, run))
+    (model, run), (other, grown) = outcomes
+    assert (tmp_path / "grown.csv").stat().st_size > (tmp_path / "same.csv").stat().st_size
+    assert grown.counts == run.counts
+    assert grown.summary.learned == run.summary.learned == len(table)
+    assert (tmp_path / "grown.parquet").read_bytes() == (tmp_path / "same.parquet").read_bytes()
+    np.testing.assert_array_equal(other.clean_probability(table), model.clean_probability(table))
+
+
+@pytest.mark.parametrize("spoil", [lambda line: b"", lambda line: b"no number" + line], ids=["shorter", "bad"])
+def test_a_file_that_changes_is_refused_before_anything_is_written(tmp_path, spoil):
+    file, folder = tmp_path / "a.csv", tmp_path / "out"
+    pa.csv.write_csv(make_table("number"), file)
+    folder.mkdir()
+    outputs = {"rounds": folder / "r.parquet", "quarantine": folder / "bad.jsonl"}
+    _, run = fit_stream(file, "y", final_look=True, **outputs)
+    lines = file.read_bytes().splitlines(keepends=True)
+    next(run)
+    file.write_bytes(b"".join(lines[:-1]) + spoil(lines[-1]))
+    with pytest.raises(DataError, match=r"a\.csv changed while it was read: at first, 1,500 of 1,500 .* copy"):
+        run.run()
+    assert not run.finished
+    assert list(folder.iterdir()) == []

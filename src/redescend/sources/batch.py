@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -138,6 +138,23 @@ def concat_batches(batches: Sequence[Batch]) -> Batch:
         files=batches[0].files,
         end=batches[-1].end,
         read_raw=lambda row: batches[bisect_left(ends, row)].read_raw(row),
+    )
+
+
+def limit_rows(batch: Batch, last: int) -> Batch:
+    """The records of a batch up to the row `last`.
+
+    >>> from redescend.sources import open_source
+    >>> batch = next(open_source(pa.table({"x": [1.5, 2.5, 3.5]})).batches(["x"]))
+    >>> limit_rows(batch, 2).table.to_pydict()
+    {'x': [1.5, 2.5]}
+    """
+    within = np.flatnonzero(batch.rows <= last)
+    return replace(
+        batch,
+        table=batch.table.take(pa.array(within)),
+        rows=batch.rows[within],
+        bad=[bad._replace(rows=min(bad.rows, last + 1 - bad.row)) for bad in batch.bad if bad.row <= last],
     )
 
 

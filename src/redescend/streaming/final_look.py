@@ -22,9 +22,11 @@ import pyarrow as pa
 
 from redescend.belief import Verdict
 from redescend.belief.suspects import HALF, q_values
+from redescend.errors import DataError
 from redescend.files import replace_file
 from redescend.numeric import Array
-from redescend.sources import Source
+from redescend.sources import Batch, Source
+from redescend.sources.batch import limit_rows
 from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.explanation import explain_record
@@ -67,27 +69,50 @@ class FinalSuspects(NamedTuple):
 
 
 def read_again(
-    model: StreamModel, source: Source, config: FitConfig, writers: RunWriters, passes: int, progress: Progress
+    model: StreamModel,
+    source: Source,
+    config: FitConfig,
+    writers: RunWriters,
+    passes: int,
+    progress: Progress,
+    *,
+    records: int,
+    learned: int,
 ) -> tuple[Summary, Path]:
     """Read the source as often as requested, at least once more; returns the summary and the log of the last reading.
 
-    Readings beyond `passes` only judge: the model returns to what it has learned.
+    Readings beyond `passes` only judge: the model returns to what it has learned. Of a source that has grown, only the
+    first `records` are read, those of the first reading. So many of them must be `learned` from as were at first.
     """
     for reading in range(2, max(passes, 2) + 1):
-        learned, records = model.begin_reading(), 0
+        before, read = model.begin_reading(), 0
         summary = Summary(model.schema, config.transform, config.top)
         log = writers.start_final_log()
-        for batch in source.batches(model.schema.columns):
+        for batch in _read_first(source, model.schema.columns, records):
             rounds, indices, rejected = model.learn(batch)
             log.append(pack_rounds(rounds))
             summary.add(rounds, batch, indices)
             summary.add_rejected(sorted([*batch.bad, *rejected], key=lambda record: record.row))
-            records += batch.count
-            progress(records)
+            read += batch.count
+            progress(read)
+        if (read, summary.learned) != (records, learned):
+            raise DataError(
+                f"{source.name} changed while it was read: at first, {learned:,} of {records:,} records could be "
+                f"learned from, then {summary.learned:,} of {read:,}. Fit a copy of it that does not change."
+            )
         log.flush()
         if reading > passes:
-            model.return_to(learned)
+            model.return_to(before)
     return summary, log.path
+
+
+def _read_first(source: Source, columns: Sequence[str], records: int) -> Iterator[Batch]:
+    """The batches of a source with the first `records` alone; shuffled ones are in the same order."""
+    with closing(source.batches(columns)) as batches:
+        for batch in batches:
+            yield batch if batch.end.row <= records and not source.is_shuffled else limit_rows(batch, records)
+            if batch.end.row >= records and not source.is_shuffled:
+                break
 
 
 def judge_finally(model: StreamPredictor, config: FitConfig, first: Path | None, last: Path) -> FinalSuspects:

@@ -298,7 +298,8 @@ class Run:
         if self.source.can_reread and isinstance(model, StreamModel):
             # Records of later readings were learned from before: their errors say little about new ones.
             metrics = self.summary.metrics
-            self.summary, last = read_again(model, self.source, config, writers, self._passes, self.on_look)
+            counted = {"records": self.counts.records, "learned": self.counts.learned}
+            self.summary, last = read_again(model, self.source, config, writers, self._passes, self.on_look, **counted)
             self.summary.metrics = metrics
         else:
             last = writers.read_log("rounds")
