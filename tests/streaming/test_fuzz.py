@@ -10,6 +10,8 @@ import json
 from collections import Counter
 from itertools import cycle
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -22,7 +24,7 @@ from redescend.streaming.io.writers import parse_rejected
 from redescend.streaming.rounds import Rounds
 from tests.streaming.fuzzing.cases import DAMAGES, Case, cases
 from tests.streaming.fuzzing.sheets import TARGET, TEXTS
-from tests.streaming.fuzzing.verdicts import SETTINGS, alike, check_rows, check_sentence, judged, passed
+from tests.streaming.fuzzing.verdicts import SETTINGS, alike, check_finite, check_rows, check_sentence, judged, passed
 
 FILES = -(-10_000 // len(DAMAGES))
 """Damaged files of each kind, no two alike, in a complete run."""
@@ -51,6 +53,22 @@ def test_no_file_of_ten_thousand_is_a_surprise(damage, record_property):
     assert outcomes.total() == FILES
     # A kind of damage that always ends the same way would not be worth its many files.
     assert len(outcomes) > 1
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_numbers_that_are_not_finite_are_noticed(linear, monkeypatch):
+    """The checks above would be worth nothing if they could not fail."""
+    random = np.random.default_rng(0)
+    table = pa.table({"x": random.normal(size=200), TARGET: random.normal(size=200)})
+    model, run = rd.fit_stream(table, TARGET, linear=linear)
+    check_finite(model, run.run())
+    if linear:
+        coefficients, intercepts = model.coefficients()
+        monkeypatch.setattr(model.engine, "coefficients", lambda: (np.full_like(coefficients, np.nan), intercepts))
+    else:
+        monkeypatch.setattr(model.engine, "predict", lambda X: np.full((1, len(X)), np.nan))
+    with pytest.raises(AssertionError):
+        check_finite(model, run)
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.soak)])

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend import transforms
+from redescend.engines import NonlinearEngine
 from redescend.errors import RedescendError
 from redescend.sources import Bad
 from redescend.streaming import StreamModel, fit_stream
@@ -73,7 +74,7 @@ def judged(case: Case, deeply: bool = True, **settings: Any) -> Verdict:
     check_counts(passing, rounds, slow)
     check_rounds(model, rounds)
     assert model.records == passing.counts.learned
-    assert all(np.isfinite(share) for share in model.explain().values())
+    check_finite(model, passing)
     if deeply:
         check_model(model, passing, settings)
     return Verdict(None, passing, rounds, list(passing.bad))
@@ -127,6 +128,14 @@ def check_rounds(model: StreamModel, rounds: Rounds) -> None:
         assert (rounds.predictions < len(model.schema.labels)).all()
     else:
         assert np.isnan(rounds.probabilities).all()
+
+
+def check_finite(model: StreamModel, passing: Run) -> None:
+    """What was learned is finite: importance and the range of predictions would hide it if it were not."""
+    if not isinstance(model.engine, NonlinearEngine):
+        assert all(np.isfinite(numbers).all() for numbers in model.coefficients())
+    elif passing.latest is not None:
+        assert np.isfinite(model.review(passing.latest.batch).rounds.predictions).all()
 
 
 def check_model(model: StreamModel, passing: Run, settings: dict[str, Any]) -> None:
