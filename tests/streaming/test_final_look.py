@@ -116,6 +116,7 @@ def test_stuck_sensors_have_their_rows(by):
     expected = (702, 1400, 699, 0.25, None) if by is None else (704, 1400, 349, 0.25, "b")
     assert run.final.runs == [expected]
     assert run.summary.final.stuck == run.final.runs
+    assert run.summary.histograms.limits.suspect == 0.5  # there is a belief, with keys, too
 
 
 def test_nothing_is_stuck_in_a_random_order(monkeypatch):

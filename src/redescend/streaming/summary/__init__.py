@@ -22,7 +22,6 @@ from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.histograms import (
     BELIEF,
     FIXED_GATE,
-    KEYED,
     StreamHistograms,
     compute_quantile,
 )
@@ -45,16 +44,15 @@ CALIBRATION_CELLS = 20
 class Summary:
     """Histograms, samples and counts of the rounds of a stream.
 
-    A record is a suspect if it is less likely clean than not. Where there is no belief, its weight stands for the
-    probability: compared with the largest that the fixed gate `transform` gives, or with 1, a suspect has less than a
-    half in classification, a tenth in regression with a fixed gate, and a thousandth in regression by key.
+    A record is a suspect if it is less likely clean than not. With a fixed gate `transform` there is no belief, and its
+    weight stands for the probability: compared with the largest that the gate gives, a suspect has less than a half in
+    classification, and less than a tenth in regression.
     """
 
     def __init__(self, schema: Schema, transform: transforms.Transform | None = None, top: int = MAX_SUSPECTS) -> None:
         self.schema = schema
         self.max_weight = 1.0 if transform is None else float(transform.weight(0.0))
-        limits = FIXED_GATE if transform is not None else KEYED if schema.by is not None else BELIEF
-        limits = BELIEF if schema.classifies else limits
+        limits = BELIEF if transform is None or schema.classifies else FIXED_GATE
         self.histograms = StreamHistograms(self.max_weight, limits)
         self.suspects = Suspects(schema, top)
         self.sample, self.suspect_sample = Reservoir(SAMPLE), Reservoir(SUSPECT_SAMPLE)

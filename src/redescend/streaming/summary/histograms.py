@@ -30,10 +30,9 @@ class SuspectLimits(NamedTuple):
         return 1 + kernel.LEVELS.index(self.strong), 1 + kernel.LEVELS.index(self.suspect)
 
 
-BELIEF, KEYED, FIXED_GATE = SuspectLimits(0.1, 0.5), SuspectLimits(1e-6, 0.001), SuspectLimits(0.01, 0.1)
-"""Below a probability of a half, a record is more likely wrong than right. The weight of a keyed model of numbers is no
-probability: of clean records with normal noise, 10 to 25 % have a weight below a half, up to 10 % below a tenth, and at
-most 1.25 % below a thousandth. The gate of a fixed transform decreases more slowly."""
+BELIEF, FIXED_GATE = SuspectLimits(0.1, 0.5), SuspectLimits(0.01, 0.1)
+"""Below a probability of a half, a record is more likely wrong than right. The weight of a fixed gate is no
+probability, and decreases more slowly."""
 
 
 def compute_quantile(counts: Array, share: float, width: int = 1) -> float:
