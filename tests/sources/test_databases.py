@@ -47,6 +47,14 @@ def test_the_only_table_of_a_database_or_the_one_that_is_named(database):
     assert all(value > 5 for value in open_source(f"sqlite:///{database}?table=large").sample.table["size"].to_pylist())
 
 
+def test_an_empty_table_is_one_sentence(database):
+    with closing(sqlite3.connect(database)) as other:
+        other.execute("DELETE FROM sales")
+        other.commit()
+    with pytest.raises(DataError, match=r"shop\.db has no records\."):
+        open_source(database)
+
+
 def test_a_damaged_database_is_one_sentence(database):
     database.write_bytes(database.read_bytes()[:100] + b"x" * 5000)
     with pytest.raises(DataError, match="cannot be read"):
@@ -68,6 +76,16 @@ def test_a_table_of_duckdb(tmp_path):
         database.execute("CREATE TABLE sales (size DOUBLE, town VARCHAR, day DATE, price DOUBLE)")
         database.executemany("INSERT INTO sales VALUES (?, ?, ?, ?)", RECORDS)
     check(tmp_path / "shop.duckdb")
+
+
+def test_a_view_of_duckdb_reads_no_other_file(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    (tmp_path / "secret.csv").write_text("x,y\n1,2\n")
+    with closing(duckdb.connect(str(tmp_path / "shop.duckdb"))) as database:
+        database.execute(f"CREATE VIEW sales AS SELECT * FROM read_csv('{tmp_path / 'secret.csv'}')")
+        assert database.execute("SELECT * FROM sales").fetchall() == [(1, 2)]
+    with pytest.raises(DataError, match=r"shop\.duckdb cannot be read: Permission Error: [^\n]*\.$"):
+        open_source(tmp_path / "shop.duckdb")
 
 
 def test_a_sheet_of_excel(tmp_path):

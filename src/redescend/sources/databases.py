@@ -32,7 +32,9 @@ class TableFile(ColumnarFile):
 
     def infer_columns(self, files: Sequence[Self]) -> Columns:
         kinds, others = super().infer_columns(files)
-        first = next(iter(self.read_batches()))
+        first = next(iter(self.read_batches()), None)
+        if first is None:
+            raise DataError(f"{self.name} has no records.")
         texts = [name for name, kind in kinds.items() if kind is Kind.TEXT]
         # These files have no dates, or people write numbers as text in them.
         return kinds | {name: infer_text_kind(first.column(name).slice(0, SAMPLE)) for name in texts}, others
@@ -91,7 +93,9 @@ class DuckdbFile(TableFile):
                 "DuckDB files need the package duckdb; try: pip install 'redescend[tables]'"
             ) from None
         try:
-            with closing(duckdb.connect(str(self.path), read_only=True)) as database:
+            # A view may read any file or address otherwise.
+            safe = {"enable_external_access": "false"}
+            with closing(duckdb.connect(str(self.path), read_only=True, config=safe)) as database:
                 found = database.execute(
                     "SELECT table_name FROM information_schema.tables ORDER BY table_name"
                 ).fetchall()
