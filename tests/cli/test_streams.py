@@ -1,15 +1,19 @@
 """Streams of real servers: every record is learned from once, wherever a run was stopped or killed."""
 
+import errno
 import json
+import os
 import signal
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import redescend as rd
+from redescend.cli.tail import open_spool
 from redescend.errors import DataError
 from redescend.sources import open_source
 from redescend.sources.formats import ReadOptions
@@ -247,8 +251,10 @@ def test_mqtt_topic_is_followed_through_stops_and_kills(broker, publish, in_a_fo
     time.sleep(0.5)
     process.send_signal(signal.SIGTERM)
     process.communicate()
-    assert [json.loads(line) for line in spool.read_bytes().splitlines()] == records
-    assert (in_a_folder / "m").read_bytes() == fitted(in_a_folder, records)
+    # Those whose acknowledgement the kill prevented are there twice.
+    lines = spool.read_bytes().splitlines()
+    assert [json.loads(line) for line in dict.fromkeys(lines)] == records
+    assert (in_a_folder / "m").read_bytes() == fitted(in_a_folder, [json.loads(line) for line in lines])
 
 
 def test_spool_of_messages(broker, publish, tmp_path):
@@ -257,8 +263,9 @@ def test_spool_of_messages(broker, publish, tmp_path):
     publish(['{"x": -1}'], "rooms/old", retain=True)
     spool = Spool(address, path)
     try:
-        publish(['{"x": 1}', "{}", '{"topic": "own"}', "text\nmore"], "rooms/a")
-        wait_until(lambda: path.read_bytes().count(b"\n") == 5)
+        sent = ['{"x": 1}', "{}", '{"topic": "own"}', '{"kind": "topic"}', "text\nmore"]
+        publish(sent, "rooms/a")
+        wait_until(lambda: path.read_bytes().count(b"\n") == 1 + len(sent))
     finally:
         spool.close()
     expected = [
@@ -266,6 +273,7 @@ def test_spool_of_messages(broker, publish, tmp_path):
         b'{"topic": "rooms/a", "x": 1}',
         b'{"topic": "rooms/a"}',
         b'{"topic": "own"}',
+        b'{"topic": "rooms/a", "kind": "topic"}',
         b"text more",
     ]
     assert path.read_bytes().splitlines() == expected
@@ -274,21 +282,84 @@ def test_spool_of_messages(broker, publish, tmp_path):
 class Message:
     topic, retain, qos = "prices", False, 1
 
-    def __init__(self, payload, dup=False):
-        self.payload, self.dup = payload, dup
+    def __init__(self, mid, payload, dup=False):
+        self.mid, self.payload, self.dup = mid, payload, dup
 
 
-def test_a_message_that_comes_again_is_ignored(broker, tmp_path):
+def test_only_the_same_message_is_ignored_if_it_comes_again(broker, tmp_path):
     address, path = f"mqtt://127.0.0.1:{broker.port}/prices", tmp_path / "messages.jsonl"
-    path.write_bytes(b'{"x": 1}\n{"x": 1}\n{"x": 2}\n')
+    path.write_bytes(b'{"x": 1}\n')
     spool = Spool(address, path)
     try:
-        spool._append([Message(b'{"x": 1}', dup=True), Message(b'{"x": 2}'), Message(b'{"x": 3}', dup=True)])
-        spool._append([Message(b'{"x": 1}', dup=True), Message(b'{"x": 1}', dup=True)])
+        # Equal to one of before, to one with another id, and one with the id of another.
+        spool._append([(1, Message(1, b'{"x": 1}', dup=True)), (1, Message(2, b'{"x": 1}', dup=True))])
+        spool._append([(1, Message(2, b'{"x": 2}', dup=True))])
+        assert path.read_bytes().splitlines() == [b'{"x": 1}'] * 3 + [b'{"x": 2}']
+        # The same ones again: on this connection, and on the next, where ids may be used again.
+        again = [Message(1, b'{"x": 1}', dup=True), Message(2, b'{"x": 2}', dup=True)]
+        spool._append([(1, message) for message in again])
+        assert path.read_bytes().count(b"\n") == 4
+        spool._append([(2, message) for message in again])
+        assert path.read_bytes().splitlines()[4:] == [b'{"x": 1}', b'{"x": 2}']
     finally:
         spool.close()
-    # The first two of {"x": 1} are known; a third one is new.
-    assert path.read_bytes().splitlines()[3:] == [b'{"x": 2}', b'{"x": 3}', b'{"x": 1}']
+
+
+def test_tail_stops_if_messages_cannot_be_written(broker, publish, in_a_folder, monkeypatch):
+    def fail(self, group):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    # The queue is full at once: nobody may wait for a writer that has failed.
+    monkeypatch.setattr("redescend.sources.mqtt.WAITING", 1)
+    monkeypatch.setattr(Spool, "_append", fail)
+    address = f"mqtt://127.0.0.1:{broker.port}/prices"
+
+    def follow():
+        with open_spool(address, in_a_folder / "run") as (_, has_failed):
+            assert not has_failed()
+            publish(make_records(30))
+            wait_until(has_failed)
+
+    with pytest.raises(DataError, match=r"prices: .*messages\.jsonl cannot be written: No space left on device\."):
+        follow()
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_tail_stops_if_the_broker_refuses_it_later(broker, publish, in_a_folder, begins):
+    address = f"mqtt://127.0.0.1:{broker.port}/prices"
+    command = ("tail", address, "--target", "price", "--checkpoint", "run", "--no-report", "--model", "m")
+    process = started(*command, "--every", "20", "--interval", "0.01", cwd=".")
+    try:
+        wait_until((in_a_folder / "run.messages.jsonl").exists)
+        time.sleep(0.5)  # until it has subscribed
+        publish(make_records(150 if begins else 10))
+        if begins:
+            wait_until(lambda: stamp(in_a_folder / "run"))
+        broker.stop()
+        settings = Path(broker.command[-1])
+        settings.write_text(settings.read_text().replace("allow_anonymous true", "allow_anonymous false"))
+        broker.start()
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 2, said
+    assert f"{address}: Not authorized." in said.decode()
+    assert (in_a_folder / "m").exists() == begins
+
+
+def test_broker_keeps_messages_only_for_a_checkpoint(broker, publish, tmp_path):
+    address, path = f"mqtt://127.0.0.1:{broker.port}/prices", tmp_path / "messages.jsonl"
+    for durable, expected in ((True, [b'{"x": 1}', b'{"x": 2}']), (False, [b'{"x": 2}'])):
+        path.unlink(missing_ok=True)
+        Spool(address, path, durable=durable).close()
+        publish(['{"x": 1}'])
+        spool = Spool(address, path, durable=durable)
+        try:
+            publish(['{"x": 2}'])
+            wait_until(lambda: b'{"x": 2}' in path.read_bytes())
+        finally:
+            spool.close()
+        assert path.read_bytes().splitlines() == expected
 
 
 def test_mqtt_says_what_is_wrong(in_a_folder, broker):
@@ -296,6 +367,8 @@ def test_mqtt_says_what_is_wrong(in_a_folder, broker):
         Spool("mqtt://me:secret@127.0.0.1:1/x", in_a_folder / "s")
     with pytest.raises(DataError, match="looks like mqtt://"):
         Spool("mqtt://localhost", in_a_folder / "s")
+    with pytest.raises(DataError, match=r"mqtt://me@localhost:99999/x is not an address: Port out of range"):
+        Spool("mqtt://me:secret@localhost:99999/x", in_a_folder / "s")
     refused = run("tail", f"mqtt://127.0.0.1:{broker.port}/x", "--target", "y", "--once", code=2)
     assert "--once needs a file" in refused.stderr
 

@@ -78,7 +78,7 @@ def tail(
         config = make_config(learning, reading, checkpoints, outputs, every=every)
         if once and is_topic(file):
             raise DataError(f"--once needs a file or a stream that has an end, which {name} has not.")
-        with open_spool(file, config.checkpoint) as source:
+        with open_spool(file, config.checkpoint) as (source, has_failed):
             # Check before waiting: the file may not exist for a long time.
             check_outputs(outputs.by_content(), source, config.checkpoint)
             resumed = config.resume and (Path(str(config.checkpoint)) / CHECKPOINT).exists()
@@ -86,10 +86,12 @@ def tail(
                 is_ready = partial(_has_lines, Path(source), 0 if resumed else first + 1)
             else:
                 is_ready = partial(_has_entries, stream(file, ReadOptions()), 1 if resumed else first)
-            if not once and not _wait_until(is_ready, interval, stop):
+            if not once and not _wait_until(is_ready, interval, stop, has_failed):
+                if has_failed():
+                    return  # `open_spool` says why
                 say(f"Interrupted before {name} had {first} records; nothing was written.")
                 raise typer.Exit(int(Code.TERMINATED if stop.number == signal.SIGTERM else Code.INTERRUPTED))
-            run = start_run(source, config, follow=lambda: not once and not stop.wait(interval))
+            run = start_run(source, config, follow=lambda: not (once or stop.wait(interval) or has_failed()))
             if not running.quiet:
                 say_schema(run.model.schema)
                 where = f" after row {run.resumed:,}" if run.resumed else ""
@@ -103,24 +105,25 @@ def tail(
 
 
 @contextmanager
-def open_spool(source: str, checkpoint: Path | None) -> Iterator[str]:
+def open_spool(source: str, checkpoint: Path | None) -> Iterator[tuple[str, Callable[[], bool]]]:
     """What to follow: the file or stream itself, or the file that the messages of an MQTT topic are written to.
 
-    That file is beside the checkpoint and stays there; without a checkpoint it is temporary.
+    That file is beside the checkpoint and stays there; without a checkpoint it is temporary, and the broker keeps
+    nothing. The second value says whether no more messages come because of an error, which is raised at the end.
     """
     from redescend.sources.mqtt import Spool, is_topic
 
     if not is_topic(source):
-        yield source
+        yield source, lambda: False
         return
     with ExitStack() as stack:
         if checkpoint is None:
             path = Path(stack.enter_context(TemporaryDirectory()), "messages.jsonl")
         else:
             path = checkpoint.with_name(f"{checkpoint.name}.messages.jsonl")
-        spool = Spool(source, path)
+        spool = Spool(source, path, durable=checkpoint is not None)
         stack.callback(spool.close)
-        yield str(path)
+        yield str(path), lambda: spool.error is not None
         if spool.error is not None:
             raise DataError(f"{spool.name}: {spool.error}.")
 
@@ -151,9 +154,11 @@ def _catch_signals() -> Iterator[_Stop]:
             signal.signal(known, handler)
 
 
-def _wait_until(is_ready: Callable[[], bool], interval: float, stop: threading.Event) -> bool:
-    """Wait until there are records to begin with; False if it was stopped before."""
-    while not stop.is_set():
+def _wait_until(
+    is_ready: Callable[[], bool], interval: float, stop: threading.Event, has_failed: Callable[[], bool]
+) -> bool:
+    """Wait until there are records to begin with; False if it was stopped before, or the source has failed."""
+    while not stop.is_set() and not has_failed():
         if is_ready():
             return True
         stop.wait(interval)

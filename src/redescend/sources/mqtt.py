@@ -1,9 +1,9 @@
 """MQTT topics: ``mqtt://[user:password@]host[:port]/topic``. A message is a JSON object.
 
 A broker forgets a message once it is acknowledged, so messages are first written to a file, synchronized, and then
-acknowledged: that file is followed like any other. A message whose acknowledgement was lost comes again, which MQTT
-marks; it is ignored if it equals one of the last messages in the file. So every message is there at least once, and
-twice only if the broker does not mark it.
+acknowledged: that file is followed like any other. A message that a broker sends again on the same connection is known
+by its id, and ignored. On a new connection ids may be those of other messages, so a message whose acknowledgement was
+lost is written again: every message is there at least once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 import os
 import queue
 import threading
-from collections import Counter, deque
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -24,8 +23,8 @@ from redescend.sources.streams import hide_password, to_line
 SCHEMES = {"mqtt": 1883, "mqtts": 8883}
 """With their ports."""
 
-RECENT = 100
-"""Messages that one that comes again is compared with: more than a broker sends without an acknowledgement."""
+WAITING = 10_000
+"""Messages that may wait to be written; the broker has to wait then."""
 
 WAIT = 15.0
 """Seconds to wait for the subscription."""
@@ -49,19 +48,29 @@ class Spool:
         Of the topic; wildcards are allowed, and then records have a column ``topic``.
     path : Path
         The file; it continues where it ended.
+    durable : bool
+        Whether the broker keeps messages while nobody is connected, for the next spool with this address and path.
     """
 
-    def __init__(self, address: str, path: Path) -> None:
+    def __init__(self, address: str, path: Path, *, durable: bool = True) -> None:
         self.name, self.path = hide_password(address), path
         self.error: str | None = None
         """Why the subscription has ended."""
         self._topic = address.partition("://")[2].partition("/")[2]
-        parts = urlsplit(address)
+        try:
+            parts = urlsplit(address)
+            self._port = parts.port or SCHEMES[parts.scheme.lower()]
+        except ValueError as error:
+            raise DataError(f"{self.name} is not an address: {error}.") from None
         if not parts.hostname or not self._topic:
             raise DataError(f"The address of a topic looks like mqtt://localhost/topic. Got {self.name!r}.")
-        self._recent = _recover(path)
+        self._durable, self._closing = durable, False
+        self._connection = 0
+        self._written: tuple[int, dict[int, bytes]] = (0, {})
+        """A connection, and the digests of its messages by their ids."""
+        _cut_incomplete_line(path)
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 -- closed by `close`
-        self._messages: queue.Queue[Any] = queue.Queue()
+        self._messages: queue.Queue[tuple[int, Any] | None] = queue.Queue(WAITING)
         self._subscribed = threading.Event()
         self._client = self._connect(parts)
         self._writer = threading.Thread(target=self._write, name="mqtt-spool", daemon=True)
@@ -78,10 +87,10 @@ class Spool:
             raise MissingExtraError(
                 "MQTT topics need the package paho-mqtt; install it with: pip install 'redescend[mqtt]'"
             ) from None
-        # The broker keeps messages for this name while nobody is connected.
+        # A broker that keeps messages keeps them for this name.
         name = "redescend-" + hashlib.sha256(f"{self.name} {self.path.absolute()}".encode()).hexdigest()[:12]
         client: Any = mqtt.Client(
-            mqtt.CallbackAPIVersion.VERSION2, client_id=name, clean_session=False, manual_ack=True
+            mqtt.CallbackAPIVersion.VERSION2, client_id=name, clean_session=not self._durable, manual_ack=True
         )
         if parts.username:
             client.username_pw_set(unquote(parts.username), None if parts.password is None else unquote(parts.password))
@@ -93,7 +102,7 @@ class Spool:
             self._on_message,
         )
         try:
-            client.connect(parts.hostname, parts.port or SCHEMES[parts.scheme.lower()])
+            client.connect(parts.hostname, self._port)
         except OSError as error:
             self._file.close()
             raise OSError(f"{self.name} does not answer: {error}") from None
@@ -104,6 +113,7 @@ class Spool:
             self.error = str(reason)
             self._subscribed.set()
         else:
+            self._connection += 1
             client.subscribe(self._topic, qos=1)
 
     def _on_subscribe(self, client: Any, _: Any, number: int, reasons: Any, properties: Any) -> None:
@@ -112,33 +122,46 @@ class Spool:
         self._subscribed.set()
 
     def _on_message(self, client: Any, _: Any, message: Any) -> None:
-        self._messages.put(message)
+        if self.error is None and not self._closing:
+            self._messages.put((self._connection, message))
 
     def _write(self) -> None:
-        """Write messages that wait at the same time together, and acknowledge them then."""
-        while (message := self._messages.get()) is not None:
-            group = [message]
-            while not self._messages.empty() and (message := self._messages.get()) is not None:
-                group.append(message)
-            try:
+        """Write messages, and acknowledge them then. After an error, only take them, so that nobody waits."""
+        more = True
+        try:
+            while more:
+                group, more = self._take()
                 self._append(group)
-            except OSError as error:
-                self.error = f"{self.path} cannot be written: {error.strerror or error}"
-                return
-            for each in group:
-                self._client.ack(each.mid, each.qos)
-            if message is None:
-                return
+                for connection, message in group:
+                    # The broker sends those of an earlier connection again, and their ids may be those of others then.
+                    if connection == self._connection:
+                        self._client.ack(message.mid, message.qos)
+        except Exception as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            self.error = f"{self.path} cannot be written: {reason}"
+            while more:
+                _, more = self._take()
 
-    def _append(self, group: list[Any]) -> None:
+    def _take(self) -> tuple[list[tuple[int, Any]], bool]:
+        """Messages that wait at the same time, and whether there may be more."""
+        waiting = [self._messages.get()]
+        while len(waiting) < WAITING and not self._messages.empty():
+            waiting.append(self._messages.get())
+        group = [each for each in waiting if each is not None]
+        return group, len(group) == len(waiting)
+
+    def _append(self, group: list[tuple[int, Any]]) -> None:
         lines = []
-        for message in group:
-            line = self._to_line(message)
+        for connection, message in group:
+            if connection != self._written[0]:
+                self._written = (connection, {})
+            line, digests = self._to_line(message), self._written[1]
+            digest = hashlib.sha256(line).digest()
             # Retained messages come with every subscription.
-            if message.retain or (message.dup and self._recent.forget(line)):
+            if message.retain or (message.dup and digests.get(message.mid) == digest):
                 continue
             lines.append(line + b"\n")
-            self._recent.add(line)
+            digests[message.mid] = digest
         if lines:
             view = memoryview(b"".join(lines))
             while view:
@@ -147,13 +170,14 @@ class Spool:
 
     def _to_line(self, message: Any) -> bytes:
         line = to_line(message.payload)
-        if {"+", "#"} & set(self._topic) and line[:1] == b"{" and b'"topic"' not in line:
+        if {"+", "#"} & set(self._topic) and _lacks_topic(line):
             rest = line[1:].lstrip()
             line = b'{"topic": %s%s%s' % (json.dumps(message.topic).encode(), b"" if rest[:1] == b"}" else b", ", rest)
         return line
 
     def close(self) -> None:
-        """End the subscription; the broker keeps what comes meanwhile."""
+        """End the subscription; the broker keeps what comes meanwhile if the spool is durable."""
+        self._closing = True
         self._messages.put(None)
         self._writer.join(WAIT)
         self._client.disconnect()
@@ -161,52 +185,21 @@ class Spool:
         self._file.close()
 
 
-class Recent:
-    """The last lines, as digests.
+def _lacks_topic(line: bytes) -> bool:
+    """Whether a line is a JSON object without a key ``topic``.
 
-    >>> recent = Recent()
-    >>> recent.add(b"a")
-    >>> recent.forget(b"a"), recent.forget(b"a")
-    (True, False)
+    >>> _lacks_topic(b'{"kind": "topic"}'), _lacks_topic(b'{"topic": 1}'), _lacks_topic(b"{")
+    (True, False, False)
     """
-
-    def __init__(self) -> None:
-        self._order: deque[bytes] = deque()
-        self._counts: Counter[bytes] = Counter()
-
-    def add(self, line: bytes) -> None:
-        """Remember a line, and forget the oldest."""
-        digest = hashlib.sha256(line).digest()
-        self._order.append(digest)
-        self._counts[digest] += 1
-        if len(self._order) > RECENT:
-            self._forget(self._order.popleft())
-
-    def forget(self, line: bytes) -> bool:
-        """Whether a line is known; it comes again only once."""
-        return self._forget(hashlib.sha256(line).digest())
-
-    def _forget(self, digest: bytes) -> bool:
-        known = self._counts[digest] > 0
-        self._counts[digest] -= 1
-        if self._counts[digest] <= 0:
-            del self._counts[digest]
-        return known
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and "topic" not in record
 
 
-def _recover(path: Path) -> Recent:
-    """Cut off an incomplete last line, which was not acknowledged; what the last lines are."""
-    recent = Recent()
-    if not path.exists():
-        return recent
-    last: deque[bytes] = deque(maxlen=RECENT)
-    with open(path, "r+b") as file:
-        end = 0
-        for line in file:
-            if line.endswith(b"\n"):
-                last.append(line[:-1])
-                end += len(line)
-        file.truncate(end)
-    for line in last:
-        recent.add(line)
-    return recent
+def _cut_incomplete_line(path: Path) -> None:
+    """Cut off an incomplete last line, which was not acknowledged."""
+    if path.exists():
+        with open(path, "r+b") as file:
+            file.truncate(sum(len(line) for line in file if line.endswith(b"\n")))
