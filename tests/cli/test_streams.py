@@ -141,8 +141,10 @@ def test_redis_says_what_is_wrong(stream, tmp_path):
     client.set("prices", "text")
     with pytest.raises(DataError, match="cannot be read: WRONGTYPE"):
         open_source(address)
-    with pytest.raises(DataError, match="looks like redis://"):
-        open_source("redis://localhost")
+    with pytest.raises(DataError, match=r"looks like redis://.* Got 'redis://me@localhost'\."):
+        open_source("redis://me:secret@localhost")
+    with pytest.raises(DataError, match=r"redis://me@localhost:99999/x is not an address: Port out of range"):
+        open_source("redis://me:secret@localhost:99999/x")
     with pytest.raises(OSError, match=r"redis://me@127\.0\.0\.1:1/0/x does not answer"):
         open_source("redis://me:secret@127.0.0.1:1/0/x")
     client.delete("prices")

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from redescend.errors import DataError, MissingExtraError
 from redescend.sources.formats import ReadOptions
-from redescend.sources.streams import Entry, RecordStream, to_line
+from redescend.sources.streams import Entry, RecordStream, hide_password, to_line
 
 JSON_FIELD = b"json"
 
@@ -85,12 +85,17 @@ def _count_trimmed(info: Any) -> int:
 
 def _split(address: str) -> tuple[str, str]:
     """The address of the server and the key of the stream."""
-    parts = urlsplit(address)
+    name = hide_password(address)
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+    except ValueError as error:
+        raise DataError(f"{name} is not an address: {error}.") from None
     database, slash, key = parts.path.lstrip("/").partition("/")
     if not slash or not database.isdigit():
         database, key = "0", parts.path.lstrip("/")
     if not key or not parts.hostname:
-        raise DataError(f"The address of a Redis stream looks like redis://localhost:6379/stream. Got {address!r}.")
+        raise DataError(f"The address of a Redis stream looks like redis://localhost:6379/stream. Got {name!r}.")
     query = f"?{parts.query}" if parts.query else ""
     return f"{parts.scheme}://{parts.netloc}/{database}{query}", unquote(key)
 
