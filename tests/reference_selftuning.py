@@ -358,9 +358,11 @@ class Reference:
         g, h = y * slope / Z / long, ((slope / Z) ** 2 - slope * (1 - 2 * q) * k / Z) / leverage
         self.scale[0] += 0.03 * (k - self.scale[0])
         lengths = np.append(k * self.stretch, self.scale[1:])
-        right = sigmoid(y * predictions[self.lead] * lengths[self.lead] / long)
+        margin = y * predictions[self.lead] * lengths[self.lead] / long
+        right = sigmoid(margin)
         self.clean = (1 - e) * right / (e + (1 - 2 * e) * right)
-        drift, flips = 0.1 / (1000 + self.seen), self.flips * (FLIPS + (1 - 2 * FLIPS) * right)
+        longer = np.array([sigmoid(margin * ((1 - 2 * e) / (1 - 2 * share)) ** 2) for share in FLIPS])
+        drift, flips = 0.1 / (1000 + self.seen), self.flips * (FLIPS + (1 - 2 * FLIPS) * longer)
         self.flips = (1 - drift) * flips / flips.sum() + drift * FLIP_PRIOR
         self.positive += ((y > 0) - self.positive) / min(self.seen + 10, 1000)
         rarer = min(self.positive, 1 - self.positive)

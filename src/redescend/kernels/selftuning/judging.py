@@ -171,15 +171,20 @@ def right_probability(q: float, rate: float) -> float:
 
 
 @part
-def learn_flips(q: float, state: State) -> None:
-    """Bayes' rule on the share of flipped labels."""
+def learn_flips(m: float, state: State) -> None:
+    """Bayes' rule on the share of flipped labels, where m is the logit of the label.
+
+    Until flipped labels are known, they shorten the logits that are learned, the more the larger their share. A share
+    is judged with logits that are longer by the square of what it keeps of a mean, 1 - 2 share.
+    """
     cells, mass, mean = state.cells, 0.0, 0.0
     drift = 0.1 / (PATIENCE + state.scalar[SEEN])
     for n in range(len(FLIPS)):
-        mass += cells[n] * (FLIPS[n] + (1.0 - 2.0 * FLIPS[n]) * q)
+        kept = 1.0 - 2.0 * FLIPS[n]
+        cells[n] *= FLIPS[n] + kept * sigmoid(m * ((1.0 - 2.0 * state.scalar[RATE]) / kept) ** 2)
+        mass += cells[n]
     for n in range(len(FLIPS)):
-        likelihood = FLIPS[n] + (1.0 - 2.0 * FLIPS[n]) * q
-        cells[n] = (1.0 - drift) * likelihood * cells[n] / mass + drift * FLIP_PRIOR[n]
+        cells[n] = (1.0 - drift) * cells[n] / mass + drift * FLIP_PRIOR[n]
     for n in range(len(FLIPS)):
         mean += cells[n] * FLIPS[n]
     # A class that no line can separate is not flipped: the rarer it is, the fewer flips are believed.
@@ -200,10 +205,10 @@ def _judge_label(loss: Any, y: float, w: float, leverage: float, c: float, age: 
     slope, Z = (1.0 - 2.0 * rate) * q * (1.0 - q) * k, rate + (1.0 - 2.0 * rate) * q
     g, h = y * slope / Z / long, ((slope / Z) ** 2 - slope * (1.0 - 2.0 * q) * k / Z) / leverage
     scale[POSTERIOR] += 0.03 * (k - scale[POSTERIOR])
-    q = sigmoid(y * predictions[lead] * logit_length(lead, c / leverage, state) / long)
-    scalar[CLEAN] = right_probability(q, rate)
+    m = y * predictions[lead] * logit_length(lead, c / leverage, state) / long
+    scalar[CLEAN] = right_probability(sigmoid(m), rate)
     scalar[POSITIVE] += ((1.0 if y > 0.0 else 0.0) - scalar[POSITIVE]) / min(scalar[SEEN] + 10.0, 1000.0)
-    learn_flips(q, state)
+    learn_flips(m, state)
     rate, gain, total = scalar[RATE], max(4.0 / (age + 8.0), LABEL_REACTION), 0.0
     for i in range(MEMBERS):
         if weight[i] > 0.0:
