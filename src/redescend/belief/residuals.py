@@ -240,7 +240,7 @@ class ResidualBelief(Stateful):
         return Judgements(*out)
 
     def _grow(self, keys: int) -> None:
-        """Have room for so many keys; twice as many as before, so that growing costs little."""
+        """Make room for this number of keys, and at least double it, so that growing costs little."""
         self._keys = max(keys, self._keys)
         capacity = len(self._state.numbers)
         if keys > capacity:

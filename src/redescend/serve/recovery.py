@@ -32,7 +32,7 @@ REPLAYED = 10_000
 def write_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEGMENT) -> None:
     """Write down what the model is, so that the journal need not be replayed from its beginning.
 
-    If the segment is long, another one begins, and those before it are removed unless they are to be kept.
+    If the segment is long, another one begins, and earlier ones are removed unless `keep` is true.
     """
     if model.schema is None:
         return
