@@ -44,7 +44,7 @@ DECAYS = (0.05, 1 / 20_000)
 """The largest and the smallest share of the recent histogram that a round forgets; in between it is 1/rounds."""
 
 WARM = 100
-"""Records before this round are not in the histogram of all records, which the final verdict uses once it has as many."""
+"""Records before this round are not in the histogram of all records. The final verdict uses it from as many on."""
 
 SHORTEST, LONGEST, GROWTH = 16, 512, 4
 """Rounds between two fits, at least and at most; in between, rounds/GROWTH."""
