@@ -12,6 +12,7 @@ from redescend import losses, steps, transforms
 from redescend.engines.engine import Engine, Runs
 from redescend.errors import DivergenceError
 from redescend.kernels import layout
+from redescend.kernels.tables import SparseTable, Table
 from redescend.kernels.tabular import dense, fleet, sparse
 from redescend.kernels.tabular import standardize as scaling
 from redescend.learners.recipes import Robust
@@ -130,15 +131,7 @@ class DescentEngine(Engine):
         self._coefficients = None
 
     def _learn_table(
-        self,
-        X: Array,
-        Y: Array,
-        sample_weight: Array,
-        weights: Array,
-        predictions: Array | None,
-        *,
-        unchecked: bool = False,
-        first: int = 0,
+        self, rows: Table, weights: Array, predictions: Array | None, *, unchecked: bool = False, first: int = 0
     ) -> bool:
         if self._table_arguments[0] is not self.models:
             # Made once: making the tuples takes as long as learning from a short row.
@@ -146,15 +139,15 @@ class DescentEngine(Engine):
         _, state, config = self._table_arguments
         out = (weights, EMPTY if predictions is None else predictions)
         config = (self.method, self.settings, True) if unchecked else config
-        learned = _learn((X, Y, sample_weight), state, config, out, self.work)
-        if 0 <= learned < len(X):
+        learned = _learn(rows, state, config, out, self.work)
+        if 0 <= learned < len(rows.X):
             raise _divergence(first + learned)
         return bool(learned >= 0)
 
     def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
         indices, starts = X.indices.astype(np.int64), X.indptr.astype(np.int64)
         longest = int(np.diff(starts).max(initial=0)) + 1
-        rows, config = (X.data, indices, starts, Y, sample_weight), (self.method, self.settings, False)
+        rows, config = SparseTable(X.data, indices, starts, Y, sample_weight), (self.method, self.settings, False)
         places = (np.empty(longest, np.int64), np.empty(longest), np.empty(longest, np.int64), np.empty(longest))
         buffers = (*places, np.empty(longest))
         learned = _learn_sparse(rows, self._kernel_state(), config, (weights, EMPTY), buffers)

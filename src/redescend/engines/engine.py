@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from redescend import losses
+from redescend.kernels.tables import Table
 from redescend.kernels.tabular import dense
 from redescend.kernels.tabular import standardize as scaling
 from redescend.numeric import Array
@@ -104,7 +105,7 @@ class Engine(ABC):
         weights = np.zeros(Y.shape)
         self._coefficients = None
         if isinstance(X, np.ndarray):
-            self._learn_table(X, Y, sample_weight, weights, predictions)
+            self._learn_table(Table(X, Y, sample_weight), weights, predictions)
         elif self._takes(X):
             self._learn_sparse(X, Y, sample_weight, weights, predictions)
         else:
@@ -112,7 +113,7 @@ class Engine(ABC):
                 part = slice(first, first + DENSE_ROWS)
                 some, table = np.zeros((len(Y), len(sample_weight[part]))), csr_array(X[part]).toarray()
                 said = np.empty_like(some)
-                self._learn_table(table, Y[:, part].copy(), sample_weight[part], some, said, first=first)
+                self._learn_table(Table(table, Y[:, part].copy(), sample_weight[part]), some, said, first=first)
                 weights[:, part] = some
                 if predictions is not None:
                     predictions[:, part] = said
@@ -122,7 +123,8 @@ class Engine(ABC):
         """Learn from a C-ordered table of doubles; returns the prediction, loss and weight of every row."""
         weights, predictions = np.zeros(Y.shape), np.zeros(Y.shape)
         self._coefficients = None
-        self._learn_table(X, Y, np.ones(len(X)) if sample_weight is None else sample_weight, weights, predictions)
+        counts = np.ones(len(X)) if sample_weight is None else sample_weight
+        self._learn_table(Table(X, Y, counts), weights, predictions)
         paid = np.minimum(self.loss.of_prediction(predictions, Y), np.finfo(float).max)
         return RowOutcomes(predictions, paid, weights)
 
@@ -133,7 +135,7 @@ class Engine(ABC):
             return self.learn(X, Y, ONES[:count], predictions) if scaling.all_finite(X, Y) else None
         before, weights = self.state(), np.zeros(Y.shape)
         self._coefficients = None
-        if not self._learn_table(X, Y, np.ones(count), weights, predictions, unchecked=True):
+        if not self._learn_table(Table(X, Y, np.ones(count)), weights, predictions, unchecked=True):
             self.restore(before)
             return None
         return weights
@@ -144,15 +146,7 @@ class Engine(ABC):
 
     @abstractmethod
     def _learn_table(
-        self,
-        X: Array,
-        Y: Array,
-        sample_weight: Array,
-        weights: Array,
-        predictions: Array | None,
-        *,
-        unchecked: bool = False,
-        first: int = 0,
+        self, rows: Table, weights: Array, predictions: Array | None, *, unchecked: bool = False, first: int = 0
     ) -> bool:
         """Learn from a table that begins at row `first`; returns False if an unchecked number is not finite."""
 

@@ -11,7 +11,8 @@ from redescend import losses
 from redescend.engines.engine import Engine, Runs
 from redescend.kernels.selftuning import layout, sparse
 from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, make_config, new_work, read_actions
-from redescend.kernels.selftuning.tables import Models, Outcomes, Table, judge, learn
+from redescend.kernels.selftuning.tables import Models, Outcomes, judge, learn
+from redescend.kernels.tables import SparseTable, Table
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require, unpack
 
@@ -75,21 +76,13 @@ class SelfTuningEngine(Engine):
         return self.order == 1 and self.average is None
 
     def _learn_table(
-        self,
-        X: Array,
-        Y: Array,
-        sample_weight: Array,
-        weights: Array,
-        predictions: Array | None,
-        *,
-        unchecked: bool = False,
-        first: int = 0,
+        self, rows: Table, weights: Array, predictions: Array | None, *, unchecked: bool = False, first: int = 0
     ) -> bool:
         self._arrange(sparse=False)
-        count = len(X)
+        count = len(rows.X)
         out = Outcomes(weights, weights.copy() if predictions is None else predictions, EMPTY, NO_ACTIONS, self.means)
         models = Models(self.models.reshape(1, -1), np.array([0, count]), FIRST)
-        return bool(_learn(models, Table(X, Y, sample_weight), self.config, out, self._buffer()) == count)
+        return bool(_learn(models, rows, self.config, out, self._buffer()) == count)
 
     def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
         self._arrange(sparse=True)
@@ -103,7 +96,7 @@ class SelfTuningEngine(Engine):
         sizes = sparse.buffer_sizes(capacity, self.width)
         places, mark = np.empty(sizes[0], np.int64), np.zeros(sizes[2], np.int64)
         buffers = sparse.Buffers(places, np.empty(sizes[1]), mark, np.zeros(sizes[3]), np.empty(sizes[4]))
-        rows = sparse.SparseTable(X.data, indices, starts, Y, sample_weight)
+        rows = SparseTable(X.data, indices, starts, Y, sample_weight)
         said = weights.copy() if predictions is None else predictions
         _learn_sparse(self.models, rows, self.config, (weights, said), buffers)
 

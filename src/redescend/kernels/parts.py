@@ -18,7 +18,8 @@ class _PartLibrary(JITCodeLibrary):
 
     def finalize(self) -> None:
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
+            if reload := getattr(library, "_reload_init", None):  # which Numba 0.61 does not have
+                self._reload_init.update(reload)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
 

@@ -10,7 +10,8 @@ from numba import typeof
 from redescend.kernels import layout as table
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.layout import Config, Diagonal, Full, Insensitive, Labels, Quantile, Squared
-from redescend.kernels.selftuning.tables import Models, Outcomes, Table, judge, learn
+from redescend.kernels.selftuning.tables import Models, Outcomes, judge, learn
+from redescend.kernels.tables import Table
 from redescend.losses import linear
 from redescend.losses.linear import LinearLoss
 from redescend.numeric import Array

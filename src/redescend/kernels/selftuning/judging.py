@@ -13,6 +13,7 @@ from redescend.kernels.compiler import part, specialise
 from redescend.kernels.selftuning.layout import (
     CLEAN,
     COMMON,
+    FAR,
     FLIP_PRIOR,
     FLIPS,
     LEAD,
@@ -131,18 +132,20 @@ def adapt_scale(scale: float, r2: float, s2: float, gain: float) -> float:
 def weigh_residuals(loss: Any, y: float, wide: float, leverage: float, gain: float, state: State, work: Work) -> float:
     """Multiply weights by densities and adapt scales, where residuals are not exact; returns the sum of weights.
 
-    The density is the mean of two Cauchy densities, with the member's own scale and with one that all share. Mirrored
-    records count as far as they are usual, so that a model with the wrong sign does not keep its weight.
+    The density of a clean record is the mean of two Cauchy densities, with the member's own scale and with one that all
+    share. That of an outlier is a Cauchy density too, as wide as far outliers are: without it, two of them near 0 gave
+    the origin the weight of a model that fits all others. Mirrored records count as far as they are usual, so that a
+    model with the wrong sign does not keep its weight.
     """
     predictions, weight, scale, scalar = work.predictions, state.weight, state.scale, state.scalar
     lead, b, common = int(scalar[LEAD]), min(scalar[MIRRORED], scalar[USUALLY_FLIPPED]), scalar[COMMON]
-    total, root = 0.0, sqrt(wide)
+    total, root, a, far = 0.0, sqrt(wide), scalar[RATE], scalar[FAR]
     u = common * root
     for i in range(MEMBERS):
         r, s = judged_residual(loss, y - predictions[i]), scale[i] * root
         r2, s2 = r * r, s * s
         work.gate[i] = TIGHT * s2 / (r2 + TIGHT * s2)
-        density = (1.0 - b) * (s / (r2 + s2) + u / (r2 + u * u))
+        density = (1.0 - a - b) * (s / (r2 + s2) + u / (r2 + u * u)) + 2.0 * a * far / (r2 + far * far)
         if b > 1e-6:
             m2 = (y + predictions[i]) ** 2
             density += b * (s / (m2 + s2) + u / (m2 + u * u))

@@ -104,7 +104,7 @@ SPECS = (
             UNIT: ArraySpec("unit", low=0.0),
             CENTRE: ArraySpec("centre", low=-LARGE, high=LARGE),
             MEAN: ArraySpec("mean", low=-LARGE, high=LARGE),
-            SQUARE: ArraySpec("square", low=0.0, high=LARGE * LARGE),
+            SQUARE: ArraySpec("square", low=0.0, high=WIDEST),
             COUNT: ArraySpec("count", kind="count"),
             PRIOR: ArraySpec("prior", low=0.0, high=WIDEST),
         },

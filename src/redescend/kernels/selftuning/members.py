@@ -210,9 +210,10 @@ def renew_members(floor: float, config: Config, state: State, work: Work) -> Non
                 scalar[CREDIT] = 0.0
     if scalar[SEEN] >= scalar[DUE]:
         scalar[DUE] = np.floor(1.25 * scalar[DUE]) + 1.0
-        if weight[SNAPSHOT] <= 0.5:
+        if lead != SNAPSHOT and weight[SNAPSHOT] <= 0.5:
+            # The leader speaks for the former snapshot in the next round: what is played adds up to 1.
             copy_member(lead, SNAPSHOT, state, work)
-            weight[SNAPSHOT], state.played[SNAPSHOT] = floor, 0.0
+            weight[SNAPSHOT] = floor
     least = max(2.0 * floor, OUT_SHARE) if is_wide(config.loss, scale[POSTERIOR], scalar[USUAL]) else 2.0 * floor
     scalar[USUAL] *= (scale[POSTERIOR] / scalar[USUAL]) ** max(1.0 / scalar[AGE], 0.01)
     scalar[OUT] = scalar[OUT] + 1.0 if weight[POSTERIOR] < least else 0.0

@@ -62,7 +62,10 @@ OCTAVE = 4.0 ** np.arange(SCALES)
 
 @part
 def exp_minus(a: float) -> float:
-    """exp(-a) of 0 <= a to 3e-9, and at least exp(-80): (Taylor of exp(-a/128))^128, without a branch."""
+    """exp(-a) of 0 <= a <= 80 to 3e-9, (Taylor of exp(-a/128))^128, without a branch; beyond, 80/a exp(-80).
+
+    It has to fall: times a residual of 1e20, a constant exp(-80) would still be large beside the density of outliers.
+    """
     b = min(a, 80.0) * (-1.0 / 128.0)
     e = 1.0 + b * (
         1.0 + b * (0.5 + b * (1 / 6 + b * (1 / 24 + b * (1 / 120 + b * (1 / 720 + b * (1 / 5040 + b * (1 / 40320)))))))
@@ -73,7 +76,7 @@ def exp_minus(a: float) -> float:
     e *= e
     e *= e
     e *= e
-    return e * e
+    return e * e * (80.0 / max(a, 80.0))
 
 
 @part

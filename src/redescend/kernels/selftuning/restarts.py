@@ -157,7 +157,7 @@ def rescale(state: State, work: Work) -> None:
     feature, factor = state.feature, state.scalar[TYPICAL]
     for j in range(feature.shape[1]):
         if feature[SQUARE, j] > 0.0:
-            feature[SQUARE, j] = max(feature[SQUARE, j] * factor, SMALLEST)
+            feature[SQUARE, j] = min(max(feature[SQUARE, j] * factor, SMALLEST), WIDEST)
         feature[PRIOR, j] = min(feature[PRIOR, j] / factor, WIDEST)
         if feature[CENTRE, j] != 0.0:
             feature[CENTRE, j] = min(max(feature[CENTRE, j] * sqrt(factor), -LARGE), LARGE)

@@ -42,6 +42,7 @@ from redescend.kernels.selftuning.layout import (
 from redescend.kernels.selftuning.restarts import reopened_share, shrink
 from redescend.kernels.selftuning.rounds import play
 from redescend.kernels.selftuning.units import LEAST, code_of
+from redescend.kernels.tables import SparseTable
 from redescend.numeric import LARGEST, Array
 
 FEATURE = MEMBERS
@@ -49,16 +50,6 @@ COVARIANCE = MEMBERS + 6
 STORED_COVARIANCE = MEMBERS + 7
 COLUMNS = MEMBERS + 8
 """Numbers of a feature: its coefficient of every member, its statistics, its variance, and the stored one."""
-
-
-class SparseTable(NamedTuple):
-    """Records in CSR format without duplicates, with their targets and weights as in `tables.Table`."""
-
-    values: Array
-    indices: Array
-    starts: Array
-    Y: Array
-    sample_weight: Array
 
 
 class Buffers(NamedTuple):
@@ -160,8 +151,9 @@ def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None
     if work.notes[RESCALED] > 0.0:
         for j in range(len(block)):
             square = block[j, FEATURE + SQUARE]
-            block[j, FEATURE + SQUARE] = max(square * work.notes[RESCALED], SMALLEST) if square > 0.0 else 0.0
-            block[j, FEATURE + PRIOR] /= work.notes[RESCALED]
+            rescaled = min(max(square * work.notes[RESCALED], SMALLEST), WIDEST)
+            block[j, FEATURE + SQUARE] = rescaled if square > 0.0 else 0.0
+            block[j, FEATURE + PRIOR] = min(block[j, FEATURE + PRIOR] / work.notes[RESCALED], WIDEST)
     if work.notes[OPENED] > 0.0:
         for j in range(len(block)):
             block[j, COVARIANCE] = min(work.notes[OPENED] * block[j, COVARIANCE], WIDEST)

@@ -35,16 +35,9 @@ from redescend.kernels.selftuning.rounds import (
     predict_members,
 )
 from redescend.kernels.selftuning.units import cut, fill, is_finite, to_units, write_codes
+from redescend.kernels.tables import Table
 from redescend.losses import linear
 from redescend.numeric import LARGEST, Array
-
-
-class Table(NamedTuple):
-    """Records: features, a row of targets for each output, and how often each record counts."""
-
-    X: Array
-    Y: Array
-    sample_weight: Array
 
 
 class Models(NamedTuple):

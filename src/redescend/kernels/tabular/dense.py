@@ -10,6 +10,7 @@ from redescend import gates, steps
 from redescend.kernels.compiler import compiled, inlined, muladd, summing, uncounted
 from redescend.kernels.descent.decision import memory_of, settings_of
 from redescend.kernels.layout import DescentSettings
+from redescend.kernels.tables import Table
 from redescend.kernels.tabular import standardize as scaling
 from redescend.kernels.tabular.imputation import impute
 from redescend.losses import linear
@@ -28,14 +29,6 @@ ROW_COUNT, AVERAGE_FROM = range(2)
 
 FARTHEST, LONGEST2 = 1e100, 1e200
 """A model is not moved farther than this; a record longer than this is not learned from."""
-
-
-class TableRows(NamedTuple):
-    """Records: a row of X, a column of Y with a target for every output, and how often the row counts."""
-
-    X: Array
-    Y: Array
-    sample_weight: Array
 
 
 class TableState(NamedTuple):
@@ -177,7 +170,7 @@ def multiply_out(models: Array, k: int, dim: int, width: int) -> None:
 
 
 @compiled
-def learn(rows: TableRows, state: TableState, config: DescentConfig, out: TableOutcomes, work: Array) -> int:
+def learn(rows: Table, state: TableState, config: DescentConfig, out: TableOutcomes, work: Array) -> int:
     """Learn from the rows; returns how many were learned from before one that would move a model too far.
 
     A step with scale 0 is the default one. Returns −1 as soon as an unchecked row may not be finite. The tuples may be

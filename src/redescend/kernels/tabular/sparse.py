@@ -8,6 +8,7 @@ import numpy as np
 
 from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.kernels.descent.decision import memory_of, settings_of
+from redescend.kernels.tables import SparseTable
 from redescend.kernels.tabular import dense
 from redescend.kernels.tabular import standardize as scaling
 from redescend.kernels.tabular.dense import SHRINK, SIZE2, TOUCHED, TRAVELLED, within
@@ -16,16 +17,6 @@ from redescend.numeric import Array
 
 FADED, REFRESH = 1e-100, 8.0
 """When the factor is multiplied out; ‖θ‖² is computed again whenever all entries were touched this many times."""
-
-
-class SparseRows(NamedTuple):
-    """Records in CSR format, with their targets and weights as in `dense.TableRows`."""
-
-    values: Array
-    indices: Array
-    starts: Array
-    Y: Array
-    sample_weight: Array
 
 
 class Buffers(NamedTuple):
@@ -40,7 +31,7 @@ class Buffers(NamedTuple):
 
 @inlined
 def gather(
-    rows: SparseRows, row: int, method: int, sample: Array, stats: Array, out: Buffers
+    rows: SparseTable, row: int, method: int, sample: Array, stats: Array, out: Buffers
 ) -> tuple[int, int, float]:
     """Update the running statistics and standardize a row, at a cost of its non-zeros.
 
@@ -76,10 +67,10 @@ def refresh(models: Array, k: int, dim: int, width: int) -> None:
 
 @compiled
 def learn(
-    rows: SparseRows, state: dense.TableState, config: dense.DescentConfig, out: dense.TableOutcomes, buffers: Buffers
+    rows: SparseTable, state: dense.TableState, config: dense.DescentConfig, out: dense.TableOutcomes, buffers: Buffers
 ) -> int:
     """Learn from rows of non-zeros; see `dense.learn`. Nothing is averaged, and no predictions are written."""
-    rows, buffers = SparseRows(*uncounted(rows)), Buffers(*uncounted(buffers))
+    rows, buffers = SparseTable(*uncounted(rows)), Buffers(*uncounted(buffers))
     models, _, progress, sample, stats, target_sample, target_stats = uncounted(state)
     config, weights = dense.DescentConfig(*uncounted(config)), uncounted(out[0])
     features, z, changed, ratios, _ = buffers
