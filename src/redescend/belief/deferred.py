@@ -72,6 +72,12 @@ class DeferredBelief(Stateful):
             buffer[self._count : end] = part
         self._count = end
 
+    def add_table(self, *records: Array) -> None:
+        """The same for records whose order says nothing."""
+        self._flush()
+        self._said = self._belief.learn_table(*records)
+        self._records, self._latest = records[:2], len(records[1])
+
     def add_one(self, prediction: float, target: float, x: Array) -> None:
         """Add one record; of a belief in residuals with its first features, as many as there are room for."""
         if self._count == CAPACITY:

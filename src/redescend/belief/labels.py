@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtr, stdtr
+from scipy.special import expit, stdtr
 
 from redescend.belief.residuals import Verdict, final_counts
 from redescend.belief.suspects import to_probability
@@ -18,12 +18,8 @@ from redescend.numeric import Array
 from redescend.parameters import Interval, check
 from redescend.state import ArraySpec, Stateful, read_arrays
 
-LINKS: tuple[Callable[[Array], Array], ...] = (
-    expit,
-    lambda margin: ndtr(margin / 1.702),
-    lambda margin: stdtr(3.0, margin / 1.5),
-)
-"""Links from a margin to the probability of a label: logistic, normal and Student's t with 3 degrees of freedom."""
+LINKS: tuple[Callable[[Array], Array], ...] = (expit, lambda margin: stdtr(3.0, margin / 1.5))
+"""Links from a margin to the probability of a label: logistic, and Student's t with 3 degrees of freedom."""
 
 SLOPES = np.arange(-8, 9) / 2
 """Slopes of links, as logarithms to base 2; each goes with every link."""
@@ -81,7 +77,8 @@ def make_tables() -> kernels.Tables:
     sizes = 2.0 ** (kernels.LOWEST + (np.arange(kernels.SIDE) + 0.5) / kernels.FINE)
     margins = np.concatenate([-sizes[::-1], sizes])
     models = [link(margins * 2.0**slope) for link in LINKS for slope in SLOPES]
-    return kernels.Tables(np.clip(models, kernels.RAREST, 1.0 - kernels.RAREST))
+    log_prior = np.tile(-kernels.SLOPE_PRIOR * SLOPES**2, len(LINKS))
+    return kernels.Tables(np.clip(models, kernels.RAREST, 1.0 - kernels.RAREST), log_prior)
 
 
 class LabelBelief(Stateful):
@@ -123,7 +120,8 @@ class LabelBelief(Stateful):
             np.zeros((2, kernels.CELLS)),
             np.zeros(kernels.CELLS),
         )
-        kernels.fit_labels(self._state.counts[0], self._tables, 0, *self._state[2:])
+        self._pooled = kernels.POOLED if self.classes == 2 else 0.0
+        self._fit(self._state.counts[0], 0, self._state)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.classes})"
@@ -157,21 +155,40 @@ class LabelBelief(Stateful):
                 self._fit_recent()
         return LabelJudgements(log_odds, suspect)
 
-    def _fit_recent(self) -> None:
+    def learn_table(self, margins: Any, labels: Any) -> None:
+        """Learn from records whose order says nothing, all at once.
+
+        Parameters
+        ----------
+        margins : array of floats, shape (rows,) or (rows, classes)
+            Scores by a model that had not learned from the record.
+        labels : array of ints, shape (rows,)
+            Places of the given classes, from 0.
+        """
+        margins, labels = self._read(margins, labels)
+        self._state.counts[layout.RECENT] /= self._state.numbers[kernels.INCREMENT]
+        self._state.numbers[kernels.INCREMENT] = 1.0
+        self._state.numbers[kernels.ROUNDS] += len(labels)
+        kernels.count_labels(margins, labels, self._state.counts)
+        self._fit_recent(kernels.FINAL_ITERATIONS)
+
+    def _fit_recent(self, iterations: int = kernels.ITERATIONS) -> None:
         """Fit all models to recent records, and what follows from them."""
         state, numbers = self._state, self._state.numbers
         counts, total = state.counts[layout.RECENT], numbers[kernels.ROUNDS]
         counts /= numbers[kernels.INCREMENT]
         numbers[kernels.INCREMENT] = 1.0
-        numbers[kernels.THRESHOLD] = kernels.fit_labels(counts, self._tables, kernels.ITERATIONS, *state[2:])
-        numbers[kernels.DUE] += min(max(layout.SHORTEST, total // layout.GROWTH), layout.LONGEST)
+        numbers[kernels.THRESHOLD] = self._fit(counts, iterations, state)
+        numbers[kernels.DUE] = total + min(max(layout.SHORTEST, total // layout.GROWTH), layout.LONGEST)
+
+    def _fit(self, counts: Array, iterations: int, state: kernels.State) -> float:
+        return float(kernels.fit_labels(counts, self._tables, iterations, self._pooled, *state[2:]))
 
     def _fit_all(self) -> Array:
         """The table of log-odds by label and cell that fits all records."""
-        fitted = [array.copy() for array in self._state[2:]]
-        counts = final_counts(self._state.counts, self._state.numbers[kernels.INCREMENT])
-        kernels.fit_labels(counts, self._tables, kernels.FINAL_ITERATIONS, *fitted)
-        return fitted[1]
+        fitted = kernels.State(*(array.copy() for array in self._state))
+        self._fit(final_counts(fitted.counts, fitted.numbers[kernels.INCREMENT]), kernels.FINAL_ITERATIONS, fitted)
+        return fitted.log_odds
 
     def judge(self, margins: Any, labels: Any) -> Array:
         """The log-odds that each label is right, by all that was learned so far; nothing is learned."""

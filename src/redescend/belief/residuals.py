@@ -30,6 +30,8 @@ SPECS = (
             (..., layout.AGE): _NOT_NEGATIVE,
             (..., layout.LOST): _SHARE,
             (..., layout.REPEATS): _COUNT,
+            (..., layout.GRID): ArraySpec("shared", low=-1.0),
+            (..., layout.MULTIPLES): ArraySpec("shared", low=-1.0),
         },
     ),
     ArraySpec("features", ("keys", layout.FEATURES, lambda dims: dims["dim"] + 1)),
@@ -52,6 +54,7 @@ SPECS = (
     ),
     ArraySpec("counts", (2, 2, CELLS), low=0.0),
     ArraySpec("scales", (2, "families"), kind="index", high="widths"),
+    ArraySpec("natural", (2, "families"), low=0.0, high=layout.NATURAL),
     ArraySpec("outliers", (2, "families", "atoms"), low=0.0, high=1.0),
     ArraySpec("clean", (2, CELLS), low=0.0, high=1.0),
     ArraySpec("log_odds", (2, CELLS)),
@@ -172,7 +175,8 @@ class ResidualBelief(Stateful):
         shared[[layout.NEXT_TIES, layout.NEXT_CHANCES]] = 1.0, 4.0
         shares = self._tables.prior / (layout.CLEAN_PRIOR + self._tables.prior.sum())
         outliers = np.tile(shares, (2, families, 1))
-        arrays = np.full((2, families), float(widths // 2)), outliers, np.zeros((2, CELLS)), np.zeros((2, CELLS))
+        scales, natural = np.full((2, families), float(widths // 2)), np.full((2, families), layout.NATURAL)
+        arrays = scales, natural, outliers, np.zeros((2, CELLS)), np.zeros((2, CELLS))
         state = layout.State(numbers, features, shared, np.zeros((2, 2, CELLS)), *arrays)
         shared[layout.OUTLIERS], _ = fit_densities(state.counts[layout.RECENT], self._tables, 1, *arrays)
         return state
@@ -248,13 +252,39 @@ class ResidualBelief(Stateful):
             numbers, features = (np.concatenate(pair) for pair in zip(self._state[:2], new, strict=True))
             self._state = self._state._replace(numbers=numbers, features=features)
 
-    def _fit_recent(self) -> None:
+    def learn_table(self, predictions: Any, targets: Any, X: Any = None) -> Judgements:
+        """Learn from records whose order says nothing, all at once.
+
+        The densities are those of all records, not of recent ones, and the first records, which came before the scale
+        of the noise was known, get the scale that is known in the end.
+
+        Parameters
+        ----------
+        predictions, targets, X
+            As in `update`.
+
+        Returns
+        -------
+        Judgements
+            One entry for each record; `judge_log` gives the verdict on them.
+        """
+        records = self._read(predictions, targets, X, None)
+        said = self.update_checked(records)
+        state, shared = self._state, self._state.shared
+        state.counts[layout.RECENT] = final_counts(state.counts, shared[layout.INCREMENT])
+        shared[layout.INCREMENT] = 1.0
+        self._fit_recent(layout.FINAL_ITERATIONS)
+        scales, _, _ = rounds.find_scales(records, state)
+        said.scale[: layout.WARM] = scales[: layout.WARM]
+        return said
+
+    def _fit_recent(self, iterations: int = layout.ITERATIONS) -> None:
         """Fit the densities to recent records, and what follows from them."""
         state, shared = self._state, self._state.shared
         counts, total = state.counts[layout.RECENT], shared[layout.TOTAL]
         counts /= shared[layout.INCREMENT]
         shared[layout.INCREMENT] = 1.0
-        fitted = fit_densities(counts, self._tables, layout.ITERATIONS, *state[4:])
+        fitted = fit_densities(counts, self._tables, iterations, *state[4:])
         shared[layout.OUTLIERS], shared[layout.THRESHOLD] = fitted
         ends = find_quantiles(state.clean, counts, self._tables.edges, layout.LEVEL)
         shared[layout.BELOW], shared[layout.ABOVE] = ends
@@ -280,6 +310,10 @@ class ResidualBelief(Stateful):
         counts = final_counts(self._state.counts, self._state.shared[layout.INCREMENT])
         outliers, _ = fit_densities(counts, self._tables, layout.FINAL_ITERATIONS, *fitted)
         residuals = records.targets - records.predictions
+        # The first scales were found before it was known that targets are rounded.
+        known = self._state.numbers[:, layout.MULTIPLES] >= layout.ENOUGH
+        rounding = np.where(known, layout.ROUNDED * self._state.numbers[:, layout.GRID], 0.0)
+        scale = np.maximum(scale, rounding[records.places])
         log_odds = rounds.look_up(residuals, scale, fitted[-1], self._tables.centers)
         # What is said of several records in a row is said of those of one key.
         order = np.argsort(records.places, kind="stable")

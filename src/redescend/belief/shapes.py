@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr, stdtr
 
 from redescend.kernels.belief.cells import HIGHEST, cell_centers, cell_edges
-from redescend.kernels.belief.layout import Tables
+from redescend.kernels.belief.layout import NATURAL, Tables
 from redescend.numeric import Array
 
 Distribution = Callable[[Array], Array]
@@ -32,8 +32,9 @@ FAMILIES: dict[str, tuple[Distribution, float]] = {
 PRIOR = {"normal": 2.0}
 """How much likelier than the others a family is before any record."""
 
-NATURAL, NATURAL_DEGREES, NATURAL_MEDIAN = 0.06, 1.5, 0.8725946625415716
-"""The share of Student's tails in every family: real data have records that are far away by nature."""
+TAIL_DEGREES, TAIL_MEDIAN, TAIL_START = 1.5, 0.8725946625415716, 6.0
+"""Student's tails that every family has, from this number of medians on: real data have records that are far away by
+nature."""
 
 OCTAVES = np.arange(-8, 9) / 4
 """Medians of families, as logarithms to base 2."""
@@ -46,8 +47,6 @@ PEAKS = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 13.0, 16.0, 19.0, 22.0)
 
 OUTLIER_PRIOR, SLAB_SHARE = 0.5, 0.3
 """Prior records that are outliers, and how many of them are in slabs."""
-
-SMALLEST = 1e-300
 
 
 @functools.cache
@@ -63,9 +62,11 @@ def make_tables() -> Tables:
     def scaled(distribution: Distribution, median: float) -> Array:
         return np.array([cells(lambda size, k=k: distribution(size * (median / 2.0**k))) for k in OCTAVES])  # type: ignore[misc]
 
-    natural = scaled(student(NATURAL_DEGREES), NATURAL_MEDIAN)
+    tails = student(TAIL_DEGREES)
+    start = tails(np.array(TAIL_START * TAIL_MEDIAN))
+    natural = scaled(lambda size: np.maximum(tails(size) - start, 0.0) / (1.0 - start), TAIL_MEDIAN)
     families = np.array([scaled(*family) for family in FAMILIES.values()])
-    clean = np.maximum((1.0 - NATURAL) * families + NATURAL * natural, SMALLEST)
+    log_clean = np.log(np.maximum((1.0 - NATURAL) * families + NATURAL * natural, 1e-300))
     slabs = [cells(lambda size, end=end: np.minimum(size / end, 1.0)) for end in SLABS]  # type: ignore[misc]
     starts, ends = (PEAKS[0] - 0.5, *PEAKS[:-1]), (*PEAKS[1:], float(HIGHEST))
     hats = [cells(make_hat(*corners)) for corners in zip(starts, PEAKS, ends, strict=True)]
@@ -74,7 +75,7 @@ def make_tables() -> Tables:
     shares = [SLAB_SHARE / len(slabs)] * len(slabs) + [(1.0 - SLAB_SHARE) / len(hats)] * len(hats)
     log_prior = np.log([PRIOR.get(family, 1.0) for family in FAMILIES])
     prior = OUTLIER_PRIOR * np.array(shares)
-    return Tables(edges, cell_centers(edges), clean, np.log(clean), outliers, spans, prior, log_prior)
+    return Tables(edges, cell_centers(edges), families, natural, log_clean, outliers, spans, prior, log_prior)
 
 
 def make_hat(start: float, peak: float, end: float) -> Distribution:

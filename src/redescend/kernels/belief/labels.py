@@ -1,8 +1,9 @@
 """The probability that a label is right, from the margin of a model's score, compiled.
 
 With g(m) the probability that the true label is +1 at margin m, and e₁, e₀ the shares of true labels +1 and −1 that are
-flipped, a label is +1 with probability (1 − e₁)·g(m) + e₀·(1 − g(m)). Each model has a link and a slope of g; its flips
-are fitted by EM to counts of labels by margin. The models are averaged by their tempered likelihoods.
+flipped, a label is +1 with probability (1 − e₁)·g(m) + e₀·(1 − g(m)). Each model has a link and a slope of g. It comes
+without flips, and with flips that are fitted by EM to counts of labels by margin. The models are averaged by their
+tempered likelihoods.
 """
 
 from __future__ import annotations
@@ -27,9 +28,16 @@ SIDE = (HIGHEST - LOWEST) * FINE
 CELLS = 2 * SIDE
 """Cells of margins: a quarter of an octave wide, from the most negative to the most positive."""
 
-TEMPERATURE, PRICE = 1000.0, 50.0
-"""The effective sample size of the likelihood of a model is at most the first. Where a weak classifier and many flips
-explain the labels equally well, the price of squared flips prefers the weak classifier."""
+TEMPERATURE = 4000.0
+"""The effective sample size of the likelihood of a model is at most this."""
+
+UNFLIPPED, COST, PRICE, SLOPE_PRIOR = 0.001, 3.0, 10.0, 0.25
+"""The share of flips in models without them. Where a weak classifier and flips explain the labels equally well, the
+cost of flips and the price of squared flips prefer the weak classifier. Slopes near 1 are preferred."""
+
+POOLED = 1000.0
+"""Prior records of each of two classes with the flips of both: without them, the rarer class looks wrong where margins
+say little."""
 
 NUDGE, RAREST = 1e-6, 1e-9
 """Probabilities rise by this much between the two cells in the middle, so that the class with the larger score has the
@@ -50,9 +58,10 @@ class State(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The probability that the true label is +1, by model and cell."""
+    """The probability that the true label is +1, by model and cell, and the log-prior of every model."""
 
     positive: Array
+    log_prior: Array
 
 
 @part
@@ -77,18 +86,18 @@ def interpolate(margin: float, table: Array) -> float:
 
 
 @part
-def log_likelihood(counts: Array, positive: Array, flips: Array) -> float:
+def log_likelihood(counts: Array, positive: Array, minus_flips: float, plus_flips: float) -> float:
     value = 0.0
     for c in range(CELLS):
         if counts[0, c] + counts[1, c] > 0.0:
-            said = (1.0 - flips[1]) * positive[c] + flips[0] * (1.0 - positive[c])
+            said = (1.0 - plus_flips) * positive[c] + minus_flips * (1.0 - positive[c])
             value += counts[1, c] * np.log(said) + counts[0, c] * np.log(1.0 - said)
     return value
 
 
 @part
-def fit_flips(counts: Array, positive: Array, flips: Array) -> None:
-    """One iteration of EM for the shares of flipped labels."""
+def fit_flips(counts: Array, positive: Array, pooled: float, flips: Array) -> None:
+    """One iteration of EM for the shares of flipped labels, of which `pooled` prior records have the common share."""
     wrong_plus = wrong_minus = plus = total = 0.0
     for c in range(CELLS):
         total += counts[0, c] + counts[1, c]
@@ -98,34 +107,50 @@ def fit_flips(counts: Array, positive: Array, flips: Array) -> None:
         wrong_minus += from_minus
         wrong_plus += from_plus
         plus += counts[1, c] - from_minus + from_plus
-    minus = total - plus
-    flips[0] = min((wrong_minus + FLIP_PRIOR) / (minus + FLIP_PRIOR + KEEP_PRIOR), MOST_FLIPS)
-    flips[1] = min((wrong_plus + FLIP_PRIOR) / (plus + FLIP_PRIOR + KEEP_PRIOR), MOST_FLIPS)
+    minus, prior = total - plus, FLIP_PRIOR + KEEP_PRIOR
+    common = FLIP_PRIOR + pooled * (wrong_minus + wrong_plus + FLIP_PRIOR) / (total + prior)
+    flips[0] = min((wrong_minus + common) / (minus + pooled + prior), MOST_FLIPS)
+    flips[1] = min((wrong_plus + common) / (plus + pooled + prior), MOST_FLIPS)
 
 
-@compiled
-def fit_labels(counts: Array, tables: Tables, iterations: int, flips: Array, log_odds: Array, positive: Array) -> float:
-    """Fit all models to the counts, and write the average of what they say; returns the threshold of suspects."""
+@part
+def weigh_models(counts: Array, tables: Tables, flips: Array, weights: Array) -> None:
+    """Write the weights of all models, first of those with flips, then of those without."""
     models, total = len(tables.positive), 0.0
     for c in range(CELLS):
         total += counts[0, c] + counts[1, c]
     tempered = min(1.0, TEMPERATURE / max(total, 1.0))
-    weights = np.empty(models)
+    for i in range(models):
+        price = COST + PRICE * (flips[i, 0] * flips[i, 0] + flips[i, 1] * flips[i, 1])
+        prior, positive = tables.log_prior[i], tables.positive[i]
+        weights[i] = prior - price + tempered * log_likelihood(counts, positive, flips[i, 0], flips[i, 1])
+        weights[models + i] = prior + tempered * log_likelihood(counts, positive, UNFLIPPED, UNFLIPPED)
+    share_weights(weights)
+
+
+@compiled
+def fit_labels(
+    counts: Array, tables: Tables, iterations: int, pooled: float, flips: Array, log_odds: Array, positive: Array
+) -> float:
+    """Fit all models to the counts, and write the average of what they say; returns the threshold of suspects."""
+    models = len(tables.positive)
+    weights = np.empty(2 * models)
     for i in range(models):
         for _ in range(iterations):
-            fit_flips(counts, tables.positive[i], flips[i])
-        price = PRICE * (flips[i, 0] * flips[i, 0] + flips[i, 1] * flips[i, 1])
-        weights[i] = tempered * log_likelihood(counts, tables.positive[i], flips[i]) - price
-    share_weights(weights)
+            fit_flips(counts, tables.positive[i], pooled, flips[i])
+    weigh_models(counts, tables, flips, weights)
     for c in range(CELLS):
         right = wrong = right_minus = wrong_minus = share = 0.0
         for i in range(models):
-            g = tables.positive[i, c]
-            right += weights[i] * (1.0 - flips[i, 1]) * g
-            wrong += weights[i] * flips[i, 0] * (1.0 - g)
-            right_minus += weights[i] * (1.0 - flips[i, 0]) * (1.0 - g)
-            wrong_minus += weights[i] * flips[i, 1] * g
-            share += weights[i] * g
+            g, flipped, plain = tables.positive[i, c], weights[i], weights[models + i]
+            from_plus = flipped * flips[i, 1] + plain * UNFLIPPED
+            from_minus = flipped * flips[i, 0] + plain * UNFLIPPED
+            both = flipped + plain
+            right += (both - from_plus) * g
+            wrong += from_minus * (1.0 - g)
+            right_minus += (both - from_minus) * (1.0 - g)
+            wrong_minus += from_plus * g
+            share += both * g
         log_odds[1, c] = np.log(right) - np.log(wrong)
         log_odds[0, c] = np.log(right_minus) - np.log(wrong_minus)
         positive[c] = share
@@ -139,22 +164,35 @@ def judge_labels(margins: Array, labels: Array, first: int, state: State, log_od
     Rows of `margins` have one column for two classes, else one for every class; labels are the places of classes.
     Returns the place of the next record.
     """
-    numbers, counts, classes = state.numbers, state.counts, margins.shape[1]
+    numbers, counts = state.numbers, state.counts
     for t in range(first, len(labels)):
         log_odds[t] = judge_label(margins[t], labels[t], state.log_odds)
         suspect[t] = sigmoid(log_odds[t]) <= numbers[THRESHOLD]
         numbers[ROUNDS] += 1.0
         most, least = DECAYS
         numbers[INCREMENT] /= 1.0 - min(max(1.0 / numbers[ROUNDS], least), most)
-        for k in range(classes):
-            cell = find_cell(lead(margins[t], k))
-            label = labels[t] if classes == 1 else int(k == labels[t])
-            counts[RECENT, label, cell] += numbers[INCREMENT]
-            if numbers[ROUNDS] > WARM:
-                counts[ALL, label, cell] += 1.0
+        count_label(margins[t], labels[t], numbers[INCREMENT], counts[RECENT])
+        if numbers[ROUNDS] > WARM:
+            count_label(margins[t], labels[t], 1.0, counts[ALL])
         if numbers[ROUNDS] >= numbers[DUE]:
             return t + 1
     return len(labels)
+
+
+@compiled
+def count_labels(margins: Array, labels: Array, counts: Array) -> None:
+    """Add records to both histograms."""
+    for t in range(len(labels)):
+        count_label(margins[t], labels[t], 1.0, counts[RECENT])
+        count_label(margins[t], labels[t], 1.0, counts[ALL])
+
+
+@part
+def count_label(margins: Array, label: int, amount: float, counts: Array) -> None:
+    """Add a record to a histogram: with more than two classes, every class as one against the rest."""
+    for k in range(len(margins)):
+        given = label if len(margins) == 1 else int(k == label)
+        counts[given, find_cell(lead(margins, k))] += amount
 
 
 @part

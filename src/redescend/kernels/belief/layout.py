@@ -16,7 +16,9 @@ from redescend.numeric import Array
 (LOST, LOWER, HIGHER) = range(7, 10)
 # the last target; how often it was repeated, and the log-odds that it is stuck
 (LAST, REPEATS, STUCK) = range(10, 13)
-NUMBERS = 13
+# the resolution of targets, of which all differences were multiples, and how many were; -1 if there is none
+(GRID, MULTIPLES) = range(13, 15)
+NUMBERS = 15
 
 # Numbers that all keys share.
 # rounds; records that told something about the noise; how much a new record counts; when densities are fitted next
@@ -72,6 +74,10 @@ TEMPERATURE = 80.0
 CLEAN_PRIOR, WIDTH_PRIOR = 10.0, 2.0
 """Prior records that are clean, and that have the usual scale."""
 
+NATURAL, NATURAL_PRIOR = 0.0035, 0.2
+"""The largest share of clean residuals in the natural tails, and how many prior records are there: the share falls
+where a long stream has fewer of them."""
+
 LEVEL, LEARN_RATE = 0.9, 0.02
 FALSE_ALARMS = 0.1
 """The level of intervals, how fast their corrections learn, and the share of false alarms among suspects."""
@@ -86,6 +92,11 @@ STICKING, RUNS = 1e-5, 8.0
 LONGEST_RUN = 4
 """Natural runs are learned from up to this length, so that a stuck sensor does not look natural later."""
 
+EXACT, FINEST, ENOUGH, ROUNDED = 1e-10, 100.0, 16, 0.25
+"""Differences of targets are known up to the first part of them. Targets without a resolution above FINEST of these
+errors are not rounded. A resolution counts after ENOUGH multiples; smaller residuals than the last part of it are taken
+for that part."""
+
 HUGE = 1e100
 
 
@@ -97,6 +108,7 @@ class State(NamedTuple):
     shared: Array
     counts: Array  # histogram, sign, cell
     scales: Array  # sign, family: an index
+    natural: Array  # sign, family: share of clean residuals in the natural tails
     outliers: Array  # sign, family, atom: shares
     clean: Array  # sign, cell: share of the sign's records that are clean and there
     log_odds: Array  # sign, cell
@@ -112,12 +124,13 @@ class Records(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Shares of residuals in cells: of clean ones by family and scale, and of outliers by atom."""
+    """Shares of residuals in cells: of clean ones by family and scale and in natural tails, and of outliers by atom."""
 
     edges: Array
     centers: Array
     clean: Array  # family, scale, cell
-    log_clean: Array
+    natural: Array  # scale, cell
+    log_clean: Array  # with the largest share of natural tails
     outliers: Array  # atom, cell
     spans: Array  # atom: its first cell, and the one after its last
     prior: Array  # atom

@@ -35,8 +35,8 @@ def find_quantile(clean: Array, edges: Array, tail: float) -> float:
     """The size of a residual beyond which there is this share of residuals."""
     beyond = 0.0
     for c in range(CELLS - 1, -1, -1):
-        if beyond + clean[c] >= tail:
-            inside = (tail - beyond) / clean[c]
+        if clean[c] > 0.0 and beyond + clean[c] >= tail:
+            inside = min((tail - beyond) / clean[c], 1.0)  # a rounding error beyond 1 would be a negative size
             if c == 0:
                 return edges[1] * (1.0 - inside)
             return edges[c + 1] * (edges[c] / edges[c + 1]) ** inside

@@ -13,6 +13,8 @@ from redescend.kernels.belief.cells import CELLS
 from redescend.kernels.belief.layout import (
     CLEAN_PRIOR,
     FALSE_ALARMS,
+    NATURAL,
+    NATURAL_PRIOR,
     NEIGHBOUR,
     TEMPERATURE,
     WIDTH_PRIOR,
@@ -52,22 +54,39 @@ def mix_outliers(shares: Array, tables: Tables, out: Array) -> float:
 
 
 @part
-def fit_family(
-    family: int, scale: int, shares: Array, histogram: Array, tables: Tables, iterations: int, buffers: Array
-) -> tuple[int, float]:
-    """Improve the scale and the outliers of a family by EM; returns the scale and the log-likelihood.
+def mix_tails(clean: Array, tails: Array, natural: float, out: Array) -> None:
+    """Write the cells of clean residuals, of which the share `natural` is in the natural tails, to `out`."""
+    for c in range(CELLS):
+        out[c] = (1.0 - natural) * clean[c] + natural * tails[c]
 
-    The first buffer gets the cells of outliers.
+
+@part
+def fit_family(
+    family: int,
+    scale: int,
+    natural: float,
+    shares: Array,
+    histogram: Array,
+    tables: Tables,
+    iterations: int,
+    buffers: Array,
+) -> tuple[int, float, float]:
+    """Improve the scale, the natural tails and the outliers of a family by EM; returns the first two and the
+    log-likelihood.
     """
     clean, log_clean, middle = tables.clean[family], tables.log_clean[family], tables.clean.shape[1] // 2
-    outlying, ratio, credit = buffers[0], buffers[1], buffers[2]
+    outlying, ratio, credit, mixed = buffers[0], buffers[1], buffers[2], buffers[3]
     for _ in range(iterations):
         share = 1.0 - mix_outliers(shares, tables, outlying)
-        total = CLEAN_PRIOR
+        mix_tails(clean[scale], tables.natural[scale], natural, mixed)
+        total = far = 0.0
         for c in range(CELLS):
-            ratio[c] = histogram[c] / (share * clean[scale, c] + outlying[c])
-            credit[c] = ratio[c] * share * clean[scale, c]
+            ratio[c] = histogram[c] / (share * mixed[c] + outlying[c])
+            credit[c] = ratio[c] * share * mixed[c]
             total += credit[c]
+            far += ratio[c] * share * natural * tables.natural[scale, c]
+        natural = min((far + NATURAL_PRIOR) / (total + NATURAL_PRIOR / NATURAL), NATURAL)
+        total += CLEAN_PRIOR
         best, top = scale, -np.inf
         for i in range(max(0, scale - REACH), min(len(clean), scale + REACH + 1)):
             value = dot_cells(credit, log_clean[i], 0, CELLS) - WIDTH_PRIOR * (STEP * (i - middle)) ** 2
@@ -81,10 +100,11 @@ def fit_family(
         for k in range(len(shares)):
             shares[k] /= total
     share, value = 1.0 - mix_outliers(shares, tables, outlying), 0.0
+    mix_tails(clean[scale], tables.natural[scale], natural, mixed)
     for c in range(CELLS):
         if histogram[c] > 0.0:
-            value += histogram[c] * np.log(share * clean[scale, c] + outlying[c])
-    return scale, value
+            value += histogram[c] * np.log(share * mixed[c] + outlying[c])
+    return scale, natural, value
 
 
 @part
@@ -102,15 +122,22 @@ def share_weights(values: Array) -> None:
 
 @compiled
 def fit_densities(
-    counts: Array, tables: Tables, iterations: int, scales: Array, shares: Array, clean: Array, log_odds: Array
+    counts: Array,
+    tables: Tables,
+    iterations: int,
+    scales: Array,
+    natural: Array,
+    shares: Array,
+    clean: Array,
+    log_odds: Array,
 ) -> tuple[float, float]:
     """Fit all families to the histograms of both signs, and write their average.
 
     Returns the share of outliers and the largest probability of a suspect.
     """
     families = len(tables.clean)
-    histogram, buffers = np.empty(CELLS), np.empty((3, CELLS))
-    likelihoods, kept, outlying = np.empty(families), np.empty(families), np.empty((families, CELLS))
+    histogram, buffers, likelihoods = np.empty(CELLS), np.empty((4, CELLS)), np.empty(families)
+    kept, outlying = np.empty((families, CELLS)), np.empty((families, CELLS))
     mass = np.empty((2, CELLS))
     outliers = records = 0.0
     for sign in range(2):
@@ -121,17 +148,18 @@ def fit_densities(
             total += histogram[c]
         tempered = min(1.0, TEMPERATURE / max(total, 1.0))
         for i in range(families):
-            scales[sign, i], value = fit_family(
-                i, int(scales[sign, i]), shares[sign, i], histogram, tables, iterations, buffers
+            scales[sign, i], natural[sign, i], value = fit_family(
+                i, int(scales[sign, i]), natural[sign, i], shares[sign, i], histogram, tables, iterations, buffers
             )
             likelihoods[i] = tables.log_prior[i] + tempered * value
-            kept[i] = 1.0 - mix_outliers(shares[sign, i], tables, outlying[i])
+            outlying[i] = buffers[0]
+            kept[i] = (1.0 - shares[sign, i].sum()) * buffers[3]
         share_weights(likelihoods)
         records += here
         for c in range(CELLS):
             good = bad = 0.0
             for i in range(families):
-                good += likelihoods[i] * kept[i] * tables.clean[i, int(scales[sign, i]), c]
+                good += likelihoods[i] * kept[i, c]
                 bad += likelihoods[i] * outlying[i, c]
             outliers += here * bad
             clean[sign, c] = good

@@ -40,10 +40,12 @@ from redescend.kernels.belief.layout import (
 )
 from redescend.kernels.belief.scale import (
     find_effect,
+    learn_grid,
     learn_scale,
     log_scale,
     read_record,
     remember_features,
+    rounding_error,
     standardize,
 )
 from redescend.kernels.compiler import compiled, part
@@ -97,7 +99,7 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
             start_scale(abs(target - prediction), numbers)
         unit = numbers[UNIT] if numbers[UNIT] > 0.0 else 1.0
         residual = min(max(target / unit - prediction / unit, -HUGE), HUGE)
-        size, sign = abs(residual), 1 if residual > 0.0 else 0
+        size, sign = max(abs(residual), rounding_error(numbers)), 1 if residual > 0.0 else 0
         read_record(records.X[t], prediction, features[MEAN], record)
         standardize(record, rounds, features, standard)
         copy = remember_features(record, rounds, features) and target == numbers[LAST]
@@ -113,9 +115,11 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
         out.clean_log_odds[t], out.low[t], out.high[t] = log_odds, low, high
         out.scale[t], out.stuck[t], out.suspect[t] = scale * unit, stuck, clean <= shared[THRESHOLD]
         correct_ends(clean, target < low, target > high, numbers)
+        if rounds > 0.0:
+            learn_grid(target, numbers)
         numbers[LAST] = target
-        # The first residual is the first scale. A repeated record and a residual of 0 say nothing about scales.
-        if started and not copy and residual != 0.0:
+        # The first residual is the first scale. A repeated record and a size of 0 say nothing about scales.
+        if started and not copy and size > 0.0:
             count_residual(sign, size / scale, numbers[AGE], shared, state.counts)
             learn_scale(size, standard, effect, numbers, features)
         numbers[ROUNDS] = rounds + 1.0

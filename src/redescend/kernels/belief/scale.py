@@ -15,21 +15,29 @@ from redescend.kernels.belief.layout import (
     CLIP,
     CONVINCED,
     EFFECT,
+    ENOUGH,
     EVIDENCE,
+    EXACT,
     FAR,
+    FINEST,
     FORGET,
+    GRID,
     HUGE,
     LARGEST_EFFECT,
+    LAST,
     MEAN,
+    MULTIPLES,
     PREVIOUS,
     QUICK,
     QUICKEST,
     RATE,
     READY,
+    ROUNDED,
     SLOWEST,
     SQUARES,
     STEADY,
     TRAVELLED,
+    UNIT,
 )
 from redescend.kernels.compiler import part
 from redescend.numeric import Array
@@ -73,6 +81,31 @@ def remember_features(record: Array, rounds: float, features: Array) -> bool:
         means[j] += step * share
         squares[j] += step * (record[j] - means[j])
     return rounds > 0.0 and changes == 0
+
+
+@part
+def learn_grid(target: float, numbers: Array) -> None:
+    """Find the resolution of targets, the largest number of which all differences are multiples, by Euclid's rule."""
+    last, grid = numbers[LAST], numbers[GRID]
+    gap, error = abs(target - last), EXACT * max(abs(target), abs(last))
+    # Very large targets do not show it.
+    if grid < 0.0 or not error < gap < HUGE or 0.0 < grid <= FINEST * error:
+        return
+    common, rest = max(gap, grid), min(gap, grid)
+    while rest > error:
+        common, rest = rest, abs(common - np.floor(common / rest + 0.5) * rest)
+    if common <= FINEST * error:
+        numbers[GRID] = numbers[MULTIPLES] = -1.0
+    else:
+        numbers[MULTIPLES] = 0.0 if common < 0.999 * grid else numbers[MULTIPLES] + 1.0
+        # A part of this difference, because errors of divisors grow from record to record.
+        numbers[GRID] = gap / np.floor(gap / common + 0.5)
+
+
+@part
+def rounding_error(numbers: Array) -> float:
+    """The size of a typical rounding error of targets, in the unit of residuals; 0 if they are not rounded."""
+    return ROUNDED * numbers[GRID] / numbers[UNIT] if numbers[MULTIPLES] >= ENOUGH and numbers[UNIT] > 0.0 else 0.0
 
 
 @part
