@@ -13,6 +13,7 @@ from redescend.engines.explanation import explain_forest
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import ParameterError
 from redescend.kernels.forest import layout, mixture, rounds
+from redescend.kernels.tables import Table
 from redescend.kernels.tabular.standardize import all_finite
 from redescend.numeric import Array
 from redescend.state import read_arrays, require
@@ -68,29 +69,21 @@ class NonlinearEngine(Engine):
         return False
 
     def _learn_table(
-        self,
-        X: Array,
-        Y: Array,
-        sample_weight: Array,
-        weights: Array,
-        predictions: Array | None,
-        *,
-        unchecked: bool = False,
-        first: int = 0,
+        self, rows: Table, weights: Array, predictions: Array | None, *, unchecked: bool = False, first: int = 0
     ) -> bool:
-        if unchecked and not all_finite(X, Y):
+        if unchecked and not all_finite(rows.X, rows.Y):
             return False
+        X, Y, sample_weight = rows
         linear = self.linear.learn_rounds(X, Y, sample_weight)
-        written = np.empty((self.outputs, len(X), rounds.WRITTEN))
-        rows = rounds.Rows(X, Y, sample_weight, linear.predictions, linear.weights)
-        row = self._learn_forests(rows, 0, written)
+        written = np.empty((self.outputs, len(X), rounds.STACKED))
+        judged = rounds.Rows(X, Y, sample_weight, linear.predictions, linear.weights)
+        row = self._learn_forests(judged, 0, written)
         while row < len(X):
             self.forests, self._work = layout.grow_state(self.forests), None
-            row = self._learn_forests(rows, row, written)
-        stacked = _select_stacked(written)
+            row = self._learn_forests(judged, row, written)
         last = np.empty(Y.shape)
         for k, stack in enumerate(self.stacks):
-            outcome = stack.learn_rounds(stacked[k], Y[k : k + 1], sample_weight)
+            outcome = stack.learn_rounds(written[k], Y[k : k + 1], sample_weight)
             last[k], weights[k] = outcome.predictions[0], outcome.weights[0]
         members = _join(written, last)
         out = np.empty(Y.shape) if predictions is None else predictions
@@ -124,7 +117,7 @@ class NonlinearEngine(Engine):
         """What every member predicts for the rows of a table, of shape (outputs, rows, members)."""
         X = np.require(X, np.float64, ["C", "A", "W"])
         written = self._write(X)
-        last = [stack.predict(part) for stack, part in zip(self.stacks, _select_stacked(written), strict=True)]
+        last = [stack.predict(part) for stack, part in zip(self.stacks, written, strict=True)]
         return _join(written, np.concatenate(last))
 
     def predict(self, X: Any) -> Array:
@@ -139,7 +132,7 @@ class NonlinearEngine(Engine):
 
     def _write(self, X: Array) -> Array:
         """What the kernel writes for rows; see `kernels.forest.rounds`."""
-        out = np.empty((self.outputs, len(X), rounds.WRITTEN))
+        out = np.empty((self.outputs, len(X), rounds.STACKED))
         linear = np.ascontiguousarray(self.linear.predict(X))
         _predict(self.forests, X, linear, self.loss.margin, out)
         return out
@@ -169,7 +162,7 @@ class NonlinearEngine(Engine):
     def score(self, X: Any, Y: Array) -> Array:
         out = np.ones(Y.shape)
         for rows, table in _tables(X):
-            for k, part in enumerate(_select_stacked(self._write(table))):
+            for k, part in enumerate(self._write(table)):
                 out[k, rows] = self.stacks[k].score(part, np.ascontiguousarray(Y[k : k + 1, rows]))[0]
         return out
 
@@ -226,15 +219,10 @@ class NonlinearEngine(Engine):
         raise NotImplementedError("States are checked as a whole.")
 
 
-def _select_stacked(written: Array) -> Array:
-    """The predictions that stacks learn from."""
-    return np.ascontiguousarray(written[..., : rounds.STACKED])
-
-
 def _join(written: Array, last: Array) -> Array:
-    """The predictions of all members; that of the stack is cut off like the others."""
-    last = np.clip(last, written[..., rounds.BOTTOM], written[..., rounds.TOP])
-    return np.concatenate([written[..., : rounds.STACKED], last[..., None]], axis=2)
+    """The predictions of all members; that of the stack is cut off at the least and the largest of the others."""
+    last = np.clip(last, written.min(axis=2), written.max(axis=2))
+    return np.concatenate([written, last[..., None]], axis=2)
 
 
 def _reconcile(parts: Array, prediction: Array) -> Array:

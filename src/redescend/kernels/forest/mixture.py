@@ -25,6 +25,9 @@ PATIENCE = 1000.0
 FAR = 20.0
 """A residual counts at most FAR scales."""
 
+LIGHT = 0.1
+"""A member with less than this share of the largest weight is left out of the mean."""
+
 REACTION = 0.02
 """How fast scales of residuals follow."""
 
@@ -58,30 +61,33 @@ SPECS = (
 
 @part
 def follow_scales(y: float, p: Array, count: float, scale: Array) -> None:
-    """The scale of the residuals of every member."""
+    """The scale of the residuals of every member, at least that of rounding errors of its prediction."""
     gain = max(4.0 / (count + 8.0), REACTION)
     for i in range(MEMBERS):
         r = min(abs(y - p[i]), 1e140)
-        s = max(scale[i] if scale[i] > 0.0 else r, 1e-12 * min(abs(y), 1e140) + 1e-140)
+        s = max(scale[i] if scale[i] > 0.0 else r, 1e-12 * min(abs(p[i]), 1e140) + 1e-140)
         scale[i] = s * (1.0 + gain * (r * r - s * s) / (r * r + s * s))
 
 
 @part
 def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
     """Bayes' rule, with a likelihood of Cauchy's for numbers, cut off far out; then a share of the weight for all."""
-    weight, played, scale, scalar, total = mixture.weight[k], mixture.played[k], mixture.scale[k], mixture.scalar, 0.0
-    rate = scalar[RATE, k]
+    weight, played, scale, scalar = mixture.weight[k], mixture.played[k], mixture.scale[k], mixture.scalar
+    rate, total, largest, kept = scalar[RATE, k], 0.0, 0.0, 0.0
     for i in range(MEMBERS):
         if labels:
             weight[i] *= rate + (1.0 - 2.0 * rate) * sigmoid(y * p[i])
         else:
             s, r = scale[i], min(abs(y - p[i]), FAR * scale[i])
             weight[i] *= s * scale[0] / (s * s + r * r)
-        total += weight[i]
+        total, largest = total + weight[i], max(largest, weight[i])
     share = 1.0 / (PATIENCE + scalar[COUNT, k])
     for i in range(MEMBERS):
-        played[i] = weight[i] / total if total > 0.0 else 1.0 / MEMBERS
-        weight[i] = (1.0 - share) * played[i] + share / MEMBERS
+        played[i] = weight[i] if weight[i] >= LIGHT * largest else 0.0
+        kept += played[i]
+        weight[i] = (1.0 - share) * (weight[i] / total if total > 0.0 else 1.0 / MEMBERS) + share / MEMBERS
+    for i in range(MEMBERS):
+        played[i] = played[i] / kept if kept > 0.0 else 1.0 / MEMBERS
     scalar[COUNT, k] += 1.0
 
 

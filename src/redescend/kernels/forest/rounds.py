@@ -49,8 +49,8 @@ LEAST_RATE, MOST_RATE, FAST_RATE = 0.001, 0.3, 0.001
 """The range of the share of flipped labels, and how fast it follows."""
 
 
-STACKED, BOTTOM, TOP, WRITTEN = 3, 3, 4, 5
-"""What is written for a record: predictions for the stack, and the range that they were cut off at."""
+STACKED = 3
+"""Predictions that are written for a record: those that the stack learns from."""
 
 
 class Rows(NamedTuple):
@@ -78,22 +78,21 @@ def find_leaves(x: Array, state: State, g: int, at: Array) -> float:
 
 @part
 def combine(linear: float, k: int, labels: bool, fits: Array, state: State, out: Array) -> None:
-    """Write the predictions of the linear member and with the forests, and the range that they were cut off at.
+    """Write the predictions of the linear member and with the forests.
 
-    It is that of believed targets, and half of it on both sides. Logits, and what is predicted before the first tree,
-    are not cut off.
+    They are cut off at the range of believed targets, and half of it on both sides. Logits, and what is predicted
+    before the first tree, are not cut off.
     """
     g = FORESTS * k
-    out[0], out[BOTTOM], out[TOP] = linear, -np.inf, np.inf
-    out[1 + ON_TARGET], out[1 + ON_REST] = state.output[START, k] + fits[g + ON_TARGET], linear + fits[g + ON_REST]
+    out[0], out[1 + ON_REST] = linear, linear + fits[g + ON_REST]
+    out[1 + ON_TARGET] = state.output[START, k] + fits[g + ON_TARGET]
     if state.scalar[BUILT, g + ON_TARGET] == 0.0:
         out[1 + ON_TARGET] = linear
     elif not labels:
         low, high = state.output[LOW, k], state.output[HIGH, k]
         slack = SLACK * (high - low)
-        out[BOTTOM], out[TOP] = low - slack, high + slack
-    for i in range(STACKED):
-        out[i] = min(max(out[i], out[BOTTOM]), out[TOP])
+        for i in range(STACKED):
+            out[i] = min(max(out[i], low - slack), high + slack)
 
 
 @part
@@ -234,7 +233,7 @@ def learn(state: State, rows: Rows, first: int, most: int, labels: bool, out: Ar
 
     Returns the number of rows, or the row at which more room is needed, if there is less than for `most` records.
     `out` gets, for every output and row, the predictions of the linear member, of the forest on the target, and of the
-    linear member with the forest on what it leaves, and the range that they were cut off at.
+    linear member with the forest on what it leaves.
     """
     state, rows, out, work = uncounted(state), uncounted(rows), uncounted(out), uncounted(work)
     for row in range(first, len(rows.X)):

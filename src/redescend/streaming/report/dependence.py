@@ -1,0 +1,81 @@
+"""Pictures of how predictions of a model with trees depend on its most important columns."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from redescend.streaming.dependence import Dependence, compute_dependence
+from redescend.streaming.model import StreamModel
+from redescend.streaming.report.charts import Chart, Scale, fit_scale
+from redescend.streaming.report.figures import ReportFigure
+from redescend.streaming.report.formatting import format_number, format_percent
+
+MOST, HEIGHT = 4, 210.0
+"""How many pictures there are at most, and their height."""
+
+MAX_DAYS = 2_932_896
+"""The first day of the year 10,000."""
+
+
+class DateScale(Scale):
+    """A scale of dates, given as days since 1970-01-01."""
+
+    def label(self, value: float) -> str:
+        """The date of a tick.
+
+        >>> DateScale(19_800.0, 20_000.0).label(19_900.0)
+        '2024-06-26'
+        """
+        return format_date(value)
+
+
+def format_date(days: float) -> str:
+    """Format days since 1970-01-01 as a date; a number that is too large for one stays a number.
+
+    >>> format_date(0.9), format_date(1e12)
+    ('1970-01-01', '1e+12')
+    """
+    return str(np.datetime64(math.floor(days), "D")) if abs(days) < MAX_DAYS else format_number(days)
+
+
+def draw_dependences(model: StreamModel, columns: list[str]) -> list[ReportFigure]:
+    """Draw the partial dependence on the first of these columns that have numbers or dates; of linear models nothing.
+
+    All have the same vertical axis.
+    """
+    found: list[Dependence] = []
+    for column in columns:
+        one = compute_dependence(model, column) if len(found) < MOST else None
+        found += [] if one is None else [one]
+    both = [fit_scale(np.concatenate([one.low, one.mean, one.high]).tolist()) for one in found]
+    percent = model.schema.classifies
+    low, high = min((one.low for one in both), default=0.0), max((one.high for one in both), default=1.0)
+    scale = Scale(max(low, 0.0), min(high, 1.0), percent=True) if percent else Scale(low, high)
+    return [_draw(one, scale, place, model) for place, one in enumerate(found, start=1)]
+
+
+def _draw(one: Dependence, scale: Scale, place: int, model: StreamModel) -> ReportFigure:
+    what = f"probability of {one.label}" if one.label else f"predicted {model.schema.target}"
+    caption = _describe(one, what)
+    x = (DateScale if one.is_date else Scale)(float(one.values[0]), float(one.values[-1]))
+    chart = Chart(
+        x,
+        scale,
+        x_label=one.column,
+        y_label="probability" if one.label else "prediction",
+        description=caption,
+        height=HEIGHT,
+    )
+    chart.band(one.values, one.low, one.high, "band")
+    chart.line(one.values, one.mean, "middle-line")
+    legend = {"middle-line": "mean of recent records", "band": "interquartile range"}
+    return ReportFigure(f"dependence-{place}", one.column, caption, chart.to_svg(), legend)
+
+
+def _describe(one: Dependence, what: str) -> str:
+    lowest, highest = int(one.mean.argmin()), int(one.mean.argmax())
+    told, place = format_percent if one.label else format_number, format_date if one.is_date else format_number
+    ends = [f"{told(float(one.mean[at]))} at {place(float(one.values[at]))}" for at in (lowest, highest)]
+    return f"The mean {what} is lowest, {ends[0]}, and highest, {ends[1]}."
