@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from redescend.sources.arrow_messages import count_batch_rows
+from redescend.sources.arrow_messages import count_batch_rows, measure_batches
 from redescend.sources.columnar import UNREADABLE, ColumnarFile, RowGroup, check_damage
+from redescend.sources.expansion import check_expansion
 
 INDEXED = b"ARROW1"
 BODY = 8
@@ -69,7 +70,9 @@ class ArrowFile(ColumnarFile):
                 file.seek(BODY)
             else:
                 yield reader.schema
+                sizes = self._measure(BODY)
                 for number in range(reader.num_record_batches):
+                    self._check_size(number, next(sizes, None))
                     batch = self._read_checked(partial(reader.get_batch, number))
                     share = (number + 1) / reader.num_record_batches
                     yield batch, self._count_rows(batch, number, BODY) or 1, share
@@ -82,7 +85,9 @@ class ArrowFile(ColumnarFile):
         stream = pa.ipc.open_stream(file, options=options)
         yield stream.schema
         end: Exception | None = pa.ArrowInvalid("the end of the file is missing") if indexed else None
+        sizes = self._measure(BODY if indexed else 0)
         for number in count():
+            self._check_size(number, next(sizes, None))
             batch = self._read_checked(stream.read_next_batch)
             if batch is None:
                 break
@@ -95,6 +100,14 @@ class ArrowFile(ColumnarFile):
             end = pa.ArrowInvalid(self.damage)
         if end is not None:
             yield end, 1, 1.0
+
+    def _measure(self, offset: int) -> Iterator[tuple[int, int]]:
+        with open(self.path, "rb") as file:
+            yield from measure_batches(file, self.size, offset)
+
+    def _check_size(self, number: int, sizes: tuple[int, int] | None) -> None:
+        if sizes is not None:
+            check_expansion(self.name, f"batch {number + 1:,}", *sizes)
 
     def _count_rows(self, batch: pa.RecordBatch | Exception, number: int, offset: int) -> int | None:
         """The rows of a batch; of a damaged one, those that it declares. None if its header is damaged, too."""

@@ -1,56 +1,110 @@
-"""The messages of an Arrow file or stream: how many rows each batch says it has, whatever its content is.
+"""The messages of an Arrow file or stream: how many rows each batch says it has, and how much memory it takes.
 
-PyArrow does not return this number for a batch that it cannot read. A message is a marker, the size of its header, the
-header (a FlatBuffer), and its body; see "Encapsulated message format" in the specification of Arrow.
+PyArrow does not return the number of rows of a batch that it cannot read. A message is a marker, the size of its
+header, the header (a FlatBuffer), and its body; see "Encapsulated message format" in the specification of Arrow.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 MARKER = b"\xff\xff\xff\xff"
-RECORD_BATCH = 3
+DICTIONARY, RECORD_BATCH = 2, 3
 HEADER_TYPE, HEADER, BODY_LENGTH = 1, 2, 3
-LENGTH = 0
-"""Numbers of fields: of a message, and of a batch."""
+CONTENT = 1
+LENGTH, BUFFERS, COMPRESSION = 0, 2, 3
+"""Numbers of fields: of a message, of a dictionary, and of a batch."""
 
 MOST_ROWS = 2**40
 """A batch that says that it has more rows is not believed."""
 
 
+class Message(NamedTuple):
+    """A batch, or a dictionary, which is a batch with one column; other messages have no rows and no buffers."""
+
+    kind: int
+    rows: int
+    body: int
+    """Its size in the file, in bytes."""
+    compressed: list[int]
+    """Where each compressed buffer begins in the body; none if they are not compressed."""
+
+
 def count_batch_rows(file: Any, size: int, offset: int) -> list[int]:
     """The rows that the batches of a file of `size` bytes declare, from `offset` up to a header that is damaged."""
-    counts = []
+    return [message.rows for message, _ in _read_messages(file, size, offset) if message.kind == RECORD_BATCH]
+
+
+def measure_batches(file: Any, size: int, offset: int) -> Iterator[tuple[int, int]]:
+    """The bytes of every batch in the file and in memory, with the dictionaries that are read before it."""
+    stored = needed = 0
+    for message, start in _read_messages(file, size, offset):
+        stored, needed = stored + message.body, needed + _measure(file, message, start)
+        if message.kind == RECORD_BATCH:
+            yield stored, needed
+            stored = needed = 0
+
+
+def _measure(file: Any, message: Message, start: int) -> int:
+    """The bytes that the body of a message takes in memory: a compressed buffer begins with its size."""
+    total = 0
+    for place in message.compressed:
+        file.seek(start + place)
+        (needed,) = struct.unpack("<q", file.read(8).ljust(8, b"\0"))
+        total += max(needed, 0)
+    return max(total, message.body)
+
+
+def _read_messages(file: Any, size: int, offset: int) -> Iterator[tuple[Message, int]]:
+    """Messages, and where their bodies begin, up to one that is damaged."""
     while 0 <= offset < size:
         file.seek(offset)
         try:
             marker, length = struct.unpack("<4si", file.read(8))
             if marker != MARKER or not 0 < length <= size - offset:
-                break
-            kind, body, rows = _parse_header(file.read(length))
+                return
+            message = _parse_header(file.read(length))
         except (struct.error, IndexError):
-            break
-        if kind == RECORD_BATCH:
-            if not 0 <= rows <= MOST_ROWS:
-                break
-            counts.append(rows)
-        if body < 0:
-            break
-        offset += 8 + length + body
-    return counts
+            return
+        if not 0 <= message.rows <= MOST_ROWS:
+            return
+        yield message, offset + 8 + length
+        if message.body < 0:
+            return
+        offset += 8 + length + message.body
 
 
-def _parse_header(data: bytes) -> tuple[int, int, int]:
-    """The type of a message, the size of its body, and its rows if it is a batch."""
+def _parse_header(data: bytes) -> Message:
     message = struct.unpack_from("<I", data, 0)[0]
     (kind,) = _read_field(data, message, HEADER_TYPE, "<B")
     (body,) = _read_field(data, message, BODY_LENGTH, "<q")
-    if kind != RECORD_BATCH:
-        return kind, body, 0
-    place = _find_field(data, message, HEADER)
-    header = place + struct.unpack_from("<I", data, place)[0]
-    return kind, body, *_read_field(data, header, LENGTH, "<q")
+    if kind not in (RECORD_BATCH, DICTIONARY):
+        return Message(kind, 0, body, [])
+    batch = _follow(data, _find_field(data, message, HEADER))
+    if kind == DICTIONARY:
+        batch = _follow(data, _find_field(data, batch, CONTENT))
+    (rows,) = _read_field(data, batch, LENGTH, "<q")
+    return Message(kind, rows, body, _find_buffers(data, batch))
+
+
+def _find_buffers(data: bytes, batch: int) -> list[int]:
+    """Where the compressed buffers of a batch begin; empty ones are not compressed."""
+    place = _find_field(data, batch, BUFFERS)
+    if not place or not _find_field(data, batch, COMPRESSION):
+        return []
+    vector = _follow(data, place)
+    (count,) = struct.unpack_from("<I", data, vector)
+    if vector + 4 + 16 * count > len(data):
+        raise IndexError
+    found = struct.iter_unpack("<qq", data[vector + 4 : vector + 4 + 16 * count])
+    return [start for start, length in found if length > 0]
+
+
+def _follow(data: bytes, place: int) -> int:
+    """Where a table or a vector is to which there is an offset at a place."""
+    return place + int(struct.unpack_from("<I", data, place)[0])
 
 
 def _read_field(data: bytes, table: int, number: int, format: str) -> tuple[int]:

@@ -29,7 +29,7 @@ UNREADABLE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, Memo
 """What PyArrow raises if a file is damaged, and what it raises if the machine fails: see `check_damage`."""
 
 IMPLAUSIBLE = 1 << 30, 1000
-"""A damaged file may say that it needs more memory than this, and more than so many times its size."""
+"""Bytes, and times the size of the file: a file that says it needs more than both is damaged."""
 
 
 class RowGroup(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,9 @@ import pyarrow.parquet as pq
 from redescend.sources.arrow_messages import MOST_ROWS
 from redescend.sources.batch import Piece
 from redescend.sources.columnar import SLICE, UNREADABLE, ColumnarFile, RowGroup, check_damage
+from redescend.sources.expansion import check_expansion
 from redescend.sources.kinds import Kind
+from redescend.sources.parquet_pages import Chunk, measure_pages, read_chunks
 
 BUFFER = 2**16
 """Bytes of a column to read at a time: a row group may be larger than the memory that we allow ourselves."""
@@ -40,6 +43,11 @@ class ParquetFile(ColumnarFile):
             if (job := next(jobs, None)) is not None:
                 yield job()
 
+    @cached_property
+    def _chunks(self) -> list[list[Chunk]]:
+        with open(self.path, "rb") as file:
+            return read_chunks(file, self.size)
+
     def read_rows(self, columns: list[str] | None, start: int) -> Iterator[RowGroup]:
         try:
             file = pq.ParquetFile(
@@ -54,11 +62,13 @@ class ParquetFile(ColumnarFile):
             check_damage(error, self.size)
             yield RowGroup(0, 1, error)
             return
-        with file:
+        with file, open(self.path, "rb") as pages:
             row, total = 0, max(file.metadata.num_rows, 1)
             for group in range(file.num_row_groups):
                 count = min(max(file.metadata.row_group(group).num_rows, 0), MOST_ROWS)
                 if row + count > start:
+                    sizes = measure_pages(pages, self._chunks[group] if group < len(self._chunks) else [], columns)
+                    check_expansion(self.name, f"a page of each column from row {row + 1:,} on", *sizes)
                     yield from self._read_group(file, group, columns, range(row, row + count), start)
                 row += count
                 if columns is not None:

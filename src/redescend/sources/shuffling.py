@@ -42,7 +42,7 @@ def hash_rows(rows: Array, seed: int) -> Array:
 
 
 def count_parts(size: int | None) -> int:
-    """How many parts records of so many stored bytes are dealt to."""
+    """How many parts records of this many stored bytes are dealt to."""
     return 16 if size is None else min(MAX_PARTS, 1 + size // PART_BYTES)
 
 

@@ -119,7 +119,7 @@ class Source:
             With `follow`: the `mark` of the batch that ended at `start`, to find that place in a rotated file.
 
         in_order : bool
-            Read a source in its own order, although it is to be shuffled.
+            Read a source in its own order, even if it is shuffled otherwise.
 
         Returns
         -------
@@ -211,7 +211,7 @@ class Source:
 
 
 def _choose_places(count: int, most: int) -> Array:
-    """At most so many places among `count`, evenly spread."""
+    """Places among `count`, evenly spread."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64)) if count else np.empty(0, np.int64)
 
 
