@@ -12,6 +12,7 @@ from river import base
 from river.utils import dataframe
 
 from redescend import losses, steps, transforms
+from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.river.linear_model import LinearModel
 from redescend.river.records import BinaryLabels
@@ -75,6 +76,7 @@ class RedescendingClassifier(LinearModel, base.MiniBatchClassifier):
         both = self._labels.negative_and_positive
         return [both[margin > 0.0] for margin in predictions.tolist()]
 
+    @exclusive
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn from the record `x` with label `y` and weight `w`; see `RedescendingRegressor.learn_one`."""
         counts = w != 0.0

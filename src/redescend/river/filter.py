@@ -11,6 +11,7 @@ from river import base
 from redescend import losses, steps, transforms
 from redescend.engines.config import check_loss
 from redescend.errors import DataError
+from redescend.exclusive import exclusive
 from redescend.parameters import COUNT, Interval, check
 from redescend.river.classifier import RedescendingClassifier
 from redescend.river.records import NotFiniteError, check_record, to_key, to_plain
@@ -98,6 +99,7 @@ class RedescendingFilter(Stateful, base.AnomalyFilter):
         except NotFiniteError:
             return 1.0
 
+    @exclusive
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, **kwargs: Any) -> None:
         """Learn from the record `x`, `y` with weight `w`, and count it; `kwargs` are ignored."""
         if w == 0.0:

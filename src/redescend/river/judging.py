@@ -29,11 +29,14 @@ class RecordBelief(Stateful):
         self._deferred = DeferredBelief(LabelBelief(2) if labels else ResidualBelief(COMPACT), verdicts=False)
 
     def add(self, prediction: float, target: float, x: Array) -> None:
-        """Learn from a record and what was predicted for it."""
+        """Learn from a record and what was predicted for it; a forged model may predict what is not finite."""
+        if not math.isfinite(prediction):
+            prediction = float(np.nan_to_num(prediction))
         self._deferred.add_one(prediction, target > 0.0 if self._labels else target, x)
 
     def add_rows(self, predictions: Array, targets: Array, X: Array) -> None:
         """Learn from records in turn."""
+        predictions = np.nan_to_num(predictions)
         if self._labels:
             self._deferred.add(predictions[:, None], (targets > 0.0).astype(np.int64))
         else:

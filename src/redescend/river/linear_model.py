@@ -10,6 +10,7 @@ from river.utils import dataframe
 from redescend import losses, steps, transforms
 from redescend.engines.config import ModelConfig, Task
 from redescend.errors import DataError
+from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.parameters import Order
 from redescend.river import records
@@ -75,6 +76,7 @@ class LinearModel(Stateful):
         """
         return 1.0 - self._model.clean_probability(x, self._encode(y))
 
+    @exclusive
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
         """Learn from the rows of a frame in turn; from none of them if a number is not finite.
 

@@ -8,6 +8,7 @@ from typing import Any
 from river import base
 
 from redescend import steps, transforms
+from redescend.exclusive import exclusive
 from redescend.river.linear_model import LinearModel
 
 
@@ -60,6 +61,7 @@ class RedescendingRegressor(LinearModel, base.MiniBatchRegressor):
         yield {"order": 2}
         yield {"transform": transforms.Learn(a=2.0, b=0.1), "step": steps.AdaptiveNorm()}
 
+    @exclusive
     def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
         """Learn from one record.
 
