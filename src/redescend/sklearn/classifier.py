@@ -113,14 +113,21 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         return self._partial_fit(X, y, sample_weight, classes)
 
     def decision_function(self, X: Any) -> Array:
-        """Return the margins of the rows `X`: positive for the second of two classes, or a column for each of more."""
+        """Return a score for each row of `X`: positive for the second of two classes, or a column for each of more.
+
+        It ranks rows as `predict_proba` does. After `fit` with a logistic loss it is the linear margin,
+        ``X @ coef_.T + intercept_``, made smaller where the coefficients are uncertain; otherwise the margin itself.
+        """
         margins = self._predict_outputs(X)
+        if self._beliefs is not None:
+            shortened = self._beliefs.shorten(self._validate_features(X), margins.T)
+            margins = shortened.T.astype(self._dtype, copy=False)
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row of `X`."""
-        margins = self.decision_function(X)
-        places = (margins > 0.0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
+        margins = self._predict_outputs(X)
+        places = (margins[:, 0] > 0.0).astype(np.intp) if len(self.classes_) == 2 else margins.argmax(axis=1)
         return self.classes_[places]
 
     @available_if(_has_probabilities)
@@ -133,7 +140,7 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         margins = self._predict_outputs(X).T
         if self._beliefs is None:
             return label_probabilities(margins).T
-        return self._beliefs.predict_proba(margins).astype(self._dtype)
+        return self._beliefs.predict_proba(self._validate_features(X), margins).astype(self._dtype)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:

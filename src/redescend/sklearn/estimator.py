@@ -18,9 +18,10 @@ from redescend.engines.config import FEATURES, Task, check_bool
 from redescend.engines.engine import LinearForm
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import DataError
+from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter
-from redescend.sklearn.judging import RowBeliefs, leave_out
+from redescend.sklearn.judging import RowBeliefs
 from redescend.sklearn.rows import cast, check_sample_weight, engine_input, predict_linear, smallest
 from redescend.sklearn.verdict import JudgingEstimator
 from redescend.state import ArraySpec, read_arrays, require
@@ -122,6 +123,7 @@ class LinearEstimator(JudgingEstimator):
 
     # --- learning ---
 
+    @exclusive
     def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit a new model, or with `warm_start` continue the current one, on `max_iter` passes over the rows.
 
@@ -167,12 +169,12 @@ class LinearEstimator(JudgingEstimator):
             inlier_weights[:, order] = self._engine.learn(*rows, before)
             predictions[:, order] = before
         self.inlier_weight_ = smallest(inlier_weights)
-        if self._beliefs is not None:
-            if not isinstance(self._engine, NonlinearEngine):
-                labels, order = self.TASK == "classification", np.arange(len(weights))
-                predictions = leave_out(table, Y, self._raw_predictions(table), inlier_weights, labels)
+        if self._beliefs is not None and isinstance(self._engine, NonlinearEngine):
             self._beliefs.start()
             self._beliefs.add(table, Y, predictions, order[weights[order] > 0.0])
+        elif self._beliefs is not None:
+            used = np.flatnonzero(weights > 0.0)
+            self._beliefs.fit(table, Y, self._raw_predictions(table), inlier_weights, used)
         return self
 
     def _count_passes(self) -> int:
@@ -182,6 +184,7 @@ class LinearEstimator(JudgingEstimator):
             return int(self.max_iter)
         return 2 if isinstance(self._engine, SelfTuningEngine) and self._engine.order == 2 else 10
 
+    @exclusive
     def _partial_fit(self: Self, X: Any, y: Any, sample_weight: Any, classes: Array | None = None) -> Self:
         """Learn from rows once, in their order."""
         is_new = not self.__sklearn_is_fitted__()

@@ -3,8 +3,9 @@
 Rows of `partial_fit` are judged by what was predicted before they were learned from. `fit` passes over its rows several
 times: only the first predictions would be honest, and made by a poor model. Instead each row is judged once, after the
 last pass, by what the final model would predict if it had not learned from the row (`leave_out`). So the number of
-passes does not change how many records a belief has seen. A model with trees passes only once, and its rows are judged
-by what was predicted before, in the order in which they were learned from.
+passes does not change how many records a belief has seen. Logits are shorter where the coefficients are uncertain. A
+model with trees passes only once, and its rows are judged by what was predicted before, in the order in which they were
+learned from.
 """
 
 from __future__ import annotations
@@ -12,21 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from redescend.belief import LabelBelief, ResidualBelief
 from redescend.belief.deferred import COMPACT, DeferredBelief
 from redescend.numeric import Array
+from redescend.sklearn.uncertainty import Uncertainty, leave_out_labels, leave_out_numbers, restore_uncertainty
 from redescend.state import ArraySpec, Stateful, read_arrays, require
-
-MOST_LEVERAGE = 0.75
-"""A row is not taken to determine its own prediction by more than this."""
-
-WIDEST, LARGEST_TABLE = 300, 2**31
-"""Tables with more columns, or with more rows × columns² than this, are judged by the final model as it is."""
-
-RIDGE = 1.0
-"""The curvature of a prior on standardized coefficients of logits: labels that a line separates give none."""
 
 
 class RowBeliefs(Stateful):
@@ -41,11 +33,12 @@ class RowBeliefs(Stateful):
     """
 
     def __init__(self, dim: int, outputs: int, labels: bool) -> None:
-        self._columns, self._outputs, self._labels = min(dim, COMPACT), outputs, labels
+        self._dim, self._outputs, self._labels = dim, outputs, labels
+        self._columns = min(dim, COMPACT)
         self.start()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"shape": (self._columns, self._outputs, self._labels), "state": self.state()}
+        return {"shape": (self._dim, self._outputs, self._labels), "state": self.state()}
 
     def __setstate__(self, pickled: dict[str, Any]) -> None:
         # Arrays that are mapped from a file are read-only; those of a restored state are copies.
@@ -61,19 +54,39 @@ class RowBeliefs(Stateful):
         self._beliefs = [DeferredBelief(belief) for belief in made]
         self._places, self._count = np.empty(0, np.int64), 0
         self._log_odds: Array | None = np.empty(0)
+        self._uncertainty: Uncertainty | None = None
+
+    def fit(self, X: Any, Y: Array, predictions: Array, weights: Array, places: Array) -> None:
+        """Forget everything, and learn from rows and the predictions of the linear model that learned from them."""
+        self.start()
+        uncertainty = None
+        if self._labels:
+            predictions, uncertainty = leave_out_labels(X, Y, predictions, weights)
+        else:
+            predictions = leave_out_numbers(X, Y, predictions, weights)
+        self._add(X, Y, predictions, places, in_order=False)
+        self._uncertainty = uncertainty
+
+    def shorten(self, X: Any, predictions: Array) -> Array:
+        """The predictions, a row for each output; those of labels are shorter where the coefficients are uncertain."""
+        return predictions if self._uncertainty is None else self._uncertainty.shorten(X, predictions)
 
     def add(self, X: Any, Y: Array, predictions: Array, places: Array | None = None) -> None:
         """Learn from rows and what was predicted for them: from those at `places`, in this order, or from all."""
+        self._add(X, Y, self.shorten(X, predictions), places, in_order=True)
+
+    def _add(self, X: Any, Y: Array, predictions: Array, places: Array | None, in_order: bool) -> None:
         self._count, self._log_odds = Y.shape[1], None
         self._places = np.arange(self._count) if places is None else places
         if places is not None:
             X, Y, predictions = X[places], Y[:, places], predictions[:, places]
         for deferred, records in zip(self._beliefs, self._records(X, Y, predictions), strict=True):
-            deferred.add(*records)
+            (deferred.add if in_order else deferred.add_table)(*records)
 
     def _records(self, X: Any, Y: Array, predictions: Array) -> list[tuple[Array, ...]]:
         """The records of every belief, as it takes them."""
-        predictions = np.nan_to_num(predictions)
+        if not np.isfinite(predictions).all():  # nan_to_num of one row takes longer than learning from it
+            predictions = np.nan_to_num(predictions)
         if self._labels:
             margins = np.ascontiguousarray(predictions.T)
             return [(margins, (Y[0] > 0.0).astype(np.int64) if len(Y) == 1 else Y.argmax(axis=0))]
@@ -91,7 +104,7 @@ class RowBeliefs(Stateful):
 
     def judge(self, X: Any, Y: Array, predictions: Array) -> Array:
         """The log-odds that each row is clean, the least over outputs; nothing is learned."""
-        records = self._records(X, Y, predictions)
+        records = self._records(X, Y, self.shorten(X, predictions))
         judged = [one.belief.judge(*parts) for one, parts in zip(self._beliefs, records, strict=True)]
         return np.asarray(np.min(judged, axis=0))
 
@@ -106,15 +119,16 @@ class RowBeliefs(Stateful):
         low, high = (np.array([pair[end] for pair in pairs]) for end in range(2))
         return low, high
 
-    def predict_proba(self, predictions: Array) -> Array:
+    def predict_proba(self, X: Any, predictions: Array) -> Array:
         """The calibrated probability of every label, a column each."""
         belief: Any = self._beliefs[0].belief
-        return np.asarray(belief.predict_proba(np.nan_to_num(predictions).T))
+        return np.asarray(belief.predict_proba(np.nan_to_num(self.shorten(X, predictions)).T))
 
     def state(self) -> dict[str, Any]:
         return {
             "clean_log_odds": self.clean_log_odds.copy(),
             "beliefs": [deferred.state() for deferred in self._beliefs],
+            "uncertainty": None if self._uncertainty is None else self._uncertainty.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -126,35 +140,11 @@ class RowBeliefs(Stateful):
         for deferred, one in zip(self._beliefs, state["beliefs"], strict=True):
             deferred.restore(one)
         self._log_odds = log_odds
+        if state["uncertainty"] is not None:
+            self._uncertainty = restore_uncertainty(state["uncertainty"], self._dim, self)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._columns}, {self._outputs}, {self._labels})"
-
-
-def leave_out(X: Any, Y: Array, predictions: Array, weights: Array, labels: bool) -> Array:
-    """What would be predicted for every row if it had not been learned from, a row for each output.
-
-    One step of Newton from the model of all rows, exact for least squares; `weights` say how much each row counted.
-    """
-    rows, columns = X.shape
-    if columns > WIDEST or rows * columns**2 > LARGEST_TABLE:
-        return predictions
-    table = _dense(X)
-    with np.errstate(all="ignore"):
-        standard = (table - table.mean(axis=0)) / table.std(axis=0)
-    table = np.column_stack([np.nan_to_num(standard, posinf=0.0, neginf=0.0), np.ones(rows)])
-    out = predictions.copy()
-    for said, y, weight in zip(out, Y, weights, strict=True):
-        residuals, curvature = y - said, np.ones(rows)
-        if labels:
-            shares = expit(said)
-            residuals, curvature = 0.5 * (y + 1.0) - shares, shares * (1.0 - shares)
-        gram = (table * (weight * curvature)[:, None]).T @ table
-        gram[np.diag_indices_from(gram)] += RIDGE if labels else 1e-9 * rows
-        sensitivity = weight * np.einsum("ij,ij->i", table, np.linalg.solve(gram, table.T).T)
-        leverage = np.clip(sensitivity * curvature, 0.0, MOST_LEVERAGE)
-        said -= np.nan_to_num(sensitivity / (1.0 - leverage) * residuals)
-    return out
+        return f"{type(self).__name__}({self._dim}, {self._outputs}, {self._labels})"
 
 
 def _dense(X: Any) -> Array:

@@ -10,6 +10,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from redescend.engines.config import check_bool
+from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter, check
 from redescend.scaling import SIZE, SIZES, RunningQuantiles
@@ -82,6 +83,7 @@ class MedianScaler(OneToOneFeatureMixin, TransformerMixin, StatefulEstimator):
         self.__dict__.pop("_quantiles", None)
         return self.partial_fit(X)
 
+    @exclusive
     def partial_fit(self, X: Any, y: Any = None) -> MedianScaler:
         """Learn from the rows `X`, in addition to all earlier ones; `y` is ignored."""
         owner, (low, high) = type(self).__name__, self._check_range()

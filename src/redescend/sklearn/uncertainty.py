@@ -1,0 +1,143 @@
+"""How uncertain predictions are: what a model would predict for a row that it had not learned from, and logits that are
+shorter where the coefficients are uncertain.
+
+Predictions are linear in the coefficients, whose covariance is the inverse of the curvature of the loss over all rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from redescend.numeric import Array
+from redescend.state import ArraySpec, read_arrays, require
+
+MOST_LEVERAGE = 0.5
+"""A row is not taken to determine its own prediction by more than this."""
+
+WIDEST, LARGEST_TABLE = 300, 2**31
+"""Tables with more columns, or with more rows × columns² than this, are judged by the final model as it is."""
+
+RIDGE = 1.0
+"""The curvature of a prior on standardized coefficients of logits: labels that a line separates give none."""
+
+LONG = 4.0
+"""A row is long beyond this many typical lengths, as to the learner; logits of long rows are shorter."""
+
+SPECS = (
+    ArraySpec("typical", (), low=0.0),
+    ArraySpec("mean", ("columns",)),
+    ArraySpec("spread", ("columns",), low=0.0),
+    ArraySpec("covariance", (lambda dims: dims["columns"] + 1, lambda dims: dims["columns"] + 1)),
+)
+
+
+class Uncertainty(NamedTuple):
+    """The covariance of standardized coefficients and intercept, the mean over outputs.
+
+    Attributes
+    ----------
+    typical : array of one float, shape ()
+        The median of the mean squares of standardized rows.
+    mean, spread : arrays of floats, shape (columns,)
+        Mean and standard deviation of every feature.
+    covariance : array of floats, shape (columns + 1, columns + 1)
+        The covariance; the last row is that of the intercept.
+    """
+
+    typical: Array
+    mean: Array
+    spread: Array
+    covariance: Array
+
+    def shorten(self, X: Any, logits: Array) -> Array:
+        """The logits, a row for each output, as their mean over uncertain coefficients would say."""
+        table = standardize(X, self.mean, self.spread)
+        return logits * _length(table, np.einsum("ij,ij->i", table @ self.covariance, table), self.typical)
+
+    def state(self) -> dict[str, Array]:
+        return {name: array.copy() for name, array in self._asdict().items()}
+
+
+def restore_uncertainty(state: dict[str, Any], columns: int, owner: Any) -> Uncertainty:
+    """The uncertainty of a saved state."""
+    found = Uncertainty(**read_arrays(SPECS, state, {"columns": columns}, owner))
+    require(bool(np.allclose(found.covariance, found.covariance.T)), owner, "a covariance that is not symmetric")
+    return found
+
+
+def _length(table: Array, variances: Array, typical: Array) -> Array:
+    """By how much logits are shorter: a logistic function of a normal variable has about this mean; and long rows."""
+    leverages = np.maximum(_squares(table) / np.maximum(LONG * typical, 1e-300), 1.0)
+    return 1.0 / np.sqrt((1.0 + np.pi / 8.0 * np.maximum(variances, 0.0)) * leverages)
+
+
+def _squares(table: Array) -> Array:
+    """The mean square of every row, without the constant."""
+    return np.asarray(np.einsum("ij,ij->i", table, table) - 1.0) / max(table.shape[1] - 1, 1)
+
+
+def standardize(X: Any, mean: Array, spread: Array) -> Array:
+    """Standardized features, and a constant; those that do not vary are 0."""
+    table = np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)
+    with np.errstate(all="ignore"):
+        standard = (table - mean) / spread
+    return np.column_stack([np.nan_to_num(standard, posinf=0.0, neginf=0.0), np.ones(len(table))])
+
+
+def is_too_large(X: Any) -> bool:
+    """Whether a table is too large for the curvature of its rows."""
+    rows, columns = X.shape
+    return bool(columns > WIDEST or rows * columns**2 > LARGEST_TABLE)
+
+
+def leave_out_numbers(X: Any, Y: Array, predictions: Array, weights: Array) -> Array:
+    """What would be predicted for every row if it had not been learned from, a row for each output.
+
+    Exact for least squares; `weights` say how much each row counted.
+    """
+    if is_too_large(X):
+        return predictions
+    table, out = standardize(X, *_measure(X)), predictions.copy()
+    for said, y, weight in zip(out, Y, weights, strict=True):
+        covariance = np.linalg.inv(_curvature(table, weight, 1e-9 * len(table)))
+        sensitivity = weight * np.einsum("ij,ij->i", table @ covariance, table)
+        said -= np.nan_to_num(sensitivity / (1.0 - np.clip(sensitivity, 0.0, MOST_LEVERAGE)) * (y - said))
+    return out
+
+
+def leave_out_labels(X: Any, Y: Array, logits: Array, weights: Array) -> tuple[Array, Uncertainty | None]:
+    """The same for logits of labels, by one step of Newton from the model of all rows; they are shortened already.
+
+    The uncertainty shortens logits of other rows in the same way.
+    """
+    if is_too_large(X):
+        return logits, None
+    mean, spread = _measure(X)
+    table, out = standardize(X, mean, spread), logits.copy()
+    average, variances = np.zeros((table.shape[1],) * 2), np.zeros(len(table))
+    for said, y, weight in zip(out, Y, weights, strict=True):
+        shares = expit(said)
+        residuals, curvature = 0.5 * (y + 1.0) - shares, weight * shares * (1.0 - shares)
+        covariance = np.linalg.inv(_curvature(table, curvature, RIDGE))
+        variance = np.einsum("ij,ij->i", table @ covariance, table)
+        rest = 1.0 - np.clip(variance * curvature, 0.0, MOST_LEVERAGE)
+        said -= np.nan_to_num(weight * variance / rest * residuals)
+        average += covariance / len(Y)
+        variances += variance / rest / len(Y)
+    typical = np.asarray(np.median(_squares(table)))
+    return out * _length(table, variances, typical), Uncertainty(typical, mean, spread, average)
+
+
+def _measure(X: Any) -> tuple[Array, Array]:
+    table = np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)
+    with np.errstate(all="ignore"):
+        return np.nan_to_num(table.mean(axis=0)), np.nan_to_num(table.std(axis=0))
+
+
+def _curvature(table: Array, weights: Array, ridge: float) -> Array:
+    gram: Array = (table * weights[:, None]).T @ table
+    gram[np.diag_indices_from(gram)] += ridge
+    return gram
