@@ -3,94 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any
 
-import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from redescend import __version__
-from redescend.errors import RedescendError, quote
-from redescend.serve.direct import DirectApp
+from redescend.errors import quote
+from redescend.serve.calls import Calls
+from redescend.serve.direct import SMALL
 from redescend.serve.events import Events
 from redescend.serve.folder import ModelFolder
-from redescend.serve.inference import describe_model, infer
+from redescend.serve.inference import describe_model
 from redescend.serve.journal import Fsync
-from redescend.serve.learning import check_key, learn
-from redescend.serve.metrics import CONTENT_TYPE, RequestMetrics, render_metrics
+from redescend.serve.metrics import CONTENT_TYPE, render_metrics
 from redescend.serve.openapi import make_document
 from redescend.serve.page import PAGE, PAGE_HEADERS
-from redescend.serve.records import Records, has_booleans, load_json, read_records
-from redescend.serve.refusals import Busy, NotFound, Refusal, TooLarge, Unsupported, WrongMethod
-from redescend.serve.requests import check_token, read_body
-
-LOGGER = logging.getLogger("redescend.serve")
-
-SMALL = 1 << 16
-"""Bytes of a body that are worth no thread: they are parsed in half a millisecond."""
+from redescend.serve.records import load_json
+from redescend.serve.refusals import NotFound, Unsupported, WrongMethod
+from redescend.serve.replies import Reply, encode, refuse
+from redescend.serve.requests import read_body
 
 BINARY = "application/octet-stream"
 FILES = (BINARY, "application/x-safetensors")
-RAW_AFTER = "inference-header-content-length"
 
-T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def answer(content: Any, status: int = 200, **headers: str) -> Response:
+def answer(content: Any, status: int = 200) -> Response:
     """A JSON answer."""
-    try:
-        text = orjson.dumps(content)
-    except TypeError:
-        # An integer of more than 64 bits, or half of a surrogate pair.
-        text = json.dumps(_to_json(content)).encode()
-    return Response(text, status, headers, "application/json")
+    return respond(Reply(encode(content), status))
 
 
-def _to_json(value: Any) -> Any:
-    """A value with null in place of NaN."""
-    if isinstance(value, dict):
-        return {name: _to_json(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_to_json(each) for each in value]
-    return None if isinstance(value, float) and not abs(value) < float("inf") else value
-
-
-def refuse(error: Exception) -> Response:
-    """An error as its status and one sentence."""
-    headers: dict[str, str] = {}
-    if isinstance(error, Refusal):
-        status = error.status
-        if status == Busy.status:
-            headers["Retry-After"] = "1"
-        if status in (408, 413):
-            headers["Connection"] = "close"
-    elif isinstance(error, RedescendError):
-        status = 400
-    elif isinstance(error, OSError | MemoryError):
-        LOGGER.error("%s: %s", type(error).__name__, error)
-        text = getattr(error, "strerror", None) or str(error) or "not enough memory"
-        return answer({"error": f"Nothing was learned: {text}."}, 503)
-    else:
-        LOGGER.error("Unexpected error", exc_info=error)
-        return answer({"error": "Unexpected error; the log of the server has more."}, 500)
-    return answer({"error": " ".join(str(error).split())}, status, **headers)
+def respond(reply: Reply) -> Response:
+    """A reply as a response of the application."""
+    headers = dict(reply.headers) | ({"Connection": "close"} if reply.close else {})
+    return Response(reply.content, reply.status, headers, "application/json")
 
 
 class Service:
     """The handlers of all paths, for the models of a folder."""
 
-    def __init__(self, folder: ModelFolder, token: str | None = None) -> None:
-        self.folder, self.limits, self._token = folder, folder.limits, token
-        self.metrics, self.events = RequestMetrics(), Events(folder)
+    def __init__(self, calls: Calls) -> None:
+        self.calls, self.folder, self.limits, self.metrics = calls, calls.folder, calls.limits, calls.metrics
+        self.events = Events(self.folder)
 
     def guard(self, handler: Handler, *, public: bool = False) -> Handler:
         """A handler behind the token, unless it is public, and the limit of open requests; errors are sentences."""
@@ -101,12 +63,10 @@ class Service:
             metrics.open += 1
             try:
                 if not public:
-                    check_token(request, self._token)
-                    if metrics.open > self.limits.requests:
-                        raise Busy(f"The server has {self.limits.requests:,} open requests; try again in a second.")
+                    self.calls.check(request.headers.get("authorization", ""))
                 response = await handler(request)
             except Exception as error:
-                response = refuse(error)
+                response = respond(refuse(error))
             finally:
                 metrics.open -= 1
             name = request.path_params.get("name", "")
@@ -136,43 +96,26 @@ class Service:
         return answer({"name": request.path_params["name"], "ready": ready}, 200 if ready else 409)
 
     async def infer(self, request: Request) -> Response:
-        model = self._find(request).model
-        body, size = await read_body(request, self.limits), request.headers.get(RAW_AFTER, "")
-        split = int(size) if size.isascii() and size.isdigit() and len(size) < 12 else len(body)
-
-        def run() -> tuple[Response, int]:
-            head = body[:split]
-            outcome = infer(model, load_json(head), body[split:], booleans=has_booleans(head))
-            return answer(outcome), outcome["outputs"][0]["shape"][0]
-
-        response, count = await self._off_loop(body, run)
-        self.metrics.predicted[model.name] = self.metrics.predicted.get(model.name, 0) + count
-        return response
+        writer, size = self._find(request), request.headers.get("inference-header-content-length", "")
+        body = await read_body(request, self.limits)
+        return await self._off_loop(body, lambda: self.calls.infer(writer, body, size))
 
     # --- learning ---
 
     async def learn(self, request: Request) -> Response:
-        writer, key = self._find(request), check_key(request.headers.get("idempotency-key"))
-        body = await read_body(request, self.limits)
-        records = await self._off_loop(body, lambda: self._read_records(request, body))
-        outcome = await learn(writer, records, key, body)
-        return await self._off_loop(body, lambda: answer(outcome))
+        writer, kind = self._find(request), request.headers.get("content-type", "")
+        body, key = await read_body(request, self.limits), request.headers.get("idempotency-key")
+        learning = await asyncio.to_thread(self.calls.begin_learning, writer, body, kind, key)
+        future = learning.submit()
+        with suppress(Exception):
+            # A client that leaves does not undo what it sent.
+            await asyncio.shield(future)
+        return await self._off_loop(body, lambda: encode(learning.end(future)))
 
     async def score(self, request: Request) -> Response:
-        model = self._find(request).model
+        writer, kind = self._find(request), request.headers.get("content-type", "")
         body = await read_body(request, self.limits)
-
-        def run() -> Response:
-            return answer({"model_name": model.name, "records": model.score(self._read_records(request, body).lines)})
-
-        return await self._off_loop(body, run)
-
-    def _read_records(self, request: Request, body: bytes) -> Records:
-        records = read_records(body, request.headers.get("content-type", ""))
-        if len(records.lines) > self.limits.records:
-            most = self.limits.records
-            raise TooLarge(f"The request has {len(records.lines):,} records, and the server takes {most:,} at a time.")
-        return records
+        return await self._off_loop(body, lambda: self.calls.score(writer, body, kind))
 
     # --- what a model knows ---
 
@@ -239,11 +182,9 @@ class Service:
             raise NotFound(f"There is no version {version!r} of a model here, only '1'.")
         return self.folder.writer(request.path_params["name"])
 
-    async def _off_loop(self, body: bytes, run: Callable[[], T]) -> T:
+    async def _off_loop(self, body: bytes, run: Callable[[], bytes]) -> Response:
         """Run here if the body is small; else in a thread, so that other clients are served meanwhile."""
-        return run() if len(body) <= SMALL else await asyncio.to_thread(run)
-
-    # --- routes ---
+        return respond(Reply(run() if len(body) <= SMALL else await asyncio.to_thread(run)))
 
     # --- the live page ---
 
@@ -294,15 +235,20 @@ class Service:
 
 async def refuse_path(request: Request, error: Exception) -> Response:
     """A path or a method that does not exist."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    if status == 405:
-        return refuse(WrongMethod(f"{request.method} cannot be used here; /openapi.json lists what can."))
-    return refuse(NotFound(f"There is no path {request.url.path!r}; /openapi.json lists all."))
+    methods: set[str] = set()
+    for route in request.app.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            methods |= route.methods
+    if not methods:
+        return respond(refuse(NotFound(f"There is no path {request.url.path!r}; /openapi.json lists all.")))
+    response = respond(refuse(WrongMethod(f"{request.method} cannot be used here; /openapi.json lists what can.")))
+    response.headers["Allow"] = ", ".join(sorted(methods))
+    return response
 
 
-def make_app(folder: ModelFolder, token: str | None = None) -> DirectApp:
+def make_app(calls: Calls) -> Starlette:
     """The application for the models of a folder, which are open already."""
-    service = Service(folder, token)
+    service, folder = Service(calls), calls.folder
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -319,9 +265,7 @@ def make_app(folder: ModelFolder, token: str | None = None) -> DirectApp:
     handlers: Any = {HTTPException: refuse_path}
     app = Starlette(routes=service.routes(), lifespan=lifespan, exception_handlers=handlers)
     app.state.stop = service.events.stop
-    return DirectApp(
-        app, {each.__name__: service.guard(each) for each in (service.infer, service.learn, service.score)}
-    )
+    return app
 
 
 async def _sync(folder: ModelFolder) -> None:

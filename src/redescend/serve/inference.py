@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from redescend.errors import DataError, quote, suggest
 from redescend.numeric import Array
-from redescend.serve.model import ServedModel
-from redescend.serve.records import dump_record
+from redescend.serve.model import ID, ServedModel
+from redescend.serve.records import dump_record, load_json
 from redescend.serve.refusals import TooLarge
 from redescend.serve.tensors import Tensor, read_tensors
 from redescend.sources import Kind
 from redescend.streaming import StreamModel
 from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.model import Predicted
 from redescend.streaming.rounds import Rounds
 
 DATATYPES = {Kind.NUMBER: "FP64", Kind.BOOLEAN: "BOOL", Kind.DATE: "BYTES", Kind.TEXT: "BYTES"}
-ID = "id"
 
 LEVEL = 0.9
 """The share of clean targets in the intervals, as in answers to learn."""
@@ -36,37 +37,31 @@ def describe_model(model: ServedModel) -> dict[str, Any]:
     if schema is not None:
         kinds = [(name, DATATYPES[schema.kinds[name]]) for name in input_names(schema)]
         inputs = [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in kinds]
-        outputs = [
-            {"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in list_outputs(model).items()
-        ]
+        outputs = [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in model.outputs.items()]
     return {"name": model.name, "versions": ["1"], "platform": "redescend", "inputs": inputs, "outputs": outputs}
 
 
-def list_outputs(model: ServedModel) -> dict[str, str]:
-    """The outputs of a model, with their types: numbers have the ends of intervals, labels a probability."""
-    if model.require_schema().classifies:
-        return {"prediction": "BYTES", "probability": "FP64", ID: "BYTES"}
-    ends = {"low": "FP64", "high": "FP64"} if model.has_intervals else {}
-    return {"prediction": "FP64", **ends, ID: "BYTES"}
-
-
-def infer(model: ServedModel, content: Any, raw: bytes, *, booleans: bool = True) -> dict[str, Any]:
-    """The answer to a request; `booleans` says whether there may be some in its content."""
+def infer(model: ServedModel, text: bytes, raw: bytes) -> tuple[dict[str, Any], int]:
+    """The answer to a request, and its number of records; `raw` are tensors behind its JSON."""
     schema = model.require_schema()
-    numbers = None if raw or booleans else model.numbers.read(content)
-    X = None if numbers is None else model.numbers.encode(numbers)
-    columns: Columns = {}
-    if numbers is None or X is None:
-        columns = read_columns(schema, list(read_tensors(content, raw)))
-        count = len(next(iter(columns.values())))
+    numeric = None if raw or model.numeric is None else model.numeric.inputs.read(text)
+    if numeric is not None:
+        content, X = numeric
+        count, make = len(X), partial(_make_numeric_record, model, X)
     else:
-        count = len(X)
+        content = load_json(text)
+        columns = read_columns(schema, list(read_tensors(content, raw)))
+        count, make = len(next(iter(columns.values()))), partial(make_record, columns)
     if count > model.limits.records:
         raise TooLarge(f"The request has {count:,} records, and the server takes {model.limits.records:,} at a time.")
-    types = list_outputs(model)
-    wanted = _read_wanted(content, list(types))
+    types = model.outputs
+    wanted = _read_wanted(content, types)
     level = LEVEL if "low" in wanted or "high" in wanted else None
-    rounds = predict(model, columns, count, level) if X is None else _predict_encoded(model, X, level)
+    rounds: Predicted | Rounds
+    if numeric is None:
+        rounds = predict(model, [make(place) for place in range(count)], level)
+    else:
+        rounds = _predict_encoded(model, X, level)
     found = rounds.predictions.tolist()
     values: dict[str, list[Any]] = {}
     values["prediction"] = [schema.labels[int(number)] for number in found] if schema.classifies else found
@@ -75,24 +70,24 @@ def infer(model: ServedModel, content: Any, raw: bytes, *, booleans: bool = True
     if level is not None:
         values |= {"low": rounds.low.tolist(), "high": rounds.high.tolist()}
     if ID in wanted:
-        if numbers is not None and X is not None:
-            columns = dict(zip(schema.inputs, numbers.T.tolist(), strict=True))
-        values[ID] = model.labels.put(count, lambda place: make_record(columns, place))
+        values[ID] = model.labels.put(count, make)
     outputs = [{"name": name, "datatype": types[name], "shape": [count], "data": values[name]} for name in wanted]
     answer = {"model_name": model.name, "model_version": "1", "outputs": outputs}
-    return answer | ({"id": content["id"]} if isinstance(content.get("id"), str) else {})
+    if isinstance(content.get("id"), str):
+        answer["id"] = content["id"]
+    return answer, count
 
 
-def _read_wanted(content: Mapping[str, Any], known: list[str]) -> list[str]:
+def _read_wanted(content: Mapping[str, Any], known: Iterable[str]) -> list[str]:
     listed = content.get("outputs")
     if listed is None or listed == []:
-        return known
+        return list(known)
     if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
         raise DataError("The outputs of a request are a list of objects with a name.")
     names = [str(each.get("name")) for each in listed]
     for name in names:
         if name not in known:
-            raise DataError(f"There is no output {quote(name)}; {suggest(known, name)}")
+            raise DataError(f"There is no output {quote(name)}; {suggest(list(known), name)}")
     return list(dict.fromkeys(names))
 
 
@@ -129,15 +124,19 @@ def make_record(columns: Columns, place: int) -> bytes:
     return dump_record({name: values[place] for name, values in columns.items()})
 
 
-def _predict_encoded(model: ServedModel, X: Array, level: float | None) -> Rounds:
+def _make_numeric_record(model: ServedModel, X: Array, place: int) -> bytes:
+    assert model.numeric is not None
+    return dump_record(model.numeric.inputs.decode(X[place]))
+
+
+def _predict_encoded(model: ServedModel, X: Array, level: float | None) -> Predicted:
     with model.read() as served:
         assert isinstance(served, StreamModel)
         return served.predict_encoded(X, level)
 
 
-def predict(model: ServedModel, columns: Columns, count: int, level: float | None = None) -> Rounds:
+def predict(model: ServedModel, records: Sequence[bytes], level: float | None = None) -> Rounds:
     """Predictions, as numbers or indices of labels, with their probabilities and, if a level is given, intervals."""
-    records = [make_record(columns, place) for place in range(count)]
     batch, learned = model.review(records, target=False, level=level)
     rejected = sorted((*batch.bad, *learned.rejected), key=lambda bad: bad.row)
     if rejected:

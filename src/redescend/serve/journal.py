@@ -17,10 +17,14 @@ from typing import Any, NamedTuple
 
 from redescend.errors import DataError
 from redescend.files import sync_folder
-from redescend.sources.journal import COMMIT, MAGIC, SCHEMA, Frame, encode_frame, read_frames
+from redescend.sources.journal import COMMIT, MAGIC, SCHEMA, Frame, encode_line, read_frames
 
 Request = tuple[int, str | None, int]
 """A request of a commit: its number of records, its idempotency key, and a digest of its body."""
+
+
+BLOCK = 1 << 16
+"""Bytes that are written at a time, if they come in parts."""
 
 
 class Fsync(StrEnum):
@@ -77,13 +81,13 @@ class Journal:
             elif end < path.stat().st_size:
                 raise DataError(f"'{path}' is incomplete, but not the last segment; restore it from a copy.")
 
-    def commit(self, requests: Sequence[Request], records: Sequence[bytes]) -> None:
-        """Append the records of some requests."""
-        self._append(encode_frame(COMMIT, requests, b"".join(record + b"\n" for record in records)))
+    def commit(self, requests: Sequence[Request], lines: Sequence[bytes]) -> None:
+        """Append the records of some requests: parts of a text with a newline behind each record."""
+        self._append([encode_line(COMMIT, requests, lines), *lines])
 
     def declare(self, declared: dict[str, Any]) -> None:
         """Append the schema."""
-        self._append(self._encode_schema(declared))
+        self._append([self._encode_schema(declared)])
         self.declared = declared
 
     def rotate(self) -> Place:
@@ -108,15 +112,16 @@ class Journal:
                 os.close(descriptor)
             self._unsynced = False
 
-    def _append(self, frame: bytes) -> None:
+    def _append(self, frame: Sequence[bytes]) -> None:
         if self._broken:
             raise OSError("the journal could not be written, and its end is unknown; start the server again")
         descriptor = os.open(self._path(self.end.segment), os.O_WRONLY | os.O_APPEND)
         try:
             try:
-                view = memoryview(frame)
-                while view:
-                    view = view[os.write(descriptor, view) :]
+                for block in _make_blocks(frame):
+                    view = memoryview(block)
+                    while view:
+                        view = view[os.write(descriptor, view) :]
             except BaseException:
                 # What was not acknowledged must not come back.
                 self._broken = True
@@ -129,7 +134,7 @@ class Journal:
                 self._unsynced = self.fsync is Fsync.INTERVAL
         finally:
             os.close(descriptor)
-        self.end = Place(self.end.segment, self.end.offset + len(frame))
+        self.end = Place(self.end.segment, self.end.offset + sum(map(len, frame)))
 
     def _sync(self, descriptor: int) -> None:
         try:
@@ -158,7 +163,8 @@ class Journal:
 
     @staticmethod
     def _encode_schema(declared: dict[str, Any]) -> bytes:
-        return encode_frame(SCHEMA, [], json.dumps(declared).encode() + b"\n")
+        payload = json.dumps(declared).encode() + b"\n"
+        return encode_line(SCHEMA, [], [payload]) + payload
 
     def _segments(self) -> list[int]:
         numbers = []
@@ -169,3 +175,16 @@ class Journal:
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08}.journal"
+
+
+def _make_blocks(parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Parts joined to blocks: few writes if they are short, and no copies if they are long."""
+    block: list[bytes] = []
+    size = 0
+    for part in parts:
+        if block and size + len(part) > BLOCK:
+            yield b"".join(block)
+            block, size = [], 0
+        block.append(part)
+        size += len(part)
+    yield b"".join(block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from operator import itemgetter
@@ -17,40 +18,51 @@ from redescend.serve.writer import Writer
 from redescend.sources.jsonl import decode
 
 LATE = {"id", "target"}
-MAX_KEY = 200
 
 
-def check_key(key: str | None) -> str | None:
-    """An idempotency key, as it may be."""
-    if key is not None and not 1 <= len(key) <= MAX_KEY:
-        raise DataError(f"An idempotency key has 1 to {MAX_KEY} characters. Got {len(key)}.")
-    return key
+class Learning:
+    """A request to learn: its records are read and, if they are labels that come late, joined."""
 
+    def __init__(self, writer: Writer, records: Records, key: str | None, body: bytes) -> None:
+        self._writer, self._count = writer, records.count
+        model, digest = writer.model, 0 if key is None else crc32(body)
+        self._taken: list[tuple[str, Waiting]] = []
+        self._refused: dict[int, Outcome] = {}
+        self._known = model.find_duplicate(LearnRequest(Records([]), key, digest))
+        if self._known is None and records.numbers is None:
+            joined, self._taken, self._refused = join_labels(model, records.lines)
+            records = Records([record for place, record in enumerate(joined) if place not in self._refused])
+        self._request = LearnRequest(records, key, digest)
 
-async def learn(writer: Writer, records: Records, key: str | None, body: bytes) -> dict[str, Any]:
-    """Commit records and learn from them; what the client is told."""
-    model, digest = writer.model, crc32(body)
-    known = model.find_duplicate(LearnRequest([], key, digest))
-    if known is not None:
-        return _describe(model, known, [])
-    taken: list[tuple[str, Waiting]] = []
-    refused: dict[int, Outcome] = {}
-    used, objects = records
-    if b'"id"' in body or objects is None:
-        joined, taken, refused = join_labels(model, used)
-        used, objects = [record for place, record in enumerate(joined) if place not in refused], None
-    try:
-        answer = Answer(0, 0, []) if not used else await writer.submit(LearnRequest(used, key, digest, objects))
-    except BaseException:
-        model.labels.put_back(taken)
-        raise
-    if answer.duplicate:
-        return _describe(model, answer, [])
-    learned = iter(answer.outcomes)
-    outcomes = (
-        [refused.get(place) or next(learned) for place in range(len(records.lines))] if refused else answer.outcomes
-    )
-    return _describe(model, answer, outcomes)
+    def submit(self) -> asyncio.Future[Answer]:
+        """Give the records to the writer; done once they are on the disk and learned from."""
+        if self._known is not None or not self._request.count:
+            future = asyncio.get_running_loop().create_future()
+            future.set_result(Answer(0, 0, []) if self._known is None else self._known)
+            return future
+        try:
+            return self._writer.enqueue(self._request)
+        except BaseException:
+            self.withdraw()
+            raise
+
+    def withdraw(self) -> None:
+        """Return the records that were taken from the store: nothing was learned from them."""
+        self._writer.model.labels.put_back(self._taken)
+
+    def end(self, future: asyncio.Future[Answer]) -> dict[str, Any]:
+        """What the client is told, once the future of `submit` is done."""
+        try:
+            answer = future.result()
+        except BaseException:
+            self.withdraw()
+            raise
+        if answer.duplicate:
+            return _describe(self._writer.model, answer, [])
+        outcomes, learned = answer.outcomes, iter(answer.outcomes)
+        if self._refused:
+            outcomes = [self._refused.get(place) or next(learned) for place in range(self._count)]
+        return _describe(self._writer.model, answer, outcomes)
 
 
 def join_labels(

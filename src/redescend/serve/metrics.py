@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from threading import Lock
 
 from redescend import __version__
 from redescend.serve.folder import ModelFolder
@@ -28,6 +29,12 @@ class RequestMetrics:
         self.times: dict[tuple[str, str], Histogram] = {}
         self.predicted: dict[str, int] = {}
         """Records that were predicted, by model."""
+        self._lock = Lock()
+
+    def add_predicted(self, model: str, count: int) -> None:
+        """Count records that were predicted, from any thread."""
+        with self._lock:
+            self.predicted[model] = self.predicted.get(model, 0) + count
 
     def observe(self, model: str, operation: str, status: int, seconds: float) -> None:
         """Count a request; `model` is empty if it was to none."""

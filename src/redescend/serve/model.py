@@ -13,10 +13,10 @@ from redescend.belief import ResidualBelief
 from redescend.errors import DataError, DivergenceError, RedescendError
 from redescend.serve.journal import Fsync, Journal
 from redescend.serve.labels import LateLabels
-from redescend.serve.numbers import NumericBatch, NumericInputs, NumericRecords
+from redescend.serve.numbers import NumericBatch, NumericRecords
 from redescend.serve.outcomes import Outcome, describe_batch, dump_model
 from redescend.serve.recent import RecentRing, RecentRounds
-from redescend.serve.records import RecordParser
+from redescend.serve.records import RecordParser, Records
 from redescend.serve.refusals import Conflict
 from redescend.serve.replicas import Model, Reader, Replicas
 from redescend.serve.settings import Limits, ModelSettings
@@ -28,18 +28,24 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.predictor import Learned
 from redescend.streaming.summary.suspects import read_values
 
+ID = "id"
+"""The output whose values clients send back with labels that come late."""
+
 NEWEST = 100
 """Suspects that are kept with their values."""
 
 
-class LearnRequest(NamedTuple):
+@dataclass(frozen=True)
+class LearnRequest:
     """Records of one request, its idempotency key, and a digest of its body."""
 
-    records: list[bytes]
+    records: Records
     key: str | None = None
     digest: int = 0
-    objects: list[dict[str, Any]] | None = None
-    """The records once more, if they are plain; see `redescend.serve.records.Records`."""
+
+    @property
+    def count(self) -> int:
+        return self.records.count
 
 
 class Remembered(NamedTuple):
@@ -98,6 +104,7 @@ class ServedModel:
         self.failure: str | None = None
         """Why no schema could be decided yet."""
         self.newest: deque[Outcome] = deque(maxlen=NEWEST)
+        self.numeric: NumericRecords | None = None
         self._recent = RecentRing()
         self._lock = Lock()
         self._replicas: Replicas | None = None
@@ -129,12 +136,13 @@ class ServedModel:
     def serve(self, model: Model, statistics: Statistics | None = None) -> None:
         """Begin to predict and to learn with a model."""
         self._schema = schema = model.schema
-        self.has_intervals = isinstance(model, StreamModel) and isinstance(model.belief, ResidualBelief)
+        self.has_intervals = isinstance(model.belief, ResidualBelief)
+        self.outputs = _list_outputs(schema, self.has_intervals)
         self.statistics = Statistics(schema, self.config.transform) if statistics is None else statistics
         self._learning = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name)
         inputs = {name: schema.kinds[name] for name in schema.columns if name != schema.target}
         self._predicting = RecordParser(inputs, self.name)
-        self.numbers, self._numeric = NumericInputs(schema), NumericRecords(schema)
+        self.numeric = NumericRecords(schema)
         self._replicas = Replicas(model)
 
     def declare(self, schema: Schema) -> None:
@@ -197,40 +205,35 @@ class ServedModel:
             return [answer for request in requests for answer in self._commit([request])]
 
     def _commit_group(self, requests: list[LearnRequest]) -> list[Answer]:
-        records = [record for request in requests for record in request.records]
-        noted = [(len(request.records), request.key, request.digest) for request in requests]
+        noted = [(request.count, request.key, request.digest) for request in requests]
         before = self.counts.records + len(self.pending)
         if self._replicas is not None:
-            batch = self._read_numbers(requests, records, before) or self._learning.parse(records, before)
+            batch = self._join_numbers(requests, before) or self._learning.parse(_split(requests), before)
             learned = self._replicas.prepare(batch)
             try:
-                self.journal.commit(noted, records)
+                self.journal.commit(noted, _join(requests))
             except BaseException:
                 self._replicas.discard()
                 raise
             self._replicas.publish()
             outcomes = self._note(batch, learned)
         else:
-            outcomes = self._commit_pending(noted, records)
+            outcomes = self._commit_pending(noted, requests)
         answers = []
         for place, request in zip(self.remember(noted, before), requests, strict=True):
-            part = outcomes[place.row - before - 1 : place.row - before - 1 + len(request.records)]
+            part = outcomes[place.row - before - 1 : place.row - before - 1 + request.count]
             answers.append(Answer(place.row, place.records, part))
         return answers
 
-    def _read_numbers(self, requests: list[LearnRequest], records: list[bytes], before: int) -> NumericBatch | None:
-        objects: list[dict[str, Any]] = []
-        for request in requests:
-            if request.objects is None:
-                return None
-            objects += request.objects
-        return self._numeric.read(records, objects, before) if objects else None
+    def _join_numbers(self, requests: list[LearnRequest], before: int) -> NumericBatch | None:
+        numbers = [request.records.numbers for request in requests if request.records.numbers is not None]
+        return NumericBatch.join(numbers, before) if len(numbers) == len(requests) else None
 
-    def _commit_pending(self, noted: list[tuple[int, str | None, int]], records: list[bytes]) -> list[Outcome]:
+    def _commit_pending(self, noted: list[tuple[int, str | None, int]], requests: list[LearnRequest]) -> list[Outcome]:
         if len(self.pending) >= SAMPLE:
             raise Conflict(f"The model '{self.name}' cannot start: {self.failure}")
-        self.journal.commit(noted, records)
-        before = len(self.pending)
+        self.journal.commit(noted, _join(requests))
+        before, records = len(self.pending), _split(requests)
         self.pending += records
         outcomes = self.start() if len(self.pending) >= self.settings.first else None
         if outcomes is None:
@@ -271,7 +274,8 @@ class ServedModel:
 
     def _read_values(self, batch: Batch | NumericBatch, index: int) -> dict[str, Any]:
         if isinstance(batch, NumericBatch):
-            return self._numeric.read_values(batch, index)
+            assert self.numeric is not None
+            return dict(self.numeric.inputs.decode(batch.X[index]))
         return read_values(self._schema, batch, index)
 
     def find_duplicate(self, request: LearnRequest) -> Answer | None:
@@ -354,3 +358,19 @@ class ServedModel:
         """The newest suspects with their values, the newest first."""
         with self._lock:
             return list(self.newest)[::-1]
+
+
+def _join(requests: list[LearnRequest]) -> list[bytes]:
+    return [request.records.join() for request in requests]
+
+
+def _split(requests: list[LearnRequest]) -> list[bytes]:
+    return [line for request in requests for line in request.records.split()]
+
+
+def _list_outputs(schema: Schema, intervals: bool) -> dict[str, str]:
+    """The outputs of a model, with their types: numbers have the ends of intervals, labels a probability."""
+    if schema.classifies:
+        return {"prediction": "BYTES", "probability": "FP64", ID: "BYTES"}
+    ends = {"low": "FP64", "high": "FP64"} if intervals else {}
+    return {"prediction": "FP64", **ends, ID: "BYTES"}

@@ -6,16 +6,14 @@ Everything unusual, such as texts, missing values or what is wrong, takes the wa
 
 from __future__ import annotations
 
-import re
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
-from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 
+from redescend.kernels.json_numbers import DECIMALS, MARK, cut_lists, place_numbers, read_records
 from redescend.numeric import Array
 from redescend.serve.tensors import TYPES
 from redescend.sources import Bad, Kind, Position
@@ -28,20 +26,28 @@ from redescend.streaming.predictor import Learned
 EXACT = 2.0**53
 """Integers up to here are doubles."""
 
-MINUS_ZERO = re.compile(rb"-0[^.\d]")
-"""Which one parser of JSON takes for the integer 0, and another for the float -0."""
-
 PLAIN = frozenset(name for name in TYPES if name not in ("BOOL", "BYTES"))
 
+MAX_TENSORS = 999
 
-def to_numbers(values: list[Any]) -> Array:
-    """Numbers as doubles; raises a TypeError or an OverflowError if anything else but booleans is among them.
 
-    >>> to_numbers([1, 2.5])
-    array([1. , 2.5])
+def _to_bytes(text: bytes) -> Array:
+    """A text for a kernel, which needs a zero behind it."""
+    return np.frombuffer(text + b"\0", np.uint8)
+
+
+class Layout(NamedTuple):
+    """Where the numbers of a request are.
+
+    `key` is its text but the data, and where the data of each tensor end. The `starts` are those of the columns among
+    all numbers, `step` is that from a record to the next, and `records` their number.
     """
-    # Faster than by NumPy, and stricter: it takes no texts. But it takes booleans.
-    return np.frombuffer(array("d", values))
+
+    key: tuple[bytes, bytes]
+    content: dict[str, Any]
+    starts: Array
+    step: int
+    records: int
 
 
 class NumericInputs:
@@ -49,54 +55,79 @@ class NumericInputs:
 
     def __init__(self, schema: Schema) -> None:
         self._names, self._dim = schema.inputs, schema.dim
-        self._first = np.array([span.start for span in schema.spans], dtype=np.intp)
+        self.columns = np.array([span.start for span in schema.spans], dtype=np.int64)
+        """The column of `X` for each of the inputs."""
+        self._last: Layout | None = None
+        """That of the last request: those of the next are probably the same."""
         self.usable = schema.by is None and all(feature.kind is Kind.NUMBER for feature in schema.features)
 
-    def read(self, content: Any) -> Array | None:
-        """The numbers of a request without booleans, a row for each record, or None.
+    def read(self, text: bytes) -> tuple[dict[str, Any], Array] | None:
+        """The content of a request but its data, and rows for the model; or None.
 
-        Tensors must be flat lists whose lengths are their shapes: one of shape [records, columns], or one for each
-        column.
+        Tensors must be flat lists of numbers whose lengths are their shapes: one of shape [records, columns], or one
+        for each column.
         """
         if not self.usable:
             return None
+        numbers, ends = np.empty(len(text) // 2 + 1), np.empty(MAX_TENSORS, np.int64)
+        rest = np.empty(len(text) + DECIMALS * MAX_TENSORS, np.uint8)
+        lists, used = cut_lists(_to_bytes(text), numbers, numbers.view(np.uint64), ends, rest)
+        if lists < 1:
+            return None
+        key, layout = (rest[:used].tobytes(), ends[:lists].tobytes()), self._last
+        if layout is None or layout.key != key:
+            layout = self._last = self._find_layout(key, ends[:lists].tolist())
+        if layout is None:
+            return None
+        X = np.zeros((layout.records, self._dim))
+        if not place_numbers(numbers, layout.starts, layout.step, self.columns, MAX_NUMBER, X):
+            return None
+        return layout.content, X
+
+    def _find_layout(self, key: tuple[bytes, bytes], ends: list[int]) -> Layout | None:
         try:
+            content = orjson.loads(key[0])
             inputs = content["inputs"]
             if len(inputs) == 1 and inputs[0]["name"] not in self._names:
-                return self._read_whole(inputs[0])
-            columns = {
-                each["name"]: each["data"]
-                for each in inputs
-                if each["datatype"] in PLAIN and each["shape"] == [len(each["data"])]
-            }
-            if len(columns) != len(inputs) or len(inputs) != len(self._names):
-                return None
-            if len({len(data) for data in columns.values()}) > 1:
-                return None
-            rows = to_numbers([number for name in self._names for number in columns[name]])
-            return rows.reshape(len(self._names), -1).T
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+                found = self._find_whole(inputs[0], ends)
+            else:
+                found = self._find_columns(inputs, ends)
+        except (KeyError, TypeError, ValueError, IndexError):
             return None
+        return Layout(key, content, *found) if found[2] else None
 
-    def _read_whole(self, tensor: Any) -> Array | None:
+    def _find_whole(self, tensor: Any, ends: list[int]) -> tuple[Array, int, int]:
+        """Where the columns of a tensor begin, the step to the next record, and the number of records."""
         count, width = tensor["shape"]
-        data = tensor["data"]
-        if width != len(self._names) or type(count) is not int or tensor["datatype"] not in PLAIN:
-            return None
-        return to_numbers(data).reshape(count, width)
+        if {type(count), type(width)} != {int} or width != len(self._names) or [count * width] != ends:
+            raise ValueError
+        if type(tensor["data"]) is not int or tensor["data"] != MARK or tensor["datatype"] not in PLAIN:
+            raise ValueError
+        return np.arange(width), width, count
 
-    def encode(self, numbers: Array) -> Array | None:
-        """Rows for the model, or None if a number is missing or too large to be used."""
-        # NaN fails the comparison.
-        if not numbers.size or not (numbers.max() <= MAX_NUMBER and numbers.min() >= -MAX_NUMBER):
-            return None
-        X = np.zeros((len(numbers), self._dim))
-        X[:, self._first] = numbers
-        return X
+    def _find_columns(self, tensors: list[Any], ends: list[int]) -> tuple[Array, int, int]:
+        starts, counts = {}, set()
+        for tensor in tensors:
+            (count,), which = tensor["shape"], tensor["data"] - MARK
+            starts[tensor["name"]] = start = ends[which - 1] if which else 0
+            counts.add(count)
+            if type(count) is not int or count != ends[which] - start or tensor["datatype"] not in PLAIN:
+                raise ValueError
+        if len(tensors) != len(self._names) or len(starts) != len(tensors) or len(counts) > 1:
+            raise ValueError
+        return np.array([starts[name] for name in self._names]), 1, counts.pop()
 
-    def decode(self, row: Array) -> list[float]:
-        """The numbers in a row."""
-        return list(row[self._first].tolist())
+    def decode(self, row: Array) -> dict[str, float]:
+        """The values of a record by the names of their columns."""
+        return dict(zip(self._names, row[self.columns].tolist(), strict=True))
+
+
+class NumericRows(NamedTuple):
+    """Records of a request as lines, with a newline behind each, as rows of `X` and as targets."""
+
+    lines: bytes
+    X: Array
+    targets: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +138,12 @@ class NumericBatch:
     targets: Array
     rows: Array
     bad: Sequence[Bad] = ()
+
+    @staticmethod
+    def join(parts: Sequence[NumericRows], before: int) -> NumericBatch:
+        """The records of some requests; `before` is the number of those before."""
+        X, targets = parts[0][1:] if len(parts) == 1 else map(np.concatenate, list(zip(*parts, strict=True))[1:])
+        return NumericBatch(X, targets, np.arange(before + 1, before + 1 + len(X)))
 
     @property
     def count(self) -> int:
@@ -121,31 +158,61 @@ class NumericBatch:
         return model.learn_encoded(self.X, self.targets, self.rows)
 
 
+class Template(NamedTuple):
+    """The names in the records of a client, in their order, as the kernel wants them, and which of them are used."""
+
+    names: Array
+    ends: Array
+    starts: Array
+    target: int
+
+    @property
+    def shortest(self) -> int:
+        """Bytes of the shortest record."""
+        return len(self.names) + 3 * len(self.ends) + 1
+
+
 class NumericRecords:
     """Reads the records to learn from, if all columns are numbers."""
 
     def __init__(self, schema: Schema) -> None:
-        self._inputs, self._names = NumericInputs(schema), [*schema.inputs, schema.target]
-        self._get = itemgetter(*self._names)
+        self.inputs, self._names, self._dim = NumericInputs(schema), [*schema.inputs, schema.target], schema.dim
         numbers = schema.kind is Kind.NUMBER and not schema.classifies and len(set(self._names)) == len(self._names)
-        self._usable = self._inputs.usable and numbers
+        self._usable = self.inputs.usable and numbers
+        self._last: Template | None = None
+        """The names of the last request: those of the next are probably the same."""
 
-    def read(self, lines: Sequence[bytes], objects: Sequence[dict[str, Any]], before: int) -> NumericBatch | None:
-        """Records by their texts and by what is in them, without booleans; `before` is the number of those before."""
+    def read(self, text: bytes, *, lined: bool = False) -> NumericRows | None:
+        """The records of a JSON text, or of JSON lines, if they are numbers with the same names in the same order."""
         if not self._usable:
             return None
-        try:
-            numbers = to_numbers(list(chain.from_iterable(map(self._get, objects)))).reshape(len(objects), -1)
-        except (KeyError, TypeError, OverflowError):
-            return None
-        if not (numbers.max() <= EXACT and numbers.min() >= -EXACT):
-            return None
-        if not numbers.all() and any(map(MINUS_ZERO.search, lines)):
-            return None
-        X = self._inputs.encode(numbers[:, :-1])
-        rows = np.arange(before + 1, before + 1 + len(objects))
-        return None if X is None else NumericBatch(X, numbers[:, -1].copy(), rows)
+        data = _to_bytes(text)
+        found = None if self._last is None else self._read(data, lined, self._last)
+        if found is None and (template := self._find_template(text)) is not None:
+            found = self._read(data, lined, template)
+            self._last = template
+        return found
 
-    def read_values(self, batch: NumericBatch, index: int) -> dict[str, Any]:
-        """The values of a record."""
-        return dict(zip(self._names, self._inputs.decode(batch.X[index]), strict=False))
+    def _read(self, data: Array, lined: bool, template: Template) -> NumericRows | None:
+        most, width = len(data) // template.shortest + 1, len(template.ends)
+        numbers, lines = np.empty((most, width)), np.empty(len(data) + most, np.uint8)
+        arrays = template.names, template.ends, numbers, numbers.view(np.uint64), lines
+        count, used = read_records(data, lined, *arrays)
+        if count < 1:
+            return None
+        X, targets = np.zeros((count, self._dim)), numbers[:count, template.target].copy()
+        fit = place_numbers(numbers.reshape(-1), template.starts, width, self.inputs.columns, EXACT, X)
+        if not fit or not np.abs(targets).max() <= EXACT:
+            return None
+        return NumericRows(lines[:used].tobytes(), X, targets)
+
+    def _find_template(self, text: bytes) -> Template | None:
+        """The template of the first record."""
+        try:
+            first = list(orjson.loads(text[text.index(b"{") : text.index(b"}") + 1]))
+            places = np.array([first.index(name) for name in self._names])
+        except ValueError:
+            return None
+        names = [orjson.dumps(name) for name in first]
+        joined = np.frombuffer(b"".join(names), np.uint8)
+        return Template(joined, np.cumsum([len(name) for name in names]), places[:-1], int(places[-1]))

@@ -34,8 +34,9 @@ def make_object(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
 def make_schemas() -> dict[str, Schema]:
     """The objects that requests and answers are made of."""
     shape = listed(WHOLE)
-    record = {"type": "object", "additionalProperties": SCALAR, "description": "A value for each column."}
-    late = make_object(("id", "target"), id=TEXT, target=SCALAR)
+    values = "A number, text, boolean or null for each column; a record with anything else is rejected in the answer."
+    record = {"type": "object", "description": values}
+    late = make_object(("id", "target"), id=TEXT, target={"description": "A number or a text."})
     tensor = make_object(("name", "shape", "datatype"), name=TEXT, shape=shape, datatype={"enum": list(DATATYPES)})
     settings: dict[str, Schema] = {
         name: {"type": [*(JSON_TYPES[kind] for kind in kinds), "null"]} for name, kinds in TYPES.items()

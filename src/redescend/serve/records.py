@@ -10,12 +10,14 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from redescend.errors import DataError, quote
+from redescend.serve.numbers import NumericRecords, NumericRows
 from redescend.serve.refusals import Unsupported
 from redescend.sources import Batch, Kind
 from redescend.sources.batch import concat_batches
@@ -34,65 +36,48 @@ SPACED = re.compile(rb'"\s+:')
 """White space between a name and its colon, with which names cannot be counted by the bytes `":`."""
 
 
-class Records(NamedTuple):
-    """Records as lines and, if all of them are plain, as objects: no name is there twice, and nothing is a boolean."""
+@dataclass(frozen=True)
+class Records:
+    """Records: as lines or, if all of them are numbers, as rows for the model."""
 
     lines: list[bytes]
-    objects: list[dict[str, Any]] | None = None
+    numbers: NumericRows | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.lines) if self.numbers is None else len(self.numbers.X)
+
+    def join(self) -> bytes:
+        """All lines, with a newline behind each."""
+        return b"".join([line + b"\n" for line in self.lines]) if self.numbers is None else self.numbers.lines
+
+    def split(self) -> list[bytes]:
+        """All lines."""
+        return self.lines if self.numbers is None else self.numbers.lines.split(b"\n")[:-1]
 
 
-def read_records(body: bytes, content_type: str) -> Records:
+def read_records(body: bytes, content_type: str, numeric: NumericRecords | None = None) -> Records:
     """The records of a body: one JSON object, a list of them, JSON lines, or an Arrow IPC stream or file.
 
+    `numeric` reads those of a model of numbers.
+
     >>> read_records(b'[{"x": 1}, {"x": 2}]', "application/json")
-    Records(lines=[b'{"x": 1}', b'{"x": 2}'], objects=[{'x': 1}, {'x': 2}])
+    Records(lines=[b'{"x":1}', b'{"x":2}'], numbers=None)
     """
     kind = content_type.partition(";")[0].strip().lower() or JSON
-    lines = _split_objects(body) if kind == JSON else None
-    if lines is not None and (objects := _load_plain(lines)) is not None and not has_booleans(body):
-        return Records(lines, objects)
+    if numeric is None:
+        return Records(_read_lines(body, kind))
+    plain = kind == JSON or kind in LINES
+    if plain and len(body) <= LONGEST and (found := numeric.read(body, lined=kind in LINES)) is not None:
+        return Records([], found)
     lines = _read_lines(body, kind)
-    return Records(lines, None if has_booleans(body) else _load_plain(lines))
-
-
-def has_booleans(body: bytes) -> bool:
-    """Whether there may be booleans in a JSON text."""
-    return b"true" in body or b"false" in body
-
-
-def _load_plain(lines: list[bytes]) -> list[dict[str, Any]] | None:
-    """Records as objects, unless one of them is unusual."""
-    try:
-        objects = list(map(orjson.loads, lines))
-    except orjson.JSONDecodeError:
-        return None
-    for line, each in zip(lines, objects, strict=True):
-        if type(each) is not dict or _may_repeat_names(line, len(each)) or len(line) > LONGEST:
-            return None
-    return objects
+    return Records(lines, numeric.read(b"\n".join(lines), lined=True) if kind in ARROW else None)
 
 
 def _may_repeat_names(text: bytes, count: int) -> bool:
     """Whether a name may be twice in an object of a JSON text in which the fast parser has found `count` names."""
     # Of such a name, the fast parser takes the last value, but the journal's parser rejects the record.
     return text.count(b'":') != count or SPACED.search(text) is not None
-
-
-def _split_objects(body: bytes) -> list[bytes] | None:
-    """The texts of the objects in a list on one line, if they contain no others; they are still to be parsed."""
-    text = body.strip()
-    if text[:1] != b"[" or text[-1:] != b"]" or b"\n" in text or b"\r" in text:
-        return None
-    *parts, rest = text[1:-1].split(b"}")
-    if rest.strip() or not parts:
-        return None
-    lines = [parts[0].lstrip() + b"}"]
-    for part in parts[1:]:
-        part = part.lstrip()
-        if part[:1] != b",":
-            return None
-        lines.append(part[1:].lstrip() + b"}")
-    return lines
 
 
 def _read_lines(body: bytes, kind: str) -> list[bytes]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from threading import Condition
+from typing import Any
 
+from redescend.belief import labels, shapes
 from redescend.serve.numbers import NumericBatch
 from redescend.sources import Batch
 from redescend.streaming import ModelStore, StreamModel
@@ -11,9 +14,16 @@ from redescend.streaming.predictor import Learned
 
 Model = StreamModel | ModelStore
 
+COPIED = 50
+"""Records from which on it takes less time to copy a model than to learn from them once more."""
+
 
 def copy_model(model: Model) -> Model:
     """A model that continues from the same state."""
+    if isinstance(model, StreamModel):
+        # What never changes is shared.
+        constant: Any = (model.schema, model.config, shapes.make_tables(), labels.make_tables())
+        return deepcopy(model, {id(part): part for part in constant})
     copied = type(model)(**model.get_params())
     if model.records:
         copied.restore(model.state())
@@ -48,7 +58,8 @@ class Replicas:
     """A model for readers (`read`), and its copy for the one writer.
 
     The writer calls `prepare`, and then either `publish` or, if the records shall not count, `discard`. Both copies
-    learn from the same records in the same order, and learning is deterministic, so they are equal to the last bit.
+    learn from the same records in the same order, and learning is deterministic, so they are equal to the last bit; or
+    one is copied from the other.
     """
 
     def __init__(self, model: Model) -> None:
@@ -56,6 +67,7 @@ class Replicas:
         self._missed: list[Batch | NumericBatch] = []
         """What the back has still to learn from."""
         self._prepared: Batch | NumericBatch | None = None
+        self._stale = False
         self._readers = {id(self._front): 0, id(self._back): 0}
         self._left = Condition()
 
@@ -83,15 +95,22 @@ class Replicas:
             # Readers that came before the last batch was published.
             self._left.wait_for(lambda: not self._readers[id(self._back)])
         try:
-            while self._missed:
-                teach(self._back, self._missed[0])
-                self._missed.pop(0)
+            self._catch_up()
             learned = teach(self._back, batch)
         except BaseException:
             self.discard()
             raise
         self._prepared = batch
         return learned
+
+    def _catch_up(self) -> None:
+        """Let the back know what the front has learned before."""
+        many = sum(batch.count for batch in self._missed) >= COPIED
+        if self._stale or (isinstance(self._front, StreamModel) and many):
+            self._replace_back()
+        for batch in self._missed:
+            teach(self._back, batch)
+        self._missed = []
 
     def publish(self) -> None:
         """Let readers see what was prepared."""
@@ -102,9 +121,15 @@ class Replicas:
 
     def discard(self) -> None:
         """Forget what was prepared."""
-        self._missed, self._prepared = [], None
+        self._prepared = None
+        self._replace_back()
+
+    def _replace_back(self) -> None:
+        # If there is no memory for a copy, the next batch needs one: this model may have learned a part of a batch.
+        self._stale = True
         back = copy_model(self._front)
         with self._left:
             del self._readers[id(self._back)]
             self._back = back
             self._readers[id(back)] = 0
+        self._missed, self._stale = [], False

@@ -7,7 +7,6 @@ import hmac
 
 from starlette.requests import Request
 
-from redescend.serve.direct import DirectRequest
 from redescend.serve.refusals import Refusal, TooLarge, TooSlow, Unauthorized
 from redescend.serve.settings import Limits
 
@@ -15,16 +14,16 @@ PATIENCE = 8
 """How many times the largest body is read, and dropped, so that a client can read why it is refused."""
 
 
-def check_token(request: Request | DirectRequest, token: str | None) -> None:
-    """Raise unless the request carries the token of the server."""
+def check_token(authorization: str, token: str | None) -> None:
+    """Raise unless the header of a request carries the token of the server."""
     if token is None:
         return
-    kind, _, given = request.headers.get("authorization", "").partition(" ")
+    kind, _, given = authorization.partition(" ")
     if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
         raise Unauthorized("The server needs a token: send it as 'Authorization: Bearer TOKEN'.")
 
 
-async def read_body(request: Request | DirectRequest, limits: Limits) -> bytes:
+async def read_body(request: Request, limits: Limits) -> bytes:
     """The body; raises if it is too large or too slow."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Refusal("The body is compressed; send it as it is.")

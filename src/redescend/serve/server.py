@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import logging
 import signal
@@ -10,15 +9,16 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from redescend.errors import ParameterError
 from redescend.serve.app import make_app
+from redescend.serve.calls import Calls
+from redescend.serve.direct import DirectCalls
 from redescend.serve.folder import ModelFolder
 from redescend.serve.logs import FIELDS
+from redescend.serve.protocol import make_protocol
 
 LOGGER = logging.getLogger("redescend.serve")
 
@@ -37,40 +37,6 @@ def check_host(host: str, token: str | None) -> None:
         loopback = False
     if not loopback and not token:
         raise ParameterError(f"To listen on {host}, set a token with --token; without one, only 127.0.0.1 is allowed.")
-
-
-def make_protocol(seconds: float) -> type[HttpToolsProtocol]:
-    """A protocol that closes a connection on which the head of a request does not come in time."""
-
-    class Protocol(HttpToolsProtocol):
-        _timer: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._wait()
-
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._wait()
-
-        def on_headers_complete(self) -> None:
-            self._stop()
-            super().on_headers_complete()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop()
-            super().connection_lost(exc)
-
-        def _wait(self) -> None:
-            self._stop()
-            self._timer = self.loop.call_later(seconds, self.transport.close)
-
-        def _stop(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-
-    return Protocol
 
 
 class Server(uvicorn.Server):
@@ -100,10 +66,11 @@ def run_server(folder: ModelFolder, host: str, port: int, token: str | None) -> 
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         raise ParameterError(f"{host}:{port} cannot be listened on: {error.strerror or error}.") from None
+    calls = Calls(folder, token)
     config = uvicorn.Config(
-        make_app(folder, token),
+        make_app(calls),
         proxy_headers=False,
-        http=make_protocol(folder.limits.seconds),
+        http=make_protocol(DirectCalls(calls), folder.limits.seconds),
         ws="none",
         log_config=None,
         access_log=False,

@@ -13,7 +13,7 @@ from redescend.numeric import Array
 from redescend.sources import Bad
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.summary import Summary
+from redescend.streaming.summary import SuspectRule
 from redescend.streaming.summary.rejections import Rejections
 
 SHIFT = 48
@@ -24,15 +24,14 @@ class Statistics:
     """Counts of losses and of reasons, and which records are suspects."""
 
     def __init__(self, schema: Schema, transform: transforms.Transform | None = None) -> None:
-        # Only its limits are used; memory that is never written to costs nothing.
-        self._summary = Summary(schema, transform)
+        self._rule = SuspectRule.make(schema, transform)
         self.rejections = Rejections()
         self.losses: Counter[int] = Counter()
         """Losses by their first bits."""
 
     def are_suspects(self, rounds: Rounds) -> Array:
         """Which of these records are suspects, by the limits of `redescend fit`."""
-        return self._summary.are_suspects(rounds)
+        return self._rule.are_suspects(rounds)
 
     def add(self, rounds: Rounds, rejected: Sequence[Bad]) -> None:
         """Count rounds, and rejected records in the order of their rows."""

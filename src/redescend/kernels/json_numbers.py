@@ -1,0 +1,313 @@
+r"""Numbers in JSON texts: read to the nearest double, without an object for each.
+
+A number is w · 10^q with a whole w. If both are small, both are doubles, and one product or quotient is rounded once.
+Otherwise w is multiplied by the first 128 bits of 5^q, which nearly always decide how to round (Lemire, Number Parsing
+at a Gigabyte per Second, 2021). What remains, and everything that is not a plain number, is left to other parsers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from redescend.kernels.compiler import compiled, inlined
+from redescend.numeric import Array
+
+SMALLEST, LARGEST = -64, 64
+"""Exponents q that are read."""
+
+EXACT = 22
+"""Powers of ten up to this one are doubles."""
+
+DIGITS = 19
+"""As many fit in 64 bits."""
+
+MARK, DECIMALS = 1000, 4
+"""The number of the first list that is cut out of a text, and its decimals."""
+
+
+def _first_bits(exponent: int) -> int:
+    """The first 128 bits of a power of five, as in section 6 of the article; fractions are rounded up."""
+    power: int = 5 ** abs(exponent)
+    size = power.bit_length()
+    if exponent >= 0:
+        return power << 128 - size if size <= 128 else power >> size - 128
+    bits: int = (1 << (size + 127 if exponent >= -27 else 2 * size + 128)) // power + 1
+    return bits >> (bits.bit_length() - 128)
+
+
+_BITS = [_first_bits(exponent) for exponent in range(SMALLEST, LARGEST + 1)]
+HIGH = np.array([bits >> 64 for bits in _BITS], np.uint64)
+LOW = np.array([bits & (2**64 - 1) for bits in _BITS], np.uint64)
+TENS = 10.0 ** np.arange(EXACT + 1)
+
+# Unsigned places need no check for being negative.
+U0, U1, U2, U3, U5, U9, U10 = (np.uint64(number) for number in (0, 1, 2, 3, 5, 9, 10))
+U32, U52, U63 = np.uint64(32), np.uint64(52), np.uint64(63)
+HALF, NINE_BITS, ALL = np.uint64(2**32 - 1), np.uint64(2**9 - 1), np.uint64(2**64 - 1)
+WHOLE = np.uint64(2**53)
+NONE = ALL
+"""No place."""
+
+ZERO, NINE, MINUS, PLUS, POINT, COMMA, COLON = (np.uint8(ord(each)) for each in "09-+.,:")
+SMALL_E, LARGE_E, OPEN, CLOSE, BEGIN, END, QUOTE = (np.uint8(ord(each)) for each in 'eE[]{}"')
+DATA = tuple(np.uint8(byte) for byte in b"data")
+SPACE, TAB, NEWLINE, RETURN, BACKSLASH = (np.uint8(ord(each)) for each in " \t\n\r\\")
+
+
+@inlined
+def multiply(a: Any, b: Any) -> tuple[Any, Any]:
+    """The upper and the lower half of the product of two numbers of 64 bits."""
+    a0, a1, b0, b1 = a & HALF, a >> U32, b & HALF, b >> U32
+    middle, other = a0 * b1, a1 * b0
+    carry = ((a0 * b0) >> U32) + (middle & HALF) + (other & HALF)
+    return a1 * b1 + (middle >> U32) + (other >> U32) + (carry >> U32), a * b
+
+
+@inlined
+def round_product(w: Any, q: int) -> Any:
+    """The bits of the double nearest to w · 10^q, for w > 0; 0 if they remain open."""
+    zeros = 0
+    for step in (32, 16, 8, 4, 2, 1):
+        if w >> np.uint64(64 - step) == U0:
+            w <<= np.uint64(step)
+            zeros += step
+    high, low = multiply(w, HIGH[q - SMALLEST])
+    if high & NINE_BITS == NINE_BITS:
+        more, _ = multiply(w, LOW[q - SMALLEST])
+        low += more
+        if low < more:
+            high += U1
+    if low == ALL and (q < -27 or q > 55):
+        return U0
+    upper = high >> U63
+    shift = upper + U9
+    mantissa = high >> shift
+    exponent = ((217706 * q) >> 16) + 63 + np.int64(upper) - zeros + 1023
+    if low <= U1 and -4 <= q <= 23 and mantissa & U3 == U1 and mantissa << shift == high:
+        mantissa -= U1  # in the middle between two doubles: to the even one
+    mantissa = (mantissa + (mantissa & U1)) >> U1
+    if mantissa >= WHOLE:
+        mantissa, exponent = U1 << U52, exponent + 1
+    return (mantissa & ~(U1 << U52)) | (np.uint64(exponent) << U52)
+
+
+@inlined
+def read_number(text: Array, at: Any, out: Array, bits: Array, place: Any) -> Any:
+    """Read the number at a place of a text into `out`, whose memory is also `bits`; returns where it ends, or `NONE`.
+
+    The text ends with a byte that is in no number. An integer -0, which parsers understand differently, is refused.
+    """
+    negative = text[at] == MINUS
+    if negative:
+        at += U1
+    q: Any = 0
+    power: Any = 0
+    w, digits, whole, first = U0, 0, True, at
+    while ZERO <= text[at] <= NINE:
+        w = w * U10 + np.uint64(text[at] - ZERO)
+        digits += 1 if digits > 0 or w > U0 else 0
+        at += U1
+    if at == first or (text[first] == ZERO and at > first + U1):
+        return NONE
+    if text[at] == POINT:
+        at, whole = at + U1, False
+        first = at
+        while ZERO <= text[at] <= NINE:
+            w = w * U10 + np.uint64(text[at] - ZERO)
+            digits += 1 if digits > 0 or w > U0 else 0
+            at += U1
+        if at == first:
+            return NONE
+        q = -np.int64(at - first)
+    if text[at] in (SMALL_E, LARGE_E):
+        at, whole = at + U1, False
+        minus = text[at] == MINUS
+        if minus or text[at] == PLUS:
+            at += U1
+        first = at
+        while ZERO <= text[at] <= NINE and at < first + U5:
+            power = 10 * power + np.int64(text[at] - ZERO)
+            at += U1
+        if at == first or at == first + U5:
+            return NONE
+        q += -power if minus else power
+    if digits > DIGITS or (w == U0 and negative and whole):
+        return NONE
+    if w == U0:
+        out[place] = 0.0
+    elif w <= WHOLE and -EXACT <= q <= EXACT:
+        out[place] = np.float64(w) / TENS[np.uint64(-q)] if q < 0 else np.float64(w) * TENS[np.uint64(q)]
+    else:
+        if not SMALLEST <= q <= LARGEST:
+            return NONE
+        bits[place] = round_product(w, q)
+        if bits[place] == U0:
+            return NONE
+    if negative:
+        bits[place] |= U1 << U63
+    return at
+
+
+@inlined
+def skip_blanks(text: Array, at: Any) -> Any:
+    """The first place from `at` on that is neither a space nor a tab."""
+    while text[at] in (SPACE, TAB):
+        at += U1
+    return at
+
+
+@compiled
+def read_records(
+    text: Array, lined: bool, names: Array, ends: Array, out: Array, bits: Array, lines: Array
+) -> tuple[Any, Any]:
+    """Read an object of numbers, a list of them, or if `lined` several lines; all with the same names in one order.
+
+    Parameters
+    ----------
+    text : array of uint8
+        The text, and a zero behind it.
+    names, ends : arrays of uint8 and int64
+        The names with their quotes, one behind the other, and where each ends.
+    out, bits : arrays of float64 and uint64, shape (most records, names)
+        For the numbers; the same memory.
+    lines : array of uint8
+        For the texts of the records, a newline behind each.
+
+    Returns
+    -------
+    records, used : int
+        Their number, or -1 if anything else is there, and the bytes of `lines` that were used.
+    """
+    count, used, last, width = U0, U0, np.uint64(len(text) - 1), np.uint64(len(ends))
+    at = skip_blanks(text, U0)
+    listed = text[at] == OPEN and not lined
+    if listed:
+        at = skip_blanks(text, at + U1)
+    while count < len(out) and text[at] == BEGIN:
+        start, place = at, U0
+        at = skip_blanks(text, at + U1)
+        for j in range(width):
+            end = np.uint64(ends[j])
+            while place < end:
+                if text[at] != names[place]:
+                    return -1, 0
+                place, at = place + U1, at + U1
+            at = skip_blanks(text, at)
+            if text[at] != COLON:
+                return -1, 0
+            at = read_number(text, skip_blanks(text, at + U1), out[count], bits[count], j)
+            if at == NONE:
+                return -1, 0
+            at = skip_blanks(text, at)
+            if text[at] != (COMMA if j < width - U1 else END):
+                return -1, 0
+            at = skip_blanks(text, at + U1) if j < width - U1 else at + U1
+        for byte in range(start, at):
+            lines[used] = text[byte]
+            used += U1
+        lines[used] = NEWLINE
+        used, count = used + U1, count + U1
+        at = skip_blanks(text, at)
+        if lined:
+            if at < last and text[at] not in (NEWLINE, RETURN):
+                return -1, 0
+            while text[at] in (NEWLINE, RETURN, SPACE, TAB):
+                at += U1
+            continue
+        if not listed or text[at] != COMMA:
+            break
+        at = skip_blanks(text, at + U1)
+        if text[at] != BEGIN:
+            return -1, 0
+    if listed:
+        if text[at] != CLOSE:
+            return -1, 0
+        at = skip_blanks(text, at + U1)
+    return (np.int64(count), np.int64(used)) if at == last and count > U0 else (-1, 0)
+
+
+@compiled
+def cut_lists(text: Array, out: Array, bits: Array, ends: Array, rest: Array) -> tuple[Any, Any]:
+    """Read every list of numbers that has the name "data", and leave its number, from `MARK` on, in its place.
+
+    Parameters
+    ----------
+    text : array of uint8
+        The text of an object, and a zero behind it.
+    out, bits : arrays of float64 and uint64
+        For the numbers of all lists; the same memory.
+    ends : array of int64
+        For where the numbers of each list end in `out`.
+    rest : array of uint8
+        For the text without the lists, which may be longer by `DECIMALS` bytes for each.
+
+    Returns
+    -------
+    lists, used : int
+        Their number, or -1 if something of the name is no list of numbers, and the bytes of `rest` that were used.
+    """
+    lists, used, count, at, last = 0, U0, U0, U0, np.uint64(len(text) - 1)
+    while at < last:
+        rest[used] = text[at]
+        used += U1
+        if text[at] != QUOTE:
+            at += U1
+            continue
+        first = at + U1
+        at = first
+        while at < last and text[at] != QUOTE:
+            if text[at] == BACKSLASH:
+                return -1, 0
+            rest[used] = text[at]
+            used, at = used + U1, at + U1
+        if at == last:
+            return -1, 0
+        rest[used] = QUOTE
+        used, at = used + U1, at + U1
+        named = at == first + U5 and text[first] == DATA[0] and text[first + U1] == DATA[1]
+        if not (named and text[first + U2] == DATA[2] and text[first + U3] == DATA[3]):
+            continue
+        at = skip_blanks(text, at)
+        if text[at] != COLON:
+            continue
+        at = skip_blanks(text, at + U1)
+        if text[at] != OPEN or lists == len(ends):
+            return -1, 0
+        at = skip_blanks(text, at + U1)
+        while text[at] != CLOSE:
+            if count == len(out):
+                return -1, 0
+            at = read_number(text, at, out, bits, count)
+            if at == NONE:
+                return -1, 0
+            count += U1
+            at = skip_blanks(text, at)
+            if text[at] == COMMA:
+                at = skip_blanks(text, at + U1)
+                if text[at] == CLOSE:
+                    return -1, 0
+            elif text[at] != CLOSE:
+                return -1, 0
+        at += U1
+        rest[used], code = COLON, MARK + lists
+        for digit in range(DECIMALS):
+            rest[used + np.uint64(DECIMALS - digit)] = ZERO + code % 10
+            code //= 10
+        used += np.uint64(DECIMALS + 1)
+        ends[lists] = count
+        lists += 1
+    return lists, np.int64(used)
+
+
+@compiled
+def place_numbers(numbers: Array, starts: Array, step: int, columns: Array, most: float, X: Array) -> bool:
+    """Write numbers to columns of `X`, those of one from its start on in steps; False if one is beyond `most`."""
+    for i in range(len(X)):
+        for j in range(len(starts)):
+            number = numbers[starts[j] + i * step]
+            if not abs(number) <= most:
+                return False
+            X[i, columns[j]] = number
+    return True

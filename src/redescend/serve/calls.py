@@ -1,0 +1,56 @@
+"""What requests to predict and to learn do, from the bytes of a body to those of a reply."""
+
+from __future__ import annotations
+
+from redescend.errors import DataError
+from redescend.serve.folder import ModelFolder
+from redescend.serve.inference import infer
+from redescend.serve.learning import Learning
+from redescend.serve.metrics import RequestMetrics
+from redescend.serve.records import Records, read_records
+from redescend.serve.refusals import Busy, TooLarge
+from redescend.serve.replies import encode
+from redescend.serve.requests import check_token
+from redescend.serve.writer import Writer
+
+MAX_KEY = 200
+
+
+class Calls:
+    """The calls of a server, for the models of a folder."""
+
+    def __init__(self, folder: ModelFolder, token: str | None = None) -> None:
+        self.folder, self.limits, self._token = folder, folder.limits, token
+        self.metrics = RequestMetrics()
+
+    def check(self, authorization: str) -> None:
+        """Raise unless a request carries the token, and not too many are open."""
+        check_token(authorization, self._token)
+        if self.metrics.open > self.limits.requests:
+            raise Busy(f"The server has {self.limits.requests:,} open requests; try again in a second.")
+
+    def infer(self, writer: Writer, body: bytes, size: str) -> bytes:
+        """Predict; `size` is that of the JSON if raw tensors follow it, or empty."""
+        split = int(size) if size.isascii() and size.isdigit() and len(size) < 12 else len(body)
+        head, raw = (body, b"") if split >= len(body) else (body[:split], body[split:])
+        answer, count = infer(writer.model, head, raw)
+        self.metrics.add_predicted(writer.model.name, count)
+        return encode(answer)
+
+    def score(self, writer: Writer, body: bytes, content_type: str) -> bytes:
+        """Say what would be said of records, without learning from them."""
+        model, records = writer.model, self._check(read_records(body, content_type))
+        return encode({"model_name": model.name, "records": model.score(records.split())})
+
+    def begin_learning(self, writer: Writer, body: bytes, content_type: str, key: str | None) -> Learning:
+        """Read the records of a request to learn, with its idempotency key."""
+        if key is not None and not 1 <= len(key) <= MAX_KEY:
+            raise DataError(f"An idempotency key has 1 to {MAX_KEY} characters. Got {len(key)}.")
+        records = self._check(read_records(body, content_type, writer.model.numeric))
+        return Learning(writer, records, key, body)
+
+    def _check(self, records: Records) -> Records:
+        count, most = records.count, self.limits.records
+        if count > most:
+            raise TooLarge(f"The request has {count:,} records, and the server takes {most:,} at a time.")
+        return records

@@ -1,0 +1,65 @@
+"""What is replied to a request, as JSON: its content, or one sentence on what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from redescend.errors import RedescendError
+from redescend.serve.refusals import Busy, Refusal, TooLarge, TooSlow
+
+LOGGER = logging.getLogger("redescend.serve")
+
+NO_HEADERS: Mapping[str, str] = {}
+
+
+class Reply(NamedTuple):
+    """A JSON text with its status; `close` says that the connection is closed behind it."""
+
+    content: bytes
+    status: int = 200
+    headers: Mapping[str, str] = NO_HEADERS
+    close: bool = False
+
+
+def encode(content: Any) -> bytes:
+    """A value as JSON, with null in place of NaN.
+
+    >>> encode({"loss": float("nan"), "row": 2**70})
+    b'{"loss": null, "row": 1180591620717411303424}'
+    """
+    try:
+        return orjson.dumps(content)
+    except TypeError:
+        # An integer of more than 64 bits, or half of a surrogate pair.
+        return json.dumps(_to_json(content)).encode()
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _to_json(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_to_json(each) for each in value]
+    return None if isinstance(value, float) and not abs(value) < float("inf") else value
+
+
+def refuse(error: BaseException) -> Reply:
+    """An error as its status and one sentence."""
+    headers, status = NO_HEADERS, 400
+    if isinstance(error, Refusal):
+        status = error.status
+        if status == Busy.status:
+            headers = {"Retry-After": "1"}
+    elif isinstance(error, OSError | MemoryError):
+        LOGGER.error("%s: %s", type(error).__name__, error)
+        text = getattr(error, "strerror", None) or str(error) or "not enough memory"
+        return Reply(encode({"error": f"Nothing was learned: {text}."}), 503)
+    elif not isinstance(error, RedescendError):
+        LOGGER.error("Unexpected error", exc_info=error)
+        return Reply(encode({"error": "Unexpected error; the log of the server has more."}), 500)
+    sentence = encode({"error": " ".join(str(error).split())})
+    return Reply(sentence, status, headers, close=status in (TooSlow.status, TooLarge.status))
