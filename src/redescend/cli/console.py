@@ -125,9 +125,10 @@ def say_rejections(rejections: Rejections) -> None:
 
 def say_result(run: Run) -> None:
     """Print a summary of a run, and the files that it wrote."""
-    from redescend.streaming.report.page import summarize
+    from redescend.streaming.report.page import describe_final, summarize
 
-    for sentence in summarize(run.summary, run.counts):
+    told = describe_final(run.summary) if run.summary.suspect_count else []
+    for sentence in [*summarize(run.summary, run.counts), *told]:
         say(sentence)
     say_rejections(run.summary.rejections)
     if run.source.unread:

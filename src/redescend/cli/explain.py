@@ -68,14 +68,20 @@ def format_explanation(found: Explanation, schema: Schema) -> Iterator[str]:
 
     name, labels = schema.target, schema.classifies
     yield f"Row {found.row}: {name} is {format_value(found.target)}, predicted is {format_rounded(found.prediction)}."
-    if found.low is not None and found.high is not None:
-        yield f"Nine in ten clean values are between {format_rounded(found.low)} and {format_rounded(found.high)}."
     if found.clean_probability is not None:
         yield f"Probability that the record is clean: {format_weight(found.clean_probability)}."
-    if found.ordinary:
-        ends = [format_rounded(value) for value in found.ordinary]
-        which = f"{name} = {' or '.join(ends)}" if labels else f"{name} between {ends[0]} and {ends[1]}"
-        yield f"Ordinary would be {which}."
+    if found.low is not None and found.high is not None:
+        yield (
+            f"For such a record, nine in ten clean values of {name} are between {format_rounded(found.low)} and "
+            f"{format_rounded(found.high)}."
+        )
+    if found.ordinary and labels:
+        yield f"More likely clean than wrong would be {name} = {' or '.join(map(format_rounded, found.ordinary))}."
+    elif found.ordinary:
+        ends = zip(("below", "above"), found.ordinary, strict=True)
+        beyond = " or ".join(f"{side} {format_rounded(end)}" for side, end in ends if end is not None)
+        if beyond:
+            yield f"Only a value {beyond} is more likely wrong than clean."
     yield ""
     yield f"What makes the prediction{f', as log-odds of {found.prediction}' if labels else ''}:"
     parts = [("a typical record", found.typical)]

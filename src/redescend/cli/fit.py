@@ -96,7 +96,8 @@ def _play(run: Run, quiet: bool) -> None:
         if run.summary.least:
             say("Top suspects:")
     model = run.model
-    important = [one.column for one in rank_features(model)] if isinstance(model, StreamModel) else []
+    important = [one.far_out for one in run.summary.least if one.far_out is not None]
+    important += [one.column for one in rank_features(model)] if isinstance(model, StreamModel) else []
     print_suspects(run.summary.least, model.schema, important, config.id)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from redescend.belief.suspects import HALF
 from redescend.checkpoint import load
 from redescend.cli.console import (
     PROBABILITY,
@@ -42,6 +43,9 @@ from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.rejections import Rejections
 
 NONE = Rounds.concatenate([])
+
+DOUBTED = 0.2
+"""If a larger share of records is less likely clean than not, they may be from another time than the model."""
 
 
 def check_model_exists(path: Path) -> None:
@@ -132,7 +136,7 @@ def apply_model(
     source.read_as_text(name for name in keep if name not in names)
     # On a terminal, the line would be printed between the results.
     hidden = quiet or (out is None and sys.stdout.isatty())
-    records, batches = 0, source.batches(list(dict.fromkeys([*names, *keep])))
+    records, doubted, batches = 0, 0, source.batches(list(dict.fromkeys([*names, *keep])))
     with (
         announce_compilation(quiet),
         closing(batches),
@@ -143,6 +147,7 @@ def apply_model(
         for batch in batches:
             rounds, indices, bad = model.review(batch, target=target, level=level)
             rejected.add(list(heapq.merge(batch.bad, bad, key=lambda record: record.row)))
+            doubted += int((rounds.clean_probability < HALF).sum()) if target else 0
             if below is not None:
                 low = rounds.clean_probability < below
                 rounds, indices = rounds[low], indices[low]
@@ -150,6 +155,11 @@ def apply_model(
             write(_add_columns(_tabulate(schema, rounds, target, level), source, keep, table))
             records += batch.count
             line.report(records)
+    if not quiet and model.belief is not None and doubted > DOUBTED * records:
+        say(
+            f"{doubted:,} of {format_count(records)} are less likely clean than not. The model is that of the end of "
+            "its stream: if that changes with time, earlier records are judged by fit --suspects or fit --rounds."
+        )
     if not quiet and rejected.count:
         done = "skipped" if quarantine is None else f"quarantined in {quarantine}"
         say(f"{format_count(rejected.count)} of {records:,} could not be used, {done}:")

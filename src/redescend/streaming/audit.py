@@ -13,12 +13,16 @@ from redescend.belief.suspects import HALF, q_values
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sources import Batch, Kind, Source
+from redescend.streaming.audit_kinds import Column, is_cycle, name_kind
+from redescend.streaming.audit_rows import RowCheck, count_along
 from redescend.streaming.encoding.features import find_count, find_exclusion, to_floats
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.survey import survey_source
-from redescend.streaming.far_out import find_limits, fit_tail
+from redescend.streaming.far_out import find_range, fit_tail
 from redescend.streaming.model import StreamModel
+from redescend.streaming.report.formatting import format_value
 from redescend.streaming.rounds import Rounds
+from redescend.streaming.summary.verdict import StuckRun, StuckRuns
 
 MAX_AUDITED_LABELS = 20
 """A text with more values than this is used to predict others, and not audited itself."""
@@ -28,11 +32,16 @@ MOST_SUSPECTS = 0.05
 """A column with a larger share of suspects is not predicted well enough: only values that are far out are listed."""
 
 
+LONG_RUN, MOST_RUNS = 30, 3
+"""Records of a stuck run that is told, at least, and runs that are told of a column, at most."""
+
+
 class Cell(NamedTuple):
     """A value that does not fit the others of its record, what was expected instead, and how sure that is.
 
     `surprise` is how far the value is from the prediction, in units of the range of eight in ten values of its column;
-    for labels, the log-odds of an error, divided by ten.
+    for labels, the log-odds of an error, divided by ten. `kind` says what is wrong, if that has a name, see
+    `redescend.streaming.audit_kinds`.
     """
 
     row: int
@@ -44,12 +53,14 @@ class Cell(NamedTuple):
     clean_probability: float
     q_value: float
     surprise: float
+    kind: str = ""
 
 
 class Audit(NamedTuple):
     """The cells of the list, the most surprising first; the columns that were audited; and why others were not.
 
-    `unpredictable` are those of the audited columns that have too many suspects to list them.
+    `unpredictable` are those of the audited columns that have too many suspects to list them, `shares` the shares of
+    suspects in the audited columns along the table, and `told` what is wrong with whole rows, a sentence each.
     """
 
     cells: list[Cell]
@@ -57,6 +68,8 @@ class Audit(NamedTuple):
     skipped: dict[str, str]
     records: int
     unpredictable: list[str]
+    shares: Array
+    told: list[str]
 
     @property
     def false_alarms(self) -> float:
@@ -73,10 +86,11 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
     wrong together would confirm each other. They are all listed. The share of false alarms `fdr` is that of the list
     over all columns.
     """
-    models, skipped, limits = _make_models(source)
+    models, skipped, numbers = _make_models(source)
+    limits = {name: (one.range.low, one.range.high) for name, one in numbers.items() if one.range is not None}
     columns = list(dict.fromkeys(name for model in models.values() for name in model.schema.columns))
     played: dict[str, list[Rounds]] = {name: [] for name in models}
-    records = 0
+    records, rows = 0, RowCheck()
     for reading in range(2):
         records = 0
         for batch in source.batches(columns, in_order=True):
@@ -85,15 +99,31 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
                 rounds = model.learn(_restore_column(within, batch, name)).rounds
                 if reading:
                     played[name].append(rounds)
+            if reading:
+                rows.add(batch)
             records += batch.count
             progress(records)
         if not reading:
             for model in models.values():
                 model.begin_reading()
-    found = [_judge_column(models[name], Rounds.concatenate(parts)) for name, parts in played.items()]
+    whole = {name: Rounds.concatenate(parts) for name, parts in played.items()}
+    found = [_judge_column(models[name], rounds) for name, rounds in whole.items()]
     cells = _select([one.suspects for one in found], models, limits, fdr)
+    cells = [cell._replace(kind=_name_kind(cell, whole, numbers)) for cell in cells]
+    told = [sentence for name, one in zip(models, found, strict=True) for sentence in one.describe_stuck(name)]
     unpredictable = [name for name, one in zip(models, found, strict=True) if one.unpredictable]
-    return Audit(cells, list(models), skipped, records, unpredictable)
+    shares = np.array([count_along(one.suspects[0].rows, records) for one in found])
+    return Audit(cells, list(models), skipped, records, unpredictable, shares, [*told, *rows.describe()])
+
+
+def _name_kind(cell: Cell, whole: dict[str, Rounds], numbers: dict[str, Column]) -> str:
+    """What is wrong with a cell, by the numbers of its record."""
+    record = {}
+    for name in numbers.keys() & whole.keys():
+        place = int(np.searchsorted(whole[name].rows, cell.row))
+        if place < len(whole[name]) and whole[name].rows[place] == cell.row:
+            record[name] = float(whole[name].targets[place])
+    return name_kind(cell.column, cell.value, cell.expected, (cell.low, cell.high), record, numbers)
 
 
 def _drop_far_out(batch: Batch, limits: dict[str, tuple[float, float]]) -> Batch:
@@ -117,8 +147,8 @@ def _restore_column(within: Batch, batch: Batch, name: str) -> Batch:
 
 def _make_models(
     source: Source,
-) -> tuple[dict[str, StreamModel], dict[str, str], dict[str, tuple[float, float]]]:
-    """A model of each column that can be audited, why others cannot, and the limits of numbers that predict."""
+) -> tuple[dict[str, StreamModel], dict[str, str], dict[str, Column]]:
+    """A model of each column that can be audited, why others cannot, and what is known of columns of numbers."""
     if not source.can_reread:
         raise DataError(f"{source.name} can only be read once, and an audit reads it twice; write it to a file.")
     sample = survey_source(source, "").sample
@@ -136,6 +166,9 @@ def _make_models(
         if source.kinds[name] is Kind.DATE:
             skipped[name] = "is a date, which only predicts others"
             continue
+        if source.kinds[name] is Kind.NUMBER and is_cycle(name, to_floats(sample.table.column(name))):
+            skipped[name] = "begins anew after its last value, as angles and hours do, and only predicts others"
+            continue
         values = survey_source(source, name).labels
         try:
             schema = Schema.infer(sample, source.kinds, name, features=others, values=values)
@@ -149,14 +182,23 @@ def _make_models(
     if not models:
         raise DataError(f"{source.name} has no two columns that could predict each other.")
     numbers = [name for name in used if source.kinds[name] is Kind.NUMBER]
-    return models, skipped, {name: find_limits(to_floats(sample.table.column(name))) for name in numbers}
+    values = {name: to_floats(sample.table.column(name)) for name in numbers}
+    return models, skipped, {name: Column.measure(values[name], find_range(values[name])) for name in numbers}
 
 
 class _Judged(NamedTuple):
-    """The rounds of suspect cells of a column, their probabilities and surprises; and whether it has too many."""
+    """The suspect cells of a column, with probabilities and surprises; whether they are too many; and stuck runs."""
 
     suspects: tuple[Rounds, Array, Array]
     unpredictable: bool
+    stuck: list[StuckRun]
+
+    def describe_stuck(self, name: str) -> list[str]:
+        """Where the column is stuck, a sentence each."""
+        return [
+            f"{name!r} is stuck at {format_value(run.target)} from row {run.first:,} to row {run.last:,}."
+            for run in self.stuck
+        ]
 
 
 def _judge_column(model: StreamModel, rounds: Rounds) -> _Judged:
@@ -186,8 +228,10 @@ def _judge_column(model: StreamModel, rounds: Rounds) -> _Judged:
         ):
             if tail is not None:
                 probability = np.minimum(probability, tail.count_expected(deviations))
-    found = np.flatnonzero(probability <= HALF)
-    return _Judged((rounds[found], probability[found], surprise[found]), bool(unpredictable))
+    found, runs = np.flatnonzero(probability <= HALF), StuckRuns()
+    runs.add(rounds, verdict.stuck)
+    stuck = [run for run in runs.longest(MOST_RUNS) if run.records >= LONG_RUN]
+    return _Judged((rounds[found], probability[found], surprise[found]), bool(unpredictable), stuck)
 
 
 def _select(

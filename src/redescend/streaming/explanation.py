@@ -24,7 +24,7 @@ NEAREST = 3
 """Similar records that are shown."""
 
 STEPS, FARTHEST = 200, 50.0
-"""Values of the target that are tried on each side, up to so many widths of the interval from the prediction."""
+"""How many values of the target are tried on each side, and how many widths of the interval from the prediction."""
 
 
 class Contribution(NamedTuple):
@@ -40,8 +40,9 @@ class Explanation:
     """A record, and why it was predicted as it was.
 
     `typical` is the prediction of a typical record; it and all `contributions` add up to `total`: the prediction or,
-    for labels, the log-odds of the predicted label by the model's own scores. `ordinary` are values of the target that
-    are more likely clean than not, from the first to the second or, for labels, all of them; None without a belief.
+    for labels, the log-odds of the predicted label by the model's own scores. `low` and `high` are the interval of nine
+    in ten clean values. `ordinary` are values of the target that are more likely clean than not, a wider interval or,
+    for labels, all of them; None without a belief. An end of the interval that was not found is None.
     """
 
     row: int
@@ -120,7 +121,9 @@ def _find_ordinary(model: StreamModel, chunk: EncodedChunk, low: float | None, h
     steps = np.linspace(0.0, 1.0, STEPS) ** 2 * FARTHEST * width
     tried = np.concatenate([middle - steps[::-1], middle + steps])
     clean = tried[_judge(model, chunk, tried) > 0.0]
-    return [float(clean.min()), float(clean.max())] if len(clean) else []
+    if not len(clean):
+        return []
+    return [None if end in (tried[0], tried[-1]) else float(end) for end in (clean.min(), clean.max())]
 
 
 def _judge(model: StreamModel, chunk: EncodedChunk, targets: Array) -> Array:

@@ -22,8 +22,14 @@ LIGHTEST = 5.0
 NEVER = 1e-6
 """A value that is rarer than this is far out."""
 
+HEAVIEST = 0.02
+"""The least exponent that counts: the limit stays finite."""
+
 MIN_VALUES = 100
 """Of fewer values the tail is not known."""
+
+MOST_WRONG = 0.25
+"""The largest share of values behind a gap that are taken for wrong."""
 
 
 class Tail(NamedTuple):
@@ -49,7 +55,7 @@ class Tail(NamedTuple):
     @property
     def limit(self) -> float:
         """The deviation beyond which a value is far out."""
-        return self.start * float(((1.0 - TAIL) / NEVER) ** (1.0 / self.exponent))
+        return self.start * float(((1.0 - TAIL) / NEVER) ** (1.0 / max(self.exponent, HEAVIEST)))
 
 
 def fit_tail(deviations: Array, floor: float = 0.0) -> Tail | None:
@@ -68,9 +74,55 @@ def fit_tail(deviations: Array, floor: float = 0.0) -> Tail | None:
     return Tail(max(start, floor), min(float(exponent), LIGHTEST))
 
 
-def find_limits(values: Array) -> tuple[float, float]:
-    """The interval beyond which the values of a column are far out; infinite if that is not known."""
+class Range(NamedTuple):
+    """Where the values of a column are: around `middle`, and how rare others are by the `tail` of the distances to it.
+
+    >>> column = find_range(np.append(np.random.default_rng(0).normal(size=900), np.full(100, 9999.0)))
+    >>> bool(column.high < 20.0), bool(column.share_beyond(np.array([0.5, 9999.0]))[1] < 1e-15)
+    (True, True)
+    """
+
+    middle: float
+    tail: Tail
+
+    @property
+    def low(self) -> float:
+        return self.middle - self.tail.limit
+
+    @property
+    def high(self) -> float:
+        return self.middle + self.tail.limit
+
+    def share_beyond(self, values: Array) -> Array:
+        """The share of clean values that are as far out as these; 1 for what is missing."""
+        return self.tail.share_beyond(np.abs(np.nan_to_num(values, nan=self.middle) - self.middle))
+
+
+def find_range(values: Array) -> Range | None:
+    """Where the values of a column are, None if that is not known.
+
+    Up to a quarter of them may be wrong, if they are far from all others and most of them are one number, such as 9999:
+    the tail is then that of the values before the widest gap. Far values that differ may be a group of their own.
+    """
     values = values[np.isfinite(values)]
-    middle = float(np.median(values)) if len(values) else 0.0
-    tail = fit_tail(np.abs(values - middle))
-    return (-np.inf, np.inf) if tail is None else (middle - tail.limit, middle + tail.limit)
+    if not len(values):
+        return None
+    middle = float(np.median(values))
+    order = np.argsort(np.abs(values - middle), kind="stable")
+    values, distances = values[order], np.abs(values[order] - middle)
+    first = int((1.0 - MOST_WRONG) * len(distances))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.nan_to_num(distances[first + 1 :] / distances[first:-1], nan=1.0, posinf=1.0)
+    if len(ratios):
+        end = first + 1 + int(np.argmax(ratios))
+        tail = fit_tail(distances[:end])
+        few = len(values) - end <= (1.0 - TAIL) * len(values)
+        if tail is not None and distances[end] > tail.limit and (few or _are_mostly_one(values[end:])):
+            return Range(middle, tail)
+    tail = fit_tail(distances)
+    return None if tail is None else Range(middle, tail)
+
+
+def _are_mostly_one(values: Array) -> bool:
+    """Whether at least half of the values are equal."""
+    return bool(2 * np.unique(values, return_counts=True)[1].max() >= len(values))

@@ -30,6 +30,7 @@ from redescend.sources.batch import limit_rows
 from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.explanation import explain_record
+from redescend.streaming.far_records import FarRecords, find_ranges
 from redescend.streaming.io.log import read_blocks
 from redescend.streaming.io.tables import choose_writer
 from redescend.streaming.io.writers import RoundTable, RunWriters, choose_entry, pack_rounds, read_groups, unpack_rounds
@@ -62,10 +63,12 @@ class FinalSuspects(NamedTuple):
     stuck: Array
     listed: int
     runs: list[StuckRun]
+    far: FarRecords
 
     def summarize(self) -> FinalCounts:
         """What is said of the list as a whole."""
-        return FinalCounts(self.listed, float(self.clean_probability[: self.listed].sum()), self.runs)
+        clean = float(self.clean_probability[: self.listed].sum())
+        return FinalCounts(self.listed, clean, self.runs, self.far.count_columns())
 
 
 def read_again(
@@ -78,20 +81,23 @@ def read_again(
     *,
     records: int,
     learned: int,
-) -> tuple[Summary, Path]:
-    """Read the source as often as requested, at least once more; returns the summary and the log of the last reading.
+) -> tuple[Summary, Path, FarRecords]:
+    """Read the source as often as requested, at least once more; returns the summary and the log of the last reading,
+    and the records that are far out.
 
     Readings beyond `passes` only judge: the model returns to what it has learned. Of a source that has grown, only the
     first `records` are read, those of the first reading. So many of them must be `learned` from as were at first.
     """
+    ranges = find_ranges(source, model.schema)
     for reading in range(2, max(passes, 2) + 1):
         before, read = model.begin_reading(), 0
         summary = Summary(model.schema, config.transform, config.top)
-        log = writers.start_final_log()
+        log, far = writers.start_final_log(), FarRecords(ranges, records)
         for batch in _read_first(source, model.schema.columns, records):
             rounds, indices, rejected = model.learn(batch)
             log.append(pack_rounds(rounds))
             summary.add(rounds, batch, indices)
+            far.add(batch, indices)
             summary.add_rejected(sorted([*batch.bad, *rejected], key=lambda record: record.row))
             read += batch.count
             progress(read)
@@ -103,7 +109,7 @@ def read_again(
         log.flush()
         if reading > passes:
             model.return_to(before)
-    return summary, log.path
+    return summary, log.path, far
 
 
 def _read_first(source: Source, columns: Sequence[str], records: int) -> Iterator[Batch]:
@@ -115,8 +121,10 @@ def _read_first(source: Source, columns: Sequence[str], records: int) -> Iterato
                 break
 
 
-def judge_finally(model: StreamPredictor, config: FitConfig, first: Path | None, last: Path) -> FinalSuspects:
-    """Judge the rounds in the log `last` by all that is known now.
+def judge_finally(
+    model: StreamPredictor, config: FitConfig, first: Path | None, last: Path, far: FarRecords
+) -> FinalSuspects:
+    """Judge the rounds in the log `last` by all that is known now; those that are `far` out are suspects.
 
     With the log `first` of the first reading, what was said at first and in the end is written to the file of rounds.
     """
@@ -125,7 +133,7 @@ def judge_finally(model: StreamPredictor, config: FitConfig, first: Path | None,
     target = None if first is None else config.outputs.rounds
     before = iter(()) if first is None else read_groups(first, table.entry)
     with nullcontext(lambda batch: None) if target is None else table.write(target) as write:
-        for groups, rounds, verdict in _judge_parts(model, last):
+        for groups, rounds, verdict in _judge_parts(model, last, far):
             found.append(_find_least(rounds, verdict, config.top))
             runs.add(rounds, verdict.stuck)
             said = _tabulate_final(rounds, verdict)
@@ -134,14 +142,14 @@ def judge_finally(model: StreamPredictor, config: FitConfig, first: Path | None,
                 if target is not None:
                     part = slice(end - len(entries), end)
                     write(table.make(next(before), {name: values[part] for name, values in said.items()}))
-    return _select(found, config.fdr, runs.longest(config.top))
+    return _select(found, config.fdr, runs.longest(config.top), far)
 
 
-def _judge_parts(model: StreamPredictor, log: Path) -> Iterator[tuple[list[Array], Rounds, Verdict]]:
+def _judge_parts(model: StreamPredictor, log: Path, far: FarRecords) -> Iterator[tuple[list[Array], Rounds, Verdict]]:
     groups = read_groups(log, choose_entry(judged=True, keyed=model.schema.by is not None))
     while some := list(itertools.islice(groups, TOGETHER)):
         rounds = unpack_rounds(np.concatenate(some), model.keys)
-        yield some, rounds, model.give_verdict(rounds)
+        yield some, rounds, far.apply(rounds.rows, model.give_verdict(rounds))
 
 
 def _tabulate_final(rounds: Rounds, verdict: Verdict) -> dict[str, Array]:
@@ -150,23 +158,38 @@ def _tabulate_final(rounds: Rounds, verdict: Verdict) -> dict[str, Array]:
     return {f"final_{name}": values for name, values in zip(names, numbers, strict=True)}
 
 
+def rank_records(rounds: Rounds, probability: Array) -> Array:
+    """The order of the list: the least likely clean record first, then the larger loss, then the earlier one.
+
+    Numbers that are more likely clean than not are ordered by their errors in units of the noise: where the belief
+    calls all records clean, differences between their probabilities say little.
+    """
+    odd = np.zeros(len(rounds))
+    if rounds.judged is not None and np.isfinite(rounds.low).all():
+        errors = np.abs(rounds.targets - rounds.predictions)
+        odd = np.where(probability > HALF, errors / np.maximum(rounds.judged.margin, np.finfo(float).tiny), 0.0)
+    return np.lexsort((rounds.rows, -rounds.losses, np.where(odd > 0.0, HALF, probability), -odd, probability > HALF))
+
+
 def _find_least(rounds: Rounds, verdict: Verdict, top: int) -> tuple[Rounds, Array, Array]:
     """The records that are less likely clean than not, and at least the `top` least likely ones."""
     probability = verdict.clean_probability
-    order = np.lexsort((rounds.rows, -rounds.losses, probability))
+    order = rank_records(rounds, probability)
     found = order[: max(top, int((probability <= HALF).sum()))]
     return rounds[found], probability[found], verdict.stuck[found]
 
 
-def _select(parts: list[tuple[Rounds, Array, Array]], fdr: float, runs: list[StuckRun]) -> FinalSuspects:
+def _select(
+    parts: list[tuple[Rounds, Array, Array]], fdr: float, runs: list[StuckRun], far: FarRecords
+) -> FinalSuspects:
     """The suspects of all parts: all that can be in the list are among them, so their q-values are known."""
     rounds = Rounds.concatenate(part[0] for part in parts)
     probability, stuck = (np.concatenate([np.empty(0), *(part[place] for part in parts)]) for place in (1, 2))
-    order = np.lexsort((rounds.rows, -rounds.losses, probability))
+    order = rank_records(rounds, probability)
     rounds, probability, stuck = rounds[order], probability[order], stuck[order]
     q_value = q_values(probability)
     listed = int(np.count_nonzero((q_value <= fdr) & (probability <= HALF)))
-    return FinalSuspects(rounds, probability, q_value, stuck, listed, runs)
+    return FinalSuspects(rounds, probability, q_value, stuck, listed, runs, far)
 
 
 def recall_values(log: Path, rows: Sequence[int]) -> Recalled:
@@ -204,10 +227,15 @@ def look_up_values(
 def make_suspects(schema: Schema, final: FinalSuspects, count: int, values: Recalled) -> list[Suspect]:
     """The first suspects, with their files, values and explanations."""
     some, listed = slice(0, count), []
-    numbers = (final.clean_probability.tolist(), final.q_value.tolist())
-    for played, probability, q_value in zip(final.rounds[some].records(schema), *numbers, strict=False):
+    numbers = (
+        final.clean_probability.tolist(),
+        final.q_value.tolist(),
+        final.far.name_columns(final.rounds.rows[some]),
+    )
+    for played, probability, q_value, far in zip(final.rounds[some].records(schema), *numbers, strict=False):
         known = values.get(played.row, ("", dict.fromkeys(schema.columns), None))
-        listed.append(Suspect(played._replace(clean_probability=probability), *known)._replace(q_value=q_value))
+        suspect = Suspect(played._replace(clean_probability=probability), *known)
+        listed.append(suspect._replace(q_value=q_value, far_out=far))
     return listed
 
 
@@ -226,6 +254,8 @@ def write_suspects(path: Path, schema: Schema, final: FinalSuspects, values: Rec
     if not schema.classifies:
         own |= {"low": final.rounds.low[: final.listed], "high": final.rounds.high[: final.listed]}
         own |= {"stuck": final.stuck[: final.listed]}
+    if any(one.far_out for one in listed):
+        own["far_out"] = [one.far_out for one in listed]
     if len({one.file for one in listed}) > 1:
         own["file"] = [one.file for one in listed]
     columns |= {f"column {name}" if name in columns else name: content for name, content in own.items()}

@@ -115,6 +115,8 @@ def _describe_direction(schema: Schema, feature: Feature, coefficients: Array) -
     if feature.how == "levels":
         own = coefficients[:, : len(feature.levels)]
         spread = own - own.mean(axis=1, keepdims=True)
+        if not spread.any():
+            return ""
         parts = []
         for extreme in (spread.argmax(), spread.argmin()):
             output, level = divmod(int(extreme), spread.shape[1])

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from redescend.engines import Engine
 from redescend.engines.one_vs_rest import sum_outputs
+from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.sources import Batch
 from redescend.state import ArraySpec, read_arrays, require
 from redescend.streaming.belief import Belief, learn_chunk, make_belief, predict_chunk, restore_belief
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk
-from redescend.streaming.encoding.target import output_targets
+from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.importance import compute_effects
 from redescend.streaming.predictor import Learned, Played, StreamPredictor
-from redescend.streaming.rounds import Rounds
+
+NO_ENDS = np.empty(0)
+
+
+class Predicted(NamedTuple):
+    """Predictions, as numbers or indices of labels, the probabilities of labels, and the ends of intervals."""
+
+    predictions: Array
+    probabilities: Array
+    low: Array = NO_ENDS
+    high: Array = NO_ENDS
 
 
 class StreamModel(StreamPredictor):
@@ -78,6 +89,7 @@ class StreamModel(StreamPredictor):
         engine.exclude_from_scaling(self.schema.indicators)
         return engine
 
+    @exclusive
     def learn(self, batch: Batch) -> Learned:
         """Learn from the records of a `batch`, one after the other.
 
@@ -87,18 +99,20 @@ class StreamModel(StreamPredictor):
         self._engine = self.engine
         return self._collect(batch, encoded, [self._learn_chunk(chunk) for chunk in encoded.chunks()])
 
+    @exclusive
     def learn_encoded(self, X: Array, targets: Array, rows: Array) -> Learned:
         """Learn from encoded records: rows of `X`, `targets`, and the numbers of the records in the stream, `rows`."""
         played = self._learn_chunk(EncodedChunk(X, targets, np.arange(len(X))))
         return Learned(self._make_rounds(played, rows), played.chunk.indices, [])
 
-    def predict_encoded(self, X: Array, level: float | None = None) -> Rounds:
+    def predict_encoded(self, X: Array, level: float | None = None) -> Predicted:
         """Predict records that are encoded already, as rows of `X`; with intervals if a `level` is given."""
-        unknown = np.full(len(X), np.nan)
-        chunk = EncodedChunk(X, unknown, np.arange(len(X)))
-        scores = self._scores(chunk)
-        judged = None if level is None else predict_chunk(self.belief, chunk, scores, level)
-        return self._make_rounds(Played(chunk, scores, unknown, unknown, judged), chunk.indices + 1)
+        scores = self.engine.predict(X)
+        predictions, probabilities = decode_predictions(self.schema, scores)
+        if level is None:
+            return Predicted(predictions, probabilities)
+        judged = predict_chunk(self.belief, EncodedChunk(X, predictions, np.arange(len(X))), scores, level)
+        return Predicted(predictions, probabilities, judged.low, judged.high)
 
     def _learn_chunk(self, chunk: EncodedChunk) -> Played:
         self._engine = engine = self.engine

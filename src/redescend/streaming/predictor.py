@@ -69,6 +69,12 @@ class StreamPredictor(ABC):
             what.append(f"{format_count(len(self.keys), 'key')} of '{self.schema.by}'")
         return f"{type(self).__name__}({', '.join(what)}, {self.records:,} records)"
 
+    def _repr_html_(self) -> str:
+        """Show the model as a table in notebooks."""
+        from redescend.streaming.report.notebook import render_model
+
+        return render_model(self)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters of the constructor, as plain values and components; `deep` is ignored."""
         return {"schema": self.schema.to_dict(), **self._params}

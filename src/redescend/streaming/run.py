@@ -17,6 +17,7 @@ from redescend.sources import Bad, Batch, Position, Source
 from redescend.sources.batch import count_bad
 from redescend.sources.formats import Follow
 from redescend.streaming.config import FitConfig
+from redescend.streaming.far_records import FarRecords
 from redescend.streaming.final_look import (
     KEPT,
     FinalSuspects,
@@ -116,6 +117,12 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.source.name!r}, {self.counts}, finished={self.finished})"
+
+    def _repr_html_(self) -> str:
+        """Show the counts and the top suspects as tables in notebooks."""
+        from redescend.streaming.report.notebook import render_run
+
+        return render_run(self)
 
     # --- playing rounds ---
 
@@ -299,21 +306,25 @@ class Run:
             # Records of later readings were learned from before: their errors say little about new ones.
             metrics = self.summary.metrics
             counted = {"records": self.counts.records, "learned": self.counts.learned}
-            self.summary, last = read_again(model, self.source, config, writers, self._passes, self.on_look, **counted)
+            self.summary, last, far = read_again(
+                model, self.source, config, writers, self._passes, self.on_look, **counted
+            )
             self.summary.metrics = metrics
         else:
-            last = writers.read_log("rounds")
+            last, far = writers.read_log("rounds"), FarRecords()
         if not config.final_look or model.belief is None:
             writers.publish(schema, model.keys, judged=model.belief is not None)
             return
         writers.publish_rejected()
-        final = judge_finally(model, config, first, last)
+        final = judge_finally(model, config, first, last, far)
         # Equal targets that follow each other in a random order are no stuck sensor.
         self.final = final = final._replace(runs=[]) if self.source.is_shuffled else final
         count = max(config.top, 0 if config.outputs.suspects is None else final.listed)
         rows = final.rounds.rows[:count].tolist()
         if self.source.can_reread:
-            values = look_up_values(self.source, model, rows, config.id, config.top)
+            # Only the report has explanations, and they take longer than all the rest of a list.
+            explained = 0 if config.outputs.report is None else config.top
+            values = look_up_values(self.source, model, rows, config.id, explained)
         else:
             values = recall_values(writers.read_log("values"), rows)
         self.summary.final = final.summarize()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.lib.stride_tricks import sliding_window_view
 
 from redescend.sources import Batch, Kind, Source
 from redescend.sources.kinds import SAMPLE
@@ -23,6 +24,10 @@ ORDERED = 0.98
 
 RUN = 20
 """A table whose labels come in runs that are longer than this on average is sorted by them."""
+
+
+WINDOW = 9
+"""Records of which the median, or the most frequent label, is compared: a few wrong ones do not hide an order."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ def is_in_time(sample: Batch) -> bool:
 
 
 def is_sorted(sample: Batch, target: str, classifies: bool) -> bool:
-    """Whether records are sorted by their target: by a number, or with equal labels together.
+    """Whether records are sorted by their target: by a number, or with equal labels together, apart from errors.
 
     >>> from redescend.sources import open_source
     >>> def sample(values): return open_source(pa.table({"y": values})).sample
@@ -91,9 +96,21 @@ def is_sorted(sample: Batch, target: str, classifies: bool) -> bool:
     values = sample.table.column(target).drop_null()
     if classifies:
         codes = values.dictionary_encode()
-        runs, labels = 1 + int(np.count_nonzero(np.diff(codes.indices.to_numpy()))), len(codes.dictionary)
+        labels = len(codes.dictionary)
+        runs = 1 + int(np.count_nonzero(np.diff(_smooth_labels(codes.indices.to_numpy(), labels))))
         return labels > 1 and len(values) > RUN * max(runs, labels)
-    return len(pc.unique(values)) > RUN and _is_ordered(values.cast(pa.float64(), safe=False).to_numpy())
+    numbers = values.cast(pa.float64(), safe=False).to_numpy()
+    if len(numbers) < WINDOW or len(pc.unique(values)) <= RUN:
+        return False
+    return _is_ordered(np.median(sliding_window_view(numbers, WINDOW), axis=1))
+
+
+def _smooth_labels(codes: Any, labels: int) -> Any:
+    """The most frequent label in every window of records; what there are too few records for stays as it is."""
+    if len(codes) < WINDOW:
+        return codes
+    counts = np.cumsum(np.vstack([np.zeros(labels), np.eye(labels)[codes]]), axis=0)
+    return (counts[WINDOW:] - counts[:-WINDOW]).argmax(axis=1)
 
 
 def _is_ordered(values: Any) -> bool:

@@ -6,9 +6,10 @@ many, and on a cluster.
 
 from __future__ import annotations
 
-import os
+import copy
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from redescend.belief import ResidualBelief
 from redescend.engines import Engine
 from redescend.engines.fleet import Fleet
 from redescend.errors import DataError, DivergenceError
+from redescend.exclusive import exclusive
+from redescend.learners.selftuning import resolve_order
+from redescend.machine import usable_memory
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources import Batch
@@ -31,15 +35,7 @@ from redescend.streaming.predictor import Learned, Played, StreamPredictor
 
 __all__ = ["ModelStore"]
 
-
-def _half_of_memory() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    except (AttributeError, ValueError, OSError):
-        return 4 << 30
-
-
-MOST_MEMORY = _half_of_memory()
+MOST_MEMORY = usable_memory() // 2
 """Bytes that the models of all keys may take."""
 
 
@@ -79,7 +75,7 @@ class ModelStore(StreamPredictor):
         if self.schema.by is None:
             raise bad_parameter(type(self).__name__, "schema", "one with a column of keys", self.schema)
         self._keys = Keys()
-        self._shards: LocalShards | ClusterShards = LocalShards(self._make_fleets())
+        vars(self).pop("_shards", None)
         self._belief = make_belief(self.schema) if self.config.transform is None else None
 
     @property
@@ -90,11 +86,26 @@ class ModelStore(StreamPredictor):
     def _make_model(self) -> StreamModel:
         return StreamModel(replace(self.schema, by=None), **(self._params | {"features": "linear"}))
 
+    @cached_property
+    def _shards(self) -> LocalShards | ClusterShards:
+        """Where models are trained; made when it is needed, because a small schema may describe a large model."""
+        return LocalShards(self._make_fleets())
+
     def _make_fleets(self) -> list[Fleet]:
-        fresh = self._make_model().engine
-        fleets = [Fleet(fresh, self.schema.indicators) for _ in range(SHARDS)]
-        self._row_bytes = 8 * fleets[0].rows.shape[1]
-        return fleets
+        if 3 * 8 * self._least_values() > MOST_MEMORY:
+            raise DataError(
+                f"A model of the {self.schema.dim:,} encoded columns takes {8 * self._least_values() / 2**30:.1f} GiB, "
+                "and one for each key does not fit in the memory of this machine. Use fewer columns, or order 1."
+            )
+        fleet = Fleet(self._make_model().engine, self.schema.indicators)
+        self._row_bytes = 8 * fleet.rows.shape[1]
+        return [fleet, *(copy.copy(fleet) for _ in range(SHARDS - 1))]
+
+    def _least_values(self) -> int:
+        """A lower bound on the numbers of a model; nothing is allocated."""
+        width = self.schema.dim + 1
+        is_matrix = self.config.transform is None and resolve_order(self.config.order, width) == 2
+        return self.schema.outputs * self.schema.dim * (self.schema.dim if is_matrix else 1)
 
     # --- keys ---
 
@@ -128,6 +139,7 @@ class ModelStore(StreamPredictor):
 
     # --- learning ---
 
+    @exclusive
     def learn(self, batch: Batch) -> Learned:
         """Learn from the records of a `batch`, each with the model of its key."""
         encoded, played = KeyedBatch(self.schema, batch.table, True, self._keys, add=True), []
@@ -148,6 +160,7 @@ class ModelStore(StreamPredictor):
 
     def _learn_chunk(self, chunk: EncodedChunk, Y: Array) -> tuple[Array, Array]:
         """Group the records by shard and key, each in its order, and learn from them."""
+        trained = self._shards
         self._check_memory()
         shards, places = self._keys.places(chunk.keys)
         order = np.lexsort((places, shards))
@@ -159,12 +172,12 @@ class ModelStore(StreamPredictor):
             runs = (np.append(starts, len(which)), places[which[starts]])
             tasks.append(ShardTask(shard, self._keys.sizes[shard], chunk.X[which], Y[:, which], *runs))
         scores, weights = np.empty(Y.shape), np.empty(Y.shape)
-        for which, result in zip(groups.values(), self._shards.learn(tasks), strict=True):
+        for which, result in zip(groups.values(), trained.learn(tasks), strict=True):
             scores[:, which], weights[:, which] = result
         return scores, weights
 
     def _check_memory(self) -> None:
-        """Raise if the models of so many keys do not fit in memory: identifiers are a key for each record."""
+        """Raise if the models do not fit in memory, as with a column of identifiers."""
         needed = len(self) * (self._row_bytes + key_bytes(self._belief))
         if needed > MOST_MEMORY:
             raise DataError(
@@ -211,15 +224,22 @@ class ModelStore(StreamPredictor):
         return {"keys": self.keys, "shards": [fleet.rows.copy() for fleet in self._shards.fleets()], "belief": belief}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        names = list(state["keys"])
-        keys, fleets = Keys(names), self._make_fleets()
-        for fleet, rows in zip(fleets, state["shards"], strict=True):
+        names, owner = list(state["keys"]), type(self).__name__
+        keys, shapes = Keys(names), [np.shape(rows) for rows in state["shards"]]
+        same = len(keys.names) == len(names) and keys.sizes == [shape[0] for shape in shapes]
+        require(same, owner, "other keys than models")
+        # Before anything is allocated: a small file cannot claim a large model.
+        large = all(shape[1] >= self._least_values() for shape in shapes if shape[0])
+        require(large, owner, f"models too small for {self.schema.dim:,} encoded columns")
+        fleets = self._make_fleets() if names else []
+        for fleet, rows in zip(fleets, state["shards"], strict=bool(names)):
             fleet.restore(rows)
-        same = len(keys.names) == len(names) and keys.sizes == [len(fleet) for fleet in fleets]
-        require(same, type(self).__name__, "other keys than models")
         belief = restore_belief(self.schema, self.config, state.get("belief"), type(self).__name__)
         known = len(names) if not isinstance(belief, ResidualBelief) else belief.keys
-        require(known == max(len(names), 1) or belief is None, type(self).__name__, "a belief about other keys")
+        require(known == max(len(names), 1) or belief is None, owner, "a belief about other keys")
         self._belief = belief
-        self._keys, self._shards = keys, LocalShards(fleets)
+        self._keys = keys
+        vars(self).pop("_shards", None)
+        if names:
+            self._shards = LocalShards(fleets)
         self.records = int(sum(fleet.row_counts().sum() for fleet in fleets))

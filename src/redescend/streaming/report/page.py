@@ -36,6 +36,7 @@ except ImportError:
 
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.model import StreamModel
+from redescend.streaming.report.dependence import draw_dependences
 from redescend.streaming.report.pictures import draw_all, typical_error
 from redescend.streaming.run import Counts
 from redescend.streaming.summary import Summary
@@ -85,6 +86,7 @@ def write(
         counts=counts,
         importance=ranked[:MAX_FEATURES],
         further=max(0, len(ranked) - MAX_FEATURES),
+        dependences=draw_dependences(model, [one.column for one in ranked]) if model is not None and ranked else [],
         facts={heading: content for heading, content in facts.items() if heading not in SHOWN_ELSEWHERE},
         files=len({record.file for record in summary.least}),
         strong=int(summary.histograms.weight_counts[: summary.histograms.limits.cells[0]].sum()),
@@ -98,7 +100,7 @@ def write(
         note=_note_many_suspects(summary),
         errors=_relative_errors(summary),
         explained=_explain(summary),
-        final=_describe_final(summary),
+        final=describe_final(summary),
         metrics=_tabulate_metrics(summary),
         median=float(np.median(summary.sample.rounds.weights)) if summary.learned else 0.0,
     )
@@ -129,29 +131,32 @@ def _note_many_suspects(summary: Summary) -> str:
         return ""
     remedy = "more columns" if summary.schema.classifies else "the logarithm of the target, or another loss"
     return (
-        f"{format_percent(1.0 - summary.clean_share)} of the records are suspects. This usually does not mean that so "
-        "many records are wrong, but that a linear model of these columns does not predict the target well, or that "
-        f"the noise has heavy tails. Look at the pictures, and try {remedy}."
+        f"{format_percent(1.0 - summary.clean_share)} of the records are suspects. Most of them are probably right: a "
+        "linear model of these columns may not predict the target well, or the noise has heavy tails. Look at the "
+        f"pictures, and try --trees, or {remedy}."
     )
 
 
-def _describe_final(summary: Summary) -> list[str]:
-    """How much of the final list may be right, and which sensors were stuck, a sentence each."""
+def describe_final(summary: Summary) -> list[str]:
+    """How much of the final list may be right, which sensors were stuck, and what is far out, a sentence each."""
     if summary.final is None:
         return []
-    listed, clean, stuck = summary.final
+    listed, clean, stuck, far = summary.final
     if not listed:
-        return ["None of these is in the list of suspects."]
-    these = f"of these {listed:,}" if listed > 1 else "of this 1"
-    about = f"About {clean:,.0f} {these}" if clean >= 0.5 else f"Less than 1 {these}"
-    sentences = [f"{about} may be right."]
+        return ["No record is in the list of suspects."]
+    about = f"about {clean:,.0f}" if clean >= 0.5 else "less than 1"
+    sentences = [f"Of {format_count(listed, 'suspect')}, {about} may be right."]
     for run in stuck:
         name = summary.schema.target if run.key is None else f"{summary.schema.target} of {run.key}"
         sentences.append(
             f"{name} is stuck at {format_value(run.target)} from row {run.first:,} to row {run.last:,} "
             f"({format_count(run.records)})."
         )
-    return sentences
+    where = "is far outside of all its other values in"
+    return sentences + [
+        f"{one.column} {where} {format_count(one.records)}, first in row {one.row:,}: {format_value(one.value)}."
+        for one in far
+    ]
 
 
 def _choose_values(schema: Schema, important: list[str]) -> list[str]:
@@ -189,9 +194,12 @@ class Explained(NamedTuple):
 
 def describe_suspect(suspect: Suspect, schema: Schema) -> str:
     """A line that says what is wrong with a record and where it is, to paste it into a ticket."""
-    played, name = suspect.round, schema.target
+    played, name, far = suspect.round, schema.target, suspect.far_out
     line = f"{suspect.file} row {played.row}: {name} is {format_value(played.target)}, "
-    if schema.classifies:
+    if far is not None and far != name:
+        value = format_value(suspect.values.get(far))
+        line = f"{suspect.file} row {played.row}: {far} is {value}, far outside of all its other values"
+    elif schema.classifies:
         line += f"expected {format_value(played.prediction)}"
     elif played.low is None or played.high is None:
         line += f"expected about {format_rounded(played.prediction)}"

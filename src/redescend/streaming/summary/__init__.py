@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from redescend.streaming.summary.histograms import (
     BELIEF,
     FIXED_GATE,
     StreamHistograms,
+    SuspectLimits,
     compute_quantile,
 )
 from redescend.streaming.summary.metrics import make_metrics
@@ -41,19 +42,36 @@ CALIBRATION_CELLS = 20
 """Cells of the histogram of the probabilities of predicted labels."""
 
 
-class Summary:
-    """Histograms, samples and counts of the rounds of a stream.
+class SuspectRule(NamedTuple):
+    """Which records are suspects.
 
     A record is a suspect if it is less likely clean than not. With a fixed gate `transform` there is no belief, and its
     weight stands for the probability: compared with the largest that the gate gives, a suspect has less than a half in
     classification, and less than a tenth in regression.
     """
 
+    max_weight: float
+    limits: SuspectLimits
+
+    @staticmethod
+    def make(schema: Schema, transform: transforms.Transform | None) -> SuspectRule:
+        """The rule for a stream."""
+        limits = BELIEF if transform is None or schema.classifies else FIXED_GATE
+        return SuspectRule(1.0 if transform is None else float(transform.weight(0.0)), limits)
+
+    def are_suspects(self, rounds: Rounds) -> Array:
+        """Which of these records are suspects."""
+        return kernel.find_levels(rounds.clean_probability, self.max_weight) < self.limits.cells[1]
+
+
+class Summary:
+    """Histograms, samples and counts of the rounds of a stream; see `SuspectRule` for who is a suspect."""
+
     def __init__(self, schema: Schema, transform: transforms.Transform | None = None, top: int = MAX_SUSPECTS) -> None:
         self.schema = schema
-        self.max_weight = 1.0 if transform is None else float(transform.weight(0.0))
-        limits = BELIEF if transform is None or schema.classifies else FIXED_GATE
-        self.histograms = StreamHistograms(self.max_weight, limits)
+        self._rule = SuspectRule.make(schema, transform)
+        self.max_weight = self._rule.max_weight
+        self.histograms = StreamHistograms(*self._rule)
         self.suspects = Suspects(schema, top)
         self.sample, self.suspect_sample = Reservoir(SAMPLE), Reservoir(SUSPECT_SAMPLE)
         self.rejections, self.metrics = Rejections(), make_metrics(schema)
@@ -118,7 +136,7 @@ class Summary:
 
     def are_suspects(self, rounds: Rounds) -> Array:
         """Which of these records are suspects."""
-        return kernel.find_levels(rounds.clean_probability, self.max_weight) < self.histograms.limits.cells[1]
+        return self._rule.are_suspects(rounds)
 
     def clean_sample(self) -> Rounds:
         """The rounds of the sample that are not of suspects."""

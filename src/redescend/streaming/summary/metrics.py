@@ -19,11 +19,10 @@ from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.histograms import compute_quantile
 
 REFRESH = 256
-"""The running median is computed anew after so many records, and after 1, 2, 4, … of the first ones."""
+"""Records between two computations of the running median; the first ones come after 1, 2, 4, … records."""
 
 ALL_OF, ONE_IN = 2048, 8
-"""It is the median of all of the first records, and from then on of a random sample of one in so many, to save time.
-The first records weigh more by that, but less and less."""
+"""It is the median of all records up to ALL_OF, and then of these and of one in ONE_IN of the others, to save time."""
 
 TINY = 1e-15
 """Probabilities are at least this for the log loss."""

@@ -30,6 +30,8 @@ class Suspect(NamedTuple):
     """Its explanation, as plain values, if there is one; see `redescend.streaming.explanation`."""
     q_value: float | None = None
     """The share of false alarms in the final list down to this record; None if there is no such list."""
+    far_out: str | None = None
+    """The column of which its value is far outside, if there is one."""
 
 
 class Suspects:
@@ -65,8 +67,8 @@ class Suspects:
     def restore(self, state: list[Any]) -> None:
         """Restore a state of the same size."""
         self.records = [
-            Suspect(RoundRecord(*played), file, dict(values), None if why is None else dict(why), q_value)
-            for played, file, values, why, q_value in state[: self.most]
+            Suspect(RoundRecord(*played), file, dict(values), None if why is None else dict(why), *others)
+            for played, file, values, why, *others in state[: self.most]
         ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,23 +23,37 @@ class StuckRun(NamedTuple):
     key: str | None = None
 
 
+class FarColumn(NamedTuple):
+    """A column with numbers far outside of it: how many records have one, and the first of them."""
+
+    column: str
+    records: int
+    row: int
+    value: float
+
+
 class FinalCounts(NamedTuple):
-    """How many records are in the final list, how many of them are expected to be clean, and the longest stuck runs."""
+    """How many records are in the final list, how many of them are expected to be clean, and why some are in it.
+
+    `stuck` are the longest runs of stuck targets, and `far` the columns with numbers far outside of them.
+    """
 
     listed: int
     clean: float
     stuck: list[StuckRun]
+    far: Sequence[FarColumn] = ()
 
     def state(self) -> list[Any]:
-        return [self.listed, self.clean, [list(run) for run in self.stuck]]
+        return [self.listed, self.clean, [list(run) for run in self.stuck], [list(one) for one in self.far]]
 
     @classmethod
     def restore(cls, state: Any) -> FinalCounts:
         """Restore a state; one that is none raises an error."""
-        listed, clean, stuck = state
+        listed, clean, stuck, *far = state
         require(type(listed) is int and listed >= 0, "the summary", f"{listed!r} suspects")
         require(0.0 <= clean <= listed, "the summary", f"{clean!r} clean records among {listed} suspects")
-        return cls(listed, float(clean), [StuckRun(*run) for run in stuck])
+        columns = [FarColumn(*one) for one in (far[0] if far else [])]
+        return cls(listed, float(clean), [StuckRun(*run) for run in stuck], columns)
 
 
 class StuckRuns:

@@ -1,0 +1,125 @@
+"""Names for what is wrong with a cell: a sentinel value, another unit, two columns that were swapped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from redescend.numeric import Array
+from redescend.streaming.far_out import Range
+
+SENTINELS = frozenset(sign * number for number in (99.0, 999.0, 9999.0, 99999.0, 999999.0) for sign in (-1.0, 1.0))
+"""Numbers that commonly stand for a missing value."""
+
+FACTORS = {
+    **{f"{10**power:,} times": float(10**power) for power in (1, 2, 3, 6)},
+    **{f"1/{10**power:,} of": 10.0**-power for power in (1, 2, 3, 6)},
+    "minus": -1.0,
+    "2.54 times (inches as cm)": 2.54,
+    "1/2.54 of (cm as inches)": 1 / 2.54,
+    "1.609 times (miles as km)": 1.609344,
+    "1/1.609 of (km as miles)": 1 / 1.609344,
+    "2.205 times (kg as pounds)": 2.20462,
+    "1/2.205 of (pounds as kg)": 1 / 2.20462,
+    "3.281 times (m as feet)": 3.28084,
+    "1/3.281 of (feet as m)": 1 / 3.28084,
+}
+"""Common mistakes with units and decimal points, by what the value is of the expected one."""
+
+NARROW = 0.2
+"""A factor is only named if the interval is at most this wide, relative to the expected value: others fit by chance."""
+
+CYCLES = {
+    **dict.fromkeys(("dir", "direction", "bearing", "heading", "azimuth", "angle", "deg"), (0.0, 360.0)),
+    **dict.fromkeys(("hour", "hr", "hours"), (0.0, 24.0)),
+    **dict.fromkeys(("weekday", "dow", "wday"), (0.0, 7.0)),
+    **dict.fromkeys(("day", "mday"), (1.0, 31.0)),
+    **dict.fromkeys(("yday", "doy"), (0.0, 366.0)),
+    **dict.fromkeys(("month", "mon", "mnth"), (1.0, 12.0)),
+    **dict.fromkeys(("minute", "min", "second", "sec"), (0.0, 60.0)),
+}
+"""Words in the names of columns that begin anew after their last value, and their ranges."""
+
+
+class Column(NamedTuple):
+    """A numeric column: its usual values from the first to the last percent, its range, and how often numbers occur."""
+
+    low: float
+    high: float
+    range: Range | None
+    repeated: frozenset[float]
+
+    @classmethod
+    def measure(cls, values: Array, far: Range | None) -> Column:
+        """Measure a column by a sample of its `values`."""
+        known = values[np.isfinite(values)]
+        if not len(known):
+            return cls(np.nan, np.nan, far, frozenset())
+        found, counts = np.unique(known, return_counts=True)
+        inside = known if far is None else known[(known >= far.low) & (known <= far.high)]
+        low, high = np.quantile(inside if len(inside) else known, [0.01, 0.99]).tolist()
+        return cls(low, high, far, frozenset(found[counts > 1].tolist()))
+
+    def is_far(self, value: float) -> bool:
+        return self.range is not None and not self.range.low <= value <= self.range.high
+
+    def has(self, value: float) -> bool:
+        """Whether a value would be usual here."""
+        return self.low <= value <= self.high
+
+
+def is_cycle(name: str, values: Array) -> bool:
+    """Whether a column begins anew after its last value, as an angle or an hour: its name and its range say so.
+
+    >>> degrees = np.arange(0.0, 361.0, 10.0)
+    >>> is_cycle("wind_dir", degrees), is_cycle("wind_dir", degrees / 10), is_cycle("direct_costs", degrees)
+    (True, False, False)
+    """
+    known = values[np.isfinite(values)]
+    ranges = [CYCLES[word] for word in re.split(r"[^a-z]+", name.lower()) if word in CYCLES]
+    if not ranges or not len(known):
+        return False
+    low, high = ranges[0]
+    inside = bool(low <= known.min() and known.max() <= high)
+    return inside and bool(known.min() <= low + 0.1 * (high - low) and known.max() >= high - 0.2 * (high - low))
+
+
+def name_kind(
+    column: str,
+    value: Any,
+    expected: Any,
+    interval: tuple[float | None, float | None],
+    record: Mapping[str, float],
+    columns: Mapping[str, Column],
+) -> str:
+    """What is probably wrong with a cell, or an empty text.
+
+    Parameters
+    ----------
+    column : str
+        The column of the cell.
+    value, expected, interval : object, object, pair of floats
+        The value, its prediction, and the interval of nine in ten clean values.
+    record : mapping of floats
+        The numbers of the record, by column.
+    columns : mapping of Column
+        All numeric columns.
+    """
+    own = columns.get(column)
+    if own is None or not isinstance(value, float):
+        return ""
+    if own.is_far(value) and (value in SENTINELS or value in own.repeated):
+        return "sentinel value"
+    for name, other in columns.items():
+        theirs = record.get(name, np.nan)
+        swaps = own.has(theirs) and other.has(value) and not own.has(value) and not other.has(theirs)
+        if name != column and swaps:
+            return f"swapped with {name}"
+    low, high = interval
+    if low is None or high is None or not isinstance(expected, float) or high - low > NARROW * abs(expected):
+        return ""
+    fitting = [name for name, factor in FACTORS.items() if low <= value / factor <= high]
+    return f"{fitting[0]} the expected value" if fitting else ""

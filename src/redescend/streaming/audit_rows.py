@@ -1,0 +1,175 @@
+"""What is wrong with whole rows of a table: copies of rows and of blocks of rows, and dates out of order."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from redescend.numeric import Array
+from redescend.sources import Batch
+from redescend.streaming.encoding.features import MICROSECONDS_PER_DAY, to_floats
+
+BLOCK = 5
+"""Copies of so many rows in a row are a block."""
+
+NATURAL = 0.05
+"""If a larger share of rows are copies, few values are possible, and copies are natural."""
+
+STRETCHES = 100
+"""Parts of a table in which suspects are counted."""
+
+IN_ORDER = 0.98
+"""The share of dates that must not be before the last one, for a column to be in order."""
+
+
+class Copy(NamedTuple):
+    """Rows from `first` to `last` that repeat those from `source` on."""
+
+    first: int
+    last: int
+    source: int
+
+
+class Copies(NamedTuple):
+    """How many rows are copies of earlier ones, and the longest blocks of them; a single row is a block of one."""
+
+    rows: int
+    blocks: list[Copy]
+
+
+class RowCheck:
+    """Collects what is needed to check the rows of a table, a batch at a time."""
+
+    def __init__(self) -> None:
+        self._rows: list[Array] = []
+        self._hashes: list[Array] = []
+        self._dates: dict[str, list[Array]] = {}
+
+    def add(self, batch: Batch) -> None:
+        """Add the records of a batch."""
+        self._rows.append(batch.rows)
+        self._hashes.append(hash_rows(batch.table))
+        for name, column in zip(batch.table.schema.names, batch.table.columns, strict=True):
+            if pa.types.is_timestamp(column.type):
+                self._dates.setdefault(name, []).append(to_floats(column))
+
+    def describe(self) -> list[str]:
+        """What was found, a sentence each."""
+        if not self._rows:
+            return []
+        rows = np.concatenate(self._rows)
+        late = {name: find_late_dates(name, np.concatenate(parts), rows) for name, parts in self._dates.items()}
+        return describe_rows(find_copies(np.concatenate(self._hashes), rows), itertools.chain(*late.values()))
+
+
+def count_along(rows: Array, records: int) -> Array:
+    """The share of `STRETCHES` parts of a table that these rows, from 1, are."""
+    edges = np.linspace(0, records, min(STRETCHES, max(records, 1)) + 1)
+    return np.histogram(rows - 0.5, edges)[0] / np.maximum(np.diff(edges), 1.0)
+
+
+class LateDate(NamedTuple):
+    """A date that is before the one of the last row, or after that of the next, while those are in order."""
+
+    row: int
+    column: str
+    value: float
+    """In days since 1970-01-01."""
+
+    def __str__(self) -> str:
+        date = np.datetime64(round(self.value * MICROSECONDS_PER_DAY), "us").astype("datetime64[s]")
+        return str(date).removesuffix("T00:00:00")
+
+
+def hash_rows(table: Any) -> Array:
+    """A number for every row of a record batch that is equal for equal rows, and hardly for others."""
+    total = np.zeros(table.num_rows, np.uint64)
+    for column in table.columns:
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            encoded = column.dictionary_encode()
+            texts = [text.encode() for text in encoded.dictionary.to_pylist()]
+            codes = np.array([zlib.crc32(text) + (zlib.adler32(text) << 32) for text in texts] + [1], np.uint64)
+            own = codes[encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+        else:
+            own = (to_floats(column) + 0.0).view(np.uint64)
+        total = _mix(total ^ own)
+    return total
+
+
+def _mix(numbers: Array) -> Array:
+    """The finalizer of SplitMix64."""
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
+
+
+def find_copies(hashes: Array, rows: Array, most: int = 5) -> Copies | None:
+    """The copies among rows with these hashes, None if there are none or if they are natural.
+
+    >>> find_copies(np.array([7, 8, 9, 10, 7, 8, 11] + list(range(100, 200))), np.arange(1, 108))
+    Copies(rows=2, blocks=[Copy(first=5, last=6, source=1)])
+    """
+    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    sources = first[inverse]
+    copies = np.flatnonzero(sources < np.arange(len(hashes)))
+    if not len(copies) or (len(copies) > NATURAL * len(hashes) and not _has_block(copies, sources)):
+        return None
+    breaks = np.flatnonzero((np.diff(copies) != 1) | (np.diff(sources[copies]) != 1)) + 1
+    blocks = [
+        Copy(int(rows[part[0]]), int(rows[part[-1]]), int(rows[sources[part[0]]])) for part in np.split(copies, breaks)
+    ]
+    return Copies(len(copies), sorted(blocks, key=lambda one: (one.first - one.last, one.first))[:most])
+
+
+def _has_block(copies: Array, sources: Array) -> bool:
+    """Whether most copies are in blocks."""
+    together = (np.diff(copies) == 1) & (np.diff(sources[copies]) == 1)
+    return bool(np.mean(together) > 1.0 - 1.0 / BLOCK) if len(together) else False
+
+
+def find_late_dates(name: str, values: Array, rows: Array) -> list[LateDate]:
+    """The dates that are out of order in a column that is in order otherwise; missing ones, NaN, are left out.
+
+    >>> find_late_dates("day", np.array([1.0, 2.0, 9.0, 3.0, 4.0] + [5.0] * 99), np.arange(1, 105))
+    [LateDate(row=3, column='day', value=9.0)]
+    """
+    known = np.isfinite(values)
+    values, rows = values[known], rows[known]
+    steps = np.diff(values)
+    if len(steps) < 2 or not (steps > 0).any():
+        return []
+    if np.mean(steps >= 0) < IN_ORDER:
+        return []
+    late = []
+    for place in np.flatnonzero(steps < 0).tolist():
+        # Of the two rows at a step back, the wrong one is that without which the others are in order.
+        before = values[place - 1] if place else -np.inf
+        wrong = place if before <= values[place + 1] else place + 1
+        late.append(LateDate(int(rows[wrong]), name, float(values[wrong])))
+    return late
+
+
+def describe_rows(copies: Copies | None, late: Iterable[LateDate]) -> list[str]:
+    """What was found, a sentence each."""
+    told = []
+    if copies is not None:
+        blocks = ", ".join(
+            f"row {one.first:,} of row {one.source:,}"
+            if one.first == one.last
+            else f"rows {one.first:,} to {one.last:,} of those from row {one.source:,} on"
+            for one in copies.blocks
+        )
+        told.append(f"Copies of earlier rows: {copies.rows:,}, such as {blocks}.")
+    by_column: dict[str, list[LateDate]] = {}
+    for one in late:
+        by_column.setdefault(one.column, []).append(one)
+    for name, dates in by_column.items():
+        shown = ", ".join(f"row {one.row:,} ({one})" for one in dates[:5])
+        told.append(f"Dates out of order in {name!r}: {len(dates):,}, such as {shown}.")
+    return told
