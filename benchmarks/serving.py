@@ -1,9 +1,12 @@
 """Serving a model that learns, against a Starlette application that only sends the body back.
 
-Both are processes of their own with the same server, uvicorn, and get the same bodies from the same clients. Measured
-is the processor time of the server for a request, all threads together: its inverse is how many requests a second one
-core can take, and other programs lengthen it less than they lengthen the time on the wall. Commits are synchronized
-(``--fsync always``).
+Both are processes of their own with the same server, uvicorn, and get the same bodies from the same clients, by turns.
+Measured are the processor time of the server for a request, all threads together, whose inverse is how many requests
+a second one core can take, and the requests a second on the wall, which other programs disturb more. Commits are
+synchronized (``--fsync always``).
+
+``python -m benchmarks.serving --minutes 10`` watches a server under load, and ``--models 1000`` measures the memory of
+many models; see `benchmarks.serving_load`.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +30,8 @@ from benchmarks.report import Goal, Row, compare
 from benchmarks.timing import Effort
 
 ROOT = Path(__file__).resolve().parents[1]
-CLIENTS, COLUMNS, REQUESTS = 32, 20, 4
-"""Connections; features; and requests of a measurement, in units of the effort's calls."""
+CLIENTS, COLUMNS, REQUESTS, TURNS = 32, 20, 2, 5
+"""Connections; features; requests of a turn, in units of the effort's calls; and turns, of which the median counts."""
 
 GOALS = {"predict": 0.6, "predict columns": 0.6, "learn": 0.3}
 """The share of the requests a second of the application that sends the body back."""
@@ -52,9 +56,10 @@ SERVE = "from redescend.cli import app; app()"
 
 
 class Measured(NamedTuple):
-    """Of a request: seconds of processor time of the server, and seconds until the answer (99th percentile)."""
+    """Of a request: seconds of processor time of the server, seconds on the wall, and until the answer (p99)."""
 
     processor: float
+    wall: float
     slowest: float
 
 
@@ -107,10 +112,13 @@ def send(port: int, path: str, body: bytes, count: int, clients: int = CLIENTS) 
 
 def measure(pid: int, port: int, what: str, body: bytes, count: int) -> Measured:
     """The times of a request, after some that are not counted."""
-    send(port, f"/v2/models/m/{what}", body, max(1, count // 4))
-    before = processor_time(pid)
+    send(port, f"/v2/models/m/{what}", body, max(1, count // 8))
+    before, began = processor_time(pid), perf_counter()
     seconds = send(port, f"/v2/models/m/{what}", body, count)
-    return Measured((processor_time(pid) - before) / len(seconds), float(np.quantile(seconds, 0.99)))
+    wall, used = perf_counter() - began, processor_time(pid) - before
+    # Short runs on a coarse clock may have measured nothing.
+    used = max(used, 1.0 / os.sysconf("SC_CLK_TCK"))
+    return Measured(used / len(seconds), wall / len(seconds), float(np.quantile(seconds, 0.99)))
 
 
 def make_bodies(records: int) -> dict[str, bytes]:
@@ -134,31 +142,54 @@ def make_bodies(records: int) -> dict[str, bytes]:
     return {name: json.dumps(content).encode() for name, content in bodies.items()}
 
 
-def serving_rows(effort: Effort) -> Iterator[Row]:
-    """Processor time of requests to predict and to learn, with 1 and with 100 records."""
-    count = REQUESTS * effort.calls
+@contextmanager
+def start_served(*options: str) -> Iterator[tuple[int, int]]:
+    """A server with the model 'm', which learns from its first requests."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder, "m.json")
         settings.write_text(json.dumps({"target": "y"}))
-        arguments = ("serve", str(settings), "--data", str(Path(folder, "data")), "--port", "0")
-        with start(SERVE, *arguments) as served, start(ECHO) as echo:
+        with start(
+            SERVE, "serve", str(settings), "--data", str(Path(folder, "data")), "--port", "0", *options
+        ) as served:
             send(served[1], "/v2/models/m/learn", make_bodies(200)["learn"], 5, clients=1)
-            for what, goal in GOALS.items():
-                path = "learn" if what == "learn" else "infer"
-                for records in (1, 100):
-                    body, requests = make_bodies(records)[what], count if records == 1 else count // 4
-                    theirs = measure(*echo, path, body, requests)
-                    ours = measure(*served, path, body, requests)
-                    name = f"{what} {records}, {CLIENTS} clients, p99 {1000 * ours.slowest:.0f} ms"
-                    against = f"echo, p99 {1000 * theirs.slowest:.0f} ms"
-                    # Short runs on a coarse clock may have measured nothing.
-                    tick = 1.0 / os.sysconf("SC_CLK_TCK") / requests
-                    times = max(ours.processor, tick), max(theirs.processor, tick)
-                    yield compare(name, times[0], against, times[1], Goal(1.0 / goal), per="request")
+            yield served
+
+
+def serving_rows(effort: Effort) -> Iterator[Row]:
+    """Processor time of requests to predict and to learn, with 1 and with 100 records."""
+    with start_served() as served, start(ECHO) as echo:
+        for what, goal in GOALS.items():
+            path = "learn" if what == "learn" else "infer"
+            for records in (1, 100):
+                body, requests = make_bodies(records)[what], REQUESTS * effort.calls // (1 if records == 1 else 4)
+                turns = [[measure(*each, path, body, requests) for each in (echo, served)] for _ in range(TURNS)]
+                theirs, ours = (Measured(*np.median(each, axis=0)) for each in zip(*turns, strict=True))
+                ratio = np.median([mine.processor / other.processor for other, mine in turns])
+                per_second = np.median([other.wall / mine.wall for other, mine in turns])
+                name = f"{what} {records}, {CLIENTS} clients, p99 {1000 * ours.slowest:.0f} ms"
+                against = f"echo, p99 {1000 * theirs.slowest:.0f} ms, {per_second:.2f} × its requests per second"
+                yield compare(
+                    name, ratio * theirs.processor, against, theirs.processor, Goal(1.0 / goal), per="request"
+                )
 
 
 if __name__ == "__main__":
+    import argparse
+
+    from benchmarks.serving_load import measure_memory, watch_load
     from benchmarks.timing import FULL
 
-    for row in serving_rows(FULL):
-        print(f"{row.what}: {row.measured} against {row.against}: {row.ratio:.2f} {row.goal} {row.verdict}", flush=True)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--minutes", type=float)
+    parser.add_argument("--models", type=int)
+    asked = parser.parse_args()
+    if asked.minutes is not None:
+        watch_load(asked.minutes)
+    elif asked.models is not None:
+        measure_memory(asked.models)
+    else:
+        for row in serving_rows(FULL):
+            print(
+                f"{row.what}: {row.measured} against {row.against}: {row.ratio:.2f} {row.goal} {row.verdict}",
+                flush=True,
+            )
