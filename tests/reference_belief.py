@@ -26,14 +26,18 @@ def hat(start, peak, end):
     return cells(lambda z: triangle.cdf(np.log2(z)) if z > 0 else 0.0)
 
 
-NATURAL = folded(stats.t(1.5))
-FAMILIES = np.maximum(
-    [
-        0.94 * folded(family) + 0.06 * NATURAL
-        for family in (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1))
-    ],
-    1e-300,
-)
+FAMILIES = np.array([folded(family) for family in (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1))])
+TAIL_MEDIAN = stats.t(1.5).ppf(0.75)
+
+
+def tail(z):
+    """The share of natural tails, which begin at six medians, up to z medians."""
+    start, here = (stats.t(1.5).sf(k * TAIL_MEDIAN) for k in (6.0, max(z, 6.0)))
+    return 1 - here / start
+
+
+TAILS = np.array([cells(lambda z, k=k: tail(z / 2**k)) for k in OCTAVES])
+LOG_CLEAN = np.log(np.maximum(0.9965 * FAMILIES + 0.0035 * TAILS, 1e-300))
 PEAKS = [3, 4, 5, 6, 7, 8, 9, 10, 13, 16, 19, 22]
 ATOMS = np.array(
     [cells(lambda z, b=b: min(z / b, 1.0)) for b in (12.0, 96.0)]
@@ -56,7 +60,7 @@ class Densities:
 
     def __init__(self):
         self.scale = np.full((2, 5), 8)
-        self.W = np.tile(PRIOR / (10 + PRIOR.sum()), (2, 5, 1))
+        self.W, self.far = np.tile(PRIOR / (10 + PRIOR.sum()), (2, 5, 1)), np.full((2, 5), 0.0035)
         self.fit(np.zeros((2, 56)), 1)
 
     def fit(self, counts, iterations):
@@ -67,25 +71,32 @@ class Densities:
             for i in range(5):
                 W = self.W[sign, i]
                 for _ in range(iterations):
-                    good, bad = (1 - W.sum()) * FAMILIES[i, self.scale[sign, i]], W @ ATOMS
+                    good, bad = (1 - W.sum()) * self.shape(sign, i), W @ ATOMS
                     credit = h * good / (good + bad)
                     j = self.scale[sign, i]
+                    tails = credit @ (self.far[sign, i] * TAILS[j] / self.shape(sign, i))
+                    self.far[sign, i] = min((tails + 0.2) / (credit.sum() + 0.2 / 0.0035), 0.0035)
                     near = range(max(0, j - 6), min(17, j + 7))
-                    value = [credit @ np.log(FAMILIES[i, k]) - 2 * (0.1733 * (k - 8)) ** 2 for k in near]
+                    value = [credit @ LOG_CLEAN[i, k] - 2 * (0.1733 * (k - 8)) ** 2 for k in near]
                     self.scale[sign, i] = near[int(np.argmax(value))]
                     W = W * (ATOMS @ (h / (good + bad))) + PRIOR
                     W = W / (W.sum() + credit.sum() + 10)
                 self.W[sign, i] = W
-                density = (1 - W.sum()) * FAMILIES[i, self.scale[sign, i]] + W @ ATOMS
+                density = np.maximum((1 - W.sum()) * self.shape(sign, i) + W @ ATOMS, 1e-300)
                 scores.append(np.log(FAMILY_PRIOR[i]) + min(1, 80 / max(h.sum(), 1)) * (h @ np.log(density)))
             omega = np.exp(np.array(scores) - max(scores))
             omega /= omega.sum()
             for i in range(5):
-                self.clean[sign] += omega[i] * (1 - self.W[sign, i].sum()) * FAMILIES[i, self.scale[sign, i]]
+                self.clean[sign] += omega[i] * (1 - self.W[sign, i].sum()) * self.shape(sign, i)
                 self.bad[sign] += omega[i] * (self.W[sign, i] @ ATOMS)
         self.log_odds = np.log(np.maximum(self.clean, 1e-300)) - np.log(np.maximum(self.bad, 1e-300))
         n = counts.sum(axis=1) + 1
         self.n, self.eps = n, max((self.bad.sum(axis=1) @ n) / n.sum(), 0.01)
+
+    def shape(self, sign, i):
+        """Clean residuals: the family, and a share in the natural tails."""
+        far, j = self.far[sign, i], self.scale[sign, i]
+        return (1 - far) * FAMILIES[i, j] + far * TAILS[j]
 
     def look_up(self, z):
         table, a = self.log_odds[int(z > 0)], abs(z)
@@ -117,6 +128,11 @@ class Densities:
         return out
 
 
+def divisor(a, b, error):
+    """The largest number of which both are multiples."""
+    return a if b <= error else divisor(b, abs(a - round(a / b) * b), error)
+
+
 class Key:
     """What is known of one key."""
 
@@ -124,7 +140,7 @@ class Key:
         self.rows, self.theta, self.lost = [], np.zeros(2), 0.5
         self.beta, self.travelled, self.evidence = np.zeros(d), np.full(d, 1e-3), -3.0
         self.level = self.adjusted = self.quick = None
-        self.age = self.repeats = self.stuck_odds = 0
+        self.age = self.repeats = self.stuck_odds = self.grid = self.multiples = 0
 
 
 def judge_residuals(X, predictions, targets, keys=None):
@@ -154,7 +170,8 @@ def judge_residuals(X, predictions, targets, keys=None):
         m = np.clip(k.beta @ f, -2.5, 2.5)
         trust = sigmoid(k.evidence)
         s = np.exp((1 - trust) * k.level + trust * (k.adjusted + m)) if k.level is not None else 1.0
-        z[t] = r[t] / s
+        size = max(abs(r[t]), k.grid / 4 if k.multiples >= 16 and k.level is not None else 0.0)
+        z[t] = size / s if r[t] > 0 else -size / s
         plain = fit.look_up(z[t])
         before = 0.9 * k.lost + 0.002 * (1 - k.lost)
         ratio = sigmoid(-plain) / fit.eps
@@ -183,15 +200,25 @@ def judge_residuals(X, predictions, targets, keys=None):
         high = predictions[t] + quantiles[1] * np.exp(k.theta[1]) * s
         out.append((np.log(good / bad), low, high, s, stuck, p <= threshold))
         k.theta += 0.02 * p * (np.array([targets[t] < low, targets[t] > high]) - 0.05)
+        if k.rows:
+            last = targets[k.rows[-1]]
+            gap, error = abs(targets[t] - last), 1e-10 * max(abs(targets[t]), abs(last))
+            if k.grid >= 0 and gap > error and not 0 < k.grid <= 100 * error:
+                common = divisor(gap, k.grid, error) if k.grid else gap
+                if common <= 100 * error:
+                    k.grid = k.multiples = -1
+                else:
+                    k.multiples = 0 if common < 0.999 * k.grid else k.multiples + 1
+                    k.grid = gap / round(gap / common)
         k.rows.append(t)
-        if k.level is not None and not first and not copy and r[t] != 0:
+        if k.level is not None and not first and not copy and size > 0:
             if k.age >= 16 or counted < 16:
                 counted += 1
                 recent *= 1 - min(max(1 / counted, 1 / 20000), 0.05)
                 cell = min(np.searchsorted(EDGES, abs(z[t]), side="right") - 1, 55)
                 recent[int(z[t] > 0), cell] += 1
                 every[int(z[t] > 0), cell] += t >= 100
-            u, v = abs(r[t]) / np.exp(k.level), abs(r[t]) / np.exp(k.adjusted + m)
+            u, v = size / np.exp(k.level), size / np.exp(k.adjusted + m)
             if k.age > 50:
                 gain = (-k.adjusted - m - np.log1p(v * v)) - (-k.level - np.log1p(u * u))
                 k.evidence = np.clip(0.999 * k.evidence + gain, -10, 10)
@@ -200,7 +227,7 @@ def judge_residuals(X, predictions, targets, keys=None):
                 k.beta += 0.1 * g / np.sqrt(k.travelled)
             early = 2 / (k.age + 3)
             k.level, k.adjusted = k.level + max(early, 0.005) * psi(u), k.adjusted + max(early, 0.005) * psi(v)
-            k.quick += max(early, 0.05) * psi(abs(r[t]) / np.exp(k.quick))
+            k.quick += max(early, 0.05) * psi(size / np.exp(k.quick))
             k.age += 1
             if k.age > 101 and abs(k.quick - k.level) > 0.8:
                 k.adjusted, k.level, k.age = k.adjusted + k.quick - k.level, k.quick, 20
@@ -211,7 +238,8 @@ def judge_residuals(X, predictions, targets, keys=None):
     fit.fit(every if every.sum() >= 100 else recent, 100)
     final, stuck = np.empty(n), np.array([said[4] for said in out])
     for k in known.values():
-        final[k.rows], stuck[k.rows] = final_verdict(fit, z[k.rows], targets[k.rows], stuck[k.rows])
+        scale = np.maximum([out[t][3] for t in k.rows], k.grid / 4 if k.multiples >= 16 else 0.0)
+        final[k.rows], stuck[k.rows] = final_verdict(fit, r[k.rows] / scale, targets[k.rows], stuck[k.rows])
     return [np.array(column) for column in zip(*out, strict=True)], (final, stuck)
 
 
@@ -244,8 +272,9 @@ def final_verdict(fit, z, targets, stuck):
 
 SIZES = 2.0 ** (-6 + (np.arange(56) + 0.5) / 4)
 MARGINS = np.concatenate([-SIZES[::-1], SIZES])
-LINKS = (stats.logistic.cdf, lambda m: stats.norm.cdf(m / 1.702), lambda m: stats.t.cdf(m / 1.5, 3))
-MODELS = np.clip([link(MARGINS * 2.0**k) for link in LINKS for k in np.arange(-4, 4.1, 0.5)], 1e-9, 1 - 1e-9)
+LINKS = (stats.logistic.cdf, lambda m: stats.t.cdf(m / 1.5, 3))
+SLOPES = np.tile(np.arange(-4, 4.1, 0.5), 2)
+MODELS = np.clip([link(MARGINS * 2.0**k) for link in LINKS for k in SLOPES[:17]], 1e-9, 1 - 1e-9)
 
 
 def place(margin):
@@ -254,24 +283,29 @@ def place(margin):
     return 55.5 + (size if margin >= 0 else -size)
 
 
-def fit_labels(counts, flips, iterations):
+def fit_labels(counts, flips, iterations, pooled):
     """Flips of all models by EM; returns tables of log-odds by label, and the probability of the second label."""
-    scores = []
     for g, e in zip(MODELS, flips, strict=True):
         for _ in range(iterations):
             said = (1 - e[1]) * g + e[0] * (1 - g)
-            from_0, from_1 = counts[1] * e[0] * (1 - g) / said, counts[0] * e[1] * g / (1 - said)
-            true_1 = (counts[1] - from_0 + from_1).sum()
+            from_0, from_1 = (counts[1] * e[0] * (1 - g) / said).sum(), (counts[0] * e[1] * g / (1 - said)).sum()
+            true_1 = counts[1].sum() - from_0 + from_1
             true_0 = counts.sum() - true_1
-            e[:] = np.minimum([(from_0.sum() + 1) / (true_0 + 21), (from_1.sum() + 1) / (true_1 + 21)], 0.45)
-        said = (1 - e[1]) * g + e[0] * (1 - g)
-        value = counts[1] @ np.log(said) + counts[0] @ np.log(1 - said)
-        scores.append(min(1, 1000 / max(counts.sum(), 1)) * value - 50 * (e**2).sum())
-    w = np.exp(np.array(scores) - max(scores))
+            both = (from_0 + from_1 + 1) / (counts.sum() + 21)
+            shares = [(w + pooled * both + 1) / (n + pooled + 21) for w, n in ((from_0, true_0), (from_1, true_1))]
+            e[:] = np.minimum(shares, 0.45)
+    # Every model with its flips, and again without flips.
+    models, slopes = np.tile(MODELS, (2, 1)), np.tile(SLOPES, 2)
+    shares = np.concatenate([flips, np.full_like(flips, 0.001)])
+    said = (1 - shares[:, 1:]) * models + shares[:, :1] * (1 - models)
+    scores = min(1, 4000 / max(counts.sum(), 1)) * (np.log(said) @ counts[1] + np.log(1 - said) @ counts[0])
+    scores -= 0.25 * slopes**2
+    scores[: len(MODELS)] -= 3 + 10 * (flips**2).sum(axis=1)
+    w = np.exp(scores - scores.max())
     w /= w.sum()
-    right_1, wrong_1 = w @ ((1 - flips[:, 1:]) * MODELS), w @ (flips[:, :1] * (1 - MODELS))
-    right_0, wrong_0 = w @ ((1 - flips[:, :1]) * (1 - MODELS)), w @ (flips[:, 1:] * MODELS)
-    return np.log([right_0 / wrong_0, right_1 / wrong_1]), w @ MODELS
+    right_1, wrong_1 = w @ ((1 - shares[:, 1:]) * models), w @ (shares[:, :1] * (1 - models))
+    right_0, wrong_0 = w @ ((1 - shares[:, :1]) * (1 - models)), w @ (shares[:, 1:] * models)
+    return np.log([right_0 / wrong_0, right_1 / wrong_1]), w @ models
 
 
 def judge_labels(margins, labels):
@@ -284,9 +318,9 @@ def judge_labels(margins, labels):
         else:
             leads = [row[k] - max(np.delete(row, k)) for k in range(len(row))]
             pairs.append([(leads[k], int(k == label)) for k in np.argsort(np.arange(len(row)) != label, kind="stable")])
-    flips, due = np.full((len(MODELS), 2), 0.1), 16
+    flips, due, pooled = np.full((len(MODELS), 2), 0.1), 16, 1000 if margins.ndim == 1 else 0
     recent, every = np.zeros((2, 112)), np.zeros((2, 112))
-    table, positive = fit_labels(recent, flips, 0)
+    table, positive = fit_labels(recent, flips, 0, pooled)
 
     def judge(pair):
         margin, label = pair
@@ -302,8 +336,8 @@ def judge_labels(margins, labels):
             recent[label, cell] += 1
             every[label, cell] += t >= 100
         if t + 1 >= due:
-            table, positive = fit_labels(recent, flips, 2)
+            table, positive = fit_labels(recent, flips, 2, pooled)
             due += min(max(16, (t + 1) // 4), 512)
     online_positive = positive
-    table, _ = fit_labels(every if every.sum() >= 100 else recent, flips, 100)
+    table, _ = fit_labels(every if every.sum() >= 100 else recent, flips, 100, pooled)
     return np.array(out), np.array([judge(record[0]) for record in pairs]), online_positive

@@ -44,7 +44,8 @@ def cut(v: Any) -> Any:
 
 
 def normal(r: float, S: Any) -> Any:
-    return np.exp(-np.minimum(0.5 * r * r / S, 80.0)) / np.sqrt(2 * pi * S)
+    a = 0.5 * r * r / S
+    return np.exp(-np.minimum(a, 80.0)) * np.minimum(80.0 / np.maximum(a, 80.0), 1.0) / np.sqrt(2 * pi * S)
 
 
 class Game(NamedTuple):
@@ -285,8 +286,8 @@ class Reference:
         exact = np.abs(R) <= 3e-14 * abs(y)
         if self.name == "Pinball":
             R = 2 * R * np.where(R > 0, self.loss.setting, 1 - self.loss.setting)
-        b, M = min(self.mirrored, self.usually_flipped), y + predictions
-        likelihood = (1 - b) * (s / (R**2 + s**2) + u / (R**2 + u**2))
+        e, b, M = self.rate, min(self.mirrored, self.usually_flipped), y + predictions
+        likelihood = (1 - e - b) * (s / (R**2 + s**2) + u / (R**2 + u**2)) + 2 * e * self.far / (R**2 + self.far**2)
         if b > 1e-6:
             likelihood += b * (s / (M**2 + s**2) + u / (M**2 + u**2))
         likelihood[MODE] *= 1 - 2 / (self.seen + 100)
@@ -456,9 +457,9 @@ class Reference:
                 self.credit = 0
         if self.seen >= self.due:
             self.due = floor(1.25 * self.due) + 1
-            if self.W[SNAPSHOT] <= 0.5:
+            if self.lead != SNAPSHOT and self.W[SNAPSHOT] <= 0.5:
                 self.copy(self.lead, SNAPSHOT)
-                self.W[SNAPSHOT], self.V[SNAPSHOT] = least, 0.0
+                self.W[SNAPSHOT] = least
         wide = self.labels or self.scale[0] > 2 * self.usual
         self.usual *= (self.scale[0] / self.usual) ** max(1 / self.age, 0.01)
         self.out = self.out + 1 if self.W[0] < max(2 * least, 0.01 if wide else 0.0) else 0

@@ -10,6 +10,8 @@ import pytest
 
 from redescend.belief import LabelBelief, ResidualBelief, q_values, select_suspects, to_probability
 from redescend.errors import DataError, ParameterError
+from redescend.kernels.belief.cells import CELLS
+from redescend.kernels.belief.lists import find_quantiles
 from redescend.state import CORRUPT
 from tests import reference_belief
 
@@ -33,9 +35,10 @@ def stream(rounds: int, seed: int = 0, share: float = 0.05) -> tuple[Any, Any, A
     return X, predictions, targets, clean
 
 
-@pytest.mark.parametrize(("rounds", "count"), [(700, 1), (700, 4), (160, 1)])
-def test_every_judgement_is_that_of_the_slow_reference(rounds: int, count: int) -> None:
+@pytest.mark.parametrize(("rounds", "count", "digits"), [(700, 1, 99), (700, 4, 1), (160, 1, 99)])
+def test_every_judgement_is_that_of_the_slow_reference(rounds: int, count: int, digits: int) -> None:
     X, predictions, targets, _ = stream(rounds)
+    targets = np.round(targets, digits)
     keys = np.random.default_rng(5).integers(0, count, rounds)
     belief = ResidualBelief(2)
     judgements = belief.update(predictions, targets, X, keys)
@@ -83,6 +86,28 @@ def test_equal_bits_wherever_a_stream_is_cut_and_saved() -> None:
     )
 
 
+def test_whatever_was_learned_can_be_restored() -> None:
+    """Targets that only rise, with predictions that lag behind: hardly a residual is negative."""
+    targets = np.arange(3000.0)
+    belief = ResidualBelief(1)
+    for first in range(0, 3000, 40):
+        part = slice(first, first + 40)
+        belief.update(targets[part] - 20.0 - 8.0 * (targets[part] % 11), targets[part], targets[part, None] % 11)
+        ResidualBelief(1).restore(belief.state())
+
+
+def test_sizes_are_not_negative_whatever_the_rounding() -> None:
+    """Where almost all clean residuals are of one sign, the interval ends at the prediction on the other side."""
+    random, edges = np.random.default_rng(0), np.geomspace(1e-3, 1e3, CELLS + 1)
+    for _ in range(300):
+        clean = random.random((2, CELLS)) * 10.0 ** random.uniform(-3, 0, (2, 1))
+        counts = random.random((2, CELLS)) * 10.0 ** random.uniform(0, 6, (2, 1))
+        low, high = find_quantiles(clean, counts, edges, 0.9)
+        assert low >= 0.0
+        assert high >= 0.0
+    assert find_quantiles(np.zeros((2, CELLS)), np.zeros((2, CELLS)), edges, 0.9) == (0.0, 0.0)
+
+
 @pytest.mark.parametrize("unit", [2.0**-40, 2.0**90, 1e-7, 3.7e20])
 def test_probabilities_have_no_unit(unit: float) -> None:
     X, predictions, targets, _ = stream(1200)
@@ -121,6 +146,32 @@ def test_suspects_of_a_stream_with_errors_are_mostly_wrong_and_a_clean_stream_ha
         assert np.count_nonzero(~clean[suspects]) >= 0.6 * np.count_nonzero(~clean)
         inside = (judgements.low <= targets) & (targets <= judgements.high)
         assert abs(inside[clean][200:].mean() - 0.9) < 0.02
+
+
+@pytest.mark.parametrize("size", [30.0, 100.0])
+def test_a_single_gross_error_in_a_long_clean_stream_is_found(size: float) -> None:
+    for seed in range(3):
+        targets = np.random.default_rng(seed).normal(size=10_000)
+        targets[7000] = size
+        belief = ResidualBelief()
+        judgements = belief.update(np.zeros(10_000), targets)
+        assert belief.judge_log(np.zeros(10_000), targets, judgements).suspects(0.1).tolist() == [7000]
+
+
+@pytest.mark.parametrize("resolution", [0.01, 1.0, 7.0, 2.0**-20])
+def test_rounding_errors_are_no_errors(resolution: float) -> None:
+    """Half of the targets are exact, the others are rounded; and three are wrong."""
+    random = np.random.default_rng(0)
+    steps = random.integers(0, 10_000, size=3000)
+    predictions = resolution * (steps + 0.5 * (random.random(3000) < 0.5)) + 1e-12 * random.normal(size=3000)
+    targets = resolution * steps
+    wrong = [1000, 2000, 2500]
+    targets[wrong] += 200.0 * resolution
+    belief = ResidualBelief()
+    judgements = belief.update(predictions, targets)
+    suspects = belief.judge_log(predictions, targets, judgements).suspects(0.1)
+    assert set(wrong) <= set(suspects.tolist())
+    assert len(suspects) < 10
 
 
 def test_a_stuck_sensor_is_found_and_copies_of_a_record_change_nothing() -> None:
@@ -231,6 +282,22 @@ def test_beliefs_in_labels_have_equal_bits_wherever_they_are_cut_and_saved() -> 
         saved, belief = belief.state(), LabelBelief(3)
         belief.restore(saved)
     np.testing.assert_array_equal(whole, np.concatenate(parts))
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_a_table_of_labels_has_no_order(classes: int) -> None:
+    margins, labels, flipped = labelled(900, classes)
+    order = np.argsort(labels, kind="stable")
+    one, other = LabelBelief(classes), LabelBelief(classes)
+    one.learn_table(margins, labels)
+    other.learn_table(margins[order], labels[order])
+    assert one.rounds == 900
+    np.testing.assert_array_equal(one.predict_proba(margins), other.predict_proba(margins))
+    np.testing.assert_array_equal(one.judge(margins, labels), other.judge(margins, labels))
+    suspects = one.judge_log(margins, labels).suspects(0.1)
+    assert np.mean(~flipped[suspects]) < 0.25
+    one.update(margins, labels)
+    assert one.rounds == 1800
 
 
 def test_a_state_fits_in_20_kilobytes() -> None:

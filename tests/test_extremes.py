@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 import redescend as rd
 from redescend import domains, errors, gates, losses, steps
+from redescend.streaming import StreamModel, fit_stream
 from tests import reference
 from tests.catalogue import GATES, name_of
 from tests.refusals import DIMS, played, refusal, refused_unchanged
@@ -125,3 +128,23 @@ def test_records_at_the_ends_of_the_floats(size):
     least = sum(loss.minimum(x, y)[1] for x, y in zip(stream.X, stream.y, strict=True))
     np.testing.assert_allclose(rd.regret.clean_dynamic(trace, stream, loss)[-1], trace.losses.sum() - least, rtol=1e-12)
     assert np.isfinite(rd.regret.path_length(stream, loss)).all()
+
+
+def test_what_was_learned_from_wild_units_can_be_restored():
+    """A unit of 1e-33, found in one record, makes all others huge: mean squares are beyond that of any record."""
+    data = b"a,y\n0.0,0.0\n0.0,0.0\n0.0,0.0\n0.0,0.0\n0.0,1.0\n8.584108736004386e-34,0.0\n1.0,0.0\n1.0,0.0"
+    model, rounds = fit_stream(io.BytesIO(data), "y")
+    rounds.run()
+    StreamModel(**model.get_params()).restore(model.state())
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("unit", [1e-100, 1e-50, 1e50, 1e100])
+def test_features_of_any_unit_are_learned_from(unit, order):
+    """Squares of such numbers are no floats, and all weights were 0 then."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1000, 3))
+    y = X @ [1.0, 2.0, 3.0] + 0.1 * random.normal(size=1000)
+    learner = rd.SelfTuning(3, loss=losses.Squared(), order=order)
+    rd.play(learner, rd.Stream(unit * X, y))
+    np.testing.assert_allclose(learner.theta * unit, [1.0, 2.0, 3.0], atol=0.05)

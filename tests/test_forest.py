@@ -34,7 +34,7 @@ def test_a_forest_is_what_trying_all_thresholds_grows(dim, count, labels, missin
         expected = [forest.predict(X[t]) for forest in slow]
         bases = {ON_TARGET: float(state.output[START, 0]), ON_REST: linear[t]}
         due = state.clock[DUE] == t + 1
-        out, one = np.empty((1, 1, rounds.WRITTEN)), slice(t, t + 1)
+        out, one = np.empty((1, 1, rounds.STACKED)), slice(t, t + 1)
         rows = rounds.Rows(X[one], y[None, one], np.ones(1), linear[None, one], np.ones((1, 1)))
         rounds.learn(state, rows, 0, MOST, labels, out, work)
         assert work.fits == pytest.approx(expected, rel=1e-4, abs=1e-5)
@@ -70,7 +70,7 @@ def test_edges_of_few_values_separate_all_of_them():
     state = layout.new_state(3, 1)
     y = random.normal(size=(1, 64))
     rows = rounds.Rows(X, y, np.ones(64), np.zeros((1, 64)), np.ones((1, 64)))
-    rounds.learn(state, rows, 0, MOST, False, np.empty((1, 64, rounds.WRITTEN)), layout.new_work(state))
+    rounds.learn(state, rows, 0, MOST, False, np.empty((1, 64, rounds.STACKED)), layout.new_work(state))
     finite = [edges[edges < np.inf].tolist() for edges in state.edges]
     assert finite == [[0.0, 1.0], [], [-np.inf]]
     assert set(state.code[:64, 0]) == {0, 1, 2}
@@ -85,7 +85,7 @@ def test_the_oldest_record_is_replaced_and_nothing_grows():
     count = records + 100
     X, y = random.normal(size=(count, dim)), random.normal(size=(1, count))
     rows = rounds.Rows(X, y, np.ones(count), np.zeros((1, count)), np.ones((1, count)))
-    rounds.learn(state, rows, 0, records, False, np.empty((1, count, rounds.WRITTEN)), layout.new_work(state))
+    rounds.learn(state, rows, 0, records, False, np.empty((1, count, rounds.STACKED)), layout.new_work(state))
     np.testing.assert_array_equal(state.X[:100], X[records:])
     np.testing.assert_array_equal(state.X[100:], X[100:records])
     assert state.clock[HAVE] == records
@@ -115,7 +115,7 @@ def test_room_for_more_records_changes_nothing():
     rows = rounds.Rows(X, y, np.ones(count), np.zeros((1, count)), np.ones((1, count)))
     states, written = [], []
     for early in (False, True):
-        state, row, out = layout.new_state(2, 1), 0, np.empty((1, count, rounds.WRITTEN))
+        state, row, out = layout.new_state(2, 1), 0, np.empty((1, count, rounds.STACKED))
         for _ in range(3 if early else 0):
             state = layout.grow_state(state)
         while (row := rounds.learn(state, rows, row, MOST, False, out, layout.new_work(state))) < count:
@@ -136,7 +136,7 @@ def test_a_repeated_record_tells_nothing_new():
         state, rows = layout.new_state(2, 1), np.repeat(np.arange(40), times)
         ones = np.ones((1, len(rows)))
         told = rounds.Rows(X[rows], y[:, rows].copy(), ones[0], 0.0 * ones, ones)
-        rounds.learn(state, told, 0, MOST, False, np.empty((1, len(rows), rounds.WRITTEN)), layout.new_work(state))
+        rounds.learn(state, told, 0, MOST, False, np.empty((1, len(rows), rounds.STACKED)), layout.new_work(state))
         states.append(state)
     for one, other in zip(*states, strict=True):
         np.testing.assert_array_equal(one, other)

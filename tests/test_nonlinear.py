@@ -143,8 +143,7 @@ def test_wild_records_neither_move_nor_break_it():
     assert (told.predictions[0, later] > y.min() - slack).all()
     assert (told.predictions[0, later] < y.max() + slack).all()
     plain, _ = mean_errors(X, y, start=1000)
-    # The linear member is lost on these records; the forests carry the prediction.
-    assert np.abs(told.predictions[0] - y)[1000:][~wild[1000:]].mean() < 2.0 * plain
+    assert np.abs(told.predictions[0] - y)[1000:][~wild[1000:]].mean() < 1.1 * plain
     assert np.isfinite(engine.predict(np.full((1, 5), 1e308))).all()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from river import checks, datasets, evaluate, linear_model, metrics, multiclass, preprocessing
+from river import checks, datasets, linear_model, metrics, multiclass, preprocessing
 
 import redescend as rd
 from redescend.belief import LabelBelief, ResidualBelief, to_probability
@@ -317,50 +317,6 @@ def test_outliers_score_high_however_little_noise_there_is():
         assert np.median(scores[True][20:]) > 0.98
         assert min(scores[True][20:]) > 0.5
         assert np.median(scores[False][300:]) < 0.5
-
-
-@pytest.mark.parametrize(
-    ("negative", "positive"),
-    [(False, True), (0, 1), ("ham", "spam"), (-1, 1), (np.False_, np.True_), ((1, "a"), (1, "b"))],
-)
-def test_labels_of_every_kind(negative, positive):
-    model, bools = RedescendingClassifier(), RedescendingClassifier()
-    assert model.predict_proba_one({}) == {False: 0.5, True: 0.5}
-    for x, y in sorted(streams.stream(100, seed=11, labels=True), key=lambda record: record[1])[30:70]:
-        model.learn_one(x, positive if y else negative)
-        bools.learn_one(x, y)
-        assert sum(model.predict_proba_one(x).values()) == pytest.approx(1.0)
-    assert list(model.predict_proba_one(x)) == [negative, positive]
-    assert model.predict_proba_one(x)[positive] == bools.predict_proba_one(x)[True]
-    assert model.predict_one(x) == positive
-    assert "OneVsRestClassifier" in refusal(DataError, model.learn_one, x, "third")
-
-
-def test_the_probability_of_either_label_is_never_0_and_symmetric():
-    spam, ham = RedescendingClassifier(), RedescendingClassifier()
-    for t in range(200):
-        x = {"a": 1.0 if t % 2 else -1.0}
-        spam.learn_one(x, "spam" if t % 2 else "ham")
-        ham.learn_one(x, "ham" if t % 2 else "spam")
-    far = {"a": 100.0 / spam.weights["a"]}
-    assert 0.0 < spam.predict_proba_one(far)["ham"] < 1e-3
-    assert spam.predict_proba_one(far)["ham"] == pytest.approx(ham.predict_proba_one(far)["spam"], rel=1e-6)
-    one, many = spam.predict_proba_one(far)["ham"], spam.predict_proba_many(pd.DataFrame([far]))["ham"][0]
-    assert many == pytest.approx(one, rel=1e-12)
-
-
-def test_one_label_so_far():
-    model = RedescendingClassifier()
-    model.learn_one({"a": 1.0}, "ham")
-    assert model.predict_proba_one({"a": 1.0}) == {"ham": 1.0}
-    assert model.predict_one({"a": 1.0}) == "ham"
-    assert model.predict_proba_many(pd.DataFrame({"a": [1.0, 2.0]}))["ham"].tolist() == [1.0, 1.0]
-
-
-def test_many_labels_by_one_against_the_rest():
-    model = preprocessing.StandardScaler() | multiclass.OneVsRestClassifier(RedescendingClassifier())
-    accuracy = evaluate.progressive_val_score(datasets.ImageSegments().take(400), model, metrics.Accuracy())
-    assert accuracy.get() > 0.7  # seven labels, so guessing gives 0.14
 
 
 def test_outliers_move_the_usual_model_and_not_this_one():

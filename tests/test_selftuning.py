@@ -8,19 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import norm, rankdata
 
 import redescend as rd
-from redescend import adversaries, errors, losses, streams
+from redescend import errors, losses
 from redescend.kernels.selftuning import layout
 from tests import reference, reference_selftuning
 from tests.catalogue import name_of, quartic_gradient, quartic_value
 from tests.games import sample
 from tests.refusals import refusal, refused_unchanged
+from tests.selftuning_games import PLAIN, REGRESSION, every_loss, every_order, played, records
 
-REGRESSION = [losses.Squared(), losses.Absolute(), losses.EpsilonInsensitive(0.3), losses.Pinball(0.8)]
-LABELS = [losses.Hinge(), losses.Logistic()]
-PLAIN = [*REGRESSION, *LABELS]
 SHRUNK = [
     losses.Squared(l2=1e-2),
     losses.Absolute(l2=1e-3),
@@ -61,47 +58,6 @@ POSITIVES = [
     layout.USUALLY_FLIPPED,
     layout.POSITIVE,
 ]
-
-every_order = pytest.mark.parametrize("order", [1, 2])
-every_loss = pytest.mark.parametrize("loss", PLAIN, ids=name_of)
-
-
-def records(loss: losses.LinearLoss, pattern: str, rounds: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    random = np.random.default_rng([seed, rounds, dim])
-    X, truth = random.normal(size=(rounds, dim)), random.normal(size=dim)
-    some, late = random.random(rounds) < 0.1, slice(rounds // 2, None)
-    match pattern:
-        case "zeros":
-            X[random.random(X.shape) < 0.4] = 0.0
-            X[[0, rounds // 2]] = 0.0
-        case "late features":
-            X[: rounds // 3, -1] = 0.0
-        case "levels":
-            # One column of many, of which the last ones are rare, and each matters much.
-            X = (np.arange(dim) == (dim * random.random(rounds) ** 3).astype(int)[:, None]).astype(float)
-            X[:, 0], truth = 1.0, 20.0 * truth
-        case "scales":
-            X *= np.logspace(-3, 3, dim)
-            truth /= np.logspace(-3, 3, dim)
-        case "grown":
-            X[late] *= 1e3
-    y = X @ truth + 0.1 * random.normal(size=rounds)
-    match pattern:
-        case "negated":
-            y[late] *= -1.0
-        case "outliers":
-            y[some] *= -30.0
-        case "leverage":
-            X[some] *= 1e3
-        case "jump":
-            y[late] = X[late] @ random.normal(size=dim)
-        case "burst":
-            y[rounds // 2 : 5 * rounds // 8] += 50.0
-    return X, np.where(y >= 0.0, 1.0, -1.0) if loss.margin else y
-
-
-def played(learner: rd.Learner, X: np.ndarray, y: np.ndarray, **named: Any) -> rd.Trace:
-    return rd.play(learner, rd.Stream(X, y), **named)
 
 
 def apart(one: Any, two: Any) -> np.ndarray:
@@ -429,108 +385,3 @@ def test_nothing_in_the_records_makes_the_curvature_singular(loss, trouble):
     for part in np.split(np.arange(8_000), [10, 100, 2_000, 4_000, 6_001, 6_010]):
         assert sound(learner, played(learner, X[part], y[part]))
         assert smallest_eigenvalue(learner) > 1e-12
-
-
-# --- change ---
-
-
-def rounds_until(found: np.ndarray) -> int:
-    """The first round at which this holds; beyond the game if it never does."""
-    return int(np.argmax(found)) if found.any() else len(found) + 1000
-
-
-def rounds_to_recover(trace: rd.Trace, jump: int) -> int:
-    """From the jump to where the median of 20 losses is at most 3 times what the game ends with."""
-    level = 3.0 * np.mean(trace.losses[-200:])
-    later = np.lib.stride_tricks.sliding_window_view(trace.losses[jump:], 20)
-    return rounds_until(np.median(later, axis=1) <= level)
-
-
-@every_order
-@pytest.mark.parametrize("dim", [1, 3, 10, 30])
-@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3, 1e6])
-@every_loss
-def test_it_recovers_from_a_jump(loss, size, dim, order):
-    """Back within 200 rounds and 30 a feature (a quantile 35), of which a fresh one takes up to 28; moving within 80.
-
-    Labels may be the same on both sides of a jump, and then nothing has to move.
-    """
-    random = np.random.default_rng([12, dim])
-    X, y = records(loss, "clean", 4_000, dim, seed=12)
-    y[2_000:] = size * (X[2_000:] @ random.normal(size=dim)) + 0.1 * random.normal(size=2_000)
-    y = np.where(y >= 0.0, 1.0, -1.0) if loss.margin else y
-    trace = played(rd.SelfTuning(dim, loss=loss, order=order), X, y, keep_actions=True)
-    before = trace.actions[2_000]
-    far = np.linalg.norm(trace.actions[2_000:] - before, axis=1) > 0.1 * np.linalg.norm(before)
-    assert loss.margin or rounds_until(far) <= 80
-    assert rounds_to_recover(trace, 2_000) <= 200 + (35 if isinstance(loss, losses.Pinball) else 30) * dim
-
-
-@every_order
-@pytest.mark.parametrize("kind", ["flip", "far", "another truth"])
-@pytest.mark.parametrize("dim", [3, 10, 30])
-def test_after_a_burst_the_kept_model_is_played_again(dim, kind, order):
-    """Within 10 rounds, after 5 000 of which all were clean and a burst of just under a quarter of that."""
-    random = np.random.default_rng([13, dim])
-    X, y = records(losses.Squared(), "clean", 6_300, dim, seed=13)
-    burst = slice(5_000, 6_200)
-    y[burst] = {"flip": -y[burst], "far": 100.0 + y[burst], "another truth": 5.0 * X[burst] @ random.normal(size=dim)}[
-        kind
-    ]
-    trace = played(rd.SelfTuning(dim, loss=losses.Squared(), order=order), X, y, keep_actions=True)
-    kept = trace.actions[5_000]
-    away = np.linalg.norm(trace.actions[6_200:] - kept, axis=1) / np.linalg.norm(kept)
-    assert rounds_until(away < 0.3) <= 10
-
-
-@every_order
-def test_far_outliers_cost_next_to_nothing(order):
-    """40 % at +1000: the median of six games is within 1.2 of least squares on the rest; a bad start may cost more."""
-    ratios = []
-    for seed in range(6):
-        random = np.random.default_rng([21, seed])
-        truth, X, noise = random.normal(size=5), random.normal(size=(6_000, 5)), random.normal(size=6_000)
-        clean = random.random(6_000) > 0.4
-        y = X @ truth + noise + 1_000.0 * ~clean
-        found = played(rd.SelfTuning(5, loss=losses.Squared(), order=order), X, y).theta
-        best = np.linalg.lstsq(X[clean], y[clean], rcond=None)[0]
-        ratios.append(np.sum((found - truth) ** 2) / np.sum((best - truth) ** 2))
-    assert np.median(ratios) <= 1.2
-
-
-@every_order
-def test_equal_targets_are_not_mirrored_records(order):
-    """Targets that are all 5 have the sign of half of the predictions: no sign is wrong."""
-    random = np.random.default_rng(22)
-    X = random.normal(size=(2_000, 10))
-    y = X @ random.normal(size=10) / 3.0 + 0.1 * random.normal(size=2_000)
-    y[1_000:] = 5.0
-    learner = rd.SelfTuning(10, loss=losses.Squared(), order=order)
-    played(learner, X, y)
-    assert learner.kernel_state.scalar[layout.MIRRORED] < 0.05
-
-
-# --- what the weights say ---
-
-
-@every_order
-@pytest.mark.parametrize("k", [5_000, 737])
-def test_weights_rank_outliers(k, order):
-    """1 − weight against the true mask after the first tenth: k = T/4 and T^⅔ of T = 20 000."""
-    stream = adversaries.UniformResponse(0, 1).corrupt(streams.ridge(20_000, seed=14, dim=30), k=k, seed=15)
-    trace = rd.play(rd.SelfTuning(30, loss=losses.Squared(l2=1e-4), order=order), stream)
-    ranks, bad = rankdata(1.0 - trace.weights[2_000:]), ~stream.clean[2_000:]
-    auc = (ranks[bad].mean() - (bad.sum() + 1) / 2) / (~bad).sum()
-    assert auc >= 0.99
-
-
-@every_order
-@pytest.mark.parametrize(("quantile", "within"), [(0.2, 1.1), (0.5, 1.02), (0.8, 1.1), (0.95, 1.6)])
-def test_a_quantile_of_clean_records_is_nearly_as_cheap_as_the_best(quantile, within, order):
-    """The gate pulls extreme quantiles in, as it cannot tell a tail from outliers; docs/selftuning.md has figures."""
-    random = np.random.default_rng(7)
-    X, noise = np.c_[np.ones(8000), random.normal(size=(8000, 3))], random.normal(size=8000)
-    loss = losses.Pinball(quantile)
-    paid = played(rd.SelfTuning(4, loss=loss, order=order), X, X @ [10.0, 1.0, 2.0, 3.0] + noise).losses[3000:]
-    best = loss.of_prediction(norm.ppf(quantile), noise[3000:])
-    assert paid.mean() <= within * best.mean()

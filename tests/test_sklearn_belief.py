@@ -12,7 +12,7 @@ import redescend as rd
 from redescend.belief import ResidualBelief, q_values
 from redescend.errors import DataError
 from redescend.sklearn import RedescendingClassifier, RedescendingRegressor
-from redescend.sklearn.judging import leave_out
+from redescend.sklearn.uncertainty import leave_out_labels, leave_out_numbers
 from redescend.state import CORRUPT
 
 
@@ -73,10 +73,41 @@ def test_a_row_that_is_left_out_is_predicted_as_by_a_fit_without_it() -> None:
     X, y, _ = rows(40, share=0.0)
     table = np.column_stack([X, np.ones(40)])
     predictions = table @ np.linalg.lstsq(table, y, rcond=None)[0]
-    found = leave_out(X, y[None], predictions[None], np.ones((1, 40)), labels=False)[0]
+    found = leave_out_numbers(X, y[None], predictions[None], np.ones((1, 40)))[0]
     for row in range(40):
         others = np.arange(40) != row
         assert found[row] == pytest.approx(table[row] @ np.linalg.lstsq(table[others], y[others], rcond=None)[0])
+
+
+def test_logits_are_those_of_a_model_without_the_row_and_shorter_where_it_is_uncertain() -> None:
+    X, y, _ = rows(60, share=0.0)
+    y = np.where(y > 4.0, 1.0, -1.0)
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    table = np.column_stack([(X - mean) / spread, np.ones(60)])
+
+    def curvature(theta: Any, used: Any) -> Any:
+        p = 1.0 / (1.0 + np.exp(-table @ theta))
+        return (table * (used * p * (1.0 - p))[:, None]).T @ table + np.eye(4)
+
+    def newton(used: Any, theta: Any) -> Any:
+        gradient = table.T @ (used * (0.5 * (y + 1.0) - 1.0 / (1.0 + np.exp(-table @ theta)))) - theta
+        return theta + np.linalg.solve(curvature(theta, used), gradient)
+
+    theta, everything = np.zeros(4), np.ones(60)
+    for _ in range(30):
+        theta = newton(everything, theta)
+    found, uncertainty = leave_out_labels(X, y[None], (table @ theta)[None], everything[None])
+    assert uncertainty is not None
+    squares = (table[:, :3] ** 2).mean(axis=1)
+    long = np.maximum(squares / (4.0 * np.median(squares)), 1.0)
+    for row in range(60):
+        others = (np.arange(60) != row).astype(float)
+        inverse = np.linalg.inv(curvature(theta, others))
+        length = 1.0 / np.sqrt((1.0 + np.pi / 8.0 * table[row] @ inverse @ table[row]) * long[row])
+        assert found[0, row] == pytest.approx(table[row] @ newton(others, theta) * length, rel=1e-6, abs=1e-6)
+    full = np.linalg.inv(curvature(theta, everything))
+    lengths = 1.0 / np.sqrt((1.0 + np.pi / 8.0 * np.einsum("ij,jk,ik->i", table, full, table)) * long)
+    np.testing.assert_allclose(uncertainty.shorten(X, np.ones((1, 60)))[0], lengths)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
@@ -124,6 +155,11 @@ def test_a_state_keeps_the_verdict_and_the_belief(model: Any) -> None:
     state["beliefs"]["clean_log_odds"][0] = np.inf
     with pytest.raises(DataError, match=CORRUPT):
         other.restore(state)
+    if isinstance(model, RedescendingClassifier):
+        state = model.state()
+        state["beliefs"]["uncertainty"]["covariance"][0, 1] += 1.0
+        with pytest.raises(DataError, match=CORRUPT):
+            other.restore(state)
     del state["beliefs"]
     other.restore(state)
     assert other.score_samples(X, y).shape == (300,)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ from redescend.cli import app
 
 COMMAND = [sys.executable, "-W", "error", "-c", "from redescend.cli import app; app(prog_name='redescend')"]
 
+RUNNER = CliRunner(**({"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}))
+"""Click 8.2 always captures the streams apart; before, it had to be asked to."""
+
 
 def run(*arguments: Any, code: int = 0, input: str | bytes | None = None) -> Any:
     """What the command says, with the code that it must end with."""
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments], input=input, prog_name="redescend")
+    done = RUNNER.invoke(app, [str(argument) for argument in arguments], input=input, prog_name="redescend")
     assert done.exit_code == code, (done.exit_code, done.stderr, done.exception)
     return done
 

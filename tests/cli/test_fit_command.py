@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import redescend as rd
 from redescend.cli import app
 from redescend.streaming import StreamModel, fit_stream
-from tests.cli.commands import BAD, prices, refused, run
+from tests.cli.commands import BAD, RUNNER, prices, refused, run
 
 FIT = ("fit", "prices.csv", "--target", "price")
 
@@ -129,7 +128,7 @@ def test_the_quarantine_is_called_after_the_source_and_that_of_another_run_stays
     assert names() == ["prices.csv", "q1.csv", "q1.quarantine.jsonl"]
     assert Path("q1.quarantine.jsonl").read_bytes() == aside
     text = Path("q1.csv").read_text() + "1,2\n"
-    done = CliRunner().invoke(app, ["fit", "-", "--target", "price", "--quiet"], input=text)
+    done = RUNNER.invoke(app, ["fit", "-", "--target", "price", "--quiet"], input=text)
     assert done.exit_code == 3
     assert json.loads(Path("stdin.quarantine.jsonl").read_text())["record"] == "1,2"
 

@@ -8,9 +8,9 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from redescend.cli import app
+from tests.cli.commands import RUNNER
 from tests.streaming.fuzzing.cases import DAMAGES, cases
 from tests.streaming.fuzzing.sheets import TARGET
 
@@ -20,7 +20,7 @@ MODEL = "model.safetensors"
 
 def said_by(*arguments: Any) -> Any:
     """What the command did: nothing but CSV on standard output, and nothing there if it failed."""
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="redescend")
+    done = RUNNER.invoke(app, [str(argument) for argument in arguments], prog_name="redescend")
     assert "Traceback" not in done.stderr
     assert "Unexpected error" not in done.stderr, done.stderr
     if done.exit_code in (2, 4):

@@ -9,7 +9,9 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -179,3 +181,26 @@ def test_intervals_are_those_of_the_model(models):
     assert [float(one["high"]) for one in shown] == high.tolist()
     assert "Intervals need a model of numbers" in refused("predict", "labels", "new.csv", "--interval", "0.8")
     assert "must be a float in (0, 1)" in refused("predict", "m", "new.csv", "--interval", "1")
+
+
+@pytest.mark.parametrize("drifts", [False, True])
+def test_score_judges_by_the_final_model_and_says_so_where_that_matters(tmp_path, monkeypatch, drifts):
+    monkeypatch.chdir(tmp_path)
+    random, rows = np.random.default_rng(4), 3000
+    x = random.normal(size=rows)
+    level = np.linspace(0.0, 60.0, rows) if drifts else 0.0
+    y = level + 2.0 * x + 0.5 * random.normal(size=rows)
+    wrong = np.arange(70, rows, 100)
+    y[wrong] += 30.0
+    pq.write_table(pa.table({"x": x, "y": y}), "t.parquet")
+    run("fit", "t.parquet", "--target", "y", "--passes", 1, "--model", "m", "--rounds", "r.parquet", "--quiet")
+    scored = run("score", "m", "t.parquet", "--out", "s.parquet")
+    final = pq.read_table("r.parquet")["final_probability"].to_numpy() < 0.5
+    score = pq.read_table("s.parquet")["clean_probability"].to_numpy() < 0.5
+    np.testing.assert_array_equal(np.flatnonzero(final), wrong)
+    if drifts:
+        assert score.mean() > 0.2
+        assert f"{score.sum():,} of 3,000 records are less likely clean than not" in scored.stderr
+    else:
+        np.testing.assert_array_equal(score, final)
+        assert "less likely" not in scored.stderr

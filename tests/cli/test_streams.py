@@ -203,13 +203,15 @@ def test_addresses():
 
 @pytest.fixture
 def broker(tmp_path_factory):
+    pytest.importorskip("paho.mqtt.client")
     with start_mosquitto(tmp_path_factory.mktemp("mosquitto")) as server:
         yield server
 
 
 @pytest.fixture
 def publish(broker):
-    paho = pytest.importorskip("paho.mqtt.client")
+    import paho.mqtt.client as paho
+
     client = paho.Client(paho.CallbackAPIVersion.VERSION2)
     client.connect("127.0.0.1", broker.port)
     client.loop_start()

@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from redescend.client import Client, ServerError
+from redescend.serve.model import LearnRequest
+from redescend.serve.records import Records
 
 COMMAND = [sys.executable, "-c", "from redescend.cli import app; app()"]
 
@@ -87,6 +89,10 @@ def make_records(count: int, seed: int = 0) -> list[dict]:
     return records
 
 
+def make_request(lines: list[bytes], key: str | None = None, digest: int = 0) -> LearnRequest:
+    return LearnRequest(Records(lines), key, digest)
+
+
 def write_settings(folder: Path, name: str = "price", **settings) -> str:
     path = folder / f"{name}.json"
     path.write_text(json.dumps({"target": "price", **settings}))
@@ -108,4 +114,4 @@ def wait_for(condition, seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
-__all__ = ["ServerError", "ServerProcess", "fit", "make_records", "wait_for", "write_settings"]
+__all__ = ["ServerError", "ServerProcess", "fit", "make_records", "make_request", "wait_for", "write_settings"]

@@ -6,8 +6,6 @@ import json
 import random
 import re
 import socket
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -143,47 +141,6 @@ def test_labels_and_keys(client):
     with pytest.raises(ServerError, match="there is no model of 'c'"):
         client.predict("town", [{"area": "c", "age": 1}])
     client.delete("town")
-
-
-TRITON = """
-import sys
-import numpy as np
-import tritonclient.http as triton
-
-client = triton.InferenceServerClient(sys.argv[1])
-assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("price")
-assert not client.is_model_ready("none")
-assert client.get_server_metadata()["name"] == "redescend"
-metadata = client.get_model_metadata("price", "1")
-assert [each["name"] for each in metadata["inputs"]] == ["area", "age", "town"], metadata
-for binary in (False, True):
-    inputs = []
-    for name, kind, values in (
-        ("area", "FP64", np.array([70.0, 80.0])),
-        ("age", "INT32", np.array([10, 20], np.int32)),
-        ("town", "BYTES", np.array(["Rome", "Oslo"], object)),
-    ):
-        tensor = triton.InferInput(name, [2], kind)
-        tensor.set_data_from_numpy(values, binary_data=binary)
-        inputs.append(tensor)
-    for outputs in (None, [triton.InferRequestedOutput("prediction", binary_data=False)]):
-        result = client.infer("price", inputs, outputs=outputs, request_id="7")
-        print(result.as_numpy("prediction").tolist(), result.get_response()["id"])
-try:
-    client.infer("price", inputs[:1])
-except triton.InferenceServerException as error:
-    print(error)
-"""
-
-
-def test_a_triton_client_works_unchanged(server, client):
-    command = [sys.executable, "-W", "ignore", "-c", TRITON, f"127.0.0.1:{server.port}"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    *predictions, error = done.stdout.splitlines()
-    records = [NEW, {"area": 80.0, "age": 20, "town": "Oslo"}]
-    assert set(predictions) == {f"{client.predict('price', records)['prediction']} 7"}
-    assert "'age' is missing" in error
 
 
 def test_one_tensor_has_all_columns(client, server):
@@ -356,7 +313,7 @@ def test_slow_and_silent_clients_are_closed_and_others_served(server, client):
 
 
 def test_the_example_of_the_page(server, capsys):
-    page = (Path(rd.__file__).parents[2] / "docs" / "serving.md").read_text()
+    page = (Path(rd.__file__).parents[2] / "docs" / "serve.md").read_text()
     (example,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
     namespace = {}
     exec(example.replace("http://127.0.0.1:8080", server.address), namespace)

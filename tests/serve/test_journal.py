@@ -5,15 +5,28 @@ import json
 import pytest
 
 from redescend.errors import DataError
-from redescend.serve.journal import Fsync, Journal, Place
+from redescend.serve.journal import BLOCK, Fsync, Journal, Place
 from redescend.sources import Kind, open_source
 from redescend.sources.journal import read_frames
+
+
+def join(*records: bytes) -> list[bytes]:
+    return [record + b"\n" for record in records]
+
+
+@pytest.mark.parametrize("size", [1, 1000, BLOCK - 2, BLOCK, 3 * BLOCK])
+def test_parts_are_written_in_their_order(tmp_path, size):
+    journal = Journal(tmp_path / "j")
+    records = [b'"%03d%s"' % (number, b"x" * size) for number in range(5)]
+    journal.commit([(5, None, 0)], join(*records))
+    assert journal.end.offset == (tmp_path / "j" / "00000001.journal").stat().st_size
+    assert replay(tmp_path / "j") == [records]
 
 
 def write(folder, commits=3):
     journal = Journal(folder)
     for number in range(commits):
-        journal.commit([(1, f"key {number}", number), (1, None, 0)], [b'{"x": %d}' % number, b'{"x": -1}'])
+        journal.commit([(1, f"key {number}", number), (1, None, 0)], join(b'{"x": %d}' % number, b'{"x": -1}'))
     return journal
 
 
@@ -24,7 +37,7 @@ def replay(folder):
 @pytest.mark.parametrize("fsync", list(Fsync))
 def test_what_is_committed_comes_back(tmp_path, fsync):
     journal = Journal(tmp_path / "j", fsync)
-    journal.commit([(2, "a", 5)], [b'{"x": 1}', b'{"x": 2}'])
+    journal.commit([(2, "a", 5)], join(b'{"x": 1}', b'{"x": 2}'))
     journal.sync()
     again = Journal(tmp_path / "j", fsync)
     (frame,) = again.replay()
@@ -36,7 +49,7 @@ def test_what_is_committed_comes_back(tmp_path, fsync):
 def test_every_cut_of_the_last_commit_loses_that_commit_and_nothing_else(tmp_path):
     journal = write(tmp_path / "j", 2)
     before = journal.end.offset
-    journal.commit([(1, "c", 1)], [b'{"x": 7}'])
+    journal.commit([(1, "c", 1)], join(b'{"x": 7}'))
     path = tmp_path / "j" / "00000001.journal"
     whole = path.read_bytes()
     for cut in range(before, len(whole)):
@@ -44,7 +57,7 @@ def test_every_cut_of_the_last_commit_loses_that_commit_and_nothing_else(tmp_pat
         opened = Journal(tmp_path / "j")
         assert len(list(opened.replay())) == 2
         assert opened.end == Place(1, before)
-        opened.commit([(1, None, 0)], [b'{"x": 8}'])
+        opened.commit([(1, None, 0)], join(b'{"x": 8}'))
         assert replay(tmp_path / "j")[2:] == [[b'{"x": 8}']]
     path.write_bytes(whole)
     assert len(replay(tmp_path / "j")) == 3
@@ -77,8 +90,8 @@ def test_a_full_disk_leaves_the_journal_as_it_was(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("redescend.serve.journal.os.write", fail)
         with pytest.raises(OSError, match="No space"):
-            journal.commit([(1, None, 0)], [b'{"x": 9}'])
-    journal.commit([(1, None, 0)], [b'{"x": 10}'])
+            journal.commit([(1, None, 0)], join(b'{"x": 9}'))
+    journal.commit([(1, None, 0)], join(b'{"x": 10}'))
     assert replay(tmp_path / "j")[3:] == [[b'{"x": 10}']]
 
 
@@ -91,16 +104,16 @@ def test_after_a_failed_synchronization_nothing_more_is_taken(tmp_path, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr("redescend.serve.journal.os.fdatasync", fail)
         with pytest.raises(OSError, match="Input/output"):
-            journal.commit([(1, None, 0)], [b'{"x": 9}'])
+            journal.commit([(1, None, 0)], join(b'{"x": 9}'))
     with pytest.raises(OSError, match="start the server again"):
-        journal.commit([(1, None, 0)], [b'{"x": 9}'])
+        journal.commit([(1, None, 0)], join(b'{"x": 9}'))
 
 
 def test_segments_follow_one_another_and_all_declare_the_schema(tmp_path):
     journal = write(tmp_path / "j")
     journal.declare({"kinds": {"x": "number"}, "schema": {}})
     place = journal.rotate()
-    journal.commit([(1, None, 0)], [b'{"x": 9}'])
+    journal.commit([(1, None, 0)], join(b'{"x": 9}'))
     assert [frame.kind for frame in Journal(tmp_path / "j").replay()] == ["commit"] * 3 + ["schema", "schema", "commit"]
     assert [frame.kind for frame in Journal(tmp_path / "j").replay(place)] == ["commit"]
     journal.remove_before(place.segment)
@@ -112,7 +125,7 @@ def test_segments_follow_one_another_and_all_declare_the_schema(tmp_path):
 def test_a_journal_is_a_source_of_its_records(tmp_path):
     journal = write(tmp_path / "j")
     journal.rotate()
-    journal.commit([(1, None, 0)], [b'{"x": "bad"}'])
+    journal.commit([(1, None, 0)], join(b'{"x": "bad"}'))
     source = open_source(str(tmp_path / "j"), kinds={"x": Kind.NUMBER})
     (first, second) = source.batches(["x"])
     assert source.format == "journal"

@@ -11,11 +11,10 @@ import pytest
 from redescend.serve.events import Page
 from redescend.serve.folder import ModelFolder
 from redescend.serve.live import describe_live
-from redescend.serve.model import LearnRequest
 from redescend.serve.page import PAGE, POLICY
 from redescend.serve.settings import Limits
 from tests.serve.browser import Browser, wait_until
-from tests.serve.servers import ServerProcess, make_records, write_settings
+from tests.serve.servers import ServerProcess, make_records, make_request, write_settings
 
 
 def to_lines(records):
@@ -104,7 +103,7 @@ def test_events_have_what_changed(folder):
     assert [line["name"] for line in event["models"]] == ["a", "b"]
     assert event["model"]["name"] == "a"
     assert page.update()["models"] == []
-    folder.model("b").commit([LearnRequest(to_lines(make_records(40)))])
+    folder.model("b").commit([make_request(to_lines(make_records(40)))])
     event = page.update()
     assert [(line["name"], line["records"]) for line in event["models"]] == [("b", "40")]
     assert event["models"][0]["rate"] != "0"
@@ -143,7 +142,7 @@ def test_figures_of_numbers_labels_and_keys(folder):
     records = make_records(300, seed=3)
     for name, settings in (("number", {}), ("label", {"target": "town"}), ("key", {"by": "town"})):
         model = folder.create(name, {"target": "price", "first": 50, **settings})
-        model.commit([LearnRequest(to_lines(records))])
+        model.commit([make_request(to_lines(records))])
         shown = describe_live(model, [(0.0, 1.0), (1.0, 2.0)])
         assert [figure["name"] for figure in shown["figures"]] == ["predictions", "losses", "suspects", "rates"]
         json.dumps(shown)
@@ -159,7 +158,7 @@ def test_figures_of_numbers_labels_and_keys(folder):
 def test_the_newest_400_rounds_are_kept_in_order(folder):
     model = folder.create("price", {"target": "price", "first": 50})
     for start in range(0, 900, 90):
-        model.commit([LearnRequest(to_lines(make_records(900)[start : start + 90]))])
+        model.commit([make_request(to_lines(make_records(900)[start : start + 90]))])
     rows = model.read_recent().rows
     assert len(rows) == 400
     assert (np.diff(rows) > 0).all()

@@ -3,19 +3,20 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from redescend.errors import DataError, DivergenceError
+from redescend.serve import replicas
 from redescend.serve.folder import ModelFolder
 from redescend.serve.inference import infer
 from redescend.serve.journal import Fsync
-from redescend.serve.model import LearnRequest
 from redescend.serve.outcomes import dump_model
 from redescend.serve.recovery import open_model, write_snapshot
 from redescend.serve.refusals import Conflict
 from redescend.serve.settings import Limits
 from redescend.streaming import StreamModel, fit_stream
-from tests.serve.servers import make_records
+from tests.serve.servers import make_records, make_request
 
 LIMITS = Limits()
 
@@ -45,7 +46,7 @@ def send(model, records, sizes=7):
         requests = []
         for _ in range(random.integers(1, 5)):
             size = int(random.integers(1, 2 * sizes))
-            requests.append(LearnRequest(lines[:size]))
+            requests.append(make_request(lines[:size]))
             lines = lines[size:]
         answers += model.commit([request for request in requests if request.records])
     return answers
@@ -99,7 +100,7 @@ def test_rounds_are_those_of_fit(tmp_path):
 def test_snapshots_and_segments(tmp_path, keep):
     records, model = make_records(400), make_model(tmp_path)
     send(model, records[:200])
-    model.commit([LearnRequest(to_lines(records[200:250]), "k", 9)])
+    model.commit([make_request(to_lines(records[200:250]), "k", 9)])
     write_snapshot(model, keep=keep, segment=1)
     send(model, records[250:300])
     write_snapshot(model, keep=keep)
@@ -108,7 +109,7 @@ def test_snapshots_and_segments(tmp_path, keep):
     assert again.dump() == model.dump()
     assert again.counts == model.counts
     assert again.summarize() == model.summarize()
-    assert again.commit([LearnRequest([], "k", 9)])[0].duplicate
+    assert again.commit([make_request([], "k", 9)])[0].duplicate
     assert len(list(model.journal.folder.iterdir())) == (2 if keep else 1)
     if keep:
         assert fit(model) == model.dump()
@@ -125,22 +126,22 @@ def test_a_start_from_a_model_file(tmp_path):
 
 def test_no_request_is_learned_twice(tmp_path):
     model, lines = make_model(tmp_path), to_lines(make_records(100))
-    model.commit([LearnRequest(lines[:60], "a", 1)])
+    model.commit([make_request(lines[:60], "a", 1)])
     first, second, third = model.commit(
-        [LearnRequest(lines[60:], "b", 2), LearnRequest(lines[60:], "b", 2), LearnRequest([b"{}"])]
+        [make_request(lines[60:], "b", 2), make_request(lines[60:], "b", 2), make_request([b"{}"])]
     )
     assert (first.duplicate, second.duplicate, third.duplicate) == (False, True, False)
     assert (second.row, second.records) == (first.row, first.records) == (61, 40)
     for opened in (model, reopen(model)):
-        assert opened.commit([LearnRequest(lines[:60], "a", 1)])[0].duplicate
-        assert isinstance(opened.commit([LearnRequest(lines[:10], "a", 5)])[0], Conflict)
+        assert opened.commit([make_request(lines[:60], "a", 1)])[0].duplicate
+        assert isinstance(opened.commit([make_request(lines[:10], "a", 5)])[0], Conflict)
         assert opened.counts.records == 101
 
 
 def test_keys_are_forgotten_in_their_order(tmp_path):
     model = make_model(tmp_path, Limits(keys=2))
     for key in "abc":
-        model.commit([LearnRequest([b"{}"], key)])
+        model.commit([make_request([b"{}"], key)])
     assert list(model.keys) == ["b", "c"] == list(reopen(model, Limits(keys=2)).keys)
 
 
@@ -154,10 +155,10 @@ def test_a_commit_that_fails_changes_nothing(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(model.journal, "commit", fail)
-        (answer,) = model.commit([LearnRequest(lines, "k")])
+        (answer,) = model.commit([make_request(lines, "k")])
     assert isinstance(answer, OSError)
     assert model.dump() == before
-    assert not model.commit([LearnRequest(lines, "k")])[0].duplicate
+    assert not model.commit([make_request(lines, "k")])[0].duplicate
     assert model.dump() == fit(model) != before
 
 
@@ -174,7 +175,7 @@ def test_a_request_that_diverges_fails_alone(tmp_path, monkeypatch):
 
     monkeypatch.setattr(StreamModel, "learn", learn)
     good = to_lines(make_records(20, 1))
-    answers = model.commit([LearnRequest(good[:10]), LearnRequest([poison]), LearnRequest(good[10:])])
+    answers = model.commit([make_request(good[:10]), make_request([poison]), make_request(good[10:])])
     assert [type(answer).__name__ for answer in answers] == ["Answer", "DivergenceError", "Answer"]
     monkeypatch.undo()
     assert model.dump() == fit(model)
@@ -182,7 +183,7 @@ def test_a_request_that_diverges_fails_alone(tmp_path, monkeypatch):
 
 def test_a_model_waits_for_records_that_tell_its_schema(tmp_path):
     model = make_model(tmp_path, first=5)
-    (answer,) = model.commit([LearnRequest([b'{"area": 1}'] * 6)])
+    (answer,) = model.commit([make_request([b'{"area": 1}'] * 6)])
     assert {outcome["status"] for outcome in answer.outcomes} == {"pending"}
     assert "'price'" in answer.outcomes[0]["reason"]
     with pytest.raises(Conflict, match="has no schema yet"):
@@ -190,10 +191,14 @@ def test_a_model_waits_for_records_that_tell_its_schema(tmp_path):
     send(reopen(model), make_records(50))
     assert reopen(model).dump() == fit(model)
     hopeless = ModelFolder(tmp_path / "b", LIMITS).create("m", {"target": "none", "first": 5})
-    hopeless.commit([LearnRequest([b'{"area": 1}'] * 1000)])
-    (refused,) = hopeless.commit([LearnRequest([b'{"area": 1}'])])
+    hopeless.commit([make_request([b'{"area": 1}'] * 1000)])
+    (refused,) = hopeless.commit([make_request([b'{"area": 1}'])])
     assert isinstance(refused, Conflict)
     assert "cannot start" in str(refused)
+
+
+def dump(inputs) -> bytes:
+    return json.dumps({"inputs": inputs}).encode()
 
 
 @pytest.mark.parametrize("missing", [True, False])
@@ -212,18 +217,19 @@ def test_numbers_take_the_short_way_to_the_same_predictions(tmp_path, missing):
     rows = [value for row in zip(*columns.values(), strict=True) for value in row]
     whole = [{"name": "all", "shape": [count, 3], "datatype": "FP64", "data": rows}]
     texts = [tensor | {"data": list(map(repr, tensor["data"])), "datatype": "BYTES"} for tensor in tensors]
-    expected = infer(model, {"inputs": texts}, b"")["outputs"][:-1]
+    expected = infer(model, dump(texts), b"")[0]["outputs"][:-1]
     assert [output["name"] for output in expected] == ["prediction", "low", "high"]
-    assert model.numbers.read({"inputs": texts}) is None
+    assert model.numeric.inputs.read(dump(texts)) is None
     for inputs in (tensors, whole):
-        assert model.numbers.read({"inputs": inputs}) is not None
-        answer = infer(model, {"inputs": inputs}, b"")
+        assert model.numeric.inputs.read(dump(inputs)) is not None
+        answer, records = infer(model, dump(inputs), b"")
+        assert records == count
         assert answer["outputs"][:-1] == expected
         _, make, place = model.labels.take(answer["outputs"][-1]["data"][7])
         assert json.loads(make(place)) == {name: values[7] for name, values in columns.items()}
     for value in (1e300, None, "1", [1.0], {}):
-        numbers = model.numbers.read({"inputs": [tensors[0] | {"data": [value] * count}, *tensors[1:]]})
-        assert numbers is None or model.numbers.encode(numbers) is None
+        inputs = [tensors[0] | {"data": [value] * count}, *tensors[1:]]
+        assert model.numeric.inputs.read(dump(inputs)) is None
 
 
 def test_columns_of_different_lengths_are_refused(tmp_path):
@@ -232,6 +238,37 @@ def test_columns_of_different_lengths_are_refused(tmp_path):
     # Four numbers in all, which would fill two rows.
     columns = {"a": [1.0, 2.0, 3.0], "b": [4.0]}
     inputs = [{"name": name, "shape": [len(data)], "datatype": "FP64", "data": data} for name, data in columns.items()]
-    assert model.numbers.read({"inputs": inputs}) is None
+    assert model.numeric.inputs.read(dump(inputs)) is None
     with pytest.raises(DataError, match="different numbers of records"):
-        infer(model, {"inputs": inputs}, b"", booleans=False)
+        infer(model, dump(inputs), b"")
+
+
+def test_models_of_keys_have_intervals(tmp_path):
+    records = [record for record in make_records(400) if isinstance(record["area"], float)]
+    model = make_model(tmp_path, by="town")
+    send(model, records)
+    columns = {name: [record[name] for record in records[:20]] for name in ("area", "age", "town")}
+    kinds = {"area": "FP64", "age": "FP64", "town": "BYTES"}
+    inputs = [{"name": name, "shape": [20], "datatype": kinds[name], "data": data} for name, data in columns.items()]
+    prediction, low, high, _ = (output["data"] for output in infer(model, dump(inputs), b"")[0]["outputs"])
+    with model.read() as served:
+        table = pa.Table.from_pydict(columns)
+        np.testing.assert_array_equal(prediction, served.predict(table))
+        np.testing.assert_array_equal([low, high], served.predict_interval(table))
+    assert (np.array(low) < prediction).all()
+
+
+def test_no_record_is_lost_when_there_is_no_memory_for_a_copy(tmp_path, monkeypatch):
+    model, records = make_model(tmp_path), to_lines(make_records(260))
+    model.commit([make_request(records[:100])])
+    model.commit([make_request(records[100:200])])
+
+    def fail(model):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(replicas, "copy_model", fail)
+        with pytest.raises(MemoryError):
+            model.commit([make_request(records[200:210])])
+    model.commit([make_request(records[210:])])
+    assert model.dump() == fit(model)

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,12 +16,11 @@ from redescend.client import Client, ServerError
 from redescend.errors import DataError, ParameterError
 from redescend.serve.folder import ModelFolder
 from redescend.serve.journal import Fsync
-from redescend.serve.model import LearnRequest
 from redescend.serve.refusals import Busy
 from redescend.serve.server import check_host
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer
-from tests.serve.servers import ServerProcess, fit, make_records, write_settings
+from tests.serve.servers import ServerProcess, fit, make_records, make_request, write_settings
 
 
 def to_lines(records):
@@ -65,8 +66,8 @@ def test_only_loopback_without_a_token(tmp_path):
 def test_a_damaged_model_is_named_and_the_others_are_served(tmp_path):
     folder = ModelFolder(tmp_path / "a", Limits())
     for name in ("good", "bad"):
-        folder.create(name, {"target": "price", "first": 10}).commit([LearnRequest(to_lines(make_records(20)))])
-        folder.model(name).commit([LearnRequest(to_lines(make_records(5)))])
+        folder.create(name, {"target": "price", "first": 10}).commit([make_request(to_lines(make_records(20)))])
+        folder.model(name).commit([make_request(to_lines(make_records(5)))])
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     path = tmp_path / "b" / "models" / "bad" / "journal" / "00000001.journal"
     path.write_bytes(path.read_bytes().replace(b'"Rome"', b'"Roma"', 1))
@@ -110,12 +111,12 @@ def test_back_pressure_and_groups(tmp_path):
         with ThreadPoolExecutor(1) as executor:
             writer = Writer(model, executor, lambda model: None)
             lines = to_lines(make_records(12))
-            first = asyncio.create_task(writer.submit(LearnRequest(lines[:1])))
+            first = asyncio.create_task(writer.submit(make_request(lines[:1])))
             await asyncio.to_thread(begun.wait, 10)
-            others = [asyncio.create_task(writer.submit(LearnRequest([line]))) for line in lines[1:10]]
+            others = [asyncio.create_task(writer.submit(make_request([line]))) for line in lines[1:10]]
             await asyncio.sleep(0)
             with pytest.raises(Busy, match="10 records of 'm' wait"):
-                await writer.submit(LearnRequest(lines[10:]))
+                await writer.submit(make_request(lines[10:]))
             hold.set()
             answers = await asyncio.gather(first, *others)
             await writer.close()
@@ -130,7 +131,7 @@ def test_readers_see_whole_models_while_a_writer_learns(tmp_path, fsync):
     """Each prediction is that of a model after some number of whole commits, and they never go back."""
     model = ModelFolder(tmp_path, Limits(), fsync).create("m", {"target": "price", "first": 50})
     records = [record | {"age": 1} for record in make_records(450) if isinstance(record["area"], float)]
-    model.commit([LearnRequest(to_lines(records[:60]))])
+    model.commit([make_request(to_lines(records[:60]))])
     seen, stop = [], threading.Event()
     probe = to_lines([{"area": 70.0, "age": 1, "town": "Rome"}])
 
@@ -147,7 +148,7 @@ def test_readers_see_whole_models_while_a_writer_learns(tmp_path, fsync):
     for thread in threads:
         thread.start()
     for first in range(60, len(records), 10):
-        model.commit([LearnRequest(to_lines(records[first : first + 10]))])
+        model.commit([make_request(to_lines(records[first : first + 10]))])
         states.append(predict())
     stop.set()
     for thread in threads:
@@ -208,3 +209,17 @@ def test_more_connections_than_workers(tmp_path):
             model = client.download("price")
         assert server.stop() == 0
     assert fit(tmp_path / "data" / "models" / "price" / "journal", tmp_path / "fitted.safetensors") == model
+
+
+def test_the_unit_of_the_page_starts_a_command_that_exists(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text()
+    (unit,) = re.findall(r"```ini\n(.*?)```", page, re.DOTALL)
+    (command,) = re.findall(r"^ExecStart=/opt/redescend/bin/redescend (.*)$", unit, re.MULTILINE)
+    (settings,) = re.findall(r"^echo '(.*)' > /etc/redescend/houses.json$", page, re.MULTILINE)
+    path = tmp_path / "houses.json"
+    path.write_text(settings)
+    name, given, *options = command.split()
+    assert (name, given, options[0]) == ("serve", "/etc/redescend/houses.json", "--data")
+    with ServerProcess(tmp_path / "data", str(path), *options[2:], token="secret") as server, server.client() as client:
+        assert [each["name"] for each in client.models()] == ["houses"]
+        assert server.stop() == 0

@@ -6,23 +6,26 @@ import json
 import os
 import subprocess
 import sys
+from inspect import signature
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from redescend.errors import DataError
-from redescend.sources import open_source
+from redescend.sources import expansion, open_source
 from redescend.sources.columnar import SLICE, SLICE_BYTES, cut_rows
 from redescend.sources.splitter import LONGEST, UNCLOSED, Grammar
 from tests.sources.outcomes import outcomes
+from tests.sources.written import as_arrow
 
 MEMORY = 500 << 20
 
 READ = """
 import json, resource, sys
 from redescend.errors import DataError
-from redescend.sources import open_source
+from redescend.sources import expansion, open_source
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 counts, said = [0, 0], None
@@ -106,3 +109,53 @@ def test_quotes_that_never_close():
     assert len(found) > count - LONGEST // len(line) - 2
     assert b"".join(data[low:high] for low, high, _ in found) == data
     assert {reason for *_, reason in found} <= {None, UNCLOSED, Grammar().too_long}
+
+
+def write_zeros(path, rows, group=None):
+    """A column of zeros, which is stored in few bytes: as one page or batch, or in groups of rows."""
+    table = pa.table({"x": np.zeros(rows), "y": np.zeros(rows)})
+    if path.suffix == ".parquet":
+        sizes = {"data_page_size": 2**30, "row_group_size": group or rows}
+        if "max_rows_per_page" in signature(pq.write_table).parameters:  # of newer versions of PyArrow
+            sizes["max_rows_per_page"] = 2**30
+        pq.write_table(table, path, compression="zstd", use_dictionary=False, **sizes)
+        return
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    write = pa.ipc.new_stream if path.suffix == ".arrows" else pa.ipc.new_file
+    with write(path, table.schema, options=options) as file:
+        file.write_table(table, max_chunksize=group)
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "arrows"])
+def test_pages_and_batches_that_expand_enormously_are_refused(tmp_path, monkeypatch, form):
+    monkeypatch.setattr(expansion, "EXPANDED", 2**20)
+    path, rows = tmp_path / f"zeros.{form}", 200_000
+    write_zeros(path, rows)
+    with pytest.raises(
+        DataError, match=r"zeros.* takes 0\.0 GiB of memory, though [\d,]+ bytes are stored\. Write the"
+    ):
+        list(open_source(path).batches(["x"]))
+    write_zeros(path, rows, group=20_000)
+    assert sum(len(batch.rows) for batch in open_source(path).batches(["x"])) == rows
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_batch_that_does_not_fit_in_memory_is_refused(tmp_path, monkeypatch, stream):
+    path, table = tmp_path / "large.arrow", pa.table({"x": np.arange(50_000.0)})
+    path.write_bytes(as_arrow(table, stream=stream, group=50_000))
+    source = open_source(path)
+    monkeypatch.setattr(expansion, "MOST_MEMORY", 2**18)
+    with pytest.raises(DataError, match=r"batch 1 takes 0\.0 GiB of memory"):
+        list(source.batches(["x"]))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("form", ["parquet", "arrow", "arrows"])
+def test_a_small_file_that_expands_to_a_gigabyte_takes_little_memory(tmp_path, form, record_property):
+    path = tmp_path / f"zeros.{form}"
+    write_zeros(path, 60_000_000)
+    good, bad, said = read(path, most=MEMORY)
+    assert (good, bad) == (0, 0)
+    assert "GiB of memory, though" in said
+    record_property("tried", {"small files that expand to a gigabyte": 1})
+    record_property("lost", "less than 500 MiB of memory")

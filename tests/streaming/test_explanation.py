@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -110,7 +111,13 @@ def test_the_command_and_the_report_explain(tmp_path, monkeypatch):
     prices(tmp_path / "prices.csv")
     run("fit", "prices.csv", "--target", "price", "--model", "m", "--quiet")
     said = run("explain", "m", "prices.csv", "--row", 20).stdout
-    for words in ("Row 20: price is 525.619", "Ordinary would be price between", "town = Rome", "a typical record"):
+    for words in (
+        "Row 20: price is 525.619",
+        "nine in ten clean values of price are between",
+        "Only a value below",
+        "town = Rome",
+        "a typical record",
+    ):
         assert words in said
     found = json.loads(run("explain", "m", "prices.csv", "--row", 20, "--json").stdout)
     assert found["row"] == 20
@@ -121,7 +128,7 @@ def test_the_command_and_the_report_explain(tmp_path, monkeypatch):
     assert "has no row 3000" in refused("explain", "m", "prices.csv", "--row", 3000)
     page = (tmp_path / "m.report.html").read_text()
     assert "Why they are suspects" in page
-    assert "prices.csv row 1780: price is 521.353, expected 2" in page
+    assert re.search(r"prices\.csv row \d+: price is 5\d\d\.\d+, expected 2", page)
     run("fit", "prices.csv", "--target", "price", "--by", "town", "--model", "towns", "--quiet")
     assert isinstance(rd.load("towns"), rd.streaming.ModelStore)
     assert "a typical record" in run("explain", "towns", "prices.csv", "--row", 20).stdout

@@ -47,8 +47,7 @@ def test_no_file_is_a_surprise(damage):
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_no_file_of_ten_thousand_is_a_surprise(damage, record_property):
     outcomes = judge_many(damage, FILES, deeply=25)
-    counts = ", ".join(f"{count} {word}" for word, count in outcomes.items())
-    record_property("tried", f"{FILES} damaged files ({damage}): {counts}")
+    record_property("tried", {"damaged files": FILES, **outcomes})
     record_property("lost", "no record")
     assert outcomes.total() == FILES
     # A kind of damage that always ends the same way would not be worth its many files.

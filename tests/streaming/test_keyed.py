@@ -4,6 +4,7 @@ import dataclasses
 import io
 import itertools
 import json
+import resource
 import time
 
 import numpy as np
@@ -253,9 +254,33 @@ def test_a_column_that_has_no_key_and_a_schema_without_keys_are_refused():
 def test_more_keys_than_the_memory_has_room_for_end_the_run(monkeypatch):
     table = pa.table({"key": [str(row) for row in range(3000)], "x": np.arange(3000.0), "y": np.arange(3000.0)})
     store, rounds = fit_stream(table, "y", by="key")
+    store.settle()
     monkeypatch.setattr(keyed, "MOST_MEMORY", 1000 * store._row_bytes)
     with pytest.raises(DataError, match=r"3,000 keys of 'key' so far, whose models take .* Name a column with fewer"):
         rounds.run()
+
+
+def test_a_small_file_cannot_claim_models_of_many_columns(tmp_path):
+    """Of order 2, the models of 20,000 columns would take 3 GiB, and more for each shard."""
+    names = [f"c{number}" for number in range(20_000)]
+    table = pa.table({name: [1.0, 2.0, 3.0] for name in [*names, "y"]} | {"key": ["a", "b", "a"]})
+    store, _ = fit_stream(table, "y", by="key", order=1, task="regression")
+    schema = store.schema.to_dict()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    wide = ModelStore(schema, order=2)
+    state = {"keys": [], "shards": [np.empty((0, 5))] * keyed.SHARDS, "belief": None}
+    wide.restore(state)
+    assert len(wide) == 0
+    state["shards"][keyed.Keys(["a"]).sizes.index(1)] = np.zeros((1, 20_001))
+    with pytest.raises(DataError, match=r"models too small for 20,00[01] encoded columns"):
+        wide.restore(state | {"keys": ["a"]})
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
+
+
+def test_a_model_that_does_not_fit_in_memory_is_refused_before_it_is_made(monkeypatch):
+    monkeypatch.setattr(keyed, "MOST_MEMORY", 10)
+    with pytest.raises(DataError, match="one for each key does not fit in the memory of this machine"):
+        fit_stream(stream(), "price", by="shop")[1].run()
 
 
 def test_records_are_judged_by_a_belief_with_scales_of_keys_in_the_order_of_the_stream():

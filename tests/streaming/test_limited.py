@@ -28,7 +28,7 @@ def test_a_run_that_follows_a_file_can_be_killed(kills, record_property):
     command = [sys.executable, "-W", "error", "-m", "tests.streaming.crash_tail", str(kills)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    record_property("tried", f"{kills} kills of a run that follows a rotated file")
+    record_property("tried", {"kills of a run that follows a rotated file": kills})
     record_property("lost", "no record")
 
 
@@ -66,7 +66,7 @@ def test_mutated_columns(form, count, record_property):
             footer = pq.ParquetFile(io.BytesIO(data)).metadata
             groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
             assert records == max(footer.num_rows, sum(max(group, 0) for group in groups))
-    record_property("tried", f"{count} mutated files ({form}), {refused} refused in a sentence")
+    record_property("tried", {"mutated Parquet and Arrow files": count, "refused in a sentence": refused})
     record_property("lost", "no row uncounted")
 
 
@@ -111,6 +111,8 @@ def test_runs_with_limits_end_with_a_sentence_and_can_be_resumed(source, tmp_pat
         for name in ("m", "r"):
             assert (folder / name).read_bytes() == (alone / name).read_bytes()
         assert not [path for path in folder.iterdir() if path.suffix == ".part"]
-    record_property("tried", f"{len(sizes)} runs with little {what}, {failed} of which failed and were resumed")
+    record_property(
+        "tried", {f"runs with little {what}": len(sizes), "failed with a sentence and were resumed": failed}
+    )
     record_property("lost", "no byte of the model and the rounds")
     assert failed

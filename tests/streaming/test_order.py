@@ -16,6 +16,7 @@ from redescend.sources import open_source, text
 from redescend.sources.batch import Position
 from redescend.streaming import fit_stream
 from redescend.streaming.config import FitConfig
+from redescend.streaming.encoding.survey import is_sorted
 from redescend.streaming.fit import plan_run
 
 ROWS = 3000
@@ -112,3 +113,19 @@ def test_a_large_text_is_sampled_in_windows(tmp_path, monkeypatch):
     assert 50 < len(found) < 1000
     assert found[-1]["x"] > 2900
     assert sum(one["name"] == f"a\n{one['x']:.0f}" for one in found) > 0.8 * len(found)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.2])
+def test_a_sorted_table_is_recognized_in_spite_of_errors(share):
+    random = np.random.default_rng(3)
+    label, number = np.repeat(np.arange(8), 200), np.sort(random.normal(size=1600))
+    wrong = random.random(1600) < share
+    label[wrong], number[wrong] = random.integers(0, 8, wrong.sum()), random.normal(size=wrong.sum())
+    mixed = random.permutation(1600)
+    # Numbers are only recognized if few are wrong.
+    for values, classifies in ((label.astype(str), True), (number, False))[: 1 if share > 0.1 else 2]:
+        sample = open_source(pa.table({"y": values})).sample
+        assert is_sorted(sample, "y", classifies)
+        assert not is_sorted(open_source(pa.table({"y": values[mixed]})).sample, "y", classifies)
+    walk = np.cumsum(random.normal(size=1600))
+    assert not is_sorted(open_source(pa.table({"y": walk})).sample, "y", False)

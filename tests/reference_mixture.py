@@ -1,0 +1,56 @@
+"""The mixture of the members of a non-linear model once more, in plain Python from its statement."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from redescend.kernels.forest.layout import FIRST_RATE
+from redescend.kernels.forest.mixture import FAR, LIGHT, PATIENCE, PRIOR, REACTION
+from redescend.kernels.forest.rounds import FAST_RATE, LEAST_RATE, MOST_RATE
+from redescend.numeric import Array
+
+
+class SlowMixture:
+    """Weights of members by Bayes' rule, on a logarithmic scale; `losses` are −ln of what each round was worth."""
+
+    def __init__(self, labels: bool) -> None:
+        self.labels, self.count, self.rate = labels, 0, FIRST_RATE
+        self.logs, self.played, self.scales = np.log(PRIOR), np.array(PRIOR), np.full(len(PRIOR), np.nan)
+        self.member_losses: list[Array] = []
+        self.losses: list[float] = []
+
+    def predict(self, members: Array) -> float:
+        return float(self.played @ members)
+
+    def likelihoods(self, members: Array, y: float) -> Array:
+        """How likely a target is for every member: with the share of flipped labels, or by a law of Cauchy's."""
+        if self.labels:
+            return self.rate + (1.0 - 2.0 * self.rate) / (1.0 + np.exp(-y * members))
+        sizes = np.minimum(np.abs(y - members), FAR * self.scales)
+        return self.scales[0] / (self.scales * (1.0 + (sizes / self.scales) ** 2))
+
+    def follow(self, members: Array, y: float) -> None:
+        """Follow the share of flipped labels, or the scales of residuals, which start at the first of them."""
+        if self.labels:
+            chance = 1.0 / (1.0 + np.exp(-y * self.predict(members)))
+            wrong = self.rate * (1.0 - chance) / (self.rate * (1.0 - chance) + (1.0 - self.rate) * chance)
+            rate = self.rate + max(FAST_RATE, 1.0 / (100.0 + self.count)) * (wrong - self.rate)
+            self.rate = float(np.clip(rate, LEAST_RATE, MOST_RATE))
+            return
+        sizes = np.abs(y - members)
+        scales = np.maximum(np.where(np.isnan(self.scales), sizes, self.scales), 1e-12 * np.abs(members) + 1e-140)
+        gain = max(4.0 / (self.count + 8.0), REACTION)
+        self.scales = scales * (1.0 + gain * (sizes**2 - scales**2) / (sizes**2 + scales**2))
+
+    def learn(self, members: Array, y: float) -> None:
+        self.follow(members, y)
+        told = np.log(self.likelihoods(members, y))
+        total = np.logaddexp.reduce(self.logs + told)
+        posterior = np.exp(self.logs + told - total)
+        heavy = np.where(posterior >= LIGHT * posterior.max(), posterior, 0.0)
+        self.played = heavy / heavy.sum()
+        share = 1.0 / (PATIENCE + self.count)
+        self.logs = np.log((1.0 - share) * posterior + share / len(posterior))
+        self.count += 1
+        self.member_losses.append(-told)
+        self.losses.append(-float(total))
