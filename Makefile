@@ -22,13 +22,14 @@ RECIPE := pyproject.toml constraints.txt Makefile
 demo: $(VENV)/.demo
 	$(BIN)/redescend reproduce
 
-# Each process has one thread for linear algebra: there are as many processes as cores.
+# Types are checked beside the tests. Each process has one thread for linear algebra: there are as many processes as cores.
 test: $(VENV)/.test browser servers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; \
+		OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile; tests=$$?; \
+		wait $$types; types=$$?; cat $(VENV)/types.txt; exit $$((tests | types))
 
 # Everything is read again: what was removed leaves no page behind.
 docs: $(VENV)/.docs
@@ -42,7 +43,9 @@ test-torch: $(VENV)/.torch
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_torch src/redescend/torch docs/pytorch.md
 
 soak: $(VENV)/.test $(OLDEST)/.ready servers
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m soak
+	@rm -f results/soak.json
+	@echo "The long tests begin. What was tried so far is in results/soak.md."
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m soak -vv
 	OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -p no:cacheprovider $(OLDEST_TESTS)
 
 bench: $(VENV)/.bench
@@ -80,4 +83,4 @@ $(VENV)/.demo $(VENV)/.test $(VENV)/.docs $(VENV)/.torch $(VENV)/.bench: $(VENV)
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(OLDEST) results docs/_build docs/api/generated docs/gallery
+	rm -rf $(VENV) $(OLDEST) $(filter-out results/soak.md,$(wildcard results/*)) docs/_build docs/api/generated docs/gallery
