@@ -5,7 +5,7 @@ import pytest
 from pymanopt.manifolds import SymmetricPositiveDefinite
 
 from redescend import gates, invex, steps, transforms
-from redescend.errors import DataError, DivergenceError, ParameterError, UntoldError
+from redescend.errors import DataError, DivergenceError, MissingLabelError, ParameterError
 from tests import reference_invex as reference
 from tests.reference import same_state
 from tests.refusals import refusal
@@ -74,7 +74,7 @@ def test_running_means_are_the_statement_and_the_batch_mean_is_at_rest(space):
     mean = invex.frechet_mean(space, records)
     pull = sum(space.log(mean, record) for record in records)
     assert space.norm(mean, pull) < 1e-11 * len(records)
-    assert "no label for round 31" in refusal(UntoldError, oracle.update, records[0])
+    assert "no label for round 31" in refusal(MissingLabelError, oracle.update, records[0])
 
 
 def test_learn_on_a_manifold_weighs_by_the_paper():

@@ -7,7 +7,7 @@ from scipy import stats
 
 import redescend as rd
 from redescend import invex
-from redescend.invex.noise import NoisePosterior
+from redescend.invex.noise_posterior import NoisePosterior
 
 
 def seen(noise, *distances):

@@ -52,35 +52,19 @@ _HOMES = {
 }
 """The module of each name. It is imported on first use, so that `redescend --help` does not wait for the compiler."""
 
-_MODULES = (
-    *(
-        "adversaries",
-        "belief",
-        "bounds",
-        "domains",
-        "errors",
-        "gates",
-        "losses",
-        "regret",
-        "steps",
-        "streams",
-        "transforms",
-    ),
-)
-
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is not None:
+        globals()[name] = value = getattr(import_module(f"redescend.{home}"), name)
+        return value
+    if name in __all__:
         return import_module(f"redescend.{name}")
-    for home, names in _HOMES.items():
-        if name in names:
-            globals()[name] = value = getattr(import_module(f"redescend.{home}"), name)
-            return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *(name for names in _HOMES.values() for name in names)})
+    return sorted({*globals(), *__all__})
 
 
 __all__ = [

@@ -7,7 +7,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from redescend.errors import MissingExtraError, ParameterError
+from redescend.errors import ParameterError, needs_extra
 
 if TYPE_CHECKING:
     from dask.distributed import Client
@@ -18,10 +18,8 @@ CONNECT_SECONDS = 5.0
 
 def connect_cluster(address: str) -> Client:
     """Return a client of the cluster at this address, which must have at least one worker."""
-    try:
+    with needs_extra("A cluster needs Dask", "experiments"):
         from dask.distributed import Client
-    except ImportError:
-        raise MissingExtraError("A cluster needs Dask; install it with: pip install 'redescend[experiments]'") from None
     # Checked first, because a client that cannot connect delays the exit by ten seconds, and one that gets no answer
     # waits for ever.
     with ThreadPoolExecutor(1) as thread:  # a thread without an event loop, unlike a notebook's

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 
 QUOTED_LENGTH = 40
@@ -40,7 +41,7 @@ class OnBad(StrEnum):
     FAIL = "fail"
 
 
-class UntoldError(DataError):
+class MissingLabelError(DataError):
     """An oracle has no label for this round."""
 
 
@@ -54,6 +55,25 @@ class ConcurrentUseError(RedescendError, RuntimeError):
 
 class MissingExtraError(RedescendError, ImportError):
     """An optional dependency is not installed; the message names the command that installs it."""
+
+
+@contextmanager
+def needs_extra(what: str, extra: str) -> Iterator[None]:
+    """Import optional dependencies within a with statement; the error names the extra that installs a missing one.
+
+    >>> with needs_extra("Gardens need roses", "flowers"):
+    ...     import roses
+    Traceback (most recent call last):
+    redescend.errors.MissingExtraError: Gardens need roses; install it with: pip install 'redescend[flowers]'
+    """
+    try:
+        yield
+    except MissingExtraError:
+        raise
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "redescend":
+            raise
+        raise MissingExtraError(f"{what}; install it with: pip install 'redescend[{extra}]'") from None
 
 
 def quote(value: object) -> str:

@@ -20,8 +20,8 @@ PART = ".part"
 ACTIVE: set[Path] = set()
 """Temporary files and folders of this process."""
 
-UNWRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
-"""Errors of a write, which do not name its file."""
+WRITE_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
+"""Errors of writing to an open file; they do not name it."""
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def replace_file(target: Path) -> Iterator[BinaryIO]:
         os.replace(part, target)
         sync_folder(target.parent)
     except OSError as error:
-        if error.filename is None and error.errno in UNWRITTEN:
+        if error.filename is None and error.errno in WRITE_ERRORS:
             raise OSError(error.errno, error.strerror, str(target)) from None
         raise
     finally:

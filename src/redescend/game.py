@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from redescend.belief import LabelBelief, ResidualBelief, to_probability
-from redescend.errors import DataError, DivergenceError, MissingExtraError, ParameterError
+from redescend.errors import DataError, DivergenceError, ParameterError, needs_extra
 from redescend.kernels.layout import Outcomes
 from redescend.learners.base import Learner, float_array
 from redescend.learners.selftuning import SelfTuning
@@ -160,8 +160,8 @@ class Trace:
     predictions : array
         ⟨x_t, θ_t⟩ of every round, before the record was learned from; 0 where the row was skipped.
     clean_log_odds : array or None
-        Of a self-tuning learner: the logarithm of the odds that each record is clean, said before the record was
-        learned from; NaN where the row was skipped. See `redescend.belief`.
+        Of a self-tuning learner: the logarithm of the odds that each record is clean, computed before the record
+        was learned from; NaN where the row was skipped. See `redescend.belief`.
     low, high : array or None
         Of a self-tuning learner: the interval in which nine in ten clean targets lie; NaN for labels.
     belief : ResidualBelief, LabelBelief or None
@@ -258,11 +258,11 @@ def play(
         raise DataError(f"The learner has {learner.dim} features and the stream has {stream.dim}; they must agree.")
     continued = _continue_belief(learner, belief)
     with learner.playing():
-        out, places = _play_rounds(learner, stream, keep_actions, progress, bad_rows)
+        out, skipped = _play_rounds(learner, stream, keep_actions, progress, bad_rows)
         theta = learner.theta
-    judged = () if continued is None else _judge(continued, stream, out.predictions, places)
-    kept = out.actions if keep_actions else None
-    return Trace(out.losses, out.weights, kept, theta, places, out.predictions, *judged)
+    judged = () if continued is None else _judge(continued, stream, out.predictions, skipped)
+    actions = out.actions if keep_actions else None
+    return Trace(out.losses, out.weights, actions, theta, skipped, out.predictions, *judged)
 
 
 def _play_rounds(
@@ -323,8 +323,8 @@ def _judge(belief: Belief, stream: Stream, predictions: Array, skipped: Array) -
         if isinstance(belief, LabelBelief):
             log_odds[rows] = belief.update(predictions[rows], stream.y[rows] > 0.0).clean_log_odds
         else:
-            found = belief.update(predictions[rows], stream.y[rows], stream.X[rows])
-            log_odds[rows], low[rows], high[rows] = found.clean_log_odds, found.low, found.high
+            verdict = belief.update(predictions[rows], stream.y[rows], stream.X[rows])
+            log_odds[rows], low[rows], high[rows] = verdict.clean_log_odds, verdict.low, verdict.high
     return log_odds, low, high, belief
 
 
@@ -343,10 +343,8 @@ def _chunks(rounds: int, progress: bool) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def _progress_bar(rounds: int) -> Iterator[Callable[[int], None]]:
-    try:
+    with needs_extra("A progress bar needs rich", "cli"):
         from rich.progress import Progress
-    except ImportError:
-        raise MissingExtraError("A progress bar needs rich; install it with: pip install 'redescend[cli]'") from None
     with Progress() as bar:
         task = bar.add_task("playing", total=rounds)
         yield lambda played: bar.update(task, completed=played)

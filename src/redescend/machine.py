@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 GROUP = Path("/sys/fs/cgroup/memory.max")
-"""Where Linux says how much memory a container may use."""
+"""The file in which Linux has the memory limit of a container."""
 
 UNKNOWN = 8 << 30
-"""What is assumed where the system does not say."""
+"""Assumed where the system reports no size."""
 
 
 def usable_memory() -> int:
@@ -21,13 +21,13 @@ def usable_memory() -> int:
     >>> usable_memory() > 0
     True
     """
-    found = []
+    limits = []
     with suppress(AttributeError, ValueError, OSError):
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     with suppress(ImportError, ValueError, OSError):
         import resource
 
-        found.append(resource.getrlimit(resource.RLIMIT_AS)[0])
+        limits.append(resource.getrlimit(resource.RLIMIT_AS)[0])
     with suppress(ValueError, OSError):
-        found.append(int(GROUP.read_text()))
-    return min((size for size in found if size > 0), default=UNKNOWN)
+        limits.append(int(GROUP.read_text()))
+    return min((size for size in limits if size > 0), default=UNKNOWN)

@@ -10,7 +10,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from redescend.errors import DataError, MissingExtraError
+import safetensors.numpy as safetensors
+
+from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.state import CORRUPT
 
@@ -29,7 +31,7 @@ def write_chunks(description: Any, arrays: dict[str, Array]) -> Iterator[bytes |
     from redescend import __version__
 
     text = json.dumps({"format": FORMAT, "library": __version__, "digest": ZEROS, "model": description})
-    content = _safetensors().save(arrays, {KEY: text})
+    content = safetensors.save(arrays, {KEY: text})
     # The model follows the digest, so the first run of zeros is the place of the digest.
     place, view = content.index(ZEROS.encode()), memoryview(content)
     yield from (view[:place], _digest(content, place).encode(), view[place + len(ZEROS) :])
@@ -50,7 +52,7 @@ def read_content(content: bytes) -> tuple[Any, dict[str, Array]]:
     place = content.find(digest)
     if len(digest) != len(ZEROS) or _digest(content, place).encode() != digest:
         raise DataError(f"its checksum does not match: {CORRUPT}.")
-    return text.get("model"), _safetensors().load(content)
+    return text.get("model"), safetensors.load(content)
 
 
 def _read_text(content: bytes) -> Any:
@@ -69,11 +71,3 @@ def _digest(content: bytes, place: int) -> str:
     digest.update(ZEROS.encode())
     digest.update(view[place + len(ZEROS) :])
     return digest.hexdigest()
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors.numpy as safetensors
-    except ImportError:
-        raise MissingExtraError("Saved models need safetensors; install it with: pip install safetensors") from None
-    return safetensors

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import redescend
-from redescend.errors import MissingExtraError
+from redescend.errors import needs_extra
 from redescend.experiments import expert_runs
 from redescend.experiments.claims import Judgement, judge
 from redescend.experiments.problems import PAPER, PROBLEMS, TITLES, YARDSTICK
@@ -236,12 +236,8 @@ def write_report(
 
     The `options` are shown as they are; ``experiment`` and ``runs`` define a complete result.
     """
-    try:
+    with needs_extra("The report needs Jinja2", "experiments"):
         from jinja2 import Environment, StrictUndefined
-    except ImportError:
-        raise MissingExtraError(
-            "The report needs Jinja2; install it with: pip install 'redescend[experiments]'"
-        ) from None
     embedded = {picture.name: _embed(picture) for picture in pictures}
     sections: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ridge", "svm", "more", "experts", "suite")}
     for name, found in embedded.items():

@@ -12,7 +12,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from redescend.errors import MissingExtraError
+from redescend.errors import needs_extra
 from redescend.experiments import paper, pictures, report, runner
 from redescend.experiments.problems import PROBLEMS, YARDSTICK
 from redescend.experiments.results import Results
@@ -21,13 +21,11 @@ from redescend.experiments.suite.ratios import make_section
 from redescend.experiments.suite.settings import TASKS
 from redescend.experiments.tasks import Options, Task
 
-try:
+with needs_extra("Reproducing the paper needs Rich", "cli"):
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Table
-except ImportError:
-    raise MissingExtraError("Reproducing the paper needs Rich; try: pip install 'redescend[cli]'") from None
 
 NOT_IN_PAPER = ("experts", "suite")
 """Experiments that are not part of 'all': each takes as long as all of the paper's."""

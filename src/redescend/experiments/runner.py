@@ -17,18 +17,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from redescend.cluster import connect_cluster, format_error
-from redescend.errors import MissingExtraError, ParameterError, RedescendError
+from redescend.errors import ParameterError, RedescendError, needs_extra
 from redescend.experiments.store import Store
 from redescend.experiments.tasks import Task
 from redescend.parameters import AT_LEAST_ONE, check
 
-try:
+with needs_extra("Experiments need joblib and threadpoolctl", "experiments"):
     import joblib
     from threadpoolctl import threadpool_limits
-except ImportError:
-    raise MissingExtraError(
-        "Experiments need joblib and threadpoolctl; install them with: pip install 'redescend[experiments]'"
-    ) from None
 
 Compute = Callable[[Task], pa.Table]
 Done = Callable[[Task, float], object]

@@ -7,16 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from redescend.errors import MissingExtraError
+from redescend.errors import needs_extra
 from redescend.numeric import Array
 
-try:
+with needs_extra("Exports to ONNX need onnx", "onnx"):
     import onnx
     from onnx import TensorProto, helper, numpy_helper
-except ModuleNotFoundError as error:
-    if error.name is None or error.name.partition(".")[0] != "onnx":
-        raise
-    raise MissingExtraError("Exports to ONNX need onnx; install it with: pip install 'redescend[onnx]'") from None
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 9
 """Versions that ONNX Runtime knows since 1.16."""
@@ -37,7 +33,7 @@ class Graph:
         return f"_{len(self.nodes) + len(self.constants)}"
 
     def constant(self, values: Any) -> str:
-        """Numbers or truths; floats are doubles."""
+        """A constant of numbers or booleans; floats are doubles."""
         name = self._new_name()
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
         return name

@@ -11,7 +11,6 @@ import numpy as np
 from redescend import __version__
 from redescend.engines.engine import LinearForm
 from redescend.errors import DataError
-from redescend.exports.form import read_form
 from redescend.exports.graph import DOUBLE, TEXT, Graph
 from redescend.files import replace_file
 from redescend.numeric import Array
@@ -53,7 +52,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     >>> [one.name for one in graph.graph.input]
     ['X']
     """
-    form = read_form(model)
+    form = _read_form(model)
     graph = Graph()
     labels, with_probabilities = _read_labels(model)
     margins = _add_columns(graph, model.schema, form) if hasattr(model, "schema") else _add_table(graph, form)
@@ -67,6 +66,22 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
         with replace_file(Path(path)) as file:
             file.write(made.SerializeToString())
     return made
+
+
+def _read_form(model: Any) -> LinearForm:
+    """The linear form of a stream model or an estimator; the one place that refuses models without one."""
+    owner = type(model).__name__
+    holder = getattr(model, "engine", model)
+    if not hasattr(holder, "linear_form"):
+        raise DataError(
+            f"A {owner} cannot be exported; models of redescend.sklearn and of redescend.fit_stream without keys can."
+        )
+    try:
+        return holder.linear_form()
+    except AttributeError:
+        raise DataError(
+            f"This {owner} cannot be exported, because it is not linear; make it with features='linear'."
+        ) from None
 
 
 def _read_labels(model: Any) -> tuple[Array | None, bool]:

@@ -15,9 +15,17 @@ True
 
 from redescend.invex.assumptions import Slack, check_assumptions
 from redescend.invex.frechet import FrechetMean, RobustFrechetMean, frechet_mean
-from redescend.invex.game import Run, play
+from redescend.invex.game import InvexTrace, play
 from redescend.invex.hyperboloid import Hyperboloid
-from redescend.invex.losses import Loss, OperatorScaling, Pseudoconvex, Seen, SquaredDistance, crease, quartic
+from redescend.invex.losses import (
+    InvexLoss,
+    OperatorScaling,
+    Pseudoconvex,
+    SquaredDistance,
+    ValueAndGradient,
+    crease,
+    quartic,
+)
 from redescend.invex.manifold_descent import FirstOrder, Flat, ManifoldDescent, Move
 from redescend.invex.space import Euclidean, GeodesicBall, Space
 from redescend.invex.spd import SPD
@@ -30,17 +38,17 @@ __all__ = [
     "FrechetMean",
     "GeodesicBall",
     "Hyperboloid",
-    "Loss",
+    "InvexLoss",
+    "InvexTrace",
     "ManifoldDescent",
     "Move",
     "OperatorScaling",
     "Pseudoconvex",
     "RobustFrechetMean",
-    "Run",
-    "Seen",
     "Slack",
     "Space",
     "SquaredDistance",
+    "ValueAndGradient",
     "check_assumptions",
     "crease",
     "frechet_mean",

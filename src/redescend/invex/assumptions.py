@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend import steps
-from redescend.invex.losses import Loss
+from redescend.invex.losses import InvexLoss
 from redescend.invex.manifold_descent import ManifoldDescent
 from redescend.invex.space import GeodesicBall, Space
 from redescend.numeric import Array
@@ -36,7 +36,7 @@ class Slack(NamedTuple):
 
 
 def check_assumptions(
-    loss: Loss,
+    loss: InvexLoss,
     draw: Callable[[np.random.Generator], tuple[Any, Array]],
     *,
     trials: int = 200,
@@ -52,7 +52,7 @@ def check_assumptions(
 
     Parameters
     ----------
-    loss : Loss
+    loss : InvexLoss
         The loss to check, over its space.
     draw : callable
         Takes a Generator and returns a record and a comparator u. For a weakly pseudo-convex loss u must be the
@@ -77,7 +77,7 @@ def check_assumptions(
     >>> min(slack) > -1e-9
     True
     """
-    check_instance("check_assumptions", "loss", loss, Loss, "a loss over a space")
+    check_instance("check_assumptions", "loss", loss, InvexLoss, "a loss over a space")
     check("check_assumptions", "trials", trials, AT_LEAST_ONE)
     check("check_assumptions", "spread", spread, NONNEGATIVE)
     space, generator = loss.space, np.random.default_rng(seed)
@@ -110,7 +110,7 @@ def _check_distortion(space: Space, theta: Array, u: Array, move: Array, moved: 
     return (right - space.distance(moved, u) ** 2) / max(away**2 + bent, 1e-300)
 
 
-def _check_update(loss: Loss, theta: Array, u: Array, record: Any, alpha: float) -> float:
+def _check_update(loss: InvexLoss, theta: Array, u: Array, record: Any, alpha: float) -> float:
     space = loss.space
     centre = space.between(theta, u, 0.5)
     ball = GeodesicBall(space, max(1.1 * space.distance(centre, theta), 1e-9), centre)
@@ -120,7 +120,7 @@ def _check_update(loss: Loss, theta: Array, u: Array, record: Any, alpha: float)
     return _check_distortion(space, theta, u, -alpha * seen.gradient, learner.theta)
 
 
-def _check_invexity(loss: Loss, theta: Array, u: Array, record: Any) -> float:
+def _check_invexity(loss: InvexLoss, theta: Array, u: Array, record: Any) -> float:
     space, record = loss.space, loss.check(record)
     f, gradient = loss.at(theta, record)
     there, towards = loss.value(u, record), space.log(theta, u)

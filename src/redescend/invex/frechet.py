@@ -11,7 +11,7 @@ import numpy as np
 from redescend import gates, steps
 from redescend.invex.losses import SquaredDistance
 from redescend.invex.manifold_descent import GatedLearner, Move, read_own_arrays
-from redescend.invex.noise import NoisePosterior, Sighting
+from redescend.invex.noise_posterior import Densities, NoisePosterior
 from redescend.invex.space import Geodesic, Space
 from redescend.learners.base import Round
 from redescend.numeric import Array
@@ -199,12 +199,12 @@ class RobustFrechetMean:
         distances = np.array([*(geodesic.length for geodesic in geodesics), played])
         if not distances.any():
             return Round(0.0, 1.0)
-        sighting = self._noise.observe(distances)
-        weights = self._noise.weigh(sighting)
-        self._reweigh(sighting)
+        densities = self._noise.observe(distances)
+        weights = self._noise.weigh(densities)
+        self._reweigh(densities)
         if distances[self._leader] > 0.0:
             # Not the mean's distances, which are wider while members disagree.
-            self._noise.learn(sighting, self._leader)
+            self._noise.learn(densities, self._leader)
         self._follow(geodesics, weights)
         self._theta = self._mean()
         return Round(0.5 * played**2, float(weights[-1]))
@@ -213,12 +213,12 @@ class RobustFrechetMean:
     def _leader(self) -> int:
         return int((self._shares >= TIED * self._shares.max()).argmax())
 
-    def _reweigh(self, sighting: Sighting) -> None:
+    def _reweigh(self, densities: Densities) -> None:
         """Bayes' rule with a fixed share for followers; none gains more than `LUCK` on the leader by one record.
 
         The start gets no fixed share, so that later outliers near it cannot bring it back.
         """
-        gains = self._noise.compare(sighting, self._leader)[:-1]
+        gains = self._noise.compare(densities, self._leader)[:-1]
         shares = self._shares * np.minimum(gains, LUCK)
         shares *= (1.0 - SHARE) / shares.sum()
         shares[:-1] += SHARE / len(MEMORIES)

@@ -26,7 +26,7 @@ from redescend.numeric import Array
 
 
 @dataclass(frozen=True)
-class Run:
+class InvexTrace:
     """A played stream, one row per round.
 
     Parameters
@@ -76,7 +76,7 @@ class Run:
         return theorem.dynamic_regret(*inputs, diameter=self.diameter, gamma3=self.gamma3, gamma4=self.gamma4)
 
 
-def play(algorithm: FirstOrder, records: Iterable[Any], comparators: Iterable[Any]) -> Run:
+def play(algorithm: FirstOrder, records: Iterable[Any], comparators: Iterable[Any]) -> InvexTrace:
     """Play a stream and measure regret against a comparator for each round.
 
     Parameters
@@ -90,7 +90,7 @@ def play(algorithm: FirstOrder, records: Iterable[Any], comparators: Iterable[An
 
     Returns
     -------
-    Run
+    InvexTrace
         Losses, weights and actions, with `regret` and `bound`.
 
     Examples
@@ -124,7 +124,7 @@ def play(algorithm: FirstOrder, records: Iterable[Any], comparators: Iterable[An
     regrets, trust = _compare_losses(algorithm.gate, losses, compared, weights)
     slack = np.array([algorithm.slack(length) for length in lengths])
     bent = np.array([space.distortion(distance) for distance in distances[:-1]])
-    return Run(
+    return InvexTrace(
         losses=losses,
         weights=weights,
         compared=compared,

@@ -16,7 +16,7 @@ from redescend.numeric import Array
 from redescend.parameters import POSITIVE, bad_parameter, check, check_instance
 
 
-class Seen(NamedTuple):
+class ValueAndGradient(NamedTuple):
     """The value and the gradient of a loss at a point.
 
     Parameters
@@ -28,7 +28,7 @@ class Seen(NamedTuple):
 
     Examples
     --------
-    >>> Seen(value=2.5, gradient=np.array([-2.0])).value
+    >>> ValueAndGradient(value=2.5, gradient=np.array([-2.0])).value
     2.5
     """
 
@@ -36,7 +36,7 @@ class Seen(NamedTuple):
     gradient: Array
 
 
-class Loss(ABC):
+class InvexLoss(ABC):
     r"""An invex loss: f(θ) − f(u) ≤ c·⟨−grad f(θ), Log_θ(u)⟩, that is, ζ(u, θ) = c·Log_θ(u).
 
     c is 1 for every u if f is geodesically convex; see `slack` for other losses.
@@ -58,7 +58,7 @@ class Loss(ABC):
         """Return f at the point theta for this record."""
 
     @abstractmethod
-    def at(self, theta: Array, record: Array) -> Seen:
+    def at(self, theta: Array, record: Array) -> ValueAndGradient:
         """Return the value and the gradient at the point theta for this record."""
 
     def slack(self, length: float) -> float:
@@ -66,7 +66,7 @@ class Loss(ABC):
         return 1.0
 
 
-class SquaredDistance(Loss):
+class SquaredDistance(InvexLoss):
     r"""f = Σ Δ(θ, a_i)²/(2n), which the Fréchet mean of a_1..a_n minimises.
 
     Strongly geodesically convex with μ = 1. A record is a point of the space, or a stack of points.
@@ -81,7 +81,7 @@ class SquaredDistance(Loss):
     >>> from redescend import invex
     >>> loss = SquaredDistance(invex.Euclidean(1))
     >>> loss.at(np.array([0.0]), np.array([[1.0], [3.0]]))
-    Seen(value=2.5, gradient=array([-2.]))
+    ValueAndGradient(value=2.5, gradient=array([-2.]))
     """
 
     def __init__(self, space: Space) -> None:
@@ -102,16 +102,16 @@ class SquaredDistance(Loss):
         points = self._stack(record)
         return sum(self.space.distance(theta, point) ** 2 for point in points) / (2.0 * len(points))
 
-    def at(self, theta: Array, record: Array) -> Seen:
+    def at(self, theta: Array, record: Array) -> ValueAndGradient:
         points = self._stack(record)
         pull = sum((self.space.log(theta, point) for point in points), np.zeros(self.space.shape)) / len(points)
-        return Seen(self.value(theta, record), -pull)
+        return ValueAndGradient(self.value(theta, record), -pull)
 
     def _stack(self, record: Array) -> Array:
         return record if record.ndim > len(self.space.shape) else record[None]
 
 
-class OperatorScaling(Loss):
+class OperatorScaling(InvexLoss):
     r"""f = ln det(Σ A_i·X·A_iᵀ) − ln det X on positive definite X.
 
     Geodesically convex and invariant to the scale of X. A record is a stack of square matrices A_i. Operator scaling
@@ -155,14 +155,14 @@ class OperatorScaling(Loss):
         logs = np.linalg.slogdet(image)[1] - np.linalg.slogdet(theta)[1]
         return float(logs + 2.0 * self.space.size * math.log(top))
 
-    def at(self, theta: Array, record: Array) -> Seen:
+    def at(self, theta: Array, record: Array) -> ValueAndGradient:
         scaled = record / float(np.max(np.abs(record)))
         inner = np.linalg.solve(_image(theta, scaled), scaled)
         pulled = theta @ (scaled.transpose(0, 2, 1) @ inner).sum(axis=0) @ theta - theta
-        return Seen(self.value(theta, record), 0.5 * (pulled + pulled.T))
+        return ValueAndGradient(self.value(theta, record), 0.5 * (pulled + pulled.T))
 
 
-class Pseudoconvex(Loss):
+class Pseudoconvex(InvexLoss):
     r"""f(θ) = F(θ − c) in flat space, minimised by the record c, with ⟨∇F(x), x⟩ ≥ degree·(F(x) − F(0)).
 
     Homogeneous functions of that degree satisfy this, and star-convex ones with degree 1; F need not be convex. With
@@ -222,8 +222,8 @@ class Pseudoconvex(Loss):
     def value(self, theta: Array, record: Array) -> float:
         return float(self._value(theta - record))
 
-    def at(self, theta: Array, record: Array) -> Seen:
-        return Seen(self.value(theta, record), np.asarray(self._gradient(theta - record), dtype=np.float64))
+    def at(self, theta: Array, record: Array) -> ValueAndGradient:
+        return ValueAndGradient(self.value(theta, record), np.asarray(self._gradient(theta - record), dtype=np.float64))
 
     def slack(self, length: float) -> float:
         return self.K / length if length > 0.0 else 1.0
@@ -249,7 +249,7 @@ def quartic(radius: float) -> Pseudoconvex:
     Examples
     --------
     >>> quartic(radius=1.0).at(np.array([1.0, 0.0]), np.zeros(2))
-    Seen(value=11.0, gradient=array([44.,  0.]))
+    ValueAndGradient(value=11.0, gradient=array([44.,  0.]))
     """
     reach = 2.0 * check("quartic", "radius", radius, POSITIVE)
     return Pseudoconvex(Euclidean(2), _quartic, _quartic_gradient, degree=4.0, steepest=44.0 * reach**3)
@@ -271,7 +271,7 @@ def crease(radius: float) -> Pseudoconvex:
     Examples
     --------
     >>> crease(radius=1.0).at(np.array([1.0, 4.0]), np.zeros(2))
-    Seen(value=9.0, gradient=array([2., 3.]))
+    ValueAndGradient(value=9.0, gradient=array([2., 3.]))
     """
     reach = 2.0 * check("crease", "radius", radius, POSITIVE)
     steepest = float(np.sqrt(4.0 * reach**2 + 81.0 / 256.0))

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend import gates, losses, steps
-from redescend.errors import DataError, DivergenceError, UntoldError
-from redescend.invex.losses import Loss
+from redescend.errors import DataError, DivergenceError, MissingLabelError
+from redescend.invex.losses import InvexLoss
 from redescend.invex.space import Euclidean, GeodesicBall, Space
 from redescend.learners.base import Round
 from redescend.learners.descent import Descent
@@ -116,7 +116,7 @@ class Schedule:
     def weigh(self, f: float, length: float) -> float:
         weight = compute_weight(self.gate, f, self.memory, self.rounds, length)
         if np.isnan(weight):
-            raise UntoldError(f"{self.gate} has no label for round {self.rounds + 1}.")
+            raise MissingLabelError(f"{self.gate} has no label for round {self.rounds + 1}.")
         return weight
 
     def size(self, weight: float, length: float) -> float:
@@ -137,7 +137,7 @@ class Schedule:
 class GatedLearner(FirstOrder):
     """A first-order algorithm with one action, a loss over its space, a gate and a step."""
 
-    def __init__(self, loss: Loss, gate: gates.Gate, step: steps.Step, theta: Array) -> None:
+    def __init__(self, loss: InvexLoss, gate: gates.Gate, step: steps.Step, theta: Array) -> None:
         self.loss, self.space, self.gate, self.step = loss, loss.space, gate, step
         self._schedule = Schedule(type(self).__name__, gate, step)
         self._theta = theta
@@ -188,7 +188,7 @@ class ManifoldDescent(GatedLearner):
 
     Parameters
     ----------
-    loss : Loss
+    loss : InvexLoss
         A loss over a space, such as ``SquaredDistance(SPD(5))``.
     step : Step
         ``Anytime(D/(L·√ζ))`` is the step D/(L√(ζt)), ``StronglyConvex(1.0)`` gives the running mean, and
@@ -217,7 +217,7 @@ class ManifoldDescent(GatedLearner):
 
     def __init__(
         self,
-        loss: Loss,
+        loss: InvexLoss,
         *,
         step: steps.Step,
         gate: gates.Gate = gates.Always(),  # noqa: B008 -- frozen
@@ -225,7 +225,7 @@ class ManifoldDescent(GatedLearner):
         start: Any = None,
     ) -> None:
         name = type(self).__name__
-        check_instance(name, "loss", loss, Loss, "a loss over a space, such as SquaredDistance(SPD(5))")
+        check_instance(name, "loss", loss, InvexLoss, "a loss over a space, such as SquaredDistance(SPD(5))")
         first = loss.space.origin if start is None else loss.space.check("start", start)
         if domain is not None:
             check_instance(name, "domain", domain, GeodesicBall, "a GeodesicBall")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.errors import ConcurrentUseError, DataError, UntoldError
+from redescend.errors import ConcurrentUseError, DataError, MissingLabelError
 from redescend.kernels.layout import Outcomes
 from redescend.losses import LinearLoss, Loss
 from redescend.numeric import Array, dot
@@ -179,7 +179,7 @@ class Learner(ABC):
                 if len(out.predictions):
                     out.predictions[at] = dot(X[at].astype(np.float64), self.theta.astype(np.float64))
                 out.losses[at], out.weights[at] = self._play_safely(X[at], float(y[at]))
-            except UntoldError:
+            except MissingLabelError:
                 raise
             except DataError as error:
                 return RowError(at, error)

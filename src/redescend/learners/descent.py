@@ -15,7 +15,7 @@ import numpy as np
 from numpy import ndarray
 
 from redescend import domains, gates, losses, steps
-from redescend.errors import DataError, DivergenceError, UntoldError
+from redescend.errors import DataError, DivergenceError, MissingLabelError
 from redescend.kernels import layout
 from redescend.kernels.descent import projected, radial
 from redescend.kernels.layout import Outcomes
@@ -237,7 +237,9 @@ class Descent(Learner):
             weight = float(gates.weigh(self.gate.kind, kind, c, b, self._memory, t, np.float64(f), length))
             if np.isnan(weight):
                 name = type(self.gate).__name__
-                raise UntoldError(f"{name} has no label for round {t + 1}; give one for every round of the stream.")
+                raise MissingLabelError(
+                    f"{name} has no label for round {t + 1}; give one for every round of the stream."
+                )
             travelled = config[layout.TRAVELLED]
             if self.step.kind == steps.PER_TRAVELLED:
                 travelled = min(np.hypot(travelled, weight * length), LARGEST)

@@ -102,12 +102,12 @@ class Custom(Loss):
             return self.value(theta, x, y)
 
         # A quasi-Newton search is exact where the loss is smooth, a search along x where it depends on ⟨x, θ⟩ alone.
-        found = minimize(self.value, np.zeros_like(x), args=(x, y), jac=self.gradient)
+        smooth = minimize(self.value, np.zeros_like(x), args=(x, y), jac=self.gradient)
         line = minimize_scalar(along, bracket=(0.0, 1.0 / max(norm(x) ** 2, 1e-150)), tol=1e-12)
-        theta = min((project(found.x), project(line.x * x)), key=lower)
-        if not found.success:
+        theta = min((project(smooth.x), project(line.x * x)), key=lower)
+        if not smooth.success:
             theta = min((theta, project(minimize(self.value, theta, args=(x, y), method="Powell").x)), key=lower)
-        if domain is not None and norm(project(found.x) - found.x) > 1e-12 * max(1.0, norm(found.x)):
+        if domain is not None and norm(project(smooth.x) - smooth.x) > 1e-12 * max(1.0, norm(smooth.x)):
             theta = min((theta, self._projected_descent(x, y, theta, domain)), key=lower)
         return theta, self.value(theta, x, y)
 

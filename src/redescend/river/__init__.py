@@ -7,18 +7,12 @@ They learn from dicts and from frames, in which features may come and go, and wo
 >>> model.learn_one({"depth": 2.0, "flow": 0.5}, 1.5)
 """
 
-from redescend.errors import MissingExtraError
+from redescend.errors import needs_extra
 
-try:
-    import river as _river
-except ImportError:
-    raise MissingExtraError("redescend.river needs River; install it with: pip install 'redescend[river]'") from None
-
-from redescend.river.classifier import RedescendingClassifier
-from redescend.river.filter import RedescendingFilter
-from redescend.river.learn_loss import LearnLoss
-from redescend.river.regressor import RedescendingRegressor
-
-del _river
+with needs_extra("redescend.river needs River", "river"):
+    from redescend.river.classifier import RedescendingClassifier
+    from redescend.river.filter import RedescendingFilter
+    from redescend.river.learn_loss import LearnLoss
+    from redescend.river.regressor import RedescendingRegressor
 
 __all__ = ["LearnLoss", "RedescendingClassifier", "RedescendingFilter", "RedescendingRegressor"]

@@ -23,7 +23,7 @@ from redescend.kernels.layout import Outcomes
 from redescend.learners.selftuning import SelfTuning, resolve_order
 from redescend.numeric import Array, dot
 from redescend.river import records
-from redescend.river.judging import RecordBelief
+from redescend.river.record_belief import RecordBelief
 from redescend.river.row_learner import RowLearner, infer_dim, make_row_learner, widen_state
 from redescend.state import CORRUPT, Stateful, corrupt_state, count_values, require
 
@@ -39,7 +39,7 @@ class DictModel(Stateful):
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
         self._constant = (1.0,) if config.fit_intercept else ()
-        self._known: dict[Any, float] = {}
+        self._features: dict[Any, float] = {}
         self._is_fresh = True
         self.belief = self._make_belief() if config.transform is None else None
         self._bind(make_row_learner(config.make_learner(1)))
@@ -69,19 +69,19 @@ class DictModel(Stateful):
             records.check_record(x, y)
             self._learner.learn_carefully()
         elif self.belief is not None:
-            self._tell()
+            self._update_belief()
 
     def _learn_weighted(self, x: Any, y: Any, w: Any) -> None:
         if (w := records.check_weight(w)) > 0.0:
             records.check_record(x, y)
             self._write_record(x, y)
             if self._learner.learn_weighted(w) and self.belief is not None:
-                self._tell()
+                self._update_belief()
 
-    def _tell(self) -> None:
+    def _update_belief(self) -> None:
         """Let the belief learn from the record that was learned from last."""
         row: Any = self._learner
-        self.belief.add(row.said, row.record[0], row.x)  # type: ignore[union-attr]
+        self.belief.add(row.last_prediction, row.record[0], row.x)  # type: ignore[union-attr]
 
     def clean_probability(self, x: Any, y: Any) -> float:
         """The probability that a record is clean; with a transform, its weight. Nothing is learned."""
@@ -98,7 +98,7 @@ class DictModel(Stateful):
         return probability
 
     def predict(self, x: Any) -> float:
-        """⟨x, θ⟩; unknown features are ignored."""
+        """Predict ⟨x, θ⟩; unknown features are ignored."""
         self._write_record(x, 0.0, learn=False)
         prediction = self._learner.predict()
         if math.isfinite(prediction):
@@ -130,12 +130,12 @@ class DictModel(Stateful):
         """The values of all features in the order of their places."""
         if not isinstance(x, Mapping):
             records.check_record(x, y)
-        values = {**self._known, **x}
+        values = {**self._features, **x}
         if len(values) != self._count:
             if learn:
                 records.check_record(x, y)
                 self._add_features(x)
-            values = {name: values[name] for name in self._known}
+            values = {name: values[name] for name in self._features}
         return values.values()
 
     # --- many records ---
@@ -170,14 +170,14 @@ class DictModel(Stateful):
             if w > 0.0:
                 row.record[0], row.x[:] = target, x
                 if row.learn_weighted(w) and self.belief is not None:
-                    self._tell()
+                    self._update_belief()
 
     def predict_rows(self, columns: list[Any], values: Array) -> Array:
         """⟨x, θ⟩ of every row; unknown features are ignored."""
-        known = [place for place, name in enumerate(columns) if name in self._known]
-        names = [columns[place] for place in known]
-        if len(known) < len(columns):
-            values = values[:, known]
+        places = [place for place, name in enumerate(columns) if name in self._features]
+        names = [columns[place] for place in places]
+        if len(places) < len(columns):
+            values = values[:, places]
         theta, intercept = self._learner.learner.theta[self._places(names)], self.intercept
         with np.errstate(over="ignore", invalid="ignore"):
             predictions = values @ theta + intercept
@@ -193,7 +193,7 @@ class DictModel(Stateful):
         return expit(margins) if self.belief is None else self.belief.predict_proba(margins)
 
     def _places(self, names: Iterable[Any]) -> Array:
-        places = {name: place for place, name in enumerate(self._known, len(self._constant))}
+        places = {name: place for place, name in enumerate(self._features, len(self._constant))}
         return np.array([places[name] for name in names], dtype=np.intp)
 
     # --- what was learned ---
@@ -204,13 +204,13 @@ class DictModel(Stateful):
 
     @property
     def weights(self) -> dict[Any, float]:
-        theta = self._learner.learner.theta[self._places(self._known)]
-        return dict(zip(self._known, theta.tolist(), strict=True))
+        theta = self._learner.learner.theta[self._places(self._features)]
+        return dict(zip(self._features, theta.tolist(), strict=True))
 
     def state(self) -> dict[str, Any]:
         learned = None if self._is_fresh else self._learner.learner.state()
         belief = None if self.belief is None else self.belief.state()
-        return {"features": [records.to_plain(name) for name in self._known], "learner": learned, "belief": belief}
+        return {"features": [records.to_plain(name) for name in self._features], "learner": learned, "belief": belief}
 
     def restore(self, state: Any) -> None:
         # Files from before models had beliefs have none.
@@ -218,10 +218,10 @@ class DictModel(Stateful):
             keys = "features, learner, belief"
             raise DataError(f"The state of a linear model must be a dict with the keys {keys}: {CORRUPT}.")
         try:
-            known = dict.fromkeys((records.to_key(name) for name in state["features"]), 0.0)
-            learned, needed = state["learner"], len(known) + len(self._constant)
+            features = dict.fromkeys((records.to_key(name) for name in state["features"]), 0.0)
+            learned, needed = state["learner"], len(features) + len(self._constant)
             dim = 1 if learned is None else infer_dim(learned)
-            is_valid = len(known) == len(state["features"]) and dim >= needed and not (learned is None and known)
+            is_valid = len(features) == len(state["features"]) and dim >= needed and not (learned is None and features)
             order = 1 if self._config.transform is not None else resolve_order(self._config.order, dim)
             is_valid = is_valid and (learned is None or count_values(learned) >= dim * (dim if order == 2 else 1))
         except (TypeError, LookupError, AttributeError):
@@ -236,22 +236,22 @@ class DictModel(Stateful):
             belief = self._make_belief()
             belief.restore(state["belief"])
         self.belief = belief
-        self._known, self._is_fresh, self._columns = known, learned is None, []
+        self._features, self._is_fresh, self._columns = features, learned is None, []
         self._bind(make_row_learner(learner))
 
     # --- growing ---
 
     def _add_features(self, names: Iterable[Any]) -> None:
         """Give every new name a place, in an order that does not depend on that of the record."""
-        new = {name for name in names if name not in self._known}
+        new = {name for name in names if name not in self._features}
         most = MOST_FEATURES[2 if self._config.order == 2 else 1]
-        if len(self._known) + len(new) > most:
+        if len(self._features) + len(new) > most:
             raise DataError(
                 f"A model has at most {most:,} features, and this record has more new ones; hash the names of "
                 "features, for instance with river.preprocessing.FeatureHasher, or leave rare ones out."
             )
-        self._known |= dict.fromkeys(sorted(new, key=lambda name: (type(name).__name__, str(name))), 0.0)
-        needed, row = max(len(self._known) + len(self._constant), 1), self._learner
+        self._features |= dict.fromkeys(sorted(new, key=lambda name: (type(name).__name__, str(name))), 0.0)
+        needed, row = max(len(self._features) + len(self._constant), 1), self._learner
         if self._is_fresh:
             row = make_row_learner(self._config.make_learner(needed))
         elif needed > row.learner.dim:
@@ -267,9 +267,9 @@ class DictModel(Stateful):
     def _bind(self, learner: RowLearner) -> None:
         """Write records into the row of this learner from now on."""
         self._learner = learner
-        self._count = -1 if self._is_fresh else len(self._known)
-        self._get_values = _getter(list(self._known))
-        self._write = struct.Struct(f"{1 + len(self._constant) + len(self._known)}d").pack_into
+        self._count = -1 if self._is_fresh else len(self._features)
+        self._get_values = _getter(list(self._features))
+        self._write = struct.Struct(f"{1 + len(self._constant) + len(self._features)}d").pack_into
         row: Any = learner.record
         self._bytes = memoryview(row).cast("B")
 

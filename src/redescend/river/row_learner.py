@@ -75,8 +75,8 @@ class SelfTuningRow:
             self._caller.sample_weight[0] = 1.0
 
     @property
-    def said(self) -> float:
-        """What was predicted for the record that was learned from last."""
+    def last_prediction(self) -> float:
+        """The prediction for the record that was learned from last, made before learning from it."""
         return float(self._caller.prediction[0, 0])
 
     def predict(self) -> float:

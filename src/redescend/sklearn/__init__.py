@@ -5,17 +5,11 @@
 array([7.])
 """
 
-from redescend.errors import MissingExtraError
+from redescend.errors import needs_extra
 
-try:
+with needs_extra("redescend.sklearn needs scikit-learn", "sklearn"):
     from redescend.sklearn.classifier import RedescendingClassifier
     from redescend.sklearn.regressor import RedescendingRegressor
     from redescend.sklearn.scaler import MedianScaler
-except ModuleNotFoundError as error:
-    if error.name is None or error.name.partition(".")[0] != "sklearn":
-        raise
-    raise MissingExtraError(
-        "redescend.sklearn needs scikit-learn; install it with: pip install 'redescend[sklearn]'"
-    ) from None
 
 __all__ = ["MedianScaler", "RedescendingClassifier", "RedescendingRegressor"]

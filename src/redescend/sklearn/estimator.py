@@ -21,23 +21,15 @@ from redescend.errors import DataError
 from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter
-from redescend.sklearn.judging import RowBeliefs
+from redescend.sklearn.row_beliefs import JudgingEstimator, RowBeliefs
 from redescend.sklearn.rows import cast, check_sample_weight, engine_input, predict_linear, smallest
-from redescend.sklearn.verdict import JudgingEstimator
 from redescend.state import ArraySpec, read_arrays, require
 
 Self = TypeVar("Self", bound="LinearEstimator")
 
 ENGINE_PARAMETERS = (
-    "loss",
-    "transform",
-    "step",
-    "order",
-    "alpha",
-    "fit_intercept",
-    "standardize",
-    "average",
-    "features",
+    *("loss", "transform", "step", "order", "alpha"),
+    *("fit_intercept", "standardize", "average", "features"),
 )
 """Parameters that an engine is made with; after a change the engine at hand is still used until the next `fit`."""
 
@@ -51,17 +43,8 @@ class LinearEstimator(JudgingEstimator):
     TASK: ClassVar[Task]
     FITTED = "_engine"
     LEARNED = (
-        *(
-            "_engine",
-            "_engine_parameters",
-            "_dtype",
-            "_target_ndim",
-            "_beliefs",
-            "inlier_weight_",
-            "n_iter_",
-            "classes_",
-        ),
-        *("n_features_in_", "feature_names_in_"),
+        *("_engine", "_engine_parameters", "_dtype", "_target_ndim", "_beliefs"),
+        *("inlier_weight_", "n_iter_", "classes_", "n_features_in_", "feature_names_in_"),
     )
 
     loss: Any = "squared"
@@ -221,17 +204,17 @@ class LinearEstimator(JudgingEstimator):
 
         Full validation costs more than learning from a few rows does, and reads a large table once more.
         """
-        own = self.__dict__
+        attributes = self.__dict__
         return (
             type(X) is np.ndarray
             and type(y) is np.ndarray
             and X.dtype == DOUBLE
             and y.ndim == 1
             and X.ndim == 2
-            and X.shape == (len(y), own.get("n_features_in_", X.shape[1]))
+            and X.shape == (len(y), attributes.get("n_features_in_", X.shape[1]))
             and X.size > 0
             and X.flags.carray
-            and "feature_names_in_" not in own
+            and "feature_names_in_" not in attributes
         )
 
     def _start_plain(self, X: Array) -> bool:

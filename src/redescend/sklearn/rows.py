@@ -1,4 +1,4 @@
-"""Rows of a table as an engine takes them, and what it says of them in the precision of an estimator."""
+"""Rows of a table in the form that an engine takes, and predictions in the precision of an estimator."""
 
 from __future__ import annotations
 
@@ -36,6 +36,11 @@ def engine_input(X: Any) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def to_dense(X: Any) -> Array:
+    """A dense table of doubles."""
+    return np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)
 
 
 def smallest(weights: Array) -> Array:

@@ -1,5 +1,4 @@
-"""How uncertain predictions are: what a model would predict for a row that it had not learned from, and logits that are
-shorter where the coefficients are uncertain.
+"""Leave-one-out predictions, and logits that are shorter where the coefficients are uncertain.
 
 Predictions are linear in the coefficients, whose covariance is the inverse of the curvature of the loss over all rows.
 """
@@ -12,6 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from redescend.numeric import Array
+from redescend.sklearn.rows import to_dense
 from redescend.state import ArraySpec, read_arrays, require
 
 MOST_LEVERAGE = 0.5
@@ -63,9 +63,10 @@ class Uncertainty(NamedTuple):
 
 def restore_uncertainty(state: dict[str, Any], columns: int, owner: Any) -> Uncertainty:
     """The uncertainty of a saved state."""
-    found = Uncertainty(**read_arrays(SPECS, state, {"columns": columns}, owner))
-    require(bool(np.allclose(found.covariance, found.covariance.T)), owner, "a covariance that is not symmetric")
-    return found
+    uncertainty = Uncertainty(**read_arrays(SPECS, state, {"columns": columns}, owner))
+    covariance = uncertainty.covariance
+    require(bool(np.allclose(covariance, covariance.T)), owner, "a covariance that is not symmetric")
+    return uncertainty
 
 
 def _length(table: Array, variances: Array, typical: Array) -> Array:
@@ -81,7 +82,7 @@ def _squares(table: Array) -> Array:
 
 def standardize(X: Any, mean: Array, spread: Array) -> Array:
     """Standardized features, and a constant; those that do not vary are 0."""
-    table = np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)
+    table = to_dense(X)
     with np.errstate(all="ignore"):
         standard = (table - mean) / spread
     return np.column_stack([np.nan_to_num(standard, posinf=0.0, neginf=0.0), np.ones(len(table))])
@@ -101,10 +102,10 @@ def leave_out_numbers(X: Any, Y: Array, predictions: Array, weights: Array) -> A
     if is_too_large(X):
         return predictions
     table, out = standardize(X, *_measure(X)), predictions.copy()
-    for said, y, weight in zip(out, Y, weights, strict=True):
+    for output, y, weight in zip(out, Y, weights, strict=True):
         covariance = np.linalg.inv(_curvature(table, weight, 1e-9 * len(table)))
         sensitivity = weight * np.einsum("ij,ij->i", table @ covariance, table)
-        said -= np.nan_to_num(sensitivity / (1.0 - np.clip(sensitivity, 0.0, MOST_LEVERAGE)) * (y - said))
+        output -= np.nan_to_num(sensitivity / (1.0 - np.clip(sensitivity, 0.0, MOST_LEVERAGE)) * (y - output))
     return out
 
 
@@ -118,13 +119,13 @@ def leave_out_labels(X: Any, Y: Array, logits: Array, weights: Array) -> tuple[A
     mean, spread = _measure(X)
     table, out = standardize(X, mean, spread), logits.copy()
     average, variances = np.zeros((table.shape[1],) * 2), np.zeros(len(table))
-    for said, y, weight in zip(out, Y, weights, strict=True):
-        shares = expit(said)
+    for output, y, weight in zip(out, Y, weights, strict=True):
+        shares = expit(output)
         residuals, curvature = 0.5 * (y + 1.0) - shares, weight * shares * (1.0 - shares)
         covariance = np.linalg.inv(_curvature(table, curvature, RIDGE))
         variance = np.einsum("ij,ij->i", table @ covariance, table)
         rest = 1.0 - np.clip(variance * curvature, 0.0, MOST_LEVERAGE)
-        said -= np.nan_to_num(weight * variance / rest * residuals)
+        output -= np.nan_to_num(weight * variance / rest * residuals)
         average += covariance / len(Y)
         variances += variance / rest / len(Y)
     typical = np.asarray(np.median(_squares(table)))
@@ -132,7 +133,7 @@ def leave_out_labels(X: Any, Y: Array, logits: Array, weights: Array) -> tuple[A
 
 
 def _measure(X: Any) -> tuple[Array, Array]:
-    table = np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)
+    table = to_dense(X)
     with np.errstate(all="ignore"):
         return np.nan_to_num(table.mean(axis=0)), np.nan_to_num(table.std(axis=0))
 

@@ -6,9 +6,9 @@
 [([1, 2], [{'name': 'a'}, {'name': None}])]
 """
 
-from redescend.errors import MissingExtraError
+from redescend.errors import needs_extra
 
-try:
+with needs_extra("redescend.sources needs PyArrow", "cli"):
     from redescend.sources.batch import Bad, Batch, Position
     from redescend.sources.columnar import ColumnarFile
     from redescend.sources.folders import Unread
@@ -17,10 +17,6 @@ try:
     from redescend.sources.open import open_source
     from redescend.sources.source import Source
     from redescend.sources.text import TextFile
-except ModuleNotFoundError as error:
-    if error.name is None or error.name.partition(".")[0] != "pyarrow":
-        raise
-    raise MissingExtraError("redescend.sources needs PyArrow; install it with: pip install 'redescend[cli]'") from None
 
 __all__ = [
     "SAMPLE",

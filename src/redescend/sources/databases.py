@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
-from redescend.errors import DataError, MissingExtraError, quote, suggest
+from redescend.errors import DataError, needs_extra, quote, suggest
 from redescend.sources.columnar import ColumnarFile
 from redescend.sources.formats import Columns, ReadOptions
 from redescend.sources.kinds import SAMPLE, Kind, infer_text_kind
@@ -86,12 +86,8 @@ class DuckdbFile(TableFile):
         return first[8:12] == b"DUCK"
 
     def read_batches(self) -> Iterator[pa.RecordBatch]:
-        try:
+        with needs_extra("DuckDB files need the package duckdb", "tables"):
             import duckdb
-        except ImportError:
-            raise MissingExtraError(
-                "DuckDB files need the package duckdb; try: pip install 'redescend[tables]'"
-            ) from None
         try:
             # A view may read any file or address otherwise.
             safe = {"enable_external_access": "false"}
@@ -112,12 +108,8 @@ class ExcelFile(TableFile):
     suffixes: ClassVar[tuple[str, ...]] = ("xlsx", "xlsm", "xlsb", "xls", "ods")
 
     def read_batches(self) -> Iterator[pa.RecordBatch]:
-        try:
+        with needs_extra("Excel files need the package python-calamine", "tables"):
             import python_calamine
-        except ImportError:
-            raise MissingExtraError(
-                "Excel files need the package python-calamine; try: pip install 'redescend[tables]'"
-            ) from None
         try:
             book = python_calamine.CalamineWorkbook.from_path(str(self.path))
             rows = book.get_sheet_by_name(self.choose_table(book.sheet_names)).to_python()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from redescend.errors import DataError, MissingExtraError
+from redescend.errors import DataError, needs_extra
 from redescend.sources.streams import hide_password, to_line
 
 SCHEMES = {"mqtt": 1883, "mqtts": 8883}
@@ -81,12 +81,8 @@ class Spool:
             raise DataError(f"{self.name} cannot be subscribed to: {self.error or 'the broker does not answer'}.")
 
     def _connect(self, parts: Any) -> Any:
-        try:
+        with needs_extra("MQTT topics need the package paho-mqtt", "mqtt"):
             import paho.mqtt.client as mqtt
-        except ImportError:
-            raise MissingExtraError(
-                "MQTT topics need the package paho-mqtt; install it with: pip install 'redescend[mqtt]'"
-            ) from None
         # A broker that keeps messages keeps them for this name.
         name = "redescend-" + hashlib.sha256(f"{self.name} {self.path.absolute()}".encode()).hexdigest()[:12]
         client: Any = mqtt.Client(

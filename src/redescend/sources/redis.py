@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-from redescend.errors import DataError, MissingExtraError
+from redescend.errors import DataError, needs_extra
 from redescend.sources.formats import ReadOptions
 from redescend.sources.streams import Entry, RecordStream, hide_password, to_line
 
@@ -31,12 +31,8 @@ class RedisStream(RecordStream):
 
     @cached_property
     def _client(self) -> Any:
-        try:
+        with needs_extra("Redis streams need the package redis", "redis"):
             import redis
-        except ImportError:
-            raise MissingExtraError(
-                "Redis streams need the package redis; install it with: pip install 'redescend[redis]'"
-            ) from None
         return redis.Redis.from_url(self._server, socket_timeout=30.0, socket_connect_timeout=10.0)
 
     def read_entries(self, after: str | None, most: int) -> list[Entry]:

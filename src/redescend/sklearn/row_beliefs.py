@@ -1,4 +1,4 @@
-"""What an estimator believes of its rows: whether they are clean, and where clean targets lie.
+"""Beliefs about the rows of an estimator: whether they are clean, and where clean targets lie.
 
 Rows of `partial_fit` are judged by what was predicted before they were learned from. `fit` passes over its rows several
 times: only the first predictions would be honest, and made by a poor model. Instead each row is judged once, after the
@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from redescend.belief import LabelBelief, ResidualBelief
+from redescend.belief import LabelBelief, ResidualBelief, q_values, select_suspects, to_probability
 from redescend.belief.deferred import COMPACT, DeferredBelief
 from redescend.numeric import Array
+from redescend.sklearn.rows import to_dense
+from redescend.sklearn.stateful import StatefulEstimator
 from redescend.sklearn.uncertainty import Uncertainty, leave_out_labels, leave_out_numbers, restore_uncertainty
 from redescend.state import ArraySpec, Stateful, read_arrays, require
 
@@ -48,10 +50,10 @@ class RowBeliefs(Stateful):
     def start(self) -> None:
         """Forget everything."""
         if self._labels:
-            made: list[Any] = [LabelBelief(max(self._outputs, 2))]
+            beliefs: list[Any] = [LabelBelief(max(self._outputs, 2))]
         else:
-            made = [ResidualBelief(self._columns) for _ in range(self._outputs)]
-        self._beliefs = [DeferredBelief(belief) for belief in made]
+            beliefs = [ResidualBelief(self._columns) for _ in range(self._outputs)]
+        self._beliefs = [DeferredBelief(belief) for belief in beliefs]
         self._places, self._count = np.empty(0, np.int64), 0
         self._log_odds: Array | None = np.empty(0)
         self._uncertainty: Uncertainty | None = None
@@ -90,8 +92,8 @@ class RowBeliefs(Stateful):
         if self._labels:
             margins = np.ascontiguousarray(predictions.T)
             return [(margins, (Y[0] > 0.0).astype(np.int64) if len(Y) == 1 else Y.argmax(axis=0))]
-        table = np.ascontiguousarray(_dense(X[:, : self._columns]))
-        return [(said, targets, table) for said, targets in zip(predictions, Y, strict=True)]
+        table = np.ascontiguousarray(to_dense(X[:, : self._columns]))
+        return [(output, targets, table) for output, targets in zip(predictions, Y, strict=True)]
 
     @property
     def clean_log_odds(self) -> Array:
@@ -105,16 +107,16 @@ class RowBeliefs(Stateful):
     def judge(self, X: Any, Y: Array, predictions: Array) -> Array:
         """The log-odds that each row is clean, the least over outputs; nothing is learned."""
         records = self._records(X, Y, self.shorten(X, predictions))
-        judged = [one.belief.judge(*parts) for one, parts in zip(self._beliefs, records, strict=True)]
-        return np.asarray(np.min(judged, axis=0))
+        log_odds = [deferred.belief.judge(*parts) for deferred, parts in zip(self._beliefs, records, strict=True)]
+        return np.asarray(np.min(log_odds, axis=0))
 
     def predict_interval(self, X: Any, predictions: Array, level: float) -> tuple[Array, Array]:
         """The ends of intervals, a row for each output."""
         records = self._records(X, predictions, predictions)
         beliefs: list[Any] = [deferred.belief for deferred in self._beliefs]
         pairs = [
-            belief.predict_interval(said, table, level)
-            for belief, (said, _, table) in zip(beliefs, records, strict=True)
+            belief.predict_interval(output, table, level)
+            for belief, (output, _, table) in zip(beliefs, records, strict=True)
         ]
         low, high = (np.array([pair[end] for pair in pairs]) for end in range(2))
         return low, high
@@ -137,8 +139,8 @@ class RowBeliefs(Stateful):
         require(not np.isinf(log_odds).any(), self, "log-odds that are infinite")
         require(len(state["beliefs"]) == len(self._beliefs), self, f"{len(state['beliefs'])} beliefs")
         self.start()
-        for deferred, one in zip(self._beliefs, state["beliefs"], strict=True):
-            deferred.restore(one)
+        for deferred, saved in zip(self._beliefs, state["beliefs"], strict=True):
+            deferred.restore(saved)
         self._log_odds = log_odds
         if state["uncertainty"] is not None:
             self._uncertainty = restore_uncertainty(state["uncertainty"], self._dim, self)
@@ -147,5 +149,60 @@ class RowBeliefs(Stateful):
         return f"{type(self).__name__}({self._dim}, {self._outputs}, {self._labels})"
 
 
-def _dense(X: Any) -> Array:
-    return np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)
+class JudgingEstimator(StatefulEstimator):
+    """An estimator with a final verdict on the rows of the last `fit` or `partial_fit`."""
+
+    _beliefs: RowBeliefs | None
+
+    @property
+    def clean_probability_(self) -> Array:
+        """For each row of the last call, the probability that it was clean, by all that is known now.
+
+        NaN for rows with a sample weight of 0. Only without a transform.
+        """
+        return np.where(np.isnan(self._final_log_odds()), np.nan, to_probability(self._final_log_odds()))
+
+    @property
+    def q_value_(self) -> Array:
+        """For each row of the last call, the estimated share of false alarms in the list that ends with it."""
+        probability = self.clean_probability_
+        out, known = np.full(len(probability), np.nan), ~np.isnan(probability)
+        out[known] = q_values(probability[known])
+        return out
+
+    @property
+    def suspects_(self) -> Array:
+        """The rows of the last call that are suspects: `suspects` with a tenth of false alarms."""
+        return self.suspects()
+
+    def suspects(self, fdr: float = 0.1) -> Array:
+        """List the rows of the last call that are probably wrong.
+
+        Parameters
+        ----------
+        fdr : float
+            The estimated share of false alarms in the list, between 0 and 1.
+
+        Returns
+        -------
+        indices : array of int
+            The largest list with at most this share, the least likely clean first; `q_value_` has the share of each.
+
+        Examples
+        --------
+        >>> from redescend.sklearn import RedescendingRegressor
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
+        >>> y = X @ [1.0, 2.0] + 0.1 * np.random.default_rng(1).normal(size=300)
+        >>> y[[50, 150]] += 9.0
+        >>> np.sort(RedescendingRegressor().fit(X, y).suspects(fdr=0.1))
+        array([ 50, 150])
+        """
+        return select_suspects(np.nan_to_num(self.clean_probability_, nan=1.0), fdr)
+
+    def _final_log_odds(self) -> Array:
+        self._fitted()
+        if self._beliefs is None:
+            raise AttributeError(
+                "A model with a fixed transform does not say which rows are clean; see inlier_weight_."
+            )
+        return self._beliefs.clean_log_odds

@@ -1,4 +1,4 @@
-"""What a model of records believes of them: how probable it is that they are clean, and where clean targets lie."""
+"""Beliefs about records that are dicts: the probability that they are clean, and where clean targets lie."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ SMALLEST, LONGEST = 1e-140, 1e140
 MOST = 300.0
 
 
-class Sighting(NamedTuple):
+class Densities(NamedTuple):
     """Densities of a clean record and of an outlier for every distance, τ and k, without a factor exp(tops) by k."""
 
     clean: Array
@@ -87,7 +87,7 @@ class NoisePosterior:
         """exp(E[ln τ]), the typical distance of clean records."""
         return math.exp(self.lowest + float(self._offsets @ self._masses.sum(axis=1)))
 
-    def observe(self, distances: Array) -> Sighting:
+    def observe(self, distances: Array) -> Densities:
         """Densities of a record at its distances from several points; the first positive one places the window."""
         logs = np.log(np.clip(distances, SMALLEST, LONGEST))
         if not self.ready:
@@ -99,31 +99,31 @@ class NoisePosterior:
         clean = self._constants + self.kinds * core
         outlier = self.kinds * np.minimum(z, 0.0)[..., None] - math.log(2.0)
         tops = np.maximum(clean, outlier).max(axis=1, keepdims=True)
-        return Sighting(np.exp(clean - tops), np.exp(outlier - tops), tops, logs)
+        return Densities(np.exp(clean - tops), np.exp(outlier - tops), tops, logs)
 
-    def weigh(self, sighting: Sighting) -> Array:
+    def weigh(self, densities: Densities) -> Array:
         """The probability that the record is clean, from each point."""
-        factor = np.exp(sighting.tops - sighting.tops.max(axis=2, keepdims=True))
-        clean = ((self._masses - self._bad) * sighting.clean * factor).sum(axis=(1, 2))
-        return clean / (clean + (self._bad * sighting.outlier * factor).sum(axis=(1, 2)))
+        factor = np.exp(densities.tops - densities.tops.max(axis=2, keepdims=True))
+        clean = ((self._masses - self._bad) * densities.clean * factor).sum(axis=(1, 2))
+        return clean / (clean + (self._bad * densities.outlier * factor).sum(axis=(1, 2)))
 
-    def compare(self, sighting: Sighting, leader: int) -> Array:
+    def compare(self, densities: Densities, leader: int) -> Array:
         """Likelihood ratio of the record for each point against the leader, averaged over k.
 
         In k dimensions, the density of a record at distance d is that of its distance over d^(k−1).
         """
-        likely = ((self._masses - self._bad) * sighting.clean + self._bad * sighting.outlier).sum(axis=1)
-        logs = np.log(likely) + sighting.tops[:, 0] - self.kinds * sighting.logs[:, None]
+        likely = ((self._masses - self._bad) * densities.clean + self._bad * densities.outlier).sum(axis=1)
+        logs = np.log(likely) + densities.tops[:, 0] - self.kinds * densities.logs[:, None]
         return np.exp(np.minimum(logs - logs[leader], MOST)) @ self._masses.sum(axis=0)
 
-    def learn(self, sighting: Sighting, place: int) -> None:
+    def learn(self, densities: Densities, place: int) -> None:
         """Apply Bayes' rule to the cells for the distance from one point, and mix in a share of the prior."""
-        factor = np.exp(sighting.tops[place] - sighting.tops[place].max())
-        clean, outlier = (sighting.clean[place] * factor)[..., None], (sighting.outlier[place] * factor)[..., None]
+        factor = np.exp(densities.tops[place] - densities.tops[place].max())
+        clean, outlier = (densities.clean[place] * factor)[..., None], (densities.outlier[place] * factor)[..., None]
         cells = self._cells * (clean + self._rates * (outlier - clean))
         cells *= (1.0 - DRIFT) / cells.sum()
         self.cells = cells + DRIFT * self._prior
-        self._recentre(float(sighting.logs[place]))
+        self._recentre(float(densities.logs[place]))
 
     def _recentre(self, distance: float) -> None:
         """Shift the window by octaves so that the likeliest scale stays in its middle third.
