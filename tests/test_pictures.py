@@ -192,7 +192,7 @@ def test_half_of_a_sweep_is_no_growth(tmp_path):
 
 
 def test_an_error_while_drawing_leaves_no_file(tmp_path):
-    with pytest.raises(ZeroDivisionError), canvas.sheet(tmp_path, "name", "title", 3.0):
+    with pytest.raises(ZeroDivisionError), canvas.open_sheet(tmp_path, "name", "title", 3.0):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
 

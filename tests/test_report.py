@@ -106,7 +106,7 @@ def test_the_page_says_what_it_is_made_of(tmp_path):
     _, text = written(tmp_path)
     words = Page(text).words
     for claim in claims.CLAIMS:
-        assert claim.says in words
+        assert claim.statement in words
         assert claim.rule in words
     cell = report.summarise_regret(results(), "ridge")[0].text
     made = ("redescend reproduce <all>", "1.2 s", "numba", "Python", "a = 10,", cell, HOSTILE, 'See "losses" & more')

@@ -128,6 +128,6 @@ def constant_step(
 def _row(name: str, values: Values, length: int | None = None) -> Array:
     row = np.asarray(values, dtype=np.float64)
     if row.ndim != 1 or not len(row) or not np.isfinite(row).all() or (length is not None and len(row) != length):
-        wanted = "a row of" if length is None else f"{length}"
-        raise ParameterError(f"{name} must be {wanted} finite floats. Got shape {row.shape} instead.")
+        count = "a row of" if length is None else f"{length}"
+        raise ParameterError(f"{name} must be {count} finite floats. Got shape {row.shape} instead.")
     return row

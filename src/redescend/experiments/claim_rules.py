@@ -244,8 +244,8 @@ def all_recover(results: Results, _: Finals) -> Measured:
 
 def learn_stays_close(results: Results, _: Finals) -> Measured:
     angles = _read_angles(results)
-    found = {count: angles[count, "LEARN"] for count in COUNTS[1:]}
-    cases: list[Case] = [(angle <= 5.0, f"{angle:.1f}° at k = {count}") for count, angle in found.items()]
+    learn = {count: angles[count, "LEARN"] for count in COUNTS[1:]}
+    cases: list[Case] = [(angle <= 5.0, f"{angle:.1f}° at k = {count}") for count, angle in learn.items()]
     return _judge(cases, "LEARN's angle to the truth: ")
 
 

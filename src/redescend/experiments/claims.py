@@ -19,9 +19,9 @@ class Claim:
     name: str
     picture: str
     check: rules.Rule
-    says: str
+    statement: str
     rule: str
-    papers: bool = True
+    in_paper: bool = True
     problem: str = "svm"
 
 
@@ -45,20 +45,20 @@ def judge(results: Results) -> list[Judgement]:
     return judged
 
 
-def _state_for(problem: str, claim: Claim) -> Claim:
+def _specialise(problem: str, claim: Claim) -> Claim:
     """The claim about one of the problems."""
     level = f"{rules.LEVELS[problem]:.0f}"
     return replace(
         claim,
         name=f"{claim.name}-{problem}",
         picture=f"{problem}-{claim.picture}",
-        says=f"{_TITLES[problem]}: {claim.says.format(level=level)}",
+        statement=f"{_TITLES[problem]}: {claim.statement.format(level=level)}",
         rule=claim.rule.format(level=level),
         problem=problem,
     )
 
 
-_OF_BOTH_PROBLEMS = (
+_BOTH_PROBLEMS = (
     Claim(
         "cautious", "regret", rules.is_cautious,
         "without outliers there is ‘a significant gap’: LEARN, being cautious, has more regret than every baseline.",
@@ -117,30 +117,30 @@ _OF_BOTH_PROBLEMS = (
         "weights", "weights", rules.weighs_outliers,
         "at the paper's settings LEARN gives a corrupted round nearly the weight of a clean one.",
         "At k = √T, T^⅔ and T/4, in one run, the median weight of a corrupted round is more than half a clean one's.",
-        papers=False,
+        in_paper=False,
     ),
     Claim(
         "smaller-step", "regret", rules.equals_a_smaller_step,
         "at the paper's settings LEARN is no better than plain OGD at a step 11 times smaller.",
         "LEARN's final regret is not clearly lower, by more than 1 %, than that of OGD at α/11, at every k.",
-        papers=False,
+        in_paper=False,
     ),
     Claim(
         "classic", "regret", rules.loses_to_a_classic,
         "a classic redescending transform at a fixed constant does better than LEARN.",
         "One of Cauchy, Welsch and Tukey, the same at every k, has clearly less final regret than LEARN at every k.",
-        papers=False,
+        in_paper=False,
     ),
     Claim(
         "tuned", "grid", rules.is_poorly_tuned,
         "the paper's a and b, from ‘a grid search across a small range’, leave most of LEARN's strength unused.",
         "Supported if some (a, b) of a coarse grid has clearly less than half the regret of the paper's at k = T^⅔; "
         "partly if it has at least a tenth less.",
-        papers=False,
+        in_paper=False,
     ),
 )  # fmt: skip
 
-_OF_BOUNDARIES = (
+_BOUNDARIES = (
     Claim(
         "recovered", "boundaries", rules.all_recover,
         "SVM: without outliers ‘all methods accurately learn’ the true decision boundary.",
@@ -158,11 +158,11 @@ _OF_BOUNDARIES = (
     ),
 )  # fmt: skip
 
-_BY_PROBLEM = [_state_for(problem, claim) for claim in _OF_BOTH_PROBLEMS for problem in PROBLEMS]
+_BY_PROBLEM = [_specialise(problem, claim) for claim in _BOTH_PROBLEMS for problem in PROBLEMS]
 
 CLAIMS: tuple[Claim, ...] = (
-    *(claim for claim in _BY_PROBLEM if claim.papers),
-    *_OF_BOUNDARIES,
-    *(claim for claim in _BY_PROBLEM if not claim.papers),
+    *(claim for claim in _BY_PROBLEM if claim.in_paper),
+    *_BOUNDARIES,
+    *(claim for claim in _BY_PROBLEM if not claim.in_paper),
 )
 """The paper's claims first, then what it leaves out."""

@@ -80,21 +80,21 @@ def _compare(problem: Problem, stream: Stream, here: Block) -> Iterator[Block]:
     printed = LearnWithExperts(stream.dim, rounds=len(stream), **common)
     robust = LearnWithExperts(stream.dim, meta="robust", **common)
     first, score = here["run"] == 0, _Score(problem, stream)
-    found = {}
+    finals = {}
     for learner_name, learner in {PRINTED: printed, ROBUST: robust}.items():
-        found[learner_name], seen = _observe(learner, stream, problem)
+        finals[learner_name], blocks = _observe(learner, stream, problem)
         if first:
-            yield from ({**here, "learner": learner_name, **block} for block in seen)
-    found["LEARN"] = score.learn
+            yield from ({**here, "learner": learner_name, **block} for block in blocks)
+    finals["LEARN"] = score.learn
     if first and here["problem"] in PROBLEMS:
-        found |= {learner_name: score(learner) for learner_name, learner in _make_peers(problem, stream).items()}
+        finals |= {learner_name: score(learner) for learner_name, learner in _make_peers(problem, stream).items()}
     alone = [(expert, score(printed.alone(expert))) for expert in printed.experts]
-    found[BEST] = min(value for _, value in alone)
-    for learner_name, value in found.items():
+    finals[BEST] = min(value for _, value in alone)
+    for learner_name, value in finals.items():
         yield {**here, "learner": learner_name, **make_point(len(stream), "final regret", value)}
     if first:
         for expert, value in alone:
-            split = {"meta regret": value, "expert regret": found[PRINTED] - value}
+            split = {"meta regret": value, "expert regret": finals[PRINTED] - value}
             for measure, part in split.items():
                 block = make_point(len(stream), measure, part)
                 yield {**here, "learner": PRINTED, "a": expert.step, "b": min(expert.radius, 1e300), **block}
@@ -119,18 +119,18 @@ class _Score:
 def _observe(learner: LearnWithExperts, stream: Stream, problem: Problem) -> tuple[float, list[Block]]:
     """Final regret; and along the game, the number of distinct experts and the weight of each step."""
     ends = np.unique(np.geomspace(1, len(stream), LOOKS).astype(int))
-    seen: list[Block] = []
+    blocks: list[Block] = []
     total, begin = 0.0, 0
     for end in ends.tolist():
         part = Stream(stream.X[begin:end], stream.y[begin:end], clean=stream.clean[begin:end])
         total += float(regret.clean_dynamic(play(learner, part), part, problem.loss)[-1])
         begin = end
-        seen.append(make_point(end, "distinct experts", learner.distinct))
+        blocks.append(make_point(end, "distinct experts", learner.distinct))
         weights: dict[float, float] = {}
         for expert in learner.experts:
             weights[expert.step] = weights.get(expert.step, 0.0) + expert.weight
-        seen.extend({**make_point(end, "weight", weight), "a": step} for step, weight in weights.items())
-    return total, seen
+        blocks.extend({**make_point(end, "weight", weight), "a": step} for step, weight in weights.items())
+    return total, blocks
 
 
 def _make_peers(problem: Problem, stream: Stream) -> dict[str, Learner]:

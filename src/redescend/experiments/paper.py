@@ -18,7 +18,7 @@ from redescend.bounds.setting import make_setting
 from redescend.bounds.theorems import clean_dynamic
 from redescend.errors import DivergenceError
 from redescend.experiments.expert_runs import EXPERTS
-from redescend.experiments.problems import MEASURES, PAPER, PROBLEMS, YARDSTICK, Problem, count_rounds, svm
+from redescend.experiments.problems import MEASURES, ORACLE, PAPER, PROBLEMS, Problem, count_rounds, svm
 from redescend.experiments.suite.players import SUITE
 from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point, table
 from redescend.game import Stream, Trace, play
@@ -32,7 +32,7 @@ POINTS = 200
 DRAWN = 2_000
 """Rounds of a run whose weights are stored, clean and corrupted each."""
 
-SWEPT = ("LEARN", "OGD", "Top-k", "OGD, step/11", YARDSTICK)
+SWEPT = ("LEARN", "OGD", "Top-k", "OGD, step/11", ORACLE)
 
 
 def compute(task: Task) -> pa.Table:

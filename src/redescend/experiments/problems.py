@@ -14,7 +14,7 @@ from redescend.learners.base import Learner
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
 from redescend.learners.selftuning import SelfTuning
 
-YARDSTICK = "oracle"
+ORACLE = "oracle"
 """The learner that knows which rounds are clean."""
 
 PAPER = ("LEARN", "OGD", "Top-k", "Uncertain Top-k")
@@ -67,7 +67,7 @@ class Problem:
             **classic,
             "self-tuning, order 1": SelfTuning(d, loss=loss, order=1),
             "self-tuning, order 2": SelfTuning(d, loss=loss, order=2),
-            YARDSTICK: Oracle(d, loss=loss, clean=stream.clean, step=step),
+            ORACLE: Oracle(d, loss=loss, clean=stream.clean, step=step),
         }
 
     def strongly_convex(self, stream: Stream) -> dict[str, Learner]:

@@ -18,7 +18,7 @@ import redescend
 from redescend.errors import needs_extra
 from redescend.experiments import expert_runs
 from redescend.experiments.claims import Judgement, judge
-from redescend.experiments.problems import PAPER, PROBLEMS, TITLES, YARDSTICK
+from redescend.experiments.problems import ORACLE, PAPER, PROBLEMS, TITLES
 from redescend.experiments.results import (
     CLEAR,
     COUNTS,
@@ -83,7 +83,7 @@ def summarise_regret(results: Results, problem: str) -> list[Row]:
     rows = []
     for count in (count for count in COUNTS if count in finals.k):
         cells = {name: runs for (where, name), runs in finals.cells.items() if where == count}
-        best, runner_up, p = _find_winner({name: runs for name, runs in cells.items() if name != YARDSTICK})
+        best, runner_up, p = _find_winner({name: runs for name, runs in cells.items() if name != ORACLE})
         for name, runs in cells.items():
             mean, error = mean_and_error(_to_array(runs, runs))
             own = (True, runner_up, p) if name in best else (False, "", nan)
@@ -130,8 +130,8 @@ def _describe_problem(results: Results, name: str) -> dict[str, Any]:
     learners = list(dict.fromkeys(row.learner for row in rows))
     groups = {
         "in the paper": [learner for learner in learners if learner in PAPER],
-        "not in the paper": [learner for learner in learners if learner not in (*PAPER, YARDSTICK)],
-        "knows which rounds are clean": [learner for learner in learners if learner == YARDSTICK],
+        "not in the paper": [learner for learner in learners if learner not in (*PAPER, ORACLE)],
+        "knows which rounds are clean": [learner for learner in learners if learner == ORACLE],
     }
     rounds = Finals(results, name).rounds
     leads = {row.count: row for row in reversed(rows) if row.best}
@@ -154,7 +154,7 @@ def _describe_problem(results: Results, name: str) -> dict[str, Any]:
 
 def _summarise(problems: list[dict[str, Any]], judged: list[Judgement]) -> list[str]:
     """The report in a few sentences."""
-    verdicts = [judgement.verdict for judgement in judged if judgement.claim.papers]
+    verdicts = [judgement.verdict for judgement in judged if judgement.claim.in_paper]
     tested = len(verdicts) - verdicts.count("not run")
     if not tested:
         return ["These results cannot test any claim of the paper."]
@@ -166,10 +166,10 @@ def _summarise(problems: list[dict[str, Any]], judged: list[Judgement]) -> list[
         cells = problem["cells"]
         many, none = cells.get(("LEARN", "T^⅔")), cells.get(("LEARN", "0"))
         if many and none and "T^⅔" in problem["leads"]:
-            best, yardstick = problem["leads"]["T^⅔"], cells.get((YARDSTICK, "T^⅔"))
+            best, oracle = problem["leads"]["T^⅔"], cells.get((ORACLE, "T^⅔"))
             others = f"the lowest, {format_number(best.mean)}, is that of {best.learner}"
             lowest = "the lowest" if best.learner == "LEARN" else others
-            perfect = f"; the oracle's is {format_number(yardstick.mean)}" if yardstick else ""
+            perfect = f"; the oracle's is {format_number(oracle.mean)}" if oracle else ""
             sentences.append(
                 f"{problem['title']}: LEARN's regret is {format_number(none.mean)} without outliers and "
                 f"{format_number(many.mean)} with T^⅔ outliers ({lowest}{perfect})."
@@ -186,20 +186,21 @@ def _summarise(problems: list[dict[str, Any]], judged: list[Judgement]) -> list[
     return sentences
 
 
-def _list_missing(results: Results, options: dict[str, Any], lost: list[str]) -> list[str]:
+def _list_missing(results: Results, options: dict[str, Any], unreadable: list[str]) -> list[str]:
     """A sentence for each requested part that is not there."""
     chosen = options.get("experiment", "all")
     names = (chosen,) if isinstance(chosen, str) else tuple(chosen)
-    known = (*_EXPERIMENTS_OF_PAPER, "experts", "suite")
     sentences = []
-    for name in _EXPERIMENTS_OF_PAPER if "all" in names else [name for name in names if name in known]:
+    for name in _EXPERIMENTS_OF_PAPER if "all" in names else names:
+        if name not in (*_EXPERIMENTS_OF_PAPER, "experts", "suite"):
+            continue
         runs = len(results.select(experiment=name).unique("run"))
-        wanted = options.get("runs") if name in PROBLEMS else None
+        requested = options.get("runs") if name in PROBLEMS else None
         if not runs:
             sentences.append(f"{name}: no results yet.")
-        elif wanted and runs < wanted:
-            sentences.append(f"{name}: {runs} of {wanted} runs are finished; all numbers are from these.")
-    return sentences + [f"The picture {name} could not be read." for name in lost]
+        elif requested and runs < requested:
+            sentences.append(f"{name}: {runs} of {requested} runs are finished; all numbers are from these.")
+    return sentences + [f"The picture {name} could not be read." for name in unreadable]
 
 
 def _note_lengths(problems: list[dict[str, Any]]) -> list[str]:
@@ -213,13 +214,13 @@ def _note_lengths(problems: list[dict[str, Any]]) -> list[str]:
 
 
 def _list_versions() -> dict[str, str]:
-    found = {"redescend": redescend.__version__, "Python": platform.python_version()}
+    versions = {"redescend": redescend.__version__, "Python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return {**found, "platform": platform.platform(), "cores": str(os.cpu_count())}
+            versions[package] = "not installed"
+    return {**versions, "platform": platform.platform(), "cores": str(os.cpu_count())}
 
 
 def write_report(
@@ -238,11 +239,11 @@ def write_report(
     """
     with needs_extra("The report needs Jinja2", "experiments"):
         from jinja2 import Environment, StrictUndefined
-    embedded = {picture.name: _embed(picture) for picture in pictures}
+    embedded = {drawn.name: _embed(drawn) for drawn in pictures}
     sections: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ridge", "svm", "more", "experts", "suite")}
-    for name, found in embedded.items():
-        if found is not None:
-            sections[next((own for word, own in _SECTIONS.items() if word in name), "more")].append(found)
+    for name, picture in embedded.items():
+        if picture is not None:
+            sections[next((section for word, section in _SECTIONS.items() if word in name), "more")].append(picture)
     problems = [_describe_problem(results, name) for name in PROBLEMS]
     judged = judge(results)
     suite = make_section(results)
@@ -255,8 +256,8 @@ def write_report(
         experts=expert_runs.make_tables(results),
         pictures=sections,
         judged=judged,
-        titles={name: found["title"] for name, found in embedded.items() if found is not None},
-        missing=_list_missing(results, options, [name for name, found in embedded.items() if found is None]),
+        titles={name: picture["title"] for name, picture in embedded.items() if picture is not None},
+        missing=_list_missing(results, options, [name for name, picture in embedded.items() if picture is None]),
         notes=notes + _note_lengths(problems),
         options=options,
         command=command,

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 
 from redescend.errors import needs_extra
 from redescend.experiments import paper, pictures, report, runner
-from redescend.experiments.problems import PROBLEMS, YARDSTICK
+from redescend.experiments.problems import ORACLE, PROBLEMS
 from redescend.experiments.results import Results
 from redescend.experiments.store import Store
 from redescend.experiments.suite.ratios import make_section
@@ -45,8 +45,8 @@ class Request:
     @property
     def experiments(self) -> list[str]:
         """The experiments to run: 'all' are those of the paper, and 'losses' needs none."""
-        wanted = {*paper.EXPERIMENTS} - {*NOT_IN_PAPER} if self.part == "all" else {self.part}
-        return [name for name in paper.EXPERIMENTS if name in wanted]
+        names = {*paper.EXPERIMENTS} - {*NOT_IN_PAPER} if self.part == "all" else {self.part}
+        return [name for name in paper.EXPERIMENTS if name in names]
 
     def list_tasks(self, experiments: Iterable[str]) -> list[Task]:
         return [task for name in experiments for task in paper.EXPERIMENTS[name].tasks(self.options)]
@@ -60,9 +60,9 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
     store = Store(request.folder)
     complete = _compute(request, tasks, store, console)
     # Results of earlier commands with the same options stay in the report.
-    known = request.list_tasks(paper.EXPERIMENTS)
-    missing = set(store.missing(known))
-    finished = [task for task in known if task not in missing]
+    every = request.list_tasks(paper.EXPERIMENTS)
+    missing = set(store.missing(every))
+    finished = [task for task in every if task not in missing]
     results = Results(store.tidy(finished))
     store.export(finished)
     notes = list(store.quarantined)
@@ -71,7 +71,7 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
         notes.append(f"{left} of {len(tasks)} tasks are not finished; run the same command to continue.")
     drawing = time.perf_counter()
     with console.status("Drawing pictures"):
-        drawn = _draw(request, results)
+        drawings = _draw(request, results)
     seconds = {f"{name}, total of all processes": 0.0 for name in paper.EXPERIMENTS}
     for task in finished:
         seconds[f"{task.experiment}, total of all processes"] += store.seconds(task) or 0.0
@@ -88,7 +88,7 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
     }
     command = shlex.join([Path(request.command[0]).name, *request.command[1:]])
     page = report.write_report(
-        results, drawn, request.folder, options=options, command=command, seconds=seconds, notes=notes
+        results, drawings, request.folder, options=options, command=command, seconds=seconds, notes=notes
     )
     for problem in PROBLEMS:
         rows = report.summarise_regret(results, problem)
@@ -110,14 +110,14 @@ def _compute(request: Request, tasks: list[Task], store: Store, console: Console
         if request.jobs != 1 and request.cluster is None:
             _compile_kernels(missing)
         with Progress(*columns, console=console, transient=True) as bar:
-            shown = bar.add_task("Computing", total=len(tasks), completed=len(tasks) - len(missing))
+            bar_task = bar.add_task("Computing", total=len(tasks), completed=len(tasks) - len(missing))
             runner.run(
                 missing,
                 store,
                 paper.compute,
                 jobs=request.jobs,
                 cluster=request.cluster,
-                done=lambda task, seconds: bar.update(shown, advance=1, description=task.experiment),
+                done=lambda task, seconds: bar.update(bar_task, advance=1, description=task.experiment),
             )
     except KeyboardInterrupt:
         return False
@@ -135,8 +135,8 @@ def _compile_kernels(tasks: list[Task]) -> None:
 def _draw(request: Request, results: Results) -> list[pictures.Picture]:
     # Reuses the worker processes of the computation.
     draw = Parallel(n_jobs=request.jobs or -1)
-    drawn = draw(delayed(picture)(results, request.folder / "figures") for picture in pictures.PICTURES.values())
-    return [picture for picture in drawn if picture is not None]
+    drawings = draw(delayed(picture)(results, request.folder / "figures") for picture in pictures.PICTURES.values())
+    return [picture for picture in drawings if picture is not None]
 
 
 def _make_table(title: str, columns: list[str], rows: dict[str, list[tuple[str, bool]]]) -> Table:
@@ -147,7 +147,7 @@ def _make_table(title: str, columns: list[str], rows: dict[str, list[tuple[str, 
         table.add_column(column, justify="right", no_wrap=True)
     for learner, cells in rows.items():
         texts = (f"[bold]{text} *[/]" if best else f"{text}  " for text, best in cells)
-        table.add_row(learner, *texts, style="dim" if learner.startswith(YARDSTICK) else None)
+        table.add_row(learner, *texts, style="dim" if learner.startswith(ORACLE) else None)
     return table
 
 

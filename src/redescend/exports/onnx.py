@@ -61,11 +61,11 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
         graph.add_output("prediction", margins, DOUBLE, [None, len(form.intercepts)])
     else:
         graph.add_labels(margins, labels, with_probabilities)
-    made = graph.finish(type(model).__name__, {"redescend": __version__})
+    exported = graph.finish(type(model).__name__, {"redescend": __version__})
     if path is not None:
         with replace_file(Path(path)) as file:
-            file.write(made.SerializeToString())
-    return made
+            file.write(exported.SerializeToString())
+    return exported
 
 
 def _read_form(model: Any) -> LinearForm:

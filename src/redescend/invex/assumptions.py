@@ -87,13 +87,13 @@ def check_assumptions(
         theta, other = space.random(generator, spread), space.random(generator, spread)
         direction = generator.exponential() * space.log(theta, other)
         alpha = float(generator.exponential())
-        found = (
+        slacks = (
             _check_triangle(space, theta, u, other),
             _check_distortion(space, theta, u, direction, space.exp(theta, direction)),
             _check_update(loss, theta, u, record, alpha),
             _check_invexity(loss, theta, u, record),
         )
-        least = np.minimum(least, found)
+        least = np.minimum(least, slacks)
     return Slack(*least.tolist())
 
 
@@ -115,14 +115,14 @@ def _check_update(loss: InvexLoss, theta: Array, u: Array, record: Any, alpha: f
     centre = space.between(theta, u, 0.5)
     ball = GeodesicBall(space, max(1.1 * space.distance(centre, theta), 1e-9), centre)
     learner = ManifoldDescent(loss, step=steps.Constant(alpha), domain=ball, start=theta)
-    seen = loss.at(theta, loss.check(record))
+    evaluated = loss.at(theta, loss.check(record))
     learner.update(record)
-    return _check_distortion(space, theta, u, -alpha * seen.gradient, learner.theta)
+    return _check_distortion(space, theta, u, -alpha * evaluated.gradient, learner.theta)
 
 
 def _check_invexity(loss: InvexLoss, theta: Array, u: Array, record: Any) -> float:
     space, record = loss.space, loss.check(record)
     f, gradient = loss.at(theta, record)
-    there, towards = loss.value(u, record), space.log(theta, u)
+    comparator, towards = loss.value(u, record), space.log(theta, u)
     rise = -loss.slack(space.norm(theta, gradient)) * space.inner(theta, gradient, towards)
-    return (rise - (f - there)) / max(abs(rise) + abs(f) + abs(there), 1e-300)
+    return (rise - (f - comparator)) / max(abs(rise) + abs(f) + abs(comparator), 1e-300)

@@ -235,8 +235,8 @@ class RobustFrechetMean:
         for i, memory in enumerate(MEMORIES):
             if self._shares[i] < FLOOR:
                 self._points[i] = self._points[leader]
-                known = self._counts[leader] if leader < len(MEMORIES) else 0.0
-                self._counts[i] = min(known, memory * worth)
+                count = self._counts[leader] if leader < len(MEMORIES) else 0.0
+                self._counts[i] = min(count, memory * worth)
 
     def _mean(self) -> Array:
         """The weighted mean along geodesics of the members above the floor, starting at the leader."""

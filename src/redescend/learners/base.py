@@ -298,8 +298,8 @@ def check_record(x: Array, y: float, loss: Loss) -> None:
     """Raise if a record is not finite, or its target is not a label where the loss needs one."""
     if not np.isfinite(x).all():
         feature = int(np.argmin(np.isfinite(x)))
-        wanted = "finite" if x.dtype == np.float64 else f"finite in {x.dtype}"
-        raise DataError(f"x must be {wanted}. Got {x[feature]} in feature {feature} instead.")
+        rule = "finite" if x.dtype == np.float64 else f"finite in {x.dtype}"
+        raise DataError(f"x must be {rule}. Got {x[feature]} in feature {feature} instead.")
     if not np.isfinite(y):
         raise DataError(f"y must be finite. Got {y} instead.")
     if isinstance(loss, LinearLoss) and loss.margin and abs(y) != 1.0:

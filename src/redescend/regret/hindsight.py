@@ -59,15 +59,15 @@ def _minimise_in_ball(loss: LinearLoss, X: Array, y: Array, ridge: float, ball: 
         return theta
     from scipy.optimize import brentq
 
-    def held(log_ridge: float) -> Array:
+    def minimise(log_ridge: float) -> Array:
         return _minimise_free(loss, X, y, ridge + float(np.exp(log_ridge)))
 
     weakest = strongest = float(np.log(1e-12 * np.square(X).sum()))
-    if norm(held(weakest)) > ball.radius:
-        while norm(held(strongest)) > ball.radius:
+    if norm(minimise(weakest)) > ball.radius:
+        while norm(minimise(strongest)) > ball.radius:
             strongest += 5.0
-        weakest = brentq(lambda s: norm(held(s)) / ball.radius - 1.0, strongest - 5.0, strongest, xtol=1e-13)
-    return ball.project(held(weakest))
+        weakest = brentq(lambda s: norm(minimise(s)) / ball.radius - 1.0, strongest - 5.0, strongest, xtol=1e-13)
+    return ball.project(minimise(weakest))
 
 
 def _smooth(loss: Squared | Logistic, X: Array, y: Array, ridge: float) -> Objective:
@@ -122,9 +122,9 @@ def _minimise_kinks(
 
         def parts(p: Array, width: float = width, u: Array = u) -> tuple[Array, Array, Array]:
             moved = u + (c - p) / width
-            kept = np.clip(moved, low, high)
-            rounded = kept * (c - p) - 0.5 * width * (kept - u) ** 2
-            return rounded, -kept, np.where(kept == moved, 1.0 / width, 0.0)
+            clipped = np.clip(moved, low, high)
+            rounded = clipped * (c - p) - 0.5 * width * (clipped - u) ** 2
+            return rounded, -clipped, np.where(clipped == moved, 1.0 / width, 0.0)
 
         theta = minimise(Objective(A, parts, ridge), theta, 1.0 / width)
         f, r = kinks.values(theta)

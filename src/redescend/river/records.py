@@ -40,8 +40,8 @@ class BinaryLabels:
     def sign(self, label: Any) -> float:
         """The sign of a label, or the one that a new label would get."""
         try:
-            if (known := self._signs.get(label)) is not None:
-                return known
+            if (sign := self._signs.get(label)) is not None:
+                return sign
             is_missing = label is None or bool(label != label)
         except TypeError:  # It is not hashable, or is the NA of pandas, which is neither equal nor unequal.
             is_missing = True
@@ -172,7 +172,7 @@ def read_weights(w: Any, rows: int) -> list[float] | None:
     """The weight of each row; None if all are 1."""
     if type(w) is float or isinstance(w, Real):
         return None if w == 1.0 else [check_weight(w)] * rows
-    return [check_weight(one) for one in read_series("w", w, rows)[0].tolist()]
+    return [check_weight(weight) for weight in read_series("w", w, rows)[0].tolist()]
 
 
 def read_numbers(targets: Any, weights: list[float] | None = None) -> Array:

@@ -1,4 +1,4 @@
-"""The messages of an Arrow file or stream: how many rows each batch says it has, and how much memory it takes.
+"""The messages of an Arrow file or stream: how many rows each batch declares, and how much memory it takes.
 
 PyArrow does not return the number of rows of a batch that it cannot read. A message is a marker, the size of its
 header, the header (a FlatBuffer), and its body; see "Encapsulated message format" in the specification of Arrow.
@@ -18,7 +18,7 @@ LENGTH, BUFFERS, COMPRESSION = 0, 2, 3
 """Numbers of fields: of a message, of a dictionary, and of a batch."""
 
 MOST_ROWS = 2**40
-"""A batch that says that it has more rows is not believed."""
+"""A batch that declares more rows is taken to be damaged."""
 
 
 class Message(NamedTuple):
@@ -98,8 +98,8 @@ def _find_buffers(data: bytes, batch: int) -> list[int]:
     (count,) = struct.unpack_from("<I", data, vector)
     if vector + 4 + 16 * count > len(data):
         raise IndexError
-    found = struct.iter_unpack("<qq", data[vector + 4 : vector + 4 + 16 * count])
-    return [start for start, length in found if length > 0]
+    buffers = struct.iter_unpack("<qq", data[vector + 4 : vector + 4 + 16 * count])
+    return [start for start, length in buffers if length > 0]
 
 
 def _follow(data: bytes, place: int) -> int:

@@ -190,21 +190,21 @@ class Piece:
     def slice(self, low: int, high: int, file: int, name: str, row: int) -> Batch:
         """The records from `low` up to `high`; `row` is the number of records before them over the whole source."""
         first, last = np.searchsorted(self.places, (low, high))
-        base = row - low + 1
+        shift = row - low + 1
         end = Position(file, self.offset, high, row + high - low)
         # A damaged end has no bytes to skip, only a record.
         if high == self.count and self.stop > self.offset:
             end = end._replace(offset=self.stop, skip=0)
         return Batch(
             table=self.table.slice(first, last - first),
-            rows=self.places[first:last] + base,
+            rows=self.places[first:last] + shift,
             bad=[
-                bad._replace(row=first + base, file=name, rows=last - first)
+                bad._replace(row=first + shift, file=name, rows=last - first)
                 for bad in self.bad
                 if (first := max(bad.row, low)) < (last := min(bad.row + bad.rows, high))
             ],
             files=name,
             end=end,
-            read_raw=lambda number: self.raw(number - base),
+            read_raw=lambda number: self.raw(number - shift),
             mark=self.mark if high == self.count else None,
         )

@@ -41,8 +41,8 @@ MOST = 2**20
 
 def detect_compression(first: bytes) -> str | None:
     """The compression of a file that begins with these bytes; None if it is not compressed."""
-    found = next((name for name, magic in MAGIC.items() if first.startswith(magic)), None)
-    return None if found == "bz2" and not first[4:].startswith(BLOCK_OF_BZ2) else found
+    name = next((name for name, magic in MAGIC.items() if first.startswith(magic)), None)
+    return None if name == "bz2" and not first[4:].startswith(BLOCK_OF_BZ2) else name
 
 
 class Damage(Exception):  # noqa: N818
@@ -62,22 +62,22 @@ def decompress(stored: Iterator[bytes], compression: str, block: int, reread: Re
         steps = _decompress_by_arrow(stored, compression, reread)
     else:
         steps = _decompress_by_python(stored, compression)
-    held: list[bytes] = []
+    pending: list[bytes] = []
     size = 0
     try:
         for piece in steps:
-            held.append(piece)
+            pending.append(piece)
             size += len(piece)
             if size >= block:
-                yield b"".join(held)
-                held, size = [], 0
+                yield b"".join(pending)
+                pending, size = [], 0
     except (zlib.error, OSError, EOFError, lzma.LZMAError, pa.ArrowException, Damage) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        yield b"".join(held)
+        yield b"".join(pending)
         cut_short = isinstance(error, Damage)
         raise Damage(f"the {compression} data are {'cut short' if cut_short else 'damaged or cut short'}") from None
-    yield b"".join(held)
+    yield b"".join(pending)
 
 
 class _Inflate:
@@ -121,22 +121,22 @@ def _decompress_by_python(stored: Iterator[bytes], compression: str) -> Iterator
 
 def _decompress_by_arrow(stored: Iterator[bytes], compression: str, reread: Reread | None) -> Iterator[bytes]:
     """Arrow returns nothing of a read in which it meets damage: what is good of it is read again, byte by byte."""
-    stream, done = _open_arrow(stored, compression), 0
+    stream, size = _open_arrow(stored, compression), 0
     step = PIPE_STEP if reread is None else STEP
     try:
         while data := stream.read(step):
-            done += len(data)
+            size += len(data)
             yield data
     except (OSError, pa.ArrowException) as error:
         if reread is not None and getattr(error, "errno", None) is None:
-            yield from _recover(_open_arrow(reread(), compression), done)
+            yield from _recover(_open_arrow(reread(), compression), size)
         raise
 
 
-def _recover(stream: Any, done: int) -> Iterator[bytes]:
-    """The last bytes before the damage, of which `done` were read before."""
-    while done:
-        done -= len(stream.read(min(done, MOST)))
+def _recover(stream: Any, skip: int) -> Iterator[bytes]:
+    """The last bytes before the damage, without the first `skip`, which were read before."""
+    while skip:
+        skip -= len(stream.read(min(skip, MOST)))
     try:
         while data := stream.read(1):
             yield data
@@ -154,13 +154,13 @@ class _Feed(io.RawIOBase):
     def __init__(self, stored: Iterator[bytes]) -> None:
         super().__init__()
         self._stored = stored
-        self._held = b""
+        self._buffer = b""
         self._at = 0
 
     def read(self, size: int = -1) -> bytes:
-        while len(self._held) - self._at < size and (data := next(self._stored, b"")):
-            self._held, self._at = self._held[self._at :] + data, 0
-        data = self._held[self._at : self._at + size]
+        while len(self._buffer) - self._at < size and (data := next(self._stored, b"")):
+            self._buffer, self._at = self._buffer[self._at :] + data, 0
+        data = self._buffer[self._at : self._at + size]
         self._at += len(data)
         return data
 

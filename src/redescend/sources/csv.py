@@ -86,9 +86,9 @@ class CsvFile(TextFile):
         """Whether the first record is a header, and the columns."""
         if not self.options.header:
             return False, [f"column{number}" for number in range(1, len(values) + 1)]
-        known = self.options.columns
-        if known is not None and values != [name.encode() for name in known]:
-            return False, list(known)
+        columns = self.options.columns
+        if columns is not None and values != [name.encode() for name in columns]:
+            return False, list(columns)
         try:
             return True, [value.decode() for value in values]
         except UnicodeDecodeError:

@@ -70,8 +70,8 @@ class SqliteFile(TableFile):
 
     def _read(self, database: sqlite3.Connection) -> Iterator[pa.RecordBatch]:
         kinds = "type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
-        found = database.execute(f"SELECT name FROM sqlite_master WHERE {kinds} ORDER BY name")
-        name = self.choose_table([name for (name,) in found]).replace('"', '""')
+        tables = database.execute(f"SELECT name FROM sqlite_master WHERE {kinds} ORDER BY name")
+        name = self.choose_table([name for (name,) in tables]).replace('"', '""')
         yield from _fetch(database.execute(f'SELECT * FROM "{name}"'))
 
 
@@ -92,10 +92,10 @@ class DuckdbFile(TableFile):
             # A view may read any file or address otherwise.
             safe = {"enable_external_access": "false"}
             with closing(duckdb.connect(str(self.path), read_only=True, config=safe)) as database:
-                found = database.execute(
+                tables = database.execute(
                     "SELECT table_name FROM information_schema.tables ORDER BY table_name"
                 ).fetchall()
-                name = self.choose_table([name for (name,) in found]).replace('"', '""')
+                name = self.choose_table([name for (name,) in tables]).replace('"', '""')
                 yield from _fetch(database.execute(f'SELECT * FROM "{name}"'))
         except duckdb.Error as error:
             raise pa.ArrowInvalid(str(error)) from None

@@ -44,8 +44,8 @@ def split_table(path: str | os.PathLike[str]) -> tuple[str | os.PathLike[str], s
     >>> split_table("sqlite:///data/shop.db?table=sales"), split_table("shop.db")
     (('data/shop.db', 'sales'), ('shop.db', None))
     """
-    found = _TABLE.fullmatch(path) if isinstance(path, str) else None
-    return (path, None) if found is None else (found["file"], found["table"] and unquote(found["table"]))
+    match = _TABLE.fullmatch(path) if isinstance(path, str) else None
+    return (path, None) if match is None else (match["file"], match["table"] and unquote(match["table"]))
 
 
 def find_files(path: str | os.PathLike[str], unread: list[Unread] | None = None) -> Iterator[Path]:
@@ -57,10 +57,10 @@ def find_files(path: str | os.PathLike[str], unread: list[Unread] | None = None)
     path = split_table(path)[0]
     place = Path(path)
     if place.is_dir():
-        found = sorted(_scan(place, [] if unread is None else unread))
-        if not found:
+        files = sorted(_scan(place, [] if unread is None else unread))
+        if not files:
             raise DataError(f"The folder {place} contains no files with data.")
-        yield from found
+        yield from files
     elif place.exists():
         yield place
     elif PATTERN & set(str(path)):
@@ -89,15 +89,15 @@ def _scan(folder: Path, unread: list[Unread]) -> Iterator[Path]:
     for name in names:
         path = folder / name
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError as error:
             reason = "it is a link to nothing" if path.is_symlink() else f"it cannot be read: {error.strerror}"
             unread.append(Unread(str(path), reason))
             continue
-        if stat.S_ISREG(found.st_mode):
-            if found.st_size:
+        if stat.S_ISREG(status.st_mode):
+            if status.st_size:
                 yield path
-        elif not stat.S_ISDIR(found.st_mode):
+        elif not stat.S_ISDIR(status.st_mode):
             unread.append(Unread(str(path), "it is not a regular file"))
         elif path.is_symlink():
             unread.append(Unread(str(path), "it is a link to a folder; name that folder as well"))

@@ -47,8 +47,8 @@ def has_mark(path: Path, place: int, mark: str) -> bool:
 
 def find_copy(path: Path, place: int, mark: str) -> Path | None:
     """The renamed or copied file that has this mark: its name begins with that of the file."""
-    found = sorted(map(Path, glob.glob(glob.escape(str(path)) + "?*")))
-    return next((other for other in found if other.is_file() and has_mark(other, place, mark)), None)
+    candidates = sorted(map(Path, glob.glob(glob.escape(str(path)) + "?*")))
+    return next((other for other in candidates if other.is_file() and has_mark(other, place, mark)), None)
 
 
 class FollowedFile:
@@ -62,19 +62,19 @@ class FollowedFile:
         self.path, self.rotated, self._on_read = path, False, on_read
         self._file = open(path, "rb", buffering=0)  # noqa: SIM115 -- closed by `close`
         size = min(place, WINDOW)
-        self._held, self._taken = os.pread(self._file.fileno(), size, place - size), place
+        self._recent, self._taken = os.pread(self._file.fileno(), size, place - size), place
         self._file.seek(place)
 
     def read(self) -> bytes:
         data = self._file.read(BLOCK) or b""
-        self._held, self._taken = self._held + data, self._taken + len(data)
+        self._recent, self._taken = self._recent + data, self._taken + len(data)
         self._on_read(len(data))
         return data
 
     def mark(self, place: int) -> str:
         """The mark of a place up to which everything is read; places before it are no longer needed."""
-        self._held = self._held[max(0, self._offset(place) - WINDOW) :]
-        return make_mark(self._held[: self._offset(place)])
+        self._recent = self._recent[max(0, self._offset(place) - WINDOW) :]
+        return make_mark(self._recent[: self._offset(place)])
 
     def wait(self, follow: Callable[[], bool]) -> bool:
         """Whether to try to read more of this file, after `follow` has waited."""
@@ -90,7 +90,7 @@ class FollowedFile:
         elif (copy := find_copy(self.path, place, self.mark(place))) is not None:
             file = open(copy, "rb", buffering=0)  # noqa: SIM115
         else:
-            return io.BytesIO(self._held[self._offset(place) :])
+            return io.BytesIO(self._recent[self._offset(place) :])
         file.seek(place)
         return file
 
@@ -98,16 +98,16 @@ class FollowedFile:
         self._file.close()
 
     def _offset(self, place: int) -> int:
-        return place - self._taken + len(self._held)
+        return place - self._taken + len(self._recent)
 
     def _is_replaced(self) -> bool:
         try:
-            named = os.stat(self.path)
+            current = os.stat(self.path)
         except FileNotFoundError:
             return False  # renamed, and not yet created
-        if not os.path.samestat(named, os.fstat(self._file.fileno())) or named.st_size < self._taken:
+        if not os.path.samestat(current, os.fstat(self._file.fileno())) or current.st_size < self._taken:
             return True
-        last = self._held[-WINDOW:]
+        last = self._recent[-WINDOW:]
         return os.pread(self._file.fileno(), len(last), self._taken - len(last)) != last
 
 

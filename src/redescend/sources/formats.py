@@ -19,7 +19,7 @@ from redescend.sources.splitter import LONGEST
 
 PEEK = 4096
 ENOUGH = 16
-"""The number of bytes by which a format is recognised."""
+"""The number of bytes by which a format is recognized."""
 
 FALLBACK = "csv"
 
@@ -222,13 +222,13 @@ def find_format(name: str) -> type[SourceFile] | None:
 
 def check_format(name: str) -> type[SourceFile]:
     """The format with this name or suffix; raise if there is none."""
-    found = find_format(str(name))
-    if found is None:
-        known = dict.fromkeys(name for each in FORMATS.values() for name in (each.format, *each.suffixes))
+    chosen = find_format(str(name))
+    if chosen is None:
+        names = dict.fromkeys(name for each in FORMATS.values() for name in (each.format, *each.suffixes))
         raise ParameterError(
-            f"The 'format' parameter of open_source must be one of {', '.join(known)}. Got {name!r} instead."
+            f"The 'format' parameter of open_source must be one of {', '.join(names)}. Got {name!r} instead."
         )
-    return found
+    return chosen
 
 
 def detect(origin: Origin, requested: type[SourceFile] | None) -> tuple[type[SourceFile], str | None]:

@@ -26,12 +26,12 @@ _TIME = r"(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?"
 
 @dataclass(frozen=True)
 class Form:
-    """How the values of a column are written: a pattern of all of them, and what some have in this form only."""
+    """How the values of a column are written: a pattern of all of them, and one that no other form matches."""
 
     name: str
     kind: Kind
     pattern: str
-    telling: str
+    distinctive: str
     decimal: str = "."
     date: str = ""
 
@@ -39,9 +39,9 @@ class Form:
         """The values, null where a text is missing or not of this form, and where it is not of this form."""
         matches = pc.fill_null(pc.match_substring_regex(texts, self.pattern), True)
         wrong = ~matches.to_numpy(zero_copy_only=False)
-        kept = pc.if_else(matches, texts, pa.scalar(None, texts.type))
-        values = self._to_numbers(kept) if self.kind is Kind.NUMBER else self._to_dates(kept)
-        wrong |= (values.is_null().to_numpy(zero_copy_only=False)) & kept.is_valid().to_numpy(zero_copy_only=False)
+        matching = pc.if_else(matches, texts, pa.scalar(None, texts.type))
+        values = self._to_numbers(matching) if self.kind is Kind.NUMBER else self._to_dates(matching)
+        wrong |= (values.is_null().to_numpy(zero_copy_only=False)) & matching.is_valid().to_numpy(zero_copy_only=False)
         return values, wrong
 
     def _to_numbers(self, texts: pa.Array) -> pa.Array:
@@ -74,14 +74,13 @@ def _cast_dates(texts: pa.Array) -> pa.Array:
 
 def _cast_one_by_one(texts: pa.Array) -> pa.Array:
     """Null where there is no such day."""
-    found: list[Any] = []
+    dates: list[Any] = []
     for text in texts:
         try:
-            value = text.cast(TYPES[Kind.DATE])
-            found.append(value if value.is_valid else None)
+            dates.append(text.cast(TYPES[Kind.DATE]).as_py())
         except pa.ArrowInvalid:
-            found.append(None)
-    return pa.array([None if one is None else one.as_py() for one in found], TYPES[Kind.DATE])
+            dates.append(None)
+    return pa.array(dates, TYPES[Kind.DATE])
 
 
 def _number_form(name: str, thousands: str, decimal: str) -> Form:
@@ -95,10 +94,10 @@ def _number_form(name: str, thousands: str, decimal: str) -> Form:
 _YEAR, _MONTH, _DAY = r"(?P<year>\d{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<day>0?[1-9]|[12]\d|3[01])"
 
 
-def _date_form(name: str, order: Iterable[str], separator: str, telling: str) -> Form:
+def _date_form(name: str, order: Iterable[str], separator: str, distinctive: str) -> Form:
     date = separator.join(order)
     pattern = rf"^\s*{date}{_TIME}\s*$".replace("?P<year>", "?:").replace("?P<month>", "?:").replace("?P<day>", "?:")
-    return Form(name, Kind.DATE, pattern, telling, date=rf"^\s*{date}(?P<time>{_TIME})\s*$")
+    return Form(name, Kind.DATE, pattern, distinctive, date=rf"^\s*{date}(?P<time>{_TIME})\s*$")
 
 
 NUMBER_FORMS = (
@@ -122,7 +121,7 @@ def infer_forms(columns: dict[str, pa.Array], decimal: str | None = None) -> dic
     >>> {name: form.name for name, form in forms.items()}
     {'a': '1.234,5', 'b': '1.234,5', 'c': 'day.month.year', 'd': '1,234.5'}
     """
-    found: dict[str, Form] = {}
+    forms: dict[str, Form] = {}
     unclear, clear = list[str](), set[str]()
     for name, column in columns.items():
         present = column.drop_null()
@@ -131,25 +130,25 @@ def infer_forms(columns: dict[str, pa.Array], decimal: str | None = None) -> dic
             continue
         dates = [form for form in DATE_FORMS if _is_of(present, form.pattern)]
         if dates:
-            found[name] = max(dates, key=lambda form: count_matches(present, form.telling))
+            forms[name] = max(dates, key=lambda form: count_matches(present, form.distinctive))
             continue
         numbers = [form for form in NUMBER_FORMS if _is_of(present, form.pattern)]
         if decimal is not None:
             numbers = [form for form in numbers if form.decimal == decimal]
         if len(numbers) > 1 and count_matches(present, r"[.,]\d"):
-            told = [count_matches(present, form.telling) for form in numbers]
-            if told[0] == told[1]:
+            counts = [count_matches(present, form.distinctive) for form in numbers]
+            if counts[0] == counts[1]:
                 unclear.append(name)
                 continue
-            numbers = [numbers[int(np.argmax(told))]]
+            numbers = [numbers[int(np.argmax(counts))]]
         if numbers:
-            found[name] = numbers[0]
+            forms[name] = numbers[0]
             clear |= {name} if count_matches(present, r"[.,]\d") else set()
-    marks = {decimal} if decimal else {form.decimal for name, form in found.items() if name in clear}
+    marks = {decimal} if decimal else {form.decimal for name, form in forms.items() if name in clear}
     if len(marks) == 1:
         form = next(form for form in NUMBER_FORMS if form.decimal in marks)
-        found |= dict.fromkeys(unclear, form)
-    return {name: found[name] for name in columns if name in found}
+        forms |= dict.fromkeys(unclear, form)
+    return {name: forms[name] for name in columns if name in forms}
 
 
 def _is_of(present: pa.Array, pattern: str) -> bool:

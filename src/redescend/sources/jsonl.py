@@ -113,11 +113,11 @@ def _is_unicode(name: str) -> bool:
 
 def _infer_kind(values: list[Any]) -> Kind:
     scalars = [value for value in values if isinstance(value, bool | int | float)]
-    own = Counter(Kind.BOOLEAN if isinstance(value, bool) else Kind.NUMBER for value in scalars)
+    counts = Counter(Kind.BOOLEAN if isinstance(value, bool) else Kind.NUMBER for value in scalars)
     # Arrow cannot store half of a surrogate pair.
     texts = [value.encode("utf-8", "replace").decode() for value in values if isinstance(value, str)]
     column = pa.array(texts, pa.string())
-    return choose_kind(lambda kind: own[kind] + count_matches(column, PATTERNS[kind]), len(values))
+    return choose_kind(lambda kind: counts[kind] + count_matches(column, PATTERNS[kind]), len(values))
 
 
 class JsonParser:

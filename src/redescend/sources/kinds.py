@@ -128,10 +128,10 @@ def convert_column(values: pa.Array, kind: Kind) -> tuple[pa.Array, dict[int, st
         words = values.dictionary
         words = words.cast(TYPES[Kind.TEXT]) if infer_type_kind(words.type) is Kind.TEXT else words
         values = words.take(values.indices)
-    own = infer_type_kind(values.type)
-    if own is Kind.TEXT and (kind is not Kind.TEXT or not _is_utf8(values)):
+    current = infer_type_kind(values.type)
+    if current is Kind.TEXT and (kind is not Kind.TEXT or not _is_utf8(values)):
         return _convert_one_by_one(values, kind)
-    if own is kind or own is Kind.BOOLEAN or kind is Kind.TEXT:
+    if current is kind or current is Kind.BOOLEAN or kind is Kind.TEXT:
         try:
             return _mask_outside_calendar(values.cast(options=pc.CastOptions(TYPES[kind], **LENIENT)))
         except pa.ArrowException:

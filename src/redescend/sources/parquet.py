@@ -17,7 +17,7 @@ from redescend.sources.kinds import Kind
 from redescend.sources.parquet_pages import Chunk, measure_pages, read_chunks
 
 BUFFER = 2**16
-"""Bytes of a column to read at a time: a row group may be larger than the memory that we allow ourselves."""
+"""Bytes of a column to read at a time: a row group may not fit in memory."""
 
 
 SPREAD = 16
@@ -89,8 +89,8 @@ class ParquetFile(ColumnarFile):
                 if row + batch.num_rows > start:
                     yield RowGroup(row, row + batch.num_rows, batch)
                 row += batch.num_rows
-        except UNREADABLE as found:
-            check_damage(found, self.size)
-            error = found
+        except UNREADABLE as damage:
+            check_damage(damage, self.size)
+            error = damage
         if row < rows.stop:
             yield RowGroup(row, rows.stop, error)

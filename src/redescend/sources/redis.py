@@ -38,7 +38,7 @@ class RedisStream(RecordStream):
     def read_entries(self, after: str | None, most: int) -> list[Entry]:
         """Entries by their ids and, behind a slash, their numbers since the stream began."""
         last, _, number = (after or "").partition("/")
-        info, found = self._ask(
+        info, entries = self._execute(
             lambda pipe: pipe.xinfo_stream(self._key).xrange(self._key, f"({last}" if last else "-", "+", most)
         )
         trimmed = _count_trimmed(info)
@@ -50,14 +50,14 @@ class RedisStream(RecordStream):
             )
         return [
             Entry(f"{name.decode()}/{place}", _to_line(fields))
-            for place, (name, fields) in enumerate(found, before + 1)
+            for place, (name, fields) in enumerate(entries, before + 1)
         ]
 
     def count_entries(self) -> int:
-        return int(self._ask(lambda pipe: pipe.xlen(self._key))[0])
+        return int(self._execute(lambda pipe: pipe.xlen(self._key))[0])
 
-    def _ask(self, commands: Callable[[Any], Any]) -> list[Any]:
-        """The answers to some commands, which nothing comes between."""
+    def _execute(self, commands: Callable[[Any], Any]) -> list[Any]:
+        """The answers to commands that are executed as one transaction."""
         client = self._client
         import redis
 

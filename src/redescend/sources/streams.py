@@ -111,9 +111,9 @@ def _parse(parser: Any, chunk: TextChunk, mark: str) -> Piece:
 
 def find_stream(source: Any) -> type[RecordStream] | None:
     """The protocol of an address such as ``redis://localhost/prices``; None if the source is none."""
-    scheme, found, _ = source.partition("://") if isinstance(source, str) else ("", "", "")
+    scheme, separator, _ = source.partition("://") if isinstance(source, str) else ("", "", "")
     streams = [each for each in FORMATS.values() if issubclass(each, RecordStream)]
-    return next((each for each in streams if found and scheme.lower() in each.schemes), None)
+    return next((each for each in streams if separator and scheme.lower() in each.schemes), None)
 
 
 def hide_password(address: str) -> str:
@@ -122,10 +122,10 @@ def hide_password(address: str) -> str:
     >>> hide_password("redis://me:secret@localhost/prices")
     'redis://me@localhost/prices'
     """
-    scheme, found, rest = address.partition("://")
+    scheme, separator, rest = address.partition("://")
     account, at, place = rest.partition("/")[0].rpartition("@")
     user = account.partition(":")[0]
-    return f"{scheme}{found}{user + '@' if user else ''}{place}{rest[len(account + at + place) :]}"
+    return f"{scheme}{separator}{user + '@' if user else ''}{place}{rest[len(account + at + place) :]}"
 
 
 def to_line(payload: bytes) -> bytes:

@@ -182,8 +182,8 @@ class TextFile(SourceFile):
 
     def _find_body(self) -> int:
         """Where the records of a new file begin: it may have a header, or not."""
-        known = self.options._replace(columns=None if self.names is None else tuple(self.names))
-        return type(self)(FileOrigin(Path(self.name)), None, known).head.body
+        options = self.options._replace(columns=None if self.names is None else tuple(self.names))
+        return type(self)(FileOrigin(Path(self.name)), None, options).head.body
 
     def _text(self, offset: int, keep: bool) -> Text:
         return Text(self.origin, self.compression, offset, keep, self.options.block, self._count)

@@ -18,7 +18,7 @@ __all__ = ["PICTURES", "Picture"]
 
 Draw = Callable[[Results, Path], Picture | None]
 
-_DRAWN: dict[str, Callable[..., Picture | None]] = {
+_DRAW: dict[str, Callable[..., Picture | None]] = {
     "losses": loss_curves.draw,
     "{problem}-regret": paper_runs.draw_regret,
     "boundaries": paper_runs.draw_boundaries,
@@ -35,7 +35,7 @@ _DRAWN: dict[str, Callable[..., Picture | None]] = {
 
 PICTURES: dict[str, Draw] = {
     name.format(problem=problem): partial(draw, problem) if "{" in name else draw
-    for name, draw in _DRAWN.items()
+    for name, draw in _DRAW.items()
     for problem in PROBLEMS
 }
 """A function for each picture. It draws into a folder, or returns None if its results are missing."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from redescend.errors import needs_extra
-from redescend.experiments.problems import PAPER, YARDSTICK
+from redescend.experiments.problems import ORACLE, PAPER
 from redescend.experiments.results import Results
 from redescend.files import replace_file
 
@@ -99,7 +99,7 @@ _STYLES = {
     "Cauchy…": LineStyle(GREEN, DOTS, 1.8),
     "Welsch…": LineStyle(PURPLE, DOTS, 1.8),
     "Tukey…": LineStyle(SKY, DOTS, 1.8),
-    YARDSTICK: LineStyle(GREY, LONG, 2.2),
+    ORACLE: LineStyle(GREY, LONG, 2.2),
 }
 _OTHERS = tuple(LineStyle(color, MIXED) for color in (GREEN, PURPLE, SKY, BLACK, VERMILION, BLUE))
 
@@ -158,14 +158,14 @@ class Sheet:
         left, top, rows = 0.85, 0.15 + head, (len(titles) + 1) // 2
         wide, high = self.figure.get_size_inches()
         each = ((wide - left - right - gap) / 2.0, (high - top - bottom - head * (rows - 1)) / rows)
-        drawn = []
+        panels = []
         for place, title in enumerate(titles):
             row, column = divmod(place, 2)
             x, y = left + column * (each[0] + gap), high - top - row * (each[1] + head) - each[1]
             axes = self.figure.add_axes((x / wide, y / high, each[0] / wide, each[1] / high))
             axes.set_title(title, loc="left")
-            drawn.append(axes)
-        return drawn
+            panels.append(axes)
+        return panels
 
     def legend_below(self, handles: dict[str, Any], columns: int, markers: float = 1.0) -> None:
         """One legend for all panels below them, with markers this many times larger than in the panels."""
@@ -174,7 +174,7 @@ class Sheet:
 
 
 @contextmanager
-def sheet(folder: Path, name: str, title: str, height: float) -> Iterator[Sheet]:
+def open_sheet(folder: Path, name: str, title: str, height: float) -> Iterator[Sheet]:
     """A sheet to draw on; it is saved as folder/name.png and folder/name.svg when the block ends without error."""
     with needs_extra("Pictures need Matplotlib", "experiments"):
         from matplotlib import style
@@ -183,10 +183,10 @@ def sheet(folder: Path, name: str, title: str, height: float) -> Iterator[Sheet]
     with style.context(SETTINGS, after_reset=True):
         figure = Figure(figsize=(WIDTH, height), dpi=PIXELS_PER_INCH)
         figure.text(0.12 / WIDTH, 1.0 - 0.12 / height, title, va="top", fontsize=13.0)
-        drawn = Sheet(figure, folder, name, title)
-        yield drawn
-        _save(figure, drawn.png, {"Software": None})
-        _save(figure, drawn.svg, {"Date": None, "Creator": None})
+        sheet = Sheet(figure, folder, name, title)
+        yield sheet
+        _save(figure, sheet.png, {"Software": None})
+        _save(figure, sheet.svg, {"Date": None, "Creator": None})
 
 
 def _save(figure: Figure, path: Path, metadata: dict[str, None]) -> None:
@@ -195,10 +195,10 @@ def _save(figure: Figure, path: Path, metadata: dict[str, None]) -> None:
         figure.savefig(file, format=path.suffix[1:], metadata=metadata)
 
 
-def label_outer(drawn: list[Axes], x: str, y: str) -> None:
+def label_outer(panels: list[Axes], x: str, y: str) -> None:
     """Label and number the axes of a grid of panels on the outside only."""
-    for place, axes in enumerate(drawn):
-        lowest = place + 2 >= len(drawn)
+    for place, axes in enumerate(panels):
+        lowest = place + 2 >= len(panels)
         axes.tick_params(labelbottom=lowest, labelleft=place % 2 == 0)
         axes.set(xlabel=x if lowest else "", ylabel=y if place % 2 == 0 else "")
 

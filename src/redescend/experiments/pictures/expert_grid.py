@@ -16,7 +16,7 @@ from redescend.numeric import Array
 
 LINES = {PRINTED: (VERMILION, "-"), ROBUST: (BLUE, "-"), "LEARN": (ORANGE, (0, (4.0, 1.5)))}
 CEILING = 3e4
-"""Regret is drawn up to this multiple of the lowest."""
+"""Regret is sheet up to this multiple of the lowest."""
 
 
 def draw_alone(problem: str, results: Results, folder: Path) -> Picture | None:
@@ -31,8 +31,8 @@ def draw_alone(problem: str, results: Results, folder: Path) -> Picture | None:
         regrets.setdefault(row["count"], {})[row["learner"]] = row["value"]
     title = f"{TITLES[problem]}: every expert of the paper's grid alone, and the learners that combine them"
     handles: dict[str, Any] = {}
-    with canvas.sheet(folder, f"experts-{problem}-alone", title, 7.6) as drawn:
-        panels = drawn.panels(list(titles.values()))
+    with canvas.open_sheet(folder, f"experts-{problem}-alone", title, 7.6) as sheet:
+        panels = sheet.panels(list(titles.values()))
         least = min(own[name] for own in regrets.values() for name in (BEST, ROBUST))
         top = min(CEILING * least, float(np.max(alone.column("value"))))
         for axes, count in zip(panels, titles, strict=True):
@@ -47,16 +47,16 @@ def draw_alone(problem: str, results: Results, folder: Path) -> Picture | None:
         canvas.label_outer(panels, "step α of the expert", "clean regret")
         for axes in panels:
             canvas.format_log_axis(axes.yaxis)
-        drawn.legend_below(handles, 3)
+        sheet.legend_below(handles, 3)
         printed, robust = (
             " to ".join(format_number(end(own[name] / own[BEST] for own in regrets.values())) for end in (min, max))
             for name in (PRINTED, ROBUST)
         )
-        drawn.caption = (
+        sheet.caption = (
             "Compare each line with the lowest dot, the best expert in hindsight. Algorithm 2 as printed has "
             f"{printed} times its regret, and with robust weights {robust} times. Dots at the upper edge lie beyond it."
         )
-    return drawn.picture
+    return sheet.picture
 
 
 Shares = tuple[Array, Array, Array]
@@ -73,21 +73,21 @@ def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None
     cells = [(learner, count) for learner in (PRINTED, ROBUST) for count in ends]
     shares = {cell: _read_shares(rows.select(learner=cell[0], count=cell[1])) for cell in cells}
     title = f"{TITLES[problem]}: weights of the experts by step"
-    with canvas.sheet(folder, f"experts-{problem}-weights", title, 7.6) as drawn:
+    with canvas.open_sheet(folder, f"experts-{problem}-weights", title, 7.6) as sheet:
         headings = [f"{learner}\n{titles[count]}" for learner, count in cells]
-        panels = drawn.panels(headings, bottom=0.7, head=0.75)
+        panels = sheet.panels(headings, bottom=0.7, head=0.75)
         for axes, cell in zip(panels, cells, strict=True):
             _draw_shares(axes, shares[cell], relative=cell[0] == ROBUST)
         canvas.label_outer(panels, "round", "share of the weight")
         steps, _, weights = shares[ROBUST, ends[-1]]
         leader = steps[int(np.argmax(weights[:, -1]))]
         uniform = float(np.ptp(shares[PRINTED, ends[-1]][2][:, -1]))
-        drawn.caption = (
+        sheet.caption = (
             "Dark is a long step, light a short one. As printed, the shares of the steps stay within "
             f"{100 * uniform:.2g} % of each other to the end. Robust weights move to shorter steps as outliers arrive, "
             f"and end mostly on 1/{round(1 / leader)} of the longest stable step."
         )
-    return drawn.picture
+    return sheet.picture
 
 
 def _read_shares(rows: Results) -> Shares:
@@ -123,8 +123,8 @@ def draw_distinct(results: Results, folder: Path) -> Picture | None:
         return None
     parts = []
     handles: dict[str, Any] = {}
-    with canvas.sheet(folder, "experts-distinct", "Distinct experts in the paper's full grid", 4.6) as drawn:
-        panels = drawn.panels([TITLES[problem] for problem in problems], bottom=0.9)
+    with canvas.open_sheet(folder, "experts-distinct", "Distinct experts in the paper's full grid", 4.6) as sheet:
+        panels = sheet.panels([TITLES[problem] for problem in problems], bottom=0.9)
         for axes, problem in zip(panels, problems, strict=True):
             here = rows.select(problem=problem)
             for count, color in zip(here.unique("count"), (GREY, BLUE, ORANGE, VERMILION), strict=False):
@@ -136,6 +136,6 @@ def draw_distinct(results: Results, folder: Path) -> Picture | None:
             grid = int(here.column("rounds")[0]) * len(np.unique(weights.column("a")))
             parts.append(f"{int(here.column('value').max())} of {grid:,} in {TITLES[problem].lower()}")
         canvas.label_outer(panels, "round", "distinct experts")
-        drawn.legend_below(handles, 4)
-        drawn.caption = f"At the end {' and '.join(parts)} are distinct; the others still have the same action."
-    return drawn.picture
+        sheet.legend_below(handles, 4)
+        sheet.caption = f"At the end {' and '.join(parts)} are distinct; the others still have the same action."
+    return sheet.picture

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from redescend import transforms
-from redescend.experiments.pictures.canvas import LONG, Picture, line_style, sheet
+from redescend.experiments.pictures.canvas import LONG, Picture, line_style, open_sheet
 from redescend.experiments.results import Results, format_number
 from redescend.transforms import Transform
 
@@ -37,18 +37,18 @@ def draw(results: Results, folder: Path) -> Picture:
     curves = make_curves()
     learn, _, own = next(iter(curves.values()))
     handles: dict[str, Any] = {}
-    with sheet(folder, "losses", "Robust losses of a residual r, and their weights", 5.4) as drawn:
+    with open_sheet(folder, "losses", "Robust losses of a residual r, and their weights", 5.4) as sheet:
         titles = ["loss, shifted to 0 at r = 0", "weight h′(r²), relative to r = 0"]
-        left, right = drawn.panels(titles, bottom=1.15, gap=0.6)
+        left, right = sheet.panels(titles, bottom=1.15, gap=0.6)
         for label, (transform, factor, line) in curves.items():
             left.plot(r, factor * (transform.value(r * r) - transform.value(0.0)), **line)
             (handles[label],) = right.plot(r, transform.weight(r * r) / transform.weight(0.0), **line)
         (handles["LEARN, absolute weight"],) = right.plot(r, learn.weight(r * r), **(own | {"linewidth": 0.9}))
         left.set(xlim=(-REACH, REACH), ylim=(0.0, CEILING), xlabel="residual r", ylabel="loss")
         right.set(xlim=(-REACH, REACH), ylim=(0.0, 1.05), xlabel="residual r")
-        drawn.legend_below(handles, 3)
-        drawn.caption = _describe(learn)
-    return drawn.picture
+        sheet.legend_below(handles, 3)
+        sheet.caption = _describe(learn)
+    return sheet.picture
 
 
 def _describe(learn: Transform) -> str:

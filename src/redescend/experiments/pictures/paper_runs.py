@@ -45,15 +45,15 @@ def draw_regret(problem: str, results: Results, folder: Path) -> Picture | None:
     low, high = _find_limits(curves, first)
     title = f"{TITLES[problem]}: clean dynamic regret, mean of {runs} runs ± standard error"
     lines: dict[str, Any] = {}
-    with canvas.sheet(folder, f"{problem}-regret", title, 7.6) as drawn:
-        panels = drawn.panels(list(titles.values()), right=2.1, bottom=0.6, gap=0.55)
-        for axes, found in zip(panels, curves.values(), strict=True):
+    with canvas.open_sheet(folder, f"{problem}-regret", title, 7.6) as sheet:
+        panels = sheet.panels(list(titles.values()), right=2.1, bottom=0.6, gap=0.55)
+        for axes, by_learner in zip(panels, curves.values(), strict=True):
             axes.set(xscale="log", yscale="log", xlim=(first, max(last, first + 1)), ylim=(low, high))
-            lines |= _draw_curves(axes, found)
+            lines |= _draw_curves(axes, by_learner)
             canvas.format_log_axis(axes.xaxis)
             canvas.format_log_axis(axes.yaxis)
         canvas.label_outer(panels, "round (log scale)", "regret so far (log scale)")
-        finals = {each: [found[each].mean[-1] for found in curves.values() if each in found] for each in lines}
+        finals = {name: [lines_at[name].mean[-1] for lines_at in curves.values() if name in lines_at] for name in lines}
         over = {each for each, means in finals.items() if not min(means) <= high}
         top = 0.935
         for heading, paper in (("in the paper", True), ("not in the paper", False)):
@@ -61,22 +61,22 @@ def draw_regret(problem: str, results: Results, folder: Path) -> Picture | None:
             labels = [f"{each} ↑" if each in over else each for each in group]
             place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.795, top), "alignment": "left"}
             if group:
-                drawn.figure.legend([lines[each] for each in group], labels, title=heading, **place)
+                sheet.figure.legend([lines[each] for each in group], labels, title=heading, **place)
             top -= 0.0272 * (len(group) + 2)
         if over:
-            drawn.figure.text(0.803, top, "↑ ends above the panels", fontsize=9.5)
-        lost = results.select(experiment=problem, problem=problem, measure="diverged").unique("learner")
-        drawn.caption = _describe_regret(curves, canvas.sort_learners(lost))
-    return drawn.picture
+            sheet.figure.text(0.803, top, "↑ ends above the panels", fontsize=9.5)
+        diverged = results.select(experiment=problem, problem=problem, measure="diverged").unique("learner")
+        sheet.caption = _describe_regret(curves, canvas.sort_learners(diverged))
+    return sheet.picture
 
 
-def _draw_curves(axes: canvas.Axes, found: dict[str, Line]) -> dict[str, Any]:
+def _draw_curves(axes: canvas.Axes, curves: dict[str, Line]) -> dict[str, Any]:
     low, high = axes.get_ylim()
     # Clipped a little beyond the panel: the rest is invisible, and an SVG would store it.
     clip = partial(np.clip, a_min=0.1 * low, a_max=10.0 * high)
     lines: dict[str, Any] = {}
-    for learner in reversed(canvas.sort_learners(found)):
-        rounds, mean, error = found[learner]
+    for learner in reversed(canvas.sort_learners(curves)):
+        rounds, mean, error = curves[learner]
         error, style = np.nan_to_num(error), canvas.line_style(learner)
         # A dashed line on top of LEARN's broad one shows both where they coincide.
         (lines[learner],) = axes.plot(rounds, clip(mean), **style.options, zorder=2.0 if learner in PAPER else 3.0)
@@ -89,24 +89,24 @@ def _find_limits(curves: LinesByCount, first: int) -> tuple[float, float]:
     """The range of the panels; a learner that diverges leaves them at the top."""
     peaks: dict[str, float] = {}
     lowest = np.inf
-    for learner, found in ((learner, found) for each in curves.values() for learner, found in each.items()):
-        mean = found.mean[found.where >= first]
+    for learner, line in (item for each in curves.values() for item in each.items()):
+        mean = line.mean[line.where >= first]
         peaks[learner] = max(peaks.get(learner, 0.0), float(mean.max(initial=0.0)))
         lowest = min(lowest, float(mean[mean > 0.0].min(initial=np.inf)))
     high = 1.3 * canvas.panel_top(peaks)
     return min(0.8 * lowest, 0.5 * high), high
 
 
-def _describe_regret(curves: LinesByCount, lost: list[str]) -> str:
+def _describe_regret(curves: LinesByCount, diverged: list[str]) -> str:
     count = list(curves)[-1]
-    found = curves[count]
-    finals = {name: found[name].mean[-1] for name in canvas.sort_learners(found) if np.isfinite(found[name].mean[-1])}
+    lines = curves[count]
+    finals = {name: lines[name].mean[-1] for name in canvas.sort_learners(lines) if np.isfinite(lines[name].mean[-1])}
     smaller = next((name for name in finals if name.startswith("OGD, step/")), None)
     listed = [name for name in (*PAPER[:3], smaller, "oracle") if name in finals]
     parts = [f"{name} ends at {format_number(finals[name])}" for name in listed]
     caption = f"With k = {count}, {', '.join(parts)}." if parts else f"The differences are largest at k = {count}."
-    if lost:
-        caption += f" Runs that diverged are left out; their learners are: {'; '.join(lost)}."
+    if diverged:
+        caption += f" Runs that diverged are left out; their learners are: {'; '.join(diverged)}."
     if smaller is None or "LEARN" not in finals:
         return caption
     both = [each for each in curves.values() if smaller in each and "LEARN" in each]
@@ -121,19 +121,19 @@ def _describe_regret(curves: LinesByCount, lost: list[str]) -> str:
 def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None:
     """LEARN's weights of single rounds of the first run, and their medians over stretches of it."""
     rows = results.select(experiment=problem, problem=problem, learner="LEARN", run=0)
-    found = {kind: rows.select(measure=kind) for kind in KINDS}
-    if not len(found["weight clean"]):
+    weights = {kind: rows.select(measure=kind) for kind in KINDS}
+    if not len(weights["weight clean"]):
         return None
-    titles, ceiling = canvas.count_titles(found["weight clean"]), 1.0 / (1.0 + PROBLEMS[problem]().b)
-    last = max(float(each.column("round").max()) for each in found.values() if len(each))
+    titles, ceiling = canvas.count_titles(weights["weight clean"]), 1.0 / (1.0 + PROBLEMS[problem]().b)
+    last = max(float(each.column("round").max()) for each in weights.values() if len(each))
     means: dict[str, dict[str, float]] = {count: {} for count in titles}
     handles: dict[str, Any] = {}
     title = f"{TITLES[problem]}: LEARN's weight of each round, in one run"
-    with canvas.sheet(folder, f"{problem}-weights", title, 7.6) as drawn:
-        panels = drawn.panels(list(titles.values()))
+    with canvas.open_sheet(folder, f"{problem}-weights", title, 7.6) as sheet:
+        panels = sheet.panels(list(titles.values()))
         for axes, count in zip(panels, titles, strict=True):
             for kind in KINDS:
-                here = found[kind].select(count=count)
+                here = weights[kind].select(count=count)
                 if len(here):
                     means[count][kind] = float(here.column("value").mean())
                     handles |= _draw_cloud(axes, here, *KINDS[kind])
@@ -142,9 +142,9 @@ def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None
             axes.locator_params("x", nbins=5)
             axes.xaxis.set_major_formatter("{x:,.0f}")
         canvas.label_outer(panels, "round", "weight of a round")
-        drawn.legend_below(handles | {"largest possible, 1/(1 + b)": limit}, 3, markers=2.0)
-        drawn.caption = _describe_weights(means)
-    return drawn.picture
+        sheet.legend_below(handles | {"largest possible, 1/(1 + b)": limit}, 3, markers=2.0)
+        sheet.caption = _describe_weights(means)
+    return sheet.picture
 
 
 def _draw_cloud(axes: canvas.Axes, rows: Results, label: str, color: str, marker: str) -> dict[str, Any]:
@@ -168,8 +168,8 @@ def _describe_weights(means: dict[str, dict[str, float]]) -> str:
     both = {count: each for count, each in means.items() if len(each) == len(KINDS)}
     if not both:
         return "All rounds are clean; LEARN reaches its largest weights once it has learned."
-    count, found = next(reversed(both.items()))
-    clean, corrupted = (found[kind] for kind in KINDS)
+    count, last = next(reversed(both.items()))
+    clean, corrupted = (last[kind] for kind in KINDS)
     share = 1.0 - corrupted / clean
     verdict = "the gate hardly separates them" if share < 0.1 else "the gate separates them"
     return (
@@ -191,8 +191,8 @@ def draw_bounds(problem: str, results: Results, folder: Path) -> Picture | None:
     }
     handles: dict[str, Any] = {}
     title = f"{TITLES[problem]}: LEARN's regret and its guarantees, in every run"
-    with canvas.sheet(folder, f"{problem}-bounds", title, 4.9) as drawn:
-        axes = drawn.figure.add_axes((0.205, 0.24, 0.765, 0.65))
+    with canvas.open_sheet(folder, f"{problem}-bounds", title, 4.9) as sheet:
+        axes = sheet.figure.add_axes((0.205, 0.24, 0.765, 0.65))
         for band, runs in enumerate(values.values()):
             heights = -band + np.linspace(0.32, -0.32, runs.shape[1]) if runs.shape[1] > 1 else np.array([-band])
             for place, (measure, points) in enumerate(zip(MEASURES, runs, strict=True)):
@@ -203,9 +203,9 @@ def draw_bounds(problem: str, results: Results, folder: Path) -> Picture | None:
         axes.set(xscale="log", xlabel="regret", ylim=(-len(values) + 0.4, 0.6))
         axes.set_yticks(-np.arange(len(values)), list(titles.values()))
         axes.grid(visible=False, axis="y")
-        drawn.legend_below(handles, 3, markers=2.0)
-        drawn.caption = _describe_bounds(np.hstack(list(values.values())))
-    return drawn.picture
+        sheet.legend_below(handles, 3, markers=2.0)
+        sheet.caption = _describe_bounds(np.hstack(list(values.values())))
+    return sheet.picture
 
 
 def _describe_bounds(runs: Array) -> str:
@@ -228,8 +228,8 @@ def draw_boundaries(results: Results, folder: Path) -> Picture | None:
     titles, title = canvas.count_titles(stream), f"{TITLES['svm']}: decision boundaries after the last round"
     angles: dict[str, dict[str, float]] = {}
     handles: dict[str, Any] = {}
-    with canvas.sheet(folder, "boundaries", title, 11.0) as drawn:
-        panels = drawn.panels(list(titles.values()), head=0.7)
+    with canvas.open_sheet(folder, "boundaries", title, 11.0) as sheet:
+        panels = sheet.panels(list(titles.values()), head=0.7)
         for axes, count in zip(panels, titles, strict=True):
             here = rows.select(count=count)
             learners = [learner for learner in here.unique("learner") if learner != "stream"]
@@ -243,14 +243,14 @@ def draw_boundaries(results: Results, folder: Path) -> Picture | None:
                 axes.set_title(axes.get_title("left"), loc="left", pad=20.0)
                 axes.text(0.0, 1.015, f"off by {_list_angles(angles[count])}", fontsize=8.5, transform=axes.transAxes)
         canvas.label_outer(panels, "first feature", "second feature")
-        learners = canvas.sort_learners({each for found in angles.values() for each in found})
+        learners = canvas.sort_learners({learner for by_learner in angles.values() for learner in by_learner})
         listed = learners + [key for key in handles if key not in learners]
-        drawn.legend_below({key: handles[key] for key in listed}, 4, markers=1.5)
-        drawn.caption = "The broad grey line is the true boundary; rings mark corrupted rounds."
+        sheet.legend_below({key: handles[key] for key in listed}, 4, markers=1.5)
+        sheet.caption = "The broad grey line is the true boundary; rings mark corrupted rounds."
         if any(angles.values()):
             count = list(angles)[-1]
-            drawn.caption += f" Angles to the true boundary at k = {count}: {_list_angles(angles[count])}."
-    return drawn.picture
+            sheet.caption += f" Angles to the true boundary at k = {count}: {_list_angles(angles[count])}."
+    return sheet.picture
 
 
 def _list_angles(angles: dict[str, float]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from redescend.experiments.pictures import canvas
-from redescend.experiments.pictures.canvas import BLUE, GREY, PALE, VERMILION, WIDTH, Picture, line_style, sheet
+from redescend.experiments.pictures.canvas import BLUE, GREY, PALE, VERMILION, WIDTH, Picture, line_style, open_sheet
 from redescend.experiments.results import Results, format_number
 from redescend.experiments.suite.players import BEST
 from redescend.experiments.suite.ratios import CAP, Ratios, compute_profile, read_ratios
@@ -30,9 +30,9 @@ def draw_profile(results: Results, folder: Path) -> Picture | None:
     title = f"Share of {len(ratios.settings)} settings within ρ of the oracle with the best step in hindsight"
     groups = ratios.groups()
     free = groups.pop("no step")
-    with sheet(folder, "suite-profile", title, 5.2) as drawn:
+    with open_sheet(folder, "suite-profile", title, 5.2) as sheet:
         within = np.geomspace(NEAR, FAR, 600)
-        panels = drawn.panels(list(groups), right=2.2, bottom=0.65, gap=2.5, head=0.65)
+        panels = sheet.panels(list(groups), right=2.2, bottom=0.65, gap=2.5, head=0.65)
         for axes, learners in zip(panels, groups.values(), strict=True):
             axes.axvline(1.0, color=GREY, linewidth=1.0)
             axes.axvline(1.5, color=GREY, linewidth=1.0, linestyle=(0, (2.0, 2.0)))
@@ -47,11 +47,11 @@ def draw_profile(results: Results, folder: Path) -> Picture | None:
         shares = {learner: ratios.share_within(learner) for learner in ratios.blind_learners()}
         first = sorted(shares, key=lambda name: -shares[name])[:4]
         listed = ", ".join(f"{name} {shares[name]:.0%}" for name in dict.fromkeys([*first, ratios.subject()]))
-        drawn.caption = (
+        sheet.caption = (
             "Higher and further left is better: a learner that is never worse than the oracle is at 100 % from ρ = 1 "
             f"on. Within 1.5 (the dashed line): {listed}."
         )
-    return drawn.picture
+    return sheet.picture
 
 
 def _family(learner: str) -> str:
@@ -108,7 +108,7 @@ def draw_kinds(results: Results, folder: Path) -> Picture | None:
     kinds = {kind: rows for kind, rows in kinds.items() if rows}
     cell, gap, top, left = 0.232, 0.1, 2.0, 2.35
     height = top + sum(cell * len(rows) + gap for rows in kinds.values()) + 0.1
-    with sheet(folder, "suite-kinds", title, height) as drawn:
+    with open_sheet(folder, "suite-kinds", title, height) as sheet:
         from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
         colors = LinearSegmentedColormap.from_list("ratio", [BLUE, "#FFFFFF", VERMILION])
@@ -117,12 +117,12 @@ def draw_kinds(results: Results, folder: Path) -> Picture | None:
         at = top
         for kind, rows in kinds.items():
             place = (0.12 / WIDTH, 1.0 - (at + 0.5 * cell) / height)
-            drawn.figure.text(*place, kind, va="center", fontsize=9.5, color=GREY)
+            sheet.figure.text(*place, kind, va="center", fontsize=9.5, color=GREY)
             across = left
             for head, learners in heads.items():
                 size = (wide * len(learners), cell * len(rows))
                 box = (across / WIDTH, 1.0 - (at + size[1]) / height, size[0] / WIDTH, size[1] / height)
-                axes = drawn.figure.add_axes(box)
+                axes = sheet.figure.add_axes(box)
                 values = np.array([[rows[row][learner] for learner in learners] for row in rows])
                 axes.imshow(values, norm=scale, cmap=colors, aspect="auto")
                 _write_values(axes, values)
@@ -131,8 +131,8 @@ def draw_kinds(results: Results, folder: Path) -> Picture | None:
                     _write_head(axes, head, learners)
                 across += size[0] + gap
             at += cell * len(rows) + gap
-        drawn.caption = _describe_kinds(ratios.subject(), kinds)
-    return drawn.picture
+        sheet.caption = _describe_kinds(ratios.subject(), kinds)
+    return sheet.picture
 
 
 def _read_rows(ratios: Ratios, levels: dict[str, Members], heads: dict[str, list[str]]) -> dict[str, dict[str, float]]:

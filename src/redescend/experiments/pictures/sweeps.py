@@ -29,49 +29,49 @@ Cell = tuple[int, int]
 def draw_growth(problem: str, results: Results, folder: Path) -> Picture | None:
     """Final regret of each learner against k and against T, log-log, with fitted exponents and the theorem's."""
     sweep = results.select(experiment="sweep", measure="final regret")
-    found = {
+    lines = {
         "k": sweep.select(problem=f"{problem}-k").read_lines("k"),
         "rounds": sweep.select(problem=f"{problem}-T").read_lines("rounds"),
     }
     # Every line needs two points on a log axis.
-    points = [[np.count_nonzero(line.where > 0.0) for line in lines.values()] for lines in found.values()]
+    points = [[np.count_nonzero(line.where > 0.0) for line in each.values()] for each in lines.values()]
     if min(min(each, default=0) for each in points) < 2:
         return None
-    fits = {by: _fit_exponents(each) for by, each in found.items()}
+    fits = {by: _fit_exponents(each) for by, each in lines.items()}
     length = int(sweep.select(problem=f"{problem}-k").column("rounds").max())
     titles = [f"T = {length:,} rounds", f"k = {canvas.format_count('T^⅔')} outliers"]
-    with canvas.sheet(folder, f"{problem}-growth", f"{TITLES[problem]}: how final regret grows", 6.0) as drawn:
-        left, right = drawn.panels(titles, bottom=1.2, gap=0.8)
-        handles = _draw_lines(left, found["k"], lambda k: np.sqrt(length) + k)
-        handles |= _draw_lines(right, found["rounds"], lambda T: np.sqrt(T) + T ** THEOREM["rounds"])
+    with canvas.open_sheet(folder, f"{problem}-growth", f"{TITLES[problem]}: how final regret grows", 6.0) as sheet:
+        left, right = sheet.panels(titles, bottom=1.2, gap=0.8)
+        handles = _draw_lines(left, lines["k"], lambda k: np.sqrt(length) + k)
+        handles |= _draw_lines(right, lines["rounds"], lambda T: np.sqrt(T) + T ** THEOREM["rounds"])
         left.set(xlabel="outliers k (log scale, and 0)", ylabel="final regret (log scale)")
         right.set(xlabel="rounds T (log scale)")
         listed = [*canvas.sort_learners(each for each in handles if each != BOUND), BOUND]
-        drawn.legend_below({f"{each}: {_format_exponents(each, fits, RAISED)}": handles[each] for each in listed}, 3)
-        shown = [name for name in ("LEARN", "OGD", "Top-k") if name in fits["k"]]
-        drawn.caption = (
+        sheet.legend_below({f"{each}: {_format_exponents(each, fits, RAISED)}": handles[each] for each in listed}, 3)
+        listed_names = [name for name in ("LEARN", "OGD", "Top-k") if name in fits["k"]]
+        sheet.caption = (
             "Compare the slopes with the broad grey line, the theorem's √T + k scaled to LEARN's last point. Exponents "
             f"fitted to the larger half of each line: "
-            f"{'; '.join(f'{name} {_format_exponents(name, fits)}' for name in shown)}. The theorem allows "
+            f"{'; '.join(f'{name} {_format_exponents(name, fits)}' for name in listed_names)}. The theorem allows "
             f"{_format_exponents(BOUND, fits)} against a fixed comparator, and more against the minimiser of each "
             "round, as here."
         )
-    return drawn.picture
+    return sheet.picture
 
 
-def _draw_lines(axes: canvas.Axes, found: dict[str, Line], bound: Callable[[Array], Array]) -> dict[str, Any]:
-    top = 1.5 * _find_top(found)
-    lowest = min(float(mean[mean > 0.0].min(initial=top)) for _, mean, _ in found.values())
+def _draw_lines(axes: canvas.Axes, lines: dict[str, Line], bound: Callable[[Array], Array]) -> dict[str, Any]:
+    top = 1.5 * _find_top(lines)
+    lowest = min(float(mean[mean > 0.0].min(initial=top)) for _, mean, _ in lines.values())
     handles: dict[str, Any] = {}
-    for learner in reversed(canvas.sort_learners(found)):
-        where, mean, error = found[learner]
+    for learner in reversed(canvas.sort_learners(lines)):
+        where, mean, error = lines[learner]
         # Clipped a little beyond the panel.
         mean, error = np.minimum(mean, 10.0 * top), np.where(mean <= top, error, 0.0)
         # A dashed line on top of LEARN's broad one shows both where they coincide.
         line = {"marker": "o", "markersize": 3.5, "zorder": 2.0 if learner in PAPER else 3.0}
         style = canvas.line_style(learner).options | line
         handles[learner] = axes.errorbar(where, mean, error, elinewidth=1.0, capsize=0.0, **style)
-    where, mean, _ = found.get("LEARN", next(iter(found.values())))
+    where, mean, _ = lines.get("LEARN", next(iter(lines.values())))
     smallest = float(where[where > 0.0].min())
     fine = np.geomspace(smallest, float(where.max()), 100)
     if where.min() == 0.0:
@@ -88,16 +88,16 @@ def _draw_lines(axes: canvas.Axes, found: dict[str, Line], bound: Callable[[Arra
     return handles
 
 
-def _fit_exponents(found: dict[str, Line]) -> dict[str, float]:
+def _fit_exponents(lines: dict[str, Line]) -> dict[str, float]:
     """The exponent of each learner; NaN for one that diverges out of the panel."""
-    top = _find_top(found)
+    top = _find_top(lines)
     return {
-        name: fit_exponent(line.where, line.mean) if line.mean.max() <= top else np.nan for name, line in found.items()
+        name: fit_exponent(line.where, line.mean) if line.mean.max() <= top else np.nan for name, line in lines.items()
     }
 
 
-def _find_top(found: dict[str, Line]) -> float:
-    return canvas.panel_top({learner: float(line.mean.max()) for learner, line in found.items()})
+def _find_top(lines: dict[str, Line]) -> float:
+    return canvas.panel_top({learner: float(line.mean.max()) for learner, line in lines.items()})
 
 
 def fit_exponent(where: Array, values: Array) -> float:
@@ -128,9 +128,9 @@ class Grid(NamedTuple):
 
     def find(self, a: float, b: float) -> Cell | None:
         """The cell of these constants, if the grid has it and it was computed."""
-        found = np.isclose(self.b, b)[:, None] & np.isclose(self.a, a) & ~np.isnan(self.regret)
-        row, column = np.unravel_index(found.argmax(), found.shape)
-        return (int(row), int(column)) if found.any() else None
+        matches = np.isclose(self.b, b)[:, None] & np.isclose(self.a, a) & ~np.isnan(self.regret)
+        row, column = np.unravel_index(matches.argmax(), matches.shape)
+        return (int(row), int(column)) if matches.any() else None
 
     def find_best(self) -> Cell:
         """The cell of the lowest regret."""
@@ -151,13 +151,13 @@ def draw_grid(problem: str, results: Results, folder: Path) -> Picture | None:
     title = f"{TITLES[problem]}: final regret of LEARN over its constants a and b, T = {rows.unique('rounds')[0]:,}"
     handles: dict[str, Any] = {}
     parts = []
-    with canvas.sheet(folder, f"{problem}-grid", title, 9.0) as drawn:
+    with canvas.open_sheet(folder, f"{problem}-grid", title, 9.0) as sheet:
         from matplotlib.colors import LogNorm
 
         # Constants that never learn must not take the whole colour scale.
         top = min(float(every.max()), WORST * float(every.min()))
         scale = LogNorm(float(every.min()), top)
-        panels = drawn.panels(list(titles.values()), right=1.2)
+        panels = sheet.panels(list(titles.values()), right=1.2)
         for axes, (count, grid) in zip(panels, grids.items(), strict=True):
             image = axes.imshow(grid.regret, norm=scale, cmap="viridis", origin="lower", aspect="auto")
             axes.set_facecolor(PALE)
@@ -177,18 +177,18 @@ def draw_grid(problem: str, results: Results, folder: Path) -> Picture | None:
         canvas.label_outer(
             panels, "a: softness of the gate (log scale)", "b: weight at loss 0 is 1/(1 + b) (log scale)"
         )
-        bar = drawn.figure.colorbar(
+        bar = sheet.figure.colorbar(
             image,
-            cax=drawn.figure.add_axes((0.9, 0.3, 0.017, 0.45)),
+            cax=sheet.figure.add_axes((0.9, 0.3, 0.017, 0.45)),
             extend="max" if top < every.max() else "neither",
             label="final regret (log scale)",
         )
         canvas.format_log_axis(bar.ax.yaxis)
-        drawn.legend_below(handles, 2)
-        drawn.caption = "The star marks the constants with the lowest regret."
+        sheet.legend_below(handles, 2)
+        sheet.caption = "The star marks the constants with the lowest regret."
         if parts:
-            drawn.caption += f" The regret of the paper's choice, as a multiple of the star's: {', '.join(parts)}."
-    return drawn.picture
+            sheet.caption += f" The regret of the paper's choice, as a multiple of the star's: {', '.join(parts)}."
+    return sheet.picture
 
 
 def read_grid(rows: Results) -> Grid:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from redescend import steps, transforms
-from redescend.experiments.problems import YARDSTICK
+from redescend.experiments.problems import ORACLE
 from redescend.experiments.suite.settings import Game, choose_settings, make_game
 from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point
 from redescend.learners.base import Learner
@@ -46,7 +46,7 @@ PEERS: dict[str, Peer] = {
     "Huber": _robust(transforms.Huber),
     "Cauchy": _robust(transforms.Cauchy),
     "Welsch": _robust(transforms.Welsch),
-    YARDSTICK: lambda game, step: Oracle(game.stream.dim, loss=game.rules.loss, clean=game.stream.clean, step=step),
+    ORACLE: lambda game, step: Oracle(game.stream.dim, loss=game.rules.loss, clean=game.stream.clean, step=step),
 }
 """Learners with a step. Top-k knows k, and the oracle knows which rounds are clean."""
 
@@ -82,7 +82,7 @@ def _tune(game: Game, name: str) -> tuple[float, float]:
     For the oracle all powers are tried, since every ratio depends on it; for a peer every fourth, then those near the
     best.
     """
-    unit, stride = compute_unit_step(game, name), 1 if name == YARDSTICK else 4
+    unit, stride = compute_unit_step(game, name), 1 if name == ORACLE else 4
 
     def at(power: int) -> tuple[float, float]:
         return _play_with(game, name, steps.Constant(unit * 2.0**power))

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.experiments.problems import YARDSTICK
+from redescend.experiments.problems import ORACLE
 from redescend.experiments.results import Results, format_number
 from redescend.experiments.suite.players import BEST, PEERS, UNTUNED
 from redescend.experiments.suite.settings import ADAPTIVE, SYNTHETIC, SuiteSetting
 from redescend.numeric import Array
 
-ORACLE = f"{YARDSTICK}{BEST}"
+TUNED_ORACLE = f"{ORACLE}{BEST}"
 CAP = 1_000.0
 """In a geometric mean a larger ratio and divergence count as this, and a smaller ratio as its inverse."""
 
@@ -65,11 +65,11 @@ class Ratios:
 
     def blind_learners(self) -> list[str]:
         """The learners that do not know which rounds are clean."""
-        return [learner for learner in self.learners if not learner.startswith(YARDSTICK)]
+        return [learner for learner in self.learners if not learner.startswith(ORACLE)]
 
     def groups(self) -> dict[str, list[str]]:
         """The learners by how they got their step, without the oracle of the ratios."""
-        listed = [learner for learner in self.learners if learner != ORACLE]
+        listed = [learner for learner in self.learners if learner != TUNED_ORACLE]
         tuned = [learner for learner in listed if learner.endswith(BEST)]
         free = [learner for learner in listed if learner in UNTUNED]
         usual = [learner for learner in listed if learner not in (*tuned, *free)]
@@ -106,15 +106,16 @@ def read_ratios(results: Results) -> Ratios:
             setting = SuiteSetting.parse(row["problem"], row["count"])
             regrets.setdefault(setting, {})[row["learner"]] = row["value"] if measure == "final regret" else np.inf
     learners = _sort_learners({name for own in regrets.values() for name in own})
-    whole = {setting: own for setting, own in regrets.items() if len(own) == len(learners) and own[ORACLE] < np.inf}
-    values = [[own[name] / own[ORACLE] for name in learners] for own in whole.values()]
-    return Ratios(list(whole), learners, np.array(values).reshape(len(values), len(learners)))
+    complete = [(setting, own) for setting, own in regrets.items() if len(own) == len(learners)]
+    usable = {setting: own for setting, own in complete if own[TUNED_ORACLE] < np.inf}
+    values = [[own[name] / own[TUNED_ORACLE] for name in learners] for own in usable.values()]
+    return Ratios(list(usable), learners, np.array(values).reshape(len(values), len(learners)))
 
 
 def _sort_learners(learners: set[str]) -> list[str]:
     """Learners without a step, then peers at 1/√T, then with the best step, in the order of the registries."""
-    known = [*UNTUNED, *PEERS, *(f"{name}{BEST}" for name in PEERS)]
-    return [*(name for name in known if name in learners), *sorted(learners - {*known})]
+    ordered = [*UNTUNED, *PEERS, *(f"{name}{BEST}" for name in PEERS)]
+    return [*(name for name in ordered if name in learners), *sorted(learners - {*ordered})]
 
 
 def make_section(results: Results) -> dict[str, Any] | None:

@@ -105,15 +105,15 @@ _NOISE = {"gaussian": "normal noise", "student": "Student's noise", "heterosceda
 def choose_settings(seed: int, quick: bool = False) -> list[SuiteSetting]:
     """The settings of the suite for a seed, real streams first, without duplicates; `quick` gives fewer."""
     random = np.random.default_rng([seed, 5])
-    found = [*_list_real(quick)]
+    settings = [*_list_real(quick)]
     for task in TASKS:
         clean = list(_list_clean(task, random))
-        found += [*clean[: 4 if quick else None]]
+        settings += [*clean[: 4 if quick else None]]
         for block in range(1 if quick else BLOCKS):
-            found += _list_block(task, DIMS[block % len(DIMS)], random)
+            settings += _list_block(task, DIMS[block % len(DIMS)], random)
         adaptive = list(_list_adaptive(task))
-        found += adaptive[: 1 if quick else None]
-    return list(dict.fromkeys(found))
+        settings += adaptive[: 1 if quick else None]
+    return list(dict.fromkeys(settings))
 
 
 def _list_real(quick: bool) -> Iterator[SuiteSetting]:
