@@ -243,9 +243,9 @@ def check_damage(error: Exception, size: int = 0) -> None:
     if isinstance(error, OSError) and error.errno is not None:
         raise error
     if isinstance(error, MemoryError):
-        requested = re.search(r"of size (\d+)", str(error))
+        wanted = re.search(r"of size (\d+)", str(error))
         most, times = IMPLAUSIBLE
-        if requested is None or int(requested[1]) <= max(most, times * size):
+        if wanted is None or int(wanted[1]) <= max(most, times * size):
             raise error
 
 

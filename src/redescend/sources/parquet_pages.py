@@ -142,27 +142,27 @@ def _parse_group(footer: Compact) -> list[Chunk]:
 
 
 def _parse_column(footer: Compact) -> Chunk:
-    chunk = Chunk(b"", 0, 0)
+    known = Chunk(b"", 0, 0)
     for number, kind in footer.read_fields():
         if number == META_DATA and kind == STRUCT:
-            chunk = _parse_meta_data(footer)
+            known = _parse_meta_data(footer)
         else:
             footer.skip(kind)
-    return chunk
+    return known
 
 
 def _parse_meta_data(footer: Compact) -> Chunk:
-    name, fields = b"", {STORED: 0, DATA_PAGE: 0}
+    name, found = b"", {STORED: 0, DATA_PAGE: 0}
     for number, kind in footer.read_fields():
         if number == PATH and kind in LISTS:
             parts = [footer.read_binary() for _ in footer.read_list()]
             name = parts[0] if parts else b""
         elif number in (STORED, DATA_PAGE, DICTIONARY_PAGE) and kind in INTEGERS:
-            fields[number] = footer.read_integer()
+            found[number] = footer.read_integer()
         else:
             footer.skip(kind)
-    start = min(place for number, place in fields.items() if number != STORED and (number == DATA_PAGE or place > 0))
-    return Chunk(name, start, fields[STORED])
+    start = min(place for number, place in found.items() if number != STORED and (number == DATA_PAGE or place > 0))
+    return Chunk(name, start, found[STORED])
 
 
 def measure_pages(file: Any, chunks: list[Chunk], columns: list[str] | None) -> tuple[int, int]:
@@ -181,10 +181,10 @@ def _read_pages(file: Any, chunk: Chunk) -> Iterator[tuple[int, int]]:
     """The size of every page in the file and in memory, up to a header that cannot be parsed."""
     at = chunk.start
     while 0 <= at < chunk.start + chunk.size:
-        header = _read_header(file, at)
-        if header is None:
+        found = _read_header(file, at)
+        if found is None:
             return
-        stored, needed, length = header
+        stored, needed, length = found
         yield stored, needed
         at += length + stored
 
@@ -193,11 +193,11 @@ def _read_header(file: Any, at: int) -> tuple[int, int, int] | None:
     for size in HEADS:
         file.seek(at)
         data = file.read(size)
-        header, sizes = Compact(data), {PAGE_STORED: -1, PAGE_NEEDED: -1}
+        header, found = Compact(data), {PAGE_STORED: -1, PAGE_NEEDED: -1}
         try:
             for number, kind in header.read_fields():
-                if number in sizes and kind in INTEGERS:
-                    sizes[number] = header.read_integer()
+                if number in found and kind in INTEGERS:
+                    found[number] = header.read_integer()
                 else:
                     header.skip(kind)
         except KeyError:
@@ -206,5 +206,5 @@ def _read_header(file: Any, at: int) -> tuple[int, int, int] | None:
             if len(data) < size:
                 return None
             continue
-        return (sizes[PAGE_STORED], sizes[PAGE_NEEDED], header.at) if min(sizes.values()) >= 0 else None
+        return (found[PAGE_STORED], found[PAGE_NEEDED], header.at) if min(found.values()) >= 0 else None
     return None

@@ -1,0 +1,203 @@
+"""What the self-tuning learner takes from a residual or a margin, in slow, plain NumPy: likelihoods and noise."""
+
+from __future__ import annotations
+
+from math import erfc, exp, pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from redescend import losses
+
+POSTERIOR, SLOW, FAST, MODE, ORIGIN, SNAPSHOT, STORED, MEMBERS = range(8)
+SCALES, RING, LOST = 16, 16, 8
+MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.1, 0.2, 0.3, 0.4]), np.array([0.98, 0.005, 0.005, 0.005, 0.005])
+FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.9, 0.06, 0.02, 0.01, 0.005, 0.005])
+STEPS = {SLOW: 1.0, FAST: 8.0}
+LARGE, LEAST, MOST = 1e25, 2.0**-400, 2.0**400
+MEMORY = 1000.0
+
+
+def sigmoid(z: float) -> float:
+    return 1.0 / (1.0 + exp(-z)) if z >= 0 else exp(z) / (1.0 + exp(z))
+
+
+def implicit_pull(m: float, a: float) -> float:
+    """sigma(-z) where z = m + a sigma(-z), by bisection."""
+    low, high = m, m + a
+    for _ in range(200):
+        z = 0.5 * (low + high)
+        low, high = (low, z) if z > m + a * sigmoid(-z) else (z, high)
+    return sigmoid(-z)
+
+
+def lower_median(values: Any) -> float:
+    return float(np.sort(values)[(len(values) - 1) // 2])
+
+
+def power_of_two(a: Any) -> Any:
+    return np.clip(2.0 ** np.floor(np.log2(np.abs(a))), LEAST, MOST)
+
+
+def cut(v: Any) -> Any:
+    return np.where(np.abs(v) * LARGE > 1, np.clip(v, -LARGE, LARGE), 0.0)
+
+
+def normal(r: float, S: Any) -> Any:
+    a = 0.5 * r * r / S
+    return np.exp(-np.minimum(a, 80.0)) * np.minimum(80.0 / np.maximum(a, 80.0), 1.0) / np.sqrt(2 * pi * S)
+
+
+class Likelihood:
+    """Judges records, and learns the scale of the noise and the shares of outliers; `Reference` has the state."""
+
+    name: str
+    loss: losses.LinearLoss
+    labels: bool
+
+    def densities(self, r: float, mirror: float, wide: float, c: float) -> Any:
+        """S, and the densities of clean, mirrored and outlying records of every scale, times their chances."""
+        S = wide * self.low**2 * 4.0 ** np.arange(SCALES) + c
+        S[-1] = max(S[-1], r * r)
+        size = max(abs(r), 1e-300)
+        far = (1 - self.near) * np.minimum(0.5 / max(size, 2 * self.far), 0.125 / np.sqrt(S))
+        outlier = self.near * 0.125 / np.maximum(size, np.sqrt(S)) + far
+        self.away = self.rate * far * self.cells
+        plain = 1 - self.rate - self.mirrored
+        return S, *(
+            share * density * self.cells
+            for share, density in ((plain, normal(r, S)), (self.mirrored, normal(mirror, S)), (self.rate, outlier))
+        )
+
+    def judge_residual(self, y: float, predictions: Any, c: float, leverage: float, wide: float) -> Any:
+        r, mirror = y - predictions[0], y + predictions[0]
+        S, q, m, u = self.densities(r, mirror, wide, c)
+        Z = np.sum(q + m + u)
+        first = np.sum(q * r / S - m * mirror / S) / Z
+        second = np.sum(q * (r * r / S - 1) / S + m * (mirror**2 / S - 1) / S) / Z
+        g, h = first, first * first - second
+        if self.name != "Squared":
+            g, h = self.slope_and_bend(r, c, np.sum(q) / np.sum(q / S), np.sum(q) / Z)
+        lead = self.noise_leader
+        if lead != POSTERIOR:
+            r, mirror = y - predictions[lead], y + predictions[lead]
+            S, q, m, u = self.densities(r, mirror, wide, 0.0)
+            Z = np.sum(q + m + u)
+        self.clean = np.sum(q) / Z
+        if abs(r) > 3e-14 * abs(y):
+            self.learn_noise(r, mirror, wide, S, q, m, u)
+        R, s, u = y - predictions, self.scale * sqrt(wide), self.common * sqrt(wide)
+        exact = np.abs(R) <= 3e-14 * abs(y)
+        if self.name == "Pinball":
+            R = 2 * R * np.where(R > 0, self.loss.setting, 1 - self.loss.setting)
+        e, b, M = self.rate, min(self.mirrored, self.usually_flipped), y + predictions
+        likelihood = (1 - e - b) * (s / (R**2 + s**2) + u / (R**2 + u**2)) + 2 * e * self.far / (R**2 + self.far**2)
+        if b > 1e-6:
+            likelihood += b * (s / (M**2 + s**2) + u / (M**2 + u**2))
+        likelihood[MODE] *= 1 - 2 / (self.seen + 100)
+        gain = max(4 / (self.age + 8), 0.15) / leverage
+        change = 1 + gain * (R**2 - s**2) / (R**2 + s**2)
+        self.scale = np.where(exact, self.scale, np.clip(self.scale * change, 1e-40, 1e40))
+        if not exact[self.lead]:
+            gain, r2 = max(2 / (self.seen + 4), 3e-4) / leverage, R[self.lead] ** 2
+            self.common = np.clip(self.common * (1 + gain * (r2 - u**2) / (r2 + u**2)), 1e-40, 1e40)
+        return g, h, 9 * s * s / (R * R + 9 * s * s), likelihood ** (1 / leverage)
+
+    @property
+    def noise_leader(self) -> int:
+        return POSTERIOR if self.lead == MODE else self.lead
+
+    def learn_noise(self, r: float, mirror: float, wide: float, S: Any, q: Any, m: Any, u: Any) -> None:
+        Z, t = np.sum(q + m + u), self.seen
+        v = wide * self.low**2 * 4.0 ** np.arange(SCALES)
+        score = np.sum(q * (r * r / S - 1) * v / S) / Z
+        drift, plain = 0.1 / (1000 + t), np.sum(q) / (1 - self.rate - self.mirrored)
+        side = int(mirror > r)
+        mirrors = self.mirrors[side] * np.maximum(
+            Z + (MIRRORS - self.mirrored) * (np.sum(self.cells * normal(mirror, S)) - plain), 0.0
+        )
+        outlier, away, gain = np.sum(u) / Z, np.sum(self.away) / Z, max(1 / (self.rate * t + 8), 0.01) / max(wide, 1.0)
+        self.near = min(max(self.near + gain * (outlier - away - self.near * outlier), 0.02), 0.98)
+        self.far *= 1 + 2 * gain * away * (r * r - self.far**2) / (r * r + self.far**2)
+        self.cells = (1 - drift) * (q + m + u) / Z + drift / SCALES
+        self.low *= 1 + np.clip(0.5 * score * max(1 / (t + 10), 1e-3), -0.1, 0.1)
+        rate = self.rate + max(1 / (t + 20), 5e-4) * (np.sum(u) / Z - self.rate)
+        self.flipped += 0.03 / max(wide, 1.0) * (np.sum(m) / Z - self.flipped)
+        self.usually_flipped += max(1 / (t + 20), 5e-4) * (np.sum(m) / Z - self.usually_flipped)
+        self.mirrors[side] = (1 - drift) * mirrors / mirrors.sum() + drift * MIRROR_PRIOR
+        self.mirrored = min(self.mirrors @ MIRRORS)
+        self.rate = min(max(rate, 0.02), 0.45 - self.mirrored)
+        if t < 64 or t % 8 == 0:
+            third, mode = SCALES // 3, int(np.argmax(self.cells))
+            move = min(mode - third, 0) + max(mode - (SCALES - 1 - third), 0)
+            if move:
+                old = self.cells
+                self.cells = np.array([old[k + move] if 0 <= k + move < SCALES else 1e-9 for k in range(SCALES)])
+                self.low *= 2.0**move
+
+    def slope_and_bend(self, r: float, c: float, S: float, clean: float) -> tuple[float, float]:
+        """Slope and bend of the loss, smoothed by N(0, c + own/16), over the clean scale, times P(clean)."""
+        own = max(S - c, 0.01 * S)
+        root, width = sqrt(own), sqrt(c + 0.0625 * own)
+
+        def bell(z: float) -> float:
+            return exp(-0.5 * min(z * z, 1400.0)) / sqrt(2 * pi) / width
+
+        def above(z: float) -> float:
+            return 0.5 * erfc(z / sqrt(2))
+
+        z = r / width
+        if self.name == "EpsilonInsensitive":
+            e = self.loss.setting / self.target / width
+            slope, bend = above(e - z) - above(e + z), bell(z - e) + bell(z + e)
+        else:
+            quantile = self.loss.setting if self.name == "Pinball" else 0.5
+            slope, bend = 2 * (quantile - above(z)) if r != 0 else 0.0, 2 * bell(z)
+        return clean * slope / root / (1 + bend / root * c), clean * bend / root / (1 + bend / root * c)
+
+    def judge_label(self, y: float, w: float, predictions: Any, c: float, leverage: float) -> Any:
+        long, e = sqrt(leverage), self.rate
+        k = 1 / sqrt(1 + pi / 8 * c / leverage)
+        q = sigmoid(y * predictions[0] / long * k)
+        Z, slope = e + (1 - 2 * e) * q, (1 - 2 * e) * q * (1 - q) * k
+        g, h = y * slope / Z / long, ((slope / Z) ** 2 - slope * (1 - 2 * q) * k / Z) / leverage
+        self.scale[0] += 0.03 * (k - self.scale[0])
+        lengths = np.append(k * self.stretch, self.scale[1:])
+        margin = y * predictions[self.lead] * lengths[self.lead] / long
+        right = sigmoid(margin)
+        self.clean = (1 - e) * right / (e + (1 - 2 * e) * right)
+        longer = np.array([sigmoid(margin * ((1 - 2 * e) / (1 - 2 * share)) ** 2) for share in FLIPS])
+        drift, flips = 0.1 / (1000 + self.seen), self.flips * (FLIPS + (1 - 2 * FLIPS) * longer)
+        self.flips = (1 - drift) * flips / flips.sum() + drift * FLIP_PRIOR
+        self.positive += ((y > 0) - self.positive) / min(self.seen + 10, 1000)
+        rarer = min(self.positive, 1 - self.positive)
+        self.rate = e = min(FLIPS @ self.flips, max(0.05, 1.2 * rarer**2))
+        gate, likelihood, gain = np.zeros(MEMBERS), np.zeros(MEMBERS), max(4 / (self.age + 8), 0.01)
+        for i in np.flatnonzero(self.W > 0):
+            m = y * predictions[i] * lengths[i] / long
+            q = sigmoid(m)
+            likelihood[i] = e + (1 - 2 * e) * q
+            gate[i] = (1 - e) * q / likelihood[i]
+            up = min(max(gain * m * (1 - 2 * e) * q * (1 - q) / likelihood[i], -0.2), 0.2)
+            if i == POSTERIOR:
+                self.stretch = min(max(self.stretch * (1 + 0.3 * up), 0.1), 10.0)
+            else:
+                self.scale[i] = min(max(self.scale[i] * (1 + up), 1e-3), 1e3)
+        return g * w, h * w, gate, likelihood
+
+    def clean_probability(self, x: Any, y: float) -> float:
+        """The probability that a record is clean, at the leader's prediction; nothing is learned."""
+        x = np.array(x, float)
+        x = self.fill(cut(np.divide(x, self.unit, out=np.zeros(self.d), where=self.unit > 0)))
+        xc, y, predictions = self.centred(x), float(cut(y / self.target)), self.theta @ x
+        some, c = xc != 0, xc @ self.P @ xc
+        length = np.sum(xc[some] ** 2 / self.square[some]) / max(some.sum(), 1)
+        leverage = max(1.0, length / (4.0 * self.typical))
+        if self.labels:
+            k = self.scale[self.lead] if self.lead != POSTERIOR else self.stretch / sqrt(1 + pi / 8 * c / leverage)
+            right, e = sigmoid(y * predictions[self.lead] * k / sqrt(leverage)), self.rate
+            return (1 - e) * right / (e + (1 - 2 * e) * right)
+        lead = self.noise_leader
+        r, mirror = y - predictions[lead], y + predictions[lead]
+        _, q, m, u = self.densities(r, mirror, leverage, c if lead == POSTERIOR else 0.0)
+        return float(np.sum(q) / np.sum(q + m + u))
