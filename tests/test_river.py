@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from typing import Any
 
@@ -14,7 +13,7 @@ from river import checks, datasets, linear_model, metrics, multiclass, preproces
 
 import redescend as rd
 from redescend.belief import LabelBelief, ResidualBelief, to_probability
-from redescend.errors import DataError, MissingExtraError, ParameterError
+from redescend.errors import DataError, ParameterError
 from redescend.river import RedescendingClassifier, RedescendingFilter, RedescendingRegressor
 from tests import river_streams as streams
 from tests.refusals import refusal
@@ -354,11 +353,3 @@ def test_settings_are_checked_when_a_model_is_made():
     refusal(ParameterError, RedescendingClassifier, loss="squared")
     refusal(ParameterError, RedescendingFilter, threshold=0.0)
     refusal(ParameterError, RedescendingFilter, loss="cubic")
-
-
-def test_without_river_the_command_that_installs_it_is_named(monkeypatch):
-    for name in [name for name in sys.modules if name == "redescend.river" or name.startswith("redescend.river.")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "river", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'redescend\[river\]'"):
-        import redescend.river  # noqa: F401

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -289,12 +287,3 @@ def test_warm_starts_and_passes() -> None:
     one_pass = RedescendingRegressor(max_iter=1, shuffle=False).fit(X, y)
     same(one_pass, RedescendingRegressor().partial_fit(X, y))
     np.testing.assert_array_equal(one_pass.inlier_weight_, RedescendingRegressor().partial_fit(X, y).inlier_weight_)
-
-
-def test_without_scikit_learn_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['sklearn'] = None; import redescend; import redescend.sklearn"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith(
-        "redescend.sklearn needs scikit-learn; install it with: pip install 'redescend[sklearn]'"
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 
 import numpy as np
@@ -187,11 +186,3 @@ def test_robustify_is_one_or_the_other():
     assert type(robustify(itself)) is SelfTuningLearnLoss
     fixed = robustify(itself, a=2.0, b=0.5, reduction="sum")
     assert (type(fixed), float(fixed.a), float(fixed.b), fixed.reduction) == (LearnLoss, 2.0, 0.5, "sum")
-
-
-def test_without_torch_the_error_says_what_to_install(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("redescend.torch")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(errors.MissingExtraError, match=r"pip install 'redescend\[torch\]'"):
-        import redescend.torch  # noqa: F401
