@@ -6,7 +6,7 @@ Compiled loops do not check bounds, so every number that is used as an index, a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, prod
 from typing import Any, Literal, TypeAlias
@@ -118,12 +118,17 @@ def read_arrays(
     """
     specs = tuple(specs)
     names = [*others, *(spec.name for spec in specs)]
-    if not isinstance(state, dict) or set(state) != set(names):
-        raise DataError(f"The state of {owner} must be a dict with the keys {', '.join(names)}: {CORRUPT}.")
+    check_keys(state, names, owner)
     known = dict(dims)
     arrays = {spec.name: _converted(spec, state[spec.name], known, owner) for spec in specs}
     check_arrays(specs, arrays, known, owner)
     return arrays
+
+
+def check_keys(state: Any, names: Sequence[str], owner: object) -> None:
+    """Raise unless a state is a dict with exactly these keys."""
+    if not isinstance(state, dict) or set(state) != set(names):
+        raise DataError(f"The state of {owner} must be a dict with the keys {', '.join(names)}: {CORRUPT}.")
 
 
 def check_arrays(specs: Iterable[ArraySpec], arrays: Mapping[str, Array], dims: Dims, owner: object) -> None:

@@ -25,7 +25,7 @@ from redescend.numeric import Array, dot
 from redescend.river import records
 from redescend.river.record_belief import RecordBelief
 from redescend.river.row_learner import RowLearner, infer_dim, make_row_learner, widen_state
-from redescend.state import CORRUPT, Stateful, corrupt_state, count_values, require
+from redescend.state import Stateful, check_keys, corrupt_state, count_values, require
 
 MOST_FEATURES = {1: 200_000, 2: 4_000}
 """The most names that a model remembers, by its order: a stream may have ever new ones."""
@@ -213,10 +213,7 @@ class DictModel(Stateful):
         return {"features": [records.to_plain(name) for name in self._features], "learner": learned, "belief": belief}
 
     def restore(self, state: Any) -> None:
-        # Files from before models had beliefs have none.
-        if not isinstance(state, dict) or state.keys() | {"belief"} != {"features", "learner", "belief"}:
-            keys = "features, learner, belief"
-            raise DataError(f"The state of a linear model must be a dict with the keys {keys}: {CORRUPT}.")
+        check_keys(state, ("features", "learner", "belief"), "a linear model")
         try:
             features = dict.fromkeys((records.to_key(name) for name in state["features"]), 0.0)
             learned, needed = state["learner"], len(features) + len(self._constant)
@@ -231,7 +228,7 @@ class DictModel(Stateful):
         learner, belief = self._config.make_learner(dim), None
         if learned is not None:
             learner.restore(learned)
-        if state.get("belief") is not None:
+        if state["belief"] is not None:
             require(self._config.transform is None, "a linear model", "a belief in spite of its transform")
             belief = self._make_belief()
             belief.restore(state["belief"])

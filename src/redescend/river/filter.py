@@ -10,13 +10,12 @@ from river import base
 
 from redescend import losses, steps, transforms
 from redescend.engines.config import check_loss
-from redescend.errors import DataError
 from redescend.exclusive import exclusive
 from redescend.parameters import COUNT, Interval, check
 from redescend.river.classifier import RedescendingClassifier
 from redescend.river.records import NotFiniteError, check_record, to_key, to_plain
 from redescend.river.regressor import RedescendingRegressor
-from redescend.state import CORRUPT, Stateful, corrupt_state, require
+from redescend.state import Stateful, check_keys, corrupt_state, require
 
 THRESHOLDS = Interval(0, 1, "right")
 THRESHOLD, WEIGHT_THRESHOLD = 0.5, 0.99
@@ -129,9 +128,7 @@ class RedescendingFilter(Stateful, base.AnomalyFilter):
 
     def restore(self, state: dict[str, Any]) -> None:
         owner = type(self).__name__
-        if not isinstance(state, dict) or state.keys() != {"model", "seen", "held_back", "last"}:
-            keys = "model, seen, held_back, last"
-            raise DataError(f"The state of {owner} must be a dict with the keys {keys}: {CORRUPT}.")
+        check_keys(state, ("model", "seen", "held_back", "last"), owner)
         require(all(count in COUNT for count in (state["seen"], state["held_back"])), owner, "impossible counts")
         try:
             last = _read_record(state["last"])

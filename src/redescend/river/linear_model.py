@@ -9,14 +9,13 @@ from river.utils import dataframe
 
 from redescend import losses, steps, transforms
 from redescend.engines.config import ModelConfig, Task
-from redescend.errors import DataError
 from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.parameters import Order
 from redescend.river import records
 from redescend.river.dict_model import DictModel
 from redescend.river.records import BinaryLabels, to_key, to_plain
-from redescend.state import CORRUPT, Stateful, corrupt_state
+from redescend.state import Stateful, check_keys, corrupt_state
 
 
 @dataclass(eq=False, repr=False)
@@ -124,8 +123,7 @@ class LinearModel(Stateful):
 
     def restore(self, state: dict[str, Any]) -> None:
         owner = type(self).__name__
-        if not isinstance(state, dict) or state.keys() != {"linear", "labels", "target"}:
-            raise DataError(f"The state of {owner} must be a dict with the keys linear, labels, target: {CORRUPT}.")
+        check_keys(state, ("linear", "labels", "target"), owner)
         labels = BinaryLabels()
         try:
             labels.restore(state["labels"])

@@ -335,15 +335,13 @@ class LinearEstimator(JudgingEstimator):
 
     def _read_state(self, state: dict[str, Any]) -> dict[str, Any]:
         owner, engine_state, passes = type(self).__name__, state["engine"], state["passes"]
-        # Models from before there were trees are linear.
-        made_with = {"features": "linear"} | state["made_with"]
+        made_with = state["made_with"]
         parameters = {name: Deserializer({}, file_size=0).deserialize(made_with[name]) for name in ENGINE_PARAMETERS}
         engine = self._config(parameters).restore_engine(engine_state)
         require(state["precision"] in ("float32", "float64"), owner, "an unknown precision")
         require(passes is None or (type(passes) is int and passes > 0), owner, "an impossible number of passes")
-        # Files from before estimators had beliefs have none.
         beliefs = None
-        if state.get("beliefs") is not None:
+        if state["beliefs"] is not None:
             require(parameters["transform"] is None, owner, "a belief in spite of its transform")
             beliefs = self._make_beliefs(engine.dim, engine.outputs)
             beliefs.restore(state["beliefs"])
