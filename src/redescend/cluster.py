@@ -21,7 +21,7 @@ def connect_cluster(address: str) -> Client:
     with needs_extra("A cluster needs Dask", "experiments"):
         from dask.distributed import Client
     # Checked first, because a client that cannot connect delays the exit by ten seconds, and one that gets no answer
-    # waits for ever.
+    # waits forever.
     with ThreadPoolExecutor(1) as thread:  # a thread without an event loop, unlike a notebook's
         problem = thread.submit(asyncio.run, _check_scheduler(address)).result()
     if problem:

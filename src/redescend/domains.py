@@ -56,7 +56,7 @@ def project_l1_ball(theta: Array, radius: float) -> Array:
 
 
 def project_part(theta: Array, kind: float, numbers: Array) -> Array:
-    """Projection on a set that is no intersection."""
+    """Project on a set other than an intersection."""
     if kind == BALL:
         return project_ball(theta, numbers[0])
     if kind == BOX:

@@ -1,4 +1,4 @@
-"""Atomic writes: a file is written in full or not at all, and what a killed process left is removed."""
+"""Atomic writes: a file is written in full or not at all, and temporary files of killed processes are removed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WRITE_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 def replace_file(target: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces the target, with its permissions, once it is complete and on the disk.
 
-    A link is followed; a device, a pipe or a folder is refused. What a killed process left of this target is removed.
+    Links are followed; devices, pipes and folders are refused. Temporary files that a killed process left are removed.
     """
     check_writable(target)
     target = Path(os.path.realpath(target))
@@ -128,7 +128,7 @@ def _remove(part: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise an error if a file cannot be written or replaced: hours of work should not end that way."""
+    """Raise an error if a file cannot be written or replaced; call it before a long computation."""
     folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
         raise DataError(f"'{path}' cannot be written because it is a folder; name a file in it.")

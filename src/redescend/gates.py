@@ -203,7 +203,7 @@ class TopK(Gate):
 
 @dataclass(frozen=True, eq=False)
 class Oracle(Gate):
-    """Weight 1 for the rounds that are known to be clean and 0 for the others: a yardstick.
+    """Weight 1 for the rounds that are known to be clean and 0 for the others: a baseline for comparisons.
 
     Parameters
     ----------

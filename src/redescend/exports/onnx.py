@@ -88,10 +88,9 @@ def _read_labels(model: Any) -> tuple[Array | None, bool]:
     """The labels that the model predicts, if any, and whether it has probabilities."""
     if hasattr(model, "schema"):
         return (model.schema.label_values, True) if model.schema.classifies else (None, False)
-    # Those of a self-tuning classifier are calibrated by what it believes of labels, which the graph does not have.
-    return getattr(model, "classes_", None), hasattr(model, "predict_proba") and model.get_params()[
-        "transform"
-    ] is not None
+    # A self-tuning classifier calibrates its probabilities by a belief, which the graph does not have.
+    has_transform = hasattr(model, "predict_proba") and model.get_params()["transform"] is not None
+    return getattr(model, "classes_", None), has_transform
 
 
 def _add_table(graph: Graph, form: LinearForm) -> str:

@@ -31,10 +31,10 @@ class SelfTuning(Ensemble):
 
     A Gaussian posterior N(θ, P) of the model learns from every record as a mixture of clean records and outliers: its
     mean moves by g·Px, and P shrinks by h·Px(Px)', where g and h are derivatives of the logarithm of the record's
-    density. The variance x'Px of a prediction tells rare features and the start of a stream from outliers. The scale of
-    the noise and the share of outliers have posteriors of their own. Followers, the origin, a snapshot and the
-    posterior before its last restart are played beside it, each as much as Bayes' rule says: after a jump a follower
-    leads and the posterior restarts there, and after a burst of outliers what was stored returns.
+    density. The variance x'Px of a prediction separates rare features and the start of a stream from outliers. The
+    scale of the noise and the share of outliers have posteriors of their own. Followers, the origin, a snapshot and the
+    posterior before its last restart are played beside it, weighted by Bayes' rule: after a jump a follower leads and
+    the posterior restarts there, and after a burst of outliers the snapshot is restored.
 
     Multiplying a feature or the target by a constant changes no weight: without l2, results do not depend on units.
 

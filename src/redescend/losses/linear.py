@@ -72,7 +72,7 @@ def curvature(kind: int) -> float:
 
 
 def jump(kind: int) -> float:
-    """How much the slope may differ between two predictions however near; 0 where it has a derivative."""
+    """The largest jump of the slope at a kink; 0 for a smooth loss."""
     if kind in (HINGE, PINBALL):
         return 1.0
     if kind in (ABSOLUTE, EPSILON_INSENSITIVE):

@@ -1,11 +1,10 @@
 """Beliefs about the rows of an estimator: whether they are clean, and where clean targets lie.
 
-Rows of `partial_fit` are judged by what was predicted before they were learned from. `fit` passes over its rows several
-times: only the first predictions would be honest, and made by a poor model. Instead each row is judged once, after the
-last pass, by what the final model would predict if it had not learned from the row (`leave_out`). So the number of
-passes does not change how many records a belief has seen. Logits are shorter where the coefficients are uncertain. A
-model with trees passes only once, and its rows are judged by what was predicted before, in the order in which they were
-learned from.
+Rows of `partial_fit` are judged by the predictions made before learning from them. `fit` passes over its rows several
+times: only the first predictions are out of sample, and they come from a poor model. Instead each row is judged once,
+after the last pass, by the leave-one-out prediction of the final model, so that the number of passes does not change
+how many records a belief has seen. Logits are shorter where the coefficients are uncertain. A model with trees makes
+one pass, and its rows are judged like those of `partial_fit`.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class ArrowFile(ColumnarFile):
                 break
             rows = self._count_rows(batch, number, BODY if indexed else 0)
             if rows is None:
-                end = batch  # nobody knows where the next batch begins
+                end = batch  # the start of the next batch is unknown
                 break
             yield batch, rows, file.tell() / max(self.size, 1)
         if self.damage is not None:

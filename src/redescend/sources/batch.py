@@ -184,7 +184,7 @@ class Piece:
         return len(self.places) + count_bad(self.bad)
 
     def limit(self, most: int) -> int:
-        """`most` records, but all of those that are lost: they are a few numbers, however many they are."""
+        """Return `most`, or the number of all records if some are lost: lost records are stored as a few numbers."""
         return most if all(bad.rows == 1 for bad in self.bad) else self.count
 
     def slice(self, low: int, high: int, file: int, name: str, row: int) -> Batch:

@@ -61,7 +61,7 @@ class CsvFile(TextFile):
         return Head(begin + size, grammar, names)
 
     def _read_first_record(self, text: Text, grammar: Grammar) -> tuple[int, list[str]]:
-        """The size of the first record, 0 if it is no header, and the columns; what follows is read again."""
+        """The size of the first record, 0 if it is not a header, and the columns; what follows is read again."""
         data = b""
 
         def read() -> bytes:

@@ -13,7 +13,7 @@ MOST_MEMORY = usable_memory() // 2
 """Bytes that a page of each column, or a batch, may take."""
 
 EXPANDED, TIMES = 500 << 20, 100
-"""A part that takes more than this must take no more than so many times what is stored."""
+"""A part that takes more bytes than the first may take at most this many times its stored size."""
 
 
 def check_expansion(name: str, what: str, stored: int, needed: int) -> None:

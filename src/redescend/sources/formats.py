@@ -68,7 +68,7 @@ class SourceFile(ABC):
     taken : int
         The number of stored bytes read so far.
     declared : dict or None
-        What the file itself says is predicted from what: ``{"kinds": ..., "schema": ...}``.
+        The target and features that the file itself declares: ``{"kinds": ..., "schema": ...}``.
 
     Examples
     --------

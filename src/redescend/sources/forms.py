@@ -36,7 +36,7 @@ class Form:
     date: str = ""
 
     def convert(self, texts: pa.Array) -> tuple[pa.Array, Array]:
-        """The values, null where a text is missing or not of this form, and where it is not of this form."""
+        """Convert texts: the values, null where a text is missing or does not match, and a mask of those that do not."""
         matches = pc.fill_null(pc.match_substring_regex(texts, self.pattern), True)
         wrong = ~matches.to_numpy(zero_copy_only=False)
         matching = pc.if_else(matches, texts, pa.scalar(None, texts.type))
@@ -73,7 +73,7 @@ def _cast_dates(texts: pa.Array) -> pa.Array:
 
 
 def _cast_one_by_one(texts: pa.Array) -> pa.Array:
-    """Null where there is no such day."""
+    """Convert dates that may not exist; those that do not are null."""
     dates: list[Any] = []
     for text in texts:
         try:

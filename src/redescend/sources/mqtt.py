@@ -49,7 +49,7 @@ class Spool:
     path : Path
         The file; it continues where it ended.
     durable : bool
-        Whether the broker keeps messages while nobody is connected, for the next spool with this address and path.
+        Whether the broker stores messages while no client is connected, for the next spool of this address and path.
     """
 
     def __init__(self, address: str, path: Path, *, durable: bool = True) -> None:
@@ -83,7 +83,7 @@ class Spool:
     def _connect(self, parts: Any) -> Any:
         with needs_extra("MQTT topics need the package paho-mqtt", "mqtt"):
             import paho.mqtt.client as mqtt
-        # A broker that keeps messages keeps them for this name.
+        # A broker stores messages for a client of this name.
         name = "redescend-" + hashlib.sha256(f"{self.name} {self.path.absolute()}".encode()).hexdigest()[:12]
         client: Any = mqtt.Client(
             mqtt.CallbackAPIVersion.VERSION2, client_id=name, clean_session=not self._durable, manual_ack=True
@@ -122,7 +122,7 @@ class Spool:
             self._messages.put((self._connection, message))
 
     def _write(self) -> None:
-        """Write messages, and acknowledge them then. After an error, only take them, so that nobody waits."""
+        """Write messages, then acknowledge them. After an error, discard them, so that no thread blocks."""
         more = True
         try:
             while more:
@@ -172,7 +172,7 @@ class Spool:
         return line
 
     def close(self) -> None:
-        """End the subscription; the broker keeps what comes meanwhile if the spool is durable."""
+        """End the subscription; if the spool is durable, the broker stores later messages."""
         self._closing = True
         self._messages.put(None)
         self._writer.join(WAIT)

@@ -110,7 +110,7 @@ def _parse(parser: Any, chunk: TextChunk, mark: str) -> Piece:
 
 
 def find_stream(source: Any) -> type[RecordStream] | None:
-    """The protocol of an address such as ``redis://localhost/prices``; None if the source is none."""
+    """The protocol of an address such as ``redis://localhost/prices``; None for any other source."""
     scheme, separator, _ = source.partition("://") if isinstance(source, str) else ("", "", "")
     streams = [each for each in FORMATS.values() if issubclass(each, RecordStream)]
     return next((each for each in streams if separator and scheme.lower() in each.schemes), None)
@@ -129,7 +129,7 @@ def hide_password(address: str) -> str:
 
 
 def to_line(payload: bytes) -> bytes:
-    r"""A JSON text on one line; anything else becomes a line that is no JSON object.
+    r"""A JSON text on one line; anything else becomes a line that is not a JSON object.
 
     >>> to_line(b'{\n"x": 1}'), to_line(b""), to_line(b"\xff")
     (b'{ "x": 1}', b'""', b'"\\ufffd"')

@@ -39,7 +39,7 @@ POWER = 1.5
 and the same residual for its absolute value or any other power of it."""
 
 MIN_RATIO = 2.0
-"""The least ratio of median and quartile: losses that are all alike do not tell how far they spread."""
+"""The least ratio of median and quartile: equal losses say nothing about the spread."""
 
 SOFTNESS = 4.0
 """The threshold divided by the softness of the switch."""
