@@ -309,7 +309,7 @@ def check_record(x: Array, y: float, loss: Loss) -> None:
 def float_array(name: str, values: Any, *ndims: int) -> Array:
     """Convert values to an array of float32 or float64 with one of these numbers of dimensions.
 
-    Lists are converted. Arrays of integers, booleans or objects are refused, because codes and identifiers are not measurements.
+    Lists are converted. Arrays of integers, booleans or objects are refused: codes and identifiers are not measurements.
     """
     is_array = isinstance(values, np.ndarray) or hasattr(values, "__array__")
     try:

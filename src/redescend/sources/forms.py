@@ -36,7 +36,7 @@ class Form:
     date: str = ""
 
     def convert(self, texts: pa.Array) -> tuple[pa.Array, Array]:
-        """Convert texts: the values, null where a text is missing or does not match, and a mask of those that do not."""
+        """Convert texts: the values, null where a text is missing or does not match, and a mask of the latter."""
         matches = pc.fill_null(pc.match_substring_regex(texts, self.pattern), True)
         wrong = ~matches.to_numpy(zero_copy_only=False)
         matching = pc.if_else(matches, texts, pa.scalar(None, texts.type))
