@@ -23,7 +23,7 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
 from redescend.kernels.cache import make_cache
-from redescend.kernels.parts import PART
+from redescend.kernels.parts import KERNEL, PART
 from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -151,7 +151,7 @@ def on_compile(callback: Callable[[str], None]) -> Iterator[None]:
 
 def compiled(function: F) -> F:
     """Compile on first use, and cache the result on disk, if it can be written, until its sources change."""
-    dispatcher = njit(**FLAGS)(function)
+    dispatcher = njit(**KERNEL, **FLAGS)(function)
     dispatcher._cache = make_cache(dispatcher.py_func, lambda file: module_digest(Path(file)), _announce)
     return dispatcher
 
