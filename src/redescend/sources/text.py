@@ -167,7 +167,7 @@ class TextFile(SourceFile):
             with closing(FollowedFile(path, place, self._count)) as file:
                 for chunk in split(file.read, grammar, place, follow=partial(file.wait, follow)):
                     place = chunk.stop
-                    yield partial(_parse_marked, parser, chunk, file.mark(place))
+                    yield partial(parse_chunk, parser, chunk, file.mark(place))
                 if not file.rotated:
                     return
                 with closing(file.rest(place)) as rest:
@@ -178,7 +178,7 @@ class TextFile(SourceFile):
         """Read a file that does not grow any more, from a place on."""
         for chunk in split(lambda: file.read(BLOCK), self.head.grammar, place):
             mark = None if isinstance(file, BytesIO) else read_mark(file, chunk.stop)
-            yield partial(_parse_marked, parser, chunk, mark)
+            yield partial(parse_chunk, parser, chunk, mark)
 
     def _find_body(self) -> int:
         """Where the records of a new file begin: it may have a header, or not."""
@@ -205,22 +205,19 @@ def _take(chunks: Iterator[TextChunk], grammar: Grammar, missing: int) -> Iterat
             return
 
 
-def parse_chunk(parser: Parser, chunk: TextChunk) -> Piece:
-    """Parse a chunk into its good and its bad records."""
+def parse_chunk(parser: Parser, chunk: TextChunk, mark: str | None = None) -> Piece:
+    """Parse a chunk into its good and its bad records; `mark` is that of its end."""
     if chunk.reason is not None:
         table, places, bad = empty_table(parser.kinds), np.empty(0, np.int64), [Bad(0, "", chunk.reason, chunk.data)]
-        return Piece(chunk.offset, chunk.stop, table, places, bad, lambda place: chunk.data)
+        return Piece(chunk.offset, chunk.stop, table, places, bad, lambda place: chunk.data, mark)
     table = parser.parse(chunk.data)
     if table is not None:
         # Split only if a record is requested.
         split_once = cache(partial(parser.grammar.records, chunk.data))
-        return Piece(chunk.offset, chunk.stop, table, np.arange(table.num_rows), [], lambda place: split_once()[place])
+        places = np.arange(table.num_rows)
+        return Piece(chunk.offset, chunk.stop, table, places, [], lambda place: split_once()[place], mark)
     records = parser.grammar.records(chunk.data)
-    return Piece(chunk.offset, chunk.stop, *_parse_one_by_one(parser, records), records.__getitem__)
-
-
-def _parse_marked(parser: Parser, chunk: TextChunk, mark: str | None) -> Piece:
-    return replace(parse_chunk(parser, chunk), mark=mark)
+    return Piece(chunk.offset, chunk.stop, *_parse_one_by_one(parser, records), records.__getitem__, mark)
 
 
 def _parse_one_by_one(parser: Parser, records: list[bytes]) -> tuple[pa.RecordBatch, Array, list[Bad]]:
