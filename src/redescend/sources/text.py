@@ -59,7 +59,7 @@ class Head(NamedTuple):
 class TextFile(SourceFile):
     """A text file whose records end at line ends, unless these are quoted.
 
-    A format defines `start`, which reads what comes before the records, `parser`, which parses them, and
+    A format defines `read_preamble`, which reads what comes before the records, `parser`, which parses them, and
     `infer_columns`.
 
     Parameters
@@ -91,7 +91,7 @@ class TextFile(SourceFile):
         return cls(origin, compression, options)
 
     @abstractmethod
-    def start(self, text: Text) -> Head:
+    def read_preamble(self, text: Text) -> Head:
         """Read a text up to its first record, which the next read returns."""
 
     @abstractmethod
@@ -106,13 +106,13 @@ class TextFile(SourceFile):
     def head(self) -> Head:
         """What comes before the records."""
         with closing(self._text(0, keep=True)) as text:
-            return self.start(text)
+            return self.read_preamble(text)
 
     @cached_property
     def sample(self) -> list[TextChunk]:
         """Its first records, read and split once: columns are inferred from them before they are parsed."""
         with closing(self._text(0, keep=True)) as text:
-            self.head = self.start(text)
+            self.head = self.read_preamble(text)
             chunks = split(text.read, self.head.grammar, self.head.body, lambda: text.damage)
             return list(_take(chunks, self.head.grammar, SAMPLE))
 
