@@ -114,7 +114,7 @@ class TextFile(SourceFile):
         with closing(self._text(0, keep=True)) as text:
             self.head = self.read_preamble(text)
             chunks = split(text.read, self.head.grammar, self.head.body, lambda: text.damage)
-            return list(_take(chunks, self.head.grammar, SAMPLE))
+            return list(_take_records(chunks, self.head.grammar, SAMPLE))
 
     def read_head(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
         chunks, parser = self.sample, self.parser(kinds)
@@ -192,7 +192,7 @@ class TextFile(SourceFile):
         self.taken += taken
 
 
-def _take(chunks: Iterator[TextChunk], grammar: Grammar, missing: int) -> Iterator[TextChunk]:
+def _take_records(chunks: Iterator[TextChunk], grammar: Grammar, missing: int) -> Iterator[TextChunk]:
     """Chunks up to a number of records."""
     for chunk in chunks:
         bounds: Any = [] if chunk.reason else grammar.bounds(np.frombuffer(chunk.data, np.uint8))[0]
