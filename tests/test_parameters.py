@@ -22,8 +22,6 @@ from redescend.parameters import (
     SCALE,
     Component,
     Interval,
-    bad_parameter,
-    check,
     check_instance,
 )
 from tests.catalogue import BASES, CATALOGUE, LINEAR_LOSSES, name_of, public_classes
@@ -192,26 +190,11 @@ def test_intervals(rule, inside, out, words):
     assert not any(value in rule for value in [*out, *BAD_FOR_ALL])
 
 
-def test_check_returns_a_plain_number_or_raises():
-    assert type(check("Owner", "rate", np.float32(0.5), POSITIVE)) is float
-    assert type(check("Owner", "count", np.int16(5), COUNT)) is int
-    with pytest.raises(
-        ParameterError, match=r"^The 'rate' parameter of Owner must be a float in \(0, inf\)\. Got 0 instead\.$"
-    ):
-        check("Owner", "rate", 0, POSITIVE)
-
-
 def test_check_instance_returns_the_object_or_raises():
     loss = LINEAR_LOSSES[0]
     assert check_instance("Owner", "loss", loss, losses.Loss, "a loss") is loss
     with pytest.raises(ParameterError, match=r"^The 'loss' parameter of Owner must be a loss\. Got 3 instead\.$"):
         check_instance("Owner", "loss", 3, losses.Loss, "a loss")
-
-
-def test_bad_parameter_is_an_error_to_raise():
-    assert (
-        str(bad_parameter("Owner", "rate", "even", 3)) == "The 'rate' parameter of Owner must be even. Got 3 instead."
-    )
 
 
 def test_a_component_checks_what_it_inherits():

@@ -107,7 +107,7 @@ def test_logits_are_those_of_a_model_without_the_row_and_shorter_where_it_is_unc
         assert found[0, row] == pytest.approx(table[row] @ newton(others, theta) * length, rel=1e-6, abs=1e-6)
     full = np.linalg.inv(curvature(theta, everything))
     lengths = 1.0 / np.sqrt((1.0 + np.pi / 8.0 * np.einsum("ij,jk,ik->i", table, full, table)) * long)
-    np.testing.assert_allclose(uncertainty.shorten(X, np.ones((1, 60)))[0], lengths)
+    np.testing.assert_allclose(uncertainty.shrink(X, np.ones((1, 60)))[0], lengths)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])

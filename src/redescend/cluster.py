@@ -45,12 +45,12 @@ async def _check_scheduler(address: str) -> str:
     except TimeoutError:
         return f"no answer within {CONNECT_SECONDS:g} s"
     except (OSError, ValueError) as error:
-        return format_error(error)
+        return format_exception(error)
     except Exception:  # whatever else listens there may answer anything
         return "it is no Dask scheduler"
     return "" if identity.get("type") == "Scheduler" else f"it is a Dask {identity.get('type')}"
 
 
-def format_error(error: BaseException) -> str:
+def format_exception(error: BaseException) -> str:
     """Return an error in one line."""
     return traceback.format_exception_only(error)[-1].strip()

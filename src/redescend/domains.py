@@ -347,3 +347,10 @@ class Intersection(Domain):
     @property
     def diameter(self) -> float:
         return min(part.diameter for part in self.parts)
+
+
+def limit_to_ball(domain: Domain, radius: float) -> Domain:
+    """The part of a domain within a ball around 0, whose radius is the last number of its code."""
+    if isinstance(domain, Reals):
+        return Ball(radius)
+    return Intersection(*(domain.parts if isinstance(domain, Intersection) else (domain,)), Ball(radius))

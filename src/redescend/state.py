@@ -120,7 +120,7 @@ def read_arrays(
     names = [*others, *(spec.name for spec in specs)]
     check_keys(state, names, owner)
     known = dict(dims)
-    arrays = {spec.name: _converted(spec, state[spec.name], known, owner) for spec in specs}
+    arrays = {spec.name: _convert(spec, state[spec.name], known, owner) for spec in specs}
     check_arrays(specs, arrays, known, owner)
     return arrays
 
@@ -168,14 +168,14 @@ def count_values(state: Any) -> int:
 
 def packed_size(specs: Iterable[ArraySpec], dims: Dims) -> int:
     """How many numbers the arrays of these specs have, one behind the other."""
-    return sum(prod(_resolved_shape(spec, dims)) for spec in specs)
+    return sum(prod(_resolve_shape(spec, dims)) for spec in specs)
 
 
 def unpack(specs: Iterable[ArraySpec], rows: Array, dims: Dims) -> dict[str, Array]:
     """Views of arrays that are packed one behind the other along the last axis of `rows`."""
     out, start = {}, 0
     for spec in specs:
-        shape = _resolved_shape(spec, dims)
+        shape = _resolve_shape(spec, dims)
         end = start + prod(shape)
         out[spec.name] = rows[..., start:end].reshape(*rows.shape[:-1], *shape)
         start = end
@@ -186,11 +186,11 @@ def _resolve(size: Any, dims: Dims) -> Any:
     return size(dims) if callable(size) else dims[size] if isinstance(size, str) else size
 
 
-def _resolved_shape(spec: ArraySpec, dims: Dims) -> tuple[int, ...]:
+def _resolve_shape(spec: ArraySpec, dims: Dims) -> tuple[int, ...]:
     return tuple(_resolve(size, dims) for size in spec.shape)
 
 
-def _converted(spec: ArraySpec, value: Any, dims: dict[str, int], owner: object) -> Array:
+def _convert(spec: ArraySpec, value: Any, dims: dict[str, int], owner: object) -> Array:
     """A copy of the value in the type and shape of its spec; reads unknown dimensions off it."""
     try:
         array = np.asarray(value)

@@ -95,7 +95,7 @@ class Adaptive(Component):
                     actions[row] = theta
                 if row in budget:
                     natural = nature.X[row], float(nature.y[row])
-                    x_played, y[row] = self._worst(learner, natural, X[row], y[row])
+                    x_played, y[row] = self._find_worst(learner, natural, X[row], y[row])
                     if X is not stream.X:
                         X[row] = x_played
                 outcome[row, :2] = learner.update(X[row], float(y[row]))
@@ -108,11 +108,11 @@ class Adaptive(Component):
         trace = Trace(losses, weights, actions if keep_actions else None, learner.theta, skipped, predictions)
         return trace, mark_corrupted(stream, rows, X, y)
 
-    def _worst(self, learner: Learner, natural: tuple[Array, float], x: Array, y: Any) -> tuple[Array, Any]:
+    def _find_worst(self, learner: Learner, natural: tuple[Array, float], x: Array, y: Any) -> tuple[Array, Any]:
         """Return the candidate after which the loss on the natural record is largest; the learner is unchanged."""
         before = learner.state()
         worst, most = None, -np.inf
-        for candidate in self._candidates(learner.theta, x, y):
+        for candidate in self._list_candidates(learner.theta, x, y):
             try:
                 learner.update(candidate[0], float(candidate[1]))
                 left = self.loss.value(learner.theta, *natural)
@@ -126,7 +126,7 @@ class Adaptive(Component):
             raise DivergenceError("Every record that Adaptive could play makes the action overflow.")
         return worst
 
-    def _candidates(self, theta: Array, x: Array, y: Any) -> list[tuple[Array, Any]]:
+    def _list_candidates(self, theta: Array, x: Array, y: Any) -> list[tuple[Array, Any]]:
         played = [x if scale == 1.0 else (scale * x).astype(x.dtype) for scale in self.x_scales]
         if getattr(self.loss, "margin", False):
             return [(x_new, -y) for x_new in played]

@@ -70,39 +70,39 @@ def measure_game(trace: Trace, stream: Stream, learner: Descent) -> Measurements
             X, y = stream.X[played[rows]].astype(np.float64), stream.y[played[rows]]
             theta, after = (actions[at : at + count].astype(np.float64) for at in (first, first + 1))
             seen = best_actions(loss, nature.X[wide].astype(np.float64), nature.y[wide], domain)
-            u, ahead = _and_next(seen.copy(), count)
+            u, ahead = _with_next(seen.copy(), count)
             changed = wide[~stream.clean[wide]]
             if len(changed):
                 X_seen = stream.X[changed].astype(np.float64)
                 seen[~stream.clean[wide]] = best_actions(loss, X_seen, stream.y[changed], domain)
-            omega, beyond = _and_next(seen, count)
+            omega, beyond = _with_next(seen, count)
             g = _gradients(loss, theta, X, y)
-            out["gradient"][rows] = _lengths(g)
+            out["gradient"][rows] = _row_norms(g)
             rate = np.where(weights[rows] > 0.0, alpha[rows] * weights[rows], 0.0)[:, None]
             exact = _project(domain, np.where(rate > 0.0, theta - rate * g, theta))
-            out["record"][rows] = _lengths(X)
+            out["record"][rows] = _row_norms(X)
             out["slack"][rows] = row_products(g, theta - u)
             for name, left, right in (("here", theta, u), ("moved", after, u), ("onward", after, ahead)):
                 out[name][rows] = row_products(left - right, left - right)
             out["closer"][rows] = row_products(theta - after, theta + after - 2.0 * u)
             # `exact` itself has the rounding error of its terms.
-            out["error"][rows] = _lengths(after - exact) + DIGITS * (_lengths(theta) + _lengths(after))
-            out["path"][rows], out["path_all"][rows] = _lengths(u - ahead), _lengths(omega - beyond)
-            out["deviation"][rows], out["comparator"][rows] = _lengths(omega - u), _lengths(u)
-            out["reach"][rows] = np.maximum.reduce([_lengths(points) for points in (theta, after, omega, u)])
+            out["error"][rows] = _row_norms(after - exact) + DIGITS * (_row_norms(theta) + _row_norms(after))
+            out["path"][rows], out["path_all"][rows] = _row_norms(u - ahead), _row_norms(omega - beyond)
+            out["deviation"][rows], out["comparator"][rows] = _row_norms(omega - u), _row_norms(u)
+            out["reach"][rows] = np.maximum.reduce([_row_norms(points) for points in (theta, after, omega, u)])
             # Without constraints 0 is a subgradient at ω.
-            still = 0.0 if isinstance(domain, Reals) else _lengths(_gradients(loss, omega, X, y))
+            still = 0.0 if isinstance(domain, Reals) else _row_norms(_gradients(loss, omega, X, y))
             out["rest"][rows] = still + jump(loss.kind) * out["record"][rows]
     finite = {name: np.nan_to_num(value, nan=LARGEST, posinf=LARGEST) for name, value in out.items()}
     return Measurements(clean=stream.clean[played], losses=trace.losses[played], weights=weights, steps=alpha, **finite)
 
 
-def _and_next(points: Array, count: int) -> tuple[Array, Array]:
+def _with_next(points: Array, count: int) -> tuple[Array, Array]:
     """The first `count` points, and the one after each; the last is followed by itself."""
     return points[:count], np.vstack([points, points[-1:]])[1 : count + 1]
 
 
-def _lengths(vectors: Array) -> Array:
+def _row_norms(vectors: Array) -> Array:
     return np.minimum(np.sqrt(row_products(vectors, vectors)), LARGEST)
 
 
@@ -110,7 +110,7 @@ def _project(domain: Domain, points: Array) -> Array:
     if isinstance(domain, Reals):
         return points
     if isinstance(domain, Ball):
-        return points * np.minimum(1.0, domain.radius / np.maximum(_lengths(points), 1e-300))[:, None]
+        return points * np.minimum(1.0, domain.radius / np.maximum(_row_norms(points), 1e-300))[:, None]
     return np.array([domain.project(point) for point in points])
 
 
@@ -147,7 +147,7 @@ def _step_sizes(learner: Descent, stream: Stream, actions: Array, played: Array,
     if kind == steps.PER_TRAVELLED and learner.rounds > rounds:
         raise DataError("A step that sums gradients can only be measured in the learner's first game.")
     assert isinstance(learner.loss, LinearLoss)
-    gradient = _lengths(_gradients(learner.loss, actions[:-1], stream.X[played], stream.y[played]))
+    gradient = _row_norms(_gradients(learner.loss, actions[:-1], stream.X[played], stream.y[played]))
     travelled = np.sqrt(np.cumsum(np.where(weights > 0.0, weights * gradient, 0.0) ** 2))
     rows = zip(t, travelled, gradient, strict=True)
     return np.array([steps.size(kind, scale, normalised, *map(float, row)) for row in rows])

@@ -73,7 +73,7 @@ def invex_dynamic(setting: Setting, a: float, b: float, sharp: bool = False, ste
     c = check_instance("invex_dynamic", "setting", setting, Setting, "a Setting").constants(a, b, sharp, True)
     value, prescribed = _descent(setting, c.psi, step, setting.path_all)
     assumptions = (CONVEX, GRADIENTS, "losses of all rounds are at most B_all", BOUNDED, CONSTANT)
-    return Bound(_capped(c.xi * value), prescribed, assumptions)
+    return Bound(_cap(c.xi * value), prescribed, assumptions)
 
 
 def clean_dynamic(setting: Setting, a: float, b: float, sharp: bool = False, step: float | None = None) -> Bound:
@@ -101,8 +101,8 @@ def clean_dynamic(setting: Setting, a: float, b: float, sharp: bool = False, ste
     c = check_instance("clean_dynamic", "setting", setting, Setting, "a Setting").constants(a, b, sharp)
     value, prescribed = _descent(setting, c.psi, step, setting.path)
     G, L, delta = setting.G, setting.L, setting.deviation
-    outliers = setting.k * _capped(G * c.phi + L * c.kappa + (G + L * c.phi) * delta)
-    return Bound(_capped(c.xi * (value + outliers)), prescribed, (CONVEX, GRADIENTS, CLEAN_LOSSES, BOUNDED, CONSTANT))
+    outliers = setting.k * _cap(G * c.phi + L * c.kappa + (G + L * c.phi) * delta)
+    return Bound(_cap(c.xi * (value + outliers)), prescribed, (CONVEX, GRADIENTS, CLEAN_LOSSES, BOUNDED, CONSTANT))
 
 
 def _descent(setting: Setting, longest: float, step: float | None, path: float) -> tuple[float, float]:
@@ -143,7 +143,7 @@ def expert(setting: Setting, a: float, b: float, experts: int, sharp: bool = Fal
     entropy = log(check("expert", "experts", experts, AT_LEAST_ONE))
     rate = sqrt(8.0 * entropy / setting.rounds) / c.nu
     value = c.xi * c.nu * (setting.k + sqrt(setting.rounds * entropy / 2.0))
-    return Bound(_capped(value), rate, ("every loss is convex and not negative", CLEAN_LOSSES), case="not proved")
+    return Bound(_cap(value), rate, ("every loss is convex and not negative", CLEAN_LOSSES), case="not proved")
 
 
 def clean_dynamic_unbounded(
@@ -183,14 +183,14 @@ def clean_dynamic_unbounded(
     best = sqrt(2.0) * sqrt(reach / T) / max(c.psi, 1e-300)
     assumptions = (CONVEX, GRADIENTS, "every expert's clean losses are at most B", f"a_max ≥ {a_max / root:g}·√T")
     price = setting.G * c.phi + setting.L * c.kappa + c.psi * setting.deviation + c.nu
-    outliers = setting.k * _capped(price)
+    outliers = setting.k * _cap(price)
     steps_tried = log2(a_max) if printed else ceil(log2(a_max))
     experts = c.nu * sqrt(T * log(max(T * steps_tried, 1.0)) / 2.0)
     # 2^T overflows, its logarithm does not.
     if size > 0.0 and log2(size) > log2(epsilon) + T - log2(T):
         gradient = setting.G + 2.0 * (1.0 if printed else setting.L) * size
         value = 2.0 * size * gradient * (log2(size) + log2(T) - log2(epsilon))
-        return Bound(_capped(value), best, assumptions, "large comparator")
+        return Bound(_cap(value), best, assumptions, "large comparator")
     if size < 2.0 * epsilon / T:
         case = "small comparator"
         value = 8.0 * epsilon * epsilon / (T * root) + root * (c.psi * c.psi) + 6.0 * epsilon * path / root
@@ -203,7 +203,7 @@ def clean_dynamic_unbounded(
     else:
         case = "inside the grid"
         value = 3.0 * c.psi * sqrt(T * reach / 2.0)
-    return Bound(_capped(c.xi * (value + outliers + experts)), best, assumptions, case)
+    return Bound(_cap(c.xi * (value + outliers + experts)), best, assumptions, case)
 
 
 def top_k(setting: Setting, step: float | None = None) -> Bound:
@@ -230,7 +230,7 @@ def top_k(setting: Setting, step: float | None = None) -> Bound:
     # A gradient that passes the filter is at most twice the longest clean one.
     value, prescribed = _descent(setting, 2.0 * setting.gradient, step, setting.path)
     value += 2.0 * (2.0 * setting.D) * setting.gradient * (2 * setting.k + 1)
-    return Bound(_capped(value), prescribed, ("every loss is convex", BOUNDED, "k is known to the filter", CONSTANT))
+    return Bound(_cap(value), prescribed, ("every loss is convex", BOUNDED, "k is known to the filter", CONSTANT))
 
 
 def normalised(setting: Setting, K: float | None = None, step: float | None = None) -> Bound:
@@ -264,8 +264,8 @@ def normalised(setting: Setting, K: float | None = None, step: float | None = No
     slope = setting.gradient if K is None else check("normalised", "K", K, POSITIVE)
     value, prescribed = _descent(setting, 1.0, step, setting.path)
     assumptions = ("clean losses are weakly pseudo-convex with K", BOUNDED, CONSTANT)
-    return Bound(_capped(slope * (value + 2.0 * setting.D * setting.k)), prescribed, assumptions)
+    return Bound(_cap(slope * (value + 2.0 * setting.D * setting.k)), prescribed, assumptions)
 
 
-def _capped(value: float) -> float:
+def _cap(value: float) -> float:
     return min(value, LARGEST)

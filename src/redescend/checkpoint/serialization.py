@@ -66,9 +66,9 @@ class Serializer:
     def serialize(self, value: Any, where: str = "model") -> Any:
         """The value in terms of JSON; `where` it is in the model names its arrays, and is named in errors."""
         if isinstance(value, np.ndarray):
-            return self._array(value, where)
+            return self._serialize_array(value, where)
         if isinstance(value, np.generic) and not isinstance(value, np.str_):
-            return {"scalar": self._array(np.asarray(value), where)}
+            return {"scalar": self._serialize_array(np.asarray(value), where)}
         if isinstance(value, int) and value.bit_length() > MAX_BITS:
             raise ParameterError(f"'{where}' cannot be saved, because it is an integer of more than {MAX_BITS} bits.")
         if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
@@ -76,23 +76,23 @@ class Serializer:
         if isinstance(value, float):
             return {"float": repr(value)}
         if isinstance(value, list):
-            return self._each(value, where)
+            return self._serialize_all(value, where)
         if type(value) is tuple:
-            return {"tuple": self._each(value, where)}
+            return {"tuple": self._serialize_all(value, where)}
         if isinstance(value, Mapping):
             pairs = value.items()
             return {"dict": [[self.serialize(key, where), self.serialize(of, f"{where}.{key}")] for key, of in pairs]}
         if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
             return {"dtype": np.dtype(value).name}
-        return self._model(value, where)
+        return self._serialize_model(value, where)
 
-    def _each(self, values: Any, where: str) -> list[Any]:
+    def _serialize_all(self, values: Any, where: str) -> list[Any]:
         return [self.serialize(value, f"{where}.{place}") for place, value in enumerate(values)]
 
-    def _array(self, values: Array, where: str) -> dict[str, Any]:
+    def _serialize_array(self, values: Array, where: str) -> dict[str, Any]:
         if values.dtype.kind in "UO":
             tag = "texts" if values.dtype.kind == "U" else "objects"
-            return {tag: self._each(values.ravel().tolist(), where), "shape": list(values.shape)}
+            return {tag: self._serialize_all(values.ravel().tolist(), where), "shape": list(values.shape)}
         if values.dtype.name not in DTYPES:
             raise ParameterError(f"'{where}' cannot be saved, because it is an array of {values.dtype}.")
         name = where
@@ -101,7 +101,7 @@ class Serializer:
         self.arrays[name] = np.asarray(values, dtype=values.dtype.newbyteorder("="), order="C")
         return {"array": name}
 
-    def _model(self, model: Any, where: str) -> dict[str, Any]:
+    def _serialize_model(self, model: Any, where: str) -> dict[str, Any]:
         kind = type(model)
         if isinstance(model, Custom):
             raise ParameterError(
@@ -147,16 +147,16 @@ class Deserializer:
             case {"dtype": str(name), **rest} if not rest and name in DTYPES:
                 return np.dtype(name)
             case {"texts": list(parts), "shape": list(shape), **rest} if not rest:
-                return self._texts(parts).reshape(shape)
+                return self._make_texts(parts).reshape(shape)
             case {"objects": list(parts), "shape": list(shape), **rest} if not rest:
                 values = np.empty(len(parts), dtype=object)
                 values[:] = self.deserialize(parts)
                 return values.reshape(shape)
             case {"class": name, "settings": dict(settings), **rest} if rest.keys() <= {"state"}:
-                return self._model(find_class(name), settings, rest)
+                return self._make_model(find_class(name), settings, rest)
         raise DataError("it contains something that this version of redescend does not know.")
 
-    def _model(self, kind: Any, settings: dict[str, Any], rest: Mapping[Any, Any]) -> Any:
+    def _make_model(self, kind: Any, settings: dict[str, Any], rest: Mapping[Any, Any]) -> Any:
         parameters = {name: self.deserialize(value) for name, value in settings.items()}
         if issubclass(kind, Component) == ("state" in rest):
             raise DataError(f"its {kind.__name__} has a state that it should not have, or lacks one.")
@@ -170,7 +170,7 @@ class Deserializer:
             model.restore(state)
         return model
 
-    def _texts(self, parts: list[Any]) -> Array:
+    def _make_texts(self, parts: list[Any]) -> Array:
         longest = max((len(part) if isinstance(part, str) else 0 for part in parts), default=0)
         if not all(isinstance(part, str) for part in parts) or 4 * longest * len(parts) > TEXT_BYTES * self._file_size:
             raise DataError(f"its {len(parts)} texts of up to {longest} letters are not an array that it has room for.")

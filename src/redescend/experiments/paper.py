@@ -29,7 +29,7 @@ from redescend.steps import Horizon
 POINTS = 200
 """Rounds of a run at which its regret is stored."""
 
-DRAWN = 2_000
+SAMPLED = 2_000
 """Rounds of a run whose weights are stored, clean and corrupted each."""
 
 SWEPT = ("LEARN", "OGD", "Top-k", "OGD, step/11", ORACLE)
@@ -78,7 +78,7 @@ def _compute_regret(name: str, rounds: int, run: int, seed: int) -> Iterator[Blo
                 for measure, value in zip(MEASURES, values, strict=True):
                     yield {**here, **make_point(rounds, measure, value)}
                 if run == 0:
-                    yield from _draw_weights(here, trace, stream, seed)
+                    yield from _sample_weights(here, trace, stream, seed)
 
 
 def _compute_guarantees(problem: Problem, trace: Trace, stream: Stream, learner: Learn) -> tuple[float, ...]:
@@ -90,13 +90,13 @@ def _compute_guarantees(problem: Problem, trace: Trace, stream: Stream, learner:
     return certificate.measured, certificate.convexity, certificate.value, sharp, printed
 
 
-def _draw_weights(here: Block, trace: Trace, stream: Stream, seed: int) -> Iterator[Block]:
+def _sample_weights(here: Block, trace: Trace, stream: Stream, seed: int) -> Iterator[Block]:
     random = np.random.default_rng([seed, 1])
     for kind, mask in {"clean": stream.clean, "corrupted": ~stream.clean}.items():
         rounds = np.flatnonzero(mask)
         if len(rounds):
-            drawn = np.sort(random.choice(rounds, min(DRAWN, len(rounds)), replace=False))
-            yield {**here, "round": drawn + 1, "measure": f"weight {kind}", "value": trace.weights[drawn]}
+            sampled = np.sort(random.choice(rounds, min(SAMPLED, len(rounds)), replace=False))
+            yield {**here, "round": sampled + 1, "measure": f"weight {kind}", "value": trace.weights[sampled]}
 
 
 # --- decision boundaries ---
@@ -117,15 +117,15 @@ def _compute_boundaries(rounds: int, seed: int) -> Iterator[Block]:
             for place in range(2):
                 value = theta[place]  # type: ignore[index]
                 yield {**here, "learner": name, **make_point(rounds, f"theta {place}", value)}
-        drawn = np.sort(np.random.default_rng([seed, 2]).choice(rounds, min(500, rounds), replace=False))
+        sampled = np.sort(np.random.default_rng([seed, 2]).choice(rounds, min(500, rounds), replace=False))
         measures = {
-            "x 0": stream.X[drawn, 0],
-            "x 1": stream.X[drawn, 1],
-            "y": stream.y[drawn],
-            "clean": stream.clean[drawn].astype(float),
+            "x 0": stream.X[sampled, 0],
+            "x 1": stream.X[sampled, 1],
+            "y": stream.y[sampled],
+            "clean": stream.clean[sampled].astype(float),
         }
         for measure, value in measures.items():
-            yield {**here, "learner": "stream", "round": drawn + 1, "measure": measure, "value": value}
+            yield {**here, "learner": "stream", "round": sampled + 1, "measure": measure, "value": value}
 
 
 # --- sweeps over k, T, a and b ---
@@ -148,7 +148,7 @@ def _compute_sweep(kind: str, name: str, rounds: int, run: int, seed: int) -> It
         yield {**here, **block}
 
 
-def _play_swept(problem: Problem, stream: Stream, count: str) -> Iterator[Block]:
+def _play_learners(problem: Problem, stream: Stream, count: str) -> Iterator[Block]:
     learners = problem.learners(stream)
     for name in SWEPT:
         yield {**_play_to_end(problem, stream, learners[name]), "count": count, "learner": name}
@@ -158,7 +158,8 @@ def _sweep_outliers(name: str, rounds: int, seed: int) -> Iterator[Block]:
     problem = PROBLEMS[name](rounds)
     clean = problem.clean_stream(rounds, seed, problem.dim)
     for place, share in enumerate((0.0, 1 / 512, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)):
-        yield from _play_swept(problem, problem.adversary.corrupt(clean, int(share * rounds), [seed, place, 3]), "grid")
+        stream = problem.adversary.corrupt(clean, int(share * rounds), [seed, place, 3])
+        yield from _play_learners(problem, stream, "grid")
 
 
 def _sweep_rounds(name: str, rounds: int, seed: int) -> Iterator[Block]:
@@ -166,7 +167,7 @@ def _sweep_rounds(name: str, rounds: int, seed: int) -> Iterator[Block]:
     shortest, longest = (rounds, 8 * rounds) if PROBLEMS[name](rounds).dim > 10 else (rounds / 32, rounds)
     for T in np.unique(np.geomspace(shortest, longest, 5).astype(int)).tolist():
         problem = PROBLEMS[name](T)
-        yield from _play_swept(problem, problem.streams(seed)["T^⅔"], "T^⅔")
+        yield from _play_learners(problem, problem.streams(seed)["T^⅔"], "T^⅔")
 
 
 def _sweep_constants(name: str, rounds: int, seed: int) -> Iterator[Block]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from redescend.cluster import connect_cluster, format_error
+from redescend.cluster import connect_cluster, format_exception
 from redescend.errors import ParameterError, RedescendError, needs_extra
 from redescend.experiments.store import Store
 from redescend.experiments.tasks import Task
@@ -95,7 +95,7 @@ def _attempt(compute: Compute, place: int, task: Task) -> Outcome:
     try:
         table = compute(task)
     except Exception as error:
-        return Outcome(place, None, error=format_error(error), details=traceback.format_exc())
+        return Outcome(place, None, error=format_exception(error), details=traceback.format_exc())
     return Outcome(place, table, time.perf_counter() - started)
 
 
@@ -156,4 +156,4 @@ def _fetch(future: Any, place: int) -> Outcome:
     if future.status == "cancelled":
         return Outcome(place, None, error="the cluster cancelled it")
     error = future.exception()
-    return Outcome(place, None, error=format_error(error)) if error else future.result()
+    return Outcome(place, None, error=format_exception(error)) if error else future.result()

@@ -10,10 +10,10 @@ import numpy as np
 
 from redescend import gates, steps
 from redescend.invex.losses import SquaredDistance
-from redescend.invex.manifold_descent import GatedLearner, Move, read_own_arrays
+from redescend.invex.manifold_descent import GatedLearner, Move
 from redescend.invex.noise_posterior import Densities, NoisePosterior
 from redescend.invex.space import Geodesic, Space
-from redescend.learners.base import Round
+from redescend.learners.base import Round, read_state
 from redescend.numeric import Array
 from redescend.parameters import check_instance
 from redescend.state import ArraySpec, require
@@ -278,7 +278,7 @@ class RobustFrechetMean:
             ArraySpec("rounds", kind="count"),
             ArraySpec("cells", self._noise.cells.shape, kind="share"),
         )
-        arrays = read_own_arrays(self, state, specs, others=["lowest"])
+        arrays = read_state(specs, state, repr(self), others=["lowest"])
         require(lowest is None or math.isfinite(lowest), repr(self), f"a 'lowest' of {lowest}")
         points = [self.space.check("A point of the state", point) for point in arrays["points"]]
         self._theta = self.space.check("The 'theta' of the state", arrays["theta"])

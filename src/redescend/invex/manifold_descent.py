@@ -10,7 +10,6 @@ with the gates and steps of the flat case. `Flat` wraps a flat learner without c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +18,11 @@ from redescend import gates, losses, steps
 from redescend.errors import DataError, DivergenceError, MissingLabelError
 from redescend.invex.losses import InvexLoss
 from redescend.invex.space import Euclidean, GeodesicBall, Space
-from redescend.learners.base import Round
+from redescend.learners.base import Round, read_state
 from redescend.learners.descent import Descent
 from redescend.numeric import LARGEST, Array, norm
 from redescend.parameters import check_instance
-from redescend.state import ArraySpec, read_arrays
+from redescend.state import ArraySpec
 
 
 class Move(NamedTuple):
@@ -176,7 +175,7 @@ class GatedLearner(FirstOrder):
         """Check the state with further arrays, take it over, and return its arrays."""
         specs = [ArraySpec("theta", self.space.shape), ArraySpec("memory", self._schedule.memory.shape)]
         specs += [ArraySpec("rounds", kind="count"), ArraySpec("travelled", low=0.0), *more]
-        arrays = read_own_arrays(self, state, specs)
+        arrays = read_state(specs, state, repr(self))
         self._theta = self.space.check("The 'theta' of the state", arrays["theta"])
         self._schedule.memory = arrays["memory"]
         self._schedule.rounds, self._schedule.travelled = int(arrays["rounds"]), float(arrays["travelled"])
@@ -309,13 +308,3 @@ def compute_weight(gate: gates.Gate, f: float, memory: Array | None = None, t: i
     memory = gate.fresh_memory() if memory is None else memory
     with np.errstate(over="ignore"):
         return float(gates.weigh(gate.kind, kind, c, b, memory, t, np.float64(f), min(length, LARGEST)))
-
-
-def read_own_arrays(
-    owner: object, state: Any, specs: Iterable[ArraySpec], others: Iterable[str] = ()
-) -> dict[str, Array]:
-    """Read the arrays of a state that was made by a learner with the same settings."""
-    arrays = read_arrays(specs, state, {}, repr(owner), others=["learner", *others])
-    if state["learner"] != repr(owner):
-        raise DataError(f"The state belongs to {state['learner']}, not to {owner!r}; use the same settings.")
-    return arrays

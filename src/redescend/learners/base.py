@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import signature
 from math import inf
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from redescend.kernels.layout import Outcomes
 from redescend.losses import LinearLoss, Loss
 from redescend.numeric import Array, dot
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check, check_instance
-from redescend.state import ArraySpec, read_arrays
+from redescend.state import ArraySpec, Dims, read_arrays
 
 
 class Round(NamedTuple):
@@ -262,11 +263,13 @@ class Ensemble(Learner):
         self._arrays = self._read_state(state)
 
 
-def read_state(specs: tuple[ArraySpec, ...], state: Any, owner: str, **dims: int) -> dict[str, Array]:
+def read_state(
+    specs: Iterable[ArraySpec], state: Any, owner: str, dims: Dims = MappingProxyType({}), others: Iterable[str] = ()
+) -> dict[str, Array]:
     """Copy the arrays of a learner's state, checked; raises if the state names another learner than its owner."""
     if isinstance(state, dict) and state.get("learner", owner) != owner:
         raise DataError(f"The state belongs to {state['learner']}, not to {owner}; make a learner like that one.")
-    return read_arrays(specs, state, dims, owner, others=("learner",))
+    return read_arrays(specs, state, dims, owner, others=("learner", *others))
 
 
 def constructor_arguments(kind: type, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -309,7 +312,7 @@ def check_record(x: Array, y: float, loss: Loss) -> None:
 def float_array(name: str, values: Any, *ndims: int) -> Array:
     """Convert values to an array of float32 or float64 with one of these numbers of dimensions.
 
-    Lists are converted. Arrays of integers, booleans or objects are refused: codes and identifiers are not measurements.
+    Lists are converted. Arrays of integers, booleans or objects are refused: they may be codes or identifiers.
     """
     is_array = isinstance(values, np.ndarray) or hasattr(values, "__array__")
     try:

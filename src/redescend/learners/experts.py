@@ -121,11 +121,7 @@ class LearnWithExperts(Experts):
         """Make the learner that an `expert` of the paper's grid is before its first round: Algorithm 1 in its ball."""
         if self.meta != "paper":
             raise TypeError("alone needs meta='paper': the steps of robust experts depend on the stream.")
-        domain = self.domain
-        if expert.radius < 1e150:
-            ball = domains.Ball(expert.radius)
-            parts = domain.parts if isinstance(domain, domains.Intersection) else (domain,)
-            domain = ball if isinstance(domain, domains.Reals) else domains.Intersection(*parts, ball)
+        domain = domains.limit_to_ball(self.domain, expert.radius) if expert.radius < 1e150 else self.domain
         a, b = self.transform.a, self.transform.b
         return Learn(self.dim, loss=self.loss, a=a, b=b, step=Constant(expert.step), domain=domain)
 

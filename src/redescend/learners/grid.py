@@ -102,8 +102,7 @@ class Experts(Ensemble):
         """The code of the domain within a ball, whose radius is its last number; None if only the ball limits it."""
         if isinstance(self.domain, domains.Reals):
             return None
-        parts = self.domain.parts if isinstance(self.domain, domains.Intersection) else (self.domain,)
-        return domains.Intersection(*parts, domains.Ball(1.0)).code(self.dim)
+        return domains.limit_to_ball(self.domain, 1.0).code(self.dim)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -205,7 +204,7 @@ class Experts(Ensemble):
             ArraySpec("clock", (layout.COUNTERS,), parts=counters),
             ArraySpec("beliefs", self._arrays["beliefs"].shape, low=np.nextafter(0.0, 1.0)),
         )
-        arrays = read_state(specs, state, owner, dim=self.dim)
+        arrays = read_state(specs, state, owner, {"dim": self.dim})
         groups = arrays["groups"][: int(arrays["clock"][layout.GROUPS])]
         low, high, logs = groups[:, layout.LOW], groups[:, layout.HIGH], groups[:, layout.LOG_WEIGHT]
         whole = np.all(groups[:, [layout.LOW, layout.HIGH]] % 1.0 == 0.0) and (low <= high).all()

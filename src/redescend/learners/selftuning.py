@@ -153,6 +153,6 @@ class SelfTuning(Ensemble):
 
     def _read_state(self, state: dict[str, Any]) -> dict[str, Array]:
         dims = layout.dims_of(self.dim, self.order)
-        arrays = read_state(layout.SPECS, state, repr(self), **dims)
+        arrays = read_state(layout.SPECS, state, repr(self), dims)
         layout.check_state(arrays, self.order, repr(self))
         return arrays

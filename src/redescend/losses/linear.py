@@ -149,10 +149,10 @@ class LinearLoss(Component, Loss):
         if domain is not None:
             projected = domain.project(theta)
             inside = domain.radial or np.array_equal(projected, theta)
-            theta = projected if inside else self._on_curve(x, y, domain)
+            theta = projected if inside else self._minimise_on_curve(x, y, domain)
         return theta, self.value(theta, x, y)
 
-    def _on_curve(self, x: Array, y: float, domain: ConvexSet) -> Array:
+    def _minimise_on_curve(self, x: Array, y: float, domain: ConvexSet) -> Array:
         """Solve φ'(⟨x, Π(μx)⟩) + l2·μ = 0; the left side never falls as μ grows."""
 
         def excess(scale: float) -> float:
@@ -211,7 +211,7 @@ class Hinge(LinearLoss):
     margin: ClassVar[bool] = True
 
     def best_scale(self, xx: Values, y: Values) -> Any:
-        return y * _capped(1.0 / xx, 1.0, self.l2)
+        return y * _cap_scale(1.0 / xx, 1.0, self.l2)
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class Absolute(LinearLoss):
     kind: ClassVar[int] = ABSOLUTE
 
     def best_scale(self, xx: Values, y: Values) -> Any:
-        return np.sign(y) * _capped(np.abs(y) / xx, 1.0, self.l2)
+        return np.sign(y) * _cap_scale(np.abs(y) / xx, 1.0, self.l2)
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ class EpsilonInsensitive(LinearLoss):
     default_parameters: ClassVar[tuple[float, ...]] = (0.1,)
 
     def best_scale(self, xx: Values, y: Values) -> Any:
-        return np.sign(y) * _capped(np.maximum(np.abs(y) - self.epsilon, 0.0) / xx, 1.0, self.l2)
+        return np.sign(y) * _cap_scale(np.maximum(np.abs(y) - self.epsilon, 0.0) / xx, 1.0, self.l2)
 
 
 @dataclass(frozen=True)
@@ -311,9 +311,9 @@ class Pinball(LinearLoss):
 
     def best_scale(self, xx: Values, y: Values) -> Any:
         pull = np.where(np.asarray(y) > 0.0, self.quantile, 1.0 - self.quantile)
-        return np.sign(y) * _capped(np.abs(y) / xx, pull, self.l2)
+        return np.sign(y) * _cap_scale(np.abs(y) / xx, pull, self.l2)
 
 
-def _capped(scale: Values, pull: Values, l2: float) -> Any:
+def _cap_scale(scale: Values, pull: Values, l2: float) -> Any:
     """Where a loss of slope `pull` meets its kink at `scale`, or is stopped by l2 before it."""
     return np.minimum(scale, pull / l2) if l2 > 0.0 else scale

@@ -67,11 +67,11 @@ def clean_dynamic(
     >>> clean_dynamic(trace, stream, losses.Squared(), comparator=[1.0])
     array([3., 3.])
     """
-    counted = _counted("clean_dynamic", trace, stream, loss, domain)
+    counted = _select_rounds("clean_dynamic", trace, stream, loss, domain)
     if isinstance(comparator, str) and comparator == "round":
         least = least_values(loss, stream.X, stream.y, domain, counted)
     else:
-        least = values_at(loss, stream.X, stream.y, _path(comparator, stream), counted)
+        least = values_at(loss, stream.X, stream.y, _read_comparator(comparator, stream), counted)
     return _curve(trace.losses, least, counted)
 
 
@@ -145,7 +145,7 @@ def clean_static(trace: Trace, stream: Stream, loss: Loss, domain: Domain | None
     >>> clean_static(play(OGD(1, loss=loss, step=steps.Constant(0.25)), stream), stream, loss)
     array([ 3., 11.])
     """
-    counted = _counted("clean_static", trace, stream, loss, domain)
+    counted = _select_rounds("clean_static", trace, stream, loss, domain)
     theta = best_fixed(Stream(stream.X, stream.y, counted), loss, domain)
     return _curve(trace.losses, values_at(loss, stream.X, stream.y, theta, counted), counted)
 
@@ -208,7 +208,7 @@ def invex_dynamic(
     >>> invex_dynamic(trace, stream, losses.Squared(), transforms.Huber(1.0))
     array([3., 4.])
     """
-    counted = _counted("invex_dynamic", trace, stream, loss, domain, only_clean=False)
+    counted = _select_rounds("invex_dynamic", trace, stream, loss, domain, only_clean=False)
     check_instance("invex_dynamic", "transform", transform, Transform, "a transform, such as Learn(10.0, 10.0)")
     least = least_values(loss, stream.X, stream.y, domain, counted)
     return _curve(transform.value(trace.losses), transform.value(least), counted)
@@ -308,7 +308,7 @@ def _check_inputs(owner: str, stream: Stream, loss: Loss, domain: Domain | None)
     check_instance(owner, "domain", domain, (Domain, type(None)), "a domain, such as Ball(1.0), or None")
 
 
-def _counted(
+def _select_rounds(
     owner: str, trace: Trace, stream: Stream, loss: Loss, domain: Domain | None, only_clean: bool = True
 ) -> Array:
     """Return which rounds count: the clean ones or all of them, without those that were skipped."""
@@ -319,7 +319,7 @@ def _counted(
     return counted
 
 
-def _path(comparator: Any, stream: Stream) -> Array:
+def _read_comparator(comparator: Any, stream: Stream) -> Array:
     """The comparator as one action or a path of them."""
     if isinstance(comparator, str) and comparator == "truth":
         if stream.truth is None:

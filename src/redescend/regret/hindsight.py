@@ -40,9 +40,12 @@ def best_action(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
         return free
     start, project = domain.project(free), domain.project
     if isinstance(loss, Squared | Logistic):
-        return accelerated(_smooth(loss, X, y, ridge), start, project, curvature(loss.kind))
-    kinks = _kinks(loss, X, y)
-    return _minimise_kinks(kinks, ridge, start, lambda inner, theta, bend: accelerated(inner, theta, project, bend))
+        return accelerated_descent(_smooth(loss, X, y, ridge), start, project, curvature(loss.kind))
+
+    def minimise(inner: Objective, theta: Array, bend: float) -> Array:
+        return accelerated_descent(inner, theta, project, bend)
+
+    return _minimise_kinks(_kinks(loss, X, y), ridge, start, minimise)
 
 
 def _minimise_free(loss: LinearLoss, X: Array, y: Array, ridge: float) -> Array:
@@ -149,7 +152,7 @@ def _minimise_custom(loss: Loss, X: Array, y: Array, domain: Domain | None) -> A
     return total.minimum(np.zeros(X.shape[1]), 0.0, domain)[0]
 
 
-# --- Σⱼ ψⱼ(⟨aⱼ, θ⟩) + (ridge/2)·‖θ‖² with smooth ψ: Newton's method, and accelerated descent on a domain ---
+# --- Σⱼ ψⱼ(⟨aⱼ, θ⟩) + (ridge/2)·‖θ‖² with smooth ψ: Newton's method, and accelerated_descent descent on a domain ---
 
 
 class Objective(NamedTuple):
@@ -219,7 +222,7 @@ def _line_search(objective: Objective, theta: Array, step: Array) -> float:
     return low
 
 
-def accelerated(objective: Objective, theta: Array, project: Callable[[Array], Array], bend: float) -> Array:
+def accelerated_descent(objective: Objective, theta: Array, project: Callable[[Array], Array], bend: float) -> Array:
     """Accelerated projected descent until it no longer moves; `bend` is the largest ψ''.
 
     Beck and Teboulle, 2009, with the restarts of O'Donoghue and Candès, 2015.

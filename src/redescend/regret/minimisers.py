@@ -42,13 +42,13 @@ def least_values(loss: Loss, X: Array, y: Array, domain: Domain | None, counted:
         scale, xx = best_scales(loss, X, y, domain)
         with np.errstate(all="ignore"):
             f = _losses(loss, scale * xx, y, scale * (scale * xx))
-        alone = counted & _extreme(X, xx)
+        alone = counted & _find_extreme(X, xx)
     for row in np.flatnonzero(alone):
         f[row] = loss.minimum(X[row], float(y[row]), domain)[1]
     return f
 
 
-def _extreme(X: Array, xx: Array) -> Array:
+def _find_extreme(X: Array, xx: Array) -> Array:
     """The rows whose ‖x‖² over- or underflows; `Loss.minimum` handles these."""
     odd = ~((xx > 1e-250) & (xx < 1e250))
     odd[odd] = np.any(X[odd] != 0.0, axis=1)
@@ -60,7 +60,7 @@ def best_actions(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array
     if isinstance(loss, LinearLoss) and (domain is None or domain.radial):
         scale, xx = best_scales(loss, X, y, domain)
         actions: Array = scale[:, None] * X
-        for row in np.flatnonzero(_extreme(X, xx)):
+        for row in np.flatnonzero(_find_extreme(X, xx)):
             actions[row] = loss.minimum(X[row], float(y[row]), domain)[0]
         return actions
     return np.array([loss.minimum(x, float(response), domain)[0] for x, response in zip(X, y, strict=True)])

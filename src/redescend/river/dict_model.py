@@ -265,12 +265,12 @@ class DictModel(Stateful):
         """Write records into the row of this learner from now on."""
         self._learner = learner
         self._count = -1 if self._is_fresh else len(self._features)
-        self._get_values = _getter(list(self._features))
+        self._get_values = _make_getter(list(self._features))
         self._write = struct.Struct(f"{1 + len(self._constant) + len(self._features)}d").pack_into
         row: Any = learner.record
         self._bytes = memoryview(row).cast("B")
 
 
-def _getter(names: list[Any]) -> Callable[[Any], Iterable[Any]]:
+def _make_getter(names: list[Any]) -> Callable[[Any], Iterable[Any]]:
     """A function that takes the values of all these names from a dict."""
     return itemgetter(*names) if len(names) > 1 else lambda x: [x[name] for name in names]

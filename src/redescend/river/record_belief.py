@@ -40,7 +40,7 @@ class RecordBelief(Stateful):
         if self._labels:
             self._deferred.add(predictions[:, None], (targets > 0.0).astype(np.int64))
         else:
-            self._deferred.add(predictions, targets, _first(X))
+            self._deferred.add(predictions, targets, _first_features(X))
 
     def clean_probability(self, prediction: float, target: float, x: Array) -> float:
         """The probability that a record is clean; nothing is learned."""
@@ -52,7 +52,7 @@ class RecordBelief(Stateful):
     def predict_interval(self, prediction: float, x: Array, level: float) -> tuple[float, float]:
         """The interval in which a share of clean targets lies."""
         belief: Any = self._deferred.belief
-        low, high = belief.predict_interval(np.array([prediction]), _first(x[None]), level)
+        low, high = belief.predict_interval(np.array([prediction]), _first_features(x[None]), level)
         return float(low[0]), float(high[0])
 
     def predict_proba(self, margins: Array) -> Array:
@@ -67,7 +67,7 @@ class RecordBelief(Stateful):
         self._deferred.restore(state)
 
 
-def _first(X: Array) -> Array:
+def _first_features(X: Array) -> Array:
     """The features at the first places; 0 where there are none."""
     out = np.zeros((len(X), COMPACT))
     out[:, : X.shape[1]] = X[:, :COMPACT]

@@ -120,8 +120,8 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         """
         margins = self._predict_outputs(X)
         if self._beliefs is not None:
-            shortened = self._beliefs.shorten(self._validate_features(X), margins.T)
-            margins = shortened.T.astype(self._dtype, copy=False)
+            shrunk = self._beliefs.shrink(self._validate_features(X), margins.T)
+            margins = shrunk.T.astype(self._dtype, copy=False)
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
     def predict(self, X: Any) -> Array:

@@ -3,7 +3,7 @@
 Rows of `partial_fit` are judged by the predictions made before learning from them. `fit` passes over its rows several
 times: only the first predictions are out of sample, and they come from a poor model. Instead each row is judged once,
 after the last pass, by the leave-one-out prediction of the final model, so that the number of passes does not change
-how many records a belief has seen. Logits are shorter where the coefficients are uncertain. A model with trees makes
+how many records a belief has seen. Logits are shrunk where the coefficients are uncertain. A model with trees makes
 one pass, and its rows are judged like those of `partial_fit`.
 """
 
@@ -68,13 +68,13 @@ class RowBeliefs(Stateful):
         self._add(X, Y, predictions, places, in_order=False)
         self._uncertainty = uncertainty
 
-    def shorten(self, X: Any, predictions: Array) -> Array:
-        """The predictions, a row for each output; those of labels are shorter where the coefficients are uncertain."""
-        return predictions if self._uncertainty is None else self._uncertainty.shorten(X, predictions)
+    def shrink(self, X: Any, predictions: Array) -> Array:
+        """The predictions, a row for each output; those of labels are shrunk where the coefficients are uncertain."""
+        return predictions if self._uncertainty is None else self._uncertainty.shrink(X, predictions)
 
     def add(self, X: Any, Y: Array, predictions: Array, places: Array | None = None) -> None:
         """Learn from rows and what was predicted for them: from those at `places`, in this order, or from all."""
-        self._add(X, Y, self.shorten(X, predictions), places, in_order=True)
+        self._add(X, Y, self.shrink(X, predictions), places, in_order=True)
 
     def _add(self, X: Any, Y: Array, predictions: Array, places: Array | None, in_order: bool) -> None:
         self._count, self._log_odds = Y.shape[1], None
@@ -105,7 +105,7 @@ class RowBeliefs(Stateful):
 
     def judge(self, X: Any, Y: Array, predictions: Array) -> Array:
         """The log-odds that each row is clean, the least over outputs; nothing is learned."""
-        records = self._records(X, Y, self.shorten(X, predictions))
+        records = self._records(X, Y, self.shrink(X, predictions))
         log_odds = [deferred.belief.judge(*parts) for deferred, parts in zip(self._beliefs, records, strict=True)]
         return np.asarray(np.min(log_odds, axis=0))
 
@@ -123,7 +123,7 @@ class RowBeliefs(Stateful):
     def predict_proba(self, X: Any, predictions: Array) -> Array:
         """The calibrated probability of every label, a column each."""
         belief: Any = self._beliefs[0].belief
-        return np.asarray(belief.predict_proba(np.nan_to_num(self.shorten(X, predictions)).T))
+        return np.asarray(belief.predict_proba(np.nan_to_num(self.shrink(X, predictions)).T))
 
     def state(self) -> dict[str, Any]:
         return {

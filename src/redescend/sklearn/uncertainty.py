@@ -1,4 +1,4 @@
-"""Leave-one-out predictions, and logits that are shorter where the coefficients are uncertain.
+"""Leave-one-out predictions, and logits that are shrunk where the coefficients are uncertain.
 
 Predictions are linear in the coefficients, whose covariance is the inverse of the curvature of the loss over all rows.
 """
@@ -24,7 +24,7 @@ RIDGE = 1.0
 """The curvature of a prior on standardized coefficients of logits: labels that a line separates give none."""
 
 LONG = 4.0
-"""A row is long beyond this many typical lengths, as to the learner; logits of long rows are shorter."""
+"""A row is long beyond this many typical lengths, as for the learner; logits of long rows are shrunk."""
 
 SPECS = (
     ArraySpec("typical", (), low=0.0),
@@ -52,10 +52,10 @@ class Uncertainty(NamedTuple):
     spread: Array
     covariance: Array
 
-    def shorten(self, X: Any, logits: Array) -> Array:
+    def shrink(self, X: Any, logits: Array) -> Array:
         """The logits, a row for each output, as their mean over uncertain coefficients would say."""
         table = standardize(X, self.mean, self.spread)
-        return logits * _length(table, np.einsum("ij,ij->i", table @ self.covariance, table), self.typical)
+        return logits * _shrinkage(table, np.einsum("ij,ij->i", table @ self.covariance, table), self.typical)
 
     def state(self) -> dict[str, Array]:
         return {name: array.copy() for name, array in self._asdict().items()}
@@ -69,13 +69,13 @@ def restore_uncertainty(state: dict[str, Any], columns: int, owner: Any) -> Unce
     return uncertainty
 
 
-def _length(table: Array, variances: Array, typical: Array) -> Array:
-    """By how much logits are shorter: a logistic function of a normal variable has about this mean; and long rows."""
-    leverages = np.maximum(_squares(table) / np.maximum(LONG * typical, 1e-300), 1.0)
+def _shrinkage(table: Array, variances: Array, typical: Array) -> Array:
+    """The factor of logits: that of the mean of a logistic function over a normal variable, less for long rows."""
+    leverages = np.maximum(_mean_squares(table) / np.maximum(LONG * typical, 1e-300), 1.0)
     return 1.0 / np.sqrt((1.0 + np.pi / 8.0 * np.maximum(variances, 0.0)) * leverages)
 
 
-def _squares(table: Array) -> Array:
+def _mean_squares(table: Array) -> Array:
     """The mean square of every row, without the constant."""
     return np.asarray(np.einsum("ij,ij->i", table, table) - 1.0) / max(table.shape[1] - 1, 1)
 
@@ -101,7 +101,7 @@ def leave_out_numbers(X: Any, Y: Array, predictions: Array, weights: Array) -> A
     """
     if is_too_large(X):
         return predictions
-    table, out = standardize(X, *_measure(X)), predictions.copy()
+    table, out = standardize(X, *_mean_and_spread(X)), predictions.copy()
     for output, y, weight in zip(out, Y, weights, strict=True):
         covariance = np.linalg.inv(_curvature(table, weight, 1e-9 * len(table)))
         sensitivity = weight * np.einsum("ij,ij->i", table @ covariance, table)
@@ -110,13 +110,13 @@ def leave_out_numbers(X: Any, Y: Array, predictions: Array, weights: Array) -> A
 
 
 def leave_out_labels(X: Any, Y: Array, logits: Array, weights: Array) -> tuple[Array, Uncertainty | None]:
-    """The same for logits of labels, by one step of Newton from the model of all rows; they are shortened already.
+    """The same for logits of labels, by one step of Newton from the model of all rows; they are shrunk already.
 
-    The uncertainty shortens logits of other rows in the same way.
+    The uncertainty shrinks logits of other rows in the same way.
     """
     if is_too_large(X):
         return logits, None
-    mean, spread = _measure(X)
+    mean, spread = _mean_and_spread(X)
     table, out = standardize(X, mean, spread), logits.copy()
     average, variances = np.zeros((table.shape[1],) * 2), np.zeros(len(table))
     for output, y, weight in zip(out, Y, weights, strict=True):
@@ -128,11 +128,11 @@ def leave_out_labels(X: Any, Y: Array, logits: Array, weights: Array) -> tuple[A
         output -= np.nan_to_num(weight * variance / rest * residuals)
         average += covariance / len(Y)
         variances += variance / rest / len(Y)
-    typical = np.asarray(np.median(_squares(table)))
-    return out * _length(table, variances, typical), Uncertainty(typical, mean, spread, average)
+    typical = np.asarray(np.median(_mean_squares(table)))
+    return out * _shrinkage(table, variances, typical), Uncertainty(typical, mean, spread, average)
 
 
-def _measure(X: Any) -> tuple[Array, Array]:
+def _mean_and_spread(X: Any) -> tuple[Array, Array]:
     table = to_dense(X)
     with np.errstate(all="ignore"):
         return np.nan_to_num(table.mean(axis=0)), np.nan_to_num(table.std(axis=0))

@@ -47,7 +47,7 @@ class CsvFile(TextFile):
     zoned: frozenset[str] = frozenset()
     forms: Mapping[str, Form] = MappingProxyType({})
 
-    def start(self, text: Text) -> Head:
+    def read_preamble(self, text: Text) -> Head:
         line = _read_first_line(text, self.options.longest)
         if text.damage is not None:
             raise DataError(f"The header of {self.name} cannot be read: {text.damage}.")

@@ -51,7 +51,7 @@ class JsonLinesFile(TextFile):
     def recognizes(cls, first: bytes) -> bool:
         return first.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
 
-    def start(self, text: Text) -> Head:
+    def read_preamble(self, text: Text) -> Head:
         first = b""
         # A block may be shorter than the byte order mark.
         while (len(first) <= len(BOM) or not first.removeprefix(BOM).strip()) and (data := text.read()):

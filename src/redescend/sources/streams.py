@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 from redescend.errors import DataError
-from redescend.sources.batch import Piece
 from redescend.sources.formats import FORMATS, Follow, Jobs, ReadOptions
 from redescend.sources.jsonl import JsonLinesFile
 from redescend.sources.kinds import SAMPLE, Kind
@@ -83,7 +81,7 @@ class RecordStream(JsonLinesFile):
             last = entries[-1].id
             for chunk, end in self._to_chunks(entries, place):
                 if chunk.stop > start or mark is not None:
-                    yield partial(_parse, parser, chunk, end)
+                    yield partial(parse_chunk, parser, chunk, end)
             place += len(entries)
 
     def _to_chunks(self, entries: list[Entry], place: int) -> list[tuple[TextChunk, str]]:
@@ -103,10 +101,6 @@ class RecordStream(JsonLinesFile):
                 reason = f"longer than {self.options.longest:,} bytes"
                 chunks.append((TextChunk(place + number - 1, place + number, line[:1000], reason), last_id))
         return chunks
-
-
-def _parse(parser: Any, chunk: TextChunk, mark: str) -> Piece:
-    return replace(parse_chunk(parser, chunk), mark=mark)
 
 
 def find_stream(source: Any) -> type[RecordStream] | None:

@@ -59,7 +59,7 @@ class Head(NamedTuple):
 class TextFile(SourceFile):
     """A text file whose records end at line ends, unless these are quoted.
 
-    A format defines `start`, which reads what comes before the records, `parser`, which parses them, and
+    A format defines `read_preamble`, which reads what comes before the records, `parser`, which parses them, and
     `infer_columns`.
 
     Parameters
@@ -91,7 +91,7 @@ class TextFile(SourceFile):
         return cls(origin, compression, options)
 
     @abstractmethod
-    def start(self, text: Text) -> Head:
+    def read_preamble(self, text: Text) -> Head:
         """Read a text up to its first record, which the next read returns."""
 
     @abstractmethod
@@ -106,15 +106,15 @@ class TextFile(SourceFile):
     def head(self) -> Head:
         """What comes before the records."""
         with closing(self._text(0, keep=True)) as text:
-            return self.start(text)
+            return self.read_preamble(text)
 
     @cached_property
     def sample(self) -> list[TextChunk]:
         """Its first records, read and split once: columns are inferred from them before they are parsed."""
         with closing(self._text(0, keep=True)) as text:
-            self.head = self.start(text)
+            self.head = self.read_preamble(text)
             chunks = split(text.read, self.head.grammar, self.head.body, lambda: text.damage)
-            return list(_take(chunks, self.head.grammar, SAMPLE))
+            return list(_take_records(chunks, self.head.grammar, SAMPLE))
 
     def read_head(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
         chunks, parser = self.sample, self.parser(kinds)
@@ -167,7 +167,7 @@ class TextFile(SourceFile):
             with closing(FollowedFile(path, place, self._count)) as file:
                 for chunk in split(file.read, grammar, place, follow=partial(file.wait, follow)):
                     place = chunk.stop
-                    yield partial(_parse_marked, parser, chunk, file.mark(place))
+                    yield partial(parse_chunk, parser, chunk, file.mark(place))
                 if not file.rotated:
                     return
                 with closing(file.rest(place)) as rest:
@@ -178,7 +178,7 @@ class TextFile(SourceFile):
         """Read a file that does not grow any more, from a place on."""
         for chunk in split(lambda: file.read(BLOCK), self.head.grammar, place):
             mark = None if isinstance(file, BytesIO) else read_mark(file, chunk.stop)
-            yield partial(_parse_marked, parser, chunk, mark)
+            yield partial(parse_chunk, parser, chunk, mark)
 
     def _find_body(self) -> int:
         """Where the records of a new file begin: it may have a header, or not."""
@@ -192,7 +192,7 @@ class TextFile(SourceFile):
         self.taken += taken
 
 
-def _take(chunks: Iterator[TextChunk], grammar: Grammar, missing: int) -> Iterator[TextChunk]:
+def _take_records(chunks: Iterator[TextChunk], grammar: Grammar, missing: int) -> Iterator[TextChunk]:
     """Chunks up to a number of records."""
     for chunk in chunks:
         bounds: Any = [] if chunk.reason else grammar.bounds(np.frombuffer(chunk.data, np.uint8))[0]
@@ -205,22 +205,19 @@ def _take(chunks: Iterator[TextChunk], grammar: Grammar, missing: int) -> Iterat
             return
 
 
-def parse_chunk(parser: Parser, chunk: TextChunk) -> Piece:
-    """Parse a chunk into its good and its bad records."""
+def parse_chunk(parser: Parser, chunk: TextChunk, mark: str | None = None) -> Piece:
+    """Parse a chunk into its good and its bad records; `mark` is that of its end."""
     if chunk.reason is not None:
         table, places, bad = empty_table(parser.kinds), np.empty(0, np.int64), [Bad(0, "", chunk.reason, chunk.data)]
-        return Piece(chunk.offset, chunk.stop, table, places, bad, lambda place: chunk.data)
+        return Piece(chunk.offset, chunk.stop, table, places, bad, lambda place: chunk.data, mark)
     table = parser.parse(chunk.data)
     if table is not None:
         # Split only if a record is requested.
         split_once = cache(partial(parser.grammar.records, chunk.data))
-        return Piece(chunk.offset, chunk.stop, table, np.arange(table.num_rows), [], lambda place: split_once()[place])
+        places = np.arange(table.num_rows)
+        return Piece(chunk.offset, chunk.stop, table, places, [], lambda place: split_once()[place], mark)
     records = parser.grammar.records(chunk.data)
-    return Piece(chunk.offset, chunk.stop, *_parse_one_by_one(parser, records), records.__getitem__)
-
-
-def _parse_marked(parser: Parser, chunk: TextChunk, mark: str | None) -> Piece:
-    return replace(parse_chunk(parser, chunk), mark=mark)
+    return Piece(chunk.offset, chunk.stop, *_parse_one_by_one(parser, records), records.__getitem__, mark)
 
 
 def _parse_one_by_one(parser: Parser, records: list[bytes]) -> tuple[pa.RecordBatch, Array, list[Bad]]:

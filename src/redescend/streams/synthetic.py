@@ -124,7 +124,7 @@ def regression(
     >>> stream.truth.shape, np.ptp(np.log10(stream.X.std(axis=0))).round()
     ((100, 3), np.float64(6.0))
     """
-    X, response, truth = _draw("regression", rounds, seed, dim, drift, noise, noise_scale, feature_scales)
+    X, response, truth = _draw_stream("regression", rounds, seed, dim, drift, noise, noise_scale, feature_scales)
     return Stream(X, response, truth=truth)
 
 
@@ -158,11 +158,11 @@ def classification(
     >>> np.unique(classification(50, seed=0, dim=3, noise="student").y)
     array([-1.,  1.])
     """
-    X, response, truth = _draw("classification", rounds, seed, dim, drift, noise, noise_scale, feature_scales)
+    X, response, truth = _draw_stream("classification", rounds, seed, dim, drift, noise, noise_scale, feature_scales)
     return Stream(X, np.where(response >= 0.0, 1.0, -1.0), truth=truth)
 
 
-def _draw(
+def _draw_stream(
     owner: str, rounds: int, seed: Any, dim: int, drift: str, noise: str, noise_scale: float, feature_scales: Any
 ) -> tuple[Array, Array, Array]:
     """Features, responses and the truth."""
@@ -179,7 +179,7 @@ def _draw(
         raise bad_parameter(owner, "feature_scales", rule, feature_scales)
     # Everything is drawn whatever the settings are, so that all settings share their draws.
     random = np.random.default_rng(seed)
-    directions = _unit(random.standard_normal((2, dim)))
+    directions = _normalise(random.standard_normal((2, dim)))
     scales = random.permutation(np.geomspace(float(feature_scales[0]), float(feature_scales[1]), dim))
     Z = random.standard_normal((rounds, dim))
     normal, chi = random.standard_normal(rounds), random.standard_exponential(rounds)
@@ -187,7 +187,7 @@ def _draw(
     if drift == "jump":
         standard = np.repeat(directions, [rounds // 2, rounds - rounds // 2], axis=0)
     elif drift == "rotation":
-        across = _unit(directions[1] - (directions[1] @ standard) * standard)
+        across = _normalise(directions[1] - (directions[1] @ standard) * standard)
         angle = np.linspace(0.0, np.pi, rounds)[:, None]
         standard = np.cos(angle) * standard + np.sin(angle) * across
     # A chi-square number with 2 degrees of freedom is twice an exponential one, so this is Student's t.
@@ -196,7 +196,7 @@ def _draw(
     return Z * scales, response, standard / scales
 
 
-def _unit(vectors: Array) -> Array:
+def _normalise(vectors: Array) -> Array:
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
