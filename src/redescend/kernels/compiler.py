@@ -23,7 +23,7 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
 from redescend.kernels.cache import make_cache
-from redescend.kernels.parts import KERNEL, PART
+from redescend.kernels.parts import KERNEL, PART, RARE
 from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -171,9 +171,9 @@ def part(function: F) -> F:
     return njit(**CORE)(function)
 
 
-def view(function: F) -> F:
-    """Compile a function that returns views of arrays, which parts cannot, inlined where it is called."""
-    return njit(forceinline=True, **PART, **FLAGS)(function)
+def rare(function: F) -> F:
+    """Compile a part that seldom runs, such as a restart; it is not inlined."""
+    return njit(**CORE | RARE)(function)
 
 
 def specialise(function: F, implementations: dict[type, Callable[..., Any]]) -> None:

@@ -27,12 +27,15 @@ class _PartLibrary(JITCodeLibrary):
     Numba would optimize and assemble every part, with all parts that it calls, which takes most of the time.
     """
 
+    attributes: tuple[str, ...] = ()
+
     def finalize(self) -> None:
-        for library in dict.fromkeys(self._linking_libraries):
-            if reload := getattr(library, "_reload_init", None):  # which Numba 0.61 does not have
-                self._reload_init.update(reload)
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
-        self._finalized = True
+        for function in self._final_module.functions:
+            if not function.is_declaration:
+                function.linkage = "linkonce_odr"
+                for attribute in self.attributes:
+                    function.add_function_attribute(attribute)
+        self._shared_module, self._finalized = self._final_module, True
 
     def add_llvm_module(self, ll_module: Any) -> None:
         self._final_module.link_in(ll_module)
@@ -49,11 +52,28 @@ class _PartLibrary(JITCodeLibrary):
         """Do nothing: an environment is for Python objects, which parts do not have."""
 
 
+class _RareLibrary(_PartLibrary):
+    """The code of a part that seldom runs: it is called, so that nothing around it grows."""
+
+    attributes = ("noinline", "cold")
+
+
 class _KernelLibrary(JITCodeLibrary):
     """The code of a kernel with its parts, optimized once.
 
     Numba optimizes every function and then everything twice, to find counts of references that cancel out.
     """
+
+    def finalize(self) -> None:
+        libraries, pending = {}, list(reversed(self._linking_libraries))
+        while pending:  # parts bring the parts that they call
+            library = pending.pop()
+            if id(library) not in libraries:
+                libraries[id(library)] = library
+                if isinstance(library, _PartLibrary):
+                    pending += reversed(library._linking_libraries)
+        self._linking_libraries = list(libraries.values())
+        super().finalize()
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
@@ -132,8 +152,16 @@ class _PartCompiler(CompilerBase):
         return _manage(*BEFORE, _library_pass(_PartLibrary), *AFTER)
 
 
+class _RareCompiler(CompilerBase):
+    def define_pipelines(self) -> Any:
+        return _manage(*BEFORE, _library_pass(_RareLibrary), *AFTER)
+
+
 KERNEL = {"no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
 """Options of kernels, which are called from Python."""
 
 PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
 """Options of parts, which cannot be."""
+
+RARE = {**PART, "pipeline_class": _RareCompiler}
+"""Options of parts that seldom run."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from redescend.kernels.compiler import compiled, part, specialise
+from redescend.kernels.compiler import compiled, rare, specialise
 from redescend.kernels.selftuning.judging import clean_probability
 from redescend.kernels.selftuning.layout import (
     LAST,
@@ -65,7 +65,7 @@ class Outcomes(NamedTuple):
     means: Array
 
 
-@part
+@rare
 def write_action(config: Config, state: State, work: Work, out: Array) -> None:
     """The action, in the units of the caller."""
     for j in range(len(out)):
@@ -75,7 +75,7 @@ def write_action(config: Config, state: State, work: Work, out: Array) -> None:
         out[j] = combine(config.loss, work.predictions, state) / unit if unit > 0.0 else 0.0
 
 
-@part
+@rare
 def write_mean(config: Config, state: State, work: Work, mean: Array) -> None:
     """Average the action with those before it."""
     dim, rounds = len(mean) - 1, state.scalar[ROUNDS] - mean[len(mean) - 1]
@@ -85,7 +85,7 @@ def write_mean(config: Config, state: State, work: Work, mean: Array) -> None:
             mean[j] += (work.Dx[j] - mean[j]) / (rounds + 1.0)
 
 
-@part
+@rare
 def penalty(config: Config, state: State, work: Work) -> float:
     """l2/2 times the squared length of the action."""
     total = 0.0
