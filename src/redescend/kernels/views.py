@@ -1,8 +1,8 @@
 """Views of arrays for compiled code: a pointer and a shape, and no more.
 
 Numba's arrays carry counters, strides and owners, which every call passes on and every access takes apart. A view is
-what the loops need: C-contiguous numbers that somebody else owns, indexed from 0. Indices are not checked, and negative
-ones do not count from the end.
+what the loops need: C-contiguous numbers that somebody else owns, indexed from 0. Negative indices do not count from
+the end. Indices are not checked, unless Numba's bounds checks are on: then one out of bounds ends the process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.core.errors import TypingError
 from numba.core.imputils import lower_builtin, lower_getattr
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
@@ -51,9 +51,12 @@ class _ViewTemplate(AbstractTemplate):
             index = types.unliteral(index)
             if isinstance(index, types.Integer):
                 return types.intp, item_type(view, 1)
-            if isinstance(index, types.BaseTuple) and 0 < len(index) <= view.ndim:
-                if all(isinstance(place, types.Integer) for place in index):
-                    return types.UniTuple(types.intp, len(index)), item_type(view, len(index))
+            if (
+                isinstance(index, types.BaseTuple)
+                and 0 < len(index) <= view.ndim
+                and all(isinstance(place, types.Integer) for place in index)
+            ):
+                return types.UniTuple(types.intp, len(index)), item_type(view, len(index))
         return None
 
 
@@ -108,13 +111,28 @@ def _size(builder: Any, value: Any, axis: int) -> Any:
     return builder.extract_value(value, [1, axis])
 
 
+def _total_size(builder: Any, view: Any, value: Any) -> Any:
+    return functools.reduce(builder.mul, [_size(builder, value, axis) for axis in range(view.ndim)])
+
+
+def _check(builder: Any, comparison: str, place: Any, size: Any) -> Any:
+    """Return a place; if bounds are checked, end the process unless it compares like this with a size."""
+    if config.BOUNDSCHECK:
+        with builder.if_then(builder.not_(builder.icmp_unsigned(comparison, place, size)), likely=False):
+            trap = builder.module.declare_intrinsic("llvm.trap", (), ir.FunctionType(ir.VoidType(), ()))
+            builder.call(trap, [])
+    return place
+
+
 def _find(builder: Any, view: Any, value: Any, index: Any, indices: int) -> Any:
     """The pointer to what an index leads to."""
     place = builder.extract_value(index, 0) if indices else index
+    _check(builder, "<", place, _size(builder, value, 0))
     for axis in range(1, view.ndim):
         place = builder.mul(place, _size(builder, value, axis))
         if axis < indices:
-            place = builder.add(place, builder.extract_value(index, axis))
+            own = _check(builder, "<", builder.extract_value(index, axis), _size(builder, value, axis))
+            place = builder.add(place, own)
     return builder.gep(builder.extract_value(value, 0), [place], inbounds=True)
 
 
@@ -151,10 +169,7 @@ def _shape(context: Any, builder: Any, view: Any, value: Any) -> Any:
 
 @lower_getattr(View, "size")
 def _total(context: Any, builder: Any, view: Any, value: Any) -> Any:
-    size = _size(builder, value, 0)
-    for axis in range(1, view.ndim):
-        size = builder.mul(size, _size(builder, value, axis))
-    return size
+    return _total_size(builder, view, value)
 
 
 # --- making views ---
@@ -203,6 +218,8 @@ def window(typing: Any, memory: Any, at: Any, shape: Any) -> Any:
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         data = builder.gep(builder.extract_value(args[0], 0), [args[1]], inbounds=True)
         items = [builder.extract_value(args[2], i) for i in range(sizes)] if sig.args[2] != types.intp else [args[2]]
+        end = builder.add(args[1], functools.reduce(builder.mul, items))
+        _check(builder, "<=", end, _total_size(builder, memory, args[0]))
         return _make(context, builder, out, data, items)
 
     return out(memory, types.intp, types.UniTuple(types.intp, sizes) if sizes > 1 else types.intp), generate
@@ -226,6 +243,7 @@ def splitter(kind: Any, shapes: Sequence[tuple[int | str, ...]], names: Sequence
                 axes = [sizes[axis] if isinstance(axis, str) else ir.IntType(64)(axis) for axis in shape]
                 fields.append(_make(context, builder, field, data, axes))
                 start = builder.add(start, functools.reduce(builder.mul, axes))
+            _check(builder, "<=", start, _total_size(builder, memory, args[0]))
             return context.make_tuple(builder, out, fields)
 
         return out(memory, types.intp, types.UniTuple(types.intp, len(names))), generate
