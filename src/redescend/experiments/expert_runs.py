@@ -18,8 +18,8 @@ from redescend.experiments.problems import PROBLEMS, QUICK_ROUNDS, Problem, coun
 from redescend.experiments.results import Results, format_number, mean_and_error
 from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point
 from redescend.game import Stream, play
-from redescend.learners.base import Learner
 from redescend.learners.experts import Ader, JacobsenCutkosky, LearnWithExperts
+from redescend.learners.learner import Learner
 from redescend.losses import linear
 
 PRINTED, ROBUST, BEST = "LEARN with experts, as printed", "LEARN with experts, robust", "best expert in hindsight"

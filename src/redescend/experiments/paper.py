@@ -22,7 +22,7 @@ from redescend.experiments.problems import MEASURES, ORACLE, PAPER, PROBLEMS, Pr
 from redescend.experiments.suite.players import SUITE
 from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point, table
 from redescend.game import Stream, Trace, play
-from redescend.learners.base import Learner
+from redescend.learners.learner import Learner
 from redescend.learners.recipes import Learn
 from redescend.steps import Horizon
 

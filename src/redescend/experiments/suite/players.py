@@ -14,8 +14,8 @@ from redescend import steps, transforms
 from redescend.experiments.problems import ORACLE
 from redescend.experiments.suite.settings import Game, choose_settings, make_game
 from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point
-from redescend.learners.base import Learner
 from redescend.learners.experts import LearnWithExperts
+from redescend.learners.learner import Learner
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
 from redescend.learners.selftuning import SelfTuning
 

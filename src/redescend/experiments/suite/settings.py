@@ -24,7 +24,7 @@ from redescend.adversaries.oblivious import TIMES
 from redescend.errors import DivergenceError
 from redescend.experiments.problems import Problem, count_outliers, ridge, svm
 from redescend.game import Stream, Trace, play
-from redescend.learners.base import Learner
+from redescend.learners.learner import Learner
 from redescend.learners.recipes import Oracle
 from redescend.regret import clean_dynamic
 from redescend.streams import real
