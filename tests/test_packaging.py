@@ -117,11 +117,11 @@ def test_the_support_matrix_has_the_oldest_versions():
 
 
 def install_in_empty_environment(folder: Path, *packages: object) -> Path:
-    """A new Python with these packages alone."""
-    venv.create(folder / "empty", with_pip=True)
+    """A new Python with these packages alone, not even pip."""
+    venv.create(folder / "empty")
     python = folder / "empty" / "bin" / "python"
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run(*pip, "--constraint", ROOT / "constraints.txt", *packages, PYTHONPATH="")
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check"]
+    run(*pip, "--no-compile", "--constraint", ROOT / "constraints.txt", *packages, PYTHONPATH="")
     return python
 
 

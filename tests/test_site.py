@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import redescend
+from tests.guides import make_pages
 from tests.test_docstrings import PUBLIC
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -43,6 +44,21 @@ def test_every_public_name_has_a_page():
     listed, declared = listed_names(), declared_names()
     assert sorted(declared - listed) == [], "Add them to a page of docs/api."
     assert sorted(listed - declared) == [], "They are not public: remove them from docs/api."
+
+
+GUIDES = [*sorted((DOCS / "guides").glob("*.md")), *(DOCS / f"{name}.md" for name in ("tour", "install", "asked"))]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_every_code_block_of_a_guide_is_run(page):
+    """As many are collected as there are; blocks of text are what is printed, not what is typed."""
+    blocks = re.findall(r"^ *```(\w+)\n(.*?)^ *```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    code = [language for language, _ in blocks if language != "text"]
+    assert set(code) <= {"python", "sh"}
+    typed = ("redescend ", "import ", "from ", "pip ", "curl ")
+    assert [text for language, text in blocks if language == "text" and text.startswith(typed)] == []
+    collected = [list(sybil.parse(page).examples()) for sybil in make_pages() if sybil.should_parse(page)]
+    assert [len(examples) for examples in collected] == [len(code)]
 
 
 def linked_pages(page: Path) -> set[Path]:

@@ -105,14 +105,15 @@ class Client:
     def learn(self, model: str, records: Sequence[Record] | Record, key: str | None = None) -> dict[str, Any]:
         """Let a `model` learn from `records`, or from ``{"id": ..., "target": ...}`` of records predicted before.
 
-        `key` is the idempotency key; None makes a new one.
+        `key` is the idempotency key; None makes a new one. In the answer, ``records`` has a list for each of its
+        columns, such as ``status``, ``prediction`` and ``suspect``.
         """
         headers = {"Idempotency-Key": secrets.token_hex(16) if key is None else key}
         return self._ask("POST", _path(model, "learn"), records, headers)
 
-    def score(self, model: str, records: Sequence[Record] | Record) -> list[dict[str, Any]]:
-        """What the `model` says of `records` with their targets, without learning from them."""
-        return list(self._ask("POST", _path(model, "score"), records)["records"])
+    def score(self, model: str, records: Sequence[Record] | Record) -> dict[str, list[Any]]:
+        """What the `model` says of `records` with their targets, without learning from them, as columns."""
+        return dict(self._ask("POST", _path(model, "score"), records)["records"])
 
     def predict(self, model: str, records: Sequence[Record]) -> dict[str, list[Any]]:
         """The outputs of a `model` for `records`: predictions, ids for late labels and, of labels, probabilities."""

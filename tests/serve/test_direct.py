@@ -68,8 +68,7 @@ def test_both_ways_give_the_same_answer(server, operation, body):
     )
     for answer in (content, expected):
         answer.pop("first_row", None)
-        for record in answer.get("records", []):
-            record.pop("row")
+        answer.get("records", {}).pop("row", None)
     assert (status, content) == (other, expected)
     assert headers["content-type"] == others["content-type"] == "application/json"
     assert "connection" not in headers

@@ -55,16 +55,16 @@ def test_score_learns_nothing_and_learn_says_what_score_said(client):
     scored = client.score("price", records[:1])
     assert client.download("price") == before
     learned = client.learn("price", records)
-    assert learned["records"][0]["prediction"] == pytest.approx(scored[0]["prediction"], rel=1e-12)
+    assert learned["records"]["prediction"][0] == pytest.approx(scored["prediction"][0], rel=1e-12)
     assert client.download("price") != before
     assert learned["learned"] + learned["rejected"] == 20
-    assert {"low", "high", "clean_probability", "suspect"} <= learned["records"][0].keys()
+    assert {"low", "high", "clean_probability", "suspect"} <= learned["records"].keys()
 
 
 def test_suspects_are_those_of_the_answers(client):
     records = make_records(40, seed=7)
     answers = client.learn("price", records)["records"]
-    suspects = [answer["row"] for answer in answers if answer.get("suspect")]
+    suspects = [row for row, suspect in zip(answers["row"], answers["suspect"], strict=True) if suspect]
     assert suspects
     assert [each["row"] for each in client.suspects("price")][: len(suspects)] == suspects[::-1]
     assert client.suspects("price")[0]["values"].keys() == {"area", "age", "town"}
@@ -95,14 +95,16 @@ def test_late_labels(server, client):
     answer = client.learn(
         "price", [{"id": first, "target": 215.0}, {"id": "unknown", "target": 1.0}, NEW | {"price": 210.0}]
     )
-    assert [each["status"] for each in answer["records"]] == ["learned", "rejected", "learned"]
-    assert answer["records"][0]["target"] == 215.0
-    assert "unknown, used or expired" in answer["records"][1]["reason"]
+    assert answer["records"]["status"] == ["learned", "rejected", "learned"]
+    assert answer["records"]["target"] == [215.0, None, 210.0]
+    first_reason, reason, last_reason = answer["records"]["reason"]
+    assert first_reason is None is last_reason
+    assert "unknown, used or expired" in reason
     assert client.learn("price", {"id": first, "target": 215.0})["rejected"] == 1
     again = client.learn("price", {"id": second, "target": 1.0}, key="late")
     assert client.learn("price", {"id": second, "target": 1.0}, key="late") == again | {
         "duplicate": True,
-        "records": [],
+        "records": {},
         "learned": 0,
     }
     after = client.summary("price")

@@ -38,7 +38,7 @@ def test_contributions_add_up_to_the_prediction(target, linear):
     rounds.run()
     source = open_source(table)
     for row in (1, 101, 900):
-        batch, index = find_record(source, model.schema, row)
+        batch, index, _ = find_record(source, model, row)
         found = explain_record(model, batch, index)
         record = table.slice(row - 1, 1)
         assert found.row == row
@@ -58,7 +58,7 @@ def test_with_an_ordinary_value_the_record_is_ordinary():
     table = make_table().drop_columns(["high"])
     model, rounds = fit_stream(table, "y", final_look=True)
     rounds.run()
-    batch, index = find_record(open_source(table), model.schema, 101)
+    batch, index, _ = find_record(open_source(table), model, 101)
     found = explain_record(model, batch, index)
     assert found.clean_probability < 0.5
     low, high = found.ordinary
@@ -87,7 +87,7 @@ def test_similar_records_of_one_model_per_key_are_those_that_have_a_key():
     rounds.run()
     row = 1 + int(np.flatnonzero(known & table["y"].is_valid().to_numpy())[700])
     source = open_source(table)
-    near = find_nearest(store, source, *find_record(source, store.schema, row))
+    near = find_nearest(store, source, *find_record(source, store, row)[:2])
     usable = np.flatnonzero(known & table["y"].is_valid().to_numpy() & (np.arange(ROWS) != row - 1))
     clean = usable[store.clean_probability(table.take(usable)) > 0.5]
     best = clean[np.argsort(np.abs(x[clean] - x[row - 1]))[:3]]
@@ -100,10 +100,10 @@ def test_rows_that_cannot_be_explained(tmp_path):
     model, rounds = fit_stream(table, "y")
     rounds.run()
     with pytest.raises(DataError, match="has no row 1501; the first is 1"):
-        find_record(open_source(table), model.schema, 1501)
+        find_record(open_source(table), model, 1501)
     empty = table.slice(0, 1).set_column(2, "y", pa.array([None], pa.float64()))
     with pytest.raises(DataError, match="Row 1 cannot be explained: the target 'y' is missing"):
-        explain_record(model, *find_record(open_source(empty), model.schema, 1))
+        explain_record(model, *find_record(open_source(empty), model, 1))
 
 
 def test_the_command_and_the_report_explain(tmp_path, monkeypatch):

@@ -16,7 +16,8 @@ from redescend.sources import open_source, text
 from redescend.sources.batch import Position
 from redescend.streaming import fit_stream
 from redescend.streaming.config import FitConfig
-from redescend.streaming.encoding.survey import is_sorted
+from redescend.streaming.encoding import survey
+from redescend.streaming.encoding.survey import _beats_chance, is_sorted
 from redescend.streaming.fit import plan_run
 
 ROWS = 3000
@@ -129,3 +130,34 @@ def test_a_sorted_table_is_recognized_in_spite_of_errors(share):
         assert not is_sorted(open_source(pa.table({"y": values[mixed]})).sample, "y", classifies)
     walk = np.cumsum(random.normal(size=1600))
     assert not is_sorted(open_source(pa.table({"y": walk})).sample, "y", False)
+
+
+def draw(kind, random, rows):
+    """Targets in random order: labels of which some are rare, or numbers of which most are equal."""
+    if kind == "zeros":
+        return np.where(random.random(rows) < random.uniform(0.05, 0.5), random.normal(size=rows), 0.0)
+    shares = {"rare": [0.05], "rarer": [0.01], "quarter": [0.25], "three": [0.05, 0.1]}[kind]
+    labels = random.choice(len(shares) + 1, rows, p=[1.0 - sum(shares), *shares])
+    return np.array(["a", "b", "c"])[labels]
+
+
+@pytest.mark.parametrize("kind", ["rare", "rarer", "quarter", "three", "zeros"])
+def test_a_random_order_is_not_called_sorted_and_a_sorted_one_is(kind):
+    random = np.random.default_rng(1)
+    for rows in (60, 200, 1000):
+        for _ in range(20):
+            values = draw(kind, random, rows)
+            assert not is_sorted(open_source(pa.table({"y": values})).sample, "y", kind != "zeros")
+    values = np.sort(draw(kind, random, 1000))
+    wrong = random.random(1000) < 0.03
+    values[wrong] = random.permutation(values[wrong])
+    assert is_sorted(open_source(pa.table({"y": values})).sample, "y", kind != "zeros")
+
+
+def test_an_order_beats_chance_with_the_stated_probability(monkeypatch):
+    # With 99 random orders, one random order in 100 beats them all, or fewer if some are equal.
+    monkeypatch.setattr(survey, "SHUFFLES", 99)
+    random = np.random.default_rng(2)
+    beaten = [_beats_chance(random.permutation(40), labels=False) for _ in range(1500)]
+    assert 3 <= sum(beaten) <= 32
+    assert sum(_beats_chance(random.permutation(np.arange(40) % 4), labels=True) for _ in range(1500)) <= 32

@@ -12,7 +12,7 @@ from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
 from redescend.kernels.belief.cells import CELLS
 from redescend.kernels.belief.lists import find_quantiles
-from redescend.kernels.belief.mixture import fit_densities
+from redescend.kernels.belief.mixture import fit_densities, make_work
 from redescend.numeric import Array
 from redescend.parameters import COUNT, check
 from redescend.state import ArraySpec, Stateful, read_arrays, require
@@ -176,10 +176,14 @@ class ResidualBelief(Stateful):
         shares = self._tables.prior / (layout.CLEAN_PRIOR + self._tables.prior.sum())
         outliers = np.tile(shares, (2, families, 1))
         scales, natural = np.full((2, families), float(widths // 2)), np.full((2, families), layout.NATURAL)
-        arrays = scales, natural, outliers, np.zeros((2, CELLS)), np.zeros((2, CELLS))
-        state = layout.State(numbers, features, shared, np.zeros((2, 2, CELLS)), *arrays)
-        shared[layout.OUTLIERS], _ = fit_densities(state.counts[layout.RECENT], self._tables, 1, *arrays)
+        fitted = layout.Densities(scales, natural, outliers, np.zeros((2, CELLS)), np.zeros((2, CELLS)))
+        state = layout.State(numbers, features, shared, np.zeros((2, 2, CELLS)), *fitted)
+        shared[layout.OUTLIERS], _ = self._fit(state.counts[layout.RECENT], 1, fitted)
         return state
+
+    def _fit(self, counts: Array, iterations: int, fitted: layout.Densities) -> tuple[float, float]:
+        """Fit densities; returns the share of outliers and the largest probability of a suspect."""
+        return fit_densities(counts, self._tables, iterations, fitted, make_work(self._tables))
 
     def _make_keys(self, keys: int) -> tuple[Array, Array]:
         """What is known of new keys."""
@@ -237,8 +241,9 @@ class ResidualBelief(Stateful):
         rows, first = len(records.targets), 0
         log_odds, low, high, scale, stuck = np.empty((5, rows))
         out = layout.Outputs(log_odds, low, high, scale, stuck, np.empty(rows, np.bool_))
+        work = np.empty((2, self.dim + 1))
         while first < rows:
-            first = rounds.judge_rows(records, first, self._state, self._tables.centers, out)
+            first = rounds.judge_rows(records, first, self._state, self._tables.centers, out, work)
             if self._state.shared[layout.TOTAL] >= self._state.shared[layout.DUE]:
                 self._fit_recent()
         return Judgements(*out)
@@ -274,7 +279,7 @@ class ResidualBelief(Stateful):
         state.counts[layout.RECENT] = final_counts(state.counts, shared[layout.INCREMENT])
         shared[layout.INCREMENT] = 1.0
         self._fit_recent(layout.FINAL_ITERATIONS)
-        scales, _, _ = rounds.find_scales(records, state)
+        scales, _, _ = self._find_scales(records)
         said.scale[: layout.WARM] = scales[: layout.WARM]
         return said
 
@@ -284,7 +289,7 @@ class ResidualBelief(Stateful):
         counts, total = state.counts[layout.RECENT], shared[layout.TOTAL]
         counts /= shared[layout.INCREMENT]
         shared[layout.INCREMENT] = 1.0
-        fitted = fit_densities(counts, self._tables, iterations, *state[4:])
+        fitted = self._fit(counts, iterations, layout.Densities(*state[4:]))
         shared[layout.OUTLIERS], shared[layout.THRESHOLD] = fitted
         ends = find_quantiles(state.clean, counts, self._tables.edges, layout.LEVEL)
         shared[layout.BELOW], shared[layout.ABOVE] = ends
@@ -296,9 +301,9 @@ class ResidualBelief(Stateful):
 
     def judge_checked(self, records: layout.Records) -> Array:
         """The same for records that were checked."""
-        scales, _, _ = rounds.find_scales(records, self._state)
+        scales, _, _ = self._find_scales(records)
         residuals = records.targets - records.predictions
-        return rounds.look_up(residuals, scales, self._state.log_odds, self._tables.centers)
+        return self._look_up(residuals, scales, self._state.log_odds)
 
     def judge_log(self, predictions: Any, targets: Any, judgements: Judgements, keys: Any = None) -> Verdict:
         """The final verdict, by all that is known now, on records that were given to `update` before."""
@@ -306,21 +311,21 @@ class ResidualBelief(Stateful):
         scale, stuck = (np.ascontiguousarray(part, np.float64) for part in (judgements.scale, judgements.stuck))
         if scale.shape != records.targets.shape or stuck.shape != scale.shape:
             raise DataError(f"judgements must have one entry for each of the {len(scale)} targets.")
-        fitted = [array.copy() for array in self._state[4:]]
+        fitted = layout.Densities(*(array.copy() for array in self._state[4:]))
         counts = final_counts(self._state.counts, self._state.shared[layout.INCREMENT])
-        outliers, _ = fit_densities(counts, self._tables, layout.FINAL_ITERATIONS, *fitted)
+        outliers, _ = self._fit(counts, layout.FINAL_ITERATIONS, fitted)
         residuals = records.targets - records.predictions
         # The first scales were found before it was known that targets are rounded.
         known = self._state.numbers[:, layout.MULTIPLES] >= layout.ENOUGH
         rounding = np.where(known, layout.ROUNDED * self._state.numbers[:, layout.GRID], 0.0)
         scale = np.maximum(scale, rounding[records.places])
-        log_odds = rounds.look_up(residuals, scale, fitted[-1], self._tables.centers)
+        log_odds = self._look_up(residuals, scale, fitted.log_odds)
         # What is said of several records in a row is said of those of one key.
         order = np.argsort(records.places, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(records.places[order])) + 1):
-            log_odds[rows], stuck[rows] = rounds.combine_all(
-                log_odds[rows], records.targets[rows], stuck[rows], outliers
-            )
+            work, held = np.stack([log_odds[rows]] * 2), stuck[rows]
+            rounds.combine_all(work, records.targets[rows], held, outliers)
+            log_odds[rows], stuck[rows] = work[0], held
         return Verdict(log_odds, stuck)
 
     def predict_interval(
@@ -346,10 +351,22 @@ class ResidualBelief(Stateful):
         """
         level = check(f"{type(self).__name__}.predict_interval", "level", level, SHARE)
         records = self._read(predictions, predictions, X, keys, known=True)
-        scales, lower, higher = rounds.find_scales(records, self._state)
+        scales, lower, higher = self._find_scales(records)
         counts = self._state.counts[layout.RECENT]
         below, above = find_quantiles(self._state.clean, counts, self._tables.edges, level)
         return records.predictions - below * lower * scales, records.predictions + above * higher * scales
+
+    def _find_scales(self, records: layout.Records) -> Array:
+        """The scales of residuals, and the ends of intervals below and above in scales per quantile."""
+        out = np.empty((3, len(records.targets)))
+        rounds.find_scales(records, self._state, np.empty((2, self.dim + 1)), out)
+        return out
+
+    def _look_up(self, residuals: Array, scales: Array, log_odds: Array) -> Array:
+        """The log-odds of records with these residuals, from a table by sign and cell."""
+        out = np.empty(len(residuals))
+        rounds.look_up(residuals, scales, log_odds, self._tables.centers, out)
+        return out
 
     def _read(self, predictions: Any, targets: Any, X: Any, keys: Any, known: bool = False) -> layout.Records:
         arrays = []

@@ -50,8 +50,8 @@ def explain(
             kinds=loaded.schema.kinds,
         )
         with announce_compilation(quiet=as_json):
-            batch, index = find_record(opened, loaded.schema, row)
-            found = explain_record(loaded, batch, index)
+            batch, index, history = find_record(opened, loaded, row)
+            found = explain_record(loaded, batch, index, history)
             if opened.can_reread:
                 found = replace(found, nearest=find_nearest(loaded, opened, batch, index))
         with reader_may_leave():
@@ -84,9 +84,9 @@ def format_explanation(found: Explanation, schema: Schema) -> Iterator[str]:
             yield f"Only a value {beyond} is more likely wrong than clean."
     yield ""
     yield f"What makes the prediction{f', as log-odds of {found.prediction}' if labels else ''}:"
-    parts = [("a typical record", found.typical)]
+    parts, known = [("a typical record", found.typical)], {feature.name for feature in schema.features}
     for column, value, part in found.contributions[:MAX_COLUMNS]:
-        parts.append((f"{column} = {format_value(value)}" if column in schema.inputs else column, part))
+        parts.append((f"{column} = {format_value(value)}" if column in known else column, part))
     if others := found.contributions[MAX_COLUMNS:]:
         parts.append((f"{len(others)} other columns", sum(one.contribution for one in others)))
     width = max(len(text) for text, _ in parts)

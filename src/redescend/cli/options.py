@@ -66,6 +66,8 @@ TRANSFORM_HELP = (
     "Weight records by a fixed transform: huber:1.0, cauchy:1.0, tukey:4.7, welsch:3, geman_mcclure:1, learn:0.1,0.01, "
     "barron:-2,1 or identity. Faster, but not self-tuning."
 )
+LAGS_HELP = "For records in time: also predict from the targets this many records before; with --by, of the same key."
+FROM_START_HELP = "With lags: the records follow no others. Default: they follow those that the model was fitted to."
 LINEAR_HELP = (
     "A linear model (default), or trees beside it: slower, and more accurate where the truth is not linear. Models of "
     "keys are linear."
@@ -91,6 +93,7 @@ Sources = Annotated[list[str], typer.Argument(metavar="SOURCE", show_default=Fal
 ModelToRead = Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="Model file, written by fit.")]
 Every = Annotated[int, option(CHECKPOINTING, "Records between checkpoints.", min=1, metavar="N")]
 Quarantine = Annotated[File, optional(OUTPUT, "FILE.jsonl", QUARANTINE_HELP)]
+FromStart = Annotated[bool, option(INPUT, FROM_START_HELP, "--from-start")]
 Debug = Annotated[bool, option(RUNNING, "Show the traceback of an unexpected error.", "--debug")]
 
 
@@ -110,6 +113,8 @@ class ModelOptions:
     labels: Annotated[
         Names, optional(COLUMNS, "A,B,C", "All labels of the target. Default: those of the first 1,000 records.")
     ] = None
+    lags: Annotated[str | None, optional(COLUMNS, "1,24", LAGS_HELP)] = None
+    lag_columns: Annotated[Names, optional(COLUMNS, "A,B", "With --lags: columns to look back at as well.")] = None
     order: Annotated[ModelOrder, option(MODEL, ORDER_HELP, metavar="ORDER")] = ModelOrder.AUTO
     loss: Annotated[str | None, optional(MODEL, "NAME", LOSS_HELP)] = None
     transform: Annotated[str | None, optional(MODEL, "NAME", TRANSFORM_HELP)] = None
@@ -127,6 +132,8 @@ class ModelOptions:
             "ignore": parse_names(self.ignore) or [],
             "task": self.task.value,
             "labels": parse_names(self.labels),
+            "lags": _parse_lags(self.lags),
+            "lag_columns": parse_names(self.lag_columns) or [],
             "order": "auto" if self.order == ModelOrder.AUTO else int(self.order.value),
             "loss": _parse_component("--loss", LOSSES, self.loss),
             "transform": _parse_component("--transform", TRANSFORMS, self.transform),
@@ -254,6 +261,13 @@ def parse_names(texts: Iterable[str] | None) -> list[str] | None:
         raise ParameterError(
             f"{quote(', '.join(texts))} is not a list of columns; put a name with a new line in double quotes."
         ) from None
+
+
+def _parse_lags(text: str | None) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")] if text else []
+    except ValueError:
+        raise ParameterError(f"--lags takes whole numbers, such as 1,24. Got {quote(text or '')}.") from None
 
 
 def _parse_component(name: str, registry: Registry[Any], text: str | None) -> Any:

@@ -20,6 +20,7 @@ def predict(
     interval: Annotated[
         float | None, options.optional(options.OUTPUT, "SHARE", INTERVAL_HELP, min=0.0, max=1.0)
     ] = None,
+    from_start: options.FromStart = False,
     result: options.ResultOptions,
     reading: options.InputOptions,
     running: options.RunOptions,
@@ -31,4 +32,8 @@ def predict(
     with exit_on_error(running.debug):
         from redescend.cli.scoring import apply_model
 
-        raise typer.Exit(apply_model(model, source, result, reading, running.quiet, target=False, level=interval))
+        raise typer.Exit(
+            apply_model(
+                model, source, result, reading, running.quiet, target=False, level=interval, from_start=from_start
+            )
+        )

@@ -18,6 +18,7 @@ def score(
     source: options.Sources,
     *,
     threshold: Annotated[float | None, options.optional(options.OUTPUT, "P", THRESHOLD_HELP, min=0.0)] = None,
+    from_start: options.FromStart = False,
     result: options.ResultOptions,
     reading: options.InputOptions,
     running: options.RunOptions,
@@ -31,4 +32,6 @@ def score(
     with exit_on_error(running.debug):
         from redescend.cli.scoring import apply_model
 
-        raise typer.Exit(apply_model(model, source, result, reading, running.quiet, below=threshold))
+        raise typer.Exit(
+            apply_model(model, source, result, reading, running.quiet, below=threshold, from_start=from_start)
+        )

@@ -108,9 +108,11 @@ def apply_model(
     target: bool = True,
     below: float | None = None,
     level: float | None = None,
+    from_start: bool = False,
 ) -> Code:
     """Predict all records of a source, with an interval of this `level`; or with the `target`, score them, and write
-    those that score below a limit.
+    those that score below a limit. Lagged features of the first records look back at the last ones of the fit or, with
+    `from_start`, at none.
     """
     out = result.out
     if out is not None:
@@ -132,7 +134,14 @@ def apply_model(
     if not quiet:
         say_unread(source)
     keep = parse_names(result.keep) or []
-    names = [name for name in schema.columns if target or name != schema.target]
+    # Lagged features look back at targets, as far as they are known.
+    with_target = target or (bool(schema.lagged) and schema.target in source.columns)
+    names = [name for name in schema.columns if with_target or name != schema.target]
+    history = model.start_history(fresh=from_start)
+    if from_start and history is None:
+        raise ParameterError(
+            "The model has no lags, so it does not matter what its records follow; leave --from-start out."
+        )
     source.read_as_text(name for name in keep if name not in names)
     # On a terminal, the line would be printed between the results.
     hidden = quiet or (out is None and sys.stdout.isatty())
@@ -145,7 +154,7 @@ def apply_model(
         write_table(out, _add_columns(_tabulate(schema, NONE, target, level), source, keep).schema) as write,
     ):
         for batch in batches:
-            rounds, indices, bad = model.review(batch, target=target, level=level)
+            rounds, indices, bad = model.review(batch, target=target, level=level, history=history)
             rejected.add(list(heapq.merge(batch.bad, bad, key=lambda record: record.row)))
             doubted += int((rounds.clean_probability < HALF).sum()) if target else 0
             if below is not None:

@@ -107,6 +107,8 @@ def _add_columns(graph: Graph, schema: Any, form: LinearForm) -> str:
     places: list[int] = []
     missing_elsewhere: list[str] = []
     for feature, span in zip(schema.features, schema.spans, strict=True):
+        if feature.lag:
+            raise DataError("The model cannot be exported, because it has lags, which look back at earlier records.")
         if feature.how in ("number", "boolean"):
             value = graph.add_input(feature.name, DOUBLE, 1)
             missing = graph.apply("IsNaN", value)

@@ -1,8 +1,9 @@
 """The cache of compiled kernels on disk: checked before it is trusted, and done without where no folder is writable.
 
-Numba reads its cache with pickle, so each file begins with a digest of the rest: a file that was truncated or damaged
-is compiled again and replaced. A digest is no signature, so a folder is used only if it belongs to this user or to
-root, and if not everybody may write to it.
+Numba reads its cache with pickle, so each file begins with a digest of the rest, of the version of Numba and of the
+sources of the kernels: what was truncated, damaged or written by another version is compiled again and replaced. A
+digest is no signature, so a folder is used only if it belongs to this user or to root, and if not everybody may write
+to it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import numba
 from numba.core import caching
 
 VARIABLE = "REDESCEND_CACHE_DIR"
@@ -61,7 +63,9 @@ class KernelCache(caching.FunctionCache):
         self._impl_class = type("Stamped", (_CacheImpl,), {"stamp": staticmethod(stamp)})
         super().__init__(function)
         sources: Any = self._impl.locator.get_source_stamp()
-        self._cache_file: Any = CheckedFile(self._cache_path, self._impl.filename_base, sources)
+        # Environments with different versions of Numba may share a folder: neither removes what is the other's.
+        name = f"{self._impl.filename_base}.numba-{numba.__version__}"
+        self._cache_file: Any = CheckedFile(self._cache_path, name, sources)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Load a compiled kernel from disk; where there is none it will be compiled, which is announced."""
@@ -124,20 +128,19 @@ def check_owner(folder: str) -> None:
 
 
 class CheckedFile(caching.IndexDataCacheFile):
-    """An index and its files, each of which begins with a digest of the rest."""
+    """An index and its files, each of which begins with a digest."""
 
     def _load_index(self) -> dict[Any, str]:
         try:
-            version, stamp, overloads = pickle.loads(_read(self._index_path))
-        except (OSError, ValueError):
+            return pickle.loads(self._read(self._index_path))
+        except OSError:
             return {}
-        return overloads if (version, stamp) == (self._version, self._source_stamp) else {}
 
     def _save_index(self, overloads: dict[Any, str]) -> None:
-        self._write(self._index_path, (self._version, self._source_stamp, overloads))
+        self._write(self._index_path, overloads)
 
     def _load_data(self, name: str) -> Any:
-        return pickle.loads(_read(self._data_path(name)))
+        return pickle.loads(self._read(self._data_path(name)))
 
     def _save_data(self, name: str, data: Any) -> None:
         self._write(self._data_path(name), data)
@@ -145,14 +148,16 @@ class CheckedFile(caching.IndexDataCacheFile):
     def _write(self, path: str, content: Any) -> None:
         data = self._dump(content)
         with self._open_for_write(path) as file:
-            file.write(hashlib.sha256(data).digest())
+            file.write(self._digest(data))
             file.write(data)
 
+    def _read(self, path: str) -> bytes:
+        """The content of a file; raises an OSError, as for a file that is not there, if its digest is wrong."""
+        with open(path, "rb") as file:
+            digest, data = file.read(DIGEST), file.read()
+        if self._digest(data) != digest:
+            raise OSError(f"'{path}' is damaged, or of another version.")
+        return data
 
-def _read(path: str) -> bytes:
-    """The content of a file; raises an OSError, as for a file that is not there, if its digest is wrong."""
-    with open(path, "rb") as file:
-        digest, data = file.read(DIGEST), file.read()
-    if hashlib.sha256(data).digest() != digest:
-        raise OSError(f"'{path}' is damaged.")
-    return data
+    def _digest(self, data: bytes) -> bytes:
+        return hashlib.sha256(f"{self._version}\n{self._source_stamp}\n".encode() + data).digest()

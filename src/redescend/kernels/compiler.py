@@ -23,7 +23,7 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
 from redescend.kernels.cache import make_cache
-from redescend.kernels.parts import PART
+from redescend.kernels.parts import KERNEL, PART, RARE
 from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -151,7 +151,7 @@ def on_compile(callback: Callable[[str], None]) -> Iterator[None]:
 
 def compiled(function: F) -> F:
     """Compile on first use, and cache the result on disk, if it can be written, until its sources change."""
-    dispatcher = njit(**FLAGS)(function)
+    dispatcher = njit(**KERNEL, **FLAGS)(function)
     dispatcher._cache = make_cache(dispatcher.py_func, lambda file: module_digest(Path(file)), _announce)
     return dispatcher
 
@@ -171,9 +171,9 @@ def part(function: F) -> F:
     return njit(**CORE)(function)
 
 
-def view(function: F) -> F:
-    """Compile a function that returns views of arrays, which parts cannot, inlined where it is called."""
-    return njit(forceinline=True, **PART, **FLAGS)(function)
+def rare(function: F) -> F:
+    """Compile a part that seldom runs, such as a restart; it is not inlined."""
+    return njit(**CORE | RARE)(function)
 
 
 def specialise(function: F, implementations: dict[type, Callable[..., Any]]) -> None:

@@ -1,13 +1,24 @@
-"""Parts of a kernel that are compiled with it: Numba types them one by one, and LLVM sees all of them at once."""
+"""How kernels and their parts are compiled: Numba types the parts one by one, and LLVM sees all of them at once."""
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
+from numba.core.cgutils import alloca_once
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.typed_passes import NopythonTypeInference
+from numba.core.compiler import CompilerBase
+from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
+from numba.core.lowering import Lower
+from numba.core.typed_passes import (
+    AnnotateTypes,
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 
 
 class _PartLibrary(JITCodeLibrary):
@@ -16,12 +27,15 @@ class _PartLibrary(JITCodeLibrary):
     Numba would optimize and assemble every part, with all parts that it calls, which takes most of the time.
     """
 
+    attributes: tuple[str, ...] = ()
+
     def finalize(self) -> None:
-        for library in dict.fromkeys(self._linking_libraries):
-            if reload := getattr(library, "_reload_init", None):  # which Numba 0.61 does not have
-                self._reload_init.update(reload)
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
-        self._finalized = True
+        for function in self._final_module.functions:
+            if not function.is_declaration:
+                function.linkage = "linkonce_odr"
+                for attribute in self.attributes:
+                    function.add_function_attribute(attribute)
+        self._shared_module, self._finalized = self._final_module, True
 
     def add_llvm_module(self, ll_module: Any) -> None:
         self._final_module.link_in(ll_module)
@@ -38,26 +52,116 @@ class _PartLibrary(JITCodeLibrary):
         """Do nothing: an environment is for Python objects, which parts do not have."""
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class _UsePartLibrary(FunctionPass):
-    _name = "redescend_use_part_library"
+class _RareLibrary(_PartLibrary):
+    """The code of a part that seldom runs: it is called, so that nothing around it grows."""
 
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
+    attributes = ("noinline", "cold")
 
-    def run_pass(self, state: Any) -> bool:
-        state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        return True
+
+class _KernelLibrary(JITCodeLibrary):
+    """The code of a kernel with its parts, optimized once.
+
+    Numba optimizes every function and then everything twice, to find counts of references that cancel out.
+    """
+
+    def finalize(self) -> None:
+        libraries, pending = {}, list(reversed(self._linking_libraries))
+        while pending:  # parts bring the parts that they call
+            library = pending.pop()
+            if id(library) not in libraries:
+                libraries[id(library)] = library
+                if isinstance(library, _PartLibrary):
+                    pending += reversed(library._linking_libraries)
+        self._linking_libraries = list(libraries.values())
+        super().finalize()
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        found = self._codegen._module_pass_manager()
+        manager, *builder = found if isinstance(found, tuple) else (found,)  # Numba 0.61 has no builder
+        manager.run(self._final_module, *builder)
+
+
+def _library_pass(kind: type[JITCodeLibrary]) -> Any:
+    """A pass that puts the code of a function into a library of this kind."""
+
+    @register_pass(mutates_CFG=False, analysis_only=False)
+    class UseLibrary(FunctionPass):
+        _name = f"redescend_use{kind.__name__}"
+
+        def __init__(self) -> None:
+            FunctionPass.__init__(self)
+
+        def run_pass(self, state: Any) -> bool:
+            state.library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+            return True
+
+    return UseLibrary
+
+
+class _Lower(Lower):
+    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
+        """Allocate a variable, without its size, which only a debugger needs and LLVM is asked for in text."""
+        return alloca_once(self.builder, lltype, name=name, zfill=False)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):
+    _name = "redescend_lowering"
+
+    @property
+    def lowering_class(self) -> Any:
+        return _Lower
+
+
+BEFORE = TranslateByteCode, FixupArgs, IRProcessing, GenericRewrites, ReconstructSSA, NopythonTypeInference
+AFTER = PreLowerStripPhis, IRLegalization, AnnotateTypes, _Lowering, NoPythonBackend
+"""The passes that kernels need. Numba's other passes are for closures, literals, generators, expressions of arrays and
+exceptions, which kernels do not have; they take a quarter of the time.
+"""
+
+
+def _manage(*passes: Any) -> list[PassManager]:
+    manager = PassManager("redescend")
+    for each in passes:
+        manager.add_pass(each, each.__name__)
+    manager.finalize()
+    return [manager]
+
+
+class _KernelCompiler(CompilerBase):
+    def define_pipelines(self) -> Any:
+        return _manage(*BEFORE, _library_pass(_KernelLibrary), *AFTER)
+
+    def compile_extra(self, func: Any) -> Any:
+        """Compile without the collector of cycles, which would look through all that Numba makes, again and again."""
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(func)
+        finally:
+            if collecting:
+                gc.enable()
 
 
 class _PartCompiler(CompilerBase):
     def define_pipelines(self) -> Any:
-        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        manager.add_pass_after(_UsePartLibrary, NopythonTypeInference)
-        manager.finalize()
-        return [manager]
+        return _manage(*BEFORE, _library_pass(_PartLibrary), *AFTER)
 
+
+class _RareCompiler(CompilerBase):
+    def define_pipelines(self) -> Any:
+        return _manage(*BEFORE, _library_pass(_RareLibrary), *AFTER)
+
+
+KERNEL = {"no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
+"""Options of kernels, which are called from Python."""
 
 PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
-"""Options of parts, which cannot be called from Python."""
+"""Options of parts, which cannot be."""
+
+RARE = {**PART, "pipeline_class": _RareCompiler}
+"""Options of parts that seldom run."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
-from operator import itemgetter
 from typing import Any
 from zlib import crc32
 
 from redescend.errors import DataError, quote
 from redescend.serve.labels import Waiting
 from redescend.serve.model import Answer, LearnRequest, ServedModel
-from redescend.serve.outcomes import Outcome
+from redescend.serve.outcomes import Outcome, Outcomes, insert
 from redescend.serve.records import Records, dump_record
 from redescend.serve.writer import Writer
 from redescend.sources.jsonl import decode
@@ -38,7 +36,7 @@ class Learning:
         """Give the records to the writer; done once they are on the disk and learned from."""
         if self._known is not None or not self._request.count:
             future = asyncio.get_running_loop().create_future()
-            future.set_result(Answer(0, 0, []) if self._known is None else self._known)
+            future.set_result(Answer(0, 0, {}) if self._known is None else self._known)
             return future
         try:
             return self._writer.enqueue(self._request)
@@ -58,10 +56,11 @@ class Learning:
             self.withdraw()
             raise
         if answer.duplicate:
-            return _describe(self._writer.model, answer, [])
-        outcomes, learned = answer.outcomes, iter(answer.outcomes)
+            return _describe(self._writer.model, answer, {})
+        outcomes = answer.outcomes
         if self._refused:
-            outcomes = [self._refused.get(place) or next(learned) for place in range(self._count)]
+            places = [place for place in range(self._count) if place not in self._refused]
+            outcomes = insert(outcomes, places, self._refused, self._count)
         return _describe(self._writer.model, answer, outcomes)
 
 
@@ -96,9 +95,9 @@ def join_labels(
     return joined, taken, refused
 
 
-def _describe(model: ServedModel, answer: Answer, outcomes: list[Outcome]) -> dict[str, Any]:
-    found = Counter(map(itemgetter("status"), outcomes))
-    counts = {status: found[status] for status in ("learned", "rejected", "pending")}
+def _describe(model: ServedModel, answer: Answer, outcomes: Outcomes) -> dict[str, Any]:
+    statuses = outcomes.get("status", [])
+    counts = {status: statuses.count(status) for status in ("learned", "rejected", "pending")}
     return {
         "model_name": model.name,
         "first_row": answer.row or None,

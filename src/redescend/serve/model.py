@@ -9,12 +9,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from redescend.belief import ResidualBelief
 from redescend.errors import DataError, DivergenceError, RedescendError
 from redescend.serve.journal import Fsync, Journal
 from redescend.serve.labels import LateLabels
 from redescend.serve.numbers import NumericBatch, NumericRecords
-from redescend.serve.outcomes import Outcome, describe_batch, dump_model
+from redescend.serve.outcomes import Outcome, Outcomes, complete, describe_rounds, dump_model, pick, select
 from redescend.serve.recent import RecentRing, RecentRounds
 from redescend.serve.records import RecordParser, Records
 from redescend.serve.refusals import Conflict
@@ -57,11 +59,11 @@ class Remembered(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a client is told: the first row of its records, how many there are, and the outcome of each."""
+    """What a client is told: the first row of its records, how many there are, and what became of them."""
 
     row: int
     records: int
-    outcomes: list[Outcome]
+    outcomes: Outcomes
     duplicate: bool = False
 
 
@@ -150,7 +152,7 @@ class ServedModel:
         kinds = {name: kind.value for name, kind in schema.kinds.items()}
         self.journal.declare({"kinds": kinds, "schema": schema.to_dict()})
 
-    def start(self) -> list[Outcome] | None:
+    def start(self) -> Outcomes | None:
         """Infer the schema from the first records, and learn from them; None if they do not tell it yet."""
         kinds = {} if self.config.by is None else {self.config.by: Kind.TEXT}
         settings = self.config.select("target", "features", "ignore", "task", "labels", "by")
@@ -221,15 +223,15 @@ class ServedModel:
             outcomes = self._commit_pending(noted, requests)
         answers = []
         for place, request in zip(self.remember(noted, before), requests, strict=True):
-            part = outcomes[place.row - before - 1 : place.row - before - 1 + request.count]
-            answers.append(Answer(place.row, place.records, part))
+            first = place.row - before - 1
+            answers.append(Answer(place.row, place.records, select(outcomes, first, first + request.count)))
         return answers
 
     def _join_numbers(self, requests: list[LearnRequest], before: int) -> NumericBatch | None:
         numbers = [request.records.numbers for request in requests if request.records.numbers is not None]
         return NumericBatch.join(numbers, before) if len(numbers) == len(requests) else None
 
-    def _commit_pending(self, noted: list[tuple[int, str | None, int]], requests: list[LearnRequest]) -> list[Outcome]:
+    def _commit_pending(self, noted: list[tuple[int, str | None, int]], requests: list[LearnRequest]) -> Outcomes:
         if len(self.pending) >= SAMPLE:
             raise Conflict(f"The model '{self.name}' cannot start: {self.failure}")
         self.journal.commit(noted, _join(requests))
@@ -237,26 +239,25 @@ class ServedModel:
         self.pending += records
         outcomes = self.start() if len(self.pending) >= self.settings.first else None
         if outcomes is None:
-            why = {} if self.failure is None else {"reason": self.failure}
-            return [{"status": "pending", "row": before + place + 1, **why} for place in range(len(records))]
-        return outcomes[before:]
+            count = len(records)
+            why = {} if self.failure is None else {"reason": [self.failure] * count}
+            return {"status": ["pending"] * count, "row": list(range(before + 1, before + 1 + count)), **why}
+        return select(outcomes, before, before + len(records))
 
-    def learn(self, records: list[bytes]) -> list[Outcome]:
+    def learn(self, records: list[bytes]) -> None:
         """Learn from records that are in the journal."""
         assert self._replicas is not None
         batch = self._learning.parse(records, self.counts.records)
         learned = self._replicas.prepare(batch)
         self._replicas.publish()
-        return self._note(batch, learned)
+        self._note(batch, learned)
 
-    def _note(self, batch: Batch | NumericBatch, learned: Learned) -> list[Outcome]:
+    def _note(self, batch: Batch | NumericBatch, learned: Learned) -> Outcomes:
         are_suspects = self.statistics.are_suspects(learned.rounds)
-        outcomes = describe_batch(batch, learned, self._schema, are_suspects, "learned")
+        described = describe_rounds(learned.rounds, self._schema, are_suspects, "learned")
         suspects = [
-            {**outcomes[row - batch.end.row + batch.count - 1], "values": self._read_values(batch, index)}
-            for row, index in zip(
-                learned.rounds.rows[are_suspects].tolist(), learned.indices[are_suspects], strict=True
-            )
+            {**pick(described, place), "values": self._read_values(batch, learned.indices[place])}
+            for place in np.flatnonzero(are_suspects)[-NEWEST:].tolist()
         ]
         rejected = sorted((*batch.bad, *learned.rejected), key=lambda bad: bad.row)
         with self._lock:
@@ -268,9 +269,9 @@ class ServedModel:
                 now.records + batch.count,
                 now.learned + len(learned.rounds),
                 now.rejected + len(rejected),
-                now.suspects + len(suspects),
+                now.suspects + int(are_suspects.sum()),
             )
-        return outcomes
+        return complete(batch, learned, described)
 
     def _read_values(self, batch: Batch | NumericBatch, index: int) -> dict[str, Any]:
         if isinstance(batch, NumericBatch):
@@ -285,7 +286,7 @@ class ServedModel:
             return None
         if known.digest != request.digest:
             raise Conflict("The idempotency key was used before, for another body; use a new one.")
-        return Answer(known.row, known.records, [], duplicate=True)
+        return Answer(known.row, known.records, {}, duplicate=True)
 
     def remember(self, requests: Sequence[tuple[int, str | None, int]], before: int) -> list[Remembered]:
         """Remember the keys of requests whose records come after the row `before`."""
@@ -309,10 +310,11 @@ class ServedModel:
         with self._replicas.read() as model:
             return batch, model.review(batch, target=target, level=level)
 
-    def score(self, records: Sequence[bytes]) -> list[Outcome]:
-        """The outcome of each record, as if it were learned from now."""
+    def score(self, records: Sequence[bytes]) -> Outcomes:
+        """What would become of records if they were learned from now."""
         batch, learned = self.review(records, target=True)
-        return describe_batch(batch, learned, self._schema, self.statistics.are_suspects(learned.rounds), "scored")
+        are_suspects = self.statistics.are_suspects(learned.rounds)
+        return complete(batch, learned, describe_rounds(learned.rounds, self._schema, are_suspects, "scored"))
 
     def read(self) -> Reader:
         """A context with the whole model as it is now."""

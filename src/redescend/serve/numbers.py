@@ -59,7 +59,8 @@ class NumericInputs:
         """The column of `X` for each of the inputs."""
         self._last: Layout | None = None
         """That of the last request: those of the next are probably the same."""
-        self.usable = schema.by is None and all(feature.kind is Kind.NUMBER for feature in schema.features)
+        numeric = all(feature.kind is Kind.NUMBER for feature in schema.features)
+        self.usable = schema.by is None and numeric and not schema.lagged
 
     def read(self, text: bytes) -> tuple[dict[str, Any], Array] | None:
         """The content of a request but its data, and rows for the model; or None.

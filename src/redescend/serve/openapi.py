@@ -44,19 +44,17 @@ def make_schemas() -> dict[str, Schema]:
     settings["first"] |= {"minimum": 1, "maximum": SAMPLE, "default": FIRST}
     for name in ("features", "ignore"):
         settings[name] |= {"items": TEXT}
-    outcome = make_object(
-        ("status",),
-        status={"enum": ["learned", "scored", "pending", "rejected"]},
-        row=WHOLE,
-        reason=TEXT,
-        target=SCALAR,
-        prediction=SCALAR,
-        **{
-            name: {"type": ["number", "null"]}
-            for name in ("probability", "loss", "weight", "clean_probability", "low", "high")
-        },
-        suspect={"type": "boolean"},
-    )
+    number = {"type": ["number", "null"]}
+    outcome = {
+        "status": {"enum": ["learned", "scored", "pending", "rejected"]},
+        "row": {"type": ["integer", "null"]},
+        "reason": {"type": ["string", "null"]},
+        "target": SCALAR,
+        "prediction": SCALAR,
+        **dict.fromkeys(("probability", "loss", "weight", "clean_probability", "low", "high"), number),
+        "suspect": {"type": ["boolean", "null"]},
+        "key": {"type": ["string", "null"]},
+    }
     return {
         "Error": make_object(("error",), error=TEXT),
         "Record": record,
@@ -74,7 +72,8 @@ def make_schemas() -> dict[str, Schema]:
         "InferResponse": make_object(
             ("model_name", "outputs"), model_name=TEXT, model_version=TEXT, id=TEXT, outputs=listed(ref("InputTensor"))
         ),
-        "Outcome": outcome,
+        "Outcome": make_object(("status",), **outcome),
+        "Outcomes": make_object((), **{name: listed(kind) for name, kind in outcome.items()}),
         "Learned": make_object(
             ("model_name", "count", "duplicate", "records"),
             model_name=TEXT,
@@ -84,9 +83,9 @@ def make_schemas() -> dict[str, Schema]:
             learned=WHOLE,
             rejected=WHOLE,
             pending=WHOLE,
-            records=listed(ref("Outcome")),
+            records=ref("Outcomes"),
         ),
-        "Scored": make_object(("records",), model_name=TEXT, records=listed(ref("Outcome"))),
+        "Scored": make_object(("records",), model_name=TEXT, records=ref("Outcomes")),
         "Suspects": make_object(("suspects",), model_name=TEXT, suspects=listed(ref("Outcome"))),
         "Metadata": make_object(
             ("name", "inputs", "outputs"), name=TEXT, inputs={"type": "array"}, outputs={"type": "array"}

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import orjson
 
 from redescend.errors import RedescendError
@@ -27,13 +28,13 @@ class Reply(NamedTuple):
 
 
 def encode(content: Any) -> bytes:
-    """A value as JSON, with null in place of NaN.
+    """A value as JSON, arrays as lists, with null in place of NaN.
 
     >>> encode({"loss": float("nan"), "row": 2**70})
     b'{"loss": null, "row": 1180591620717411303424}'
     """
     try:
-        return orjson.dumps(content)
+        return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError:
         # An integer of more than 64 bits, or half of a surrogate pair.
         return json.dumps(_to_json(content)).encode()
@@ -42,6 +43,8 @@ def encode(content: Any) -> bytes:
 def _to_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _to_json(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, list):
         return [_to_json(each) for each in value]
     return None if isinstance(value, float) and not abs(value) < float("inf") else value

@@ -41,20 +41,25 @@ def measure_batches(file: Any, size: int, offset: int) -> Iterator[tuple[int, in
     """The bytes of every batch in the file and in memory, with the dictionaries that are read before it."""
     stored = needed = 0
     for message, start in _read_messages(file, size, offset):
-        stored, needed = stored + message.body, needed + _measure(file, message, start)
+        body = range(start, min(start + message.body, size))  # as much of it as the file has
+        stored, needed = stored + len(body), needed + _measure(file, message, body)
         if message.kind == RECORD_BATCH:
             yield stored, needed
             stored = needed = 0
 
 
-def _measure(file: Any, message: Message, start: int) -> int:
-    """The bytes that the body of a message takes in memory: a compressed buffer begins with its size."""
+def _measure(file: Any, message: Message, body: range) -> int:
+    """The bytes that the body of a message takes in memory: a compressed buffer begins with its size.
+
+    A buffer that begins outside of the body is damaged, and never read.
+    """
     total = 0
     for place in message.compressed:
-        file.seek(start + place)
-        (needed,) = struct.unpack("<q", file.read(8).ljust(8, b"\0"))
-        total += max(needed, 0)
-    return max(total, message.body)
+        if body.start + place in body:
+            file.seek(body.start + place)
+            (needed,) = struct.unpack("<q", file.read(8).ljust(8, b"\0"))
+            total += max(needed, 0)
+    return max(total, len(body))
 
 
 def _read_messages(file: Any, size: int, offset: int) -> Iterator[tuple[Message, int]]:

@@ -238,11 +238,12 @@ def check_damage(error: Exception, size: int = 0) -> None:
     """Raise the error again if it is not that a file of `size` bytes is damaged.
 
     A file that vanishes, or a disk or memory that fails, ends the run, which can be resumed. PyArrow's errors about
-    content have no number of the operating system; and a damaged file may ask for any amount of memory.
+    content have no number of the operating system; and a damaged file may ask for any amount of memory, even more than
+    can be addressed.
     """
     if isinstance(error, OSError) and error.errno is not None:
         raise error
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) and "capacity too large" not in str(error):
         wanted = re.search(r"of size (\d+)", str(error))
         most, times = IMPLAUSIBLE
         if wanted is None or int(wanted[1]) <= max(most, times * size):

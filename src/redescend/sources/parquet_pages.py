@@ -6,6 +6,7 @@ both are parsed here: they are structs in Thrift's compact protocol; see "Metada
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -168,19 +169,20 @@ def _parse_meta_data(footer: Compact) -> Chunk:
 def measure_pages(file: Any, chunks: list[Chunk], columns: list[str] | None) -> tuple[int, int]:
     """What the largest page of each of `columns`, or of all if None, takes in the file and in memory, in total."""
     names = None if columns is None else {name.encode() for name in columns}
+    size = file.seek(0, os.SEEK_END)
     stored = needed = 0
     for chunk in chunks:
         if names is None or chunk.name in names:
-            pages = list(_read_pages(file, chunk))
+            pages = list(_read_pages(file, size, chunk))
             stored += max((page[0] for page in pages), default=0)
             needed += max((page[1] for page in pages), default=0)
     return stored, needed
 
 
-def _read_pages(file: Any, chunk: Chunk) -> Iterator[tuple[int, int]]:
-    """The size of every page in the file and in memory, up to a header that cannot be parsed."""
+def _read_pages(file: Any, size: int, chunk: Chunk) -> Iterator[tuple[int, int]]:
+    """The size of every page in the file and in memory, up to a header that cannot be parsed or is beyond the file."""
     at = chunk.start
-    while 0 <= at < chunk.start + chunk.size:
+    while 0 <= at < min(chunk.start + chunk.size, size):
         found = _read_header(file, at)
         if found is None:
             return

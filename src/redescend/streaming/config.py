@@ -12,6 +12,7 @@ from redescend.belief.suspects import SHARE
 from redescend.engines.config import FEATURES, check_bool
 from redescend.errors import OnBad, ParameterError
 from redescend.parameters import AT_LEAST_ONE, COUNT, Order, bad_parameter, check
+from redescend.streaming.encoding.features import MAX_LAG
 
 LINEAR = FEATURES == "linear"
 """Whether models are linear unless something else is asked for."""
@@ -55,6 +56,8 @@ class FitConfig:
     decimal: str | None = None
     kinds: Sequence[tuple[str, str]] = ()
     by: str | None = None
+    lags: Sequence[int] = ()
+    lag_columns: Sequence[str] = ()
     passes: int | None = 1
     shuffle: bool | None = False
     final_look: bool = False
@@ -80,6 +83,7 @@ class FitConfig:
             raise ParameterError("'jobs' and 'cluster' train one model per key; name the column of keys with 'by'.")
         if self.outputs.suspects is not None and self.transform is not None:
             raise ParameterError("A list of all suspects needs a model without a fixed transform.")
+        self._check_lags()
         object.__setattr__(self, "fdr", check("fit_stream", "fdr", self.fdr, SHARE))
         object.__setattr__(self, "linear", check_bool("fit_stream", "linear", self.linear))
         object.__setattr__(self, "every", check("fit_stream", "every", self.every, AT_LEAST_ONE))
@@ -88,6 +92,17 @@ class FitConfig:
             object.__setattr__(self, "passes", check("fit_stream", "passes", self.passes, AT_LEAST_ONE))
         if self.jobs is not None:
             object.__setattr__(self, "jobs", check("fit_stream", "jobs", self.jobs, AT_LEAST_ONE))
+
+    def _check_lags(self) -> None:
+        lags: Any = self.lags
+        if isinstance(lags, str) or not all(type(lag) is int and 1 <= lag <= MAX_LAG for lag in lags):
+            raise bad_parameter("fit_stream", "lags", f"a list of whole numbers from 1 to {MAX_LAG:,}", lags)
+        if isinstance(self.lag_columns, str):
+            raise bad_parameter("fit_stream", "lag_columns", "a list of columns", self.lag_columns)
+        if self.lag_columns and not lags:
+            raise ParameterError("Say how many records to look back at these columns with 'lags'.")
+        if lags and self.shuffle:
+            raise ParameterError("Lags look back in the order of the stream, which cannot be shuffled.")
 
     def model_settings(self) -> dict[str, Any]:
         """The settings of the model."""
@@ -105,7 +120,8 @@ class FitConfig:
         free = {"outputs", "checkpoint", "every", "resume", "jobs", "cluster"}
         plain = {name: value for name, value in vars(self).items() if name not in free}
         plain |= {
-            name: None if plain[name] is None else list(plain[name]) for name in ("features", "ignore", "labels", "id")
+            name: None if plain[name] is None else list(plain[name])
+            for name in ("features", "ignore", "labels", "id", "lags", "lag_columns")
         }
         plain["kinds"] = [list(pair) for pair in self.kinds]
         files = {"rounds": self.outputs.rounds, "quarantine": self.outputs.quarantine}
@@ -113,8 +129,8 @@ class FitConfig:
 
     def check_resumable(self, stored: dict[str, Any]) -> None:
         """Raise an error if the run in the checkpoint had other settings."""
-        # Runs from before there were trees are linear.
-        stored = {"linear": True} | stored
+        # Runs from before there were trees are linear, and there have not always been lags.
+        stored = {"linear": True, "lags": [], "lag_columns": []} | stored
         for name, now in self.stored().items():
             if stored.get(name) != now:
                 raise ParameterError(

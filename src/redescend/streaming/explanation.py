@@ -17,6 +17,7 @@ from redescend.streaming.belief import judge_chunk
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.keyed import ModelStore
+from redescend.streaming.lags import LagHistory
 from redescend.streaming.model import StreamModel
 from redescend.streaming.summary.suspects import to_json_value
 
@@ -62,19 +63,28 @@ class Explanation:
         return asdict(self) | {"contributions": [one._asdict() for one in self.contributions]}
 
 
-def explain_record(model: StreamModel | ModelStore, batch: Batch, index: int) -> Explanation:
-    """Explain the record of a `batch` at this index, whose target must be known."""
+def explain_record(
+    model: StreamModel | ModelStore, batch: Batch, index: int, history: LagHistory | None = None
+) -> Explanation:
+    """Explain the record of a `batch` at this index, whose target must be known.
+
+    Lagged features look back at `history`, which ends before the batch.
+    """
     table = batch.table.slice(index, 1)
+    if history is not None:
+        history = history.copy()
+        model.encode(batch.table.slice(0, index), history)
     one = Batch(table, batch.rows[index : index + 1], [], batch.files, batch.end, lambda row: batch.raw(index))
-    rounds, _, rejected = model.review(one, target=True)
+    rounds, _, rejected = model.review(one, target=True, history=None if history is None else history.copy())
     if rejected:
         raise DataError(f"Row {rejected[0].row} cannot be explained: {rejected[0].reason}.")
+    [chunk] = model.encode(table, history)
     if isinstance(model, ModelStore):
         model = model[str(table.column(str(model.schema.by))[0].as_py())]
     schema, record = model.schema, rounds.record(0, model.schema)
-    [chunk] = EncodedBatch(schema, table, target=True).chunks()
     typical, total, contributions = _contribute(model, chunk, int(rounds.predictions[0]) if schema.classifies else 0)
     values = {name: to_json_value(table.column(name)[0].as_py()) for name in schema.inputs}
+    values |= _read_lagged(schema, chunk)
     return Explanation(
         record.row,
         record.target,
@@ -87,6 +97,18 @@ def explain_record(model: StreamModel | ModelStore, batch: Batch, index: int) ->
         [Contribution(name, values.get(name), part) for name, part in contributions],
         _find_ordinary(model, chunk, record.low, record.high),
     )
+
+
+def _read_lagged(schema: Schema, chunk: EncodedChunk) -> dict[str, Any]:
+    """The lagged values of a record; None where they are missing."""
+    values: dict[str, Any] = {}
+    for feature, span in zip(schema.features, schema.spans, strict=True):
+        if feature.lag:
+            own = chunk.X[0, span]
+            known = own.any() if feature.levels else np.isfinite(own[0])
+            value = feature.levels[int(own.argmax())] if feature.levels else float(own[0])
+            values[feature.name] = value if known else None
+    return values
 
 
 def _contribute(model: StreamModel, chunk: EncodedChunk, label: int) -> tuple[float, float, list[tuple[str, float]]]:
@@ -134,18 +156,21 @@ def _judge(model: StreamModel, chunk: EncodedChunk, targets: Array) -> Array:
     return judge_chunk(model.belief, EncodedChunk(X, targets, np.arange(len(targets))), scores).clean_log_odds
 
 
-def find_record(source: Source, schema: Schema, row: int) -> tuple[Batch, int]:
-    """The batch that has a row, and its index there."""
-    with closing(source.batches(schema.columns, in_order=True)) as batches:
+def find_record(source: Source, model: StreamModel | ModelStore, row: int) -> tuple[Batch, int, LagHistory | None]:
+    """The batch that has a row, its index there, and what lagged features of the batch look back at."""
+    history = model.start_history(fresh=True)
+    with closing(source.batches(model.schema.columns, in_order=True)) as batches:
         for batch in batches:
             index = int(np.searchsorted(batch.rows, row))
             if index < len(batch.rows) and batch.rows[index] == row:
-                return batch, index
+                return batch, index, history
             for bad in batch.bad:
                 if bad.row <= row < bad.row + bad.rows:
                     raise DataError(f"Row {row} cannot be explained: {bad.reason}.")
             if batch.end.row >= row:
                 break
+            if history is not None:
+                model.encode(batch.table, history)
     raise DataError(f"{source.name} has no row {row}; the first is 1.")
 
 
@@ -156,12 +181,16 @@ def find_nearest(model: StreamModel | ModelStore, source: Source, batch: Batch, 
     """
     schema = model.schema
     sample = np.concatenate([chunk.X for chunk in EncodedBatch(schema, source.sample.table, target=False).chunks()])
+    for feature, span in zip(schema.features, schema.spans, strict=True):
+        if feature.lag:
+            sample[:, span] = 0.0  # only what records have themselves is compared
     with np.errstate(invalid="ignore", divide="ignore"):
         scales = np.nan_to_num(1.0 / np.nanstd(sample, axis=0), posinf=0.0)
     [own] = EncodedBatch(schema, batch.table.slice(index, 1), target=False).chunks()
     best: list[tuple[float, int, dict[str, Any]]] = []
+    history = model.start_history(fresh=True)
     for other in source.batches(schema.columns, in_order=True):
-        rounds, indices, _ = model.review(other, target=True)
+        rounds, indices, _ = model.review(other, target=True, history=history)
         # Without a key or a target, a record is encoded, but not judged.
         X = EncodedBatch(schema, other.table, target=False).rows(0, other.table.num_rows)[indices]
         distances = np.sqrt(np.square(np.nan_to_num((X - own.X) * scales)).sum(axis=1))

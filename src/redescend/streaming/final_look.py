@@ -213,14 +213,17 @@ def look_up_values(
     if not len(left):
         return {}
     columns = list(dict.fromkeys([*others, *schema.columns]))
+    history = model.start_history(fresh=True) if explained else None
     with closing(source.batches(columns, in_order=True)) as batches:
         for batch in batches:
             for index in np.flatnonzero(np.isin(batch.rows, left)).tolist():
                 row = int(batch.rows[index])
-                reason = explain_record(model, batch, index).to_dict() if row in why else None
+                reason = explain_record(model, batch, index, history).to_dict() if row in why else None
                 found[row] = (batch.files, read_values(schema, batch, index, others), reason)
             if batch.end.row >= left[-1]:
                 break
+            if history is not None:
+                model.encode(batch.table, history)
     return found
 
 

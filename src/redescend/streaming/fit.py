@@ -59,6 +59,8 @@ def fit_stream(
     format: str | None = None,
     header: bool = True,
     by: str | None = None,
+    lags: Sequence[int] = (),
+    lag_columns: Sequence[str] = (),
     jobs: int | None = None,
     cluster: str | None = None,
     passes: int | None = 1,
@@ -117,6 +119,11 @@ def fit_stream(
         Whether the first line of a CSV or TSV file contains the column names.
     by : str or None
         A column of keys, such as sensors or shops: fit one model per key. Keys are treated as text.
+    lags : sequence of int
+        How many records to look back: ``[1, 24]`` adds the target of the record before, and of that 24 records before,
+        as features. For streams in time; with keys, only records of the same key count.
+    lag_columns : sequence of str
+        Columns, of numbers or booleans, whose values are looked back at as well.
     jobs : int or None
         Threads for the models of keys. None: one.
     cluster : str or None
@@ -167,6 +174,8 @@ def fit_stream(
         format=format,
         header=header,
         by=by,
+        lags=list(lags),
+        lag_columns=lag_columns,
         outputs=Outputs(rounds=_path(rounds), quarantine=_path(quarantine)),
         checkpoint=_path(checkpoint),
         every=every,
@@ -223,7 +232,7 @@ def _choose_order(config: FitConfig, model: StreamModel | ModelStore, source: So
     """
     single, schema = isinstance(model, StreamModel), model.schema
     passes, shuffled = config.passes, config.shuffle
-    if follow is not None or None not in (passes, shuffled):
+    if follow is not None or None not in (passes, shuffled) or config.lags:
         free = False
     else:
         sample = survey_source(source, schema.target, labels=False).sample
@@ -273,12 +282,13 @@ def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> Start
 
 def _choose_schema(source: Source, config: FitConfig, survey: Survey) -> Schema:
     """The schema that a journal declares, if the settings leave the choice to it; else the inferred one."""
-    free = config.features is None and not config.ignore and config.task == "auto" and config.labels is None
+    free = config.features is None and not config.ignore and config.task == "auto"
+    free = free and config.labels is None and not config.lags
     if source.declared is not None and free:
         schema = Schema.from_dict(source.declared["schema"])
         if (schema.target, schema.by) == (config.target, config.by):
             return schema
-    settings = config.select("target", "features", "ignore", "task", "labels", "by")
+    settings = config.select("target", "features", "ignore", "task", "labels", "by", "lags", "lag_columns")
     known = {"values": survey.labels, "where": survey.where, "stream": survey.stream}
     return Schema.infer(survey.sample, source.kinds, **settings, **known)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from redescend.streaming.belief import Belief, learn_chunk, make_belief, predict
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk
 from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.importance import compute_effects
+from redescend.streaming.lags import LagHistory, Undo, play_lagged
 from redescend.streaming.predictor import Learned, Played, StreamPredictor
 
 NO_ENDS = np.empty(0)
@@ -96,8 +98,12 @@ class StreamModel(StreamPredictor):
         The outcome for a record depends on the records before it alone, not on the sizes of batches.
         """
         encoded = self._encode(batch.table, target=True)
-        self._engine = self.engine
-        return self._collect(batch, encoded, [self._learn_chunk(chunk) for chunk in encoded.chunks()])
+        self._engine, history = self.engine, self._history
+        if history is None:
+            return self._collect(batch, encoded, [self._learn_chunk(chunk) for chunk in encoded.chunks()])
+        undo, attempt = Undo(self.state, self.restore), partial(self._attempt, self._learn_chunk)
+        parts = [play_lagged(chunk, history, attempt, undo) for chunk in encoded.chunks()]
+        return self._collect(batch, encoded, [one for part in parts for one in part])
 
     @exclusive
     def learn_encoded(self, X: Array, targets: Array, rows: Array) -> Learned:
@@ -129,6 +135,8 @@ class StreamModel(StreamPredictor):
         """
         learned = self.state()
         self._belief = None if self._belief is None else make_belief(self.schema)
+        if self._history is not None:
+            self._history.clear()
         return learned
 
     def return_to(self, learned: dict[str, Any]) -> None:
@@ -161,15 +169,20 @@ class StreamModel(StreamPredictor):
 
     # --- persistence ---
 
-    def adopt(self, engine: Engine | None, ones: Array, belief: Belief | None = None) -> StreamModel:
-        """Continue from an engine, its counts `ones` of how often each of ``schema.indicators`` was 1, and a belief."""
-        self._engine, self._ones, self._belief = engine, ones, belief
+    def adopt(
+        self, engine: Engine | None, ones: Array, belief: Belief | None = None, history: LagHistory | None = None
+    ) -> StreamModel:
+        """Continue from an engine, its counts `ones` of how often each of ``schema.indicators`` was 1, a belief, and
+        the `history` that lagged features look back at.
+        """
+        self._engine, self._ones, self._belief, self._history = engine, ones, belief, history
         return self
 
     def state(self) -> dict[str, Any]:
         """What was learned, as arrays and plain values; copies."""
         learned = {"engine": None if self._engine is None else self._engine.state(), "ones": self._ones.copy()}
-        return learned | {"belief": None if self._belief is None else self._belief.state()}
+        learned |= {"belief": None if self._belief is None else self._belief.state()}
+        return learned if self._history is None else learned | {"history": self._history.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         stored, engine = state["engine"], None
@@ -180,4 +193,6 @@ class StreamModel(StreamPredictor):
         spec = ArraySpec("ones", (len(self._ones),), kind="count", high=0 if engine is None else engine.row_count)
         ones = read_arrays([spec], {"ones": state["ones"]}, {}, type(self).__name__)["ones"]
         belief = restore_belief(self.schema, self.config, state.get("belief"), type(self).__name__)
-        self.adopt(engine, ones, belief)
+        if self._history is not None:
+            self._history.restore(self._history.read(state["history"], 1, type(self).__name__))
+        self.adopt(engine, ones, belief, self._history)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,8 @@ from redescend.state import corrupt_state
 from redescend.streaming.belief import Belief, give_verdict, judge_chunk, predict_chunk
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk, to_record_batches
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.encoding.target import decode_predictions, output_targets
+from redescend.streaming.encoding.target import decode_predictions, encode_target, output_targets
+from redescend.streaming.lags import LagHistory, Outcome, Undo, play_lagged
 from redescend.streaming.report.formatting import format_count
 from redescend.streaming.rounds import Judged, Rounds
 
@@ -59,6 +61,7 @@ class StreamPredictor(ABC):
         if isinstance(schema, Mapping):
             schema = Schema.from_dict(schema)
         self.schema: Schema = check_instance(owner, "schema", schema, Schema, "a Schema")
+        self._history = LagHistory(self.schema, 0 if self.schema.by else 1) if self.schema.lagged else None
         self._params = {"order": order, "loss": loss, "transform": transform, "step": step, "features": features}
         self.config = ModelConfig.from_parameters(owner, self.schema.task, **self._params)
         self._reset()
@@ -131,24 +134,88 @@ class StreamPredictor(ABC):
         """The losses summed over outputs, at most the largest float."""
         return sum_outputs(np.minimum(self.config.loss.of_prediction(scores, Y), np.finfo(float).max))
 
-    def review(self, batch: Batch, *, target: bool = False, level: float | None = None) -> Learned:
+    def review(
+        self, batch: Batch, *, target: bool = False, level: float | None = None, history: LagHistory | None = None
+    ) -> Learned:
         """Predict the records of a `batch`, and with `target` score them, without learning from them.
 
         Without `target`, the targets, losses and weights of the rounds are NaN, and there are intervals if a `level` is
-        given.
+        given. Lagged features look back at `history`, to which the records are appended, by default a copy of that of
+        the model. A target that is not known counts as it is predicted.
         """
-        encoded, played, belief = self._encode(batch.table, target), [], self.belief
-        for chunk in encoded.chunks():
-            scores, losses = self._scores(chunk), np.full(len(chunk.X), np.nan)
-            weights, judged = losses, None
-            if target:
-                Y = output_targets(self.schema, chunk.targets)
-                losses, weights = self._losses(scores, Y), self._weights(chunk, Y)
-                judged = None if belief is None else judge_chunk(belief, chunk, scores)
-            elif level is not None:
-                judged = predict_chunk(belief, chunk, scores, level)
-            played.append(Played(chunk, scores, losses, weights, judged))
-        return self._collect(batch, encoded, played)
+        encoded, play = self._encode(batch.table, target), partial(self._review_chunk, target=target, level=level)
+        return self._collect(batch, encoded, self._play(encoded, batch.table, play, target, history))
+
+    def _review_chunk(self, chunk: EncodedChunk, *, target: bool, level: float | None = None) -> Played:
+        scores, losses = self._scores(chunk), np.full(len(chunk.X), np.nan)
+        weights, judged = losses, None
+        if target:
+            Y = output_targets(self.schema, chunk.targets)
+            losses, weights = self._losses(scores, Y), self._weights(chunk, Y)
+            judged = None if self.belief is None else judge_chunk(self.belief, chunk, scores)
+        elif level is not None:
+            judged = predict_chunk(self.belief, chunk, scores, level)
+        return Played(chunk, scores, losses, weights, judged)
+
+    # --- lagged features ---
+
+    @property
+    def history(self) -> LagHistory | None:
+        """What lagged features look back at after the last record; None without lags."""
+        return self._history
+
+    def start_history(self, fresh: bool = False) -> LagHistory | None:
+        """What the features of records look back at that follow the last one; or, if `fresh`, that follow nothing."""
+        history = None if self._history is None else self._history.copy()
+        if history is not None and fresh:
+            history.clear()
+        return history
+
+    def encode(self, table: Any, history: LagHistory | None = None) -> list[EncodedChunk]:
+        """The records of a table with targets, encoded; lagged features look back at `history`, as in `review`."""
+        encoded, play = self._encode(table, True), partial(self._review_chunk, target=True)
+        return [played.chunk for played in self._play(encoded, table, play, True, history)]
+
+    def _play(
+        self,
+        encoded: EncodedBatch,
+        table: Any,
+        play: Callable[[EncodedChunk], Played],
+        target: bool,
+        history: LagHistory | None,
+    ) -> list[Played]:
+        """Play the records of a table without learning from them."""
+        history = self.start_history() if history is None else history
+        if history is None:
+            return [play(chunk) for chunk in encoded.chunks()]
+        if target:
+            undo, attempt = Undo(lambda: None, lambda before: None), partial(self._attempt, play)
+            return [one for chunk in encoded.chunks() for one in play_lagged(chunk, history, attempt, undo)]
+        known = np.full(table.num_rows, np.nan)
+        if self.schema.target in table.schema.names:
+            known, unusable = encode_target(self.schema, table.column(self.schema.target))
+            known = np.where(np.isin(np.arange(len(known)), list(unusable)), np.nan, known)
+        attempt = partial(self._attempt_unknown, play)
+        chunks = (chunk._replace(targets=known[chunk.indices]) for chunk in encoded.chunks())
+        return [one for chunk in chunks for one in play_lagged(chunk, history, attempt)]
+
+    def _attempt(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
+        """Play records, and say what lagged features need to know of them."""
+        played = play(chunk)
+        predictions = np.nan_to_num(decode_predictions(self.schema, played.scores)[0])
+        judged = played.judged
+        clean = played.weights if judged is None else to_probability(judged.clean_log_odds)
+        return Outcome(played, predictions, clean)
+
+    def _attempt_unknown(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
+        """The same if only some of the targets are known, which count for what follows alone."""
+        unknown = np.full(len(chunk.X), np.nan)
+        played = play(chunk._replace(targets=unknown))
+        predictions = np.nan_to_num(decode_predictions(self.schema, played.scores)[0])
+        guessed = chunk._replace(targets=np.where(np.isnan(chunk.targets), predictions, chunk.targets))
+        judged = self._review_chunk(guessed, target=True)
+        clean = judged.weights if judged.judged is None else to_probability(judged.judged.clean_log_odds)
+        return Outcome(played, predictions, np.where(np.isnan(chunk.targets), 1.0, clean))
 
     def predict(self, table: Any) -> Array:
         """Predict a number or a label for each record of a table.
@@ -231,13 +298,16 @@ class StreamPredictor(ABC):
 
     def _all_chunks(self, table: Any, target: bool) -> Iterator[EncodedChunk]:
         """The chunks of a table in which every record must be usable."""
-        before = 0
+        before, history, play = 0, self.start_history(), partial(self._review_chunk, target=target)
         for batch in to_record_batches(self.schema, table, target):
             encoded = self._encode(batch, target)
             if encoded.rejected:
                 first = min(encoded.rejected)
                 raise DataError(f"Row {before + first + 1}: {encoded.rejected[first]}.")
-            yield from encoded.chunks()
+            if history is None:
+                yield from encoded.chunks()
+            else:
+                yield from (played.chunk for played in self._play(encoded, batch, play, target, history))
             before += batch.num_rows
 
     def _make_rounds(self, played: Played, rows: Array) -> Rounds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ class Rounds:
     names: Sequence[str] = field(default=(), kw_only=True)
     judged: Judged | None = field(default=None, kw_only=True)
 
-    @property
+    @cached_property
     def clean_probability(self) -> Array:
         """The probability that each record is clean, never exactly 0 or 1; without a belief, the weight."""
         return self.weights if self.judged is None else to_probability(self.judged.clean_log_odds)

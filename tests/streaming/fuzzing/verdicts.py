@@ -14,8 +14,8 @@ import numpy as np
 
 from redescend import transforms
 from redescend.engines import NonlinearEngine
-from redescend.errors import RedescendError
-from redescend.sources import Bad
+from redescend.errors import DataError, RedescendError
+from redescend.sources import Bad, open_source
 from redescend.streaming import StreamModel, fit_stream
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.run import Run
@@ -202,3 +202,18 @@ def _decompressed(data: bytes, ending: str) -> bytes | None:
     except (zlib.error, OSError, lzma.LZMAError):
         return None
     return text if machine.eof and not machine.unused_data else None
+
+
+def check_readable(data: bytes, form: str) -> None:
+    """Every row of a file, which may be damaged, is read or counted as lost, or the file is refused in a sentence."""
+    try:
+        source = open_source(io.BytesIO(data), format=form)
+        batches = list(source.batches(source.columns))
+    except DataError as error:
+        sentence = str(error)
+    else:
+        sentence = "one sentence."
+        rows = np.concatenate([np.empty(0, np.int64), *(batch.rows for batch in batches)])
+        check_rows(rows, [bad for batch in batches for bad in batch.bad], batches[-1].end.row if batches else 0)
+    assert sentence.endswith(".")
+    assert "\n" not in sentence

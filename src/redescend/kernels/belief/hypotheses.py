@@ -23,7 +23,7 @@ from redescend.kernels.belief.layout import (
     STICKING,
     STUCK,
 )
-from redescend.kernels.compiler import compiled, part
+from redescend.kernels.compiler import part
 from redescend.numeric import Array
 
 
@@ -80,12 +80,10 @@ def filter_stuck(tie: bool, copy: bool, numbers: Array, shared: Array) -> float:
     return 0.0
 
 
-@compiled
-def smooth_lost(log_odds: Array, outliers: float) -> Array:
-    """The probability that the model was lost at every record, from the records before and after it."""
-    rows = len(log_odds)
-    out = np.empty(rows)
-    lost = FIRST_LOST
+@part
+def smooth_lost(log_odds: Array, outliers: float, out: Array) -> None:
+    """Write the probability that the model was lost at every record, from the records before and after it."""
+    rows, lost = len(log_odds), FIRST_LOST
     for t in range(rows):
         lost = filter_lost(lost, log_odds[t], outliers)
         out[t] = lost
@@ -97,21 +95,17 @@ def smooth_lost(log_odds: Array, outliers: float) -> Array:
         before = STAYING * ratio * if_lost + (1.0 - STAYING) * if_not
         before_not = LOSING * ratio * if_lost + (1.0 - LOSING) * if_not
         if_lost, if_not = before / (before + before_not), before_not / (before + before_not)
-    return out
 
 
-@compiled
-def spread_stuck(targets: Array, stuck: Array) -> Array:
-    """What a run of equal targets says at its end holds for all its records but the first."""
-    out = stuck.copy()
+@part
+def spread_stuck(targets: Array, stuck: Array) -> None:
+    """Let what a run of equal targets says at its end hold for all its records but the first."""
     end = len(targets) - 1
     while end > 0:
-        start = end
+        start, top = end, stuck[end]
         while start > 0 and targets[start - 1] == targets[start]:
             start -= 1
-        top = 0.0
+            top = max(top, stuck[start + 1])
         for t in range(start + 1, end + 1):
-            top = max(top, stuck[t])
-        out[start + 1 : end + 1] = top
+            stuck[t] = top
         end = start - 1
-    return out

@@ -114,6 +114,16 @@ class State(NamedTuple):
     log_odds: Array  # sign, cell
 
 
+class Densities(NamedTuple):
+    """What is fitted to the histograms: the last fields of `State`."""
+
+    scales: Array
+    natural: Array
+    outliers: Array
+    clean: Array
+    log_odds: Array
+
+
 class Records(NamedTuple):
     """Records to judge, with the places of their keys."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from redescend.kernels.belief.cells import CELLS
 from redescend.kernels.belief.hypotheses import sigmoid
 from redescend.kernels.compiler import compiled, part
+from redescend.kernels.views import view
 from redescend.numeric import Array
 
 
@@ -47,6 +48,7 @@ def find_quantile(clean: Array, edges: Array, tail: float) -> float:
 @compiled
 def find_quantiles(clean: Array, counts: Array, edges: Array, level: float) -> tuple[float, float]:
     """The ends of the interval with this share of clean residuals, as sizes below and above."""
+    clean, counts, edges = view((clean, counts, edges))
     below = above = 0.0
     records_below = records_above = 1.0
     for c in range(CELLS):

@@ -18,10 +18,12 @@ from redescend.kernels.belief.layout import (
     NEIGHBOUR,
     TEMPERATURE,
     WIDTH_PRIOR,
+    Densities,
     Tables,
 )
 from redescend.kernels.belief.lists import find_threshold
 from redescend.kernels.compiler import compiled, part
+from redescend.kernels.views import view, window
 from redescend.numeric import Array
 
 REACH = 6
@@ -45,7 +47,8 @@ def dot_cells(a: Array, b: Array, first: int, last: int) -> float:
 def mix_outliers(shares: Array, tables: Tables, out: Array) -> float:
     """Write the cells of a mixture of atoms to `out`; returns its share of all records."""
     total = 0.0
-    out[:] = 0.0
+    for c in range(CELLS):
+        out[c] = 0.0
     for k in range(len(shares)):
         total += shares[k]
         for c in range(tables.spans[k, 0], tables.spans[k, 1]):
@@ -94,8 +97,8 @@ def fit_family(
                 best, top = i, value
         scale = best
         for k in range(len(shares)):
-            first, last = tables.spans[k]
-            shares[k] = shares[k] * dot_cells(tables.outliers[k], ratio, first, last) + tables.prior[k]
+            found = dot_cells(tables.outliers[k], ratio, tables.spans[k, 0], tables.spans[k, 1])
+            shares[k] = shares[k] * found + tables.prior[k]
             total += shares[k]
         for k in range(len(shares)):
             shares[k] /= total
@@ -111,8 +114,8 @@ def fit_family(
 def share_weights(values: Array) -> None:
     """Replace logarithms of weights by the weights, which sum to 1."""
     top, total = -np.inf, 0.0
-    for value in values:
-        top = max(top, value)
+    for i in range(len(values)):
+        top = max(top, values[i])
     for i in range(len(values)):
         values[i] = np.exp(values[i] - top)
         total += values[i]
@@ -120,25 +123,29 @@ def share_weights(values: Array) -> None:
         values[i] /= total
 
 
+@part
+def work_rows(work: Array, first: int, count: int) -> Array:
+    return window(work, first * CELLS, (count, CELLS))
+
+
+def make_work(tables: Tables) -> Array:
+    """Buffers of `fit_densities`."""
+    return np.empty((8 + 2 * len(tables.clean), CELLS))
+
+
 @compiled
 def fit_densities(
-    counts: Array,
-    tables: Tables,
-    iterations: int,
-    scales: Array,
-    natural: Array,
-    shares: Array,
-    clean: Array,
-    log_odds: Array,
+    counts: Array, tables: Tables, iterations: int, fitted: Densities, work: Array
 ) -> tuple[float, float]:
     """Fit all families to the histograms of both signs, and write their average.
 
     Returns the share of outliers and the largest probability of a suspect.
     """
+    counts, tables, work = view((counts, tables, work))
+    scales, natural, shares, clean, log_odds = view(fitted)
     families = len(tables.clean)
-    histogram, buffers, likelihoods = np.empty(CELLS), np.empty((4, CELLS)), np.empty(families)
-    kept, outlying = np.empty((families, CELLS)), np.empty((families, CELLS))
-    mass = np.empty((2, CELLS))
+    histogram, likelihoods, buffers, mass = work[0], work[1], work_rows(work, 2, 4), work_rows(work, 6, 2)
+    kept, outlying = work_rows(work, 8, families), work_rows(work, 8 + families, families)
     outliers = records = 0.0
     for sign in range(2):
         total, here = 0.0, 1.0
@@ -152,9 +159,12 @@ def fit_densities(
                 i, int(scales[sign, i]), natural[sign, i], shares[sign, i], histogram, tables, iterations, buffers
             )
             likelihoods[i] = tables.log_prior[i] + tempered * value
-            outlying[i] = buffers[0]
-            kept[i] = (1.0 - shares[sign, i].sum()) * buffers[3]
-        share_weights(likelihoods)
+            share = 1.0
+            for k in range(shares.shape[2]):
+                share -= shares[sign, i, k]
+            for c in range(CELLS):
+                kept[i, c], outlying[i, c] = share * buffers[3, c], buffers[0, c]
+        share_weights(window(likelihoods, 0, families))
         records += here
         for c in range(CELLS):
             good = bad = 0.0

@@ -49,6 +49,7 @@ from redescend.kernels.belief.scale import (
     standardize,
 )
 from redescend.kernels.compiler import compiled, part
+from redescend.kernels.views import view
 from redescend.numeric import Array
 
 
@@ -83,13 +84,13 @@ def correct_ends(clean: float, below: bool, above: bool, numbers: Array) -> None
 
 
 @compiled
-def judge_rows(records: Records, first: int, state: State, centers: Array, out: Outputs) -> int:
+def judge_rows(records: Records, first: int, state: State, centers: Array, out: Outputs, work: Array) -> int:
     """Judge records, beginning with the one at `first`, and learn from them, until densities have to be fitted.
 
-    Returns the place of the next record.
+    `work` has two rows for the features. Returns the place of the next record.
     """
-    shared, width = state.shared, state.features.shape[2]
-    record, standard = np.empty(width), np.empty(width)
+    records, state, centers, out, work = view((records, state, centers, out, work))
+    shared, record, standard = state.shared, work[0], work[1]
     for t in range(first, len(records.targets)):
         numbers, features = state.numbers[records.places[t]], state.features[records.places[t]]
         prediction, target = records.predictions[t], records.targets[t]
@@ -130,36 +131,40 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
 
 
 @compiled
-def find_scales(records: Records, state: State) -> tuple[Array, Array, Array]:
-    """The scale of every residual, and the ends of intervals in scales per quantile; nothing is learned."""
-    rows, width = len(records.targets), state.features.shape[2]
-    scales, lower, higher = np.empty(rows), np.empty(rows), np.empty(rows)
-    record, standard = np.empty(width), np.empty(width)
-    for t in range(rows):
+def find_scales(records: Records, state: State, work: Array, out: Array) -> None:
+    """Write the scale of every residual, and the ends of intervals in scales per quantile; nothing is learned.
+
+    `work` has two rows for the features, `out` three for the records.
+    """
+    records, state, work, out = view((records, state, work, out))
+    record, standard = work[0], work[1]
+    for t in range(len(records.targets)):
         numbers, features = state.numbers[records.places[t]], state.features[records.places[t]]
         read_record(records.X[t], records.predictions[t], features[MEAN], record)
         standardize(record, numbers[ROUNDS], features, standard)
         scale = np.exp(log_scale(numbers, find_effect(standard, features)))
-        scales[t] = scale * (numbers[UNIT] if numbers[UNIT] > 0.0 else 1.0)
-        lower[t], higher[t] = np.exp(numbers[LOWER]), np.exp(numbers[HIGHER])
-    return scales, lower, higher
+        out[0, t] = scale * (numbers[UNIT] if numbers[UNIT] > 0.0 else 1.0)
+        out[1, t], out[2, t] = np.exp(numbers[LOWER]), np.exp(numbers[HIGHER])
 
 
 @compiled
-def look_up(residuals: Array, scales: Array, log_odds: Array, centers: Array) -> Array:
-    """The log-odds that records with these residuals are clean, from a table by sign and cell."""
-    out = np.empty(len(residuals))
+def look_up(residuals: Array, scales: Array, log_odds: Array, centers: Array, out: Array) -> None:
+    """Write the log-odds that records with these residuals are clean, from a table by sign and cell."""
+    residuals, scales, log_odds, centers, out = view((residuals, scales, log_odds, centers, out))
     for t in range(len(residuals)):
         sign = 1 if residuals[t] > 0.0 else 0
         out[t] = interpolate(min(abs(residuals[t]) / scales[t], HUGE), log_odds[sign], centers)
-    return out
 
 
 @compiled
-def combine_all(log_odds: Array, targets: Array, stuck: Array, outliers: float) -> tuple[Array, Array]:
-    """The final log-odds of every record of one key, and the final probability that its sensor was stuck."""
-    lost, held = smooth_lost(log_odds, outliers), spread_stuck(targets, stuck)
-    out = np.empty(len(log_odds))
-    for t in range(len(out)):
-        out[t] = combine(log_odds[t], lost[t], outliers, held[t])
-    return out, held
+def combine_all(log_odds: Array, targets: Array, stuck: Array, outliers: float) -> None:
+    """Replace the log-odds of all records of one key, and the probability that its sensor was stuck, by the final ones.
+
+    `log_odds` has a second row for the work.
+    """
+    log_odds, targets, stuck = view((log_odds, targets, stuck))
+    lost = log_odds[1]
+    smooth_lost(log_odds[0], outliers, lost)
+    spread_stuck(targets, stuck)
+    for t in range(len(targets)):
+        log_odds[0, t] = combine(log_odds[0, t], lost[t], outliers, stuck[t])

@@ -12,14 +12,11 @@ from redescend.numeric import Array
 @part
 def find_bin(edges: Array, value: float) -> int:
     """The number of edges below a value; a missing value is below all."""
-    low, high = 0, len(edges)
-    while low < high:
-        middle = (low + high) // 2
-        if edges[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    below, half = 0, BINS // 2
+    while half > 0:
+        below += half if edges[below + half - 1] < value else 0
+        half //= 2
+    return below
 
 
 @part

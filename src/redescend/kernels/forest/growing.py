@@ -15,12 +15,14 @@ from redescend.kernels.forest.layout import (
     HAVE,
     LEAVES,
     MEDIAN,
+    NODES,
     RATE,
     TREE,
     TREES,
     State,
     Work,
 )
+from redescend.numeric import Array
 
 SHRINKAGE = 0.2
 """A tree adds this much of what it found."""
@@ -91,7 +93,7 @@ def ask(state: State, g: int, m: int, labels: bool, work: Work) -> None:
     """Take tree m out of forest g; write what every record asks of the new one times its weight, and its weight."""
     k, old_tree = g // FORESTS, m < state.scalar[BUILT, g]
     base, fit, leaf, value = state.base[g], state.fit[g], state.leaf[g], state.value[g, m]
-    rate, scale = state.output[RATE, k], state.scalar[MEDIAN, g] + TINY
+    rate, scale = state.output[RATE, k], 1.0 / (state.scalar[MEDIAN, g] + TINY)
     for i in range(state.clock[HAVE]):
         old = SHRINKAGE * value[leaf[i, m]] if old_tree else 0.0
         y, p = state.target[i, k], base[i] + fit[i]
@@ -102,11 +104,11 @@ def ask(state: State, g: int, m: int, labels: bool, work: Work) -> None:
             asked = old + min(max((0.5 + 0.5 * y - q) / w, -CUT), CUT)
             w *= is_right(q if y > 0.0 else 1.0 - q, rate)
         else:
-            z = (y - p) / scale
-            asked = min(max(old / scale, -LARGE), LARGE) + min(max(z, -CUT), CUT)
-            w = 1.0 / (1.0 + (z / HALF) ** 2)
+            z = (y - p) * scale
+            asked = min(max(old * scale, -LARGE), LARGE) + min(max(z, -CUT), CUT)
+            w = 1.0 / (1.0 + (z * (1.0 / HALF)) ** 2)
         w *= state.sample_weight[i]
-        work.pull[i], work.weight[i], work.node[i] = w * asked, w, 0
+        work.pull[i], work.weight[i], work.order[i] = w * asked, w, i
         for c in range(len(work.column)):
             work.part[i, c] = state.code[i, work.column[c]]
 
@@ -116,109 +118,141 @@ LARGE = 1e6
 
 
 @part
-def sum_nodes(count: int, width: int, work: Work) -> None:
-    """The weights and pulls of the nodes of a level, and their means, each shrunk to that of its parent."""
-    total, mean = work.total, work.mean
-    for k in range(width):
-        total[k, 0] = total[k, 1] = 0.0
-    for i in range(count):
-        k = work.node[i]
-        total[k, 0] += work.weight[i]
-        total[k, 1] += work.pull[i]
-    for k in range(width - 1, -1, -1):
-        mean[k] = (total[k, 1] + PRIOR * mean[k // 2]) / (total[k, 0] + PRIOR)
+def count_histogram(h: Array, k: int, first: int, last: int, work: Work) -> None:
+    """The histograms of node k, whose records are in the places from first to last."""
+    columns, order = len(work.column), work.order
+    for c in range(columns):
+        for q in range(BINS):
+            h[k, c, q, 0] = h[k, c, q, 1] = 0.0
+    for place in range(first, last):
+        i = order[place]
+        w, v = work.weight[i], work.pull[i]
+        for c in range(columns):
+            q = work.part[i, c]
+            h[k, c, q, 0] += w
+            h[k, c, q, 1] += v
 
 
 @part
-def lighter(total: object, pair: int) -> int:
-    """The lighter of the two children of a node, the right one if they weigh the same."""
-    return 2 * pair + (1 if total[2 * pair + 1, 0] <= total[2 * pair, 0] else 0)  # type: ignore[index]
+def divide_histogram(pair: int, work: Work) -> None:
+    """Histograms of the children of a node: counted for the one with fewer records, the other is what is left."""
+    h, start = work.histogram, work.start
+    first, middle, last = start[2 * pair], start[2 * pair + 1], start[2 * pair + 2]
+    few = 2 * pair + (1 if last - middle < middle - first else 0)
+    many = few ^ 1
+    if many != pair:
+        for c in range(len(work.column)):
+            for q in range(BINS):
+                h[many, c, q, 0], h[many, c, q, 1] = h[pair, c, q, 0], h[pair, c, q, 1]
+    count_histogram(h, few, start[few], start[few + 1], work)
+    for c in range(len(work.column)):
+        for q in range(BINS):
+            h[many, c, q, 0] -= h[few, c, q, 0]
+            h[many, c, q, 1] -= h[few, c, q, 1]
 
 
 @part
-def count_histograms(count: int, width: int, work: Work) -> None:
-    """Histograms of a level: counted for the lighter child of every node; the other is what is left of the node's."""
-    h, total, columns = work.histogram, work.total, len(work.column)
-    if width == 1:
-        for c in range(columns):
-            for q in range(BINS):
-                h[0, c, q, 0] = h[0, c, q, 1] = 0.0
-    for pair in range(width // 2 - 1, -1, -1):
-        light = lighter(total, pair)
-        for c in range(columns):
-            for q in range(BINS):
-                h[light ^ 1, c, q, 0], h[light ^ 1, c, q, 1] = h[pair, c, q, 0], h[pair, c, q, 1]
-                h[light, c, q, 0] = h[light, c, q, 1] = 0.0
-    for i in range(count):
-        k = work.node[i]
-        if width == 1 or lighter(total, k // 2) == k:
-            w, v = work.weight[i], work.pull[i]
-            for c in range(columns):
-                q = work.part[i, c]
-                h[k, c, q, 0] += w
-                h[k, c, q, 1] += v
-    for pair in range(width // 2):
-        light = lighter(total, pair)
-        for c in range(columns):
-            for q in range(BINS):
-                h[light ^ 1, c, q, 0] -= h[light, c, q, 0]
-                h[light ^ 1, c, q, 1] -= h[light, c, q, 1]
-
-
-@part
-def split_node(state: State, g: int, place: int, k: int, work: Work) -> None:
-    """Split node k of a level, which is number `place` of its tree, where it gains most; or send all to the left."""
-    h, m, edges = work.histogram, int(state.scalar[TREE, g]), state.edges
-    weight, pull = work.total[k, 0], work.total[k, 1]
+def find_split(state: State, g: int, place: int, k: int, work: Work) -> bool:
+    """Split node k of a level, which is number `place` of its tree, where it gains most, if it gains anywhere."""
+    h, m, weight, pull = work.histogram, int(state.scalar[TREE, g]), 0.0, 0.0
+    for q in range(BINS):
+        weight += h[k, 0, q, 0]
+        pull += h[k, 0, q, 1]
     whole = pull * pull / (weight + PRIOR)
     best, column, bin_ = whole, -1, BINS
-    if weight >= 2.0 * LEAST:
-        for c in range(len(work.column)):
-            w = v = 0.0
-            for q in range(BINS - 1):
-                w += h[k, c, q, 0]
-                v += h[k, c, q, 1]
-                if w < LEAST:
-                    continue
-                if weight - w < LEAST:
-                    break
-                gain = v * v / (w + PRIOR) + (pull - v) ** 2 / (weight - w + PRIOR)
-                if gain > best:
-                    best, column, bin_ = gain, c, q
-    state.feature[g, m, place], state.threshold[g, m, place] = 0, np.inf
-    work.split[k, 0], work.split[k, 1] = 0, BINS
-    if column >= 0 and edges[work.column[column], bin_] < np.inf:
-        j = work.column[column]
-        state.feature[g, m, place], state.threshold[g, m, place] = j, edges[j, bin_]
-        state.gain[g, j] += min((best - whole) / FULL_GAIN, 1.0)
-        work.split[k, 0], work.split[k, 1] = column, bin_
+    if weight < 2.0 * LEAST:
+        return False
+    for c in range(len(work.column)):
+        w = v = 0.0
+        for q in range(BINS - 1):
+            w += h[k, c, q, 0]
+            v += h[k, c, q, 1]
+            if w < LEAST:
+                continue
+            if weight - w < LEAST:
+                break
+            # The gain is v² / left + (pull − v)² / right; as most splits are not the best, none is divided in vain.
+            left, right = w + PRIOR, weight - w + PRIOR
+            gain = v * v * right + (pull - v) ** 2 * left
+            if gain > best * (left * right):
+                best, column, bin_ = gain / (left * right), c, q
+    if column < 0:
+        return False
+    j = work.column[column]
+    threshold = state.edges[j, bin_]
+    if threshold == np.inf:
+        return False
+    state.feature[g, m, place], state.threshold[g, m, place] = j, threshold
+    state.gain[g, j] += min((best - whole) / FULL_GAIN, 1.0)
+    divide_records(k, column, bin_, work)
+    return True
+
+
+@part
+def divide_records(k: int, column: int, bin_: int, work: Work) -> None:
+    """Order the records of node k of a level: those of its left child first. Where the right ones start is written."""
+    order, spare, left, right = work.order, work.spare, work.start[k], 0
+    for place in range(work.start[k], work.start[k + 1]):
+        i = order[place]
+        order[left] = spare[right] = i
+        larger = 1 if work.part[i, column] > bin_ else 0
+        left, right = left + 1 - larger, right + larger
+    for place in range(right):
+        order[left + place] = spare[place]
+    work.middle[k] = left
+
+
+@part
+def split_level(state: State, g: int, width: int, work: Work) -> None:
+    """Split the nodes of a level that can gain, and send all records of the others to the left."""
+    m, start, middle, open_ = int(state.scalar[TREE, g]), work.start, work.middle, work.open
+    for k in range(width):
+        place = width - 1 + k
+        state.feature[g, m, place], state.threshold[g, m, place], middle[k] = 0, np.inf, start[k + 1]
+        open_[k] = open_[k] and find_split(state, g, place, k, work)
+    for k in range(width - 1, -1, -1):
+        start[2 * k + 2], start[2 * k + 1] = start[k + 1], middle[k]
+        open_[2 * k] = open_[2 * k + 1] = open_[k]
+    for pair in range(width - 1, -1, -1):
+        if open_[2 * pair] and 2 * width < LEAVES:
+            divide_histogram(pair, work)
+
+
+@part
+def set_values(state: State, g: int, m: int, unit: float, work: Work) -> None:
+    """The values of leaves: means of what their records ask, the mean of a node being shrunk to that of its parent."""
+    sums, mean, value, start = work.sums, work.mean, state.value[g, m], work.start
+    for k in range(LEAVES):
+        w = v = 0.0
+        for place in range(start[k], start[k + 1]):
+            w += work.weight[work.order[place]]
+            v += work.pull[work.order[place]]
+        sums[NODES + k, 0], sums[NODES + k, 1] = w, v
+    for k in range(NODES - 1, -1, -1):
+        sums[k, 0], sums[k, 1] = sums[2 * k + 1, 0] + sums[2 * k + 2, 0], sums[2 * k + 1, 1] + sums[2 * k + 2, 1]
+    for k in range(NODES + LEAVES):
+        above = mean[(k - 1) // 2] if k > 0 else 0.0
+        mean[k] = (sums[k, 1] + PRIOR * above) / (sums[k, 0] + PRIOR)
+    for k in range(LEAVES):
+        value[k] = mean[NODES + k] * unit
+        for place in range(start[k], start[k + 1]):
+            i = work.order[place]
+            state.leaf[g, i, m] = k
+            state.fit[g, i] += SHRINKAGE * value[k]
 
 
 @part
 def grow(state: State, g: int, labels: bool, work: Work) -> None:
     """Grow the next tree of forest g anew, on all stored records. A complete tree: a node may send all to the left."""
-    m, count = int(state.scalar[TREE, g]), state.clock[HAVE]
+    m, count, width = int(state.scalar[TREE, g]), state.clock[HAVE], 1
     draw_columns(state, g, work)
     ask(state, g, m, labels, work)
-    first, width = 0, 1
-    work.mean[0] = 0.0
-    sum_nodes(count, width, work)
+    work.start[0], work.start[1], work.open[0] = 0, count, True
+    count_histogram(work.histogram, 0, 0, count, work)
     while width < LEAVES:
-        count_histograms(count, width, work)
-        for k in range(width):
-            split_node(state, g, first + k, k, work)
-        for i in range(count):
-            k = work.node[i]
-            work.node[i] = 2 * k + (1 if work.part[i, work.split[k, 0]] > work.split[k, 1] else 0)
-        first, width = 2 * first + 1, 2 * width
-        sum_nodes(count, width, work)
-    unit = 1.0 if labels else state.scalar[MEDIAN, g] + TINY
-    value, fit = state.value[g, m], state.fit[g]
-    for k in range(LEAVES):
-        value[k] = work.mean[k] * unit
-    for i in range(count):
-        state.leaf[g, i, m] = work.node[i]
-        fit[i] += SHRINKAGE * value[work.node[i]]
+        split_level(state, g, width, work)
+        width *= 2
+    set_values(state, g, m, 1.0 if labels else state.scalar[MEDIAN, g] + TINY, work)
     for j in range(state.gain.shape[1]):
         state.gain[g, j] = 1.0 + FORGET * (state.gain[g, j] - 1.0)
     state.scalar[BUILT, g], state.scalar[TREE, g] = max(state.scalar[BUILT, g], m + 1.0), (m + 1) % TREES

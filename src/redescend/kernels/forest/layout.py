@@ -95,14 +95,17 @@ SPECS = (
 class Work(NamedTuple):
     """Buffers of a round, of no meaning between rounds."""
 
-    node: Array
+    order: Array
+    spare: Array
     part: Array
     pull: Array
     weight: Array
     histogram: Array
-    total: Array
+    start: Array
+    middle: Array
+    open: Array
+    sums: Array
     mean: Array
-    split: Array
     column: Array
     at: Array
     fits: Array
@@ -164,13 +167,16 @@ def new_work(state: State) -> Work:
     columns = min(COLUMNS, dim)
     return Work(
         np.zeros(records, np.int32),
+        np.zeros(records, np.int32),
         np.zeros((records, columns), np.uint8),
         np.zeros(records, np.float32),
         np.zeros(records, np.float32),
         np.zeros((LEAVES // 2, columns, BINS, 2), np.float32),
-        np.zeros((LEAVES, 2)),
-        np.zeros(LEAVES),
-        np.zeros((LEAVES, 2), np.int64),
+        np.zeros(LEAVES + 1, np.int64),
+        np.zeros(LEAVES, np.int64),
+        np.zeros(LEAVES, np.bool_),
+        np.zeros((NODES + LEAVES, 2)),
+        np.zeros(NODES + LEAVES),
         np.zeros(columns, np.int64),
         np.zeros((FORESTS * outputs, TREES), np.int64),
         np.zeros(FORESTS * outputs),

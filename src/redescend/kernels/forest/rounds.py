@@ -36,8 +36,9 @@ from redescend.kernels.forest.layout import (
 from redescend.kernels.selftuning.layout import SLACK
 from redescend.numeric import Array
 
-WORK = 1000.0
-"""Updates of histograms that a forest saves up with every record; one tree after the other is grown of them."""
+WORK, EARLY, EARLY_RECORDS = 1300.0, 4.0, 4096.0
+"""Updates of histograms that a forest saves up with every record; one tree after the other is grown of them. Early on
+it saves up to EARLY times as much, until EARLY_RECORDS: trees that were grown on few records are soon replaced."""
 
 ONLINE = 0.02
 """The share of its gated residual by which a record moves the values of its leaves."""
@@ -168,7 +169,7 @@ def work_of_tree(state: State, columns: int) -> float:
 def save_up(state: State, g: int, labels: bool, work: Work) -> None:
     """Grow the next tree of a forest if enough work is saved up."""
     cost, scalar = work_of_tree(state, len(work.column)), state.scalar
-    scalar[CREDIT, g] += WORK
+    scalar[CREDIT, g] += WORK * min(max(EARLY_RECORDS / state.clock[SEEN], 1.0), EARLY)
     if state.clock[HAVE] >= LEAST_SPLIT and scalar[CREDIT, g] >= cost:
         scalar[CREDIT, g] = min(scalar[CREDIT, g] - cost, cost)
         grow(state, g, labels, work)

@@ -10,6 +10,7 @@ from typing import Any
 
 from redescend.kernels.compiler import part, specialise
 from redescend.kernels.selftuning.layout import CENTRE, CONSTANT, COUNT, MEAN, SEEN, Diagonal, Full, State
+from redescend.kernels.views import window
 from redescend.numeric import Array
 
 
@@ -58,7 +59,7 @@ def _multiply_diagonal(covariance: Any, P: Array, x: Array, out: Array) -> float
 def _multiply_full(covariance: Any, P: Array, x: Array, out: Array) -> float:
     total, at = 0.0, 0
     for j in range(len(x)):
-        a, b, row = 0.0, x[j], P[at : at + j + 1]
+        a, b, row = 0.0, x[j], window(P, at, j + 1)
         for k in range(j):
             a += row[k] * x[k]
         for k in range(j):
@@ -78,7 +79,7 @@ def _subtract_diagonal(covariance: Any, P: Array, h: float, v: Array) -> None:
 def _subtract_full(covariance: Any, P: Array, h: float, v: Array) -> None:
     at = 0
     for j in range(len(v)):
-        a, row = h * v[j], P[at : at + j + 1]
+        a, row = h * v[j], window(P, at, j + 1)
         for k in range(j + 1):
             row[k] -= a * v[k]
         at += j + 1

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import carray
-from numba.extending import overload
 
-from redescend.kernels.compiler import FLAGS, pointer, view
-from redescend.kernels.parts import PART
+from redescend.kernels.compiler import part, specialise
+from redescend.kernels.views import splitter
 from redescend.numeric import Array
 from redescend.state import MAX_COUNT, ArraySpec, packed_size, require, unpack
 
@@ -237,9 +235,13 @@ class Work(NamedTuple):
     notes: Array
 
 
+WORK = [("dim",)] * 5 + [(MEMBERS,)] * 2 + [(SCALES,)] * 5 + [(NOTES,)]
+"""The shapes of the buffers, one behind the other."""
+
+
 def work_size(dim: int) -> int:
     """How many floats the buffers of a round take."""
-    return 5 * dim + 2 * MEMBERS + 5 * SCALES + NOTES
+    return sum(dim if size == "dim" else int(size) for (size,) in WORK)
 
 
 def dims_of(dim: int, order: int) -> dict[str, int]:
@@ -252,55 +254,35 @@ def row_size(dim: int, order: int) -> int:
     return packed_size(SPECS, dims_of(dim, order))
 
 
-@view
-def vector(memory: Array, at: int, size: int) -> Array:
-    """Numbers of a row of floats, as an array without reference count."""
-    return carray(pointer(memory.ctypes.data + 8 * at), size, np.float64)
+def packed(covariance: Any) -> int:
+    """How many numbers P has."""
+    raise NotImplementedError
 
 
-@view
-def matrix(memory: Array, at: int, rows: int, columns: int) -> Array:
-    return carray(pointer(memory.ctypes.data + 8 * at), (rows, columns), np.float64)
+specialise(
+    packed,
+    {
+        Diagonal: lambda covariance: covariance.dim,
+        Full: lambda covariance: covariance.dim * (covariance.dim + 1) // 2,
+    },
+)
+
+state_at = splitter(State, [spec.shape for spec in SPECS], ("dim", "wide", "packed"))
 
 
-def split_state(memory: Array, at: int, dim: int, covariance: Any) -> State:
+@part
+def split_state(memory: Array, at: int, covariance: Any) -> State:
     """The arrays of the state that begins at a place of a row of floats."""
-    raise NotImplementedError("split_state is for compiled code only.")
+    return state_at(memory, at, (covariance.dim, covariance.dim + 2, packed(covariance)))
 
 
-@overload(split_state, strict=False, jit_options={"forceinline": True, **PART, **FLAGS})
-def _split_state(memory: Any, at: Any, dim: Any, covariance: Any) -> Any:
-    packed = "dim" if covariance.instance_class is Diagonal else "(dim * (dim + 1) // 2)"
-    names, start, views = {"dim": "dim", "wide": "(dim + 2)", "packed": packed}, "at", []
-    for spec in SPECS:
-        shape = [names.get(str(size), str(size)) for size in spec.shape]
-        views.append(f"{'vector' if len(shape) == 1 else 'matrix'}(memory, {start}, {', '.join(shape)})")
-        start += " + " + " * ".join(shape)
-    scope = {"State": State, "vector": vector, "matrix": matrix}
-    # One expression, written from the specs, because a tuple of arrays of several shapes cannot grow in a loop.
-    return eval(f"lambda memory, at, dim, covariance: State({', '.join(views)})", scope)
+work_at = splitter(Work, WORK, ("dim",))
 
 
-@view
-def split_work(memory: Array, at: int, dim: int) -> Work:
-    """The buffers of a round, from a place of a row of floats; the code of a feature depends on its place."""
-    members = at + 5 * dim
-    scales = members + 2 * MEMBERS
-    return Work(
-        vector(memory, at, dim),
-        vector(memory, at + dim, dim),
-        vector(memory, at + 2 * dim, dim),
-        vector(memory, at + 3 * dim, dim),
-        vector(memory, at + 4 * dim, dim),
-        vector(memory, members, MEMBERS),
-        vector(memory, members + MEMBERS, MEMBERS),
-        vector(memory, scales, SCALES),
-        vector(memory, scales + SCALES, SCALES),
-        vector(memory, scales + 2 * SCALES, SCALES),
-        vector(memory, scales + 3 * SCALES, SCALES),
-        vector(memory, scales + 4 * SCALES, SCALES),
-        vector(memory, scales + 5 * SCALES, NOTES),
-    )
+@part
+def split_work(memory: Array, dim: int) -> Work:
+    """The buffers of a round in a row of floats."""
+    return work_at(memory, 0, (dim,))
 
 
 def new_row(dim: int, order: int, intercept: bool = False) -> Array:

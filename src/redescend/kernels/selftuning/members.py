@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from redescend.kernels.compiler import part, specialise
+from redescend.kernels.compiler import part, rare, specialise
 from redescend.kernels.selftuning.covariance import subtract
 from redescend.kernels.selftuning.layout import (
     AGE,
@@ -189,7 +189,7 @@ def share_weights(total: float, config: Config, state: State) -> float:
     return share / active
 
 
-@part
+@rare
 def copy_member(source: int, target: int, state: State, work: Work) -> None:
     """Copy a model and its scale; `work.notes` has the source for features that are not at hand."""
     for j in range(state.theta.shape[1]):

@@ -14,7 +14,7 @@ from math import sqrt
 
 import numpy as np
 
-from redescend.kernels.compiler import part
+from redescend.kernels.compiler import part, rare
 from redescend.kernels.selftuning.layout import (
     FAR,
     FLIPPED,
@@ -188,7 +188,7 @@ def mirrored_share(cells: Array) -> float:
     return min(below, above)
 
 
-@part
+@rare
 def reset_mirrors(cells: Array, scalar: Array) -> None:
     """Start again with the prior of mirrored records."""
     scalar[FLIPPED] = 0.0
@@ -197,7 +197,7 @@ def reset_mirrors(cells: Array, scalar: Array) -> None:
     scalar[MIRRORED] = mirrored_share(cells)
 
 
-@part
+@rare
 def move_window(cells: Array, scalar: Array) -> None:
     """Shift the window of scales so that a third of its octaves stays on each side of its mode."""
     mode, third = 0, SCALES // 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-from redescend.kernels.compiler import part, specialise
+from redescend.kernels.compiler import part, rare, specialise
 from redescend.kernels.selftuning.covariance import copy_covariance, read_column, reset, subtract
 from redescend.kernels.selftuning.layout import (
     AGE,
@@ -111,7 +111,7 @@ def recover(config: Config, state: State, work: Work) -> bool:
     return False
 
 
-@part
+@rare
 def store(state: State, work: Work) -> None:
     """Store the posterior, unless one that is much older is stored, or leads."""
     scalar, weight = state.scalar, state.weight
@@ -124,7 +124,7 @@ def store(state: State, work: Work) -> None:
             weight[POSTERIOR] -= weight[STORED]
 
 
-@part
+@rare
 def negate(state: State, work: Work) -> None:
     """Change the sign of all models that move, where more records are mirrored than not; the posterior is stored."""
     store(state, work)
@@ -136,7 +136,7 @@ def negate(state: State, work: Work) -> None:
     state.scalar[CREDIT] = 0.0
 
 
-@part
+@rare
 def widen(state: State, work: Work) -> None:
     """Make the posterior wider, so that records from before count less."""
     for j in range(len(state.P)):
@@ -151,7 +151,7 @@ def is_shifted(scalar: Array) -> bool:
     return scalar[AGE] >= RING and not 1.0 / SHIFT <= scalar[TYPICAL] <= SHIFT
 
 
-@part
+@rare
 def rescale(state: State, work: Work) -> None:
     """Multiply the squares of features by the typical length, and the priors of their coefficients accordingly."""
     feature, factor = state.feature, state.scalar[TYPICAL]
@@ -213,7 +213,7 @@ def reopened_share(config: Config, scale: float, size: float) -> float:
     return reopened_variance(config.loss, scale, size) / prior_variance(config.loss, config.covariance)
 
 
-@part
+@rare
 def shrink(turn: int, rounds: int, config: Config, state: State, work: Work) -> None:
     """l2: observe a feature to be 0, with the precision of `rounds` rounds; the constant is spared."""
     theta, scalar, v = state.theta, state.scalar, work.Dx

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from redescend.kernels.compiler import compiled, part, uncounted, view
+from redescend.kernels.compiler import compiled, part
 from redescend.kernels.selftuning.layout import (
     AGE,
     CONSTANT,
@@ -33,16 +33,15 @@ from redescend.kernels.selftuning.layout import (
     Config,
     State,
     Work,
-    matrix,
     split_state,
     split_work,
-    vector,
     work_size,
 )
 from redescend.kernels.selftuning.restarts import reopened_share, shrink
 from redescend.kernels.selftuning.rounds import play
 from redescend.kernels.selftuning.units import LEAST, code_of
 from redescend.kernels.tables import SparseTable
+from redescend.kernels.views import view, window
 from redescend.numeric import LARGEST, Array
 
 FEATURE = MEMBERS
@@ -179,19 +178,19 @@ def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None
                 block[j, i] = -block[j, i]
 
 
-@view
+@part
 def small_state(count: int, full: State, memory: Array) -> State:
     """A state of few features in a buffer, that shares everything else with the full one."""
     return State(
-        matrix(memory, 0, MEMBERS, count),
-        matrix(memory, MEMBERS * count, 6, count),
-        vector(memory, COVARIANCE * count, count),
-        vector(memory, STORED_COVARIANCE * count, count),
+        window(memory, 0, (MEMBERS, count)),
+        window(memory, MEMBERS * count, (6, count)),
+        window(memory, COVARIANCE * count, count),
+        window(memory, STORED_COVARIANCE * count, count),
         full.weight,
         full.played,
         full.scale,
         full.cells,
-        matrix(memory, COLUMNS * count, RING, 2 + count),
+        window(memory, COLUMNS * count, (RING, 2 + count)),
         full.scalar,
     )
 
@@ -202,13 +201,12 @@ def learn(memory: Array, table: SparseTable, config: Config, out: tuple[Array, A
 
     `out` gets the weight and the prediction of every row.
     """
-    table, buffers = uncounted(table), uncounted(buffers)
-    weights, predictions = uncounted(out)
+    memory, table, (weights, predictions), buffers = view((memory, table, out, buffers))
     width = config.covariance.dim
     intercept = config.intercept
     for k in range(len(table.Y)):
         start = config.offset + k * config.length
-        full, block = split_state(memory, start, width, config.covariance), matrix(memory, start, width, COLUMNS)
+        full, block = split_state(memory, start, config.covariance), window(memory, start, (width, COLUMNS))
         for row in range(len(table.sample_weight)):
             y, w = table.Y[k, row], table.sample_weight[row]
             weights[k, row] = predictions[k, row] = 0.0
@@ -219,12 +217,12 @@ def learn(memory: Array, table: SparseTable, config: Config, out: tuple[Array, A
             if abs(y) < LEAST and full.scalar[TARGET] == 0.0:
                 continue
             count = list_features(table, row, block, full.scalar, intercept, config, buffers)
-            state, work = small_state(count, full, buffers.state), split_work(buffers.work, 0, count)
+            state, work = small_state(count, full, buffers.state), split_work(buffers.work, count)
             gather(count, block, full, state, work, buffers)
             last = full.scalar[LAST]
             for i in range(NOTES):
                 work.notes[i] = 0.0
-            values = matrix(buffers.values, 0, 1, count)
+            values = window(buffers.values, 0, (1, count))
             said, weights[k, row] = play(values, 0, y, w, config, state, work)
             predictions[k, row] = min(max(said, -LARGEST), LARGEST)
             if full.scalar[LAST] > last:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redescend.kernels.compiler import part, specialise
+from redescend.kernels.compiler import rare, specialise
 from redescend.kernels.selftuning.covariance import open_feature, reset
 from redescend.kernels.selftuning.layout import (
     AGE,
@@ -64,7 +64,7 @@ RATE_START = 0.15
 FIRST_SNAPSHOT = 62.0
 
 
-@part
+@rare
 def median(values: Array, count: int) -> float:
     """The lower median of the first values."""
     for i in range(count):
@@ -123,7 +123,7 @@ def _begin_labels(loss: Any, size: float, state: State) -> None:
 specialise(begin_noise, dict.fromkeys(RESIDUALS, _begin_residuals) | {Labels: _begin_labels})
 
 
-@part
+@rare
 def find_constant(ring: Array, dim: int, count: int) -> int:
     """The last feature that has the same value other than 0 in all of several records, or -1."""
     constant = -1
@@ -136,7 +136,7 @@ def find_constant(ring: Array, dim: int, count: int) -> int:
     return constant
 
 
-@part
+@rare
 def measure_feature(j: int, count: int, size: float, prior: float, state: State, values: Array) -> None:
     """Centre, mean, mean square and prior variance of a feature in the stored records."""
     feature, ring, constant = state.feature, state.ring, int(state.scalar[CONSTANT])
@@ -162,7 +162,7 @@ def measure_feature(j: int, count: int, size: float, prior: float, state: State,
         feature[PRIOR, j] = prior * size * size / (state.scalar[KNOWN] * feature[SQUARE, j] * (n / count))
 
 
-@part
+@rare
 def begin(config: Config, state: State, work: Work) -> None:
     """Forget everything but the stored records, and measure features and targets in them."""
     theta, scalar, ring, values = state.theta, state.scalar, state.ring, work.clean
@@ -192,7 +192,7 @@ def begin(config: Config, state: State, work: Work) -> None:
     reset(config.covariance, state.P, state.feature[PRIOR], 1.0)
 
 
-@part
+@rare
 def add_features(x: Array, config: Config, state: State) -> None:
     """Prior variances of features that have their first value."""
     feature, scalar = state.feature, state.scalar

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from redescend.kernels.compiler import compiled, part, specialise, uncounted
+from redescend.kernels.compiler import compiled, rare, specialise
 from redescend.kernels.selftuning.judging import clean_probability
 from redescend.kernels.selftuning.layout import (
     LAST,
@@ -36,6 +36,7 @@ from redescend.kernels.selftuning.rounds import (
 )
 from redescend.kernels.selftuning.units import cut, fill, is_finite, to_units, write_codes
 from redescend.kernels.tables import Table
+from redescend.kernels.views import view
 from redescend.losses import linear
 from redescend.numeric import LARGEST, Array
 
@@ -64,7 +65,7 @@ class Outcomes(NamedTuple):
     means: Array
 
 
-@part
+@rare
 def write_action(config: Config, state: State, work: Work, out: Array) -> None:
     """The action, in the units of the caller."""
     for j in range(len(out)):
@@ -74,7 +75,7 @@ def write_action(config: Config, state: State, work: Work, out: Array) -> None:
         out[j] = combine(config.loss, work.predictions, state) / unit if unit > 0.0 else 0.0
 
 
-@part
+@rare
 def write_mean(config: Config, state: State, work: Work, mean: Array) -> None:
     """Average the action with those before it."""
     dim, rounds = len(mean) - 1, state.scalar[ROUNDS] - mean[len(mean) - 1]
@@ -84,7 +85,7 @@ def write_mean(config: Config, state: State, work: Work, mean: Array) -> None:
             mean[j] += (work.Dx[j] - mean[j]) / (rounds + 1.0)
 
 
-@part
+@rare
 def penalty(config: Config, state: State, work: Work) -> float:
     """l2/2 times the squared length of the action."""
     total = 0.0
@@ -108,15 +109,14 @@ def learn(models: Models, table: Table, config: Config, out: Outcomes, memory: A
 
     Rows of weight 0 are only predicted. `memory` has `work_size` floats.
     """
-    X, Y, sample_weight = uncounted(table)
-    out = uncounted(out)
+    models, (X, Y, sample_weight), out, memory = view((models, table, out, memory))
     dim, outputs, width = config.covariance.dim, len(Y), models.memory.shape[1]
-    work = split_work(memory, 0, dim)
+    work = split_work(memory, dim)
     write_codes(work.code)
     for run in range(len(models.places)):
         for k in range(outputs):
             place = models.places[run] * width + config.offset + k * config.length
-            state = split_state(models.memory, place, dim, config.covariance)
+            state = split_state(models.memory, place, config.covariance)
             for row in range(models.starts[run], models.starts[run + 1]):
                 y, w = Y[k, row], sample_weight[row]
                 if not (is_finite(X, row, y, config.missing) and is_target(config.loss, y)):
@@ -146,11 +146,10 @@ def judge(memory: Array, table: Table, config: Config, out: Array, buffer: Array
 
     `out` has two rows for each output in the first row of `memory`. Nothing is learned.
     """
-    X, Y, _ = uncounted(table)
-    dim, out = config.covariance.dim, uncounted(out)
-    work = split_work(buffer, 0, dim)
+    memory, (X, Y, _), out, buffer = view((memory, table, out, buffer))
+    work = split_work(buffer, config.covariance.dim)
     for k in range(len(Y)):
-        state = split_state(memory, config.offset + k * config.length, dim, config.covariance)
+        state = split_state(memory, config.offset + k * config.length, config.covariance)
         scalar = state.scalar
         for row in range(len(X)):
             out[2 * k, row] = out[2 * k + 1, row] = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import part
+from redescend.kernels.compiler import part, rare
 from redescend.kernels.selftuning.layout import COUNT, LARGE, MEAN, SEEN, UNIT, State
 from redescend.numeric import Array
 
@@ -46,7 +46,7 @@ def to_units(X: Array, row: int, state: State, x: Array) -> int:
     return new
 
 
-@part
+@rare
 def take_units(X: Array, row: int, state: State) -> None:
     """Give units to features that have their first value."""
     unit = state.feature[UNIT]
@@ -78,7 +78,7 @@ def fill(x: Array, state: State) -> None:
             x[j] = feature[MEAN, j] * min(1.0, feature[COUNT, j] / seen)
 
 
-@part
+@rare
 def write_codes(code: Array) -> None:
     """Factors of the checksum, one for each feature."""
     for j in range(len(code)):

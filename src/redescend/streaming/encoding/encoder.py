@@ -1,6 +1,6 @@
 """From tables to training data: any table as typed record batches, and these as chunks of X and y with rejections.
 
-What a record becomes depends on the schema alone, never on other records.
+What a record becomes depends on the schema alone, never on other records; lagged values are left open (NaN).
 """
 
 from __future__ import annotations
@@ -76,6 +76,9 @@ class EncodedBatch:
     def _encode_features(self, schema: Schema, table: Any) -> None:
         missing_elsewhere: Any = 0.0
         for feature, span in zip(schema.features, schema.spans, strict=True):
+            if feature.lag:
+                self._numbers += [(place, np.nan) for place in range(span.start, span.stop)]
+                continue
             add = self._add_texts if feature.kind is Kind.TEXT else self._add_numbers
             missing = add(feature, table.column(feature.name), span.start)
             if feature.missing:
@@ -158,10 +161,15 @@ class KeyedBatch(EncodedBatch):
 
 
 def to_record_batches(schema: Schema, table: Any, target: bool) -> Iterator[Any]:
-    """Select the columns that a schema needs from any table, typed by their kinds."""
+    """Select the columns that a schema needs from any table, typed by their kinds.
+
+    Lagged features look back at targets, if there are any.
+    """
+    arrow, row = _to_arrow(table), 0
+    target = target or (bool(schema.lagged) and schema.target in arrow.schema.names)
     names = [name for name in schema.columns if target or name != schema.target]
-    kinds, row = {name: schema.kinds[name] for name in names}, 0
-    for batch in _select(_to_arrow(table), names).to_batches():
+    kinds = {name: schema.kinds[name] for name in names}
+    for batch in _select(arrow, names).to_batches():
         piece = convert_rows(batch, kinds, row, lambda index: b"")
         if piece.bad:
             raise DataError(f"Row {row + piece.bad[0].row + 1}: {piece.bad[0].reason}.")

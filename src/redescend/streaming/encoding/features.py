@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 from zlib import crc32
 
@@ -34,6 +34,9 @@ from redescend.sources.kinds import SAMPLE
 
 MAX_LEVELS, UNSEEN, HASHED = 256, 8, 256
 MIN_IDENTIFIERS = 100
+
+MAX_LAG = 10_000
+"""How many records a feature may look back at most."""
 
 MAX_NUMBER = 1e100
 """Numbers beyond this are rejected: their products would overflow."""
@@ -66,7 +69,7 @@ class Feature:
     """A column that a model learns from, and how it is encoded.
 
     `levels` are the values that have a column of their own, in order; `missing` says whether it has a missing-value
-    indicator of its own.
+    indicator of its own. A lagged feature has the value of the column `of` in the record `lag` records before.
 
     >>> Feature("depth", Kind.NUMBER, "number", missing=True).encoded
     ['depth', 'depth is missing']
@@ -79,6 +82,8 @@ class Feature:
     how: Encoding
     levels: list[str] = field(default_factory=list)
     missing: bool = False
+    of: str | None = None
+    lag: int = 0
 
     @functools.cached_property
     def encoded(self) -> list[str]:
@@ -88,7 +93,8 @@ class Feature:
             names += [f"{self.name}: {cycle}, {wave}" for cycle, wave in self._waves()]
         elif self.how == "levels":
             names = [f"{self.name} = {level}" for level in self.levels]
-            names += [f"{self.name} is another ({place})" for place in range(1, UNSEEN + 1)]
+            # Of labels, all are known.
+            names += [f"{self.name} is another ({place})" for place in range(1, 1 + (0 if self.lag else UNSEEN))]
         elif self.how == "hashed":
             names = [f"{self.name} ({place})" for place in range(1, HASHED + 1)]
         return [*names, f"{self.name} is missing"] if self.missing else names
@@ -127,7 +133,15 @@ class Feature:
             and isinstance(self.missing, bool)
             and len(set(self.levels)) == len(self.levels) <= MAX_LEVELS
             and (self.how == "levels" or set(self.levels) <= (set(CYCLES) if self.how == "date" else set()))
+            and type(self.lag) is int
+            and 0 <= self.lag <= MAX_LAG
+            and (isinstance(self.of, str) and not self.missing if self.lag else self.of is None)
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to texts, lists and dicts; what all features but lagged ones lack is left out."""
+        plain = asdict(self) | {"kind": self.kind.value}
+        return plain if self.lag else {name: plain[name] for name in plain if name not in ("of", "lag")}
 
 
 def infer_feature(name: str, kind: Kind, column: Any) -> Feature:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,12 @@ from redescend.state import CORRUPT
 from redescend.streaming.encoding.features import Feature, find_count, find_exclusion, infer_feature, quote_value
 from redescend.streaming.encoding.target import MAX_LABELS, Task, infer_task
 from redescend.streaming.report.formatting import format_first
+
+NUMERIC = ("number", "boolean")
+"""Encodings that are one number."""
+
+MAX_HISTORY = 1_000_000
+"""Numbers that lagged features may look back at, at most."""
 
 
 class Excluded(NamedTuple):
@@ -73,7 +79,12 @@ class Schema:
     @functools.cached_property
     def inputs(self) -> list[str]:
         """The columns that a prediction needs."""
-        return [feature.name for feature in self.features]
+        return [feature.name for feature in self.features if not feature.lag]
+
+    @functools.cached_property
+    def lagged(self) -> list[Feature]:
+        """The features that look back at earlier records."""
+        return [feature for feature in self.features if feature.lag]
 
     @functools.cached_property
     def columns(self) -> list[str]:
@@ -83,7 +94,8 @@ class Schema:
     @functools.cached_property
     def kinds(self) -> dict[str, Kind]:
         """The kinds of the features, of the target, and of the keys, which are always texts."""
-        kinds = {feature.name: feature.kind for feature in self.features} | {self.target: self.kind}
+        kinds = {feature.name: feature.kind for feature in self.features if not feature.lag}
+        kinds[self.target] = self.kind
         return kinds if self.by is None else kinds | {self.by: Kind.TEXT}
 
     @functools.cached_property
@@ -136,7 +148,7 @@ class Schema:
         # Without notes there is no such key, so that versions that do not know them can read the file.
         del plain["notes"]
         plain |= {"notes": [list(one) for one in self.notes]} if self.notes else {}
-        return plain | {"features": [asdict(one) | {"kind": one.kind.value} for one in self.features]}
+        return plain | {"features": [one.to_dict() for one in self.features]}
 
     @staticmethod
     def from_dict(plain: Mapping[str, Any]) -> Schema:
@@ -159,10 +171,24 @@ class Schema:
             len(self.features) > 0
             and all(isinstance(text, str) for text in [*texts, *self.columns])
             and len(set(self.columns)) == len(self.columns)
+            and self._has_valid_lags()
             and all(feature.is_valid() for feature in self.features)
             and len(set(self.labels)) == len(self.labels) == len(set(self.label_values.tolist()))
             and {"regression": not self.labels, "classification": 2 <= len(self.labels) <= MAX_LABELS}[self.task]
             and self.kind is not (Kind.DATE if self.classifies else Kind.TEXT)
+        )
+
+    def _has_valid_lags(self) -> bool:
+        """Whether lagged features look back at the target, or at columns that are one number."""
+        known = {one.name: one.kind for one in self.features if not one.lag and one.how in NUMERIC}
+        known[self.target] = Kind.TEXT if self.classifies else Kind.NUMBER
+        names = [*self.columns, *(one.name for one in self.lagged)]
+        return (
+            len(set(names)) == len(names)
+            and len(self.inputs) + len(self.lagged) == len(self.features)
+            and all(known.get(str(one.of)) is one.kind for one in self.lagged)
+            and all(one.levels == self.labels for one in self.lagged if one.kind is Kind.TEXT)
+            and len({one.of for one in self.lagged}) * max((one.lag for one in self.lagged), default=0) <= MAX_HISTORY
         )
 
     @staticmethod
@@ -176,6 +202,8 @@ class Schema:
         task: str = "auto",
         labels: Sequence[Any] | None = None,
         by: str | None = None,
+        lags: Sequence[int] = (),
+        lag_columns: Sequence[str] = (),
         values: Any = None,
         where: str | None = None,
         stream: bool = False,
@@ -183,8 +211,8 @@ class Schema:
         """Infer the schema of a stream from some records, `sample`, and the `kinds` of all columns, in order.
 
         `values` are all values of the target, if they are known, and `where` says which records the sample has, by
-        default the first. In a `stream`, nothing is known of those that follow. `target`, `features`, `ignore`, `task`,
-        `labels` and `by` are as in `redescend.fit_stream`.
+        default the first. In a `stream`, nothing is known of those that follow. The others are as in
+        `redescend.fit_stream`.
         """
         candidates = _find_candidates(kinds, target, features, ignore, by)
         if sample.bad and not len(sample.rows):
@@ -210,10 +238,43 @@ class Schema:
                 used.append(infer_feature(name, kinds[name], column))
             else:
                 excluded.append(Excluded(name, reason))
-        if not used:
+        if not used and not lags:
             listed = "; ".join(f"{quote_value(name)} {reason}" for name, reason in excluded[:3])
             raise DataError(f"No column is left to predict {target!r} from: {listed or 'there is no other column'}.")
-        return Schema(target, kinds[target], *inferred, used, excluded, by, notes)
+        schema = Schema(target, kinds[target], *inferred, used, excluded, by, notes)
+        return _add_lags(schema, lags, lag_columns) if lags else schema
+
+
+def _add_lags(schema: Schema, lags: Sequence[int], columns: Sequence[str]) -> Schema:
+    """The schema with the lagged target, and lagged columns, as further features."""
+    found = {feature.name: feature for feature in schema.features}
+    reasons = dict(schema.excluded)
+    sources = [Feature(schema.target, Kind.NUMBER, "number")]
+    if schema.classifies:
+        sources = [Feature(schema.target, Kind.TEXT, "levels", schema.labels)]
+    for name in dict.fromkeys(columns):
+        if name == schema.target:
+            continue
+        if name not in found:
+            raise DataError(
+                f"The column {name!r} cannot be lagged: it {reasons[name]}."
+                if name in reasons
+                else f"There is no column {name!r} that can be lagged; {suggest(list(found), name)}"
+            )
+        if found[name].how not in NUMERIC:
+            raise DataError(f"The column {name!r} cannot be lagged, because it is not a number.")
+        sources.append(replace(found[name], missing=False))
+    features = [
+        replace(one, name=f"{one.name}, lag {lag}", of=one.name, lag=lag)
+        for one in sources
+        for lag in sorted(set(lags))
+    ]
+    lagged = replace(schema, features=[*schema.features, *features])
+    if not lagged._is_valid():
+        raise DataError(
+            f"With these lags, two columns are called the same, or more than {MAX_HISTORY:,} numbers are to be kept."
+        )
+    return lagged
 
 
 def _find_candidates(columns: Mapping[str, Kind], target: str, features: Any, ignore: Any, by: str | None) -> list[str]:

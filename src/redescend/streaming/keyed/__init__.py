@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from redescend.streaming.encoding.encoder import EncodedChunk, KeyedBatch
 from redescend.streaming.encoding.target import output_targets
 from redescend.streaming.keyed.keys import SHARDS, Keys, to_key
 from redescend.streaming.keyed.shards import ClusterShards, LocalShards, ShardTask
+from redescend.streaming.lags import play_lagged
 from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned, Played, StreamPredictor
 
@@ -131,7 +132,8 @@ class ModelStore(StreamPredictor):
                 f"There is no model of {key!r}: it is none of the {len(self):,} keys of '{self.schema.by}'."
             )
         fleet, place = self._find(index)
-        return self._make_model().adopt(fleet.engine(place), fleet.count_ones(place))
+        history = None if self._history is None else self._history.copy(index)
+        return self._make_model().adopt(fleet.engine(place), fleet.count_ones(place), None, history)
 
     def _find(self, index: int) -> tuple[Fleet, int]:
         shard, place = self._keys.places(index)
@@ -142,23 +144,29 @@ class ModelStore(StreamPredictor):
     @exclusive
     def learn(self, batch: Batch) -> Learned:
         """Learn from the records of a `batch`, each with the model of its key."""
-        encoded, played = KeyedBatch(self.schema, batch.table, True, self._keys, add=True), []
+        encoded, history = KeyedBatch(self.schema, batch.table, True, self._keys, add=True), self._history
+        learn, played = partial(self._learn_chunk, rows=batch.rows), list[Played]()
         for chunk in encoded.chunks():
-            Y = output_targets(self.schema, chunk.targets)
-            scores, weights = self._learn_chunk(chunk, Y)
-            if len(diverged := np.flatnonzero(np.isnan(weights).any(axis=0))):
-                first = int(diverged[0])
-                raise DivergenceError(
-                    f"Row {batch.rows[chunk.indices[first]]}: the update of the model of "
-                    f"'{chunk.names[chunk.keys[first]]}' overflowed. Try a smaller step, or a redescending transform "
-                    "such as Learn."
-                )
-            self.records += len(chunk.X)
-            judged = None if self._belief is None else learn_chunk(self._belief, chunk, scores)
-            played.append(Played(chunk, scores, self._losses(scores, Y), weights.min(axis=0), judged))
+            if history is None:
+                played.append(learn(chunk))
+            else:
+                played += play_lagged(chunk, history, partial(self._attempt, learn))
         return self._collect(batch, encoded, played)
 
-    def _learn_chunk(self, chunk: EncodedChunk, Y: Array) -> tuple[Array, Array]:
+    def _learn_chunk(self, chunk: EncodedChunk, rows: Array) -> Played:
+        Y = output_targets(self.schema, chunk.targets)
+        scores, weights = self._learn_groups(chunk, Y)
+        if len(diverged := np.flatnonzero(np.isnan(weights).any(axis=0))):
+            first = int(diverged[0])
+            raise DivergenceError(
+                f"Row {rows[chunk.indices[first]]}: the update of the model of '{chunk.names[chunk.keys[first]]}' "
+                "overflowed. Try a smaller step, or a redescending transform such as Learn."
+            )
+        self.records += len(chunk.X)
+        judged = None if self._belief is None else learn_chunk(self._belief, chunk, scores)
+        return Played(chunk, scores, self._losses(scores, Y), weights.min(axis=0), judged)
+
+    def _learn_groups(self, chunk: EncodedChunk, Y: Array) -> tuple[Array, Array]:
         """Group the records by shard and key, each in its order, and learn from them."""
         trained = self._shards
         self._check_memory()
@@ -178,7 +186,8 @@ class ModelStore(StreamPredictor):
 
     def _check_memory(self) -> None:
         """Raise if the models do not fit in memory, as with a column of identifiers."""
-        needed = len(self) * (self._row_bytes + key_bytes(self._belief))
+        history = 0 if self._history is None else self._history.key_bytes
+        needed = len(self) * (self._row_bytes + key_bytes(self._belief) + history)
         if needed > MOST_MEMORY:
             raise DataError(
                 f"There are {len(self):,} keys of '{self.schema.by}' so far, whose models take {needed / 2**30:.1f} "
@@ -221,7 +230,9 @@ class ModelStore(StreamPredictor):
     def state(self) -> dict[str, Any]:
         """What was learned: the keys, and the models of each shard, a row each; copies."""
         belief = None if self._belief is None else self._belief.state()
-        return {"keys": self.keys, "shards": [fleet.rows.copy() for fleet in self._shards.fleets()], "belief": belief}
+        shards = [fleet.rows.copy() for fleet in self._shards.fleets()]
+        state = {"keys": self.keys, "shards": shards, "belief": belief}
+        return state if self._history is None else state | {"history": self._history.state(len(self))}
 
     def _restore(self, state: dict[str, Any]) -> None:
         names, owner = list(state["keys"]), type(self).__name__
@@ -237,6 +248,8 @@ class ModelStore(StreamPredictor):
         belief = restore_belief(self.schema, self.config, state.get("belief"), type(self).__name__)
         known = len(names) if not isinstance(belief, ResidualBelief) else belief.keys
         require(known == max(len(names), 1) or belief is None, owner, "a belief about other keys")
+        if self._history is not None:
+            self._history.restore(self._history.read(state["history"], len(names), owner))
         self._belief = belief
         self._keys = keys
         vars(self).pop("_shards", None)

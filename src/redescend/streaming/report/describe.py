@@ -97,6 +97,7 @@ def describe_data(model: StreamModel | ModelStore) -> dict[str, Any]:
             "encoding": feature.how,
             "levels": feature.levels,
         }
+        known |= {"of": feature.of, "lag": feature.lag} if feature.lag else {}
         columns.append(known | {"importance": one and one.share, "direction": one and one.direction})
     data = {
         "target": schema.target,
@@ -142,6 +143,9 @@ def _describe_feature(feature: Feature) -> str:
         "levels": f"text with {len(feature.levels)} values: {_list(feature.levels)}; other values are hashed",
         "hashed": "text, hashed",
     }[feature.how]
+    if feature.lag:
+        where = "record before" if feature.lag == 1 else f"record {feature.lag:,} before"
+        return f"{'the label' if feature.how == 'levels' else encoding} of the {where}"
     return f"{encoding}; with a missing-value indicator" if feature.missing else encoding
 
 

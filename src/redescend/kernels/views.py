@@ -1,0 +1,233 @@
+"""Views of arrays for compiled code: a pointer and a shape, and no more.
+
+Numba's arrays carry counters, strides and owners, which every call passes on and every access takes apart. A view is
+what the loops need: C-contiguous numbers that somebody else owns, indexed from 0. Indices are not checked, and negative
+ones do not count from the end.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.errors import TypingError
+from numba.core.imputils import lower_builtin, lower_getattr
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
+from numba.extending import intrinsic, models, register_model
+
+
+class View(types.Type):
+    """The type of a view: of which numbers, and in how many dimensions."""
+
+    def __init__(self, dtype: Any, ndim: int) -> None:
+        self.dtype, self.ndim = dtype, ndim
+        super().__init__(name=f"View({dtype}, {ndim})")
+
+    @property
+    def key(self) -> Any:
+        return self.dtype, self.ndim
+
+
+@register_model(View)
+class _ViewModel(models.StructModel):
+    def __init__(self, manager: Any, view: Any) -> None:
+        members = [("data", types.CPointer(view.dtype)), ("shape", types.UniTuple(types.intp, view.ndim))]
+        super().__init__(manager, view, members)
+
+
+# --- typing: asked before Numba's own templates, of which there are many ---
+
+
+class _ViewTemplate(AbstractTemplate):
+    metadata = {"target": "cpu"}
+
+    def index_of(self, view: Any, index: Any) -> Any:
+        """The type of an index, and what it leads to; None if it is not for views."""
+        if isinstance(view, View):
+            index = types.unliteral(index)
+            if isinstance(index, types.Integer):
+                return types.intp, item_type(view, 1)
+            if isinstance(index, types.BaseTuple) and 0 < len(index) <= view.ndim:
+                if all(isinstance(place, types.Integer) for place in index):
+                    return types.UniTuple(types.intp, len(index)), item_type(view, len(index))
+        return None
+
+
+def item_type(view: Any, indices: int) -> Any:
+    """The type of a number, or of the view that is left after some indices."""
+    return view.dtype if indices == view.ndim else View(view.dtype, view.ndim - indices)
+
+
+@infer_global(operator.getitem)
+class _GetItem(_ViewTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        found = self.index_of(*args)
+        return found and signature(found[1], args[0], found[0])
+
+
+@infer_global(operator.setitem)
+class _SetItem(_ViewTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        found = self.index_of(*args[:2])
+        return found and signature(types.none, args[0], *found) if found and found[1] == args[0].dtype else None
+
+
+@infer_global(len)
+class _Len(_ViewTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        return signature(types.intp, args[0]) if isinstance(args[0], View) else None
+
+
+@infer_getattr
+class _Attributes(AttributeTemplate):
+    key = View
+
+    def resolve_shape(self, view: Any) -> Any:
+        return types.UniTuple(types.intp, view.ndim)
+
+    def resolve_size(self, view: Any) -> Any:
+        return types.intp
+
+
+# --- code ---
+
+
+def _make(context: Any, builder: Any, view: Any, data: Any, shape: list[Any]) -> Any:
+    value = ir.Constant(context.get_value_type(view), ir.Undefined)
+    value = builder.insert_value(value, builder.bitcast(data, value.type.elements[0]), 0)
+    for axis, size in enumerate(shape):
+        value = builder.insert_value(value, size, [1, axis])
+    return value
+
+
+def _size(builder: Any, value: Any, axis: int) -> Any:
+    return builder.extract_value(value, [1, axis])
+
+
+def _find(builder: Any, view: Any, value: Any, index: Any, indices: int) -> Any:
+    """The pointer to what an index leads to."""
+    place = builder.extract_value(index, 0) if indices else index
+    for axis in range(1, view.ndim):
+        place = builder.mul(place, _size(builder, value, axis))
+        if axis < indices:
+            place = builder.add(place, builder.extract_value(index, axis))
+    return builder.gep(builder.extract_value(value, 0), [place], inbounds=True)
+
+
+@lower_builtin(operator.getitem, View, types.Integer)
+@lower_builtin(operator.getitem, View, types.BaseTuple)
+def _get_item(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    (view, index), value = sig.args, args[0]
+    indices = len(index) if isinstance(index, types.BaseTuple) else 0
+    data = _find(builder, view, value, args[1], indices)
+    if not isinstance(sig.return_type, View):
+        return context.unpack_value(builder, view.dtype, data)
+    rest = range(view.ndim - sig.return_type.ndim, view.ndim)
+    return _make(context, builder, sig.return_type, data, [_size(builder, value, axis) for axis in rest])
+
+
+@lower_builtin(operator.setitem, View, types.Integer, types.Any)
+@lower_builtin(operator.setitem, View, types.BaseTuple, types.Any)
+def _set_item(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    view, index, _ = sig.args
+    indices = len(index) if isinstance(index, types.BaseTuple) else 0
+    context.pack_value(builder, view.dtype, args[2], _find(builder, view, args[0], args[1], indices))
+    return context.get_dummy_value()
+
+
+@lower_builtin(len, View)
+def _len(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return _size(builder, args[0], 0)
+
+
+@lower_getattr(View, "shape")
+def _shape(context: Any, builder: Any, view: Any, value: Any) -> Any:
+    return builder.extract_value(value, 1)
+
+
+@lower_getattr(View, "size")
+def _total(context: Any, builder: Any, view: Any, value: Any) -> Any:
+    size = _size(builder, value, 0)
+    for axis in range(1, view.ndim):
+        size = builder.mul(size, _size(builder, value, axis))
+    return size
+
+
+# --- making views ---
+
+
+def _viewed(value: Any) -> Any:
+    """The type of a value with views for arrays."""
+    if isinstance(value, types.Array):
+        if value.layout != "C":
+            raise TypingError(f"Views are of C-contiguous arrays. Got {value}.")
+        return View(value.dtype, value.ndim)
+    if isinstance(value, types.BaseNamedTuple):
+        return types.NamedTuple([_viewed(item) for item in value], value.instance_class)
+    if isinstance(value, types.BaseTuple):
+        return types.Tuple([_viewed(item) for item in value])
+    return value
+
+
+def _view(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        shape = [builder.extract_value(array.shape, axis) for axis in range(kind.ndim)]
+        return _make(context, builder, _viewed(kind), array.data, shape)
+    if isinstance(kind, types.BaseTuple):
+        items = [_view(context, builder, item, builder.extract_value(value, i)) for i, item in enumerate(kind)]
+        return context.make_tuple(builder, _viewed(kind), items)
+    return value
+
+
+@intrinsic
+def view(typing: Any, value: Any) -> Any:
+    """View an array, or all arrays of a tuple, which have to outlive the view."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _view(context, builder, value, args[0])
+
+    return _viewed(value)(value), generate
+
+
+@intrinsic
+def window(typing: Any, memory: Any, at: Any, shape: Any) -> Any:
+    """Numbers of a view from a place on, in this shape, an integer or a tuple."""
+    sizes = len(shape) if isinstance(shape, types.BaseTuple) else 1
+    out = View(memory.dtype, sizes)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = builder.gep(builder.extract_value(args[0], 0), [args[1]], inbounds=True)
+        items = [builder.extract_value(args[2], i) for i in range(sizes)] if sig.args[2] != types.intp else [args[2]]
+        return _make(context, builder, out, data, items)
+
+    return out(memory, types.intp, types.UniTuple(types.intp, sizes) if sizes > 1 else types.intp), generate
+
+
+def splitter(kind: Any, shapes: Sequence[tuple[int | str, ...]], names: Sequence[str]) -> Any:
+    """A compiled function (memory, at, dims) that splits a row of numbers into the fields of a NamedTuple.
+
+    Shapes are made of integers and of names, whose sizes are in the tuple `dims`.
+    """
+
+    @intrinsic
+    def split(typing: Any, memory: Any, at: Any, dims: Any) -> Any:
+        out = types.NamedTuple([View(memory.dtype, len(shape)) for shape in shapes], kind)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            start, fields = args[1], []
+            sizes = {name: builder.extract_value(args[2], i) for i, name in enumerate(names)}
+            for field, shape in zip(out, shapes, strict=True):
+                data = builder.gep(builder.extract_value(args[0], 0), [start], inbounds=True)
+                axes = [sizes[axis] if isinstance(axis, str) else ir.IntType(64)(axis) for axis in shape]
+                fields.append(_make(context, builder, field, data, axes))
+                start = builder.add(start, functools.reduce(builder.mul, axes))
+            return context.make_tuple(builder, out, fields)
+
+        return out(memory, types.intp, types.UniTuple(types.intp, len(names))), generate
+
+    return split

@@ -1,0 +1,72 @@
+"""Forged sizes and offsets in Parquet and Arrow files: such a file is damaged, and what is lost is counted or said."""
+
+from __future__ import annotations
+
+import io
+import struct
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.commands import run
+from tests.streaming.fuzzing.verdicts import check_readable
+
+ROWS, GROUP = 40, 20
+FORGED = (-1, -(2**63), 2**62, 2**63 - 1)
+"""Before the file, and far beyond its end."""
+
+
+def make_table():
+    return pa.table({"x": np.arange(ROWS) / 3.0, "y": np.arange(ROWS) / 7.0})
+
+
+def write_arrow(stream):
+    out, table = io.BytesIO(), make_table()
+    write = pa.ipc.new_stream if stream else pa.ipc.new_file
+    with write(out, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as file:
+        file.write_table(table, max_chunksize=GROUP)
+    return out.getvalue()
+
+
+def encode(number):
+    """A signed number in Thrift's compact protocol."""
+    number, data = (number << 1 ^ number >> 63) & (2**64 - 1), b""
+    while number > 127:
+        data, number = data + bytes([number & 127 | 128]), number >> 7
+    return data + bytes([number])
+
+
+def forge_parquet(offset):
+    """A file in which the second column of the first row group begins at `offset`."""
+    out = io.BytesIO()
+    pq.write_table(make_table(), out, row_group_size=GROUP, use_dictionary=False, write_statistics=False)
+    whole = out.getvalue()
+    size = int.from_bytes(whole[-8:-4], "little")
+    column = pq.ParquetFile(out).metadata.row_group(0).column(1)
+    footer = whole[-8 - size : -8]
+    forged = footer.replace(encode(column.data_page_offset), encode(offset), 2)
+    assert forged != footer
+    return whole[: -8 - size] + forged + struct.pack("<I", len(forged)) + b"PAR1"
+
+
+@pytest.mark.parametrize("forged", FORGED)
+@pytest.mark.parametrize("stream", [False, True])
+def test_numbers_of_an_arrow_file(stream, forged):
+    whole = write_arrow(stream)
+    for place in range(0, len(whole) - 8, 8):
+        check_readable(whole[:place] + struct.pack("<q", forged) + whole[place + 8 :], "arrow")
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_offsets_of_a_parquet_file(forged):
+    check_readable(forge_parquet(forged), "parquet")
+
+
+def test_the_command_quarantines_what_is_lost(tmp_path):
+    path = tmp_path / "forged.parquet"
+    path.write_bytes(forge_parquet(2**62))
+    done = run("fit", path, "--target", "y", "--model", tmp_path / "model", "--no-report", code=3)
+    assert "Traceback" not in done.stderr
+    assert f"{GROUP} rows are lost" in (tmp_path / "model.quarantine.jsonl").read_text()
