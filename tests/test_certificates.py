@@ -112,9 +112,8 @@ def test_what_occurred_is_measured_as_defined(domain, step):
         expected = {
             "gradient": np.linalg.norm(g[t]),
             "slack": g[t] @ (theta[t] - u[t]),
-            "here": np.sum((theta[t] - u[t]) ** 2),
-            "moved": np.sum((theta[t + 1] - u[t]) ** 2),
-            "onward": np.sum((theta[t + 1] - onward) ** 2),
+            "squared_after": np.sum((theta[t + 1] - u[t]) ** 2),
+            "squared_next": np.sum((theta[t + 1] - onward) ** 2),
             "path": np.linalg.norm(u[t] - onward),
             "path_all": np.linalg.norm(omega[t] - omega[min(t + 1, last)]),
             "deviation": np.linalg.norm(omega[t] - u[t]),

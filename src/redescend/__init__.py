@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from redescend.checkpoint import load, save
     from redescend.exports.onnx import to_onnx
     from redescend.game import Originals, Stream, Trace, play
-    from redescend.learners.base import Learner, Round
     from redescend.learners.descent import Descent
     from redescend.learners.experts import Ader, JacobsenCutkosky, LearnWithExperts
+    from redescend.learners.learner import Learner, Round
     from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
     from redescend.learners.selftuning import SelfTuning
     from redescend.streaming import ModelStore, StreamModel, fit_stream
@@ -43,7 +43,7 @@ _HOMES = {
     "checkpoint": ("load", "save"),
     "exports.onnx": ("to_onnx",),
     "game": ("Originals", "Stream", "Trace", "play"),
-    "learners.base": ("Learner", "Round"),
+    "learners.learner": ("Learner", "Round"),
     "learners.descent": ("Descent",),
     "learners.experts": ("Ader", "JacobsenCutkosky", "LearnWithExperts"),
     "learners.recipes": ("OGD", "ClippedOGD", "Learn", "NormalisedOGD", "Oracle", "Robust", "TopK"),

@@ -13,7 +13,7 @@ import numpy as np
 from redescend.belief import LabelBelief, ResidualBelief, to_probability
 from redescend.errors import DataError, DivergenceError, ParameterError, needs_extra
 from redescend.kernels.layout import Outcomes
-from redescend.learners.base import Learner, float_array
+from redescend.learners.learner import Learner, float_array
 from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
 

@@ -10,7 +10,7 @@ import numpy as np
 from redescend.adversaries.oblivious import chosen_rounds, mark_corrupted
 from redescend.errors import DataError, DivergenceError
 from redescend.game import Stream, Trace
-from redescend.learners.base import Learner
+from redescend.learners.learner import Learner
 from redescend.losses import Loss
 from redescend.numeric import Array, dot
 from redescend.parameters import AT_LEAST_ONE, Component, Interval, Scale, bad_parameter, check_instance

@@ -114,16 +114,16 @@ def make_certificate(game: Measurements, trace: Trace, stream: Stream, learner: 
     double = 2.0 * np.where(game.steps > 0.0, game.steps, np.inf)
     with np.errstate(over="ignore"):
         pull = np.where(game.weights > 0.0, game.weights * game.gradient, 0.0)
-        path = float(((game.onward - game.moved) / double).sum())
+        path = float(((game.squared_next - game.squared_after) / double).sum())
         against = np.where(game.weights > 0.0, game.weights * game.slack, 0.0)
         return Certificate(
             measured=float(clean_dynamic(trace, stream, learner.loss, domain=learner.domain)[-1]),
             convexity=float(game.slack[game.clean].sum()),
-            start=float((game.closer / double).sum()) - path,
+            start=float((game.squared_decrease / double).sum()) - path,
             gradients=float((0.5 * game.steps * pull * pull).sum()),
             outliers=-float(against[~game.clean].sum()),
             path=path,
-            errors=float((2.0 * game.error * np.sqrt(game.moved) / double).sum()),
+            errors=float((2.0 * game.error * np.sqrt(game.squared_after) / double).sum()),
             weakest=float(1.0 / game.weights[weighted].min()) if weighted.any() else 1.0,
             filtered=float(game.slack[game.clean & ~weighted].sum()),
             rounding=ROUNDING * float((game.gradient * game.reach + game.losses)[game.clean].sum()),

@@ -34,10 +34,9 @@ class Measurements:
     steps: Array
     gradient: Array  # ‖g‖
     slack: Array  # ⟨g, θ − u⟩: the largest regret of a clean round that convexity allows
-    here: Array  # ‖θ_t − u_t‖²
-    moved: Array  # ‖θ_{t+1} − u_t‖²
-    onward: Array  # ‖θ_{t+1} − u_{t+1}‖², and in the last round ‖θ_{t+1} − u_t‖²
-    closer: Array  # ‖θ_t − u_t‖² − ‖θ_{t+1} − u_t‖², to full precision
+    squared_after: Array  # ‖θ_{t+1} − u_t‖²
+    squared_next: Array  # ‖θ_{t+1} − u_{t+1}‖², and in the last round ‖θ_{t+1} − u_t‖²
+    squared_decrease: Array  # ‖θ_t − u_t‖² − ‖θ_{t+1} − u_t‖², to full precision
     error: Array  # ‖θ_{t+1} − Π(θ_t − α_t·w_t·g_t)‖: the rounding error of the step
     path: Array  # ‖u_t − u_{t+1}‖; 0 in the last round
     path_all: Array  # ‖ω_t − ω_{t+1}‖; 0 in the last round
@@ -82,9 +81,9 @@ def measure_game(trace: Trace, stream: Stream, learner: Descent) -> Measurements
             exact = _project(domain, np.where(rate > 0.0, theta - rate * g, theta))
             out["record"][rows] = _row_norms(X)
             out["slack"][rows] = row_products(g, theta - u)
-            for name, left, right in (("here", theta, u), ("moved", after, u), ("onward", after, ahead)):
-                out[name][rows] = row_products(left - right, left - right)
-            out["closer"][rows] = row_products(theta - after, theta + after - 2.0 * u)
+            for name, point in (("squared_after", u), ("squared_next", ahead)):
+                out[name][rows] = row_products(after - point, after - point)
+            out["squared_decrease"][rows] = row_products(theta - after, theta + after - 2.0 * u)
             # `exact` itself has the rounding error of its terms.
             out["error"][rows] = _row_norms(after - exact) + DIGITS * (_row_norms(theta) + _row_norms(after))
             out["path"][rows], out["path_all"][rows] = _row_norms(u - ahead), _row_norms(omega - beyond)

@@ -14,7 +14,7 @@ import numpy as np
 
 from redescend.errors import DataError
 from redescend.game import Stream
-from redescend.learners.base import float_array
+from redescend.learners.learner import float_array
 from redescend.numeric import Array
 from redescend.parameters import NONNEGATIVE, POSITIVE, check, check_instance
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from redescend.errors import DataError, MissingExtraError, ParameterError
-from redescend.learners.base import Learner
+from redescend.learners.learner import Learner
 from redescend.losses import Custom
 from redescend.numeric import Array
 from redescend.parameters import Component

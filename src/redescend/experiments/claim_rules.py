@@ -117,10 +117,10 @@ def grows_fastest(_: Results, finals: Finals) -> Measured:
     cases = []
     for count in COUNTS[1:]:
         rates = {name: finals.late_rate(count, name) for name in PAPER}
-        own = rates.pop("OGD")
+        ogd = rates.pop("OGD")
         other = max(rates, key=lambda name: float(rates[name].mean()))
-        text = f"{own.mean():.3g} at k = {count} (others up to {rates[other].mean():.3g}, {other})"
-        cases.append((min(_above(own, rate) for rate in rates.values()), text))
+        text = f"{ogd.mean():.3g} at k = {count} (others up to {rates[other].mean():.3g}, {other})"
+        cases.append((min(_above(ogd, rate) for rate in rates.values()), text))
     return _judge(cases, "OGD's regret per round in the second half: ", "; ")
 
 
@@ -164,8 +164,8 @@ def loses_to_a_classic(_: Results, finals: Finals) -> Measured:
     for name in names:
         pairs = {count: finals.pair_runs((count, "LEARN"), (count, name)) for count in COUNTS}
         cases[name] = [
-            (_above(learn, own), f"{_mean(own)} against LEARN's {_mean(learn)} at k = {count}")
-            for count, (learn, own) in pairs.items()
+            (_above(learn, classic), f"{_mean(classic)} against LEARN's {_mean(learn)} at k = {count}")
+            for count, (learn, classic) in pairs.items()
         ]
     best = max(names, key=lambda name: sum(hold for hold, _ in cases[name]))
     return _judge(cases[best], f"{best} has ")
@@ -189,11 +189,11 @@ def is_sublinear(results: Results, finals: Finals) -> Measured:
     rows = results.select(problem=f"{finals.problem}-T", learner="LEARN", measure="final regret")
     run, lengths, regret = rows.column("run"), rows.column("rounds"), rows.column("value")
     each = [run == one for one in np.unique(run)]
-    if len(each) < 2 or any(len(np.unique(lengths[own])) < 2 for own in each):
+    if len(each) < 2 or any(len(np.unique(lengths[rows_of])) < 2 for rows_of in each):
         raise MissingResultsError(f"{finals.problem} needs at least two lengths T in at least two runs.")
     if not (np.isfinite(regret) & (regret > 0.0)).all():
         raise MissingResultsError(f"LEARN's regret on {finals.problem} is not positive and finite at every T.")
-    slopes = np.array([np.polyfit(np.log(lengths[own]), np.log(regret[own]), 1)[0] for own in each])
+    slopes = np.array([np.polyfit(np.log(lengths[rows_of]), np.log(regret[rows_of]), 1)[0] for rows_of in each])
     mean, error = mean_and_error(slopes)
     low, high = mean - 2 * error, mean + 2 * error
     verdict: Verdict = "supported" if high < 1.0 else "contradicted" if low >= 1.0 else "partly"
@@ -207,16 +207,16 @@ def is_poorly_tuned(results: Results, finals: Finals) -> Measured:
     cells: dict[tuple[float, float], dict[int, float]] = {}
     for row in rows:
         cells.setdefault((row["a"], row["b"]), {})[row["run"]] = row["value"]
-    own = next((cell for cell in cells if np.allclose(cell, (problem.a, problem.b))), None)
-    if own is None or len(cells[own]) < 2:
+    papers = next((cell for cell in cells if np.allclose(cell, (problem.a, problem.b))), None)
+    if papers is None or len(cells[papers]) < 2:
         raise MissingResultsError(f"{finals.problem} needs at least two runs of the grid of a and b at k = T^⅔.")
     full = {
-        cell: np.array([runs[run] for run in cells[own]])
+        cell: np.array([runs[run] for run in cells[papers]])
         for cell, runs in cells.items()
-        if runs.keys() >= cells[own].keys()
+        if runs.keys() >= cells[papers].keys()
     }
     best = min(full, key=lambda cell: float(full[cell].mean()))
-    theirs, ours = full[own], full[best]
+    theirs, ours = full[papers], full[best]
     verdict: Verdict = "contradicted"
     if _above(theirs, ours, 1.1):
         verdict = "supported" if _above(theirs, ours, 2.0) == 1.0 else "partly"

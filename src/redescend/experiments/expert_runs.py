@@ -18,8 +18,8 @@ from redescend.experiments.problems import PROBLEMS, QUICK_ROUNDS, Problem, coun
 from redescend.experiments.results import Results, format_number, mean_and_error
 from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point
 from redescend.game import Stream, play
-from redescend.learners.base import Learner
 from redescend.learners.experts import Ader, JacobsenCutkosky, LearnWithExperts
+from redescend.learners.learner import Learner
 from redescend.losses import linear
 
 PRINTED, ROBUST, BEST = "LEARN with experts, as printed", "LEARN with experts, robust", "best expert in hindsight"
@@ -27,7 +27,7 @@ LEARNERS = (ROBUST, PRINTED, "LEARN", "Ader", "Jacobsen–Cutkosky", BEST)
 """The rows of the report's table."""
 
 RUNS = {"ridge": 3, "svm": 10}
-"""Maximum number of runs, because every expert of the grid is also played alone."""
+"""Maximum number of runs, because every expert of the grid is also count_runs alone."""
 
 UNITS = (1e4, 1e-4)
 """Norms of the truth, relative to the paper's."""
@@ -46,8 +46,8 @@ def _list_tasks(options: Options) -> Iterator[Task]:
         games = [(place, rounds, run, 1.0) for run in range(runs) for place in range(4)]
         games += [(EVERY, min(rounds, QUICK_ROUNDS[name]), 0, unit) for unit in UNITS]
         for place, length, run, unit in games:
-            own = (("place", place), ("rounds", length), ("run", run), ("seed", options.seed), ("unit", unit))
-            yield Task("experts", (("name", name), *own))
+            settings = (("place", place), ("rounds", length), ("run", run), ("seed", options.seed), ("unit", unit))
+            yield Task("experts", (("name", name), *settings))
 
 
 def _compute(name: str, place: int, rounds: int, run: int, seed: int, unit: float) -> Iterator[Block]:
@@ -63,9 +63,9 @@ def _compute(name: str, place: int, rounds: int, run: int, seed: int, unit: floa
     for number, (count, stream) in enumerate(problem.streams(seed + run).items()):
         if place not in (EVERY, number):
             continue
-        here = {"experiment": "experts", "problem": title, "run": run, "rounds": rounds, "count": count}
-        here["k"] = stream.corrupted
-        yield from _compare(problem, _rescale(stream, unit), here)
+        columns = {"experiment": "experts", "problem": title, "run": run, "rounds": rounds, "count": count}
+        columns["k"] = stream.corrupted
+        yield from _compare(problem, _rescale(stream, unit), columns)
 
 
 def _rescale(stream: Stream, unit: float) -> Stream:
@@ -75,29 +75,29 @@ def _rescale(stream: Stream, unit: float) -> Stream:
     return Stream(X, y, clean=stream.clean, truth=stream.truth * unit)
 
 
-def _compare(problem: Problem, stream: Stream, here: Block) -> Iterator[Block]:
+def _compare(problem: Problem, stream: Stream, columns: Block) -> Iterator[Block]:
     common: dict[str, Any] = {"loss": problem.loss, "a": problem.a, "b": problem.b}
     printed = LearnWithExperts(stream.dim, rounds=len(stream), **common)
     robust = LearnWithExperts(stream.dim, meta="robust", **common)
-    first, score = here["run"] == 0, _Score(problem, stream)
+    first, score = columns["run"] == 0, _Score(problem, stream)
     finals = {}
     for learner_name, learner in {PRINTED: printed, ROBUST: robust}.items():
         finals[learner_name], blocks = _observe(learner, stream, problem)
         if first:
-            yield from ({**here, "learner": learner_name, **block} for block in blocks)
+            yield from ({**columns, "learner": learner_name, **block} for block in blocks)
     finals["LEARN"] = score.learn
-    if first and here["problem"] in PROBLEMS:
+    if first and columns["problem"] in PROBLEMS:
         finals |= {learner_name: score(learner) for learner_name, learner in _make_peers(problem, stream).items()}
     alone = [(expert, score(printed.alone(expert))) for expert in printed.experts]
     finals[BEST] = min(value for _, value in alone)
     for learner_name, value in finals.items():
-        yield {**here, "learner": learner_name, **make_point(len(stream), "final regret", value)}
+        yield {**columns, "learner": learner_name, **make_point(len(stream), "final regret", value)}
     if first:
         for expert, value in alone:
             split = {"meta regret": value, "expert regret": finals[PRINTED] - value}
             for measure, part in split.items():
                 block = make_point(len(stream), measure, part)
-                yield {**here, "learner": PRINTED, "a": expert.step, "b": min(expert.radius, 1e300), **block}
+                yield {**columns, "learner": PRINTED, "a": expert.step, "b": min(expert.radius, 1e300), **block}
 
 
 class _Score:
@@ -163,16 +163,16 @@ def _make_table(rows: Results, problem: str) -> dict[str, Any]:
     counts = rows.unique("count")
     cells: dict[tuple[str, str], tuple[str, str]] = {}
     for count in counts:
-        here = rows.select(count=count)
-        best = here.select(learner=BEST)
+        at_count = rows.select(count=count)
+        best = at_count.select(learner=BEST)
         least = dict(zip(best.column("run"), best.column("value"), strict=True))
-        for learner in here.unique("learner"):
-            own = here.select(learner=learner)
-            ratio = np.mean(own.column("value") / [least[run] for run in own.column("run")])
-            cells[learner, count] = _format_runs(own.column("value")), f"{format_number(float(ratio))} × best"
+        for learner in at_count.unique("learner"):
+            runs = at_count.select(learner=learner)
+            ratio = np.mean(runs.column("value") / [least[run] for run in runs.column("run")])
+            cells[learner, count] = _format_runs(runs.column("value")), f"{format_number(float(ratio))} × best"
     learners = [learner for learner in LEARNERS if any((learner, count) in cells for count in counts)]
-    played = len(np.unique(rows.column("run")))
-    return {"problem": problem, "counts": counts, "learners": learners, "cells": cells, "runs": played}
+    count_runs = len(np.unique(rows.column("run")))
+    return {"problem": problem, "counts": counts, "learners": learners, "cells": cells, "runs": count_runs}
 
 
 def _format_runs(values: Any) -> str:

@@ -22,7 +22,7 @@ from redescend.experiments.problems import MEASURES, ORACLE, PAPER, PROBLEMS, Pr
 from redescend.experiments.suite.players import SUITE
 from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point, table
 from redescend.game import Stream, Trace, play
-from redescend.learners.base import Learner
+from redescend.learners.learner import Learner
 from redescend.learners.recipes import Learn
 from redescend.steps import Horizon
 
@@ -62,23 +62,23 @@ def _compute_regret(name: str, rounds: int, run: int, seed: int) -> Iterator[Blo
     problem = PROBLEMS[name](rounds)
     at = np.unique(np.geomspace(1, rounds, POINTS).astype(np.int64))
     for count, stream in problem.streams(seed + run).items():
-        here: Block = {"experiment": name, "problem": name, "run": run, "rounds": rounds, "count": count}
-        here["k"] = stream.corrupted
+        columns: Block = {"experiment": name, "problem": name, "run": run, "rounds": rounds, "count": count}
+        columns["k"] = stream.corrupted
         for learner_name, learner in {**problem.learners(stream), **problem.strongly_convex(stream)}.items():
-            here["learner"] = learner_name
+            columns["learner"] = learner_name
             try:
                 trace = play(learner, stream, keep_actions=learner_name == "LEARN")
             except DivergenceError:
-                yield {**here, **make_point(learner.rounds, "diverged", 1.0)}
+                yield {**columns, **make_point(learner.rounds, "diverged", 1.0)}
                 continue
             curve = regret.clean_dynamic(trace, stream, problem.loss)
-            yield {**here, "round": at, "measure": "regret", "value": curve[at - 1]}
+            yield {**columns, "round": at, "measure": "regret", "value": curve[at - 1]}
             if learner_name == "LEARN" and isinstance(learner, Learn):
                 values = _compute_guarantees(problem, trace, stream, learner)
                 for measure, value in zip(MEASURES, values, strict=True):
-                    yield {**here, **make_point(rounds, measure, value)}
+                    yield {**columns, **make_point(rounds, measure, value)}
                 if run == 0:
-                    yield from _sample_weights(here, trace, stream, seed)
+                    yield from _sample_weights(columns, trace, stream, seed)
 
 
 def _compute_guarantees(problem: Problem, trace: Trace, stream: Stream, learner: Learn) -> tuple[float, ...]:
@@ -90,13 +90,13 @@ def _compute_guarantees(problem: Problem, trace: Trace, stream: Stream, learner:
     return certificate.measured, certificate.convexity, certificate.value, sharp, printed
 
 
-def _sample_weights(here: Block, trace: Trace, stream: Stream, seed: int) -> Iterator[Block]:
+def _sample_weights(columns: Block, trace: Trace, stream: Stream, seed: int) -> Iterator[Block]:
     random = np.random.default_rng([seed, 1])
     for kind, mask in {"clean": stream.clean, "corrupted": ~stream.clean}.items():
         rounds = np.flatnonzero(mask)
         if len(rounds):
             sampled = np.sort(random.choice(rounds, min(SAMPLED, len(rounds)), replace=False))
-            yield {**here, "round": sampled + 1, "measure": f"weight {kind}", "value": trace.weights[sampled]}
+            yield {**columns, "round": sampled + 1, "measure": f"weight {kind}", "value": trace.weights[sampled]}
 
 
 # --- decision boundaries ---
@@ -110,13 +110,13 @@ def _compute_boundaries(rounds: int, seed: int) -> Iterator[Block]:
     problem = svm(rounds)
     for count, stream in problem.streams(seed).items():
         k = stream.corrupted
-        here = {"experiment": "boundaries", "problem": "svm", "run": 0, "rounds": rounds, "count": count, "k": k}
+        columns = {"experiment": "boundaries", "problem": "svm", "run": 0, "rounds": rounds, "count": count, "k": k}
         learners = problem.learners(stream)
         actions = {name: play(learners[name], stream).theta for name in PAPER}
         for name, theta in {**actions, "truth": stream.truth}.items():
             for place in range(2):
                 value = theta[place]  # type: ignore[index]
-                yield {**here, "learner": name, **make_point(rounds, f"theta {place}", value)}
+                yield {**columns, "learner": name, **make_point(rounds, f"theta {place}", value)}
         sampled = np.sort(np.random.default_rng([seed, 2]).choice(rounds, min(500, rounds), replace=False))
         measures = {
             "x 0": stream.X[sampled, 0],
@@ -125,7 +125,7 @@ def _compute_boundaries(rounds: int, seed: int) -> Iterator[Block]:
             "clean": stream.clean[sampled].astype(float),
         }
         for measure, value in measures.items():
-            yield {**here, "learner": "stream", "round": sampled + 1, "measure": measure, "value": value}
+            yield {**columns, "learner": "stream", "round": sampled + 1, "measure": measure, "value": value}
 
 
 # --- sweeps over k, T, a and b ---
@@ -143,9 +143,9 @@ def _list_sweep_tasks(options: Options) -> Iterator[Task]:
 
 def _compute_sweep(kind: str, name: str, rounds: int, run: int, seed: int) -> Iterator[Block]:
     over = {"k": _sweep_outliers, "T": _sweep_rounds, "ab": _sweep_constants}[kind]
-    here = {"experiment": "sweep", "problem": f"{name}-{kind}", "run": run}
+    columns = {"experiment": "sweep", "problem": f"{name}-{kind}", "run": run}
     for block in over(name, rounds, seed + run):
-        yield {**here, **block}
+        yield {**columns, **block}
 
 
 def _play_learners(problem: Problem, stream: Stream, count: str) -> Iterator[Block]:

@@ -10,7 +10,7 @@ from redescend import adversaries, domains, losses, steps, streams, transforms
 from redescend.experiments.results import COUNTS
 from redescend.experiments.tasks import Options
 from redescend.game import Stream
-from redescend.learners.base import Learner
+from redescend.learners.learner import Learner
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
 from redescend.learners.selftuning import SelfTuning
 

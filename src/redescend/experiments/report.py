@@ -86,8 +86,8 @@ def summarise_regret(results: Results, problem: str) -> list[Row]:
         best, runner_up, p = _find_winner({name: runs for name, runs in cells.items() if name != ORACLE})
         for name, runs in cells.items():
             mean, error = mean_and_error(_to_array(runs, runs))
-            own = (True, runner_up, p) if name in best else (False, "", nan)
-            rows.append(Row(name, count, finals.k[count], len(runs), mean, error, *own))
+            rank = (True, runner_up, p) if name in best else (False, "", nan)
+            rows.append(Row(name, count, finals.k[count], len(runs), mean, error, *rank))
     return rows
 
 

@@ -160,7 +160,7 @@ def _make_regret_table(problem: str, rows: list[report.Row]) -> Table:
     title = f"{problem}: clean dynamic regret, mean of {rows[0].runs} runs ± standard error"
     columns = [f"k = {count}  \n{k:,}  " for count, k in counts.items()]
     return _make_table(
-        title, columns, {name: [own.get(count, ("", False)) for count in counts] for name, own in cells.items()}
+        title, columns, {name: [row.get(count, ("", False)) for count in counts] for name, row in cells.items()}
     )
 
 

@@ -34,11 +34,11 @@ Block = dict[str, Any]
 @functools.cache
 def code_digest() -> str:
     """A hash of the code that computes tasks, so that rows of older code are not reused."""
-    here = Path(__file__).parent
-    own = ("paper.py", "problems.py", "expert_runs.py", "suite/settings.py", "suite/players.py")
+    folder = Path(__file__).parent
+    names = ("paper.py", "problems.py", "expert_runs.py", "suite/settings.py", "suite/players.py")
     rooms = ("learners", "streams", "adversaries", "regret", "bounds")
-    played = [file for name in rooms for file in (here.parent / name).glob("*.py")]
-    files = [*(here / name for name in own), here.parent / "game.py", *sorted(played)]
+    modules = [file for name in rooms for file in (folder.parent / name).glob("*.py")]
+    files = [*(folder / name for name in names), folder.parent / "game.py", *sorted(modules)]
     return hashlib.sha256(b"".join([source_digest().encode(), *(file.read_bytes() for file in files)])).hexdigest()
 
 

@@ -13,7 +13,7 @@ from redescend.invex.losses import SquaredDistance
 from redescend.invex.manifold_descent import GatedLearner, Move
 from redescend.invex.noise_posterior import Densities, NoisePosterior
 from redescend.invex.space import Geodesic, Space
-from redescend.learners.base import Round, read_state
+from redescend.learners.learner import Round, read_state
 from redescend.numeric import Array
 from redescend.parameters import check_instance
 from redescend.state import ArraySpec, require

@@ -18,8 +18,8 @@ from redescend import gates, losses, steps
 from redescend.errors import DataError, DivergenceError, MissingLabelError
 from redescend.invex.losses import InvexLoss
 from redescend.invex.space import Euclidean, GeodesicBall, Space
-from redescend.learners.base import Round, read_state
 from redescend.learners.descent import Descent
+from redescend.learners.learner import Round, read_state
 from redescend.numeric import LARGEST, Array, norm
 from redescend.parameters import check_instance
 from redescend.state import ArraySpec

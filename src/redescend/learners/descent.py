@@ -19,7 +19,7 @@ from redescend.errors import DataError, DivergenceError, MissingLabelError
 from redescend.kernels import layout
 from redescend.kernels.descent import projected, radial
 from redescend.kernels.layout import Outcomes
-from redescend.learners.base import (
+from redescend.learners.learner import (
     Learner,
     Round,
     check_dim,

@@ -12,7 +12,7 @@ from redescend.errors import DivergenceError
 from redescend.kernels.experts import groups as layout
 from redescend.kernels.experts import loop as kernel
 from redescend.kernels.layout import Outcomes
-from redescend.learners.base import Ensemble, Round, constructor_arguments, read_state
+from redescend.learners.learner import Ensemble, Round, constructor_arguments, read_state
 from redescend.losses import LinearLoss
 from redescend.numeric import LARGEST, Array
 from redescend.parameters import Interval, bad_parameter, check_instance

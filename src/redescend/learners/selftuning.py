@@ -10,7 +10,7 @@ from redescend import losses
 from redescend.kernels import layout as table
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.calls import Caller, make_config
-from redescend.learners.base import Ensemble, Round, check_features, float_array, float_number, read_state
+from redescend.learners.learner import Ensemble, Round, check_features, float_array, float_number, read_state
 from redescend.numeric import Array
 from redescend.parameters import Order, check_instance, check_order
 from redescend.state import unpack

@@ -1,7 +1,7 @@
 """Convex losses: those of a linear prediction, which are compiled, and `Custom` for any other, played in Python."""
 
-from redescend.losses.base import Custom, Loss
 from redescend.losses.linear import Absolute, EpsilonInsensitive, Hinge, LinearLoss, Logistic, Pinball, Squared
+from redescend.losses.loss import Custom, Loss
 
 __all__ = [
     "Absolute",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from redescend.losses.base import ConvexSet, Loss
+from redescend.losses.loss import ConvexSet, Loss
 from redescend.numeric import LARGEST, Array, Values, choose, dot, norm, unknown_code
 from redescend.parameters import Component, Interval, NonNegative
 

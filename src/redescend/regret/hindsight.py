@@ -185,10 +185,10 @@ class Objective(NamedTuple):
         return gradient, np.linalg.solve(scaled, gradient / unit) / unit
 
 
-def newton(objective: Objective, theta: Array, iterations: int = 300) -> Array:
+def newton(objective: Objective, theta: Array) -> Array:
     """Newton's method, to the last digit that the value shows."""
     value = objective.value(theta)
-    for _ in range(iterations):
+    for _ in range(300):
         gradient, step = objective.newton_step(theta)
         fall = float(gradient @ step)
         if not fall > 0.0:

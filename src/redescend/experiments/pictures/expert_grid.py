@@ -33,12 +33,12 @@ def draw_alone(problem: str, results: Results, folder: Path) -> Picture | None:
     handles: dict[str, Any] = {}
     with canvas.open_sheet(folder, f"experts-{problem}-alone", title, 7.6) as sheet:
         panels = sheet.panels(list(titles.values()))
-        least = min(own[name] for own in regrets.values() for name in (BEST, ROBUST))
+        least = min(by_learner[name] for by_learner in regrets.values() for name in (BEST, ROBUST))
         top = min(CEILING * least, float(np.max(alone.column("value"))))
         for axes, count in zip(panels, titles, strict=True):
-            here = alone.select(count=count)
+            selected = alone.select(count=count)
             axes.set(xscale="log", yscale="log")
-            dots = axes.scatter(here.column("a"), np.minimum(here.column("value"), top), 14.0, color=GREY)
+            dots = axes.scatter(selected.column("a"), np.minimum(selected.column("value"), top), 14.0, color=GREY)
             handles["one expert: a step and a ball"] = dots
             for learner, (color, dash) in LINES.items():
                 level = min(regrets[count][learner], top)
@@ -49,14 +49,17 @@ def draw_alone(problem: str, results: Results, folder: Path) -> Picture | None:
             canvas.format_log_axis(axes.yaxis)
         sheet.legend_below(handles, 3)
         printed, robust = (
-            " to ".join(format_number(end(own[name] / own[BEST] for own in regrets.values())) for end in (min, max))
-            for name in (PRINTED, ROBUST)
+            _format_range([row[name] / row[BEST] for row in regrets.values()]) for name in (PRINTED, ROBUST)
         )
         sheet.caption = (
             "Compare each line with the lowest dot, the best expert in hindsight. Algorithm 2 as printed has "
             f"{printed} times its regret, and with robust weights {robust} times. Dots at the upper edge lie beyond it."
         )
     return sheet.picture
+
+
+def _format_range(values: list[float]) -> str:
+    return f"{format_number(min(values))} to {format_number(max(values))}"
 
 
 Shares = tuple[Array, Array, Array]
@@ -126,15 +129,15 @@ def draw_distinct(results: Results, folder: Path) -> Picture | None:
     with canvas.open_sheet(folder, "experts-distinct", "Distinct experts in the paper's full grid", 4.6) as sheet:
         panels = sheet.panels([TITLES[problem] for problem in problems], bottom=0.9)
         for axes, problem in zip(panels, problems, strict=True):
-            here = rows.select(problem=problem)
-            for count, color in zip(here.unique("count"), (GREY, BLUE, ORANGE, VERMILION), strict=False):
-                each = here.select(count=count)
+            selected = rows.select(problem=problem)
+            for count, color in zip(selected.unique("count"), (GREY, BLUE, ORANGE, VERMILION), strict=False):
+                each = selected.select(count=count)
                 label = f"k = {canvas.format_count(count)}"
                 (handles[label],) = axes.plot(each.column("round"), each.column("value"), color=color)
             axes.set(xscale="log", ylim=(0.0, 1.05 * float(rows.column("value").max())))
             weights = results.select(experiment="experts", problem=problem, run=0, learner=PRINTED, measure="weight")
-            grid = int(here.column("rounds")[0]) * len(np.unique(weights.column("a")))
-            parts.append(f"{int(here.column('value').max())} of {grid:,} in {TITLES[problem].lower()}")
+            grid = int(selected.column("rounds")[0]) * len(np.unique(weights.column("a")))
+            parts.append(f"{int(selected.column('value').max())} of {grid:,} in {TITLES[problem].lower()}")
         canvas.label_outer(panels, "round", "distinct experts")
         sheet.legend_below(handles, 4)
         sheet.caption = f"At the end {' and '.join(parts)} are distinct; the others still have the same action."

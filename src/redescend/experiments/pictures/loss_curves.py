@@ -35,7 +35,7 @@ def draw(results: Results, folder: Path) -> Picture:
     """The losses in the paper's scales, and their weights relative to the weight at r = 0."""
     r = np.linspace(-REACH, REACH, 801)
     curves = make_curves()
-    learn, _, own = next(iter(curves.values()))
+    learn, _, style = next(iter(curves.values()))
     handles: dict[str, Any] = {}
     with open_sheet(folder, "losses", "Robust losses of a residual r, and their weights", 5.4) as sheet:
         titles = ["loss, shifted to 0 at r = 0", "weight h′(r²), relative to r = 0"]
@@ -43,7 +43,7 @@ def draw(results: Results, folder: Path) -> Picture:
         for label, (transform, factor, line) in curves.items():
             left.plot(r, factor * (transform.value(r * r) - transform.value(0.0)), **line)
             (handles[label],) = right.plot(r, transform.weight(r * r) / transform.weight(0.0), **line)
-        (handles["LEARN, absolute weight"],) = right.plot(r, learn.weight(r * r), **(own | {"linewidth": 0.9}))
+        (handles["LEARN, absolute weight"],) = right.plot(r, learn.weight(r * r), **(style | {"linewidth": 0.9}))
         left.set(xlim=(-REACH, REACH), ylim=(0.0, CEILING), xlabel="residual r", ylabel="loss")
         right.set(xlim=(-REACH, REACH), ylim=(0.0, 1.05), xlabel="residual r")
         sheet.legend_below(handles, 3)

@@ -133,10 +133,10 @@ def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None
         panels = sheet.panels(list(titles.values()))
         for axes, count in zip(panels, titles, strict=True):
             for kind in KINDS:
-                here = weights[kind].select(count=count)
-                if len(here):
-                    means[count][kind] = float(here.column("value").mean())
-                    handles |= _draw_cloud(axes, here, *KINDS[kind])
+                at_count = weights[kind].select(count=count)
+                if len(at_count):
+                    means[count][kind] = float(at_count.column("value").mean())
+                    handles |= _draw_cloud(axes, at_count, *KINDS[kind])
             limit = axes.axhline(ceiling, color=GREY, linewidth=0.9)
             axes.set(xlim=(0.0, last), ylim=(0.0, 1.1 * ceiling))
             axes.locator_params("x", nbins=5)
@@ -231,12 +231,12 @@ def draw_boundaries(results: Results, folder: Path) -> Picture | None:
     with canvas.open_sheet(folder, "boundaries", title, 11.0) as sheet:
         panels = sheet.panels(list(titles.values()), head=0.7)
         for axes, count in zip(panels, titles, strict=True):
-            here = rows.select(count=count)
-            learners = [learner for learner in here.unique("learner") if learner != "stream"]
+            at_count = rows.select(count=count)
+            learners = [learner for learner in at_count.unique("learner") if learner != "stream"]
             thetas = {learner: read_theta(results, count, learner) for learner in learners}
             # A learner that is still at 0 has no boundary.
             thetas = {learner: theta for learner, theta in thetas.items() if theta.any()}
-            handles |= _draw_points(axes, here.select(learner="stream")) | _draw_boundary_lines(axes, thetas)
+            handles |= _draw_points(axes, at_count.select(learner="stream")) | _draw_boundary_lines(axes, thetas)
             if "truth" in thetas:
                 truth = thetas.pop("truth")
                 angles[count] = {learner: angle_between(thetas[learner], truth) for learner in thetas}
@@ -262,9 +262,9 @@ def _draw_points(axes: canvas.Axes, stream: Results) -> dict[str, Any]:
     x0, x1, y, clean = (_read_by_round(stream, measure) for measure in ("x 0", "x 1", "y", "clean"))
     handles: dict[str, Any] = {}
     for label, value, marker, color in (("label +1", 1.0, "+", GREEN), ("label −1", -1.0, "_", PURPLE)):
-        own = y == value
+        has_label = y == value
         style: dict[str, Any] = {"color": color, "marker": marker, "linewidths": 1.2, "alpha": 0.8, "zorder": 1.0}
-        handles[label] = axes.scatter(x0[own], x1[own], 30.0, **style)
+        handles[label] = axes.scatter(x0[has_label], x1[has_label], 30.0, **style)
     bad = clean == 0.0
     if bad.any():
         ring: dict[str, Any] = {"facecolors": "none", "edgecolors": ORANGE, "linewidths": 1.2, "zorder": 1.2}

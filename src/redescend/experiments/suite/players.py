@@ -14,8 +14,8 @@ from redescend import steps, transforms
 from redescend.experiments.problems import ORACLE
 from redescend.experiments.suite.settings import Game, choose_settings, make_game
 from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point
-from redescend.learners.base import Learner
 from redescend.learners.experts import LearnWithExperts
+from redescend.learners.learner import Learner
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
 from redescend.learners.selftuning import SelfTuning
 
@@ -115,14 +115,14 @@ def _compute(first: int, quick: int, rounds: int, seed: int) -> Iterator[Block]:
     for place in range(first, min(first + SETTINGS_PER_TASK, len(settings))):
         setting = settings[place]
         game = make_game(setting, rounds, (seed, place))
-        here = {"experiment": "suite", "problem": setting.name, "run": 0, "rounds": game.rounds}
-        here |= {"count": setting.count, "k": game.k}
+        columns = {"experiment": "suite", "problem": setting.name, "run": 0, "rounds": game.rounds}
+        columns |= {"count": setting.count, "k": game.k}
         for learner, regret, step in play_all(game):
-            own, finite = {**here, "learner": learner}, np.isfinite(regret)
+            row, finite = {**columns, "learner": learner}, np.isfinite(regret)
             final = ("final regret", regret) if finite else ("diverged", 1.0)
-            yield own | make_point(game.rounds, *final)
+            yield row | make_point(game.rounds, *final)
             if finite and np.isfinite(step):
-                yield own | make_point(game.rounds, "step", step)
+                yield row | make_point(game.rounds, "step", step)
 
 
 SUITE = Experiment(_list_tasks, _compute)

@@ -53,12 +53,12 @@ class Ratios:
 
     def cell(self, learner: str, group: Callable[[SuiteSetting], bool]) -> Cell | None:
         """A learner in a group, or None if the group has no setting."""
-        own = self.of(learner)[[bool(group(setting)) for setting in self.settings]]
-        if not len(own):
+        ratios = self.of(learner)[[bool(group(setting)) for setting in self.settings]]
+        if not len(ratios):
             return None
-        within = [float(np.mean(own <= bound)) for bound in (1.2, 1.5)]
-        mean = np.exp(np.log(np.clip(own, 1.0 / CAP, CAP)).mean())
-        return Cell(len(own), float(mean), within[0], within[1], float(own.max()))
+        within = [float(np.mean(ratios <= bound)) for bound in (1.2, 1.5)]
+        mean = np.exp(np.log(np.clip(ratios, 1.0 / CAP, CAP)).mean())
+        return Cell(len(ratios), float(mean), within[0], within[1], float(ratios.max()))
 
     def share_within(self, learner: str) -> float:
         return float(np.mean(self.of(learner) <= 1.5))
@@ -81,12 +81,12 @@ class Ratios:
 
     def describe_losses(self, learner: str, number: int = 10) -> list[str]:
         """The settings with a learner's largest ratios, the worst first, and who is best there."""
-        blind, own = self.blind_learners(), self.of(learner)
+        blind, values = self.blind_learners(), self.of(learner)
         sentences = []
-        for row in np.argsort(-own, kind="stable")[:number]:
+        for row in np.argsort(-values, kind="stable")[:number]:
             ratios = {name: float(self.of(name)[row]) for name in blind}
             best = min(ratios, key=lambda name: ratios[name])
-            ratio = f"{format_number(own[row])} times the oracle" if own[row] < np.inf else "diverged"
+            ratio = f"{format_number(values[row])} times the oracle" if values[row] < np.inf else "diverged"
             lowest = f"lowest there: {best}, {format_number(ratios[best])}"
             sentences.append(f"{self.settings[row].words}: {ratio} ({lowest})")
         return sentences
@@ -105,10 +105,10 @@ def read_ratios(results: Results) -> Ratios:
         for row in rows.select(measure=measure).table.to_pylist():
             setting = SuiteSetting.parse(row["problem"], row["count"])
             regrets.setdefault(setting, {})[row["learner"]] = row["value"] if measure == "final regret" else np.inf
-    learners = _sort_learners({name for own in regrets.values() for name in own})
-    complete = [(setting, own) for setting, own in regrets.items() if len(own) == len(learners)]
-    usable = {setting: own for setting, own in complete if own[TUNED_ORACLE] < np.inf}
-    values = [[own[name] / own[TUNED_ORACLE] for name in learners] for own in usable.values()]
+    learners = _sort_learners({name for by_learner in regrets.values() for name in by_learner})
+    complete = [(setting, row) for setting, row in regrets.items() if len(row) == len(learners)]
+    usable = {setting: row for setting, row in complete if row[TUNED_ORACLE] < np.inf}
+    values = [[row[name] / row[TUNED_ORACLE] for name in learners] for row in usable.values()]
     return Ratios(list(usable), learners, np.array(values).reshape(len(values), len(learners)))
 
 
@@ -125,7 +125,7 @@ def make_section(results: Results) -> dict[str, Any] | None:
         return None
     kinds = {kind: members for kind, members in ratios.groups().items() if members}
     listed = [learner for members in kinds.values() for learner in members]
-    cells = {(learner, group): ratios.cell(learner, own) for learner in listed for group, own in GROUPS.items()}
+    cells = {(learner, group): ratios.cell(learner, members) for learner in listed for group, members in GROUPS.items()}
     full = {place: cell for place, cell in cells.items() if cell is not None}
     columns = {group: cell.settings for (learner, group), cell in full.items() if learner == listed[0]}
     blind = ratios.blind_learners()

@@ -24,7 +24,7 @@ from redescend.adversaries.oblivious import TIMES
 from redescend.errors import DivergenceError
 from redescend.experiments.problems import Problem, count_outliers, ridge, svm
 from redescend.game import Stream, Trace, play
-from redescend.learners.base import Learner
+from redescend.learners.learner import Learner
 from redescend.learners.recipes import Oracle
 from redescend.regret import clean_dynamic
 from redescend.streams import real
@@ -119,10 +119,10 @@ def choose_settings(seed: int, quick: bool = False) -> list[SuiteSetting]:
 def _list_real(quick: bool) -> Iterator[SuiteSetting]:
     for task, names in zip(TASKS, (real.REGRESSION, real.CLASSIFICATION), strict=True):
         for name in names[:: 3 if quick else 1]:
-            own = (task, name, OWN, OWN, OWN)
-            yield SuiteSetting(*own, NONE, NONE, "0", 0)
+            stream = (task, name, OWN, OWN, OWN)
+            yield SuiteSetting(*stream, NONE, NONE, "0", 0)
             for when, what, count in INJECTED[: 1 if quick else None]:
-                yield SuiteSetting(*own, when, what, count, 0)
+                yield SuiteSetting(*stream, when, what, count, 0)
 
 
 def _list_clean(task: str, random: np.random.Generator) -> Iterator[SuiteSetting]:
@@ -143,7 +143,7 @@ def _list_block(task: str, dim: int, random: np.random.Generator) -> Iterator[Su
         for j in range(5):
             places = (i, j, *((i + times * j) % 5 for times in range(1, 5)))
             when, what, count, drift, noise, scales = (
-                factor[own[place]] for factor, own, place in zip(factors, levels, places, strict=True)
+                factor[levels_of[place]] for factor, levels_of, place in zip(factors, levels, places, strict=True)
             )
             yield SuiteSetting(task, SYNTHETIC, drift, noise, scales, when, what, count, dim)
 
