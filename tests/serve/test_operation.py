@@ -4,8 +4,11 @@ import asyncio
 import json
 import re
 import shutil
+import socket
 import threading
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -48,6 +51,24 @@ def test_token_stop_and_start_again(tmp_path):
     folder.open_all()
     assert folder.model("price").dump() == model
     assert folder.model("price").counts.records == 100
+
+
+def test_requests_without_a_token_are_not_counted_as_open(tmp_path):
+    """Who has no token must not use up the requests of those who have."""
+    head = b"POST /v2/models/%s HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nAuthorization: Bearer %s\r\n\r\n"
+    with ServerProcess(tmp_path / "data", token="secret") as server, ExitStack() as stack:
+        for path in (b"m/learn", b"m"):
+            for token in (b"secret", b"wrong", b"wrong", b"wrong"):
+                connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+                connection.sendall(head % (path, token))
+                if token == b"wrong":
+                    # Nobody waits for the body.
+                    answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))  # noqa: B023
+                    assert answer.startswith(b"HTTP/1.1 401")
+        request = urllib.request.Request(f"{server.address}/metrics", headers={"Authorization": "Bearer secret"})
+        with urllib.request.urlopen(request) as metrics:
+            counted = re.search(rb"^redescend_open_requests (\d+)$", metrics.read(), re.MULTILINE)
+        assert int(counted[1]) == 3  # both with the token, and that for the metrics
 
 
 def test_only_loopback_without_a_token(tmp_path):

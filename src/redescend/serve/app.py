@@ -59,16 +59,17 @@ class Service:
         metrics, operation = self.metrics, handler.__name__
 
         async def run(request: Request) -> Response:
-            began = time.perf_counter()
-            metrics.open += 1
+            began, opened = time.perf_counter(), 0
             try:
                 if not public:
                     self.calls.check(request.headers.get("authorization", ""))
+                opened = 1
+                metrics.open += opened
                 response = await handler(request)
             except Exception as error:
                 response = respond(refuse(error))
             finally:
-                metrics.open -= 1
+                metrics.open -= opened
             name = request.path_params.get("name", "")
             known = name if name in self.folder.writers else ""
             metrics.observe(known, operation, response.status_code, time.perf_counter() - began)

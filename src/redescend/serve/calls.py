@@ -7,8 +7,8 @@ from redescend.serve.folder import ModelFolder
 from redescend.serve.inference import infer
 from redescend.serve.learning import Learning
 from redescend.serve.metrics import RequestMetrics
-from redescend.serve.records import Records, read_records
-from redescend.serve.refusals import Busy, TooLarge
+from redescend.serve.records import read_records
+from redescend.serve.refusals import Busy
 from redescend.serve.replies import encode
 from redescend.serve.requests import check_token
 from redescend.serve.writer import Writer
@@ -24,9 +24,9 @@ class Calls:
         self.metrics = RequestMetrics()
 
     def check(self, authorization: str) -> None:
-        """Raise unless a request carries the token, and not too many are open."""
+        """Raise unless a request, which is not counted as open yet, carries the token, and not too many are open."""
         check_token(authorization, self._token)
-        if self.metrics.open > self.limits.requests:
+        if self.metrics.open >= self.limits.requests:
             raise Busy(f"The server has {self.limits.requests:,} open requests; try again in a second.")
 
     def infer(self, writer: Writer, body: bytes, size: str) -> bytes:
@@ -39,18 +39,11 @@ class Calls:
 
     def score(self, writer: Writer, body: bytes, content_type: str) -> bytes:
         """Say what would be said of records, without learning from them."""
-        model, records = writer.model, self._check(read_records(body, content_type))
+        model, records = writer.model, read_records(body, content_type, limits=self.limits)
         return encode({"model_name": model.name, "records": model.score(records.split())})
 
     def begin_learning(self, writer: Writer, body: bytes, content_type: str, key: str | None) -> Learning:
         """Read the records of a request to learn, with its idempotency key."""
         if key is not None and not 1 <= len(key) <= MAX_KEY:
             raise DataError(f"An idempotency key has 1 to {MAX_KEY} characters. Got {len(key)}.")
-        records = self._check(read_records(body, content_type, writer.model.numeric))
-        return Learning(writer, records, key, body)
-
-    def _check(self, records: Records) -> Records:
-        count, most = records.count, self.limits.records
-        if count > most:
-            raise TooLarge(f"The request has {count:,} records, and the server takes {most:,} at a time.")
-        return records
+        return Learning(writer, read_records(body, content_type, writer.model.numeric, self.limits), key, body)

@@ -1,6 +1,7 @@
 """Short requests to predict and to learn, which are nearly all: from their bytes to their reply without a task.
 
-Everything else, such as long bodies and other paths, goes the way of the application, to the same functions.
+Everything else, such as long bodies, other paths and what is refused, goes the way of the application, to the same
+functions.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class Exchange:
     """A request and its reply; uvicorn treats it like its own."""
 
     __slots__ = (
-        "began", "disconnected", "headers", "keep_alive", "message_event", "name", "operation", "parts", "refused",
-        "reply", "response_complete",
+        "began", "disconnected", "headers", "keep_alive", "message_event", "name", "operation", "parts", "reply",
+        "response_complete",
     )  # fmt: skip
 
     def __init__(
@@ -55,7 +56,6 @@ class Exchange:
         self.began = time.perf_counter()
         self.parts: list[bytes] | None = []
         """The body so far; None once it is complete, or shall be ignored."""
-        self.refused: Exception | None = None
         self.keep_alive, self.disconnected, self.response_complete = True, False, False
         self.message_event = NOBODY
 
@@ -87,18 +87,16 @@ class DirectCalls:
         if int(size) > self._longest or not UNUSUAL.isdisjoint(found):
             return None
         exchange = Exchange(name.decode(), operation, found, reply)
-        self._metrics.open += 1
         try:
             self._calls.check(exchange.header(b"authorization"))
-        except Refusal as error:
-            exchange.refused = error
+        except Refusal:
+            return None
+        self._metrics.open += 1
         return exchange
 
     def run(self, exchange: Exchange, body: bytes) -> None:
         """Reply to a request, at once or when its records are learned from."""
         try:
-            if exchange.refused is not None:
-                raise exchange.refused
             writer = self._calls.folder.writer(exchange.name)
             if exchange.operation == "infer":
                 content = self._calls.infer(writer, body, exchange.header(RAW_AFTER))

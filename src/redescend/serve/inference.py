@@ -9,8 +9,7 @@ from typing import Any
 from redescend.errors import DataError, quote, suggest
 from redescend.numeric import Array
 from redescend.serve.model import ID, ServedModel
-from redescend.serve.records import dump_record, load_json
-from redescend.serve.refusals import TooLarge
+from redescend.serve.records import check_records, dump_record, load_json
 from redescend.serve.tensors import Tensor, read_tensors
 from redescend.sources import Kind
 from redescend.streaming import StreamModel
@@ -52,8 +51,7 @@ def infer(model: ServedModel, text: bytes, raw: bytes) -> tuple[dict[str, Any], 
         content = load_json(text)
         columns = read_columns(schema, list(read_tensors(content, raw)))
         count, make = len(next(iter(columns.values()))), partial(make_record, columns)
-    if count > model.limits.records:
-        raise TooLarge(f"The request has {count:,} records, and the server takes {model.limits.records:,} at a time.")
+    check_records(count, model.limits)
     types = model.outputs
     wanted = _read_wanted(content, types)
     level = LEVEL if "low" in wanted or "high" in wanted else None

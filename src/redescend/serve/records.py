@@ -16,10 +16,13 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from redescend.errors import DataError, quote
+from redescend.errors import DataError, RedescendError, quote
 from redescend.serve.numbers import NumericRecords, NumericRows
-from redescend.serve.refusals import Unsupported
+from redescend.serve.refusals import TooLarge, Unsupported
+from redescend.serve.settings import Limits
 from redescend.sources import Batch, Kind
+from redescend.sources.arrow import BODY, INDEXED
+from redescend.sources.arrow_messages import MARKER, count_batch_rows, measure_batches
 from redescend.sources.batch import concat_batches
 from redescend.sources.jsonl import JsonParser
 from redescend.sources.kinds import format_json, infer_type_kind
@@ -31,6 +34,13 @@ GRAMMAR = Grammar(carriage=ord("\r"))
 LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines", "application/json-lines")
 ARROW = ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file")
 JSON = "application/json"
+
+LIMITS = Limits()
+EXPANSION = 4
+"""How many times the largest body Arrow data may take in memory, and their records as JSON."""
+
+END = MARKER + bytes(4)
+"""Behind the last message of an Arrow stream."""
 
 SPACED = re.compile(rb'"\s+:')
 """White space between a name and its colon, with which names cannot be counted by the bytes `":`."""
@@ -56,7 +66,9 @@ class Records:
         return self.lines if self.numbers is None else self.numbers.lines.split(b"\n")[:-1]
 
 
-def read_records(body: bytes, content_type: str, numeric: NumericRecords | None = None) -> Records:
+def read_records(
+    body: bytes, content_type: str, numeric: NumericRecords | None = None, limits: Limits = LIMITS
+) -> Records:
     """The records of a body: one JSON object, a list of them, JSON lines, or an Arrow IPC stream or file.
 
     `numeric` reads those of a model of numbers.
@@ -65,13 +77,21 @@ def read_records(body: bytes, content_type: str, numeric: NumericRecords | None 
     Records(lines=[b'{"x":1}', b'{"x":2}'], numbers=None)
     """
     kind = content_type.partition(";")[0].strip().lower() or JSON
-    if numeric is None:
-        return Records(_read_lines(body, kind))
-    plain = kind == JSON or kind in LINES
-    if plain and len(body) <= LONGEST and (found := numeric.read(body, lined=kind in LINES)) is not None:
-        return Records([], found)
-    lines = _read_lines(body, kind)
-    return Records(lines, numeric.read(b"\n".join(lines), lined=True) if kind in ARROW else None)
+    plain = numeric is not None and (kind == JSON or kind in LINES) and len(body) <= LONGEST
+    found = numeric.read(body, lined=kind in LINES) if plain and numeric is not None else None
+    if found is None:
+        lines = _read_lines(body, kind, limits)
+        if numeric is not None and kind in ARROW:
+            found = numeric.read(b"\n".join(lines), lined=True)
+    records = Records(lines, None) if found is None else Records([], found)
+    check_records(records.count, limits)
+    return records
+
+
+def check_records(count: int, limits: Limits) -> None:
+    """Raise if a request has too many records."""
+    if count > limits.records:
+        raise TooLarge(f"The request has {count:,} records, and the server takes {limits.records:,} at a time.")
 
 
 def _may_repeat_names(text: bytes, count: int) -> bool:
@@ -80,9 +100,9 @@ def _may_repeat_names(text: bytes, count: int) -> bool:
     return text.count(b'":') != count or SPACED.search(text) is not None
 
 
-def _read_lines(body: bytes, kind: str) -> list[bytes]:
+def _read_lines(body: bytes, kind: str, limits: Limits) -> list[bytes]:
     if kind in ARROW:
-        records = _read_arrow(body)
+        records = _read_arrow(body, limits)
     elif kind in LINES:
         records = GRAMMAR.records(body) if len(body) <= LONGEST else _split_lines(body)
     elif kind == JSON:
@@ -159,19 +179,46 @@ def _split_lines(body: bytes) -> list[bytes]:
     return [line for line in body.replace(b"\r", b"\n").split(b"\n") if line.strip()]
 
 
-def _read_arrow(body: bytes) -> list[bytes]:
+def _read_arrow(body: bytes, limits: Limits) -> list[bytes]:
     try:
-        opened = pa.ipc.open_file if body.startswith(b"ARROW1") else pa.ipc.open_stream
-        table = opened(io.BytesIO(body)).read_all()
-        table.validate(full=True)
-        nested = [field.name for field in table.schema if infer_type_kind(field.type) is None]
-        if nested:
-            raise DataError(f"The column {quote(nested[0])} of the Arrow data is not a number, date or text.")
-        return [format_json(batch, row) for batch in table.to_batches() for row in range(batch.num_rows)]
+        return _read_batches(body, limits)
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError) as error:
-        if isinstance(error, DataError):
+        if isinstance(error, RedescendError):
             raise
         raise DataError(f"The body is not Arrow IPC data: {' '.join(str(error).split())[:200].rstrip('.')}.") from None
+
+
+def _read_batches(body: bytes, limits: Limits) -> list[bytes]:
+    """The records of Arrow data; a few bytes may say that they are many, so all sizes are looked up first."""
+    # A file is a stream behind a beginning of its own, and an index, which may say anything.
+    offset = BODY if body.startswith(INDEXED) else 0
+    check_records(sum(count_batch_rows(io.BytesIO(body), len(body), offset)), limits)
+    most = EXPANSION * limits.body
+    sizes = [needed for _, needed in measure_batches(io.BytesIO(body), len(body), offset)]
+    _check_expansion(sum(sizes), most)
+    source = pa.BufferReader(body)
+    source.seek(offset)
+    stream = pa.ipc.open_stream(source)
+    nested = [field.name for field in stream.schema if infer_type_kind(field.type) is None]
+    if nested:
+        raise DataError(f"The column {quote(nested[0])} of the Arrow data is not a number, date or text.")
+    records, total = [], 0
+    for _ in sizes:
+        batch = stream.read_next_batch()
+        batch.validate(full=True)
+        for row in range(batch.num_rows):
+            records.append(format_json(batch, row))
+            total += len(records[-1])
+            _check_expansion(total, most)
+    if body[source.tell() :][: len(END)] not in (b"", END):
+        raise DataError("The body is not Arrow IPC data: a message is damaged.")
+    return records
+
+
+def _check_expansion(size: int, most: int) -> None:
+    # A long text of a dictionary may be in every record.
+    if size > most:
+        raise TooLarge(f"The Arrow data take more than {most} bytes once they are read; send fewer records at a time.")
 
 
 class RecordParser:

@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 
 from redescend.errors import RedescendError
-from redescend.serve.refusals import Busy, Refusal, TooLarge, TooSlow
+from redescend.serve.refusals import Busy, Refusal, TooLarge, TooSlow, Unauthorized
 
 LOGGER = logging.getLogger("redescend.serve")
 
@@ -65,4 +65,5 @@ def refuse(error: BaseException) -> Reply:
         LOGGER.error("Unexpected error", exc_info=error)
         return Reply(encode({"error": "Unexpected error; the log of the server has more."}), 500)
     sentence = encode({"error": " ".join(str(error).split())})
-    return Reply(sentence, status, headers, close=status in (TooSlow.status, TooLarge.status))
+    # Who has no token, or does not end, is not waited for.
+    return Reply(sentence, status, headers, close=status in (Unauthorized.status, TooSlow.status, TooLarge.status))
