@@ -98,6 +98,7 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_show_sourcelink = False
 html_copy_source = False
+html_show_search_summary = False  # pages that are opened from a disk may not fetch each other
 html_sidebars = {"index": [], "changelog": [], "install": [], "tour": []}
 html_theme_options = {
     "logo": {"text": "redescend"},
