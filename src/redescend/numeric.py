@@ -62,3 +62,11 @@ def dot(left: Array, right: Array) -> float:
     small = float((left / top).astype(np.float64) @ (right / other).astype(np.float64))
     with np.errstate(over="ignore"):
         return float(np.clip(np.float64(max(top, other)) * (small * min(top, other)), -LARGEST, LARGEST))
+
+
+def splitmix64(n: Any) -> Any:
+    """64 bits that look random and depend on n alone: the generator of Steele, Lea and Flood."""
+    z = np.uint64(n) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

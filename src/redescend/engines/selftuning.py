@@ -10,8 +10,8 @@ import numpy as np
 from redescend import losses
 from redescend.engines.engine import Engine, Runs
 from redescend.kernels.selftuning import layout, sparse
-from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, make_config, new_work, read_actions
-from redescend.kernels.selftuning.tables import Models, Outcomes, judge, learn
+from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, judge, make_config, new_work, read_actions
+from redescend.kernels.selftuning.tables import Models, Outcomes, learn
 from redescend.kernels.tables import SparseTable, Table
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require, unpack
@@ -20,7 +20,6 @@ SCORED_ROWS = 64
 """Sparse rows that are scored at a time, as a table of the features that they have."""
 
 _learn: Any = learn
-_judge: Any = judge
 _learn_sparse: Any = sparse.learn
 
 
@@ -80,7 +79,8 @@ class SelfTuningEngine(Engine):
     ) -> bool:
         self._arrange(sparse=False)
         count = len(rows.X)
-        out = Outcomes(weights, weights.copy() if predictions is None else predictions, EMPTY, NO_ACTIONS, self.means)
+        said = weights.copy() if predictions is None else predictions
+        out = Outcomes(weights, said, EMPTY, NO_ACTIONS, self.means, EMPTY)
         models = Models(self.models.reshape(1, -1), np.array([0, count]), FIRST)
         return bool(_learn(models, rows, self.config, out, self._buffer()) == count)
 
@@ -106,7 +106,7 @@ class SelfTuningEngine(Engine):
         predictions, weights = np.empty(runs.Y.shape), np.empty(runs.Y.shape)
         config = self._make_config(offset=spans["states"].start)
         table = Table(runs.X, runs.Y, np.ones(len(runs.X)))
-        out = Outcomes(weights, predictions, EMPTY, NO_ACTIONS, EMPTY)
+        out = Outcomes(weights, predictions, EMPTY, NO_ACTIONS, EMPTY, EMPTY)
         _learn(Models(rows, runs.starts, runs.places), table, config, out, new_work(config))
         if len(indicators) and len(runs.X):
             ones = np.add.reduceat(runs.X[:, indicators], runs.starts[:-1], axis=0)
@@ -172,9 +172,7 @@ class SelfTuningEngine(Engine):
     def _judge(self, X: Any, Y: Array) -> Array:
         out = np.ones((2 * self.outputs, X.shape[0]))
         for rows, table, models, config in self._scored(X):
-            targets, some = np.ascontiguousarray(Y[:, rows]), np.empty((2 * self.outputs, len(table)))
-            _judge(models, Table(table, targets, targets[0]), config, some, new_work(config))
-            out[:, rows] = some
+            out[:, rows] = judge(models, table, np.ascontiguousarray(Y[:, rows]), config)
         return out
 
     def _scored(self, X: Any) -> Iterator[tuple[slice, Array, Array, layout.Config]]:

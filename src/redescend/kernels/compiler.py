@@ -23,7 +23,7 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
 from redescend.kernels.cache import make_cache
-from redescend.kernels.parts import KERNEL, PART, RARE
+from redescend.kernels.parts import KERNEL, PART, RARE, SHARED
 from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,7 +59,7 @@ def _register(module: ModuleType, inline: bool) -> None:
     """Let kernels call every function of a formula module."""
     for member in list(vars(module).values()):
         if isinstance(member, FunctionType) and member.__module__ == module.__name__ and member not in OVERLOADED:
-            register_jitable(forceinline=inline, **FLAGS)(member)
+            register_jitable(forceinline=inline, **PART, **FLAGS)(member)
 
 
 for _module in MODULES:
@@ -158,31 +158,48 @@ def compiled(function: F) -> F:
 
 def inlined(function: F) -> F:
     """Compile a part of a kernel, inlined where it is called."""
-    return njit(forceinline=True, **FLAGS)(function)
+    return njit(forceinline=True, **PART, **FLAGS)(function)
 
 
 def summing(function: F) -> F:
     """Compile a part of a kernel that sums over features, in any order."""
-    return njit(forceinline=True, **SUMS)(function)
+    return njit(forceinline=True, **PART, **SUMS)(function)
 
 
 def part(function: F) -> F:
     """Compile a part of the rounds of the self-tuning learner; LLVM decides where it is inlined."""
-    return njit(**CORE)(function)
+    return _without_literals(njit(**CORE)(function))
+
+
+def shared(function: F) -> F:
+    """Compile a long part that is called from several places, once for all of them; it is not inlined."""
+    return _without_literals(njit(**CORE | SHARED)(function))
 
 
 def rare(function: F) -> F:
     """Compile a part that seldom runs, such as a restart; it is not inlined."""
-    return njit(**CORE | RARE)(function)
+    return _without_literals(njit(**CORE | RARE)(function))
 
 
-def specialise(function: F, implementations: dict[type, Callable[..., Any]]) -> None:
+def _without_literals(dispatcher: Any) -> Any:
+    """Compile a part once, not for every constant that it is called with."""
+    template = dispatcher.get_call_template
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        return template(tuple(types.unliteral(argument) for argument in args), kws)
+
+    dispatcher.get_call_template = get_call_template
+    return dispatcher
+
+
+def specialise(function: F, implementations: dict[type, Callable[..., Any]], *, shared: bool = False) -> None:
     """Choose the implementation of a part by the class of its first argument, a NamedTuple.
 
-    Numba compiles the implementations in use only, and its cache on disk knows them by their types.
+    Numba compiles the implementations in use only, and its cache on disk knows them by their types. A shared one is not
+    inlined.
     """
 
-    @overload(function, strict=False, jit_options=CORE)
+    @overload(function, strict=False, jit_options=CORE | SHARED if shared else CORE)
     def choose(first: Any, *rest: Any) -> Any:
         return implementations[first.instance_class]
 
@@ -243,12 +260,3 @@ def _uncounted(value: Any) -> Any:
         # Numba needs one expression for each length of a tuple; the text depends on the length alone.
         return eval(f"lambda value: {'kind' if kind else ''}({parts})", {"kind": kind, "uncounted": uncounted})
     return lambda value: value
-
-
-@inlined
-def splitmix64(n: int) -> Any:
-    """64 bits that look random and depend on n alone: the generator of Steele, Lea and Flood."""
-    z = np.uint64(n) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined, splitmix64
-from redescend.numeric import Array
+from redescend.kernels.compiler import compiled, part
+from redescend.kernels.views import view
+from redescend.numeric import Array, splitmix64
 
 LEVELS = (1e-6, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9)
 """Edges between the cells of a histogram of weights, as shares of the largest weight."""
@@ -27,44 +28,33 @@ _MANTISSA = 52 - 6
 _FIRST = (1023 - OCTAVES // 2) * STEPS
 
 
-@inlined
-def find_level(weight: float, full: float) -> int:
-    """The cell of a weight whose largest value is `full`; that of NaN is the first."""
-    share, cell = weight / full, 0
-    for edge in LEVELS:
-        cell += share >= edge
-    return cell
-
-
-@compiled
 def find_levels(weights: Array, full: float) -> Array:
-    """The cell of every weight.
+    """The cell of every weight, where `full` is the largest one; that of NaN is the first.
 
     Examples
     --------
     >>> find_levels(np.array([0.0, np.nan, 0.01, 0.1, 1.0]), 1.0)
     array([0, 0, 3, 4, 8])
     """
-    out = np.empty(len(weights), np.int64)
-    for i in range(len(weights)):
-        out[i] = find_level(weights[i], full)
-    return out
+    return np.searchsorted(LEVELS, np.nan_to_num(weights / full, nan=-1.0), side="right")
 
 
 @compiled
 def count_rounds(
-    rows: Array, weights: Array, bits: Array, full: float, shift: int, losses: Array, by_weight: Array, by_loss: Array
+    rows: Array, levels: Array, bits: Array, shift: int, losses: Array, by_weight: Array, by_loss: Array
 ) -> None:
     """Count the losses of all rounds, and weights and losses along the stream in bins of 2^shift rows.
 
-    `bits` are the losses viewed as integers: the exponent and the digits after it are the cell.
+    `levels` are the cells of the weights, `bits` the losses viewed as integers: the exponent and the digits after it
+    are the cell.
     """
+    rows, levels, bits, losses, by_weight, by_loss = view((rows, levels, bits, losses, by_weight, by_loss))
     for i in range(len(rows)):
         place = (rows[i] - 1) >> shift
         cell = min(max((bits[i] >> _MANTISSA) - _FIRST, 0), CELLS - 1)
         losses[cell] += 1
         by_loss[place, cell // COARSE] += 1
-        by_weight[place, find_level(weights[i], full)] += 1
+        by_weight[place, levels[i]] += 1
 
 
 @compiled
@@ -76,6 +66,7 @@ def add_errors(
     `bits` are the errors viewed as integers. The first axis of `sums` and `spread` is all records, and clean ones; the
     second is a value and its square, of errors and of targets.
     """
+    errors, bits, targets, clean, sums, spread, cells = view((errors, bits, targets, clean, sums, spread, cells))
     for i in range(len(targets)):
         for group in range(1 + clean[i]):
             spread[group, 0] += targets[i]
@@ -109,6 +100,8 @@ def count_labels(
     The axes of `confusion` are label, prediction, and whether the record is suspect. `calibration` has for each cell of
     probabilities how many predictions are wrong and how many right, and the sum of the probabilities in 1/FINE.
     """
+    targets, predictions, probabilities, suspect = view((targets, predictions, probabilities, suspect))
+    confusion, calibration = view((confusion, calibration))
     cells = len(calibration)
     for i in range(len(targets)):
         label, predicted = int(targets[i]), int(predictions[i])
@@ -118,7 +111,7 @@ def count_labels(
         calibration[cell, 2] += int(FINE * probabilities[i] + 0.5)
 
 
-@inlined
+@part
 def _precedes(weight: float, loss: float, row: int, other_weight: float, other_loss: float, other_row: int) -> bool:
     """Whether a record has less weight than another; among equals the larger loss is first, then the earlier row."""
     if weight != other_weight:
@@ -134,6 +127,7 @@ def insert_suspects(
 
     `found` has the weights and the losses of the list, `places` where in these rounds each of them is, or −1.
     """
+    rows, weights, losses, found_rows, found, places = view((rows, weights, losses, found_rows, found, places))
     for i in range(len(rows)):
         weight, loss, row = weights[i], losses[i], rows[i]
         if size == len(found_rows):
@@ -151,10 +145,6 @@ def insert_suspects(
     return size
 
 
-@compiled
 def hash_rows(rows: Array) -> Array:
     """A number between 0 and 2⁶³ for every row that looks random: the smallest are a uniform sample of the rows."""
-    out = np.empty(len(rows), np.int64)
-    for i in range(len(rows)):
-        out[i] = np.int64(splitmix64(rows[i]) >> np.uint64(1))
-    return out
+    return (splitmix64(rows) >> np.uint64(1)).astype(np.int64)

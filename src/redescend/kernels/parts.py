@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+from llvmlite.binding import Linkage
 from numba.core.cgutils import alloca_once
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
@@ -55,7 +56,13 @@ class _PartLibrary(JITCodeLibrary):
 class _RareLibrary(_PartLibrary):
     """The code of a part that seldom runs: it is called, so that nothing around it grows."""
 
-    attributes = ("noinline", "cold")
+    attributes = ("noinline", "cold", "optsize")
+
+
+class _SharedLibrary(_PartLibrary):
+    """The code of a part that is called from several places, of which one copy is enough."""
+
+    attributes = ("noinline",)
 
 
 class _KernelLibrary(JITCodeLibrary):
@@ -63,6 +70,8 @@ class _KernelLibrary(JITCodeLibrary):
 
     Numba optimizes every function and then everything twice, to find counts of references that cancel out.
     """
+
+    _linking_libraries: Any
 
     def finalize(self) -> None:
         libraries, pending = {}, list(reversed(self._linking_libraries))
@@ -79,6 +88,9 @@ class _KernelLibrary(JITCodeLibrary):
         ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if function.linkage == Linkage.linkonce_odr:
+                function.linkage = "internal"  # nobody else calls it, so that unused arguments can go
         found = self._codegen._module_pass_manager()
         manager, *builder = found if isinstance(found, tuple) else (found,)  # Numba 0.61 has no builder
         manager.run(self._final_module, *builder)
@@ -152,6 +164,11 @@ class _PartCompiler(CompilerBase):
         return _manage(*BEFORE, _library_pass(_PartLibrary), *AFTER)
 
 
+class _SharedCompiler(CompilerBase):
+    def define_pipelines(self) -> Any:
+        return _manage(*BEFORE, _library_pass(_SharedLibrary), *AFTER)
+
+
 class _RareCompiler(CompilerBase):
     def define_pipelines(self) -> Any:
         return _manage(*BEFORE, _library_pass(_RareLibrary), *AFTER)
@@ -165,3 +182,6 @@ PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": 
 
 RARE = {**PART, "pipeline_class": _RareCompiler}
 """Options of parts that seldom run."""
+
+SHARED = {**PART, "pipeline_class": _SharedCompiler}
+"""Options of parts that are called from several places."""

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined, uncounted
+from redescend.kernels.compiler import compiled, part
+from redescend.kernels.views import view
 from redescend.numeric import Array
 
 VALUE, GAP, SLACK = range(3)
 
 
-@inlined
+@part
 def find_place(summary: Array, size: int, value: float) -> int:
     """How many of the stored values are no larger."""
     low, high = 0, size
@@ -31,26 +32,27 @@ def find_place(summary: Array, size: int, value: float) -> int:
     return low
 
 
-@inlined
+@part
 def find_removable(summary: Array, size: int) -> int:
     """The next value, neither the first nor the last, whose removal leaves no gap above the limit.
 
     If there is none, the limit is raised to the smallest gap. So searches are usually short.
     """
-    at, limit = int(summary[VALUE, -1]), summary[GAP, -1]
+    search = summary.shape[1] - 1
+    at, limit = int(summary[VALUE, search]), summary[GAP, search]
     while True:
         least = np.inf
         for _ in range(1, size - 1):
             at = at + 1 if at + 2 < size else 1
             gap = summary[GAP, at] + summary[GAP, at + 1] + summary[SLACK, at + 1]
             if gap <= limit:
-                summary[VALUE, -1], summary[GAP, -1] = at, limit
+                summary[VALUE, search], summary[GAP, search] = at, limit
                 return at
             least = min(least, gap)
         limit = least
 
 
-@compiled
+@part
 def insert(summary: Array, size: int, value: float) -> int:
     """Insert a value; returns the new size. Of n + 2 columns, the first n store values, and the last is the search."""
     at = find_place(summary, size, value)
@@ -75,7 +77,7 @@ def insert(summary: Array, size: int, value: float) -> int:
     return size + 1
 
 
-@compiled
+@part
 def quantile(summary: Array, size: int, share: float) -> float:
     """The value below which this share of all values lies, interpolated between stored ones."""
     if size == 0:
@@ -99,31 +101,25 @@ def quantile(summary: Array, size: int, share: float) -> float:
 @compiled
 def insert_rows(X: Array, summaries: Array, sizes: Array, counts: Array) -> None:
     """Insert every row into the summaries of its features; NaN is ignored."""
-    X, summaries, sizes, counts = uncounted((X, summaries, sizes, counts))
-    rows, features = X.shape
-    for row in range(rows):
-        for j in range(features):
+    X, summaries, sizes, counts = view((X, summaries, sizes, counts))
+    for row in range(len(X)):
+        for j in range(len(sizes)):
             if X[row, j] == X[row, j]:
                 sizes[j] = insert(summaries[j], int(sizes[j]), X[row, j])
                 counts[j] += 1.0
 
 
 @compiled
-def quantiles(summaries: Array, sizes: Array, share: float) -> Array:
-    out = np.empty(len(sizes))
+def write_quantiles(summaries: Array, sizes: Array, share: float, out: Array) -> None:
+    """Write the quantile of every feature."""
+    summaries, sizes, out = view((summaries, sizes, out))
     for j in range(len(sizes)):
         out[j] = quantile(summaries[j], int(sizes[j]), share)
-    return out
 
 
-@compiled
 def rank_errors(summaries: Array, sizes: Array) -> Array:
     """Bounds on the error in rank of any quantile, as a share of all values; 0 while all are stored."""
-    out = np.empty(len(sizes))
-    for j in range(len(sizes)):
-        count, widest = 0.0, 1.0
-        for i in range(int(sizes[j])):
-            count += summaries[j, GAP, i]
-            widest = max(widest, summaries[j, GAP, i] + summaries[j, SLACK, i])
-        out[j] = (widest - 1.0) / max(count, 1.0)
-    return out
+    stored = np.arange(summaries.shape[2]) < sizes[:, None]
+    gaps, slacks = np.where(stored, summaries[:, GAP], 0.0), np.where(stored, summaries[:, SLACK], 0.0)
+    widest = np.maximum((gaps + slacks).max(axis=1, initial=0.0), 1.0)
+    return (widest - 1.0) / np.maximum(gaps.sum(axis=1), 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redescend.kernels.compiler import compiled
+from redescend.kernels.views import view
 from redescend.numeric import Array
 
 NEWLINE = ord("\n")
@@ -21,6 +22,7 @@ def find_records(
     Returns the number of records before the first that is incomplete or longer than `limit`, where that one begins, and
     whether it ends inside quotes, as far as it was read.
     """
+    data, bounds = view((data, bounds))
     size, count, start, fields = len(data), 0, 0, 1
     quoted, opening, doubled = False, True, False
     for at in range(size):
@@ -57,6 +59,7 @@ def find_line_records(data: Array, delimiter: int, quote: int, carriage: int, fi
     A record that begins on another line is in the same state at the end of a line in which it is quoted, so that all of
     them take one pass, however long the records are. `lines` has five columns, the last for work.
     """
+    data, lines = view((data, lines))
     size, count, start = len(data), 0, 0
     # Whether a line ends inside quotes, if it begins a record, and if it begins inside quotes.
     own, inherited = False, True

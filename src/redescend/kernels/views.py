@@ -51,12 +51,9 @@ class _ViewTemplate(AbstractTemplate):
             index = types.unliteral(index)
             if isinstance(index, types.Integer):
                 return types.intp, item_type(view, 1)
-            if (
-                isinstance(index, types.BaseTuple)
-                and 0 < len(index) <= view.ndim
-                and all(isinstance(place, types.Integer) for place in index)
-            ):
-                return types.UniTuple(types.intp, len(index)), item_type(view, len(index))
+            places = index if isinstance(index, types.BaseTuple) else ()
+            if 0 < len(places) <= view.ndim and all(isinstance(place, types.Integer) for place in places):
+                return types.UniTuple(types.intp, len(places)), item_type(view, len(places))
         return None
 
 
@@ -76,7 +73,7 @@ class _GetItem(_ViewTemplate):
 class _SetItem(_ViewTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
         found = self.index_of(*args[:2])
-        return found and signature(types.none, args[0], *found) if found and found[1] == args[0].dtype else None
+        return signature(types.none, args[0], *found) if found and found[1] == args[0].dtype else None
 
 
 @infer_global(len)
@@ -225,7 +222,7 @@ def window(typing: Any, memory: Any, at: Any, shape: Any) -> Any:
     return out(memory, types.intp, types.UniTuple(types.intp, sizes) if sizes > 1 else types.intp), generate
 
 
-def splitter(kind: Any, shapes: Sequence[tuple[int | str, ...]], names: Sequence[str]) -> Any:
+def splitter(kind: Any, shapes: Sequence[tuple[Any, ...]], names: Sequence[str]) -> Any:
     """A compiled function (memory, at, dims) that splits a row of numbers into the fields of a NamedTuple.
 
     Shapes are made of integers and of names, whose sizes are in the tuple `dims`.

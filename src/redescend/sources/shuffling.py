@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from redescend.numeric import Array
+from redescend.numeric import Array, splitmix64
 from redescend.sources.batch import Bad, Batch, Position, count_bad
 from redescend.sources.kinds import format_json
 
@@ -27,18 +27,13 @@ ROW = "row of the record"
 
 
 def hash_rows(rows: Array, seed: int) -> Array:
-    """64 bits for every row that look random: the generator of Steele, Lea and Flood.
+    """64 bits for every row that look random.
 
     >>> len(set(hash_rows(np.arange(1000), 0)) | set(hash_rows(np.arange(1000), 1)))
     2000
     """
     with np.errstate(over="ignore"):
-        z = (rows.astype(np.uint64) + np.uint64(1) + np.uint64(seed) * np.uint64(0xD1342543DE82EF95)) * np.uint64(
-            0x9E3779B97F4A7C15
-        )
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
+        return splitmix64(rows.astype(np.uint64) + np.uint64(1) + np.uint64(seed) * np.uint64(0xD1342543DE82EF95))
 
 
 def count_parts(size: int | None) -> int:

@@ -6,7 +6,7 @@ from math import exp
 
 import numpy as np
 
-from redescend.kernels.compiler import part, splitmix64
+from redescend.kernels.compiler import part
 from redescend.kernels.forest.layout import (
     BINS,
     BUILT,
@@ -22,7 +22,7 @@ from redescend.kernels.forest.layout import (
     State,
     Work,
 )
-from redescend.numeric import Array
+from redescend.numeric import Array, splitmix64
 
 SHRINKAGE = 0.2
 """A tree adds this much of what it found."""

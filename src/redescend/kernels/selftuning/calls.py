@@ -10,7 +10,7 @@ from numba import typeof
 from redescend.kernels import layout as table
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.layout import Config, Diagonal, Full, Insensitive, Labels, Quantile, Squared
-from redescend.kernels.selftuning.tables import Models, Outcomes, judge, learn
+from redescend.kernels.selftuning.tables import Models, Outcomes, learn
 from redescend.kernels.tables import Table
 from redescend.losses import linear
 from redescend.losses.linear import LinearLoss
@@ -61,8 +61,19 @@ def read_actions(memory: Array, config: Config, outputs: int, dim: int) -> Array
     """The actions of the outputs in one row of memory, in the units of the caller: what a row of weight 0 is told."""
     rows = Table(np.zeros((1, dim)), np.ones((outputs, 1)), np.zeros(1))
     actions, told = np.empty((outputs, 1, config.covariance.dim)), np.empty((outputs, 1))
-    learn(Models(memory, ONE, FIRST), rows, config, Outcomes(told, told, EMPTY, actions, EMPTY), new_work(config))
+    learn(
+        Models(memory, ONE, FIRST), rows, config, Outcomes(told, told, EMPTY, actions, EMPTY, EMPTY), new_work(config)
+    )
     return actions[:, 0]
+
+
+def judge(memory: Array, X: Array, Y: Array, config: Config) -> Array:
+    """What `Outcomes.judged` says of records, by the states in the first row of memory; nothing is learned."""
+    out = np.empty((2 * len(Y), len(X)))
+    models = Models(memory, np.array([0, len(X)]), FIRST)
+    outcomes = Outcomes(EMPTY, EMPTY, EMPTY, NO_ACTIONS, EMPTY, out)
+    learn(models, Table(X, Y, np.zeros(len(X))), config, outcomes, new_work(config))
+    return out
 
 
 def new_work(config: Config) -> Array:
@@ -84,7 +95,7 @@ class Caller:
         self.prediction = np.zeros((1, 1))
         records = Table(self.x.reshape(1, dim), self.y.reshape(1, 1), self.sample_weight)
         weights, losses = self.outcome[1:].reshape(1, 1), self.outcome[:1].reshape(1, 1)
-        out = Outcomes(weights, self.prediction, losses, NO_ACTIONS, EMPTY)
+        out = Outcomes(weights, self.prediction, losses, NO_ACTIONS, EMPTY, EMPTY)
         self._arguments = Models(row.reshape(1, -1), ONE, FIRST), records, config, out, self._work
         self._learn: Any = None
 
@@ -103,9 +114,9 @@ class Caller:
 
     def clean_probability(self) -> float:
         """The probability that the record is clean; nothing is learned. NaN if the record is not finite."""
-        out, (models, records, config, _, work) = np.empty((2, 1)), self._arguments
-        judge(models.memory, records, config, out, work)
-        return float(out[0, 0]) if np.isfinite(self.record).all() else np.nan
+        models, records, config, _, _ = self._arguments
+        judged = judge(models.memory, records.X, records.Y, config)
+        return float(judged[0, 0]) if np.isfinite(self.record).all() else np.nan
 
     def learn_rows(self, X: Array, y: Array, out: table.Outcomes) -> int:
         """Learn from rows in turn; returns the number of rows before the first that is not finite."""
@@ -114,7 +125,7 @@ class Caller:
         rows = Table(X, y.reshape(1, -1), np.ones(count))
         written = Outcomes(
             *(out.weights.reshape(1, -1), predictions.reshape(1, -1), out.losses.reshape(1, -1)),
-            *(out.actions.reshape(1, len(out.actions), X.shape[1]), EMPTY),
+            *(out.actions.reshape(1, len(out.actions), X.shape[1]), EMPTY, EMPTY),
         )
         models = Models(self._arguments[0].memory, np.array([0, count]), FIRST)
         return int(learn(models, rows, self._config, written, self._work))

@@ -138,8 +138,8 @@ def copy_covariance(source: Array, target: Array) -> None:
         target[j] = source[j]
 
 
-specialise(multiply, {Diagonal: _multiply_diagonal, Full: _multiply_full})
-specialise(subtract, {Diagonal: _subtract_diagonal, Full: _subtract_full})
+specialise(multiply, {Diagonal: _multiply_diagonal, Full: _multiply_full}, shared=True)
+specialise(subtract, {Diagonal: _subtract_diagonal, Full: _subtract_full}, shared=True)
 specialise(reset, {Diagonal: _reset_diagonal, Full: _reset_full})
 specialise(open_feature, {Diagonal: _open_diagonal, Full: _open_full})
 specialise(read_column, {Diagonal: _column_diagonal, Full: _column_full})

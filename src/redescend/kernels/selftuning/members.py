@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from redescend.kernels.compiler import part, rare, specialise
+from redescend.kernels.compiler import part, rare, shared, specialise
 from redescend.kernels.selftuning.covariance import subtract
 from redescend.kernels.selftuning.layout import (
     AGE,
@@ -75,7 +75,7 @@ def constant_share(v: Array, x: Array, centred: Array, constant: int) -> float:
     return total / x[constant]
 
 
-@part
+@shared
 def move_along(i: int, step: float, v: Array, state: State, work: Work) -> None:
     """theta_i += step v, for v along centred features."""
     theta, constant = state.theta, int(state.scalar[CONSTANT])

@@ -14,7 +14,7 @@ from math import sqrt
 
 import numpy as np
 
-from redescend.kernels.compiler import part, rare
+from redescend.kernels.compiler import part, rare, shared
 from redescend.kernels.selftuning.layout import (
     FAR,
     FLIPPED,
@@ -79,7 +79,7 @@ def exp_minus(a: float) -> float:
     return e * e * (80.0 / max(a, 80.0))
 
 
-@part
+@shared
 def compute_densities(r: float, mirror: float, wide: float, c: float, scalar: Array, work: Work) -> None:
     """Densities of a clean record, an outlier and a mirrored record, and 1/S, for every scale."""
     size, v, near = max(abs(r), 1e-300), wide * scalar[LOW] * scalar[LOW], scalar[NEAR]
@@ -97,7 +97,7 @@ def compute_densities(r: float, mirror: float, wide: float, c: float, scalar: Ar
         work.inverse[k] = i
 
 
-@part
+@shared
 def compute_moments(
     r: float, mirror: float, cells: Array, scalar: Array, work: Work
 ) -> tuple[float, float, float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redescend.kernels.compiler import part, specialise
+from redescend.kernels.compiler import part, shared, specialise
 from redescend.kernels.selftuning.covariance import centre, multiply, reset
 from redescend.kernels.selftuning.judging import judge
 from redescend.kernels.selftuning.layout import (
@@ -53,7 +53,7 @@ LONG = 4.0
 """A record is long beyond LONG typical lengths."""
 
 
-@part
+@shared
 def predict_members(x: Array, state: State, out: Array) -> None:
     for i in range(MEMBERS):
         total = 0.0
@@ -62,7 +62,7 @@ def predict_members(x: Array, state: State, out: Array) -> None:
         out[i] = total
 
 
-@part
+@shared
 def compute_variance(config: Config, state: State, work: Work) -> float:
     """Centre the record, and return the variance of its prediction x'P x; P x is in `work`."""
     centre(config.covariance, work.x, state, work.centred)
@@ -73,7 +73,7 @@ def compute_variance(config: Config, state: State, work: Work) -> float:
     return c
 
 
-@part
+@shared
 def measure_length(state: State, work: Work) -> float:
     """The length of a record: the mean over features that are not 0 of x_j² over the mean square of the feature."""
     total = count = 0.0

@@ -1,4 +1,4 @@
-"""What is called from Python for tables: learn from rows, and judge them without learning.
+"""What is called from Python for tables: learn from rows, or judge them without learning.
 
 One function learns from one record, from a table with several outputs, and from the records of many keys, so that all
 have the same bits.
@@ -55,7 +55,9 @@ class Models(NamedTuple):
 class Outcomes(NamedTuple):
     """What is written for every output and record; arrays of losses, actions (before the round) and means may be empty.
 
-    `means` averages the actions of an output from the round in its last column on.
+    `means` averages the actions of an output from the round in its last column on. If `judged` is not empty, records
+    are judged instead, and nothing is learned: two rows for each output get the probability that a record is clean, and
+    how usual its features are, the typical length over its own.
     """
 
     weights: Array
@@ -63,6 +65,7 @@ class Outcomes(NamedTuple):
     losses: Array
     actions: Array
     means: Array
+    judged: Array
 
 
 @rare
@@ -103,6 +106,21 @@ def is_target(loss: Any, y: float) -> bool:
 specialise(is_target, dict.fromkeys(RESIDUALS, lambda loss, y: True) | {Labels: lambda loss, y: y == 1.0 or y == -1.0})
 
 
+@rare
+def judge_record(X: Array, row: int, y: float, k: int, config: Config, state: State, work: Work, out: Array) -> None:
+    """Judge a record; see `Outcomes`."""
+    scalar = state.scalar
+    out[2 * k, row] = out[2 * k + 1, row] = 1.0
+    if scalar[LAST] > 0.0:
+        to_units(X, row, state, work.x)
+        fill(work.x, state)
+        predict_members(work.x, state, work.predictions)
+        c, length = compute_variance(config, state, work), measure_length(state, work)
+        leverage = leverage_of(length, state)
+        out[2 * k, row] = clean_probability(config.loss, cut(y / scalar[TARGET]), leverage, c, state, work)
+        out[2 * k + 1, row] = min(1.0, scalar[TYPICAL] / length) if length > 0.0 else 1.0
+
+
 @compiled
 def learn(models: Models, table: Table, config: Config, out: Outcomes, memory: Array) -> int:
     """Predict every row and learn from it; returns the number of rows before the first that cannot be learned from.
@@ -119,6 +137,9 @@ def learn(models: Models, table: Table, config: Config, out: Outcomes, memory: A
             state = split_state(models.memory, place, config.covariance)
             for row in range(models.starts[run], models.starts[run + 1]):
                 y, w = Y[k, row], sample_weight[row]
+                if out.judged.size:
+                    judge_record(X, row, y, k, config, state, work, out.judged)
+                    continue
                 if not (is_finite(X, row, y, config.missing) and is_target(config.loss, y)):
                     return row
                 if out.actions.size:
@@ -138,26 +159,3 @@ def learn(models: Models, table: Table, config: Config, out: Outcomes, memory: A
                 if w > 0.0:
                     state.scalar[ROUNDS] += 1.0
     return len(sample_weight)
-
-
-@compiled
-def judge(memory: Array, table: Table, config: Config, out: Array, buffer: Array) -> None:
-    """The probability that every record is clean, and how usual its features are: the typical length over its own.
-
-    `out` has two rows for each output in the first row of `memory`. Nothing is learned.
-    """
-    memory, (X, Y, _), out, buffer = view((memory, table, out, buffer))
-    work = split_work(buffer, config.covariance.dim)
-    for k in range(len(Y)):
-        state = split_state(memory, config.offset + k * config.length, config.covariance)
-        scalar = state.scalar
-        for row in range(len(X)):
-            out[2 * k, row] = out[2 * k + 1, row] = 1.0
-            if scalar[LAST] > 0.0:
-                to_units(X, row, state, work.x)
-                fill(work.x, state)
-                predict_members(work.x, state, work.predictions)
-                c, length = compute_variance(config, state, work), measure_length(state, work)
-                y = cut(Y[k, row] / scalar[TARGET])
-                out[2 * k, row] = clean_probability(config.loss, y, leverage_of(length, state), c, state, work)
-                out[2 * k + 1, row] = min(1.0, scalar[TYPICAL] / length) if length > 0.0 else 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import part, rare
+from redescend.kernels.compiler import part, rare, shared
 from redescend.kernels.selftuning.layout import COUNT, LARGE, MEAN, SEEN, UNIT, State
 from redescend.numeric import Array
 
@@ -26,7 +26,7 @@ def cut(value: float) -> float:
     return min(max(value, -LARGE), LARGE) if abs(value) * LARGE > 1.0 else 0.0
 
 
-@part
+@shared
 def to_units(X: Array, row: int, state: State, x: Array) -> int:
     """Write a row in units, NaN where a value is missing, and 1 behind it if there is an intercept.
 

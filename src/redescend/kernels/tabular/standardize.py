@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined, splitmix64, summing, uncounted
+from redescend.kernels.compiler import compiled, inlined, summing, uncounted
 from redescend.kernels.tabular.imputation import impute
-from redescend.numeric import Array
+from redescend.numeric import Array, splitmix64
 
 UNSCALED, SCALED, CENTRED, WITH_MISSING = range(4)
 """Methods: none; division by the median size of what is not 0; median and quartiles; or median and quartiles, and NaN

@@ -82,7 +82,7 @@ class StreamHistograms:
             self._extend_to(int(rows.max()))
             bits = np.ascontiguousarray(losses, dtype=np.float64).view(np.int64)
             counts = (self.all_losses, self.weights, self.losses)
-            kernel.count_rounds(rows, weights, bits, self.max_weight, self.shift, *counts)
+            kernel.count_rounds(rows, kernel.find_levels(weights, self.max_weight), bits, self.shift, *counts)
 
     def add_intervals(self, rows: Array, inside: Array, clean_probability: Array) -> None:
         """Count which of these records, added before, are within their intervals."""
