@@ -198,7 +198,7 @@ def test_what_was_lost_stays_lost():
 
 
 @pytest.mark.parametrize(
-    ("k", "when", "said"),
+    ("k", "when", "message"),
     [
         (-1, "random", "The 'k' parameter of LabelFlip.corrupt must be a whole number in [0, 40]. Got -1 instead."),
         (41, "burst", "The 'k' parameter of LabelFlip.corrupt must be a whole number in [0, 40]. Got 41 instead."),
@@ -218,10 +218,10 @@ def test_what_was_lost_stays_lost():
         ),
     ],
 )
-def test_bad_budgets_are_refused(k, when, said):
+def test_bad_budgets_are_refused(k, when, message):
     with pytest.raises(ParameterError) as caught:
         adversaries.LabelFlip().corrupt(labelled(), k=k, seed=0, when=when)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_label_flip_needs_labels():

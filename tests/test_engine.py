@@ -267,7 +267,7 @@ except KeyboardInterrupt:
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, expected, jobs, whole_group):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     with started("-c", PROGRAM, str(tmp_path), str(jobs), **pipes) as process:
-        said = [process.stdout.readline().strip() for _ in range(3)]
+        lines = [process.stdout.readline().strip() for _ in range(3)]
         # A terminal interrupts the workers too; another program only the process that it knows.
         (os.killpg if whole_group else os.kill)(process.pid, signal.SIGINT)
         rest, errors = process.communicate(timeout=PATIENCE)
@@ -276,7 +276,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, expected, jobs, w
         assert "interrupted" in errors.splitlines()
         assert "Traceback" not in errors
         wait_for(lambda: not group_lives(process.pid))
-    stored = {*said, *rest.split()}
+    stored = {*lines, *rest.split()}
     store = Store(tmp_path)
     missing = store.missing(TASKS)
     assert store.quarantined == []

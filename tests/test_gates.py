@@ -24,12 +24,12 @@ def weigh(gate: Gate, memory: np.ndarray, t: int, f: float, length: float) -> fl
 
 
 def weights(gate: Gate, lengths: list[float], f: float = 1.0) -> list[float]:
-    """What the gate says of every round."""
-    memory, said = gate.fresh_memory(), []
+    """The weight that the gate gives every round."""
+    memory, out = gate.fresh_memory(), []
     for t, length in enumerate(lengths):
-        said.append(weigh(gate, memory, t, f, length))
+        out.append(weigh(gate, memory, t, f, length))
         gates.remember(gate.kind, memory, length)
-    return said
+    return out
 
 
 def top_k_filter(lengths: list[float], k: int) -> Iterator[float]:
@@ -88,8 +88,8 @@ def test_top_k_remembers_the_largest(lengths, k):
 @settings(max_examples=40)
 @given(lengths=LENGTHS)
 def test_clip_follows_the_sorted_list(quantile, window, lengths):
-    said = weights(Clip(quantile, window), lengths)
-    np.testing.assert_allclose(said, list(clipped(lengths, quantile, window)), rtol=1e-15)
+    computed = weights(Clip(quantile, window), lengths)
+    np.testing.assert_allclose(computed, list(clipped(lengths, quantile, window)), rtol=1e-15)
 
 
 def test_clip_on_a_long_stream():
@@ -106,11 +106,11 @@ def test_clip_takes_the_ninth_of_ten_at_nine_tenths():
 def test_clip_shortens_to_the_quantile_exactly():
     random = np.random.default_rng(2)
     lengths = random.exponential(size=60)
-    said = np.array(weights(Clip(0.5, 21), lengths.tolist()))
-    assert said[0] == 1.0
+    computed = np.array(weights(Clip(0.5, 21), lengths.tolist()))
+    assert computed[0] == 1.0
     for t in range(1, 60):
         median = np.quantile(lengths[max(0, t - 21) : t], 0.5, method="inverted_cdf")
-        assert said[t] * lengths[t] == pytest.approx(min(lengths[t], median), rel=1e-15)
+        assert computed[t] * lengths[t] == pytest.approx(min(lengths[t], median), rel=1e-15)
 
 
 def test_clip_lets_a_gradient_through_after_rounds_without_any():

@@ -368,7 +368,7 @@ def test_bad_arguments_are_refused_in_one_sentence():
     longer = rd.streams.ridge(31, seed=0, dim=DIM)
     broken = rd.Stream(np.where(np.arange(30)[:, None] == 4, np.nan, stream.X), stream.y)
     where = r"must be 'round', 'truth', or finite numbers of shape \(3,\) or \(30, 3\)\. Got "
-    for said, call in {
+    for message, call in {
         "^The trace has 30 rounds and the stream has 31; they must be of one game": lambda: regret.clean_dynamic(
             trace, longer, loss
         ),
@@ -378,9 +378,9 @@ def test_bad_arguments_are_refused_in_one_sentence():
         r"^The records must be finite\. Got row 4 instead": lambda: regret.best_fixed(broken, loss),
         r"^The records must be finite\. Got row 4": lambda: regret.path_length(broken, loss),
     }.items():
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=message):
             call()
-    for said, call in {
+    for message, call in {
         f"^The 'comparator' parameter of clean_dynamic {where}'best'": lambda: regret.clean_dynamic(
             trace, stream, loss, "best"
         ),
@@ -393,5 +393,5 @@ def test_bad_arguments_are_refused_in_one_sentence():
         "^The 'domain' parameter of deviation must be a domain": lambda: regret.deviation(stream, loss, "ball"),
         "^The 'transform' parameter of invex_dynamic must": lambda: regret.invex_dynamic(trace, stream, loss, "learn"),
     }.items():
-        with pytest.raises(ParameterError, match=said):
+        with pytest.raises(ParameterError, match=message):
             call()

@@ -122,7 +122,7 @@ def test_hostile_names_stay_text(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("experiment", "runs", "said"),
+    ("experiment", "runs", "sentences"),
     [
         ("all", 9, ["ridge: 5 of 9 runs", "svm: 5 of 9 runs", "boundaries: no results", "sweep: no results"]),
         ("ridge", 9, ["ridge: 5 of 9 runs"]),
@@ -130,12 +130,12 @@ def test_hostile_names_stay_text(tmp_path):
         ("svm", 5, []),
     ],
 )
-def test_what_is_missing_is_said(tmp_path, experiment, runs, said):
+def test_what_is_missing_is_said(tmp_path, experiment, runs, sentences):
     _, text = written(tmp_path, options={"experiment": experiment, "runs": runs})
     words = "".join(Page(text).text)
-    assert [line for line in said if line in words] == said
-    assert len(re.findall(r"\d of \d+ runs|no results yet", words)) == len(said)
-    assert ("not complete" in words) == bool(said)
+    assert [line for line in sentences if line in words] == sentences
+    assert len(re.findall(r"\d of \d+ runs|no results yet", words)) == len(sentences)
+    assert ("not complete" in words) == bool(sentences)
 
 
 def test_a_length_that_is_not_the_papers_is_said(tmp_path):

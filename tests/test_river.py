@@ -288,16 +288,16 @@ def test_the_score_is_one_minus_the_probability_that_a_record_is_clean(labels):
         score = model.score_one(x, y)
         assert streams.same(model.state(), before)
     if labels:
-        told = LabelBelief()
-        told.update(margins, np.array(targets).astype(int))
-        expected = told.judge([model._model.predict(x)], [int(y)])
+        belief = LabelBelief()
+        belief.update(margins, np.array(targets).astype(int))
+        expected = belief.judge([model._model.predict(x)], [int(y)])
     else:
-        told = ResidualBelief(40)
-        told.update(predictions, targets, rows)
-        expected = told.judge([model.predict_one(x)], [y], rows[-1:])
+        belief = ResidualBelief(40)
+        belief.update(predictions, targets, rows)
+        expected = belief.judge([model.predict_one(x)], [y], rows[-1:])
         np.testing.assert_allclose(
             model.predict_interval_one(x, 0.8),
-            np.ravel(told.predict_interval([model.predict_one(x)], rows[-1:], 0.8)),
+            np.ravel(belief.predict_interval([model.predict_one(x)], rows[-1:], 0.8)),
             rtol=1e-9,
         )
     assert score == pytest.approx(1.0 - float(to_probability(expected)[0]), abs=1e-9)

@@ -281,17 +281,17 @@ def test_the_report_has_the_table_the_pictures_and_where_it_loses(small, tmp_pat
         small, pictures, tmp_path, options={"experiment": "suite"}, command="redescend", seconds={}, notes=[]
     )
     text = re.sub(r"data:image/png;base64,[^\"]*", "", path.read_text(encoding="utf-8"))
-    told = ratios.make_section(small)
+    section = ratios.make_section(small)
     assert text.count('id="suite"') == 1
     assert "picture-suite-profile" in text
     assert "picture-suite-kinds" in text
-    assert f"Where {told['subject']} loses" in text
-    share = np.mean(ratios.read_ratios(small).of(told["subject"]) <= 1.5)
-    assert f"{told['subject']} is within 1.5 times the regret of an oracle with the best step in {share:.0%}" in text
-    for mean, below in told["cells"].values():
+    assert f"Where {section['subject']} loses" in text
+    share = np.mean(ratios.read_ratios(small).of(section["subject"]) <= 1.5)
+    assert f"{section['subject']} is within 1.5 times the regret of an oracle with the best step in {share:.0%}" in text
+    for mean, below in section["cells"].values():
         assert f"{mean}<br>" in text
         assert below in text
-    assert len(told["losses"]) == len(ratios.read_ratios(small).settings[:10])
+    assert len(section["losses"]) == len(ratios.read_ratios(small).settings[:10])
     assert "This report is not complete" not in text
     found = ratios.read_ratios(small)
     share = np.mean(found.of(found.subject()) <= 1.5)
@@ -300,16 +300,16 @@ def test_the_report_has_the_table_the_pictures_and_where_it_loses(small, tmp_pat
     assert "loses most with: " in kinds
 
 
-def test_the_star_is_at_the_lowest_that_is_not_told(small):
-    found, told = ratios.read_ratios(small), ratios.make_section(small)
-    for learner, group in told["best"]:
+def test_the_star_is_at_the_lowest_without_an_oracle(small):
+    found, section = ratios.read_ratios(small), ratios.make_section(small)
+    for learner, group in section["best"]:
         cells = {
             name: found.cell(name, ratios.GROUPS[group]).mean
             for name in found.learners
             if not name.startswith("oracle")
         }
         assert cells[learner] == min(cells.values())
-    assert {group for _, group in told["best"]} == set(told["columns"])
+    assert {group for _, group in section["best"]} == set(section["columns"])
 
 
 def test_one_line_adds_a_learner_without_a_step(monkeypatch, tmp_path):
@@ -320,10 +320,10 @@ def test_one_line_adds_a_learner_without_a_step(monkeypatch, tmp_path):
     settings = {"first": len(design.choose_settings(0, quick=True)) // 2, "quick": 1, "rounds": 100, "seed": 0}
     results = Results(table(players.SUITE.compute(**settings)))
     assert name in ratios.read_ratios(results).learners
-    told = ratios.make_section(results)
-    assert told["kinds"]["no step"] == list(players.UNTUNED)
-    assert told["subject"] == next(iter(players.UNTUNED))
+    section = ratios.make_section(results)
+    assert section["kinds"]["no step"] == list(players.UNTUNED)
+    assert section["subject"] == next(iter(players.UNTUNED))
     assert not results.select(learner=name, measure="step")
     monkeypatch.setattr(canvas, "_save", lambda *arguments: None)
     drawn = PICTURES["suite-kinds"](results, tmp_path)
-    assert drawn.caption.split(" loses most")[0].endswith(told["subject"])
+    assert drawn.caption.split(" loses most")[0].endswith(section["subject"])

@@ -78,6 +78,15 @@ def test_a_table_of_duckdb(tmp_path):
     check(tmp_path / "shop.duckdb")
 
 
+def test_integers_of_more_than_64_bits_are_numbers(tmp_path):
+    duckdb, path = pytest.importorskip("duckdb"), tmp_path / "sums.duckdb"
+    with closing(duckdb.connect(str(path))) as database:
+        database.execute(f"CREATE TABLE t AS SELECT x::HUGEINT AS x, 0.5 AS y FROM (VALUES (1), ({2**70})) AS v(x)")
+    source = open_source(path)
+    assert source.kinds["x"] is Kind.NUMBER
+    assert [batch.table.column("x").to_pylist() for batch in source.batches(["x"])] == [[1.0, float(2**70)]]
+
+
 def test_a_view_of_duckdb_reads_no_other_file(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     (tmp_path / "secret.csv").write_text("x,y\n1,2\n")

@@ -74,3 +74,10 @@ def test_a_value_that_has_not_the_form_of_its_column_is_bad_and_a_missing_one_is
         batch.table.slice(11, 1).to_pylist()[0] == {"day": None, "x": None} or batch.table.column("x").null_count == 1
     )
     assert batch.table.column("day").null_count == 1
+
+
+def test_the_year_0_is_no_date_and_stops_nothing():
+    days = [f"{day}.01.2020" for day in range(1, 29)] + ["01.01.0000"]
+    _, batch = read("day,x\n" + "".join(f"{day},1\n" for day in days))
+    assert [(bad.row, bad.reason) for bad in batch.bad] == [(29, "column 'day': '01.01.0000' is not a date")]
+    assert len(batch.rows) == 28

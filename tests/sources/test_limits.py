@@ -28,19 +28,19 @@ from redescend.errors import DataError
 from redescend.sources import expansion, open_source
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-counts, said = [0, 0], None
+counts, message = [0, 0], None
 try:
     source = open_source(sys.argv[1])
     for batch in source.batches(source.columns):
         counts = [counts[0] + len(batch.rows), counts[1] + len(batch.bad)]
 except DataError as error:
-    said = str(error)
-print(json.dumps([*counts, said, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10]))
+    message = str(error)
+print(json.dumps([*counts, message, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10]))
 """
 
 
 def read(path, most=MEMORY):
-    """Good records, bad ones, and what was said: in a process of its own, whose memory is measured."""
+    """Good records, bad ones, and what was message: in a process of its own, whose memory is measured."""
     done = subprocess.run([sys.executable, "-c", READ, path], capture_output=True, text=True, timeout=100, check=True)
     *outcome, memory = json.loads(done.stdout)
     assert memory < most
@@ -154,8 +154,8 @@ def test_a_batch_that_does_not_fit_in_memory_is_refused(tmp_path, monkeypatch, s
 def test_a_small_file_that_expands_to_a_gigabyte_takes_little_memory(tmp_path, form, record_property):
     path = tmp_path / f"zeros.{form}"
     write_zeros(path, 60_000_000)
-    good, bad, said = read(path, most=MEMORY)
+    good, bad, message = read(path, most=MEMORY)
     assert (good, bad) == (0, 0)
-    assert "GiB of memory, though" in said
+    assert "GiB of memory, though" in message
     record_property("tried", {"small files that expand to a gigabyte": 1})
     record_property("lost", "less than 500 MiB of memory")

@@ -133,9 +133,10 @@ def _fetch(cursor: Any) -> Iterator[pa.RecordBatch]:
 def _to_array(values: Sequence[Any]) -> pa.Array:
     """A column; as text if its values are of several types, where an empty text is a missing value."""
     present = [None if isinstance(value, str) and not value.strip() else value for value in values]
-    if any(isinstance(value, int) for value in present) and any(isinstance(value, float) for value in present):
-        present = [float(value) if type(value) is int else value for value in present]
+    has_both = any(isinstance(value, int) for value in present) and any(isinstance(value, float) for value in present)
     try:
-        return pa.array(present)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if value is None else str(value) for value in present], pa.string())
+        return pa.array([float(value) if has_both and type(value) is int else value for value in present])
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
+        # Integers of more than 64 bits are among these, and half of a surrogate pair.
+        texts = (None if value is None else str(value).encode("utf-8", "replace").decode() for value in present)
+        return pa.array(list(texts), pa.string())

@@ -78,7 +78,7 @@ def _cast_one_by_one(texts: pa.Array) -> pa.Array:
     for text in texts:
         try:
             dates.append(text.cast(TYPES[Kind.DATE]).as_py())
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, OverflowError):  # the year 0 overflows
             dates.append(None)
     return pa.array(dates, TYPES[Kind.DATE])
 
