@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redescend.serve.folder import ModelFolder
+from redescend.serve.inference import infer
 from redescend.serve.model import LearnRequest
 from redescend.serve.numbers import NumericBatch, NumericRecords
 from redescend.serve.records import RecordParser, Records, read_records
@@ -155,3 +156,42 @@ def test_only_json_is_read(schema):
     """A web page may send text/plain to any server without asking."""
     with pytest.raises(Unsupported, match="text/plain"):
         read_records(b'{"a": 1.5, "b": 2.5, "y": 1}', "text/plain", NumericRecords(schema))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_infer_score_and_learn_predict_the_same(tmp_path, seed):
+    """`infer` and `score` to the last bit; `learn` but for rounding.
+
+    A prediction is a sum of products with the mean of some models. `learn` sums over each of these models before it
+    takes the mean, so two of three predictions differ in their last bits.
+    """
+    random = np.random.default_rng(seed)
+    names = [f"x{j}" for j in range(random.integers(2, 12))]
+    scales = 10.0 ** random.integers(-6, 7, size=len(names))
+    X = (random.normal(size=(160, len(names))) + random.normal(size=len(names))) * scales
+    y = (X / scales) @ random.normal(size=len(names)) + random.normal(size=160)
+    y = np.where(random.random(160) < 0.1, 1e6, y)
+    records = [dict(zip(names, row, strict=True)) | {"y": t} for row, t in zip(X.tolist(), y.tolist(), strict=True)]
+    settings = {"target": "y", "first": 50, "features": names, "order": 1 + seed % 2}
+    model = ModelFolder(tmp_path / "data", Limits()).create("m", settings)
+    model.commit([make_request([json.dumps(record).encode() for record in records[:100]])])
+    for record in records[100:]:
+        line = json.dumps(record).encode()
+        tensors = [{"name": name, "shape": [1], "datatype": "FP64", "data": [record[name]]} for name in names]
+        whole = {"name": "all", "shape": [1, len(names)], "datatype": "FP64", "data": [record[name] for name in names]}
+        found = [_infer(model, {"inputs": inputs}) for inputs in (tensors, [whole])]
+        # A null in a request, here a column that is not used, takes the long way.
+        found.append(_infer(model, {"inputs": [*tensors, tensors[0] | {"name": "y", "data": [None]}]}))
+        scored = model.score([line])
+        assert found == [{name: scored[name][0] for name in ("prediction", "low", "high")}] * 3
+        with model.read() as served:
+            coefficients, intercepts = served.coefficients()
+        terms = coefficients[0][model.numeric.inputs.columns] * [record[name] for name in names]
+        size = np.abs(terms).sum() + abs(intercepts[0])
+        (answer,) = model.commit([LearnRequest(read_records(line, JSON, model.numeric))])
+        assert abs(answer.outcomes["prediction"][0] - found[0]["prediction"]) <= 16 * np.finfo(float).eps * size
+
+
+def _infer(model, request: dict) -> dict[str, float]:
+    answer, _ = infer(model, json.dumps(request).encode(), b"")
+    return {output["name"]: output["data"][0] for output in answer["outputs"] if output["name"] != "id"}
