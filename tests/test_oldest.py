@@ -16,7 +16,7 @@ PYTHON = ROOT / ".venv-oldest" / "bin" / "python"
 
 PARTS = {
     "core": [
-        *(f"tests/test_{name}.py" for name in ("cache", "checkpoint", "domains", "files", "game", "gates", "learners")),
+        *(f"tests/test_{name}.py" for name in ("cache", "domains", "files", "game", "gates", "learners")),
         *(f"tests/test_{name}.py" for name in ("losses", "selftuning", "state", "steps", "transforms")),
     ],
     "scikit-learn": ["tests/test_sklearn.py", "tests/test_sklearn_checks.py", "tests/test_sklearn_tools.py"],
