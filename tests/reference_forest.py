@@ -101,8 +101,8 @@ class SlowForest:
         p = self.base + self.fit
         if self.labels:
             q = sigmoid(p)
-            curvature = np.maximum(q * (1.0 - q), LEAST_CURVATURE)
-            step = np.clip(((self.y > 0) - q) / curvature, -CUT, CUT)
+            curvature = np.maximum(q * (1.0 - q) / 0.25, LEAST_CURVATURE)
+            step = np.clip(((self.y > 0) - q) / 0.25 / curvature, -CUT, CUT)
             return old + step, curvature * self.is_right(np.where(self.y > 0, q, 1.0 - q), rate)
         z = (self.y - p) / median
         return old / median + np.clip(z, -CUT, CUT), 1.0 / (1.0 + (z / HALF) ** 2)

@@ -27,7 +27,7 @@ from redescend.numeric import Array, splitmix64
 SHRINKAGE = 0.2
 """A tree adds this much of what it found."""
 
-PRIOR = 4.0
+PRIOR = 2.0
 """The mean of a node is shrunk to that of its parent as by this many records."""
 
 LEAST = 8.0
@@ -36,8 +36,8 @@ LEAST = 8.0
 CUT, HALF = 4.0, 3.6
 """Residuals are cut off at CUT medians, and have weight 1/2 at HALF."""
 
-LEAST_CURVATURE = 0.02
-"""The curvature of the logistic loss is at least this in a Newton step."""
+LEAST_CURVATURE = 0.08
+"""The weight of a label: the curvature of the logistic loss in units of its largest, 1/4; it is at least this."""
 
 FORGET, FULL_GAIN = 0.98, 50.0
 """Gains of features are forgotten at this rate with every tree; one of a split counts 1 from FULL_GAIN records on."""
@@ -100,8 +100,8 @@ def ask(state: State, g: int, m: int, labels: bool, work: Work) -> None:
         fit[i] -= old
         if labels:
             q = sigmoid(p)
-            w = max(q * (1.0 - q), LEAST_CURVATURE)
-            asked = old + min(max((0.5 + 0.5 * y - q) / w, -CUT), CUT)
+            w = max(4.0 * q * (1.0 - q), LEAST_CURVATURE)
+            asked = old + min(max(4.0 * (0.5 + 0.5 * y - q) / w, -CUT), CUT)
             w *= is_right(q if y > 0.0 else 1.0 - q, rate)
         else:
             z = (y - p) * scale
