@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, part
+from redescend.kernels.compiler import compiled, inlined
 from redescend.kernels.views import view
 from redescend.numeric import Array
 
 VALUE, GAP, SLACK = range(3)
 
 
-@part
+@inlined
 def find_place(summary: Array, size: int, value: float) -> int:
     """How many of the stored values are no larger."""
     low, high = 0, size
@@ -32,7 +32,7 @@ def find_place(summary: Array, size: int, value: float) -> int:
     return low
 
 
-@part
+@inlined
 def find_removable(summary: Array, size: int) -> int:
     """The next value, neither the first nor the last, whose removal leaves no gap above the limit.
 
@@ -52,7 +52,7 @@ def find_removable(summary: Array, size: int) -> int:
         limit = least
 
 
-@part
+@inlined
 def insert(summary: Array, size: int, value: float) -> int:
     """Insert a value; returns the new size. Of n + 2 columns, the first n store values, and the last is the search."""
     at = find_place(summary, size, value)
@@ -77,7 +77,7 @@ def insert(summary: Array, size: int, value: float) -> int:
     return size + 1
 
 
-@part
+@inlined
 def quantile(summary: Array, size: int, share: float) -> float:
     """The value below which this share of all values lies, interpolated between stored ones."""
     if size == 0:

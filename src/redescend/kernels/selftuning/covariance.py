@@ -57,16 +57,26 @@ def _multiply_diagonal(covariance: Any, P: Array, x: Array, out: Array) -> float
 
 
 def _multiply_full(covariance: Any, P: Array, x: Array, out: Array) -> float:
-    total, at = 0.0, 0
-    for j in range(len(x)):
-        a, b, row = 0.0, x[j], window(P, at, j + 1)
+    total, at, dim = 0.0, 0, len(x)
+    for j in range(0, dim - 1, 2):  # two rows at a time, so that x and out are read half as often
+        row, below = window(P, at, j + 1), window(P, at + j + 1, j + 2)
+        a = b = 0.0
         for k in range(j):
             a += row[k] * x[k]
+            b += below[k] * x[k]
         for k in range(j):
-            out[k] += row[k] * b
-        out[j] = a + row[j] * b
-        at += j + 1
-    for j in range(len(x)):
+            out[k] += row[k] * x[j] + below[k] * x[j + 1]
+        out[j] = a + row[j] * x[j] + below[j] * x[j + 1]
+        out[j + 1] = b + below[j] * x[j] + below[j + 1] * x[j + 1]
+        at += 2 * j + 3
+    if dim % 2 == 1:
+        a, row = 0.0, window(P, at, dim)
+        for k in range(dim - 1):
+            a += row[k] * x[k]
+        for k in range(dim - 1):
+            out[k] += row[k] * x[dim - 1]
+        out[dim - 1] = a + row[dim - 1] * x[dim - 1]
+    for j in range(dim):
         total += out[j] * x[j]
     return total
 
@@ -77,12 +87,19 @@ def _subtract_diagonal(covariance: Any, P: Array, h: float, v: Array) -> None:
 
 
 def _subtract_full(covariance: Any, P: Array, h: float, v: Array) -> None:
-    at = 0
-    for j in range(len(v)):
-        a, row = h * v[j], window(P, at, j + 1)
+    at, dim = 0, len(v)
+    for j in range(0, dim - 1, 2):
+        a, b = h * v[j], h * v[j + 1]
+        row, below = window(P, at, j + 1), window(P, at + j + 1, j + 2)
         for k in range(j + 1):
             row[k] -= a * v[k]
-        at += j + 1
+            below[k] -= b * v[k]
+        below[j + 1] -= b * v[j + 1]
+        at += 2 * j + 3
+    if dim % 2 == 1:
+        a, row = h * v[dim - 1], window(P, at, dim)
+        for k in range(dim):
+            row[k] -= a * v[k]
 
 
 def _reset_diagonal(covariance: Any, P: Array, prior: Array, share: float) -> None:
