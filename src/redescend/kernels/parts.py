@@ -22,6 +22,20 @@ from numba.core.typed_passes import (
 from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 
 
+def _link_calls(library: Any, module: Any) -> None:
+    """Link all that a library calls, directly or not, into a module, each part once."""
+    linked, pending = set(), list(reversed(library._linking_libraries))
+    while pending:
+        called = pending.pop()
+        if id(called) not in linked:
+            linked.add(id(called))
+            is_part = isinstance(called, _PartLibrary)
+            library._reload_init.update(called._reload_init)
+            module.link_in(called._final_module if is_part else called._get_module_for_linking(), preserve=True)
+            if is_part:
+                pending += reversed(called._linking_libraries)
+
+
 class _PartLibrary(JITCodeLibrary):
     """The code of a part of a kernel: linked into the kernel, where it is optimized, and never run by itself.
 
@@ -29,6 +43,7 @@ class _PartLibrary(JITCodeLibrary):
     """
 
     attributes: tuple[str, ...] = ()
+    _shared_module: Any
 
     def finalize(self) -> None:
         for function in self._final_module.functions:
@@ -36,7 +51,14 @@ class _PartLibrary(JITCodeLibrary):
                 function.linkage = "linkonce_odr"
                 for attribute in self.attributes:
                     function.add_function_attribute(attribute)
-        self._shared_module, self._finalized = self._final_module, True
+        self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        """The part with all that it calls, for functions that are compiled as usual."""
+        if self._shared_module is None:
+            self._shared_module = self._final_module.clone()
+            _link_calls(self, self._shared_module)
+        return self._shared_module
 
     def add_llvm_module(self, ll_module: Any) -> None:
         self._final_module.link_in(ll_module)
@@ -74,14 +96,8 @@ class _KernelLibrary(JITCodeLibrary):
     _linking_libraries: Any
 
     def finalize(self) -> None:
-        libraries, pending = {}, list(reversed(self._linking_libraries))
-        while pending:  # parts bring the parts that they call
-            library = pending.pop()
-            if id(library) not in libraries:
-                libraries[id(library)] = library
-                if isinstance(library, _PartLibrary):
-                    pending += reversed(library._linking_libraries)
-        self._linking_libraries = list(libraries.values())
+        _link_calls(self, self._final_module)
+        self._linking_libraries = []
         super().finalize()
 
     def _optimize_functions(self, ll_module: Any) -> None:
