@@ -279,10 +279,10 @@ def test_a_thousand_mutilated_bodies_do_no_harm(server, client):
         answer = connection.getresponse()
         content = json.loads(answer.read())
         statuses.add(answer.status)
-        assert answer.status in (200, 400), content
+        assert answer.status in (200, 400, 413), content
         added += content["count"] if path == "learn" and answer.status == 200 else 0
     connection.close()
-    assert statuses == {200, 400}
+    assert statuses == {200, 400, 413}  # a header of Arrow may say that there are too many records
     assert client.summary("price")["records"] == before + added
 
 

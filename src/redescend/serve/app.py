@@ -26,12 +26,15 @@ from redescend.serve.metrics import CONTENT_TYPE, render_metrics
 from redescend.serve.openapi import make_document
 from redescend.serve.page import PAGE, PAGE_HEADERS
 from redescend.serve.records import load_json
-from redescend.serve.refusals import NotFound, Unsupported, WrongMethod
+from redescend.serve.refusals import NotFound, Refusal, TooLarge, TooSlow, Unsupported, WrongMethod
 from redescend.serve.replies import Reply, encode, refuse
-from redescend.serve.requests import read_body
+from redescend.serve.settings import Limits
 
 BINARY = "application/octet-stream"
 FILES = (BINARY, "application/x-safetensors")
+
+PATIENCE = 8
+"""How many times the largest body is read, and dropped, so that a client can read why it is refused."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -232,6 +235,28 @@ class Service:
             *(Route(path, self.guard(handler), methods=[method]) for method, path, handler in table),
             *(Route(path, self.guard(handler, public=True), methods=["GET"]) for path, handler in public.items()),
         ]
+
+
+async def read_body(request: Request, limits: Limits) -> bytes:
+    """The body; raises if it is too large or too slow."""
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refusal("The body is compressed; send it as it is.")
+    parts, size, more = [], 0, True
+    try:
+        async with asyncio.timeout(limits.seconds):
+            while more and size <= PATIENCE * limits.body:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise Refusal("The connection was closed before the body was complete.")
+                part, more = message.get("body", b""), message.get("more_body", False)
+                size += len(part)
+                if size <= limits.body:
+                    parts.append(part)
+    except TimeoutError:
+        raise TooSlow(f"The body did not come within {limits.seconds:g} seconds.") from None
+    if size > limits.body:
+        raise TooLarge(f"The body has more than {limits.body} bytes, which is what the server takes.")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 async def refuse_path(request: Request, error: Exception) -> Response:

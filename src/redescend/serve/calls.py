@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hmac
+
 from redescend.errors import DataError
 from redescend.serve.folder import ModelFolder
 from redescend.serve.inference import infer
 from redescend.serve.learning import Learning
 from redescend.serve.metrics import RequestMetrics
 from redescend.serve.records import read_records
-from redescend.serve.refusals import Busy
+from redescend.serve.refusals import Busy, Unauthorized
 from redescend.serve.replies import encode
-from redescend.serve.requests import check_token
 from redescend.serve.writer import Writer
 
 MAX_KEY = 200
@@ -47,3 +48,12 @@ class Calls:
         if key is not None and not 1 <= len(key) <= MAX_KEY:
             raise DataError(f"An idempotency key has 1 to {MAX_KEY} characters. Got {len(key)}.")
         return Learning(writer, read_records(body, content_type, writer.model.numeric, self.limits), key, body)
+
+
+def check_token(authorization: str, token: str | None) -> None:
+    """Raise unless the header of a request carries the token of the server."""
+    if token is None:
+        return
+    kind, _, given = authorization.partition(" ")
+    if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+        raise Unauthorized("The server needs a token: send it as 'Authorization: Bearer TOKEN'.")
