@@ -39,7 +39,7 @@ def labels(rows: int = 600, seed: int = 0, flipped: float = 0.2) -> tuple[Any, A
 
 def nonzeros(rows: int = 400, dim: int = 30, seed: int = 0) -> tuple[Any, Any]:
     random = np.random.default_rng(seed)
-    X = sparse.random(rows, dim, 0.2, format="csr", rng=random)
+    X = sparse.random(rows, dim, 0.2, "csr", None, random)  # the name of the last depends on the version of SciPy
     X.data = random.normal(size=X.nnz) * 10.0 ** random.integers(-2, 3, dim)[X.indices]
     y = X @ random.normal(size=dim) + 0.1 * random.normal(size=rows) + 2.0
     y[::7] = 1e3

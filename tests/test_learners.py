@@ -321,9 +321,8 @@ def test_a_recipe_says_what_it_takes(recipe):
 
 
 def test_every_public_learner_is_in_the_catalogue():
-    public = {
-        name for name in rd.__all__ if inspect.isclass(kind := getattr(rd, name)) and issubclass(kind, rd.Learner)
-    }
+    names = [name for name in rd.__all__ if name != "to_onnx"]  # which needs an extra
+    public = {name for name in names if inspect.isclass(kind := getattr(rd, name)) and issubclass(kind, rd.Learner)}
     assert public - {"Learner"} == {name.partition(" ")[0] for name in LEARNERS}
 
 
