@@ -62,12 +62,16 @@ def test_it_costs_next_to_nothing_where_the_truth_is_linear():
     assert ours < 1.03 * linear
 
 
-def test_an_exactly_linear_truth_is_found_exactly():
-    random = np.random.default_rng(3)
-    X = random.normal(size=(2000, 4))
-    y = X @ [1.0, -2.0, 3.0, 0.5] + 4.0
-    predictions = make(4).learn_rounds(X, y[None]).predictions[0]
-    assert np.median(np.abs(predictions - y)[1000:]) < 1e-8
+@pytest.mark.parametrize(("one_hot", "seed"), [(False, 3), (False, 4), (True, 3), (True, 4)])
+def test_an_exactly_linear_truth_is_found_as_soon_as_the_linear_model_finds_it(one_hot, seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(2000, 6))
+    if one_hot:
+        X[:, 3:] = np.eye(3)[random.integers(0, 3, 2000)]
+    y = X @ random.normal(size=6) + 4.0
+    ours, linear = mean_errors(X, y)
+    assert ours <= 1.03 * linear
+    assert linear < 1e-4
 
 
 def test_labels_that_no_line_separates():

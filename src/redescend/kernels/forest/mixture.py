@@ -28,8 +28,9 @@ FAR = 20.0
 LIGHT = 0.1
 """A member with less than this share of the largest weight is left out of the mean."""
 
-REACTION = 0.02
-"""How fast scales of residuals follow."""
+REACTION, NEAR = 0.02, 1e-3
+"""How fast scales of residuals follow; they are halved by a residual of less than NEAR scales. So a member that becomes
+exact takes over at once, while the scales of all still shrink."""
 
 COUNT, RATE, MIXTURE_SCALARS = range(3)
 """Rounds so far, and the share of flipped labels."""
@@ -66,7 +67,7 @@ def follow_scales(y: float, p: Array, count: float, scale: Array) -> None:
     for i in range(MEMBERS):
         r = min(abs(y - p[i]), 1e140)
         s = max(scale[i] if scale[i] > 0.0 else r, 1e-12 * min(abs(p[i]), 1e140) + 1e-140)
-        scale[i] = s * (1.0 + gain * (r * r - s * s) / (r * r + s * s))
+        scale[i] = s * (1.0 + gain * (r * r - s * s) / (r * r + s * s)) if r >= NEAR * s else 0.5 * s
 
 
 @part
