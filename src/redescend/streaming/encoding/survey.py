@@ -147,4 +147,4 @@ def _is_ordered(values: Any) -> bool:
     steps = np.diff(values)
     fewer, more = sorted((np.count_nonzero(steps > 0), np.count_nonzero(steps < 0)))
     # Where most values are equal, few steps are rises or falls, in any order.
-    return more > 0 and fewer <= (1.0 - ORDERED) * len(steps) and BALANCE * fewer <= more
+    return bool(more > 0 and fewer <= (1.0 - ORDERED) * len(steps) and BALANCE * fewer <= more)
