@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,7 +16,8 @@ from redescend.numeric import Array
 from redescend.sources import Batch, Kind, Source
 from redescend.streaming.audit_kinds import Column, is_cycle, name_kind
 from redescend.streaming.audit_rows import RowCheck, count_along
-from redescend.streaming.encoding.features import find_count, find_exclusion, to_floats
+from redescend.streaming.audit_units import UnitStretch, find_unit_stretches, select_stretches
+from redescend.streaming.encoding.features import COUNTS, find_count, find_exclusion, to_floats
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.survey import survey_source
 from redescend.streaming.far_out import find_range, fit_tail
@@ -90,13 +92,21 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
     limits = {name: (one.range.low, one.range.high) for name, one in numbers.items() if one.range is not None}
     columns = list(dict.fromkeys(name for model in models.values() for name in model.schema.columns))
     played: dict[str, list[Rounds]] = {name: [] for name in models}
-    records, rows = 0, RowCheck()
+    # Rows are copies if all their columns are equal, but for a number of the record.
+    counters = [name for name, reason in skipped.items() if reason == COUNTS]
+    others = [name for name in source.columns if name not in columns and name not in counters]
+    source.read_as_text(others)
+    records, rows, expected = 0, RowCheck(counters), dict[str, list[Array]]()
     for reading in range(2):
-        records = 0
-        for batch in source.batches(columns, in_order=True):
+        numeric = [name for name, model in models.items() if reading and not model.schema.classifies]
+        records, fixed = 0, {name: deepcopy(models[name]) for name in numeric}
+        for batch in source.batches([*columns, *others] if reading else columns, in_order=True):
             within = _drop_far_out(batch, limits)
             for name, model in models.items():
-                rounds = model.learn(_restore_column(within, batch, name)).rounds
+                own = _restore_column(within, batch, name)
+                if name in fixed:
+                    expected.setdefault(name, []).append(fixed[name].review(own, target=True).rounds.predictions)
+                rounds = model.learn(own).rounds
                 if reading:
                     played[name].append(rounds)
             if reading:
@@ -109,15 +119,26 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
     whole = {name: Rounds.concatenate(parts) for name, parts in played.items()}
     found = [_judge_column(models[name], rounds) for name, rounds in whole.items()]
     cells = _select([one.suspects for one in found], models, limits, fdr)
-    cells = [cell._replace(kind=_name_kind(cell, whole, numbers)) for cell in cells]
+    units = dict[str, list[UnitStretch]]()
+    for name, parts in expected.items():
+        stretches = find_unit_stretches(whole[name].rows, whole[name].targets, np.concatenate(parts))
+        units[name] = [one for one in stretches if not rows.is_group(one.first, one.last)]
+    units = select_stretches(units)
+    cells = [cell._replace(kind=_name_kind(cell, whole, numbers, units)) for cell in cells]
     told = [sentence for name, one in zip(models, found, strict=True) for sentence in one.describe_stuck(name)]
+    told += [stretch.describe(name) for name, stretches in units.items() for stretch in stretches]
     unpredictable = [name for name, one in zip(models, found, strict=True) if one.unpredictable]
     shares = np.array([count_along(one.suspects[0].rows, records) for one in found])
     return Audit(cells, list(models), skipped, records, unpredictable, shares, [*told, *rows.describe()])
 
 
-def _name_kind(cell: Cell, whole: dict[str, Rounds], numbers: dict[str, Column]) -> str:
-    """What is wrong with a cell, by the numbers of its record."""
+def _name_kind(
+    cell: Cell, whole: dict[str, Rounds], numbers: dict[str, Column], units: dict[str, list[UnitStretch]]
+) -> str:
+    """What is wrong with a cell, by the rows around it and by the numbers of its record."""
+    for stretch in units.get(cell.column, []):
+        if stretch.first <= cell.row <= stretch.last:
+            return stretch.kind
     record = {}
     for name in numbers.keys() & whole.keys():
         place = int(np.searchsorted(whole[name].rows, cell.row))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,9 @@ from redescend.streaming.encoding.features import MICROSECONDS_PER_DAY, to_float
 
 BLOCK = 5
 """Copies of so many rows in a row are a block."""
+
+GROUPED = 0.7
+"""Rows are a group if this share of them has texts of which this share is among them."""
 
 NATURAL = 0.05
 """If a larger share of rows are copies, few values are possible, and copies are natural."""
@@ -43,12 +46,17 @@ class Copies(NamedTuple):
 
 
 class RowCheck:
-    """Collects what is needed to check the rows of a table, a batch at a time."""
+    """Collects what is needed to check the rows of a table, a batch at a time.
 
-    def __init__(self) -> None:
+    `apart` are the columns that number the records, which copies may differ in: the batches do not have them.
+    """
+
+    def __init__(self, apart: Sequence[str] = ()) -> None:
+        self._apart = list(apart)
         self._rows: list[Array] = []
         self._hashes: list[Array] = []
         self._dates: dict[str, list[Array]] = {}
+        self._texts: dict[str, list[Array]] = {}
 
     def add(self, batch: Batch) -> None:
         """Add the records of a batch."""
@@ -57,6 +65,8 @@ class RowCheck:
         for name, column in zip(batch.table.schema.names, batch.table.columns, strict=True):
             if pa.types.is_timestamp(column.type):
                 self._dates.setdefault(name, []).append(to_floats(column))
+            elif pa.types.is_string(column.type):
+                self._texts.setdefault(name, []).append(hash_column(column))
 
     def describe(self) -> list[str]:
         """What was found, a sentence each."""
@@ -64,7 +74,20 @@ class RowCheck:
             return []
         rows = np.concatenate(self._rows)
         late = {name: find_late_dates(name, np.concatenate(parts), rows) for name, parts in self._dates.items()}
-        return describe_rows(find_copies(np.concatenate(self._hashes), rows), itertools.chain(*late.values()))
+        copies = find_copies(np.concatenate(self._hashes), rows)
+        return describe_rows(copies, itertools.chain(*late.values()), self._apart)
+
+    def is_group(self, first: int, last: int) -> bool:
+        """Whether rows from `first` to `last` are mostly those with certain texts, such as all records of a shop."""
+        rows = np.concatenate(self._rows)
+        inside = (rows >= first) & (rows <= last)
+        for parts in self._texts.values():
+            _, codes = np.unique(np.concatenate(parts), return_inverse=True)
+            counts, own = np.bincount(codes), np.bincount(codes[inside], minlength=codes.max() + 1)
+            belongs = (own >= GROUPED * counts) & (counts >= BLOCK)
+            if belongs[codes[inside]].mean() >= GROUPED:
+                return True
+        return False
 
 
 def count_along(rows: Array, records: int) -> Array:
@@ -90,18 +113,20 @@ def hash_rows(table: Any) -> Array:
     """A number for every row of a record batch that is equal for equal rows, and hardly for others."""
     total = np.zeros(table.num_rows, np.uint64)
     for column in table.columns:
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            encoded = column.dictionary_encode()
-            texts = [text.encode() for text in encoded.dictionary.to_pylist()]
-            codes = np.array([zlib.crc32(text) + (zlib.adler32(text) << 32) for text in texts] + [1], np.uint64)
-            own = codes[encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
-        else:
-            own = (to_floats(column) + 0.0).view(np.uint64)
-        total = _mix(total ^ own)
+        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        total = mix_bits(total ^ (hash_column(column) if is_text else (to_floats(column) + 0.0).view(np.uint64)))
     return total
 
 
-def _mix(numbers: Array) -> Array:
+def hash_column(column: Any) -> Array:
+    """A number for every text of a column."""
+    encoded = column.dictionary_encode()
+    texts = [text.encode() for text in encoded.dictionary.to_pylist()]
+    codes = np.array([zlib.crc32(text) + (zlib.adler32(text) << 32) for text in texts] + [1], np.uint64)
+    return codes[encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+
+
+def mix_bits(numbers: Array) -> Array:
     """The finalizer of SplitMix64."""
     numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -155,7 +180,7 @@ def find_late_dates(name: str, values: Array, rows: Array) -> list[LateDate]:
     return late
 
 
-def describe_rows(copies: Copies | None, late: Iterable[LateDate]) -> list[str]:
+def describe_rows(copies: Copies | None, late: Iterable[LateDate], apart: Sequence[str] = ()) -> list[str]:
     """What was found, a sentence each."""
     told = []
     if copies is not None:
@@ -165,7 +190,8 @@ def describe_rows(copies: Copies | None, late: Iterable[LateDate]) -> list[str]:
             else f"rows {one.first:,} to {one.last:,} of those from row {one.source:,} on"
             for one in copies.blocks
         )
-        told.append(f"Copies of earlier rows: {copies.rows:,}, such as {blocks}.")
+        but = f" but for {' and '.join(map(repr, apart))}" if apart else ""
+        told.append(f"Copies of earlier rows{but}: {copies.rows:,}, such as {blocks}.")
     by_column: dict[str, list[LateDate]] = {}
     for one in late:
         by_column.setdefault(one.column, []).append(one)

@@ -41,6 +41,7 @@ from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import Summary
 from redescend.streaming.summary.suspects import Suspect, read_values
 from redescend.streaming.summary.verdict import FinalCounts, StuckRun, StuckRuns
+from redescend.streaming.table_look import MOST_CELLS, StuckRecords, judge_table
 
 TOGETHER = 8
 """Groups of the log that are judged together: stretches of records are judged, and memory is limited."""
@@ -81,20 +82,31 @@ def read_again(
     *,
     records: int,
     learned: int,
-) -> tuple[Summary, Path, FarRecords]:
+) -> tuple[Summary, Path, FarRecords, bool]:
     """Read the source as often as requested, at least once more; returns the summary and the log of the last reading,
-    and the records that are far out.
+    the records that are far out, and whether the log has final verdicts.
 
-    Readings beyond `passes` only judge: the model returns to what it has learned. Of a source that has grown, only the
-    first `records` are read, those of the first reading. So many of them must be `learned` from as were at first.
+    Readings beyond `passes` only judge: the model returns to what it has learned; or, if the order of records says
+    nothing and they fit in memory, it judges them all as it is. Of a source that has grown, only the first `records`
+    are read, those of the first reading. So many of them must be `learned` from as were at first.
     """
     ranges = find_ranges(source, model.schema)
-    for reading in range(2, max(passes, 2) + 1):
+    is_table = passes > 1 and config.final_look and model.belief is not None
+    is_table = is_table and records * model.schema.dim <= MOST_CELLS
+    log, stuck = writers.start_final_log(), StuckRecords.collect(iter(()))
+    for reading in range(2, max(passes, 2) + 1 + is_table):
+        if is_table and reading > passes and not source.is_shuffled:
+            verdicts = ((rounds.rows, verdict) for _, rounds, verdict in _judge_parts(model, log.path, FarRecords()))
+            stuck = StuckRecords.collect(verdicts)
         before, read = model.begin_reading(), 0
         summary = Summary(model.schema, config.transform, config.top)
         log, far = writers.start_final_log(), FarRecords(ranges, records)
-        for batch in _read_first(source, model.schema.columns, records):
-            rounds, indices, rejected = model.learn(batch)
+        batches = _read_first(source, model.schema.columns, records)
+        if is_table and reading > passes:
+            outcomes = judge_table(model, list(batches), stuck)
+        else:
+            outcomes = ((batch, model.learn(batch)) for batch in batches)
+        for batch, (rounds, indices, rejected) in outcomes:
             log.append(pack_rounds(rounds))
             summary.add(rounds, batch, indices)
             far.add(batch, indices)
@@ -107,9 +119,9 @@ def read_again(
                 f"learned from, then {summary.learned:,} of {read:,}. Fit a copy of it that does not change."
             )
         log.flush()
-        if reading > passes:
+        if reading > passes and not is_table:
             model.return_to(before)
-    return summary, log.path, far
+    return summary, log.path, far, is_table
 
 
 def _read_first(source: Source, columns: Sequence[str], records: int) -> Iterator[Batch]:
@@ -122,9 +134,10 @@ def _read_first(source: Source, columns: Sequence[str], records: int) -> Iterato
 
 
 def judge_finally(
-    model: StreamPredictor, config: FitConfig, first: Path | None, last: Path, far: FarRecords
+    model: StreamPredictor, config: FitConfig, first: Path | None, last: Path, far: FarRecords, judged: bool = False
 ) -> FinalSuspects:
-    """Judge the rounds in the log `last` by all that is known now; those that are `far` out are suspects.
+    """Judge the rounds in the log `last` by all that is known now, unless they are `judged` already; those that are
+    `far` out are suspects.
 
     With the log `first` of the first reading, what was said at first and in the end is written to the file of rounds.
     """
@@ -133,7 +146,7 @@ def judge_finally(
     target = None if first is None else config.outputs.rounds
     before = iter(()) if first is None else read_groups(first, table.entry)
     with nullcontext(lambda batch: None) if target is None else table.write(target) as write:
-        for groups, rounds, verdict in _judge_parts(model, last, far):
+        for groups, rounds, verdict in _judge_parts(model, last, far, judged):
             found.append(_find_least(rounds, verdict, config.top))
             runs.add(rounds, verdict.stuck)
             said = _tabulate_final(rounds, verdict)
@@ -145,11 +158,18 @@ def judge_finally(
     return _select(found, config.fdr, runs.longest(config.top), far)
 
 
-def _judge_parts(model: StreamPredictor, log: Path, far: FarRecords) -> Iterator[tuple[list[Array], Rounds, Verdict]]:
+def _judge_parts(
+    model: StreamPredictor, log: Path, far: FarRecords, judged: bool = False
+) -> Iterator[tuple[list[Array], Rounds, Verdict]]:
     groups = read_groups(log, choose_entry(judged=True, keyed=model.schema.by is not None))
     while some := list(itertools.islice(groups, TOGETHER)):
         rounds = unpack_rounds(np.concatenate(some), model.keys)
-        yield some, rounds, far.apply(rounds.rows, model.give_verdict(rounds))
+        if judged:
+            assert rounds.judged is not None
+            verdict = Verdict(rounds.judged.clean_log_odds, rounds.judged.stuck)
+        else:
+            verdict = model.give_verdict(rounds)
+        yield some, rounds, far.apply(rounds.rows, verdict)
 
 
 def _tabulate_final(rounds: Rounds, verdict: Verdict) -> dict[str, Array]:

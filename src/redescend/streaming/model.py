@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from redescend.belief import ResidualBelief
 from redescend.engines import Engine
 from redescend.engines.one_vs_rest import sum_outputs
 from redescend.exclusive import exclusive
@@ -127,6 +128,19 @@ class StreamModel(StreamPredictor):
             self._ones += chunk.X[:, self.schema.indicators].sum(axis=0)
         judged = None if self._belief is None else learn_chunk(self._belief, chunk, scores)
         return Played(chunk, scores, sum_outputs(losses), weights.min(axis=0), judged)
+
+    @exclusive
+    def learn_belief(self, X: Array, targets: Array, order: Array) -> None:
+        """Begin anew to believe: learn it from the errors of the model as it is, on all records of a table at once.
+
+        They are encoded, and learned from in this `order`.
+        """
+        self._belief = belief = make_belief(self.schema)
+        scores = np.nan_to_num(self.engine.predict(X[order]))
+        if isinstance(belief, ResidualBelief):
+            belief.learn_table(scores[0], targets[order], X=X[order][:, : belief.dim])
+        else:
+            belief.learn_table(np.ascontiguousarray(scores.T), targets[order].astype(np.int64))
 
     def begin_reading(self) -> dict[str, Any]:
         """Prepare to read the same records again: what was learned stays, what is believed of them begins anew.

@@ -306,17 +306,17 @@ class Run:
             # Records of later readings were learned from before: their errors say little about new ones.
             metrics = self.summary.metrics
             counted = {"records": self.counts.records, "learned": self.counts.learned}
-            self.summary, last, far = read_again(
+            self.summary, last, far, judged = read_again(
                 model, self.source, config, writers, self._passes, self.on_look, **counted
             )
             self.summary.metrics = metrics
         else:
-            last, far = writers.read_log("rounds"), FarRecords()
+            last, far, judged = writers.read_log("rounds"), FarRecords(), False
         if not config.final_look or model.belief is None:
             writers.publish(schema, model.keys, judged=model.belief is not None)
             return
         writers.publish_rejected()
-        final = judge_finally(model, config, first, last, far)
+        final = judge_finally(model, config, first, last, far, judged)
         # Equal targets that follow each other in a random order are no stuck sensor.
         self.final = final = final._replace(runs=[]) if self.source.is_shuffled else final
         count = max(config.top, 0 if config.outputs.suspects is None else final.listed)

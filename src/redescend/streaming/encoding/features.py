@@ -46,6 +46,9 @@ MICROSECONDS_PER_DAY = 86_400e6
 CYCLES = {"time of day": (1.0, 2), "day of the week": (7.0, 3), "day of the year": (365.2425, 2)}
 """The cycles of dates: their lengths in days, and how many waves describe them; three describe seven days exactly."""
 
+COUNTS = "counts the records"
+"""Why a column is left out that numbers them."""
+
 MIN_COUNTED = 20
 """Fewer values than this are not called a count of records."""
 
@@ -183,7 +186,7 @@ def find_count(name: str, kind: Kind, column: Any, stream: bool = False) -> str 
     if np.mean(np.abs(steps) == 1.0) >= 0.95 and abs(np.mean(np.sign(steps))) >= 0.95:
         from_start = stream and values[0] in (0.0, 1.0) and direction > 0.0
         if grows or named or from_start or _COUNTER.fullmatch(name.strip()):
-            return "counts the records"
+            return COUNTS
     if len(values) < MIN_IDENTIFIERS or len(np.unique(values)) < len(values):
         return None
     if (grows and (direction * steps > 0.0).all()) or named:

@@ -1,0 +1,77 @@
+"""The final look at a table whose order says nothing: the final model judges every record, whatever their order is.
+
+What is believed of records depends on the order in which they come, a little, and whether a record is in the list may
+depend on little. So the records are held in memory, and what is believed begins anew: it is learned from all of them at
+once, by the errors of the final model, in an order that only their contents decide. Each is then judged as `score`
+would judge it. Only a sensor that is stuck is found in the order of the table, by the reading before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from redescend.belief import Verdict
+from redescend.belief.suspects import HALF
+from redescend.numeric import Array
+from redescend.sources import Batch
+from redescend.streaming.audit_rows import mix_bits
+from redescend.streaming.model import StreamModel
+from redescend.streaming.predictor import Learned
+from redescend.streaming.rounds import Judged
+
+MOST_CELLS = 1 << 23
+"""Encoded numbers of a table that is held in memory; of larger ones, the order matters less."""
+
+
+class StuckRecords(NamedTuple):
+    """Records that are probably stuck, by the order of the table: their rows, and how they were judged."""
+
+    rows: Array
+    verdict: Verdict
+
+    @classmethod
+    def collect(cls, parts: Iterator[tuple[Array, Verdict]]) -> StuckRecords:
+        """Those among the rows of all parts with their verdicts."""
+        rows, odds, stuck = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
+        for numbers, verdict in parts:
+            which = verdict.stuck > HALF
+            for found, values in ((rows, numbers), (odds, verdict.clean_log_odds), (stuck, verdict.stuck)):
+                found.append(values[which])
+        return cls(np.concatenate(rows), Verdict(np.concatenate(odds), np.concatenate(stuck)))
+
+    def apply(self, rows: Array, judged: Judged) -> Judged:
+        """What is believed of records, as it was in order of those that are stuck."""
+        places = np.minimum(np.searchsorted(self.rows, rows), max(len(self.rows) - 1, 0))
+        which = self.rows[places] == rows if len(self.rows) else np.zeros(len(rows), bool)
+        odds, stuck = judged.clean_log_odds.copy(), judged.stuck.copy()
+        odds[which] = np.minimum(odds[which], self.verdict.clean_log_odds[places[which]])
+        stuck[which] = self.verdict.stuck[places[which]]
+        return judged._replace(clean_log_odds=odds, stuck=stuck)
+
+
+def order_by_content(X: Array, targets: Array) -> Array:
+    """An order of records that looks random, and is the same in whatever order they are."""
+    total = np.zeros(len(targets), np.uint64)
+    for column in (targets, *X.T):
+        total = mix_bits(total ^ (column + 0.0).view(np.uint64))
+    return np.lexsort((targets, total))
+
+
+def judge_table(model: StreamModel, batches: list[Batch], stuck: StuckRecords) -> Iterator[tuple[Batch, Learned]]:
+    """Judge all records of a table by the model as it is; what is believed of them is learned anew."""
+    chunks = [model.encode(batch.table) for batch in batches]
+    together = [chunk for some in chunks for chunk in some]
+    if together:
+        X, targets = (np.concatenate([chunk[place] for chunk in together]) for place in (0, 1))
+        model.learn_belief(X, targets, order_by_content(X, targets))
+    for batch in batches:
+        rounds, indices, rejected = model.review(batch, target=True)
+        judged = rounds.judged
+        assert judged is not None
+        if not model.schema.classifies:
+            judged = judged._replace(margin=0.5 * (judged.high - judged.low))
+        yield batch, Learned(replace(rounds, judged=stuck.apply(rounds.rows, judged)), indices, rejected)
