@@ -95,7 +95,7 @@ def fit_family(
         scale = best
         for k in range(len(shares)):
             first, last = tables.spans[k]
-            shares[k] = shares[k] * dot_cells(tables.outliers[k], ratio, first, last) + tables.prior[k]
+            shares[k] = shares[k] * dot_cells(tables.outliers[k], ratio, first, last) + tables.prior[family, k]
             total += shares[k]
         for k in range(len(shares)):
             shares[k] /= total
