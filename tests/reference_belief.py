@@ -26,7 +26,9 @@ def hat(start, peak, end):
     return cells(lambda z: triangle.cdf(np.log2(z)) if z > 0 else 0.0)
 
 
-FAMILIES = np.array([folded(family) for family in (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1))])
+# The last is the normal one again, with outliers nearby.
+NAMED = (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1), stats.norm)
+FAMILIES = np.array([folded(family) for family in NAMED])
 TAIL_MEDIAN = stats.t(1.5).ppf(0.75)
 
 
@@ -37,14 +39,15 @@ def tail(z):
 
 
 TAILS = np.array([cells(lambda z, k=k: tail(z / 2**k)) for k in OCTAVES])
-LOG_CLEAN = np.log(np.maximum(0.9965 * FAMILIES + 0.0035 * TAILS, 1e-300))
+LOG_CLEAN = np.log(np.maximum(0.99 * FAMILIES + 0.01 * TAILS, 1e-300))
 PEAKS = [3, 4, 5, 6, 7, 8, 9, 10, 13, 16, 19, 22]
 ATOMS = np.array(
     [cells(lambda z, b=b: min(z / b, 1.0)) for b in (12.0, 96.0)]
     + [hat(a, b, c) for a, b, c in zip([2.5, *PEAKS[:-1]], PEAKS, [*PEAKS[1:], 25], strict=True)]
+    + [hat(1, 2, 3)]
 )
-PRIOR = 0.5 * np.array([0.15] * 2 + [0.7 / 12] * 12)
-FAMILY_PRIOR = np.array([2.0, 1, 1, 1, 1])
+PRIOR = 0.5 * np.array(5 * [[0.15] * 2 + [0.7 / 12] * 12 + [0]] + [[0.15] * 2 + [0.7 / 12] * 12 + [1]])
+FAMILY_PRIOR = np.array([2.0, 1, 1, 1, 1, 0.005])
 
 
 def psi(u):
@@ -59,8 +62,8 @@ class Densities:
     """Both groups of residuals, by sign; EM continues from the last fit."""
 
     def __init__(self):
-        self.scale = np.full((2, 5), 8)
-        self.W, self.far = np.tile(PRIOR / (10 + PRIOR.sum()), (2, 5, 1)), np.full((2, 5), 0.0035)
+        self.scale, self.far = np.full((2, 6), 8), np.full((2, 6), 0.01)
+        self.W = np.array(2 * [[row / (10 + row.sum()) for row in PRIOR]])
         self.fit(np.zeros((2, 56)), 1)
 
     def fit(self, counts, iterations):
@@ -68,25 +71,25 @@ class Densities:
         for sign in range(2):
             h = counts[sign] + 0.1 * counts[1 - sign]
             scores = []
-            for i in range(5):
+            for i in range(6):
                 W = self.W[sign, i]
                 for _ in range(iterations):
                     good, bad = (1 - W.sum()) * self.shape(sign, i), W @ ATOMS
                     credit = h * good / (good + bad)
                     j = self.scale[sign, i]
                     tails = credit @ (self.far[sign, i] * TAILS[j] / self.shape(sign, i))
-                    self.far[sign, i] = min((tails + 0.2) / (credit.sum() + 0.2 / 0.0035), 0.0035)
+                    self.far[sign, i] = min((tails + 0.2) / (credit.sum() + 0.2 / 0.01), 0.01)
                     near = range(max(0, j - 6), min(17, j + 7))
                     value = [credit @ LOG_CLEAN[i, k] - 2 * (0.1733 * (k - 8)) ** 2 for k in near]
                     self.scale[sign, i] = near[int(np.argmax(value))]
-                    W = W * (ATOMS @ (h / (good + bad))) + PRIOR
+                    W = W * (ATOMS @ (h / (good + bad))) + PRIOR[i]
                     W = W / (W.sum() + credit.sum() + 10)
                 self.W[sign, i] = W
                 density = np.maximum((1 - W.sum()) * self.shape(sign, i) + W @ ATOMS, 1e-300)
-                scores.append(np.log(FAMILY_PRIOR[i]) + min(1, 80 / max(h.sum(), 1)) * (h @ np.log(density)))
+                scores.append(np.log(FAMILY_PRIOR[i]) + min(1, 100 / max(h.sum(), 1)) * (h @ np.log(density)))
             omega = np.exp(np.array(scores) - max(scores))
             omega /= omega.sum()
-            for i in range(5):
+            for i in range(6):
                 self.clean[sign] += omega[i] * (1 - self.W[sign, i].sum()) * self.shape(sign, i)
                 self.bad[sign] += omega[i] * (self.W[sign, i] @ ATOMS)
         self.log_odds = np.log(np.maximum(self.clean, 1e-300)) - np.log(np.maximum(self.bad, 1e-300))
@@ -173,7 +176,7 @@ def judge_residuals(X, predictions, targets, keys=None):
         size = max(abs(r[t]), k.grid / 4 if k.multiples >= 16 and k.level is not None else 0.0)
         z[t] = size / s if r[t] > 0 else -size / s
         plain = fit.look_up(z[t])
-        before = 0.9 * k.lost + 0.002 * (1 - k.lost)
+        before = 0.9 * k.lost + 0.001 * (1 - k.lost)
         ratio = sigmoid(-plain) / fit.eps
         k.lost = lost = before * ratio / (before * ratio + 1 - before)
         tie = len(past) > 0 and targets[t] == targets[k.rows[-1]]
@@ -199,7 +202,8 @@ def judge_residuals(X, predictions, targets, keys=None):
         low = predictions[t] - quantiles[0] * np.exp(k.theta[0]) * s
         high = predictions[t] + quantiles[1] * np.exp(k.theta[1]) * s
         out.append((np.log(good / bad), low, high, s, stuck, p <= threshold))
-        k.theta += 0.02 * p * (np.array([targets[t] < low, targets[t] > high]) - 0.05)
+        if p > 0.5:
+            k.theta += 0.02 * (np.array([targets[t] < low, targets[t] > high]) - 0.05)
         if k.rows:
             last = targets[k.rows[-1]]
             gap, error = abs(targets[t] - last), 1e-10 * max(abs(targets[t]), abs(last))
@@ -247,7 +251,7 @@ def final_verdict(fit, z, targets, stuck):
     """Forward and backward over whether the model is lost; a run is stuck as a whole."""
     plain = np.array([fit.look_up(value) for value in z])
     seen = np.column_stack([sigmoid(-plain) / fit.eps, np.ones(len(z))])  # lost, not lost
-    move = np.array([[0.9, 0.1], [0.002, 0.998]])
+    move = np.array([[0.9, 0.1], [0.001, 0.999]])
     ahead, state = [], np.array([0.5, 0.5])
     for row in seen:
         state = (state @ move) * row

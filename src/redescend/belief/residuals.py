@@ -173,8 +173,8 @@ class ResidualBelief(Stateful):
         shared[[layout.INCREMENT, layout.DUE, layout.BELOW, layout.ABOVE]] = 1.0, layout.SHORTEST, 4.0, 4.0
         shared[[layout.FIRST_TIES, layout.FIRST_CHANCES]] = 1.0, 20.0
         shared[[layout.NEXT_TIES, layout.NEXT_CHANCES]] = 1.0, 4.0
-        shares = self._tables.prior / (layout.CLEAN_PRIOR + self._tables.prior.sum())
-        outliers = np.tile(shares, (2, families, 1))
+        shares = self._tables.prior / (layout.CLEAN_PRIOR + self._tables.prior.sum(axis=1, keepdims=True))
+        outliers = np.tile(shares, (2, 1, 1))
         scales, natural = np.full((2, families), float(widths // 2)), np.full((2, families), layout.NATURAL)
         fitted = layout.Densities(scales, natural, outliers, np.zeros((2, CELLS)), np.zeros((2, CELLS)))
         state = layout.State(numbers, features, shared, np.zeros((2, 2, CELLS)), *fitted)
@@ -396,7 +396,7 @@ class ResidualBelief(Stateful):
 
     def restore(self, state: dict[str, Any]) -> None:
         families, widths, _ = self._tables.clean.shape
-        dims = {"dim": self.dim, "families": families, "widths": widths, "atoms": len(self._tables.prior)}
+        dims = {"dim": self.dim, "families": families, "widths": widths, "atoms": self._tables.prior.shape[1]}
         arrays = read_arrays(SPECS, state, dims, self)
         require(len(arrays["numbers"]) > 0, self, "no keys")
         spread = arrays["features"][:, [layout.SQUARES, layout.TRAVELLED]]

@@ -32,6 +32,13 @@ FAMILIES: dict[str, tuple[Distribution, float]] = {
 PRIOR = {"normal": 2.0}
 """How much likelier than the others a family is before any record."""
 
+NEARBY, NEARBY_PRIOR = "normal", 0.005
+"""The family that comes once more, with outliers nearby, and how likely that is: outliers so near explain whatever a
+family does not fit, so only a second peak of many records should speak for them."""
+
+NEARBY_PEAK = (1.0, 2.0, 3.0)
+"""Where outliers nearby begin, are most frequent and end, on a scale of logarithms to base 2."""
+
 TAIL_DEGREES, TAIL_MEDIAN, TAIL_START = 1.5, 0.8725946625415716, 6.0
 """Student's tails that every family has, from this number of medians on: real data have records that are far away by
 nature."""
@@ -65,16 +72,17 @@ def make_tables() -> Tables:
     tails = student(TAIL_DEGREES)
     start = tails(np.array(TAIL_START * TAIL_MEDIAN))
     natural = scaled(lambda size: np.maximum(tails(size) - start, 0.0) / (1.0 - start), TAIL_MEDIAN)
-    families = np.array([scaled(*family) for family in FAMILIES.values()])
+    families = np.array([scaled(*family) for family in (*FAMILIES.values(), FAMILIES[NEARBY])])
     log_clean = np.log(np.maximum((1.0 - NATURAL) * families + NATURAL * natural, 1e-300))
     slabs = [cells(lambda size, end=end: np.minimum(size / end, 1.0)) for end in SLABS]  # type: ignore[misc]
     starts, ends = (PEAKS[0] - 0.5, *PEAKS[:-1]), (*PEAKS[1:], float(HIGHEST))
     hats = [cells(make_hat(*corners)) for corners in zip(starts, PEAKS, ends, strict=True)]
-    outliers = np.array(slabs + hats)
+    outliers = np.array([*slabs, *hats, cells(make_hat(*NEARBY_PEAK))])
     spans = np.array([[np.flatnonzero(atom)[0], np.flatnonzero(atom)[-1] + 1] for atom in outliers])
     shares = [SLAB_SHARE / len(slabs)] * len(slabs) + [(1.0 - SLAB_SHARE) / len(hats)] * len(hats)
-    log_prior = np.log([PRIOR.get(family, 1.0) for family in FAMILIES])
-    prior = OUTLIER_PRIOR * np.array(shares)
+    log_prior = np.log([*(PRIOR.get(family, 1.0) for family in FAMILIES), NEARBY_PRIOR])
+    prior = np.tile(OUTLIER_PRIOR * np.array([*shares, 0.0]), (len(families), 1))
+    prior[-1, -1] = OUTLIER_PRIOR
     return Tables(edges, cell_centers(edges), families, natural, log_clean, outliers, spans, prior, log_prior)
 
 

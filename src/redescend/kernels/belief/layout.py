@@ -68,13 +68,13 @@ CLIP = 3.0
 NEIGHBOUR = 0.1
 """How much a residual counts in the histogram of the other sign."""
 
-TEMPERATURE = 80.0
+TEMPERATURE = 100.0
 """The effective sample size of the likelihood of a family is at most this."""
 
 CLEAN_PRIOR, WIDTH_PRIOR = 10.0, 2.0
 """Prior records that are clean, and that have the usual scale."""
 
-NATURAL, NATURAL_PRIOR = 0.0035, 0.2
+NATURAL, NATURAL_PRIOR = 0.01, 0.2
 """The largest share of clean residuals in the natural tails, and how many prior records are there: the share falls
 where a long stream has fewer of them."""
 
@@ -82,7 +82,7 @@ LEVEL, LEARN_RATE = 0.9, 0.02
 FALSE_ALARMS = 0.1
 """The level of intervals, how fast their corrections learn, and the share of false alarms among suspects."""
 
-LOSING, STAYING, FIRST_LOST, RAREST = 0.002, 0.9, 0.5, 0.01
+LOSING, STAYING, FIRST_LOST, RAREST = 0.001, 0.9, 0.5, 0.01
 """The chance that the model is lost from one round to the next, and that it stays lost; the chance at the beginning;
 the least share of outliers that a burst of them is compared with."""
 
@@ -143,7 +143,7 @@ class Tables(NamedTuple):
     log_clean: Array  # with the largest share of natural tails
     outliers: Array  # atom, cell
     spans: Array  # atom: its first cell, and the one after its last
-    prior: Array  # atom
+    prior: Array  # family, atom
     log_prior: Array  # family
 
 

@@ -98,7 +98,7 @@ def fit_family(
         scale = best
         for k in range(len(shares)):
             found = dot_cells(tables.outliers[k], ratio, tables.spans[k, 0], tables.spans[k, 1])
-            shares[k] = shares[k] * found + tables.prior[k]
+            shares[k] = shares[k] * found + tables.prior[family, k]
             total += shares[k]
         for k in range(len(shares)):
             shares[k] /= total

@@ -76,11 +76,11 @@ def count_residual(sign: int, size: float, age: float, shared: Array, counts: Ar
 
 
 @part
-def correct_ends(clean: float, below: bool, above: bool, numbers: Array) -> None:
-    """Learn how far the interval has to reach from whether a record was outside of it."""
+def correct_ends(below: bool, above: bool, numbers: Array) -> None:
+    """Learn how far the interval has to reach from whether a clean record was outside of it."""
     tail = 0.5 * (1.0 - LEVEL)
-    numbers[LOWER] += LEARN_RATE * clean * ((1.0 if below else 0.0) - tail)
-    numbers[HIGHER] += LEARN_RATE * clean * ((1.0 if above else 0.0) - tail)
+    numbers[LOWER] += LEARN_RATE * ((1.0 if below else 0.0) - tail)
+    numbers[HIGHER] += LEARN_RATE * ((1.0 if above else 0.0) - tail)
 
 
 @compiled
@@ -115,7 +115,8 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
         clean = sigmoid(log_odds)
         out.clean_log_odds[t], out.low[t], out.high[t] = log_odds, low, high
         out.scale[t], out.stuck[t], out.suspect[t] = scale * unit, stuck, clean <= shared[THRESHOLD]
-        correct_ends(clean, target < low, target > high, numbers)
+        if log_odds > 0.0:
+            correct_ends(target < low, target > high, numbers)
         if rounds > 0.0:
             learn_grid(target, numbers)
         numbers[LAST] = target
