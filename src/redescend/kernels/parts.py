@@ -71,8 +71,10 @@ class _KernelLibrary(JITCodeLibrary):
     Numba optimizes every function and then everything twice, to find counts of references that cancel out.
     """
 
+    _linking_libraries: list[Any]
+
     def finalize(self) -> None:
-        libraries, pending = {}, list(reversed(self._linking_libraries))
+        libraries, pending = dict[int, Any](), list(reversed(self._linking_libraries))
         while pending:  # parts bring the parts that they call
             library = pending.pop()
             if id(library) not in libraries:
