@@ -81,6 +81,13 @@ def make_tables() -> kernels.Tables:
     return kernels.Tables(np.clip(models, kernels.RAREST, 1.0 - kernels.RAREST), log_prior)
 
 
+def _look_up(margins: Array, labels: Array, log_odds: Array) -> Array:
+    """The log-odds that labels are right, from a table by label and cell."""
+    out = np.empty(len(labels))
+    kernels.look_up_labels(margins, labels, log_odds, out)
+    return out
+
+
 class LabelBelief(Stateful):
     r"""The probability that a label is right, from the scores of any classifier; one pass, nothing to tune.
 
@@ -182,7 +189,8 @@ class LabelBelief(Stateful):
         numbers[kernels.DUE] = total + min(max(layout.SHORTEST, total // layout.GROWTH), layout.LONGEST)
 
     def _fit(self, counts: Array, iterations: int, state: kernels.State) -> float:
-        return float(kernels.fit_labels(counts, self._tables, iterations, self._pooled, *state[2:]))
+        fitted = kernels.Fitted(*state[2:], np.empty(2 * len(self._tables.positive)))
+        return float(kernels.fit_labels(counts, self._tables, iterations, self._pooled, fitted))
 
     def _fit_all(self) -> Array:
         """The table of log-odds by label and cell that fits all records."""
@@ -192,12 +200,12 @@ class LabelBelief(Stateful):
 
     def judge(self, margins: Any, labels: Any) -> Array:
         """The log-odds that each label is right, by all that was learned so far; nothing is learned."""
-        return kernels.look_up_labels(*self._read(margins, labels), self._state.log_odds)
+        return _look_up(*self._read(margins, labels), self._state.log_odds)
 
     def judge_log(self, margins: Any, labels: Any) -> Verdict:
         """The final verdict, by all that is known now, on records that were given to `update` before."""
         margins, labels = self._read(margins, labels)
-        return Verdict(kernels.look_up_labels(margins, labels, self._fit_all()), np.zeros(len(labels)))
+        return Verdict(_look_up(margins, labels, self._fit_all()), np.zeros(len(labels)))
 
     def judge_leads(self, leads: Any, labels: Any) -> Verdict:
         """The same from scores of two classes, or else from the margins of the given classes and labels that are 1."""
@@ -205,12 +213,13 @@ class LabelBelief(Stateful):
         labels = np.ascontiguousarray(labels, np.int64)
         if len(leads) != len(labels) or not np.isin(labels, (0, 1)).all() or not np.isfinite(leads).all():
             raise DataError("leads must be finite and labels 0 or 1, one of each for every record.")
-        return Verdict(kernels.look_up_labels(leads, labels, self._fit_all()), np.zeros(len(labels)))
+        return Verdict(_look_up(leads, labels, self._fit_all()), np.zeros(len(labels)))
 
     def predict_proba(self, margins: Any) -> Array:
         """The calibrated probability of every class to be the true one, not the given one."""
         margins, _ = self._read(margins, np.zeros(len(margins), np.int64))
-        shares = kernels.look_up_positive(margins, self._state.positive)
+        shares = np.empty(margins.shape)
+        kernels.look_up_positive(margins, self._state.positive, shares)
         if self.classes == 2:
             return np.column_stack([1.0 - shares[:, 0], shares[:, 0]])
         return shares / shares.sum(axis=1, keepdims=True)

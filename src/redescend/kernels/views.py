@@ -8,16 +8,21 @@ the end. Indices are not checked, unless Numba's bounds checks are on: then one 
 from __future__ import annotations
 
 import functools
+import math
 import operator
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
 from numba import config, types
 from numba.core.errors import TypingError
-from numba.core.imputils import lower_builtin, lower_getattr
+from numba.core.imputils import lower_builtin, lower_getattr, lower_getattr_generic
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
 from numba.extending import intrinsic, models, register_model
+
+Shape = tuple[Any, ...]
+"""Integers, and names of sizes that are known later."""
 
 
 class View(types.Type):
@@ -222,26 +227,78 @@ def window(typing: Any, memory: Any, at: Any, shape: Any) -> Any:
     return out(memory, types.intp, types.UniTuple(types.intp, sizes) if sizes > 1 else types.intp), generate
 
 
-def splitter(kind: Any, shapes: Sequence[tuple[Any, ...]], names: Sequence[str]) -> Any:
-    """A compiled function (memory, at, dims) that splits a row of numbers into the fields of a NamedTuple.
+class Split(types.Type):
+    """The type of a row of numbers that is read as the fields of a NamedTuple, each a view.
 
-    Shapes are made of integers and of names, whose sizes are in the tuple `dims`.
+    Shapes are made of integers and of names; the sizes behind the names come with the row.
     """
+
+    def __init__(self, kind: Any, dtype: Any, shapes: Sequence[Shape], names: Sequence[str]) -> None:
+        self.kind, self.dtype, self.names = kind, dtype, tuple(names)
+        self.shapes = dict(zip(kind._fields, shapes, strict=True))
+        super().__init__(name=f"Split({kind.__module__}.{kind.__qualname__}, {dtype})")
+
+    @property
+    def key(self) -> Any:
+        return self.kind, self.dtype
+
+    def offset(self, field: str) -> Counter[tuple[str, ...]]:
+        """Where a field begins, or the last one ends: how often every product of names is added."""
+        out: Counter[tuple[str, ...]] = Counter()
+        for name, shape in self.shapes.items():
+            if name == field:
+                break
+            numbers = [axis for axis in shape if isinstance(axis, int)]
+            out[tuple(axis for axis in shape if isinstance(axis, str))] += math.prod(numbers)
+        return out
+
+
+@register_model(Split)
+class _SplitModel(models.StructModel):
+    def __init__(self, manager: Any, split: Any) -> None:
+        members = [("data", types.CPointer(split.dtype)), ("dims", types.UniTuple(types.intp, len(split.names)))]
+        super().__init__(manager, split, members)
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):
+    key = Split
+
+    def generic_resolve(self, split: Any, field: str) -> Any:
+        return View(split.dtype, len(split.shapes[field])) if field in split.shapes else None
+
+
+def _offset(builder: Any, split: Any, field: str, sizes: dict[str, Any]) -> Any:
+    place = ir.IntType(64)(0)
+    for names, count in split.offset(field).items():
+        product = functools.reduce(builder.mul, [sizes[name] for name in names], place.type(count))
+        place = builder.add(place, product)
+    return place
+
+
+@lower_getattr_generic(Split)
+def _field(context: Any, builder: Any, split: Any, value: Any, field: str) -> Any:
+    sizes = {name: builder.extract_value(value, [1, i]) for i, name in enumerate(split.names)}
+    number, place = ir.IntType(64), _offset(builder, split, field, sizes)
+    shape = [sizes[axis] if isinstance(axis, str) else number(axis) for axis in split.shapes[field]]
+    data = builder.gep(builder.extract_value(value, 0), [place], inbounds=True)
+    return _make(context, builder, View(split.dtype, len(shape)), data, shape)
+
+
+def splitter(kind: Any, shapes: Sequence[Shape], names: Sequence[str]) -> Any:
+    """A compiled function (memory, at, dims) that reads a row of numbers from a place on as a NamedTuple."""
 
     @intrinsic
     def split(typing: Any, memory: Any, at: Any, dims: Any) -> Any:
-        out = types.NamedTuple([View(memory.dtype, len(shape)) for shape in shapes], kind)
+        out = Split(kind, memory.dtype, shapes, names)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            start, fields = args[1], []
+            value = ir.Constant(context.get_value_type(out), ir.Undefined)
+            data = builder.gep(builder.extract_value(args[0], 0), [args[1]], inbounds=True)
             sizes = {name: builder.extract_value(args[2], i) for i, name in enumerate(names)}
-            for field, shape in zip(out, shapes, strict=True):
-                data = builder.gep(builder.extract_value(args[0], 0), [start], inbounds=True)
-                axes = [sizes[axis] if isinstance(axis, str) else ir.IntType(64)(axis) for axis in shape]
-                fields.append(_make(context, builder, field, data, axes))
-                start = builder.add(start, functools.reduce(builder.mul, axes))
-            _check(builder, "<=", start, _total_size(builder, memory, args[0]))
-            return context.make_tuple(builder, out, fields)
+            end = builder.add(args[1], _offset(builder, out, "", sizes))
+            _check(builder, "<=", end, _total_size(builder, memory, args[0]))
+            return builder.insert_value(builder.insert_value(value, data, 0), args[2], 1)
 
         return out(memory, types.intp, types.UniTuple(types.intp, len(names))), generate
 

@@ -18,6 +18,7 @@ from redescend.kernels.belief.layout import ALL, DECAYS, FALSE_ALARMS, RECENT, W
 from redescend.kernels.belief.lists import find_threshold
 from redescend.kernels.belief.mixture import share_weights
 from redescend.kernels.compiler import compiled, part
+from redescend.kernels.views import view
 from redescend.numeric import Array
 
 (ROUNDS, INCREMENT, DUE, THRESHOLD) = range(4)
@@ -128,13 +129,20 @@ def weigh_models(counts: Array, tables: Tables, flips: Array, weights: Array) ->
     share_weights(weights)
 
 
+class Fitted(NamedTuple):
+    """What is fitted to the counts: the last fields of `State`, and a weight for every model with and without flips."""
+
+    flips: Array
+    log_odds: Array
+    positive: Array
+    weights: Array
+
+
 @compiled
-def fit_labels(
-    counts: Array, tables: Tables, iterations: int, pooled: float, flips: Array, log_odds: Array, positive: Array
-) -> float:
+def fit_labels(counts: Array, tables: Tables, iterations: int, pooled: float, fitted: Fitted) -> float:
     """Fit all models to the counts, and write the average of what they say; returns the threshold of suspects."""
+    counts, tables, (flips, log_odds, positive, weights) = view((counts, tables, fitted))
     models = len(tables.positive)
-    weights = np.empty(2 * models)
     for i in range(models):
         for _ in range(iterations):
             fit_flips(counts, tables.positive[i], pooled, flips[i])
@@ -164,6 +172,7 @@ def judge_labels(margins: Array, labels: Array, first: int, state: State, log_od
     Rows of `margins` have one column for two classes, else one for every class; labels are the places of classes.
     Returns the place of the next record.
     """
+    margins, labels, state, log_odds, suspect = view((margins, labels, state, log_odds, suspect))
     numbers, counts = state.numbers, state.counts
     for t in range(first, len(labels)):
         log_odds[t] = judge_label(margins[t], labels[t], state.log_odds)
@@ -182,6 +191,7 @@ def judge_labels(margins: Array, labels: Array, first: int, state: State, log_od
 @compiled
 def count_labels(margins: Array, labels: Array, counts: Array) -> None:
     """Add records to both histograms."""
+    margins, labels, counts = view((margins, labels, counts))
     for t in range(len(labels)):
         count_label(margins[t], labels[t], 1.0, counts[RECENT])
         count_label(margins[t], labels[t], 1.0, counts[ALL])
@@ -218,21 +228,19 @@ def judge_label(margins: Array, label: int, table: Array) -> float:
 
 
 @compiled
-def look_up_labels(margins: Array, labels: Array, log_odds: Array) -> Array:
-    """The log-odds that labels are right, from a table by label and cell."""
-    out = np.empty(len(labels))
+def look_up_labels(margins: Array, labels: Array, log_odds: Array, out: Array) -> None:
+    """Write the log-odds that labels are right, from a table by label and cell."""
+    margins, labels, log_odds, out = view((margins, labels, log_odds, out))
     for t in range(len(labels)):
         out[t] = judge_label(margins[t], labels[t], log_odds)
-    return out
 
 
 @compiled
-def look_up_positive(margins: Array, positive: Array) -> Array:
-    """For every class, the probability that it is the true one, before these sum to 1."""
-    out = np.empty(margins.shape)
+def look_up_positive(margins: Array, positive: Array, out: Array) -> None:
+    """Write for every class the probability that it is the true one, before these sum to 1."""
+    margins, positive, out = view((margins, positive, out))
     for t in range(len(margins)):
         for k in range(margins.shape[1]):
             margin = lead(margins[t], k)
             nudge = NUDGE * min(max(margin * 2.0**-LOWEST, -1.0), 1.0)
             out[t, k] = min(max(interpolate(margin, positive) + nudge, RAREST), 1.0 - RAREST)
-    return out
