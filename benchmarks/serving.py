@@ -79,9 +79,8 @@ def start(program: str, *arguments: str) -> Iterator[tuple[int, int]]:
 
 
 def processor_time(pid: int) -> float:
-    """Seconds of processor time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds of processor time of the threads of a process so far; the times of a process are too coarse."""
+    return 1e-9 * sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 
 def send(port: int, path: str, body: bytes, count: int, clients: int = CLIENTS) -> list[float]:
@@ -116,8 +115,6 @@ def measure(pid: int, port: int, what: str, body: bytes, count: int) -> Measured
     before, began = processor_time(pid), perf_counter()
     seconds = send(port, f"/v2/models/m/{what}", body, count)
     wall, used = perf_counter() - began, processor_time(pid) - before
-    # Short runs on a coarse clock may have measured nothing.
-    used = max(used, 1.0 / os.sysconf("SC_CLK_TCK"))
     return Measured(used / len(seconds), wall / len(seconds), float(np.quantile(seconds, 0.99)))
 
 
