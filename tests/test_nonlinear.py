@@ -68,6 +68,7 @@ def test_an_exactly_linear_truth_is_found_as_soon_as_the_linear_model_finds_it(o
     X = random.normal(size=(2000, 6))
     if one_hot:
         X[:, 3:] = np.eye(3)[random.integers(0, 3, 2000)]
+    X *= np.exp(2.0 * random.normal(size=6))
     y = X @ random.normal(size=6) + 4.0
     ours, linear = mean_errors(X, y)
     assert ours <= 1.03 * linear

@@ -28,9 +28,9 @@ FAR = 20.0
 LIGHT = 0.1
 """A member with less than this share of the largest weight is left out of the mean."""
 
-REACTION, NEAR = 0.02, 1e-3
-"""How fast scales of residuals follow; they are halved by a residual of less than NEAR scales. So a member that becomes
-exact takes over at once, while the scales of all still shrink."""
+REACTION, LEAST_RATIO, LARGEST_RATIO = 0.02, 1e-3, 3.0
+"""How fast scales follow residuals, and the range of ratios of a residual to a scale that they follow. They shrink
+faster than they grow, so that a member that becomes exact soon takes over."""
 
 COUNT, RATE, MIXTURE_SCALARS = range(3)
 """Rounds so far, and the share of flipped labels."""
@@ -67,7 +67,7 @@ def follow_scales(y: float, p: Array, count: float, scale: Array) -> None:
     for i in range(MEMBERS):
         r = min(abs(y - p[i]), 1e140)
         s = max(scale[i] if scale[i] > 0.0 else r, 1e-12 * min(abs(p[i]), 1e140) + 1e-140)
-        scale[i] = s * (1.0 + gain * (r * r - s * s) / (r * r + s * s)) if r >= NEAR * s else 0.5 * s
+        scale[i] = s * min(max(r / s, LEAST_RATIO), LARGEST_RATIO) ** gain
 
 
 @part
