@@ -23,7 +23,7 @@ Request = tuple[int, str | None, int]
 """A request of a commit: its number of records, its idempotency key, and a digest of its body."""
 
 
-BLOCK = 1 << 16
+BLOCK = 1 << 20
 """Bytes that are written at a time, if they come in parts."""
 
 
