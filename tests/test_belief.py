@@ -158,6 +158,19 @@ def test_a_single_gross_error_in_a_long_clean_stream_is_found(size: float) -> No
         assert belief.judge_log(np.zeros(10_000), targets, judgements).suspects(0.1).tolist() == [7000]
 
 
+def test_a_second_peak_nearby_is_found() -> None:
+    """A quarter of the targets is too low by five standard deviations: in that sign, nearly as many as clean ones."""
+    random = np.random.default_rng(0)
+    targets = random.normal(size=6000)
+    wrong = random.random(6000) < 0.25
+    targets[wrong] -= 5.0
+    belief = ResidualBelief()
+    verdict = belief.judge_log(np.zeros(6000), targets, belief.update(np.zeros(6000), targets))
+    suspects = verdict.suspects(fdr=0.1)
+    assert np.count_nonzero(wrong[suspects]) > 0.9 * np.count_nonzero(wrong)
+    assert np.mean(~wrong[suspects]) < 0.1
+
+
 @pytest.mark.parametrize("resolution", [0.01, 1.0, 7.0, 2.0**-20])
 def test_rounding_errors_are_no_errors(resolution: float) -> None:
     """Half of the targets are exact, the others are rounded; and three are wrong."""
