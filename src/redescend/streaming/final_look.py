@@ -271,7 +271,8 @@ def make_suspects(schema: Schema, final: FinalSuspects, count: int, values: Reca
     )
     for played, probability, q_value, far in zip(final.rounds[some].records(schema), *numbers, strict=False):
         file, own, why = values.get(played.row, ("", dict.fromkeys(schema.columns), None))
-        why = why if why is not None and _explains(why, played) else None
+        if why is not None and not _explains(why, played):
+            why = {"outdated": True}
         suspect = Suspect(played._replace(clean_probability=probability), file, own, why)
         listed.append(suspect._replace(q_value=q_value, far_out=far))
     return listed
