@@ -14,7 +14,9 @@ from redescend.belief import LabelBelief, ResidualBelief, Verdict
 from redescend.errors import DataError, ParameterError
 from redescend.sources import open_source
 from redescend.streaming import StreamModel, fit_stream
+from redescend.streaming.config import FitConfig, Outputs
 from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.fit import start_run
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.verdict import StuckRun, StuckRuns
 from redescend.streaming.table_look import order_by_content
@@ -222,3 +224,20 @@ def test_a_file_that_changes_is_refused_before_anything_is_written(tmp_path, spo
         run.run()
     assert not run.finished
     assert list(folder.iterdir()) == []
+
+
+def test_an_explanation_of_another_prediction_is_left_out(tmp_path):
+    """The report explains by the model as it is in the end, which has followed the stream."""
+    random, rows = np.random.default_rng(6), 3000
+    x = random.normal(size=rows)
+    y = np.where(np.arange(rows) < 1500, 5.0, -5.0) * x + 0.1 * random.normal(size=rows)
+    y[[700, 2900]] += 30.0
+    x[[700, 2900]] = 1.0
+    config = FitConfig(target="y", final_look=True, outputs=Outputs(report=tmp_path / "r.html"))
+    with start_run(pa.table({"x": x, "y": y}), config) as run:
+        run.run()
+    why = {one.round.row: one.why for one in run.summary.least}
+    assert why[701] == {"outdated": True}
+    assert why[2901]["prediction"] == pytest.approx(-5.0, abs=1.0)
+    page = (tmp_path / "r.html").read_text()
+    assert "which has changed since" in page

@@ -131,6 +131,8 @@ def say_result(run: Run) -> None:
     for sentence in [*summarize(run.summary, run.counts), *told]:
         say(sentence)
     say_rejections(run.summary.rejections)
+    if not run.source.can_reread and any("is none of the" in kind for kind in run.summary.rejections.counts):
+        say("  The labels are those of the first records, because a pipe is read once: name all of them with --labels.")
     if run.source.unread:
         say(f"Files or folders skipped: {len(run.source.unread):,}.")
     outputs = run.config.outputs

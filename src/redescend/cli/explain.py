@@ -33,7 +33,9 @@ def explain(
 ) -> None:
     """Explain the prediction of a record: its interval, what each column contributes to it, and what would be ordinary.
 
-    The contributions add up to the prediction. Similar records that are probably clean are shown with it.
+    The contributions add up to the prediction. Similar records that are probably clean are shown with it. The record is
+    judged by the model as it is at the end of its stream. If that changes with time, an earlier record was predicted
+    otherwise then: fit --rounds has these predictions.
     """
     with exit_on_error(debug):
         from redescend.cli.console import announce_compilation, format_json, make_printable, reader_may_leave
@@ -68,6 +70,8 @@ def format_explanation(found: Explanation, schema: Schema) -> Iterator[str]:
 
     name, labels = schema.target, schema.classifies
     yield f"Row {found.row}: {name} is {format_value(found.target)}, predicted is {format_rounded(found.prediction)}."
+    if schema.lagged or any(feature.kind.value == "date" for feature in schema.features):
+        yield "By the model as it is at the end of its stream; earlier, it may have predicted otherwise (fit --rounds)."
     if found.clean_probability is not None:
         yield f"Probability that the record is clean: {format_weight(found.clean_probability)}."
     if found.low is not None and found.high is not None:

@@ -73,6 +73,7 @@ def _play(run: Run, quiet: bool) -> None:
     from redescend.cli.progress import ProgressLine
     from redescend.streaming import StreamModel
     from redescend.streaming.importance import rank_features
+    from redescend.streaming.report.formatting import format_count
 
     finished, config = run.finished, run.config
     if not quiet:
@@ -93,8 +94,12 @@ def _play(run: Run, quiet: bool) -> None:
         say_result(run)
         if config.outputs.model is None:
             say("The model was not saved; name a file with --model to save it.")
-        if run.summary.least:
+        shown, listed = len(run.summary.least), run.summary.suspect_count
+        if shown and (run.final is None or shown <= listed):
             say("Top suspects:")
+        elif shown:
+            which = f", the first {listed} of them suspects" if listed else "; none of them is a suspect"
+            say(f"The {format_count(shown)} that are least likely clean{which}:")
     model = run.model
     important = [one.far_out for one in run.summary.least if one.far_out is not None]
     important += [one.column for one in rank_features(model)] if isinstance(model, StreamModel) else []

@@ -3,16 +3,16 @@
 A source that can be read again is read once more, in its order, by a copy of the final model that predicts every record
 before it learns from it. In a stream that does not change, this is the final model; in one that does, the copy follows
 the changes, so that every record is judged by the model around its time. What is believed of the records begins anew,
-because the errors of the first reading were those of a model that still knew little. A pipe cannot be read again, and a
-stream with one model per key is not: there, the rounds of the first reading are judged once more by what is believed in
-the end.
+because the errors of the first reading were those of a model that still knew little. A table whose order says nothing
+is judged by the final model alone, see `table_look`. A pipe cannot be read again, and a stream with one model per key
+is not: there, the rounds of the first reading are judged once more by what is believed in the end.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,20 +31,23 @@ from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.explanation import explain_record
 from redescend.streaming.far_records import FarRecords, find_ranges
-from redescend.streaming.io.log import read_blocks
+from redescend.streaming.io.log import AppendLog, read_blocks
 from redescend.streaming.io.tables import choose_writer
 from redescend.streaming.io.writers import RoundTable, RunWriters, choose_entry, pack_rounds, read_groups, unpack_rounds
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel
-from redescend.streaming.predictor import StreamPredictor
-from redescend.streaming.rounds import Rounds
+from redescend.streaming.predictor import Learned, StreamPredictor
+from redescend.streaming.rounds import RoundRecord, Rounds
 from redescend.streaming.summary import Summary
 from redescend.streaming.summary.suspects import Suspect, read_values
 from redescend.streaming.summary.verdict import FinalCounts, StuckRun, StuckRuns
-from redescend.streaming.table_look import MOST_CELLS, StuckRecords, judge_table
+from redescend.streaming.table_look import MOST_CELLS, OrderedLook, judge_table
 
 TOGETHER = 8
 """Groups of the log that are judged together: stretches of records are judged, and memory is limited."""
+
+SAME = 0.5
+"""Predictions that differ by a smaller share of their interval are explained in the same way."""
 
 KEPT = 0.9
 """Of a pipe, the values of records that are less likely clean than this are kept for the list."""
@@ -72,6 +75,18 @@ class FinalSuspects(NamedTuple):
         return FinalCounts(self.listed, clean, self.runs, self.far.count_columns())
 
 
+class Reading(NamedTuple):
+    """What a further reading gives: a summary, the log of its rounds and the records that are far out.
+
+    `judged` says whether the rounds have final verdicts.
+    """
+
+    summary: Summary
+    log: AppendLog
+    far: FarRecords
+    judged: bool = False
+
+
 def read_again(
     model: StreamModel,
     source: Source,
@@ -82,30 +97,18 @@ def read_again(
     *,
     records: int,
     learned: int,
-) -> tuple[Summary, Path, FarRecords, bool]:
-    """Read the source as often as requested, at least once more; returns the summary and the log of the last reading,
-    the records that are far out, and whether the log has final verdicts.
+) -> Reading:
+    """Read the source as often as requested, at least once more; returns what the last reading gives.
 
-    Readings beyond `passes` only judge: the model returns to what it has learned; or, if the order of records says
-    nothing and they fit in memory, it judges them all as it is. Of a source that has grown, only the first `records`
-    are read, those of the first reading. So many of them must be `learned` from as were at first.
+    Readings beyond `passes` only judge: the model returns to what it has learned. If the order of records says nothing,
+    and they fit in memory, the model judges them all as it is. Of a source that has grown, only the first `records` are
+    read, those of the first reading. So many of them must be `learned` from as were at first.
     """
     ranges = find_ranges(source, model.schema)
-    is_table = passes > 1 and config.final_look and model.belief is not None
-    is_table = is_table and records * model.schema.dim <= MOST_CELLS
-    log, stuck = writers.start_final_log(), StuckRecords.collect(iter(()))
-    for reading in range(2, max(passes, 2) + 1 + is_table):
-        if is_table and reading > passes and not source.is_shuffled:
-            verdicts = ((rounds.rows, verdict) for _, rounds, verdict in _judge_parts(model, log.path, FarRecords()))
-            stuck = StuckRecords.collect(verdicts)
-        before, read = model.begin_reading(), 0
+
+    def note(outcomes: Iterable[tuple[Batch, Learned]], judged: bool = False) -> Reading:
         summary = Summary(model.schema, config.transform, config.top)
-        log, far = writers.start_final_log(), FarRecords(ranges, records)
-        batches = _read_first(source, model.schema.columns, records)
-        if is_table and reading > passes:
-            outcomes = judge_table(model, list(batches), stuck)
-        else:
-            outcomes = ((batch, model.learn(batch)) for batch in batches)
+        log, far, read = writers.start_final_log(), FarRecords(ranges, records), 0
         for batch, (rounds, indices, rejected) in outcomes:
             log.append(pack_rounds(rounds))
             summary.add(rounds, batch, indices)
@@ -119,9 +122,20 @@ def read_again(
                 f"learned from, then {summary.learned:,} of {read:,}. Fit a copy of it that does not change."
             )
         log.flush()
-        if reading > passes and not is_table:
+        return Reading(summary, log, far, judged)
+
+    for reading in range(2, max(passes, 2) + 1):
+        before, batches = model.begin_reading(), _read_first(source, model.schema.columns, records)
+        last = note((batch, model.learn(batch)) for batch in batches)
+        if reading > passes:
             model.return_to(before)
-    return summary, log.path, far, is_table
+    if passes == 1 or not config.final_look or model.belief is None or records * model.schema.dim > MOST_CELLS:
+        return last
+    verdicts = ((rounds, verdict) for _, rounds, verdict in _judge_parts(model, last.log.path, FarRecords()))
+    ordered = OrderedLook.collect(verdicts, model.schema)
+    ordered = ordered.forget_stuck() if source.is_shuffled else ordered
+    outcomes = judge_table(model, list(_read_first(source, model.schema.columns, records)), ordered)
+    return last if outcomes is None else note(outcomes, judged=True)
 
 
 def _read_first(source: Source, columns: Sequence[str], records: int) -> Iterator[Batch]:
@@ -256,10 +270,22 @@ def make_suspects(schema: Schema, final: FinalSuspects, count: int, values: Reca
         final.far.name_columns(final.rounds.rows[some]),
     )
     for played, probability, q_value, far in zip(final.rounds[some].records(schema), *numbers, strict=False):
-        known = values.get(played.row, ("", dict.fromkeys(schema.columns), None))
-        suspect = Suspect(played._replace(clean_probability=probability), *known)
+        file, own, why = values.get(played.row, ("", dict.fromkeys(schema.columns), None))
+        if why is not None and not _explains(why, played):
+            why = {"outdated": True}
+        suspect = Suspect(played._replace(clean_probability=probability), file, own, why)
         listed.append(suspect._replace(q_value=q_value, far_out=far))
     return listed
+
+
+def _explains(why: dict[str, Any], played: RoundRecord) -> bool:
+    """Whether an explanation is that of the prediction in the list.
+
+    Explained is what the model predicts as it is in the end. If it has followed a stream that changes, it is another.
+    """
+    if played.low is None or played.high is None:
+        return bool(why["prediction"] == played.prediction)
+    return bool(abs(why["prediction"] - played.prediction) <= SAME * (played.high - played.low))
 
 
 def write_suspects(path: Path, schema: Schema, final: FinalSuspects, values: Recalled, others: Sequence[str]) -> None:

@@ -306,10 +306,10 @@ class Run:
             # Records of later readings were learned from before: their errors say little about new ones.
             metrics = self.summary.metrics
             counted = {"records": self.counts.records, "learned": self.counts.learned}
-            self.summary, last, far, judged = read_again(
+            self.summary, log, far, judged = read_again(
                 model, self.source, config, writers, self._passes, self.on_look, **counted
             )
-            self.summary.metrics = metrics
+            self.summary.metrics, last = metrics, log.path
         else:
             last, far, judged = writers.read_log("rounds"), FarRecords(), False
         if not config.final_look or model.belief is None:

@@ -19,29 +19,43 @@ from redescend.belief.suspects import HALF
 from redescend.numeric import Array
 from redescend.sources import Batch
 from redescend.streaming.audit_rows import mix_bits
+from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.encoding.target import decode_predictions
 from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned
-from redescend.streaming.rounds import Judged
+from redescend.streaming.rounds import Judged, Rounds
+
+FOLLOWED = 0.9
+"""The order says something if a model that follows it has at most this share of the errors of the final one."""
 
 MOST_CELLS = 1 << 23
 """Encoded numbers of a table that is held in memory; of larger ones, the order matters less."""
 
 
-class StuckRecords(NamedTuple):
-    """Records that are probably stuck, by the order of the table: their rows, and how they were judged."""
+class OrderedLook(NamedTuple):
+    """What the reading before, in the order of the table, says: which rows are probably stuck and how they were judged,
+    and the typical error of a model that follows the order.
+    """
 
     rows: Array
     verdict: Verdict
+    error: float
 
     @classmethod
-    def collect(cls, parts: Iterator[tuple[Array, Verdict]]) -> StuckRecords:
-        """Those among the rows of all parts with their verdicts."""
-        rows, odds, stuck = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
-        for numbers, verdict in parts:
+    def collect(cls, parts: Iterator[tuple[Rounds, Verdict]], schema: Schema) -> OrderedLook:
+        """From the rounds of all parts, with their verdicts."""
+        rows, odds, stuck, errors = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)], [np.empty(0)]
+        for rounds, verdict in parts:
             which = verdict.stuck > HALF
-            for found, values in ((rows, numbers), (odds, verdict.clean_log_odds), (stuck, verdict.stuck)):
+            for found, values in ((rows, rounds.rows), (odds, verdict.clean_log_odds), (stuck, verdict.stuck)):
                 found.append(values[which])
-        return cls(np.concatenate(rows), Verdict(np.concatenate(odds), np.concatenate(stuck)))
+            errors.append(rounds.targets - rounds.predictions)
+        error = measure_error(np.concatenate(errors), schema)
+        return cls(np.concatenate(rows), Verdict(np.concatenate(odds), np.concatenate(stuck)), error)
+
+    def forget_stuck(self) -> OrderedLook:
+        """The same without stuck records."""
+        return OrderedLook(self.rows[:0], Verdict(*(part[:0] for part in self.verdict)), self.error)
 
     def apply(self, rows: Array, judged: Judged) -> Judged:
         """What is believed of records, as it was in order of those that are stuck."""
@@ -61,17 +75,37 @@ def order_by_content(X: Array, targets: Array) -> Array:
     return np.lexsort((targets, total))
 
 
-def judge_table(model: StreamModel, batches: list[Batch], stuck: StuckRecords) -> Iterator[tuple[Batch, Learned]]:
-    """Judge all records of a table by the model as it is; what is believed of them is learned anew."""
-    chunks = [model.encode(batch.table) for batch in batches]
-    together = [chunk for some in chunks for chunk in some]
-    if together:
-        X, targets = (np.concatenate([chunk[place] for chunk in together]) for place in (0, 1))
-        model.learn_belief(X, targets, order_by_content(X, targets))
+def measure_error(differences: Array, schema: Schema) -> float:
+    """The typical error: the median of numbers, the share of wrong labels."""
+    if not len(differences):
+        return 0.0
+    return float(np.mean(differences != 0.0) if schema.classifies else np.median(np.abs(differences)))
+
+
+def judge_table(
+    model: StreamModel, batches: list[Batch], ordered: OrderedLook
+) -> Iterator[tuple[Batch, Learned]] | None:
+    """Judge all records of a table by the model as it is; what is believed of them is learned anew.
+
+    None if the order of the table says something: a model that follows it errs less than the final one, although that
+    has learned from all records.
+    """
+    chunks = [chunk for batch in batches for chunk in model.encode(batch.table)]
+    if not chunks:
+        return None
+    X, targets = (np.concatenate([chunk[place] for chunk in chunks]) for place in (0, 1))
+    predictions, _ = decode_predictions(model.schema, model.engine.predict(X))
+    if ordered.error < FOLLOWED * measure_error(targets - predictions, model.schema):
+        return None
+    model.learn_belief(X, targets, order_by_content(X, targets))
+    return _review(model, batches, ordered)
+
+
+def _review(model: StreamModel, batches: list[Batch], ordered: OrderedLook) -> Iterator[tuple[Batch, Learned]]:
     for batch in batches:
         rounds, indices, rejected = model.review(batch, target=True)
         judged = rounds.judged
         assert judged is not None
         if not model.schema.classifies:
             judged = judged._replace(margin=0.5 * (judged.high - judged.low))
-        yield batch, Learned(replace(rounds, judged=stuck.apply(rounds.rows, judged)), indices, rejected)
+        yield batch, Learned(replace(rounds, judged=ordered.apply(rounds.rows, judged)), indices, rejected)

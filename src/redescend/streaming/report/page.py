@@ -240,7 +240,11 @@ def _format_metric(name: str, value: float) -> str:
 def _explain(summary: Summary) -> list[Explained]:
     """The suspects with an explanation."""
     return [
-        Explained(one.round.row, describe_suspect(one, summary.schema), _draw_bars(summary.schema, one.why))
+        Explained(
+            one.round.row,
+            describe_suspect(one, summary.schema),
+            [] if "outdated" in one.why else _draw_bars(summary.schema, one.why),
+        )
         for one in summary.least
         if one.why is not None
     ]
@@ -249,10 +253,8 @@ def _explain(summary: Summary) -> list[Explained]:
 def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
     """Steps from a typical prediction to that of the record."""
     parts = [(one["column"], one["value"], one["contribution"]) for one in why["contributions"]]
-    shown, rest = parts[:MAX_PARTS], parts[MAX_PARTS:]
-    steps = [
-        (f"{name} = {format_value(value)}" if name in schema.inputs else name, part) for name, value, part in shown
-    ]
+    shown, rest, known = parts[:MAX_PARTS], parts[MAX_PARTS:], {feature.name for feature in schema.features}
+    steps = [(f"{name} = {format_value(value)}" if name in known else name, part) for name, value, part in shown]
     if rest:
         steps.append((f"{format_count(len(rest), 'other column')}", sum(part for _, _, part in rest)))
     ends = np.cumsum([why["typical"], *(part for _, part in steps)])

@@ -27,7 +27,8 @@ class Suspect(NamedTuple):
     file: str
     values: dict[str, Any]
     why: dict[str, Any] | None = None
-    """Its explanation, as plain values, if there is one; see `redescend.streaming.explanation`."""
+    """Its explanation, as plain values, if there is one, see `redescend.streaming.explanation`; or that it is outdated,
+    because the model has changed since."""
     q_value: float | None = None
     """The share of false alarms in the final list down to this record; None if there is no such list."""
     far_out: str | None = None
