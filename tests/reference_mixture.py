@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.kernels.forest.layout import FIRST_RATE
-from redescend.kernels.forest.mixture import FAR, LARGEST_RATIO, LEAST_RATIO, LIGHT, PATIENCE, PRIOR, REACTION
+from redescend.kernels.forest.mixture import FAR, LEAST_RATIO, LIGHT, PATIENCE, PRIOR, REACTION, SMALL
 from redescend.kernels.forest.rounds import FAST_RATE, LEAST_RATE, MOST_RATE
 from redescend.numeric import Array
 
@@ -40,7 +40,9 @@ class SlowMixture:
         sizes = np.abs(y - members)
         scales = np.maximum(np.where(np.isnan(self.scales), sizes, self.scales), 1e-12 * np.abs(members) + 1e-140)
         gain = max(4.0 / (self.count + 8.0), REACTION)
-        self.scales = scales * np.exp(gain * np.log(np.clip(sizes / scales, LEAST_RATIO, LARGEST_RATIO)))
+        shrunk = scales * np.exp(gain * np.log(np.maximum(sizes / scales, LEAST_RATIO)))
+        followed = scales * (1.0 + gain * (sizes**2 - scales**2) / (sizes**2 + scales**2))
+        self.scales = np.where(sizes < SMALL * scales, shrunk, followed)
 
     def learn(self, members: Array, y: float) -> None:
         self.follow(members, y)

@@ -28,9 +28,9 @@ FAR = 20.0
 LIGHT = 0.1
 """A member with less than this share of the largest weight is left out of the mean."""
 
-REACTION, LEAST_RATIO, LARGEST_RATIO = 0.02, 1e-3, 3.0
-"""How fast scales follow residuals, and the range of ratios of a residual to a scale that they follow. They shrink
-faster than they grow, so that a member that becomes exact soon takes over."""
+REACTION, SMALL, LEAST_RATIO = 0.02, 0.05, 1e-3
+"""How fast scales follow residuals. Those of less than SMALL scales count by their logarithm, from LEAST_RATIO on, so
+that scales shrink fast enough where a member becomes exact, and it takes over."""
 
 COUNT, RATE, MIXTURE_SCALARS = range(3)
 """Rounds so far, and the share of flipped labels."""
@@ -67,7 +67,10 @@ def follow_scales(y: float, p: Array, count: float, scale: Array) -> None:
     for i in range(MEMBERS):
         r = min(abs(y - p[i]), 1e140)
         s = max(scale[i] if scale[i] > 0.0 else r, 1e-12 * min(abs(p[i]), 1e140) + 1e-140)
-        scale[i] = s * min(max(r / s, LEAST_RATIO), LARGEST_RATIO) ** gain
+        if r < SMALL * s:
+            scale[i] = s * max(r / s, LEAST_RATIO) ** gain
+        else:
+            scale[i] = s * (1.0 + gain * (r * r - s * s) / (r * r + s * s))
 
 
 @part

@@ -50,6 +50,10 @@ LEAST_RATE, MOST_RATE, FAST_RATE = 0.001, 0.3, 0.001
 """The range of the share of flipped labels, and how fast it follows."""
 
 
+REACH = 8.0
+"""The range of believed targets grows to a target that the linear member believes, if it is at most this many times
+the range away: targets with a long tail need it."""
+
 STACKED = 3
 """Predictions that are written for a record: those that the stack learns from."""
 
@@ -203,8 +207,8 @@ def begin(state: State, k: int, ordered: Array) -> None:
 
 @part
 def is_near(y: float, low: float, high: float) -> bool:
-    """Whether a target could be predicted; the linear member may believe another if its features are wild, too."""
-    slack = SLACK * (high - low)
+    """Whether a target is at most REACH ranges away; the linear member may believe another if its features are wild."""
+    slack = REACH * (high - low)
     return slack == 0.0 or (low - slack <= y and y <= high + slack)
 
 
