@@ -29,6 +29,7 @@ class _PartLibrary(JITCodeLibrary):
     """
 
     attributes: tuple[str, ...] = ()
+    _linking_libraries: list[Any]
 
     def finalize(self) -> None:
         for function in self._final_module.functions:
@@ -36,7 +37,16 @@ class _PartLibrary(JITCodeLibrary):
                 function.linkage = "linkonce_odr"
                 for attribute in self.attributes:
                     function.add_function_attribute(attribute)
-        self._shared_module, self._finalized = self._final_module, True
+        _link_init(self, self._linking_libraries)
+        self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        """The code with that of all parts that it calls, for functions that are not kernels."""
+        if self._shared_module is None:
+            self._shared_module = self._final_module.clone()
+            for library in _with_callees(self._linking_libraries):
+                self._shared_module.link_in(_own_module(library), preserve=True)
+        return self._shared_module
 
     def add_llvm_module(self, ll_module: Any) -> None:
         self._final_module.link_in(ll_module)
@@ -51,6 +61,29 @@ class _PartLibrary(JITCodeLibrary):
 
     def set_env(self, env_name: str, env: Any) -> None:
         """Do nothing: an environment is for Python objects, which parts do not have."""
+
+
+def _with_callees(libraries: list[Any]) -> list[Any]:
+    """Libraries, and those of the parts that parts among them call, each once."""
+    found, pending = dict[int, Any](), list(reversed(libraries))
+    while pending:
+        library = pending.pop()
+        if id(library) not in found:
+            found[id(library)] = library
+            if isinstance(library, _PartLibrary):
+                pending += reversed(library._linking_libraries)
+    return list(found.values())
+
+
+def _own_module(library: Any) -> Any:
+    """The code of a library; of a part, without what it calls."""
+    return library._final_module if isinstance(library, _PartLibrary) else library._get_module_for_linking()
+
+
+def _link_init(library: Any, others: list[Any]) -> None:
+    for other in others:
+        if reload := getattr(other, "_reload_init", None):  # which Numba 0.61 does not have
+            library._reload_init.update(reload)
 
 
 class _RareLibrary(_PartLibrary):
@@ -74,14 +107,10 @@ class _KernelLibrary(JITCodeLibrary):
     _linking_libraries: list[Any]
 
     def finalize(self) -> None:
-        libraries, pending = dict[int, Any](), list(reversed(self._linking_libraries))
-        while pending:  # parts bring the parts that they call
-            library = pending.pop()
-            if id(library) not in libraries:
-                libraries[id(library)] = library
-                if isinstance(library, _PartLibrary):
-                    pending += reversed(library._linking_libraries)
-        self._linking_libraries = list(libraries.values())
+        _link_init(self, self._linking_libraries)
+        for library in _with_callees(self._linking_libraries):
+            self._final_module.link_in(_own_module(library), preserve=True)
+        self._linking_libraries = []
         super().finalize()
 
     def _optimize_functions(self, ll_module: Any) -> None:
