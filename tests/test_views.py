@@ -1,4 +1,4 @@
-"""Views of arrays in compiled code read and write what arrays do, and check bounds if Numba does."""
+"""Views of arrays in compiled code, and rows of numbers that are read as NamedTuples."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import TypingError
 
-from redescend.kernels.views import view
+from redescend.kernels.compiler import compiled
+from redescend.kernels.views import splitter, view, window
+from redescend.numeric import Array
+
 
 PROGRAM = """
 import sys
@@ -33,18 +38,67 @@ print(item(np.ones((2, 1)), number) if what == "item" else last(np.ones(3), numb
 """
 
 
-@njit
-def exchange(array, i, j):
-    table = view(array)
-    row = table[i]
-    row[j], table[j, i] = table[j, i], row[j]
-    return len(table), table.shape, row.size
+class Pair(NamedTuple):
+    floats: Array
+    places: Array
 
 
-def test_views_write_to_their_arrays():
-    array = np.arange(9.0).reshape(3, 3)
-    assert exchange(array, 0, 2) == (3, (3, 3), 3)
-    assert array.tolist() == [[0.0, 1.0, 6.0], [3.0, 4.0, 5.0], [2.0, 7.0, 8.0]]
+class Fields(NamedTuple):
+    table: Array
+    weights: Array
+    last: Array
+
+
+split = splitter(Fields, [(2, "dim"), (3,), ("dim", "wide")], ("dim", "wide"))
+
+
+@compiled
+def read_and_write(pair: Pair, flags: Array) -> tuple[float, int, int, float]:
+    (floats, places), flags = view((pair, flags))
+    cell, row = floats[1], floats[1, 2]
+    cell[0, 1] = 7.0
+    row[0] += 1.0
+    floats[0, 0, places[1]] = -1.0
+    flags[1] = True
+    return window(floats, 1, (2, 3))[1, 0], len(row), floats.size + floats.shape[2], row[0]
+
+
+@compiled
+def read_fields(memory: Array, dim: int, wide: int) -> tuple[int, int, int, float, float, float]:
+    fields = split(view(memory), 4, (dim, wide))
+    sizes = fields.table.size, len(fields.weights), fields.last.size
+    return *sizes, fields.table[1, 0], fields.weights[2], fields.last[dim - 1, wide - 1]
+
+
+def test_views_read_and_write_the_numbers_of_arrays():
+    floats, flags = np.arange(24.0).reshape(2, 3, 4), np.zeros(3, np.bool_)
+    found = read_and_write(Pair(floats, np.array([3, 2])), flags)
+    assert found == (4.0, 4, 28, 21.0)
+    assert (floats[1, 0, 1], floats[1, 2, 0], floats[0, 0, 2]) == (7.0, 21.0, -1.0)
+    assert flags.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(("dim", "wide"), [(1, 1), (2, 5), (7, 3)])
+def test_a_row_is_split_into_fields_one_behind_the_other(dim: int, wide: int):
+    memory = np.arange(4.0 + 2 * dim + 3 + dim * wide)
+    assert read_fields(memory, dim, wide) == (2 * dim, 3, dim * wide, 4.0 + dim, 6.0 + 2 * dim, memory[-1])
+
+
+def test_arrays_that_are_not_contiguous_have_no_view():
+    with pytest.raises(TypingError, match="C-contiguous"):
+        read_fields(np.arange(40.0)[::2], 2, 3)
+
+
+def test_arithmetic_has_the_types_of_numba():
+    @njit
+    def compute(a: Any, b: Any) -> Any:
+        return a + b, a - b, a * b, a / b, a < b, a == b, bool(a != b)
+
+    for a, b in [(3.0, 2.0), (3, 2), (3, 2.0), (np.int32(3), np.int32(2)), (np.float32(3), np.float32(2))]:
+        assert compute(a, b) == (a + b, a - b, a * b, a / b, a < b, a == b, a != b)
+    # Integers are of 64 bits, and division is of floats.
+    assert [type(value) for value in compute(3, 2)[:4]] == [int, int, int, float]
+    assert compute(2**62, 2**62)[0] == -(2**63)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ SUMS = {**FLAGS, "fastmath": {"contract", "reassoc"}}
 # The rounds of the self-tuning learner: products with inverses are allowed too, and nothing is allocated in them.
 CORE = {**FLAGS, **PART, "fastmath": {"contract", "reassoc", "nsz", "arcp"}, "_nrt": False}
 
-COMPILING = "Compiling for the first use on this machine. This takes up to a minute, once; the result is cached."
+COMPILING = "Compiling for the first use on this machine. This takes 10 to 20 seconds, once; the result is cached."
 
 
 OVERLOADED = (numeric.choose, numeric.unknown_code)

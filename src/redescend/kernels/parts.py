@@ -22,20 +22,6 @@ from numba.core.typed_passes import (
 from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 
 
-def _link_calls(library: Any, module: Any) -> None:
-    """Link all that a library calls, directly or not, into a module, each part once."""
-    linked, pending = set(), list(reversed(library._linking_libraries))
-    while pending:
-        called = pending.pop()
-        if id(called) not in linked:
-            linked.add(id(called))
-            is_part = isinstance(called, _PartLibrary)
-            library._reload_init.update(called._reload_init)
-            module.link_in(called._final_module if is_part else called._get_module_for_linking(), preserve=True)
-            if is_part:
-                pending += reversed(called._linking_libraries)
-
-
 class _PartLibrary(JITCodeLibrary):
     """The code of a part of a kernel: linked into the kernel, where it is optimized, and never run by itself.
 
@@ -43,7 +29,7 @@ class _PartLibrary(JITCodeLibrary):
     """
 
     attributes: tuple[str, ...] = ()
-    _shared_module: Any
+    _linking_libraries: list[Any]
 
     def finalize(self) -> None:
         for function in self._final_module.functions:
@@ -51,13 +37,15 @@ class _PartLibrary(JITCodeLibrary):
                 function.linkage = "linkonce_odr"
                 for attribute in self.attributes:
                     function.add_function_attribute(attribute)
+        _link_init(self, self._linking_libraries)
         self._finalized = True
 
     def _get_module_for_linking(self) -> Any:
-        """The part with all that it calls, for functions that are compiled as usual."""
+        """The code with that of all parts that it calls, for functions that are not kernels."""
         if self._shared_module is None:
             self._shared_module = self._final_module.clone()
-            _link_calls(self, self._shared_module)
+            for library in _with_callees(self._linking_libraries):
+                self._shared_module.link_in(_own_module(library), preserve=True)
         return self._shared_module
 
     def add_llvm_module(self, ll_module: Any) -> None:
@@ -73,6 +61,29 @@ class _PartLibrary(JITCodeLibrary):
 
     def set_env(self, env_name: str, env: Any) -> None:
         """Do nothing: an environment is for Python objects, which parts do not have."""
+
+
+def _with_callees(libraries: list[Any]) -> list[Any]:
+    """Libraries, and those of the parts that parts among them call, each once."""
+    found, pending = dict[int, Any](), list(reversed(libraries))
+    while pending:
+        library = pending.pop()
+        if id(library) not in found:
+            found[id(library)] = library
+            if isinstance(library, _PartLibrary):
+                pending += reversed(library._linking_libraries)
+    return list(found.values())
+
+
+def _own_module(library: Any) -> Any:
+    """The code of a library; of a part, without what it calls."""
+    return library._final_module if isinstance(library, _PartLibrary) else library._get_module_for_linking()
+
+
+def _link_init(library: Any, others: list[Any]) -> None:
+    for other in others:
+        if reload := getattr(other, "_reload_init", None):  # which Numba 0.61 does not have
+            library._reload_init.update(reload)
 
 
 class _RareLibrary(_PartLibrary):
@@ -93,10 +104,12 @@ class _KernelLibrary(JITCodeLibrary):
     Numba optimizes every function and then everything twice, to find counts of references that cancel out.
     """
 
-    _linking_libraries: Any
+    _linking_libraries: list[Any]
 
     def finalize(self) -> None:
-        _link_calls(self, self._final_module)
+        _link_init(self, self._linking_libraries)
+        for library in _with_callees(self._linking_libraries):
+            self._final_module.link_in(_own_module(library), preserve=True)
         self._linking_libraries = []
         super().finalize()
 
