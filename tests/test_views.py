@@ -18,7 +18,6 @@ from redescend.kernels.compiler import compiled
 from redescend.kernels.views import splitter, view, window
 from redescend.numeric import Array
 
-
 PROGRAM = """
 import sys
 import numpy as np
