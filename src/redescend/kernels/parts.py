@@ -19,7 +19,14 @@ from numba.core.typed_passes import (
     NopythonTypeInference,
     PreLowerStripPhis,
 )
-from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
+from numba.core.untyped_passes import (
+    DeadBranchPrune,
+    FixupArgs,
+    GenericRewrites,
+    IRProcessing,
+    ReconstructSSA,
+    TranslateByteCode,
+)
 
 
 class _PartLibrary(JITCodeLibrary):
@@ -160,7 +167,10 @@ class _Lowering(NativeLowering):
         return _Lower
 
 
-BEFORE = TranslateByteCode, FixupArgs, IRProcessing, GenericRewrites, ReconstructSSA, NopythonTypeInference
+BEFORE = (
+    *(TranslateByteCode, FixupArgs, IRProcessing, DeadBranchPrune, GenericRewrites),
+    *(ReconstructSSA, NopythonTypeInference),
+)
 AFTER = PreLowerStripPhis, IRLegalization, AnnotateTypes, _Lowering, NoPythonBackend
 """The passes that kernels need. Numba's other passes are for closures, literals, generators, expressions of arrays and
 exceptions, which kernels do not have; they take a quarter of the time.
