@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import suppress
 from pathlib import Path
 from time import process_time
@@ -62,11 +62,11 @@ def processor_seconds(command: str, folder: Path) -> float:
     return float(done.stderr.split()[-1])
 
 
-class Functions(event.Listener):
+class Functions(event.Listener):  # type: ignore[misc]
     """Seconds in which each function was compiled, without those that it calls, and how often."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: dict[str, float] = defaultdict(float)
         self.counts: Counter[str] = Counter()
         self._inner = [0.0]
         self._began: list[float] = []
@@ -92,7 +92,7 @@ def list_functions(folder: Path) -> None:
     with event.install_listener("numba:compile", Functions()) as found, suppress(SystemExit):
         app(COMMANDS["fit"].split())
     print(f"{sum(found.seconds.values()):.2f} s, {found.counts.total()} functions")
-    for name, seconds in found.seconds.most_common():
+    for name, seconds in sorted(found.seconds.items(), key=lambda item: -item[1]):
         print(f"{seconds:6.3f} s {found.counts[name]:3} × {name}")
 
 

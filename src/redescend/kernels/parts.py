@@ -19,7 +19,14 @@ from numba.core.typed_passes import (
     NopythonTypeInference,
     PreLowerStripPhis,
 )
-from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
+from numba.core.untyped_passes import (
+    DeadBranchPrune,
+    FixupArgs,
+    GenericRewrites,
+    IRProcessing,
+    ReconstructSSA,
+    TranslateByteCode,
+)
 
 
 class _PartLibrary(JITCodeLibrary):
@@ -30,6 +37,7 @@ class _PartLibrary(JITCodeLibrary):
 
     attributes: tuple[str, ...] = ()
     _linking_libraries: list[Any]
+    _shared_module: Any
 
     def finalize(self) -> None:
         for function in self._final_module.functions:
@@ -43,9 +51,10 @@ class _PartLibrary(JITCodeLibrary):
     def _get_module_for_linking(self) -> Any:
         """The code with that of all parts that it calls, for functions that are not kernels."""
         if self._shared_module is None:
-            self._shared_module = self._final_module.clone()
+            module = self._final_module.clone()
             for library in _with_callees(self._linking_libraries):
-                self._shared_module.link_in(_own_module(library), preserve=True)
+                module.link_in(_own_module(library), preserve=True)
+            self._shared_module = module
         return self._shared_module
 
     def add_llvm_module(self, ll_module: Any) -> None:
@@ -158,7 +167,10 @@ class _Lowering(NativeLowering):
         return _Lower
 
 
-BEFORE = TranslateByteCode, FixupArgs, IRProcessing, GenericRewrites, ReconstructSSA, NopythonTypeInference
+BEFORE = (
+    *(TranslateByteCode, FixupArgs, IRProcessing, DeadBranchPrune, GenericRewrites),
+    *(ReconstructSSA, NopythonTypeInference),
+)
 AFTER = PreLowerStripPhis, IRLegalization, AnnotateTypes, _Lowering, NoPythonBackend
 """The passes that kernels need. Numba's other passes are for closures, literals, generators, expressions of arrays and
 exceptions, which kernels do not have; they take a quarter of the time.
