@@ -7,11 +7,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numba import njit
 from numba.core.errors import TypingError
 
 from redescend.kernels.compiler import compiled
@@ -86,18 +85,6 @@ def test_a_row_is_split_into_fields_one_behind_the_other(dim: int, wide: int):
 def test_arrays_that_are_not_contiguous_have_no_view():
     with pytest.raises(TypingError, match="C-contiguous"):
         read_fields(np.arange(40.0)[::2], 2, 3)
-
-
-def test_arithmetic_has_the_types_of_numba():
-    @njit
-    def compute(a: Any, b: Any) -> Any:
-        return a + b, a - b, a * b, a / b, a < b, a == b, bool(a != b)
-
-    for a, b in [(3.0, 2.0), (3, 2), (3, 2.0), (np.int32(3), np.int32(2)), (np.float32(3), np.float32(2))]:
-        assert compute(a, b) == (a + b, a - b, a * b, a / b, a < b, a == b, a != b)
-    # Integers are of 64 bits, and division is of floats.
-    assert [type(value) for value in compute(3, 2)[:4]] == [int, int, int, float]
-    assert compute(2**62, 2**62)[0] == -(2**63)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from numba import carray, njit, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload, register_jitable
 
-import redescend.kernels.arithmetic  # noqa: F401
 from redescend import domains, gates, numeric, steps, transforms
 from redescend.kernels.cache import make_cache
 from redescend.kernels.parts import KERNEL, PART, RARE, SHARED
