@@ -244,12 +244,18 @@ class Reference(Likelihood):
         if self.constant >= 0:
             self.theta[i, self.constant] -= step * (self.x - self.xc) @ v / self.x[self.constant]
 
+    def subtract(self, h: float, v: Any) -> None:
+        """P -= h v v', where at least 1e-9 of every variance is left."""
+        least = 1e-9 * np.diag(self.P)
+        self.P = self.P - h * (np.outer(v, v) if self.order == 2 else np.diag(v**2))
+        np.fill_diagonal(self.P, np.maximum(np.diag(self.P), least))
+
     def move_posterior(self, x: Any, xc: Any, c: float, g: float, h: float, r: float) -> None:
         if c > 0:
             Px = self.P @ xc
             self.move_along(POSTERIOR, g, Px)
             h = min(h, (1 - 1e-9) / c)
-            self.P = self.P - h * (np.outer(Px, Px) if self.order == 2 else np.diag(Px**2))
+            self.subtract(h, Px)
             if self.name == "Squared":
                 near, width = max(1 / (self.age + 4), 1e-3), 0.5 * self.scale[MODE] ** 2
                 gate = width / (width + r * r)
@@ -364,4 +370,4 @@ class Reference(Likelihood):
         h = w / (1 + w * v[j])
         self.move_along(POSTERIOR, -h * self.theta[0, j], v)
         self.theta[SLOW : MODE + 1, j] /= 1 + w * v[j]
-        self.P = self.P - h * (np.outer(v, v) if self.order == 2 else np.diag(v**2))
+        self.subtract(h, v)

@@ -385,3 +385,15 @@ def test_nothing_in_the_records_makes_the_curvature_singular(loss, trouble):
     for part in np.split(np.arange(8_000), [10, 100, 2_000, 4_000, 6_001, 6_010]):
         assert sound(learner, played(learner, X[part], y[part]))
         assert smallest_eigenvalue(learner) > 1e-12
+
+
+def test_rounding_errors_leave_variances_positive():
+    random = np.random.default_rng(46)  # the only one of 60 seeds with which a variance fell below 0
+    counts = (random.random((1500, 11)) < 0.05) * random.integers(1, 3, (1500, 11))
+    X = np.column_stack([counts, np.ones(1500)]).astype(float)
+    X[:, 5] = X[:, 3] + X[:, 4]
+    y = np.round(X @ random.standard_normal(12))
+    learner = rd.SelfTuning(12, loss=rd.losses.Squared(), order=2)
+    rd.play(learner, rd.Stream(X[:450], y[:450]))
+    rows = np.arange(12)
+    assert (learner.state()["P"][rows * (rows + 3) // 2] >= 0.0).all()

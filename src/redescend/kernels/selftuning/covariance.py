@@ -13,6 +13,10 @@ from redescend.kernels.selftuning.layout import CENTRE, CONSTANT, COUNT, MEAN, S
 from redescend.kernels.views import window
 from redescend.numeric import Array
 
+LEFT = 1e-9
+"""The least part of a variance that is left by a record. Without rounding errors more is always left; with them, a
+variance of nearly collinear features could fall below 0."""
+
 
 def multiply(covariance: Any, P: Array, x: Array, out: Array) -> float:
     """Write P x, and return x'P x."""
@@ -20,7 +24,7 @@ def multiply(covariance: Any, P: Array, x: Array, out: Array) -> float:
 
 
 def subtract(covariance: Any, P: Array, h: float, v: Array) -> None:
-    """P -= h v v'; at order 1 of the diagonal alone."""
+    """P -= h v v', at order 1 of the diagonal alone; variances stay positive."""
     raise NotImplementedError
 
 
@@ -83,7 +87,7 @@ def _multiply_full(covariance: Any, P: Array, x: Array, out: Array) -> float:
 
 def _subtract_diagonal(covariance: Any, P: Array, h: float, v: Array) -> None:
     for j in range(len(v)):
-        P[j] -= h * v[j] * v[j]
+        P[j] = max(P[j] - h * v[j] * v[j], LEFT * P[j])
 
 
 def _subtract_full(covariance: Any, P: Array, h: float, v: Array) -> None:
@@ -91,15 +95,19 @@ def _subtract_full(covariance: Any, P: Array, h: float, v: Array) -> None:
     for j in range(0, dim - 1, 2):
         a, b = h * v[j], h * v[j + 1]
         row, below = window(P, at, j + 1), window(P, at + j + 1, j + 2)
+        least = LEFT * row[j]
         for k in range(j + 1):
             row[k] -= a * v[k]
             below[k] -= b * v[k]
-        below[j + 1] -= b * v[j + 1]
+        row[j] = max(row[j], least)
+        below[j + 1] = max(below[j + 1] - b * v[j + 1], LEFT * below[j + 1])
         at += 2 * j + 3
     if dim % 2 == 1:
         a, row = h * v[dim - 1], window(P, at, dim)
+        least = LEFT * row[dim - 1]
         for k in range(dim):
             row[k] -= a * v[k]
+        row[dim - 1] = max(row[dim - 1], least)
 
 
 def _reset_diagonal(covariance: Any, P: Array, prior: Array, share: float) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from redescend.kernels.compiler import part, rare, shared, specialise
-from redescend.kernels.selftuning.covariance import subtract
+from redescend.kernels.selftuning.covariance import LEFT, subtract
 from redescend.kernels.selftuning.layout import (
     AGE,
     CONSTANT,
@@ -89,7 +89,7 @@ def move_along(i: int, step: float, v: Array, state: State, work: Work) -> None:
 def move_posterior(y: float, g: float, h: float, c: float, config: Config, state: State, work: Work) -> None:
     """theta += g Px and P -= h Px(Px)', with P kept positive; the mode moves in the same metric."""
     if c > 0.0:
-        h = min(h, (1.0 - 1e-9) / c)
+        h = min(h, (1.0 - LEFT) / c)
         move_along(POSTERIOR, g, work.Px, state, work)
         subtract(config.covariance, state.P, h, work.Px)
         move_mode(config.loss, y, h, c, state, work)
