@@ -59,7 +59,7 @@ def _register(module: ModuleType, inline: bool) -> None:
     """Let kernels call every function of a formula module."""
     for member in list(vars(module).values()):
         if isinstance(member, FunctionType) and member.__module__ == module.__name__ and member not in OVERLOADED:
-            register_jitable(forceinline=inline, **PART, **FLAGS)(member)
+            register_jitable(forceinline=inline, **FLAGS)(member)
 
 
 for _module in MODULES:
@@ -151,19 +151,31 @@ def on_compile(callback: Callable[[str], None]) -> Iterator[None]:
 
 def compiled(function: F) -> F:
     """Compile on first use, and cache the result on disk, if it can be written, until its sources change."""
-    dispatcher = njit(**KERNEL, **FLAGS)(function)
+    return _with_cache(njit(**FLAGS)(function))
+
+
+def kernel(function: F) -> F:
+    """Compile in half the time, with the passes that loops over views and numbers need (`parts`).
+
+    Not for loops that sum over one array and store to another: whether LLVM vectorizes these, and so how they round,
+    would depend on where arrays are in memory.
+    """
+    return _with_cache(njit(**KERNEL, **FLAGS)(function))
+
+
+def _with_cache(dispatcher: Any) -> Any:
     dispatcher._cache = make_cache(dispatcher.py_func, lambda file: module_digest(Path(file)), _announce)
     return dispatcher
 
 
 def inlined(function: F) -> F:
     """Compile a part of a kernel, inlined where it is called."""
-    return njit(forceinline=True, **PART, **FLAGS)(function)
+    return njit(forceinline=True, **FLAGS)(function)
 
 
 def summing(function: F) -> F:
     """Compile a part of a kernel that sums over features, in any order."""
-    return njit(forceinline=True, **PART, **SUMS)(function)
+    return njit(forceinline=True, **SUMS)(function)
 
 
 def part(function: F) -> F:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, part
+from redescend.kernels.compiler import kernel, part
 from redescend.kernels.views import view
 from redescend.numeric import Array, splitmix64
 
@@ -39,7 +39,7 @@ def find_levels(weights: Array, full: float) -> Array:
     return np.searchsorted(LEVELS, np.nan_to_num(weights / full, nan=-1.0), side="right")
 
 
-@compiled
+@kernel
 def count_rounds(
     rows: Array, levels: Array, bits: Array, shift: int, losses: Array, by_weight: Array, by_loss: Array
 ) -> None:
@@ -57,7 +57,7 @@ def count_rounds(
         by_weight[place, levels[i]] += 1
 
 
-@compiled
+@kernel
 def add_errors(
     errors: Array, bits: Array, targets: Array, clean: Array, sums: Array, spread: Array, cells: Array
 ) -> None:
@@ -91,7 +91,7 @@ def cell_edges(cells: Array) -> Array:
     return np.where(cells == 0, 0.0, ((cells + _FIRST) << _MANTISSA).view(np.float64))
 
 
-@compiled
+@kernel
 def count_labels(
     targets: Array, predictions: Array, probabilities: Array, suspect: Array, confusion: Array, calibration: Array
 ) -> None:
@@ -119,7 +119,7 @@ def _precedes(weight: float, loss: float, row: int, other_weight: float, other_l
     return loss > other_loss or (loss == other_loss and row < other_row)
 
 
-@compiled
+@kernel
 def insert_suspects(
     rows: Array, weights: Array, losses: Array, size: int, found_rows: Array, found: Array, places: Array
 ) -> int:

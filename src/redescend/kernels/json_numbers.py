@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined, uncounted
+from redescend.kernels.compiler import inlined, kernel, uncounted
 from redescend.numeric import Array
 
 SMALLEST, LARGEST = -64, 64
@@ -174,7 +174,7 @@ def skip_blanks(text: Array, at: Any) -> Any:
     return at
 
 
-@compiled
+@kernel
 def read_records(
     text: Array, lined: bool, names: Array, ends: Array, out: Array, bits: Array, lines: Array
 ) -> tuple[Any, Any]:
@@ -246,7 +246,7 @@ def read_records(
     return (np.int64(count), np.int64(used)) if at == last and count > U0 else (-1, 0)
 
 
-@compiled
+@kernel
 def cut_lists(text: Array, out: Array, bits: Array, ends: Array, rest: Array) -> tuple[Any, Any]:
     """Read every list of numbers that has the name "data", and leave its number, from `MARK` on, in its place.
 
@@ -320,7 +320,7 @@ def cut_lists(text: Array, out: Array, bits: Array, ends: Array, rest: Array) ->
     return lists, np.int64(used)
 
 
-@compiled
+@kernel
 def place_numbers(numbers: Array, starts: Array, step: int, columns: Array, most: float, X: Array) -> bool:
     """Write numbers to columns of `X`, those of one from its start on in steps; False if one is beyond `most`."""
     for i in range(len(X)):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined
+from redescend.kernels.compiler import inlined, kernel
 from redescend.kernels.views import view
 from redescend.numeric import Array
 
@@ -98,7 +98,7 @@ def quantile(summary: Array, size: int, share: float) -> float:
     return summary[VALUE, size - 1]
 
 
-@compiled
+@kernel
 def insert_rows(X: Array, summaries: Array, sizes: Array, counts: Array) -> None:
     """Insert every row into the summaries of its features; NaN is ignored."""
     X, summaries, sizes, counts = view((X, summaries, sizes, counts))
@@ -109,7 +109,7 @@ def insert_rows(X: Array, summaries: Array, sizes: Array, counts: Array) -> None
                 counts[j] += 1.0
 
 
-@compiled
+@kernel
 def write_quantiles(summaries: Array, sizes: Array, share: float, out: Array) -> None:
     """Write the quantile of every feature."""
     summaries, sizes, out = view((summaries, sizes, out))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from redescend.kernels.compiler import compiled
+from redescend.kernels.compiler import kernel
 from redescend.kernels.views import view
 from redescend.numeric import Array
 
 NEWLINE = ord("\n")
 
 
-@compiled
+@kernel
 def find_records(
     data: Array, delimiter: int, quote: int, carriage: int, final: bool, limit: int, bounds: Array
 ) -> tuple[int, int, bool]:
@@ -51,7 +51,7 @@ def find_records(
     return count, start, quoted
 
 
-@compiled
+@kernel
 def find_line_records(data: Array, delimiter: int, quote: int, carriage: int, final: bool, lines: Array) -> int:
     """Write of each line where it begins and ends, where the record ends that begins there, and the line after that.
 

@@ -17,7 +17,7 @@ from redescend.kernels.belief.hypotheses import sigmoid
 from redescend.kernels.belief.layout import ALL, DECAYS, FALSE_ALARMS, RECENT, WARM
 from redescend.kernels.belief.lists import find_threshold
 from redescend.kernels.belief.mixture import share_weights
-from redescend.kernels.compiler import compiled, part
+from redescend.kernels.compiler import kernel, part
 from redescend.kernels.views import view
 from redescend.numeric import Array
 
@@ -138,7 +138,7 @@ class Fitted(NamedTuple):
     weights: Array
 
 
-@compiled
+@kernel
 def fit_labels(counts: Array, tables: Tables, iterations: int, pooled: float, fitted: Fitted) -> float:
     """Fit all models to the counts, and write the average of what they say; returns the threshold of suspects."""
     counts, tables, (flips, log_odds, positive, weights) = view((counts, tables, fitted))
@@ -165,7 +165,7 @@ def fit_labels(counts: Array, tables: Tables, iterations: int, pooled: float, fi
     return find_threshold(log_odds, counts, FALSE_ALARMS)
 
 
-@compiled
+@kernel
 def judge_labels(margins: Array, labels: Array, first: int, state: State, log_odds: Array, suspect: Array) -> int:
     """Judge labels, beginning with the one at `first`, and learn from them, until models have to be fitted.
 
@@ -188,7 +188,7 @@ def judge_labels(margins: Array, labels: Array, first: int, state: State, log_od
     return len(labels)
 
 
-@compiled
+@kernel
 def count_labels(margins: Array, labels: Array, counts: Array) -> None:
     """Add records to both histograms."""
     margins, labels, counts = view((margins, labels, counts))
@@ -227,7 +227,7 @@ def judge_label(margins: Array, label: int, table: Array) -> float:
     return interpolate(margin, table[given]) + TILT * (beyond if given == 1 else -beyond)
 
 
-@compiled
+@kernel
 def look_up_labels(margins: Array, labels: Array, log_odds: Array, out: Array) -> None:
     """Write the log-odds that labels are right, from a table by label and cell."""
     margins, labels, log_odds, out = view((margins, labels, log_odds, out))
@@ -235,7 +235,7 @@ def look_up_labels(margins: Array, labels: Array, log_odds: Array, out: Array) -
         out[t] = judge_label(margins[t], labels[t], log_odds)
 
 
-@compiled
+@kernel
 def look_up_positive(margins: Array, positive: Array, out: Array) -> None:
     """Write for every class the probability that it is the true one, before these sum to 1."""
     margins, positive, out = view((margins, positive, out))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redescend.kernels.belief.cells import CELLS
 from redescend.kernels.belief.hypotheses import sigmoid
-from redescend.kernels.compiler import compiled, part
+from redescend.kernels.compiler import kernel, part
 from redescend.kernels.views import view
 from redescend.numeric import Array
 
@@ -45,7 +45,7 @@ def find_quantile(clean: Array, edges: Array, tail: float) -> float:
     return 0.0
 
 
-@compiled
+@kernel
 def find_quantiles(clean: Array, counts: Array, edges: Array, level: float) -> tuple[float, float]:
     """The ends of the interval with this share of clean residuals, as sizes below and above."""
     clean, counts, edges = view((clean, counts, edges))

@@ -22,7 +22,7 @@ from redescend.kernels.belief.layout import (
     Tables,
 )
 from redescend.kernels.belief.lists import find_threshold
-from redescend.kernels.compiler import compiled, part
+from redescend.kernels.compiler import kernel, part
 from redescend.kernels.views import view, window
 from redescend.numeric import Array
 
@@ -133,7 +133,7 @@ def make_work(tables: Tables) -> Array:
     return np.empty((8 + 2 * len(tables.clean), CELLS))
 
 
-@compiled
+@kernel
 def fit_densities(
     counts: Array, tables: Tables, iterations: int, fitted: Densities, work: Array
 ) -> tuple[float, float]:

@@ -48,7 +48,7 @@ from redescend.kernels.belief.scale import (
     rounding_error,
     standardize,
 )
-from redescend.kernels.compiler import compiled, part
+from redescend.kernels.compiler import kernel, part
 from redescend.kernels.views import view
 from redescend.numeric import Array
 
@@ -83,7 +83,7 @@ def correct_ends(below: bool, above: bool, numbers: Array) -> None:
     numbers[HIGHER] += LEARN_RATE * ((1.0 if above else 0.0) - tail)
 
 
-@compiled
+@kernel
 def judge_rows(records: Records, first: int, state: State, centers: Array, out: Outputs, work: Array) -> int:
     """Judge records, beginning with the one at `first`, and learn from them, until densities have to be fitted.
 
@@ -131,7 +131,7 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
     return len(records.targets)
 
 
-@compiled
+@kernel
 def find_scales(records: Records, state: State, work: Array, out: Array) -> None:
     """Write the scale of every residual, and the ends of intervals in scales per quantile; nothing is learned.
 
@@ -148,7 +148,7 @@ def find_scales(records: Records, state: State, work: Array, out: Array) -> None
         out[1, t], out[2, t] = np.exp(numbers[LOWER]), np.exp(numbers[HIGHER])
 
 
-@compiled
+@kernel
 def look_up(residuals: Array, scales: Array, log_odds: Array, centers: Array, out: Array) -> None:
     """Write the log-odds that records with these residuals are clean, from a table by sign and cell."""
     residuals, scales, log_odds, centers, out = view((residuals, scales, log_odds, centers, out))
@@ -157,7 +157,7 @@ def look_up(residuals: Array, scales: Array, log_odds: Array, centers: Array, ou
         out[t] = interpolate(min(abs(residuals[t]) / scales[t], HUGE), log_odds[sign], centers)
 
 
-@compiled
+@kernel
 def combine_all(log_odds: Array, targets: Array, stuck: Array, outliers: float) -> None:
     """Replace the log-odds of all records of one key, and the probability that its sensor was stuck, by the final ones.
 

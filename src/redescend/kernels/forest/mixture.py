@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, part, uncounted
+from redescend.kernels.compiler import kernel, part, uncounted
 from redescend.kernels.forest.growing import is_right, sigmoid
 from redescend.kernels.forest.layout import FIRST_RATE
 from redescend.kernels.forest.rounds import FAST_RATE, LEAST_RATE, MOST_RATE
@@ -95,7 +95,7 @@ def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
     scalar[COUNT, k] += 1.0
 
 
-@compiled
+@kernel
 def mix(mixture: Mixture, members: Array, Y: Array, sample_weight: Array, labels: bool, out: Array) -> None:
     """Write the prediction of the mean for every output and row, and learn from rows whose weight is not 0.
 

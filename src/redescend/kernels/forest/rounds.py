@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, part, uncounted
+from redescend.kernels.compiler import kernel, part, uncounted
 from redescend.kernels.forest.bins import find_bin, renew_bins, sort_values
 from redescend.kernels.forest.growing import CUT, HALF, SHRINKAGE, TINY, grow, is_right, sigmoid
 from redescend.kernels.forest.layout import (
@@ -232,7 +232,7 @@ def learn_output(i: int, row: int, k: int, rows: Rows, labels: bool, state: Stat
         save_up(state, g + f, labels, work)
 
 
-@compiled
+@kernel
 def learn(state: State, rows: Rows, first: int, most: int, labels: bool, out: Array, work: Work) -> int:
     """Predict every row from the first on, and learn from it if its weight is not 0.
 
@@ -258,7 +258,7 @@ def learn(state: State, rows: Rows, first: int, most: int, labels: bool, out: Ar
     return len(rows.X)
 
 
-@compiled
+@kernel
 def predict(state: State, X: Array, linear: Array, labels: bool, out: Array) -> None:
     """The same without learning; several threads may predict at once."""
     state, X, linear, out = uncounted(state), uncounted(X), uncounted(linear), uncounted(out)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from redescend.kernels.compiler import compiled, part
+from redescend.kernels.compiler import kernel, part
 from redescend.kernels.selftuning.layout import (
     AGE,
     CONSTANT,
@@ -195,7 +195,7 @@ def small_state(count: int, full: State, memory: Array) -> State:
     )
 
 
-@compiled
+@kernel
 def learn(memory: Array, table: SparseTable, config: Config, out: tuple[Array, Array], buffers: Buffers) -> None:
     """Learn from sparse rows in turn, for every output; a row of weight 0 is skipped.
 

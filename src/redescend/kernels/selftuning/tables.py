@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from redescend.kernels.compiler import compiled, rare, specialise
+from redescend.kernels.compiler import kernel, rare, specialise
 from redescend.kernels.selftuning.judging import clean_probability
 from redescend.kernels.selftuning.layout import (
     LAST,
@@ -121,7 +121,7 @@ def judge_record(X: Array, row: int, y: float, k: int, config: Config, state: St
         out[2 * k + 1, row] = min(1.0, scalar[TYPICAL] / length) if length > 0.0 else 1.0
 
 
-@compiled
+@kernel
 def learn(models: Models, table: Table, config: Config, out: Outcomes, memory: Array) -> int:
     """Predict every row and learn from it; returns the number of rows before the first that cannot be learned from.
 
