@@ -40,7 +40,8 @@ def models(made, in_a_folder):
 
 def read_exactly(path: Path) -> pd.DataFrame:
     """A table with the numbers of the file: by default, older versions of pandas read some with another last bit."""
-    return pd.read_csv(path, float_precision="round_trip")
+    exact = {"float_precision": "round_trip"} if int(pd.__version__.split(".")[0]) < 3 else {}  # the default since 3.0
+    return pd.read_csv(path, **exact)
 
 
 def rows_of(text: str) -> list[dict[str, str]]:

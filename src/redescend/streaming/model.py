@@ -131,9 +131,16 @@ class StreamModel(StreamPredictor):
 
     @exclusive
     def learn_belief(self, X: Array, targets: Array, order: Array) -> None:
-        """Begin anew to believe: learn it from the errors of the model as it is, on all records of a table at once.
+        """Forget what is believed, and learn it from the errors of the model as it is on all records of a table.
 
-        They are encoded, and learned from in this `order`.
+        Parameters
+        ----------
+        X : array of floats, shape (records, features)
+            The records, encoded.
+        targets : array of floats, shape (records,)
+            Their encoded targets.
+        order : array of ints, shape (records,)
+            The order in which they are learned from.
         """
         self._belief = belief = make_belief(self.schema)
         scores = np.nan_to_num(self.engine.predict(X[order]))

@@ -105,7 +105,8 @@ def _review(model: StreamModel, batches: list[Batch], ordered: OrderedLook) -> I
     for batch in batches:
         rounds, indices, rejected = model.review(batch, target=True)
         judged = rounds.judged
-        assert judged is not None
-        if not model.schema.classifies:
-            judged = judged._replace(margin=0.5 * (judged.high - judged.low))
-        yield batch, Learned(replace(rounds, judged=ordered.apply(rounds.rows, judged)), indices, rejected)
+        if judged is not None:  # a batch of which all records are rejected has no verdicts
+            if not model.schema.classifies:
+                judged = judged._replace(margin=0.5 * (judged.high - judged.low))
+            rounds = replace(rounds, judged=ordered.apply(rounds.rows, judged))
+        yield batch, Learned(rounds, indices, rejected)
