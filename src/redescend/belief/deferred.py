@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from redescend.belief.labels import LabelBelief
-from redescend.belief.residuals import ResidualBelief, Verdict
+from redescend.belief.residuals import ResidualBelief
+from redescend.belief.verdicts import Verdict
 from redescend.kernels.belief.layout import Records
 from redescend.numeric import Array
 from redescend.state import Stateful

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, stdtr
 
-from redescend.belief.residuals import Verdict, final_counts
+from redescend.belief.residuals import final_counts
 from redescend.belief.suspects import to_probability
+from redescend.belief.verdicts import Verdict
 from redescend.errors import DataError
 from redescend.kernels.belief import labels as kernels
 from redescend.kernels.belief import layout

@@ -15,7 +15,7 @@ from redescend.sources import Batch
 from redescend.streaming.encoding.features import MICROSECONDS_PER_DAY, to_floats
 
 BLOCK = 5
-"""Copies of so many rows in a row are a block."""
+"""Consecutive copies from which on they are called a block."""
 
 GROUPED = 0.7
 """Rows are a group if this share of them has texts of which this share is among them."""

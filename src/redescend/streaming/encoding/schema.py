@@ -272,7 +272,8 @@ def _add_lags(schema: Schema, lags: Sequence[int], columns: Sequence[str]) -> Sc
     lagged = replace(schema, features=[*schema.features, *features])
     if not lagged._is_valid():
         raise DataError(
-            f"With these lags, two columns are called the same, or more than {MAX_HISTORY:,} numbers are to be kept."
+            f"These lags cannot be used: two columns would have the same name, or more than {MAX_HISTORY:,} earlier "
+            "values would have to be stored. Use fewer or smaller lags."
         )
     return lagged
 

@@ -1,0 +1,80 @@
+"""What is believed of records: judgements before they are learned from, and the final verdict."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from redescend.belief.suspects import q_values, select_suspects, to_probability
+from redescend.numeric import Array
+
+
+class Judgements(NamedTuple):
+    """What was said of every record before it was learned from.
+
+    Attributes
+    ----------
+    clean_log_odds : array of floats
+        Logarithm of the odds that the record is clean.
+    low, high : arrays of floats
+        The interval in which nine in ten clean targets lie.
+    scale : array of floats
+        The scale of the residual, from the records before and the features.
+    stuck : array of floats
+        The probability that the target only repeats the last one.
+    suspect : array of bools
+        Whether the record would be in a list with a tenth of false alarms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Judgements(np.zeros(1), *np.zeros((5, 1))).clean_probability
+    array([0.5])
+    """
+
+    clean_log_odds: Array
+    low: Array
+    high: Array
+    scale: Array
+    stuck: Array
+    suspect: Array
+
+    @property
+    def clean_probability(self) -> Array:
+        """The probability that each record is clean, never exactly 0 or 1."""
+        return to_probability(self.clean_log_odds)
+
+
+class Verdict(NamedTuple):
+    """What is said of every record in the end, by all that was learned.
+
+    Attributes
+    ----------
+    clean_log_odds : array of floats
+        Logarithm of the odds that the record is clean.
+    stuck : array of floats
+        The probability that the target only repeats an earlier one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> verdict = Verdict(np.array([3.0, -4.0, 2.0]), np.zeros(3))
+    >>> verdict.suspects(fdr=0.1)
+    array([1])
+    """
+
+    clean_log_odds: Array
+    stuck: Array
+
+    @property
+    def clean_probability(self) -> Array:
+        """The probability that each record is clean, never exactly 0 or 1."""
+        return to_probability(self.clean_log_odds)
+
+    @property
+    def q_value(self) -> Array:
+        """The estimated share of false alarms in the list of a record and all that are less likely clean."""
+        return q_values(self.clean_probability)
+
+    def suspects(self, fdr: float = 0.1) -> Array:
+        """The largest list of rows whose estimated share of false alarms is at most `fdr`, the worst first."""
+        return select_suspects(self.clean_probability, fdr)
