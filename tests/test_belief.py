@@ -96,6 +96,20 @@ def test_whatever_was_learned_can_be_restored() -> None:
         ResidualBelief(1).restore(belief.state())
 
 
+@pytest.mark.parametrize("size", [1e-310, 1.0, 1e20, 1e200, 1e306])
+@pytest.mark.parametrize("rounded", [True, False])
+def test_what_is_believed_is_finite_after_a_first_residual_of_almost_nothing(size: float, rounded: bool) -> None:
+    """Targets and their resolution, divided by it, are beyond all floats."""
+    random, belief = np.random.default_rng(0), ResidualBelief(0)
+    values = 20.0 * random.normal(size=100)
+    targets = np.concatenate([[1e-300], size * (np.round(values) if rounded else values)])
+    predictions = np.concatenate([[0.0], targets[1:] + size * random.normal(size=100)])
+    said = belief.update(predictions, targets)
+    verdict = belief.judge_log(predictions, targets, said)
+    assert all(np.isfinite(part).all() for part in (*said, *verdict, belief.judge(predictions, targets)))
+    ResidualBelief(0).restore(belief.state())
+
+
 def test_sizes_are_not_negative_whatever_the_rounding() -> None:
     """Where almost all clean residuals are of one sign, the interval ends at the prediction on the other side."""
     random, edges = np.random.default_rng(0), np.geomspace(1e-3, 1e3, CELLS + 1)
@@ -324,6 +338,8 @@ def test_a_state_fits_in_20_kilobytes() -> None:
         (ResidualBelief(1), "scales", (0, 0), 17.0),
         (ResidualBelief(1), "scales", (0, 0), 0.5),
         (ResidualBelief(1), "counts", (0, 0, 0), -1.0),
+        (ResidualBelief(1), "counts", (0, 0, 0), 1e101),
+        (ResidualBelief(1), "natural", (0, 0), 0.0),
         (ResidualBelief(1), "numbers", (0, 0), np.nan),
         (ResidualBelief(1), "numbers", (0, 7), 1.5),
         (ResidualBelief(1), "shared", 5, 1.5),

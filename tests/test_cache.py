@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from redescend.kernels import cache
+from redescend.kernels import cache, compiler, histograms, parts, views
 
 READ_ONLY = """
 import tempfile
@@ -59,6 +59,12 @@ def test_damaged_files_are_compiled_again_and_replaced(tmp_path):
         path.write_bytes(damaged)
     assert play(PLAY, **folder) == ([[1.0, 2.0], 0], "")
     assert play(PLAY, **folder) == ([[1.0, 2.0], 1], "")
+
+
+def test_a_kernel_is_compiled_again_if_anything_changes_that_it_is_compiled_from_or_by(monkeypatch):
+    monkeypatch.setattr(compiler, "_hash", set)
+    used = compiler.module_digest.__wrapped__(Path(histograms.__file__))
+    assert {Path(module.__file__) for module in (histograms, views, compiler, parts)} <= used
 
 
 def test_a_digest_is_checked_before_anything_is_unpickled(tmp_path):

@@ -6,10 +6,13 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from contextlib import closing
+from threading import Event, Thread, current_thread, main_thread
 
 import pytest
 
+from redescend import files
 from redescend.files import PART, lock, name_part, remove_leftovers, replace_file
 from redescend.streaming.config import Outputs
 from redescend.streaming.io.writers import RunWriters
@@ -93,6 +96,54 @@ def test_what_is_being_written_stays(tmp_path):
     with closing(RunWriters(Outputs(rounds=target))):
         remove_leftovers(target)
         assert len(parts(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("moment", ["open", "flock"])
+def test_a_folder_that_another_run_removes_before_it_is_locked_is_made_again(tmp_path, monkeypatch, moment):
+    fcntl = pytest.importorskip("fcntl")
+    target, module = tmp_path / "rounds", {"open": os, "flock": fcntl}[moment]
+    original = getattr(module, moment)
+
+    def interrupted(*arguments):
+        monkeypatch.setattr(module, moment, original)
+        remove_leftovers(target)
+        return original(*arguments)
+
+    monkeypatch.setattr(module, moment, interrupted)
+    with closing(RunWriters(Outputs(rounds=target))) as writers:
+        (folder,) = parts(tmp_path)
+        assert writers.read_log("rounds").parent == folder
+    assert not parts(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_another_run_is_about_to_remove_is_not_used(tmp_path, monkeypatch, kind):
+    fcntl = pytest.importorskip("fcntl")
+    target, locked, remove = tmp_path / "rounds", Event(), files._remove
+
+    def remove_late(part):
+        locked.set()
+        time.sleep(0.1)
+        remove(part)
+
+    def create(descriptor, operation, flock=fcntl.flock):
+        if not locked.is_set() and current_thread() is main_thread():
+            monkeypatch.setattr(files, "_remove", remove_late)
+            cleaner.start()
+            assert locked.wait(10)
+        return flock(descriptor, operation)
+
+    cleaner = Thread(target=remove_leftovers, args=(target,))
+    monkeypatch.setattr(fcntl, "flock", create)
+    if kind == "folder":
+        with closing(RunWriters(Outputs(rounds=target))) as writers:
+            cleaner.join()
+            assert writers.read_log("rounds").exists()
+    else:
+        with replace_file(target) as file:
+            cleaner.join()
+            file.write(b"whole")
+        assert target.read_bytes() == b"whole"
 
 
 def test_a_link_is_no_leftover(tmp_path):

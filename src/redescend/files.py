@@ -77,20 +77,27 @@ def remove_leftovers(target: Path) -> None:
                 os.close(descriptor)
 
 
-def lock(descriptor: int) -> bool:
+def lock(descriptor: int, *, wait: bool = False) -> bool:
     """Lock a file or folder until it is closed, or its process ends, however it ends; False if it is in use.
 
-    Where there are no locks, everything counts as in use.
+    With `wait`, wait until it is not. Where there are no locks, everything counts as in use.
     """
     if os.name != "posix":
         return False
     import fcntl
 
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True
+
+
+def lock_new(part: Path, descriptor: int) -> bool:
+    """Lock a file or folder that was just created; False if another process took it for a leftover and removed it."""
+    # Who removes it has locked it meanwhile: without waiting, it would still be there now, and gone later.
+    lock(descriptor, wait=True)
+    return part.exists()
 
 
 def _prefix(target: Path) -> str:
@@ -103,9 +110,7 @@ def _create(target: Path, mode: int) -> tuple[Path, int]:
         part = name_part(target)
         ACTIVE.add(part)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        lock(descriptor)
-        # Another process may have removed it before it was locked.
-        if part.exists():
+        if lock_new(part, descriptor):
             return part, descriptor
         os.close(descriptor)
         ACTIVE.discard(part)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import redescend as rd
@@ -166,6 +167,29 @@ def test_a_forecast_continues_with_its_own_predictions():
         told.append(model.review(batch, history=history).rounds.predictions[0])
     np.testing.assert_array_equal(told, ahead)
     assert not np.array_equal(model.review(batch, history=model.start_history(fresh=True)).rounds.predictions, told[:1])
+
+
+def test_a_long_forecast_does_not_look_through_all_that_is_left_for_every_record(monkeypatch):
+    table, sizes, make_groups = series(200)[0], [], lags.Groups.make
+    model, run = fit_stream(table, "y", lags=[1], ignore=["up"])
+    run.run()
+    expected = model.predict(table)
+    monkeypatch.setattr(lags, "LARGEST", 16)
+    monkeypatch.setattr(lags.Groups, "make", lambda keys: sizes.append(len(keys)) or make_groups(keys))
+    np.testing.assert_array_equal(model.predict(table), expected)
+    assert max(sizes) == 16
+
+
+def test_in_the_final_look_the_first_record_follows_no_other(tmp_path):
+    """Also after two passes, when tables whose order says nothing are judged by the final model."""
+    table, told = series(600, share=0.0)[0], []
+    for last in (0.0, 9.0):
+        changed = table.set_column(1, "y", pa.array([*table["y"].to_pylist()[:-1], last]))
+        settings = {"lags": [1], "ignore": ["up"], "passes": 2, "linear": True}
+        _, run = fit_stream(changed, "y", final_look=True, rounds=tmp_path / "r.parquet", **settings)
+        run.run()
+        told.append(pq.read_table(tmp_path / "r.parquet")["final_prediction"][0].as_py())
+    assert told[0] == pytest.approx(told[1], abs=0.5)
 
 
 def test_a_saved_model_looks_back_at_the_same(tmp_path):

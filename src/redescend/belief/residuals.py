@@ -21,6 +21,9 @@ from redescend.state import ArraySpec, Stateful, read_arrays, require
 _COUNT, _SHARE = ArraySpec("shared", kind="count"), ArraySpec("shared", low=0.0, high=1.0)
 _POSITIVE, _NOT_NEGATIVE = ArraySpec("shared", low=1e-300), ArraySpec("shared", low=0.0)
 
+_LEAST, _MOST = 1e-30, 1e100
+"""Bounds of shares in natural tails and of counts, which no stream reaches; beyond them, densities underflow."""
+
 SPECS = (
     ArraySpec(
         "numbers",
@@ -53,9 +56,9 @@ SPECS = (
             layout.NEXT_CHANCES: _POSITIVE,
         },
     ),
-    ArraySpec("counts", (2, 2, CELLS), low=0.0),
+    ArraySpec("counts", (2, 2, CELLS), low=0.0, high=_MOST),
     ArraySpec("scales", (2, "families"), kind="index", high="widths"),
-    ArraySpec("natural", (2, "families"), low=0.0, high=layout.NATURAL),
+    ArraySpec("natural", (2, "families"), low=_LEAST, high=layout.NATURAL),
     ArraySpec("outliers", (2, "families", "atoms"), low=0.0, high=1.0),
     ArraySpec("clean", (2, CELLS), low=0.0, high=1.0),
     ArraySpec("log_odds", (2, CELLS)),

@@ -131,6 +131,8 @@ def read_again(
             model.return_to(before)
     if passes == 1 or not config.final_look or model.belief is None or records * model.schema.dim > MOST_CELLS:
         return last
+    if model.schema.lagged:  # what records look back at is their order
+        return last
     verdicts = ((rounds, verdict) for _, rounds, verdict in _judge_parts(model, last.log.path, FarRecords()))
     ordered = OrderedLook.collect(verdicts, model.schema)
     ordered = ordered.forget_stuck() if source.is_shuffled else ordered

@@ -220,7 +220,7 @@ def play_lagged(
     found, start, size = [], 0, SMALLEST
     keys = _get_keys(chunk)
     while start < len(chunk.X):
-        most = size if undo is not None else history.count_independent(keys[start:])
+        most = size if undo is not None else history.count_independent(keys[start : start + LARGEST])
         part = _cut(chunk, start, start + most)
         before = None if undo is None else undo.save()
         outcome = play(history.fill(part))

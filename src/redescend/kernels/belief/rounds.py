@@ -62,6 +62,14 @@ def start_scale(size: float, numbers: Array) -> None:
 
 
 @part
+def divide_gap(target: float, prediction: float, unit: float) -> float:
+    """The residual in its unit, a power of 2: the gap, or what is divided by it, may be beyond all floats, not both."""
+    gap = target - prediction
+    residual = gap / unit if abs(gap) < np.inf else target / unit - prediction / unit
+    return min(max(residual, -HUGE), HUGE)
+
+
+@part
 def count_residual(sign: int, size: float, age: float, shared: Array, counts: Array) -> None:
     """Add a residual to both histograms; the recent one forgets, by counting later records more."""
     if age < YOUNG <= shared[COUNTED]:
@@ -99,7 +107,7 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
         if not started and target != prediction:
             start_scale(abs(target - prediction), numbers)
         unit = numbers[UNIT] if numbers[UNIT] > 0.0 else 1.0
-        residual = min(max(target / unit - prediction / unit, -HUGE), HUGE)
+        residual = divide_gap(target, prediction, unit)
         size, sign = max(abs(residual), rounding_error(numbers)), 1 if residual > 0.0 else 0
         read_record(records.X[t], prediction, features[MEAN], record)
         standardize(record, rounds, features, standard)

@@ -105,7 +105,9 @@ def learn_grid(target: float, numbers: Array) -> None:
 @part
 def rounding_error(numbers: Array) -> float:
     """The size of a typical rounding error of targets, in the unit of residuals; 0 if they are not rounded."""
-    return ROUNDED * numbers[GRID] / numbers[UNIT] if numbers[MULTIPLES] >= ENOUGH and numbers[UNIT] > 0.0 else 0.0
+    if numbers[MULTIPLES] < ENOUGH or numbers[UNIT] <= 0.0:
+        return 0.0
+    return min(ROUNDED * numbers[GRID] / numbers[UNIT], HUGE)
 
 
 @part

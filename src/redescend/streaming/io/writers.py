@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from redescend.belief import to_probability
-from redescend.files import ACTIVE, lock, name_part, remove_leftovers, replace_file
+from redescend.files import ACTIVE, lock_new, name_part, remove_leftovers, replace_file
 from redescend.numeric import Array
 from redescend.sources import Bad
 from redescend.streaming.config import Outputs
@@ -234,25 +234,31 @@ class RunWriters:
         self._temporary: Path | None = None
         self._lock: int | None = None
         self._final: AppendLog | None = None
-        if folder is None and (wanted or also):
-            # It is named before it is made, so that `close` removes it whenever this is interrupted.
-            written = (path for path in (*targets.values(), outputs.suspects, outputs.model) if path is not None)
-            target = next(written, Path(tempfile.gettempdir(), "redescend-run")).absolute()
-            remove_leftovers(target)
-            folder = self._temporary = name_part(target)
-            ACTIVE.add(folder)
-        self._folder = folder
         try:
-            if self._temporary is not None:
-                self._temporary.mkdir(0o700)
-                self._lock = os.open(self._temporary, os.O_RDONLY)
-                lock(self._lock)
+            if folder is None and (wanted or also):
+                written = (path for path in (*targets.values(), outputs.suspects, outputs.model) if path is not None)
+                folder = self._make_folder(next(written, Path(tempfile.gettempdir(), "redescend-run")).absolute())
+            self._folder = folder
             for name in wanted:
                 size = 0 if state is None else state["sizes"].get(name, 0)
                 self._logs[name] = AppendLog(Path(folder or "", LOGS[name]), size)
         except BaseException:
             self.close()
             raise
+
+    def _make_folder(self, target: Path) -> Path:
+        """Make a locked folder beside the target."""
+        remove_leftovers(target)
+        while True:
+            # It is named before it is made, so that `close` removes it whenever this is interrupted.
+            folder = self._temporary = name_part(target)
+            ACTIVE.add(folder)
+            folder.mkdir(0o700)
+            with suppress(FileNotFoundError):
+                self._lock = os.open(folder, os.O_RDONLY)
+                if lock_new(folder, self._lock):
+                    return folder
+            self.close()
 
     def write(self, rounds: Rounds, rejected: Sequence[Bad]) -> None:
         """Append rounds and rejected records to the logs."""
