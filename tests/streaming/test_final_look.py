@@ -241,3 +241,14 @@ def test_an_explanation_of_another_prediction_is_left_out(tmp_path):
     assert why[2901]["prediction"] == pytest.approx(-5.0, abs=1.0)
     page = (tmp_path / "r.html").read_text()
     assert "which has changed since" in page
+
+
+def test_a_batch_in_which_no_record_can_be_used_is_no_obstacle(tmp_path):
+    path, table = tmp_path / "a.parquet", make_table("number", 300)
+    pq.write_table(table, path, row_group_size=100, use_dictionary=False, compression="none")
+    start = pq.ParquetFile(path).metadata.row_group(2).column(2).data_page_offset
+    data = path.read_bytes()
+    path.write_bytes(data[:start] + bytes(40) + data[start + 40 :])
+    _, run = fit_stream(path, "y", final_look=True, passes=2)
+    run.run()
+    assert run.summary.learned == 200
