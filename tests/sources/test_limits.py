@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import struct
 import subprocess
 import sys
 from inspect import signature
@@ -15,6 +17,8 @@ import pytest
 
 from redescend.errors import DataError
 from redescend.sources import expansion, open_source
+from redescend.sources.arrow import BODY
+from redescend.sources.arrow_messages import END, _read_messages
 from redescend.sources.columnar import SLICE, SLICE_BYTES, cut_rows
 from redescend.sources.splitter import LONGEST, UNCLOSED, Grammar
 from tests.sources.outcomes import outcomes
@@ -137,6 +141,39 @@ def test_pages_and_batches_that_expand_enormously_are_refused(tmp_path, monkeypa
         list(open_source(path).batches(["x"]))
     write_zeros(path, rows, group=20_000)
     assert sum(len(batch.rows) for batch in open_source(path).batches(["x"])) == rows
+
+
+def write_hidden(path):
+    """A batch of zeros behind the end of the messages, or with a header of the first versions of Arrow."""
+    write_zeros(path, 200_000)
+    data = path.read_bytes()
+    (_, before), (message, _) = _read_messages(io.BytesIO(data), len(data), BODY if path.suffix == ".arrow" else 0)
+    if path.suffix == ".arrow":
+        index = len(data) - 10 - int.from_bytes(data[-10:-6], "little")
+        moved = data[index:].replace(struct.pack("<q", before), struct.pack("<q", before + len(END)))
+        path.write_bytes(data[:before] + END + data[before:index] + moved)
+    else:
+        path.write_bytes(data[:before] + data[before + 4 :])
+    assert message.rows == 200_000
+
+
+@pytest.mark.parametrize("write", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_the_first_version_of_arrow_is_read(tmp_path, write):
+    path, table = tmp_path / "old.arrow", pa.table({"x": np.arange(50.0)})
+    with write(path, table.schema, options=pa.ipc.IpcWriteOptions(use_legacy_format=True)) as file:
+        file.write_table(table, max_chunksize=20)
+    source = open_source(path)
+    assert [(len(batch.rows), len(batch.bad)) for batch in source.batches(["x"])] == [(20, 0), (20, 0), (10, 0)]
+
+
+@pytest.mark.parametrize("form", ["arrow", "arrows"])
+def test_batches_that_are_hidden_are_measured_too(tmp_path, monkeypatch, form):
+    path = tmp_path / f"zeros.{form}"
+    write_hidden(path)
+    assert sum(len(batch.rows) for batch in open_source(path).batches(["x"])) == 200_000
+    monkeypatch.setattr(expansion, "EXPANDED", 2**20)
+    with pytest.raises(DataError, match=r"batch 1 takes 0\.0 GiB of memory"):
+        list(open_source(path).batches(["x"]))
 
 
 @pytest.mark.parametrize("stream", [False, True])

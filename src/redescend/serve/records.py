@@ -22,7 +22,7 @@ from redescend.serve.refusals import TooLarge, Unsupported
 from redescend.serve.settings import Limits
 from redescend.sources import Batch, Kind
 from redescend.sources.arrow import BODY, INDEXED
-from redescend.sources.arrow_messages import MARKER, count_batch_rows, measure_batches
+from redescend.sources.arrow_messages import END, count_batch_rows, measure_batches
 from redescend.sources.batch import concat_batches
 from redescend.sources.jsonl import JsonParser
 from redescend.sources.kinds import format_json, infer_type_kind
@@ -38,9 +38,6 @@ JSON = "application/json"
 LIMITS = Limits()
 EXPANSION = 4
 """How many times the largest body Arrow data may take in memory, and their records as JSON."""
-
-END = MARKER + bytes(4)
-"""Behind the last message of an Arrow stream."""
 
 SPACED = re.compile(rb'"\s+:')
 """White space between a name and its colon, with which names cannot be counted by the bytes `":`."""

@@ -9,13 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from redescend.sources.arrow_messages import count_batch_rows, measure_batches
+from redescend.sources.arrow_messages import END, count_batch_rows, measure_batches, measure_indexed
 from redescend.sources.columnar import UNREADABLE, ColumnarFile, RowGroup, check_damage
 from redescend.sources.expansion import check_expansion
 
 INDEXED = b"ARROW1"
 BODY = 8
 """Where the first message of an indexed file begins."""
+
+DAMAGED = pa.ArrowInvalid("a message is damaged")
 
 
 class ArrowFile(ColumnarFile):
@@ -70,10 +72,13 @@ class ArrowFile(ColumnarFile):
                 file.seek(BODY)
             else:
                 yield reader.schema
-                sizes = self._measure(BODY)
+                with open(self.path, "rb") as other:
+                    measured = dict(enumerate(measure_indexed(other, self.size)))
                 for number in range(reader.num_record_batches):
-                    self._check_size(number, next(sizes, None))
-                    batch = self._read_checked(partial(reader.get_batch, number))
+                    batch: Any = DAMAGED
+                    if (sizes := measured.get(number)) is not None:
+                        check_expansion(self.name, f"batch {number + 1:,}", *sizes)
+                        batch = self._read_checked(partial(reader.get_batch, number))
                     share = (number + 1) / reader.num_record_batches
                     yield batch, self._count_rows(batch, number, BODY) or 1, share
                 if self.damage is not None:
@@ -85,9 +90,13 @@ class ArrowFile(ColumnarFile):
         stream = pa.ipc.open_stream(file, options=options)
         yield stream.schema
         end: Exception | None = pa.ArrowInvalid("the end of the file is missing") if indexed else None
-        sizes = self._measure(BODY if indexed else 0)
         for number in count():
-            self._check_size(number, next(sizes, None))
+            sizes = self._measure_next(file.tell())
+            if sizes is not None:
+                check_expansion(self.name, f"batch {number + 1:,}", *sizes)
+            elif not self._ends_at(file.tell()):
+                end = end or DAMAGED
+                break
             batch = self._read_checked(stream.read_next_batch)
             if batch is None:
                 break
@@ -101,13 +110,16 @@ class ArrowFile(ColumnarFile):
         if end is not None:
             yield end, 1, 1.0
 
-    def _measure(self, offset: int) -> Iterator[tuple[int, int]]:
+    def _measure_next(self, offset: int) -> tuple[int, int] | None:
+        """The bytes of the next batch, in the file and in memory; None if there is none, or if it is damaged."""
         with open(self.path, "rb") as file:
-            yield from measure_batches(file, self.size, offset)
+            return next(measure_batches(file, self.size, offset), None)
 
-    def _check_size(self, number: int, sizes: tuple[int, int] | None) -> None:
-        if sizes is not None:
-            check_expansion(self.name, f"batch {number + 1:,}", *sizes)
+    def _ends_at(self, offset: int) -> bool:
+        with open(self.path, "rb") as file:
+            file.seek(offset)
+            following = file.read(len(END))
+        return following in (b"", END) or following[:4] == bytes(4)  # without a marker before 2019
 
     def _count_rows(self, batch: pa.RecordBatch | Exception, number: int, offset: int) -> int | None:
         """The rows of a batch; of a damaged one, those that it declares. None if its header is damaged, too."""

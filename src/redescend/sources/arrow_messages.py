@@ -11,11 +11,18 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 MARKER = b"\xff\xff\xff\xff"
+END = MARKER + bytes(4)
+"""Behind the last message of a stream."""
+
 DICTIONARY, RECORD_BATCH = 2, 3
 HEADER_TYPE, HEADER, BODY_LENGTH = 1, 2, 3
 CONTENT = 1
 LENGTH, BUFFERS, COMPRESSION = 0, 2, 3
-"""Numbers of fields: of a message, of a dictionary, and of a batch."""
+DICTIONARIES, BATCHES = 2, 3
+"""Numbers of fields: of a message, of a dictionary, of a batch, and of an index."""
+
+BLOCK = struct.Struct("<qi4xq")
+"""An entry of an index: where a message begins, the size of all before its body, and the size of its body."""
 
 MOST_ROWS = 2**40
 """A batch that declares more rows is taken to be damaged."""
@@ -48,6 +55,37 @@ def measure_batches(file: Any, size: int, offset: int) -> Iterator[tuple[int, in
             stored = needed = 0
 
 
+def measure_indexed(file: Any, size: int) -> list[tuple[int, int] | None]:
+    """The same for the batches in the index at the end of a file, which may name any place; None for what is damaged.
+
+    All dictionaries are read before the first batch.
+    """
+    try:
+        index = _read_index(file, size)
+    except (struct.error, IndexError):
+        return []
+    dictionaries, batches = ([_measure_entry(file, size, *entry) for entry in entries] for entries in index)
+    known = [sizes for sizes in dictionaries if sizes is not None]
+    if len(known) < len(dictionaries):
+        return [None] * len(batches)
+    if batches and batches[0] is not None:
+        known.append(batches[0])
+        batches[0] = sum(stored for stored, _ in known), sum(needed for _, needed in known)
+    return batches
+
+
+def _measure_entry(file: Any, size: int, offset: int, head: int, _: int) -> tuple[int, int] | None:
+    """The bytes of the message of an entry in the file and in memory; None if it is damaged."""
+    if not 0 <= offset < size or head < 0:
+        return None
+    try:
+        message, _ = _read_message(file, size, offset)
+    except (struct.error, IndexError):
+        return None
+    body = range(offset + head, min(offset + head + message.body, size))
+    return len(body), _measure(file, message, body)
+
+
 def _measure(file: Any, message: Message, body: range) -> int:
     """The bytes that the body of a message takes in memory: a compressed buffer begins with its size.
 
@@ -65,20 +103,49 @@ def _measure(file: Any, message: Message, body: range) -> int:
 def _read_messages(file: Any, size: int, offset: int) -> Iterator[tuple[Message, int]]:
     """Messages, and where their bodies begin, up to one that is damaged."""
     while 0 <= offset < size:
-        file.seek(offset)
         try:
-            marker, length = struct.unpack("<4si", file.read(8))
-            if marker != MARKER or not 0 < length <= size - offset:
-                return
-            message = _parse_header(file.read(length))
+            message, start = _read_message(file, size, offset)
         except (struct.error, IndexError):
             return
-        if not 0 <= message.rows <= MOST_ROWS:
-            return
-        yield message, offset + 8 + length
+        yield message, start
         if message.body < 0:
             return
-        offset += 8 + length + message.body
+        offset = start + message.body
+
+
+def _read_message(file: Any, size: int, offset: int) -> tuple[Message, int]:
+    """The message at a place, and where its body begins; raises if it is damaged."""
+    file.seek(offset)
+    marker, length = struct.unpack("<4si", file.read(8))
+    start = offset + 8
+    if marker != MARKER:  # before 2019 there was none
+        (length,), start = struct.unpack("<i", marker), offset + 4
+        file.seek(start)
+    if not 0 < length <= size - offset:
+        raise IndexError
+    message = _parse_header(file.read(length))
+    if not 0 <= message.rows <= MOST_ROWS:
+        raise IndexError
+    return message, start + length
+
+
+def _read_index(file: Any, size: int) -> tuple[list[Any], list[Any]]:
+    """The entries of dictionaries and of batches in the index of a file."""
+    file.seek(max(size - 10, 0))
+    (length,) = struct.unpack("<i", file.read(4))
+    if not 0 < length <= size - 10:
+        raise IndexError
+    file.seek(size - 10 - length)
+    data = file.read(length)
+    index, found = _follow(data, 0), list[list[Any]]()
+    for number in (DICTIONARIES, BATCHES):
+        place = _find_field(data, index, number)
+        vector = _follow(data, place) if place else 0
+        (count,) = struct.unpack_from("<I", data, vector) if place else (0,)
+        if vector + 4 + BLOCK.size * count > len(data):
+            raise IndexError
+        found.append(list(BLOCK.iter_unpack(data[vector + 4 : vector + 4 + BLOCK.size * count])))
+    return found[0], found[1]
 
 
 def _parse_header(data: bytes) -> Message:
