@@ -333,8 +333,10 @@ class ResidualBelief(Stateful):
         dims = {"dim": self.dim, "families": families, "widths": widths, "atoms": self._tables.prior.shape[1]}
         arrays = read_arrays(SPECS, state, dims, self)
         require(len(arrays["numbers"]) > 0, self, "no keys")
-        spread = arrays["features"][:, [layout.SQUARES, layout.TRAVELLED]]
-        require((spread >= 0.0).all(), self, "negative squares of features")
+        squares, travelled = arrays["features"][:, layout.SQUARES], arrays["features"][:, layout.TRAVELLED]
+        require((squares >= 0.0).all() and (travelled > 0.0).all(), self, "negative squares of features")
+        others = np.delete(arrays["features"], layout.SQUARES, axis=1)
+        require((np.abs(others) <= 2.0 * layout.HUGE).all(), self, "features that are too large")
         require((arrays["outliers"].sum(axis=2) < 1.0).all(), self, "shares of outliers whose sum is above 1")
         self._state, self._keys = layout.State(**arrays), len(arrays["numbers"])
 
