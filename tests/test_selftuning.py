@@ -397,3 +397,13 @@ def test_rounding_errors_leave_variances_positive():
     rd.play(learner, rd.Stream(X[:450], y[:450]))
     rows = np.arange(12)
     assert (learner.state()["P"][rows * (rows + 3) // 2] >= 0.0).all()
+
+
+def test_a_state_with_targets_far_from_the_first_one_is_restored():
+    X = np.column_stack([np.tile([0.0, 1.0], 4), np.ones(8)])
+    y = np.array([2.4e-35, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 1.0])
+    learner = rd.SelfTuning(2, loss=rd.losses.Squared())
+    rd.play(learner, rd.Stream(X, y))
+    again = rd.SelfTuning(2, loss=rd.losses.Squared())
+    again.restore(learner.state())
+    assert again.predict(X[1]) == learner.predict(X[1])

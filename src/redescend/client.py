@@ -142,6 +142,10 @@ class Client:
         body = content if content is None or isinstance(content, bytes) else json.dumps(content).encode()
         sent = {"Content-Type": "application/json", **self._headers, **headers}
         repeatable = method == "GET" or path.endswith(("/learn", "/score", "/infer"))
+        if (
+            not repeatable
+        ):  # on a connection that the server has closed meanwhile, nobody could tell whether it was done
+            self._connection.close()
         for attempt in range(self._attempts):
             last = attempt == self._attempts - 1
             try:
