@@ -43,8 +43,6 @@ class _PartLibrary(JITCodeLibrary):
         for function in self._final_module.functions:
             if not function.is_declaration:
                 function.linkage = "linkonce_odr"
-                for attribute in self.attributes:
-                    function.add_function_attribute(attribute)
         _link_init(self, self._linking_libraries)
         self._finalized = True
 
@@ -56,6 +54,12 @@ class _PartLibrary(JITCodeLibrary):
                 module.link_in(_own_module(library), preserve=True)
             self._shared_module = module
         return self._shared_module
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        for function in ir_module.functions:
+            if not function.is_declaration:
+                function.attributes.update(self.attributes)
+        super().add_ir_module(ir_module)
 
     def add_llvm_module(self, ll_module: Any) -> None:
         self._final_module.link_in(ll_module)
