@@ -63,7 +63,7 @@ def start_scale(size: float, numbers: Array) -> None:
 
 @part
 def divide_gap(target: float, prediction: float, unit: float) -> float:
-    """The residual in its unit, a power of 2: the gap, or what is divided by it, may be beyond all floats, not both."""
+    """The residual in its unit, a power of 2. The gap or the gap in its unit may overflow, but not both."""
     gap = target - prediction
     residual = gap / unit if abs(gap) < np.inf else target / unit - prediction / unit
     return min(max(residual, -HUGE), HUGE)
