@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -157,6 +158,25 @@ def test_a_terminal_is_not_moved_by_what_the_data_hold(in_a_folder, monkeypatch,
     for said in (shown.out, shown.err):
         assert not {"\x1b", "\x07", "\x9b"} & set(said)
         assert "]0;moved" in said
+
+
+def test_a_narrow_terminal_shows_fewer_columns_but_whole_numbers(in_a_folder, monkeypatch, capsys):
+    names = [f"a_long_name_{place}" for place in range(5)]
+    random = np.random.default_rng(0)
+    X = random.normal(size=(300, 5)).round(3)
+    y = (1234567 + 1000 * X.sum(axis=1)).round(3)
+    y[7] = 98765432.0
+    lines = [",".join([*names, "price"]), *(",".join(map(str, [*x, t])) for x, t in zip(X, y, strict=True))]
+    Path("long.csv").write_text("\n".join(lines))
+    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    app(["fit", "long.csv", "--target", "price", "--model", "m", "--no-report"], standalone_mode=False)
+    table = capsys.readouterr().out
+    first = next(line for line in table.splitlines() if "98765432" in line)
+    assert first.split()[1] == "8"  # the row, behind the frame
+    assert "\N{HORIZONTAL ELLIPSIS}" not in table
+    assert 1 <= sum(name in table for name in names) < 5
 
 
 @pytest.mark.parametrize("arguments", [["fit", "prices.csv"], [*FIT, "--order", "3"], [*FIT, "--task", "guess"]])

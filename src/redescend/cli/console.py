@@ -198,17 +198,29 @@ def _name_columns(schema: Schema, ids: Sequence[str]) -> list[str]:
 
 
 def _print_table(suspects: Sequence[Suspect], schema: Schema, important: Sequence[str], ids: Sequence[str]) -> None:
+    """Print a table with as many columns of the records as fit on the screen, the important ones first."""
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from redescend.streaming.report.formatting import format_number, format_rounded, format_value
 
     names = [
         *([] if schema.by is None else [schema.by]),
         *(name for name in important if name in (*ids, *schema.inputs)),
     ]
     names = list(dict.fromkeys([*names, *_name_columns(schema, ids)]))[:MAX_COLUMNS]
+    console = Console()
+    unlimited = console.options.update(width=10**6)
+    table = _make_table(suspects, schema, names)
+    while names and console.measure(table, options=unlimited).maximum > console.width:
+        names.pop()
+        table = _make_table(suspects, schema, names)
+    console.print(table)
+
+
+def _make_table(suspects: Sequence[Suspect], schema: Schema, names: Sequence[str]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    from redescend.streaming.report.formatting import format_number, format_rounded, format_value
+
     several = len({suspect.file for suspect in suspects}) > 1
     table = Table(header_style="bold")
     for heading in ("row", *(["file"] if several else []), "clean", "prediction"):
@@ -223,4 +235,4 @@ def _print_table(suspects: Sequence[Suspect], schema: Schema, important: Sequenc
         values = [played.target, *(suspect.values.get(name) for name in names)]
         cells = [*first, format_rounded(played.prediction), *map(format_value, values)]
         table.add_row(*(Text(make_printable(cell)) for cell in cells))
-    Console().print(table)
+    return table
