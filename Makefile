@@ -1,11 +1,14 @@
-# make demo    sets up, plays the whole paper: a report with every figure and claim, in results/report.html
-# make test    sets up, runs every check
-# make bench   sets up, measures speed against the limits and the peers
-# make docs    sets up, builds the documentation in docs/_build/html and reads every page: no dead link, no missing image
-# make test-torch   installs PyTorch as well, runs the checks that need it
-# make soak    sets up, runs the tests that are long by nature: random games, damaged and forged files by the thousand, runs
-#              that are killed a thousand times, every run of the paper, each extra alone, the oldest versions of the
-#              dependencies; writes results/soak.md; 30 minutes on two cores
+# Every target first sets up what it needs in .venv; a fresh machine needs only make and Python 3.11 or newer. `make test`
+# also installs Chromium, Redis and Mosquitto with apt-get, if they are missing.
+#
+# make demo         reproduce the paper: every figure and claim, in results/report.html
+# make test         run every check
+# make bench        measure speed against its goals and other packages
+# make docs         build the documentation in docs/_build/html and check it for dead links and missing images
+# make test-torch   install PyTorch as well, and run the checks that need it
+# make soak         run the long tests and write results/soak.md: random games, thousands of damaged and forged files and of
+#                   killed runs, every run of the paper, each extra alone, the oldest versions of the dependencies;
+#                   30 minutes on two cores
 
 PYTHON ?= python3
 VENV := .venv
@@ -20,7 +23,7 @@ RECIPE := pyproject.toml constraints.txt Makefile
 demo: $(VENV)/.demo
 	$(BIN)/redescend reproduce
 
-# Types are checked beside the tests. Each process has one thread for linear algebra: there are as many processes as cores.
+# Types are checked while the tests run. There are as many processes as cores, each with one thread for linear algebra.
 test: $(VENV)/.test browser servers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -29,20 +32,20 @@ test: $(VENV)/.test browser servers
 		OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile; tests=$$?; \
 		wait $$types; types=$$?; cat $(VENV)/types.txt; exit $$((tests | types))
 
-# Everything is read again: what was removed leaves no page behind.
+# Start from nothing, so that removed files leave no pages behind.
 docs: $(VENV)/.docs
 	rm -rf docs/_build docs/api/generated docs/gallery
 	OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
 	$(BIN)/python docs/crawl.py docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-# One thread: small tensors gain nothing from more, and lose much on a busy machine.
+# One thread: more do not speed up small tensors, and slow them down on a busy machine.
 test-torch: $(VENV)/.torch
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_torch src/redescend/torch docs/pytorch.md
 
 soak: $(VENV)/.test $(OLDEST)/.ready servers
 	@rm -f results/soak.json
-	@echo "The long tests begin. What was tried so far is in results/soak.md."
+	@echo "Running the long tests. Results so far are in results/soak.md."
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal -m soak -vv
 
 bench: $(VENV)/.bench

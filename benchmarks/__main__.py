@@ -73,7 +73,7 @@ def parse() -> argparse.Namespace:
 
 
 def table(rows: list[Row]) -> Table:
-    """The rows as a table; the goal is beside the ratio, and whether it is met."""
+    """Format the rows as a table: the ratio, the goal, and whether it is met."""
     out = Table(title="redescend: speed within one run", title_justify="left")
     for heading in ("what", "time", "against"):
         out.add_column(heading)
@@ -88,14 +88,14 @@ def table(rows: list[Row]) -> Table:
 
 
 def machine() -> str:
-    """What the times were taken on."""
+    """Describe the machine."""
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}"
     load = f"load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "load unknown"
     return f"{processor()}, {os.cpu_count()} cores, {load}; {versions}; {clock.__name__}"
 
 
 def processor() -> str:
-    """The processor's own name where the system tells it."""
+    """The name of the processor, if the system reports it."""
     listing = Path("/proc/cpuinfo")
     lines = listing.read_text().splitlines() if listing.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -103,7 +103,7 @@ def processor() -> str:
 
 
 def save(path: Path, rows: list[Row]) -> None:
-    """Write everything or nothing: a reader never meets half a file."""
+    """Write the file completely or not at all."""
     whole = json.dumps({"machine": machine(), "rows": [asdict(row) for row in rows]}, indent=2, ensure_ascii=False)
     with replace_file(path) as file:
         file.write(f"{whole}\n".encode())

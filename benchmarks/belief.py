@@ -1,8 +1,8 @@
 """How far beliefs can be trusted: ``python -m benchmarks.belief`` prints one table, in a few minutes.
 
-Synthetic streams have an oracle that knows all densities. Real tables get errors put in; what is odd in them by nature
-counts as clean. Constants were chosen on the split "tune"; the split "held" has other seeds, constants and tables.
-Rounds count from the 100th. Wrong labels in real tables are also looked for with cleanlab, if that is installed.
+Synthetic streams have an oracle that knows all densities. Errors are injected into real tables, whose own oddities
+count as clean. Constants were chosen on the split "tune"; the split "held" has other seeds, constants and tables.
+The first 100 rounds do not count. For wrong labels in real tables, cleanlab is compared as well, if it is installed.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def report_reliability(rows: list[Scores]) -> None:
 
 
 def draw_reliability(path: Path, groups: dict[str, list[Scores]]) -> None:
-    """Draw what was said against what is true; the size of a point is the number of its records."""
+    """Draw a reliability diagram; the size of a point is its number of records."""
     pyplot: Any = import_module("matplotlib.pyplot")
     figure, axes = pyplot.subplots(figsize=(5, 4.2), layout="constrained")
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1)

@@ -1,8 +1,8 @@
-"""Wrong labels in real tables with two and more classes, found by a classifier and by cleanlab.
+"""Wrong labels in real tables with two or more classes: our classifier against cleanlab.
 
-cleanlab gets the cross-validated probabilities of a logistic regression, as its guides say; a belief gets the same
-ones, and the classifier of this package its own, without folds. The score is the precision among as many records as
-have a wrong label.
+cleanlab gets the cross-validated probabilities of a logistic regression, as its guides recommend. A belief gets the
+same ones; the classifier of this package uses its own, without folds. The score is the precision at k, the number of
+wrong labels.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TABLES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("modeldata", "penguins", "island"),
     ),
 }
-"""Package, table and label. Constants were chosen on the first; the second were run once, in the end."""
+"""Package, table and label. Constants were chosen on the first; the second are held out and were run once."""
 
 FLIPS = (0.02, 0.05, 0.1, 0.2)
 ROWS = 2500
@@ -95,7 +95,7 @@ def compare(X: Array, labels: Array, flips: float, seed: int) -> tuple[float, ..
 
 
 def load(package: str, item: str, target: str) -> tuple[Array, Array]:
-    """Features without a constant, and places of classes, in random order."""
+    """Features without a constant, and class indices, in random order."""
     if package == "sklearn":
         X, labels = getattr(import_module("sklearn.datasets"), item)(return_X_y=True)
     elif package == "river":

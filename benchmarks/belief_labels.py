@@ -1,4 +1,4 @@
-"""Beliefs in labels: streams with flipped labels, balanced and one in twenty, and real ones."""
+"""Beliefs for labels: streams with flipped labels, balanced and with one in twenty positive, and real ones."""
 
 from __future__ import annotations
 

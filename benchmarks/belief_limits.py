@@ -1,7 +1,7 @@
-"""What predictions leave to be found: ``python -m benchmarks.belief_limits`` compares beliefs with a judge told more.
+"""The limits of beliefs: ``python -m benchmarks.belief_limits`` compares them with a judge that knows more.
 
-The informed judge knows the density of the clean residuals of a stream, which a belief has to find out; it learns the
-share and the sizes of outliers too. It knows nothing of stuck sensors, so streams with these are left out.
+The informed judge knows the density of the clean residuals of a stream, which a belief has to estimate. Both estimate
+the share and the sizes of outliers. The judge does not model stuck sensors, so streams with these are left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ITERATIONS = 300
 
 @dataclass(frozen=True)
 class Limits:
-    """Calibration errors of the final verdict, and what chance and predictions do to intervals."""
+    """Calibration errors of the final verdict, and the effects of chance and of the predictions on intervals."""
 
     share: float
     said: float
@@ -38,7 +38,7 @@ class Limits:
 
 
 def judge_informed(sizes: Array, clean: Array) -> Array:
-    """P(clean) of the residuals of one sign, by EM for outliers beside the true density of the clean ones."""
+    """P(clean) of the residuals of one sign, by EM for the outliers, given the true density of the clean ones."""
     tables = make_tables()
     cells = np.clip(np.searchsorted(tables.edges, sizes, side="right") - 1, 0, CELLS - 1)
     counts = np.bincount(cells, minlength=CELLS)

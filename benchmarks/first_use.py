@@ -1,6 +1,6 @@
-"""What the first use of a command pays on a machine where nothing is compiled, and which functions it is paid for.
+"""The time to compile at the first use of a command, and the functions that it is spent on.
 
-python -m benchmarks.first_use              every command after the others, in one cache that begins empty
+python -m benchmarks.first_use              all commands in turn, starting with an empty cache
 python -m benchmarks.first_use --functions  the functions that the first fit compiles
 """
 
@@ -42,7 +42,7 @@ print(process_time(), file=sys.stderr)
 
 
 def write_tables(folder: Path, rows: int = 2000) -> None:
-    """A table with a number to predict, of five keys and with 2 % outliers, and one with a label."""
+    """Write a table with a numeric target, five keys and 2 % outliers, and one with a label."""
     random = np.random.default_rng(0)
     X = random.normal(size=(rows, 4))
     y = X @ [1.0, 2.0, -1.0, 0.5] + 0.3 * random.normal(size=rows)
@@ -55,7 +55,7 @@ def write_tables(folder: Path, rows: int = 2000) -> None:
 
 
 def processor_seconds(command: str, folder: Path) -> float:
-    """What a command takes in a process of its own, all of it."""
+    """Processor time of a command in a process of its own."""
     environment = {**os.environ, "REDESCEND_CACHE_DIR": str(folder / "cache")}
     arguments = [sys.executable, "-c", PROGRAM, *command.split()]
     done = subprocess.run(arguments, cwd=folder, env=environment, check=True, capture_output=True, text=True)
@@ -84,7 +84,7 @@ class Functions(event.Listener):  # type: ignore[misc]
 
 
 def list_functions(folder: Path) -> None:
-    """Print the functions that the first fit compiles, those that take most first."""
+    """Print the functions that the first fit compiles, slowest first."""
     os.environ["REDESCEND_CACHE_DIR"] = str(folder / "cache")
     os.chdir(folder)
     from redescend.cli import app

@@ -1,4 +1,4 @@
-"""What no implementation can beat: reading the records once, and calling compiled code that does nothing."""
+"""Lower limits of any implementation: reading the records once, and calling compiled code that does nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _nothing(x: Array, y: float, first: Array, second: Array, third: Array) -> t
 _read: Callable[[Array], float] = njit(cache=True, fastmath={"reassoc"})(_total)
 
 empty_call: Callable[[Array, float, Array, Array, Array], tuple[int, float, float]] = njit(cache=True)(_nothing)
-"""Takes a record, a target and three more arrays, and gives three numbers back: the least an update can cost."""
+"""Takes a record, a target and three more arrays, and returns three numbers: the minimum cost of an update."""
 
 
 def read_once(X: Array) -> float:

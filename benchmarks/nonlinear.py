@@ -1,8 +1,8 @@
 """Models with trees against linear ones; `nonlinear_peers` has boosted trees that are refitted, and River's models.
 
 ``python -m benchmarks.nonlinear tables --split held``, ``… synthetic``, ``… uci --folder FOLDER``, ``… river``,
-``… cost``. Every record is predicted before it is learned from. Of real tables the figure is the mean absolute error
-on clean rows from row 50 on, over that of the linear model.
+``… cost``. Every record is predicted before it is learned from. For real tables, the figure is the mean absolute
+error on clean rows from row 50 on, relative to that of the linear model.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BEST = {
 
 
 class Scores(NamedTuple):
-    """What is said of one model on one stream: errors in mean and median, errors found, and clean suspects."""
+    """The scores of one model on one stream: mean and median error, errors found, and clean suspects."""
 
     mean: float
     median: float
@@ -79,7 +79,7 @@ def rank_errors(scores: Array, bad: Array) -> float:
 
 
 def compare_tables(arguments: argparse.Namespace) -> None:
-    """Real tables, shuffled and in order, with 0, 5 and 20 % of errors."""
+    """Real tables, shuffled and in order, with 0, 5 and 20 % errors."""
     rows = []
     for place in range(len(TABLES[arguments.split]))[arguments.first :: arguments.step]:
         for shuffled in (True, False):

@@ -1,10 +1,10 @@
 """Models with trees against River's models and refitted boosted trees, on real tables with errors.
 
 ``python -m benchmarks.nonlinear_peers``: 12 tables, every second one shuffled, the others in their order, with 0, 5 and
-20 % of gross errors, and the first 1,500 rows of each, because River's forests learn a few hundred records a second.
+20 % gross errors, and the first 1,500 rows of each, because River's forests learn a few hundred records a second.
 Every record is predicted before it is learned from; the figure is the mean absolute error on clean rows from row 50 on,
-over that of the linear model. Boosted trees are refitted on all rows so far, at 50, 100, 200, 500 and 1,000 rows, and
-every 1,000 from then on; as an oracle only on the clean ones.
+relative to that of the linear model. Boosted trees are refitted on all rows so far, at 50, 100, 200, 500 and 1,000
+rows, and every 1,000 from then on; as an oracle only on the clean ones.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def play_river(model: Any, stream: Stream) -> Array:
 
 
 def compare(stream: Stream) -> dict[str, float]:
-    """The mean absolute errors of all models on clean rows, over that of the linear model."""
+    """The mean absolute errors of all models on clean rows, relative to that of the linear model."""
     unit = play("linear", stream).mean
     found = {"ours": play("auto", stream).mean}
     for name, model in river_models().items():

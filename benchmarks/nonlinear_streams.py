@@ -15,7 +15,7 @@ from redescend.numeric import Array
 
 KINDS = ("shift", "wide", "uniform", "tenfold", "shuffled", "features", "thousandfold", "sign")
 FIRST = 5000
-"""Rows that the size of errors is taken from."""
+"""Number of rows that determine the size of errors."""
 
 ROUNDS = 10_000
 
@@ -41,7 +41,7 @@ class Stream:
 
 
 def real(split: str, place: int, shuffled: bool, share: float) -> Stream:
-    """A real table, in its order or shuffled, with a share of errors of one kind; kinds take turns."""
+    """A real table, in its order or shuffled, with a share of errors of one kind; kinds alternate."""
     X, y = load(TABLES[split][place])
     if shuffled:
         order = np.random.default_rng([7, place]).permutation(len(y))
@@ -56,12 +56,12 @@ def real(split: str, place: int, shuffled: bool, share: float) -> Stream:
         kind = KINDS[(place + 3 * (share > 0.1) + shuffled) % len(KINDS)]
         bad_X, bad_y = spoil(kind, X, y, clean, random.uniform(7, 20), random, unit)
         clean = clean | ((bad_y == y) & (bad_X == X).all(axis=1))
-    # The last column of a table is the constant, which models have themselves.
+    # The last column of a table is the constant; models have their own.
     return Stream(TABLES[split][place].name, bad_X[:, :-1].copy(), bad_y, clean, y, shuffled, share)
 
 
 def synthetic(share: float, seed: int = 5) -> Iterator[Stream]:
-    """Truths that are known, with noise: linear ones, Friedman's, steps, products, and drift."""
+    """Known functions with noise: linear ones, Friedman's, steps, products, and drift."""
     random = np.random.default_rng(seed)
     normal = random.standard_normal
     place = np.arange(ROUNDS) / ROUNDS

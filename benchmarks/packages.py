@@ -1,4 +1,4 @@
-"""The same rows in other packages, as alike as their settings allow: squared loss, l2, a constant step, one pass."""
+"""The same rows in other packages, with settings as similar as can be: squared loss, l2, a constant step, one pass."""
 
 from __future__ import annotations
 

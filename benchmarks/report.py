@@ -1,4 +1,4 @@
-"""A row of the table: two times of one run, their ratio, and the goal it is held against."""
+"""A row of the table: two times of one run, their ratio, and the goal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Verdict: TypeAlias = Literal["met", "missed", ""]
 
 @dataclass(frozen=True)
 class Goal:
-    """What we would like to see; it is shown, never enforced.
+    """A goal: shown, never enforced.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured, against what, and the ratio; a peer that is not installed has none."""
+    """A measurement, its reference, and the ratio, if the reference is installed."""
 
     what: str
     measured: str
@@ -66,7 +66,7 @@ def compare(what: str, seconds: float, against: str, other: float, goal: Goal | 
 
 
 def duration(seconds: float) -> str:
-    """A time in three digits and the unit that suits it.
+    """Format a time with three digits and a suitable unit.
 
     Examples
     --------

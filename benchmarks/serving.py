@@ -1,8 +1,8 @@
-"""Serving a model that learns, against a Starlette application that only sends the body back.
+"""Serving a model that learns, against a Starlette application that only echoes the body.
 
-Both are processes of their own with the same server, uvicorn, and get the same bodies from the same clients, by turns.
-Measured are the processor time of the server for a request, all threads together, whose inverse is how many requests
-a second one core can take, and the requests a second on the wall, which other programs disturb more. Commits are
+Both run in processes of their own with the same server, uvicorn, and get the same bodies from the same clients, in
+turns. The benchmark measures the processor time of the server per request, over all threads, whose inverse is the
+throughput of one core, and the requests per second of wall time, which other programs disturb more. Commits are
 synchronized (``--fsync always``).
 
 ``python -m benchmarks.serving --minutes 10`` watches a server under load, and ``--models 1000`` measures the memory of
@@ -34,7 +34,7 @@ CLIENTS, COLUMNS, REQUESTS, TURNS = 32, 20, 2, 5
 """Connections; features; requests of a turn, in units of the effort's calls; and turns, of which the median counts."""
 
 GOALS = {"predict": 0.6, "predict columns": 0.6, "learn": 0.3}
-"""The share of the requests a second of the application that sends the body back."""
+"""The goal: this share of the requests per second of the echo application."""
 
 ECHO = """
 import socket, uvicorn

@@ -14,14 +14,14 @@ from benchmarks.serving import COLUMNS, SERVE, make_bodies, send, start, start_s
 from redescend.client import Client
 
 PARTS = 10
-"""Parts of the time, for each of which the figures are printed."""
+"""Number of intervals; figures are printed for each."""
 
 WORKERS, BATCH = 16, 200
-"""Connections of each kind of request; and requests after which it is looked at the clock."""
+"""Connections for each kind of request; requests between two looks at the clock."""
 
 
 def resident_memory(pid: int) -> float:
-    """MiB of a process that are in memory."""
+    """Resident memory of a process in MiB."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 

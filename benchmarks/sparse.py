@@ -1,4 +1,4 @@
-"""Rows of non-zeros: what one costs as the number of features grows, and against scikit-learn on the same rows."""
+"""Sparse rows: the cost of a row as the number of features grows, and compared with scikit-learn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NONZEROS, ROWS, L2 = 50, 2_000, 1e-4
 
 
 def sparse_rows(effort: Effort) -> Iterator[Row]:
-    """At every width as many non-zeros; features are as rare as words are."""
+    """The same number of non-zeros at every width; features are as rare as words."""
     models = {
         "fixed transform": RedescendingRegressor(transform=rd.transforms.Huber(1.0), alpha=L2, standardize=False),
         "self-tuning": RedescendingRegressor(alpha=L2, standardize=False),
@@ -39,7 +39,7 @@ def sparse_rows(effort: Effort) -> Iterator[Row]:
 
 
 def _words(rows: int, dim: int) -> tuple[Any, Any]:
-    """Rows in which feature j is there with a probability that falls like 1/j."""
+    """Rows in which feature j occurs with a probability proportional to 1/j."""
     random = np.random.default_rng(0)
     places = np.minimum((dim ** random.random((rows, NONZEROS))).astype(np.int32), dim - 1)
     starts = np.arange(0, rows * NONZEROS + 1, NONZEROS, dtype=np.int32)

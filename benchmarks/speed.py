@@ -32,7 +32,7 @@ def precision_rows(effort: Effort) -> Iterator[Row]:
 
 
 def gate_rows(effort: Effort) -> Iterator[Row]:
-    """Gates that remember, on a stream a quarter of which is corrupted, against plain descent."""
+    """Gates with memory, on a stream with a quarter of the rounds corrupted, against plain descent."""
     rows = effort.rows_of(DIM)
     k = rows // 4
     stream = rd.adversaries.UniformResponse(0, 1).corrupt(rd.streams.ridge(rows, seed=0, dim=DIM), k=k, seed=1)
@@ -48,7 +48,7 @@ def gate_rows(effort: Effort) -> Iterator[Row]:
 
 
 def update_rows(effort: Effort) -> Iterator[Row]:
-    """One record at a time from Python, against a call that does nothing; records just made and records put by."""
+    """One record at a time from Python, against a call that does nothing; records in the cache and in memory."""
     limit, goal = "an empty compiled call, four arrays", Goal(1.5e-6, "seconds")
     blanks = np.zeros((2, DIM)), np.zeros(DIM), np.zeros(1)
     for count, place in ((effort.calls, "in the cache"), (20 * effort.calls, "in memory")):

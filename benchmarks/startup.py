@@ -1,4 +1,4 @@
-"""What a new process pays: importing the package, and the first game with compiled code on disk."""
+"""Start-up time: importing the package, and the first game with compiled code on disk."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def startup_rows(effort: Effort) -> Iterator[Row]:
 
 
 def shortest(programs: Mapping[str, str], turns: int) -> dict[str, float]:
-    """The least that each program printed; one turn more than asked, since the first may have to compile."""
+    """The smallest number that each program printed; one more turn than asked, since the first may compile."""
     found = [{name: float(run(program)) for name, program in programs.items()} for _ in range(1 + turns)]
     return {name: min(turn[name] for turn in found) for name in programs}
 
 
 def run(program: str) -> str:
-    """What a program prints in a Python process of its own."""
+    """The output of a program in a Python process of its own."""
     command = [sys.executable, "-c", program]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout

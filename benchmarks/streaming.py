@@ -1,7 +1,7 @@
 """Fitting a model to a file, against reading the same file with PyArrow alone.
 
-Each run is a process of its own. Measured are its wall-clock time, without start-up and compilation, and its peak
-memory. Reading overlaps learning, so that processor time would say nothing.
+Each run is a process of its own. The benchmark measures its wall time, without start-up and compilation, and its peak
+memory. Processor time would mean little, because reading overlaps learning.
 """
 
 from __future__ import annotations

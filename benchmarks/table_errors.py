@@ -1,4 +1,4 @@
-"""Real tables as data frames, and errors of the kinds that people make, put into some of their rows."""
+"""Real tables as data frames, with typical human and sensor errors injected into some of their rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TABLES: dict[str, tuple[Table, ...]] = {
         Table("modeldata", "car_prices", "Price"),
     ),
 }
-"""What the list is made of was chosen on the first; the second were run in the end."""
+"""The rules of the list were chosen on the first; the second are held out."""
 
 LABELS: dict[str, tuple[Table, ...]] = {
     "tune": (
@@ -84,7 +84,7 @@ def load(table: Table, most: int | None = ROWS) -> Any:
 
 
 def encode(frame: Any, target: str) -> Array:
-    """Numbers, standardised, and texts, one-hot encoded, as others need them; what is missing is the median."""
+    """Standardised numbers and one-hot encoded texts, for other methods; missing values are the median."""
     columns = []
     for name in frame:
         values = frame[name]
@@ -108,7 +108,7 @@ def encode(frame: Any, target: str) -> Array:
 
 
 def make_cases(split: str, kinds: tuple[str, ...] = KINDS) -> Iterator[Case]:
-    """Every table with every kind of error; shares take turns, and a sensor is stuck once."""
+    """Every table with every kind of error; shares alternate, and a sensor is stuck once."""
     for i, table in enumerate(TABLES[split]):
         frame = load(table)
         for kind in kinds:
@@ -118,7 +118,7 @@ def make_cases(split: str, kinds: tuple[str, ...] = KINDS) -> Iterator[Case]:
 
 
 def spoil(table: Table, frame: Any, kind: str, share: float, random: np.random.Generator) -> Case:
-    """Put errors of one kind into a share of the rows."""
+    """Inject errors of one kind into a share of the rows."""
     frame, rows = frame.copy(), len(frame)
     before, y = frame.copy(), frame[table.target].to_numpy(np.float64).copy()
     bad = np.sort(random.choice(rows, max(1, round(share * rows)), replace=False))
@@ -150,7 +150,7 @@ def spoil(table: Table, frame: Any, kind: str, share: float, random: np.random.G
     elif kind == "shuffled":
         y[bad] = y[random.permutation(bad)]
     frame[table.target] = y
-    # An error that changes nothing is none.
+    # A record that does not change is not wrong.
     changed = (frame != before) & ~(frame.isna() & before.isna())
     return Case(table, kind, share, frame, changed.to_numpy().any(axis=1))
 

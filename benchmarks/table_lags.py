@@ -1,8 +1,8 @@
-"""What lags find in series with errors, and whether an error misleads the records behind it.
+"""Errors found with lags in time series, and whether an error misleads the records after it.
 
 ``python -m benchmarks.table_lags`` takes a minute. One record in fifty of a real series gets an error of eight times
-the spread of its changes. Lists with k records, the number of errors, are made without lags, with lags whose values
-count as they are, and with lags as they are used. Then the series is moved from its middle on, without errors.
+the spread of its changes. Lists of k records, the number of errors, are made without lags, with lagged values as
+they are, and with corrected ones, the default. Then the series is shifted from its middle on, without errors.
 """
 
 from __future__ import annotations

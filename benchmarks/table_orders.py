@@ -1,4 +1,4 @@
-"""How far the suspects of a table agree if its rows are in another order: ``python -m benchmarks.table_orders``."""
+"""How much the suspects of a table depend on the order of its rows: ``python -m benchmarks.table_orders``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How many of the first records of a list are wrong: ``python -m benchmarks.tables --split held``, in ten minutes.
+"""The precision at k of lists of suspects: ``python -m benchmarks.tables --split held``, in ten minutes.
 
-Real tables get errors put in. The first k of `redescend fit`'s final list are compared with those of other methods,
-where k is the number of errors. Labels are compared with cleanlab, if that is installed.
+Errors are injected into real tables. The first k records of the final list of `redescend fit` are compared with those
+of other methods, where k is the number of errors. Labels are compared with cleanlab, if that is installed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from redescend.streaming.config import FitConfig
 from redescend.streaming.fit import start_run
 
 FOLDS, WITHIN = 5, 0.02
-"""Folds of boosted trees; what is at most this far behind the first counts as first."""
+"""Folds of boosted trees; the margin within which a method counts as best."""
 
 Method = Callable[[Case], Array]
-"""From a table with errors to the rows of it, the most suspicious first."""
+"""Ranks the rows of a table with errors, most suspicious first."""
 
 
 def fit(case: Case, linear: bool = True) -> Array:
@@ -127,7 +127,7 @@ def compare(cases: Iterable[Case], methods: dict[str, Method], shown: bool) -> d
 
 
 def print_table(found: dict[str, dict[str, list[float]]], methods: Iterable[str]) -> None:
-    """Means as a table in Markdown; the best of each row is bold, and what is within `WITHIN` of it."""
+    """Print means as a Markdown table; the best of each row, and those within `WITHIN` of it, are bold."""
     names = list(methods)
     print(f"| errors | {' | '.join(names)} | first |\n|---|{'---|' * (len(names) + 1)}")
     for kind, values in found.items():

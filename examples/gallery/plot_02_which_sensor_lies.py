@@ -1,10 +1,10 @@
 """
-Which of my sensors lies?
-=========================
+Which sensor is wrong?
+======================
 
-Three airports of New York measure the temperature every hour. One of the three
-thermometers fails in one hour of twelve, and reports a random value between 0 and
-100 °F. To find out which one, predict each from the two others.
+Three airports of New York measure the temperature every hour. One of the three thermometers fails in one
+hour of twelve, and reports a random value between 0 and 100 °F. To find out which one, predict each from
+the two others.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ wrong = random.random(len(table)) < 1 / 12
 table["LGA"] = np.where(wrong, random.uniform(0, 100, len(table)), table["LGA"])
 
 # %%
-# A model of the sensor that fails sees wrong targets, which it finds. Models of the two others see
-# wrong features: they predict badly, but their targets are right, and they know.
+# The model of the sensor that fails sees wrong targets, and detects them. The models of the two others see
+# wrong features: they predict badly, but do not call their targets wrong.
 
 shares = {}
 for airport in table.columns:

@@ -2,8 +2,8 @@
 30 % of my labels are flipped
 =============================
 
-Whether a tumour is benign, from 30 measurements of 569 patients. Three labels in ten are flipped at
-random. Can we tell which?
+The model predicts whether a tumour is benign from 30 measurements of 569 patients. Three labels in ten
+are flipped at random. Can we tell which?
 """
 
 import matplotlib.pyplot as plt
@@ -18,13 +18,13 @@ y = np.where(flipped, 1 - truth, truth)
 
 model = RedescendingClassifier().fit(X, y)
 clean = model.clean_probability_
-suspects = model.suspects_  # the largest list with a tenth of false alarms
+suspects = model.suspects_  # the largest list with 10 % false alarms
 print(f"{flipped.sum()} labels are flipped")
 print(f"{len(suspects)} suspects, {flipped[suspects].mean():.0%} of them are flipped")
 print(f"{(model.predict(X) == truth).mean():.0%} of the predictions are right")
 
 # %%
-# Each label is judged by what the model would predict if it had not learned from it.
+# Each label is judged by the prediction that the model would make had it not learned from it.
 
 figure, axes = plt.subplots()
 edges = np.linspace(0, 1, 21)

@@ -1,10 +1,10 @@
 """
-How sure is it?
-===============
+How certain is a prediction?
+============================
 
-The concentration of nitrogen oxides by a motorway, from traffic and weather. With every
-prediction comes the interval in which nine in ten *right* values lie. It is learned from the
-stream, and it is as wide as the noise at the time.
+The model predicts the concentration of nitrogen oxides by a motorway from traffic and weather. Every
+prediction has an interval that contains 90 % of the *right* values. It is learned from the stream, and
+its width follows the noise.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ inside = (trace.low <= stream.y) & (stream.y <= trace.high)
 print(f"{inside[500:].mean():.1%} of {len(stream):,} hours are inside")
 
 # %%
-# Four days of the year. Each interval was said before the value was seen.
+# Four days of the year. Each interval was computed before the value was seen.
 
 days = slice(4000, 4096)
 hours = np.arange(96)

@@ -2,9 +2,9 @@
 What happens at a jump?
 =======================
 
-One day a thermometer is replaced, and from then on it reports Celsius instead of Fahrenheit. To a
-model of the past every new record is an outlier. A method that only rejects outliers would reject them
-for a long time; this one notices that they agree with each other.
+One day a thermometer is replaced, and the new one reports Celsius instead of Fahrenheit. To the old model
+every new record is an outlier. A method that only rejects outliers would reject them for a long time; this
+one notices that they agree with each other.
 """
 
 import matplotlib.pyplot as plt
@@ -21,11 +21,11 @@ X = table[["EWR", "JFK"]].to_numpy()
 y = table["LGA"].to_numpy().copy()
 y[1000:] = (y[1000:] - 32) / 1.8  # Celsius
 random = np.random.default_rng(0)
-wrong = random.random(len(y)) < 0.05  # and one value in twenty is nonsense
+wrong = random.random(len(y)) < 0.05  # one value in twenty is random
 y = np.where(wrong, random.uniform(-100, 200, len(y)), y)
 
 # %%
-# Beside it, scikit-learn's ``HuberRegressor``, fitted again to all records so far after every twenty.
+# For comparison, scikit-learn's ``HuberRegressor``, refitted to all records so far after every twenty.
 
 stream = rd.Stream(np.column_stack([X, np.ones(len(X))]), y)
 ours = rd.play(rd.SelfTuning(3, loss=rd.losses.Squared()), stream).predictions
@@ -36,7 +36,7 @@ for first in range(100, len(y), 20):
     theirs[part] = HuberRegressor().fit(X[:first], y[:first]).predict(X[part])
 
 # %%
-# The median error of the last nine right records.
+# The plot shows the median error of the last nine right records.
 
 figure, axes = plt.subplots()
 for name, predicted, colour in (("HuberRegressor, all records so far", theirs, "C2"), ("SelfTuning", ours, "C0")):

@@ -2,8 +2,8 @@
 Must I scale my features?
 =========================
 
-No. Nothing that the model predicts depends on the units of the features. Here the unit of one
-column of a real table is changed: from millimetres to metres, kilometres, nanometres.
+No. Predictions do not depend on the units of the features. Here we change the unit of one column of a
+real table.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Can I trust the probability?
 ============================
 
-If the model says of some records that they are clean with a probability of 70 %, seven in ten of
-them should be clean. We swap the prices of 5 % of the diamonds among each other, which leaves most
-of them plausible, and compare what was said with what is true. Numbers in the picture count records.
+Of the records that are clean with probability 70 %, seven in ten should be clean. We swap the prices of
+5 % of the diamonds among each other, which leaves most of them plausible, and compare the probabilities
+with the observed shares of clean records. Numbers in the figure count records.
 """
 
 import matplotlib.pyplot as plt

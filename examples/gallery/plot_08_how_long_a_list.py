@@ -2,9 +2,8 @@
 How many suspects should I check?
 =================================
 
-Ask for the largest list with at most a given share of false alarms, and the model decides how long it
-is. Here one price in ten is wrong by a factor between 1.5 and 10, up or down; the lists are compared
-with the truth.
+Choose the share of false alarms that you accept, and the model returns the largest such list. Here one
+price in ten is wrong by a factor between 1.5 and 10, up or down, and we compare the lists with the truth.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Is the sensor stuck?
 ====================
 
-For two days a thermometer repeats its last value. Each single value is plausible, so a method that looks
-at residuals alone finds the fault late, if at all. ``stuck`` is the probability that a target only
+For two days a thermometer repeats its last value. Each single value is plausible, so a method that uses
+only residuals finds the fault late, if at all. ``stuck`` is the probability that a target only
 repeats the last one while the features change.
 """
 

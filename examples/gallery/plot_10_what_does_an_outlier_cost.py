@@ -2,8 +2,8 @@
 What does an outlier cost?
 ==========================
 
-For researchers: the clean dynamic regret of online algorithms on a real stream, of which an adversary
-corrupts one round in twenty. The oracle is told which ones.
+The clean dynamic regret of online algorithms on a real stream in which an adversary corrupts one round in
+twenty. The oracle knows which ones.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ learners = {
 }
 
 # %%
-# What each of them pays on the clean rounds, more than the minimiser of every single round, which pays nothing.
+# The excess loss of each on the clean rounds over the minimiser of every single round, whose loss is 0.
 
 figure, axes = plt.subplots()
 for name, (learner, colour) in learners.items():

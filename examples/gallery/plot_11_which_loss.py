@@ -3,8 +3,8 @@ What do robust losses do with a large error?
 ============================================
 
 A robust loss gives every record a weight. Huber's weight never vanishes, so far outliers still pull;
-redescending losses let go of them. LEARN is a logistic switch: its place and its softness are
-learned from the stream by ``SelfTuning``.
+the weights of redescending losses do. LEARN's weight is a logistic switch, whose location and scale
+``SelfTuning`` learns from the stream.
 """
 
 import matplotlib.pyplot as plt

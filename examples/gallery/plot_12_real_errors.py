@@ -2,9 +2,8 @@
 Which records of a published table are wrong?
 =============================================
 
-Nothing is made up here: 53,940 diamonds as they are in a well-known table, with the errors that are
-in it. The width of a diamond follows from its length, depth and weight; the records of which this is
-not true are few.
+This table of 53,940 diamonds is published and widely used, and its errors are real. The width of a diamond
+follows from its length, depth and weight, except in a few records.
 """
 
 import matplotlib.pyplot as plt
