@@ -338,6 +338,24 @@ def test_a_constant_target_is_learned(loss, order):
 
 
 @every_order
+def test_labels_in_two_columns_are_all_learned_from(order):
+    """Records with equal targets that differ in two columns of labels are no repetition of each other."""
+    random = np.random.default_rng(0)
+    places = np.column_stack([random.integers(0, 14, 600), random.integers(14, 18, 600)])
+    learner = rd.SelfTuning(18, loss=losses.Squared(), order=order)
+    before = places[0]
+    for row, target in zip(places, np.arange(600) // 12, strict=True):
+        x = np.zeros(18)
+        x[row] = 1.0
+        seen = learner.state()["scalar"][layout.LAST]
+        learner.update(x, 1875.0 + target)
+        if (row != before).any():
+            assert learner.state()["scalar"][layout.LAST] == seen + 1
+        before = row
+    assert np.isfinite(learner.theta).all()
+
+
+@every_order
 @pytest.mark.parametrize("loss", REGRESSION, ids=name_of)
 def test_targets_that_are_mostly_zero(loss, order):
     X, y = records(loss, "clean", 600, 3, seed=9)

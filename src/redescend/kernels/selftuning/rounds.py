@@ -235,7 +235,7 @@ def play(X: Array, row: int, y: float, w: float, config: Config, state: State, w
     if scalar[TARGET] == 0.0:
         scalar[TARGET] = target_unit(config.loss, y)
     y, identity = cut(y / scalar[TARGET]), checksum(raw, work.code)
-    repeated = skips_repeats(config.loss) and identity == scalar[CHECKSUM] and y == scalar[LAST_Y]
+    repeated = new == 0 and skips_repeats(config.loss) and identity == scalar[CHECKSUM] and y == scalar[LAST_Y]
     if identity == 0.0 or (repeated and scalar[LAST] > 1.0):
         return prediction, scalar[CLEAN] if repeated else 1.0
     scalar[CHECKSUM], scalar[LAST_Y] = identity, y

@@ -6,7 +6,7 @@ import numpy as np
 
 from redescend.kernels.compiler import part, rare, shared
 from redescend.kernels.selftuning.layout import COUNT, LARGE, MEAN, SEEN, UNIT, State
-from redescend.numeric import Array
+from redescend.numeric import Array, splitmix64
 
 GOLDEN = 0.6180339887498949
 
@@ -87,7 +87,8 @@ def write_codes(code: Array) -> None:
 
 @part
 def code_of(j: int) -> float:
-    return 1.0 + (j * GOLDEN - np.floor(j * GOLDEN))
+    """A number in [1, 2) that looks random. A regular sequence would do for one column of labels, but not for two."""
+    return 1.0 + np.float64(splitmix64(j + 1) >> np.uint64(11)) * 2.0**-53
 
 
 @part
