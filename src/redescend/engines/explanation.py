@@ -10,7 +10,7 @@ from redescend.numeric import Array
 
 
 def explain_forest(state: State, g: int, X: Array) -> Array:
-    """What each feature contributes to what forest g adds, of shape (rows, features + 1); the last is a constant.
+    """Compute the contribution of each feature to forest g, of shape (rows, features + 1); the last is a constant.
 
     A split contributes the value of the child that the record goes to less that of the node, where the value of a node
     is the mean of its leaves over the stored records (Saabas 2014).

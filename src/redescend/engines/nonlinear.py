@@ -8,7 +8,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from redescend import losses
-from redescend.engines.engine import DENSE_ROWS, Engine, Runs
+from redescend.engines.engine import DENSE_ROWS, Engine, Runs, Shape
 from redescend.engines.explanation import explain_forest
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import ParameterError
@@ -33,13 +33,13 @@ _mix: Any = mixture.mix
 class NonlinearEngine(Engine):
     """`SelfTuningEngine` with two forests of rolling boosted trees and a stack for every output.
 
-    Each member predicts a record before it learns from it; the prediction is their mean, by weights that follow from
-    Bayes' rule. The linear member is one of them. How much a record is believed is what the stack says of it.
+    Each member, among them the linear one, predicts a record before it learns from it; the prediction is their mean,
+    weighted by Bayes' rule. The weight of a record is that of the stack.
 
     Parameters
     ----------
     dim, outputs, loss
-        As in `Engine`; the loss is squared or logistic.
+        As in `Shape`; the loss is squared or logistic.
     order : 1 or 2
         The order of the linear member.
     missing : bool
@@ -49,10 +49,10 @@ class NonlinearEngine(Engine):
     def __init__(
         self, dim: int, outputs: int, loss: losses.LinearLoss, order: Literal[1, 2], missing: bool = False
     ) -> None:
-        super().__init__(dim, outputs, loss, True, None)
+        super().__init__(Shape(dim, outputs, loss))
         self.order, self.missing = order, missing
-        self.linear = SelfTuningEngine(dim, outputs, loss, True, None, order, missing)
-        self.stacks = [SelfTuningEngine(rounds.STACKED, 1, loss, True, None, 2) for _ in range(outputs)]
+        self.linear = SelfTuningEngine(Shape(dim, outputs, loss), order, missing)
+        self.stacks = [SelfTuningEngine(Shape(rounds.STACKED, 1, loss), 2) for _ in range(outputs)]
         self.forests, self.mixture = layout.new_state(dim, outputs), mixture.new_mixture(outputs)
         self._work: layout.Work | None = None
 
@@ -102,7 +102,7 @@ class NonlinearEngine(Engine):
         raise ParameterError("Models of keys are linear: features must be 'linear'.")
 
     def _learn_forests(self, rows: rounds.Rows, first: int, written: Array) -> int:
-        """Learn from rows until there is no room for more of them; returns the next row."""
+        """Learn from rows until the capacity is exhausted; returns the next row."""
         if self._work is None:
             self._work = layout.new_work(self.forests)
         most = layout.most_records(self.dim, self.outputs)
@@ -114,7 +114,7 @@ class NonlinearEngine(Engine):
         raise AttributeError(NO_COEFFICIENTS)
 
     def predict_members(self, X: Array) -> Array:
-        """What every member predicts for the rows of a table, of shape (outputs, rows, members)."""
+        """The predictions of every member for the rows of a table, of shape (outputs, rows, members)."""
         X = np.require(X, np.float64, ["C", "A", "W"])
         written = self._write(X)
         last = [stack.predict(part) for stack, part in zip(self.stacks, written, strict=True)]
@@ -131,14 +131,14 @@ class NonlinearEngine(Engine):
         return dict(zip(MEMBERS, self.mixture.played.T.copy(), strict=True))
 
     def _write(self, X: Array) -> Array:
-        """What the kernel writes for rows; see `kernels.forest.rounds`."""
+        """The predictions that the stack combines; see `kernels.forest.rounds`."""
         out = np.empty((self.outputs, len(X), rounds.STACKED))
         linear = np.ascontiguousarray(self.linear.predict(X))
         _predict(self.forests, X, linear, self.loss.margin, out)
         return out
 
     def contributions(self, X: Array, output: int = 0) -> Array:
-        """What every feature contributes to the prediction of a row, and in the last column what none does."""
+        """Compute the contribution of every feature to the prediction for each row; the last column is a constant."""
         X = np.require(X, np.float64, ["C", "A", "W"])
         linear = self.linear.contributions(X, output)
         trees, rest = (explain_forest(self.forests, layout.FORESTS * output + i, X) for i in range(layout.FORESTS))
@@ -220,13 +220,13 @@ class NonlinearEngine(Engine):
 
 
 def _join(written: Array, last: Array) -> Array:
-    """The predictions of all members; that of the stack is cut off at the least and the largest of the others."""
+    """Join the predictions of all members; that of the stack is clipped to the range of the others."""
     last = np.clip(last, written.min(axis=2), written.max(axis=2))
     return np.concatenate([written, last[..., None]], axis=2)
 
 
 def _reconcile(parts: Array, prediction: Array) -> Array:
-    """Contributions that add up to a prediction that was cut off: the difference is in the constant."""
+    """Make contributions add up to a prediction that was clipped: the constant absorbs the difference."""
     out = parts.copy()
     out[:, -1] += prediction - parts.sum(axis=1)
     return out

@@ -56,7 +56,7 @@ def measure_batches(file: Any, size: int, offset: int) -> Iterator[tuple[int, in
 
 
 def measure_indexed(file: Any, size: int) -> list[tuple[int, int] | None]:
-    """The same for the batches in the index at the end of a file, which may name any place; None for what is damaged.
+    """Measure the batches in the index at the end of a file, which may refer to any offset; None if damaged.
 
     All dictionaries are read before the first batch.
     """

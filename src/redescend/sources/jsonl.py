@@ -103,7 +103,7 @@ class JsonLinesFile(TextFile):
 
 
 def _is_unicode(name: str) -> bool:
-    """Whether a name can be stored: JSON may have half of a surrogate pair."""
+    """Whether a name is valid Unicode: JSON may have half of a surrogate pair."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -130,7 +130,7 @@ class JsonParser:
 
     def parse(self, data: bytes) -> pa.RecordBatch | None:
         lines = [line.strip(b" \t") for line in data.splitlines() if line]
-        # Then an object ends on its first line: inside another object no brace can follow a closed one.
+        # An object then ends on its first line.
         if not all(line[:1] == b"{" and line[-1:] == b"}" for line in lines) or b"\0" in data:
             return None
         if not lines:
@@ -189,7 +189,7 @@ class _RepeatedNameError(ValueError):
 
 
 def decode(record: bytes) -> dict[str, Any] | str:
-    """Decode the object of a line, or say what is wrong with it.
+    """Decode the object of a line, or return what is wrong with it.
 
     >>> decode(b'{"x": 1}'), decode(b"[1]"), decode(b'{"x": 1, "x": 2}')
     ({'x': 1}, 'not a JSON object', "the name 'x' is there twice")
