@@ -113,8 +113,8 @@ def test_the_command_and_the_report_explain(tmp_path, monkeypatch):
     said = run("explain", "m", "prices.csv", "--row", 20).stdout
     for words in (
         "Row 20: price is 525.619",
-        "nine in ten clean values of price are between",
-        "Only a value below",
+        "90 % interval of clean values: ",
+        "A value below",
         "town = Rome",
         "a typical record",
     ):

@@ -1,4 +1,4 @@
-"""How a command ends: an exit code for scripts and, if something is wrong, one sentence on standard error."""
+"""Exit codes of commands, and one sentence on standard error if something is wrong."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def exit_on_error(debug: bool, interrupted: str = "") -> Iterator[None]:
         raise _exit(Code.INVALID, message) from None
     except MemoryError as error:
         what = f" ({error})" if str(error) else ""
-        raise _exit(Code.FAILED, f"There is not enough memory{what}; what was finished before is unchanged.") from None
+        raise _exit(Code.FAILED, f"Not enough memory{what}; files that were written before are unchanged.") from None
     except KeyboardInterrupt as error:
         code = Code.TERMINATED if isinstance(error, Terminated) else Code.INTERRUPTED
         raise _exit(code, f"Interrupted{interrupted}.") from None
@@ -88,9 +88,9 @@ def exit_on_error(debug: bool, interrupted: str = "") -> Iterator[None]:
 def _interrupt_on_sigterm(sentence: str) -> Iterator[None]:
     """Treat SIGTERM like Ctrl-C, so that incomplete files are removed.
 
-    Python calls its handlers between two instructions, and compiling takes seconds: a thread, to which the system hands
-    the signal, ends the process if the handler was not called by then. Python ignores exceptions in callbacks of C
-    code, such as those of the compiler: the signal is then sent again.
+    Python calls its handlers between two instructions, and compiling takes seconds. So a thread that is notified of the
+    signal ends the process if the handler was not called in time. Python ignores exceptions in callbacks of C code,
+    such as those of the compiler; the signal is then sent again.
     """
     if threading.current_thread() is not threading.main_thread() or os.name != "posix":
         yield

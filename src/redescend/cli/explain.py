@@ -1,4 +1,4 @@
-"""`redescend explain`: why a record was predicted as it was, and what would be ordinary."""
+"""`redescend explain`: the contributions of columns to a prediction, and the values that would be plausible."""
 
 from __future__ import annotations
 
@@ -31,26 +31,19 @@ def explain(
     reading: options.InputOptions,
     debug: options.Debug = False,
 ) -> None:
-    """Explain the prediction of a record: its interval, what each column contributes to it, and what would be ordinary.
+    """Explain the prediction for a record: its interval, the contribution of each column, and plausible values.
 
-    The contributions add up to the prediction. Similar records that are probably clean are shown with it. The record is
-    judged by the model as it is at the end of its stream. If that changes with time, an earlier record was predicted
-    otherwise then: fit --rounds has these predictions.
+    The contributions add up to the prediction. Similar records that are probably clean are shown as well. The
+    prediction is that of the final model; if the stream changes over time, the model predicted an earlier record
+    differently at the time (see fit --rounds).
     """
     with exit_on_error(debug):
         from redescend.cli.console import announce_compilation, format_json, make_printable, reader_may_leave
         from redescend.cli.scoring import read_model
-        from redescend.sources import open_source
         from redescend.streaming.explanation import explain_record, find_nearest, find_record
 
         loaded = read_model(model)
-        opened = open_source(
-            source[0] if len(source) == 1 else source,
-            format=reading.format,
-            header=not reading.no_header,
-            decimal=reading.decimal,
-            kinds=loaded.schema.kinds,
-        )
+        opened = reading.open(source, kinds=loaded.schema.kinds)
         with announce_compilation(quiet=as_json):
             batch, index, history = find_record(opened, loaded, row)
             found = explain_record(loaded, batch, index, history)
@@ -65,29 +58,26 @@ def explain(
 
 
 def format_explanation(found: Explanation, schema: Schema) -> Iterator[str]:
-    """The explanation in lines of text."""
+    """Format an explanation as lines of text."""
     from redescend.streaming.report.formatting import format_rounded, format_value, format_weight
 
     name, labels = schema.target, schema.classifies
-    yield f"Row {found.row}: {name} is {format_value(found.target)}, predicted is {format_rounded(found.prediction)}."
+    yield f"Row {found.row}: {name} is {format_value(found.target)}, predicted {format_rounded(found.prediction)}."
     if schema.lagged or any(feature.kind.value == "date" for feature in schema.features):
-        yield "By the model as it is at the end of its stream; earlier, it may have predicted otherwise (fit --rounds)."
+        yield "This is the prediction of the final model; for that at the time of the record, see fit --rounds."
     if found.clean_probability is not None:
         yield f"Probability that the record is clean: {format_weight(found.clean_probability)}."
     if found.low is not None and found.high is not None:
-        yield (
-            f"For such a record, nine in ten clean values of {name} are between {format_rounded(found.low)} and "
-            f"{format_rounded(found.high)}."
-        )
+        yield f"90 % interval of clean values: {format_rounded(found.low)} to {format_rounded(found.high)}."
     if found.ordinary and labels:
-        yield f"More likely clean than wrong would be {name} = {' or '.join(map(format_rounded, found.ordinary))}."
+        yield f"More likely clean than wrong: {name} = {' or '.join(map(format_rounded, found.ordinary))}."
     elif found.ordinary:
         ends = zip(("below", "above"), found.ordinary, strict=True)
         beyond = " or ".join(f"{side} {format_rounded(end)}" for side, end in ends if end is not None)
         if beyond:
-            yield f"Only a value {beyond} is more likely wrong than clean."
+            yield f"A value {beyond} is more likely wrong than clean."
     yield ""
-    yield f"What makes the prediction{f', as log-odds of {found.prediction}' if labels else ''}:"
+    yield f"Contributions to the prediction{f' (log-odds of {found.prediction})' if labels else ''}:"
     parts, known = [("a typical record", found.typical)], {feature.name for feature in schema.features}
     for column, value, part in found.contributions[:MAX_COLUMNS]:
         parts.append((f"{column} = {format_value(value)}" if column in known else column, part))

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 MODEL_HELP = "Write the model here, for predict, score and inspect."
 BY_HELP = "Fit one model per value of this column, such as each sensor."
 JOBS_HELP = "With --by: number of threads. Default: 1. Models do not depend on it."
-DRY_RUN_HELP = "Say what would be read, learned and written, and stop."
-SCHEMA_HELP = "Types of columns, as redescend schema writes them: values of another type are rejected."
+DRY_RUN_HELP = "Show what would be read, learned and written, and stop."
+SCHEMA_HELP = "Types of columns, as written by redescend schema; values of another type are rejected."
 CLUSTER_HELP = "With --by: Dask scheduler to run on, such as tcp://host:8786."
 
 
@@ -41,9 +41,9 @@ def fit(
 ) -> None:
     """Fit a model to records, and show the most suspicious ones.
 
-    Every record is predicted before it is learned from, and suspicious records are given little weight. At the end, all
-    records are judged by all that was learned; a file is read once more for that. The ten that are least likely clean
-    go to standard output: as a table on a terminal, else as CSV. --suspects writes all of them to a file.
+    Every record is predicted before it is learned from, and suspicious records get little weight. At the end, all
+    records are judged by the final model, for which a file is read once more. The ten records that are least likely
+    clean go to standard output: as a table on a terminal, otherwise as CSV. --suspects writes all suspects to a file.
     """
     with exit_on_error(running.debug, _how_to_resume(checkpoints.checkpoint)):
         from redescend.cli.console import announce_compilation, say_plan
@@ -93,13 +93,13 @@ def _play(run: Run, quiet: bool) -> None:
             say(f"The run in '{config.checkpoint}' was already finished: nothing was learned or written.")
         say_result(run)
         if config.outputs.model is None:
-            say("The model was not saved; name a file with --model to save it.")
+            say("The model was not saved; to save it, use --model FILE.")
         shown, listed = len(run.summary.least), run.summary.suspect_count
         if shown and (run.final is None or shown <= listed):
             say("Top suspects:")
         elif shown:
-            which = f", the first {listed} of them suspects" if listed else "; none of them is a suspect"
-            say(f"The {format_count(shown)} that are least likely clean{which}:")
+            which = f"the first {listed} are suspects" if listed else "none is a suspect"
+            say(f"The {format_count(shown)} that are least likely clean ({which}):")
     model = run.model
     important = [one.far_out for one in run.summary.least if one.far_out is not None]
     important += [one.column for one in rank_features(model)] if isinstance(model, StreamModel) else []

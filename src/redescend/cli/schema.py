@@ -27,15 +27,13 @@ def schema(
 ) -> None:
     """Show the columns of a source and their types, inferred from its first records.
 
-    Edit the file, and enforce it with fit --schema: values of another type are rejected then.
+    Edit the file and pass it to fit --schema, which rejects values of another type.
     """
     with exit_on_error(debug):
         from redescend.cli.console import make_printable, reader_may_leave
         from redescend.files import replace_file
-        from redescend.sources import open_source
 
-        read = source[0] if len(source) == 1 else source
-        opened = open_source(read, format=reading.format, header=not reading.no_header, decimal=reading.decimal)
+        opened = reading.open(source)
         text = format_schema(opened.name, {name: kind.value for name, kind in opened.kinds.items()}, opened.sample)
         if out is not None:
             with replace_file(out) as file:

@@ -59,8 +59,8 @@ def tail(
 ) -> None:
     """Learn from a file while another program writes to it, and report suspicious records at once.
 
-    Each of them is a line of JSON on standard output. Stop it with Ctrl-C or SIGTERM: the files are written then. With
-    a checkpoint, --resume continues after the last record that was read.
+    Each suspect is a line of JSON on standard output. On Ctrl-C or SIGTERM the output files are written and the command
+    ends. With a checkpoint, --resume continues after the last record that was read.
     """
     with exit_on_error(running.debug), _catch_signals() as stop, announce_compilation(running.quiet):
         from redescend.cli.console import say_result, say_schema
@@ -77,7 +77,7 @@ def tail(
         outputs = choose_outputs([name.replace("://", "/")], reading.on_bad, model, output)
         config = make_config(learning, reading, checkpoints, outputs, every=every)
         if once and is_topic(file):
-            raise DataError(f"--once needs a file or a stream that has an end, which {name} has not.")
+            raise DataError(f"--once needs a source that ends, and {name} does not; leave --once out.")
         with open_spool(file, config.checkpoint) as (source, has_failed):
             # Check before waiting: the file may not exist for a long time.
             check_outputs(outputs.by_content(), source, config.checkpoint)
@@ -88,7 +88,7 @@ def tail(
                 is_ready = partial(_has_entries, stream(file, ReadOptions()), 1 if resumed else first)
             if not once and not _wait_until(is_ready, interval, stop, has_failed):
                 if has_failed():
-                    return  # `open_spool` says why
+                    return  # `open_spool` raises the error
                 say(f"Interrupted before {name} had {first} records; nothing was written.")
                 raise typer.Exit(int(Code.TERMINATED if stop.number == signal.SIGTERM else Code.INTERRUPTED))
             run = start_run(source, config, follow=lambda: not (once or stop.wait(interval) or has_failed()))
@@ -106,10 +106,11 @@ def tail(
 
 @contextmanager
 def open_spool(source: str, checkpoint: Path | None) -> Iterator[tuple[str, Callable[[], bool]]]:
-    """What to follow: the file or stream itself, or the file that the messages of an MQTT topic are written to.
+    """Yield the path to follow, and a function that returns whether an error has ended the stream of messages.
 
-    That file is beside the checkpoint and stays there; without a checkpoint it is temporary, and the broker keeps
-    nothing. The second value says whether no more messages come because of an error, which is raised at the end.
+    The path is the file or stream itself; for an MQTT topic, it is a file that messages are written to. That file stays
+    beside the checkpoint; without a checkpoint it is temporary, and the broker stores nothing. An error is raised at
+    the end.
     """
     from redescend.sources.mqtt import Spool, is_topic
 
@@ -157,7 +158,7 @@ def _catch_signals() -> Iterator[_Stop]:
 def _wait_until(
     is_ready: Callable[[], bool], interval: float, stop: threading.Event, has_failed: Callable[[], bool]
 ) -> bool:
-    """Wait until there are records to begin with; False if it was stopped before, or the source has failed."""
+    """Wait until there are enough records; return False if the command is stopped or the source fails before."""
     while not stop.is_set() and not has_failed():
         if is_ready():
             return True
@@ -170,7 +171,7 @@ def _has_entries(stream: RecordStream, entries: int) -> bool:
 
 
 def _has_lines(file: Path, lines: int) -> bool:
-    """Whether a file has more lines than these; one of them may be the header."""
+    """Whether a file has more than this number of lines, of which one may be the header."""
     if not file.exists():
         return False
     with open(file, "rb") as content:
@@ -200,7 +201,7 @@ def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Even
 
 @contextmanager
 def _save_on_error(run: Run) -> Iterator[None]:
-    """Whatever ends the run, what it has learned is written."""
+    """Save the model if the run ends with an error."""
     from redescend.checkpoint import save
 
     try:

@@ -21,7 +21,7 @@ from redescend.streaming.report.formatting import format_count, format_number, f
 from redescend.streaming.summary.suspects import shorten
 
 MAX_LISTED = 8
-"""How many levels, labels, keys and important columns are listed."""
+"""The most levels, labels, keys and important columns to list."""
 
 Facts = dict[str, str | list[str]]
 
@@ -45,7 +45,7 @@ def describe(model: StreamModel | ModelStore) -> Facts:
 
 
 def describe_schema(schema: Schema) -> Facts:
-    """Describe what is predicted from what."""
+    """Describe a schema: its task, its columns and those that are excluded."""
     facts: Facts = {"Task": _describe_task(schema)}
     if schema.classifies:
         facts["Labels"] = _list(schema.labels)
@@ -68,14 +68,14 @@ def inspect(path: str | os.PathLike[str]) -> Facts:
 
 
 def inspect_data(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The same as data, for programs."""
+    """Describe a file as `inspect`, by numbers, texts and lists."""
     model, size, written = _read_file(path)
     file = {"file": str(path), "bytes": size, "format": written["format"], "version": written["library"]}
     return file | (describe_data(model) if hasattr(model, "schema") else {"model": repr(model)})
 
 
 def _read_file(path: str | os.PathLike[str]) -> tuple[Any, int, dict[str, Any]]:
-    """The model in a file, the size of the file in bytes, and what wrote it."""
+    """The model in a file, the size of the file in bytes, and its versions."""
     model = load(path)
     content = Path(path).read_bytes()
     size = int.from_bytes(content[: container.LENGTH], "little")
@@ -158,7 +158,7 @@ def _describe_method(config: ModelConfig, dim: int) -> str:
 
 
 def _describe_noise(model: StreamModel) -> dict[str, str]:
-    """What a self-tuning model has inferred about the noise of the stream."""
+    """Describe the noise that a self-tuning model has estimated."""
     if not isinstance(model.engine, SelfTuningEngine | NonlinearEngine):
         return {}
     scales, shares = model.engine.estimate_noise()

@@ -1,4 +1,4 @@
-"""A heat map of suspects: columns of a table along its rows, as an SVG picture that stands alone."""
+"""A heat map of suspects, columns against rows of a table, as an SVG file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def draw_heat_map(columns: Sequence[str], shares: Array, records: int) -> str:
         out.append(f'<rect x="{left}" y="{y + 1}" width="{WIDTH}" height="{HEIGHT - 2}" fill="#f3f3f3"/>')
         for at in np.flatnonzero(shares[place]).tolist():
             share = float(shares[place, at])
-            # A single suspect must be seen, too.
+            # A single suspect must be visible.
             strength = 0.25 + 0.75 * min(1.0, share / DARKEST)
             first, last = (round(end * records / shares.shape[1]) for end in (at, at + 1))
             out.append(
