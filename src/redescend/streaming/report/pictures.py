@@ -139,9 +139,9 @@ def draw_coverage(histograms: StreamHistograms) -> ReportFigure | None:
     low, high = LEVEL - spread, np.minimum(LEVEL + spread, 1.0)
     shares = [format_percent(float(part[:, 1].sum() / part.sum())) for part in (clean, records)]
     caption = (
-        f"About nine in ten clean records should lie within their interval, which was predicted in advance: "
-        f"{shares[0]} do, weighted by the probability of being clean, and {shares[1]} of all records, including wrong ones. Points "
-        "outside the band are more than chance."
+        f"About nine in ten clean records should lie within their interval, which was predicted in advance: {shares[0]}"
+        f" do, weighted by the probability of being clean, and {shares[1]} of all records, including wrong ones. Points"
+        " outside the band are more than chance."
     )
     scale = Scale(max(0.0, min(float(every.min()), float(weighted.min()), float(low.min())) - 0.03), 1.0, percent=True)
     chart = _start_along_stream(histograms, scale, "within the interval", caption)
