@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from redescend.streaming.run import Run
 
 ENOUGH = 1 << 22
-"""Bytes after which the first lines of a file are no longer counted."""
+"""The most bytes of a file in which lines are counted."""
 
 FOLLOWING = "Following"
 

@@ -176,8 +176,8 @@ class Engine(ABC):
     ) -> tuple[Array, Array]:
         """Learn from runs of records of many engines like this one, each packed in a row.
 
-        `spans` says where the arrays of an engine are in its row, and where it counts how often each of `indicators`
-        was 1. Returns predictions and weights; NaN where an engine would have moved too far.
+        `spans` are the places of an engine's arrays in its row, and of the counts of how often each of `indicators` was
+        1. Returns predictions and weights; NaN where an update overflowed.
         """
 
     @abstractmethod

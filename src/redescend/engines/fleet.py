@@ -102,7 +102,7 @@ class Fleet:
         return engine
 
     def count_ones(self, place: int) -> Array:
-        """How often each indicator was 1 in the records of an engine; a copy."""
+        """Count how often each indicator was 1 in the records of an engine."""
         return self.rows[place, self._spans["ones"]].copy()
 
     def row_counts(self) -> Array:

@@ -175,31 +175,31 @@ class SelfTuningEngine(Engine):
             rows = slice(first, first + SCORED_ROWS)
             some = X[rows].tocsr()
             features = np.unique(some.indices) if self.order == 1 else np.arange(self.dim)
-            kept = np.append(features, self.width - 1) if self.intercept else features
-            config = self._make_config(width=max(len(kept), 1))
+            chosen = np.append(features, self.width - 1) if self.intercept else features
+            config = self._make_config(width=max(len(chosen), 1))
             table = np.ascontiguousarray(some[:, features].toarray(), dtype=np.float64)
-            yield rows, table, self._select(parts, kept, config), config
+            yield rows, table, self._select(parts, chosen), config
 
-    def _select(self, parts: Mapping[str, Array], kept: Array, config: layout.Config) -> Array:
+    def _select(self, parts: Mapping[str, Array], chosen: Array) -> Array:
         """Select the states of some features; they predict the same where the others are 0."""
         if self.order == 2:
             return self._tables().reshape(1, -1)
-        width = max(len(kept), 1)
+        width = max(len(chosen), 1)
         out = np.tile(layout.new_row(width, self.order), (self.outputs, 1))
         small = unpack(layout.SPECS, out, layout.dims_of(width, self.order))
         for name in ("weight", "played", "scale", "cells", "scalar"):
             small[name][...] = parts[name]
         for name in ("theta", "feature", "P"):
-            small[name][..., : len(kept)] = parts[name][..., kept]
+            small[name][..., : len(chosen)] = parts[name][..., chosen]
         constants = parts["scalar"][:, layout.CONSTANT]
-        places = np.searchsorted(kept, constants)
-        here = (constants >= 0) & (places < len(kept)) & (kept[np.minimum(places, len(kept) - 1)] == constants)
+        places = np.searchsorted(chosen, constants)
+        here = (constants >= 0) & (places < len(chosen)) & (chosen[np.minimum(places, len(chosen) - 1)] == constants)
         small["scalar"][:, layout.CONSTANT] = np.where(here, places, -1)
         return out.reshape(1, -1)
 
     def scales(self) -> Array:
         feature = self._parts()["feature"][0]
-        # Long records count less; that of the intercept says how much less in the mean.
+        # Long records count less: the intercept's mean square is the mean of their weights.
         mean = feature[layout.SQUARE, -1] if self.intercept and feature[layout.SQUARE, -1] > 0.0 else 1.0
         with np.errstate(over="ignore"):
             scales = np.sqrt(feature[layout.SQUARE] / mean) * feature[layout.UNIT]

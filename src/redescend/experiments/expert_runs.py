@@ -33,7 +33,7 @@ UNITS = (1e4, 1e-4)
 """Norms of the truth, relative to the paper's."""
 
 EVERY = -1
-"""The place that stands for all four outlier counts."""
+"""The place for all four outlier counts."""
 
 LOOKS = 60
 """Rounds at which the weights of the experts are stored."""

@@ -21,7 +21,7 @@ DOUBLE, TEXT, WHOLE = TensorProto.DOUBLE, TensorProto.STRING, TensorProto.INT64
 
 
 class Graph:
-    """Nodes in the order in which they are added; each operator returns the name of its result."""
+    """Nodes in order of addition; each operator returns the name of its result."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []

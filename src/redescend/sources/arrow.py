@@ -14,7 +14,7 @@ from redescend.sources.columnar import UNREADABLE, ColumnarFile, RowGroup, check
 
 INDEXED = b"ARROW1"
 BODY = 8
-"""Where the first message of an indexed file begins."""
+"""The offset of the first message of an indexed file."""
 
 DAMAGED = pa.ArrowInvalid("a message is damaged")
 

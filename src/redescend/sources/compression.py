@@ -33,7 +33,7 @@ STEP = 4096
 """Bytes to decompress at a time, and the most that are lost where the stream is damaged."""
 
 PIPE_STEP = 256
-"""The same for zstd and lz4 from a pipe, which cannot be read again."""
+"""Bytes to decompress at a time for zstd and lz4 from a pipe, which cannot be read again."""
 
 MOST = 2**20
 """The most bytes that one step returns: a small file may expand to a huge one."""

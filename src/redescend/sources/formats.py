@@ -174,7 +174,7 @@ def register_format(format: F) -> F:
     Parameters
     ----------
     format : subclass of SourceFile
-        Its class attributes `format`, `suffixes` and `magic` say when it is used. A format of the same name is
+        Its class attributes `format`, `suffixes` and `magic` determine when it is used. A format of the same name is
         replaced.
 
     Returns

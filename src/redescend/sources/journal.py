@@ -142,7 +142,7 @@ class JournalFile(JsonLinesFile):
     @classmethod
     def open(cls, origin: Origin, compression: str | None, options: ReadOptions) -> Self:
         if not isinstance(origin, FileOrigin) or compression is not None:
-            raise DataError(f"{origin.name} is a journal in a pipe or compressed; write it to a file as it is.")
+            raise DataError(f"{origin.name} is a journal in a pipe or compressed; write it to an uncompressed file.")
         file = cls(JournalOrigin(Path(origin.path)), None, options)
         file.can_grow = False
         # A run over it must give the model that is served, which makes one pass.

@@ -35,7 +35,7 @@ from redescend.sources.splitter import Grammar
 from redescend.sources.text import BOM, Head, TextFile
 
 JSON_TYPES = {Kind.NUMBER: (int, float), Kind.BOOLEAN: (bool,), Kind.DATE: (str,), Kind.TEXT: (str,)}
-"""How the values of each kind are usually written."""
+"""The usual types of the values of each kind."""
 
 _DATE = re.compile(PATTERNS[Kind.DATE])
 _MISSING = pa.array(MISSING_SPELLINGS)

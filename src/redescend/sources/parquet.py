@@ -22,7 +22,7 @@ BUFFER = 2**16
 SPREAD = 16
 """Places from which records are sampled."""
 
-FEWER = "there are fewer rows than its index says"
+FEWER = "there are fewer rows than in its index"
 
 
 class ParquetFile(ColumnarFile):

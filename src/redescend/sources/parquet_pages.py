@@ -167,7 +167,7 @@ def _parse_meta_data(footer: Compact) -> Chunk:
 
 
 def measure_pages(file: Any, chunks: list[Chunk], columns: list[str] | None) -> tuple[int, int]:
-    """What the largest page of each of `columns`, or of all if None, takes in the file and in memory, in total."""
+    """The total size, in the file and in memory, of the largest page of each of `columns`, or of all if None."""
     names = None if columns is None else {name.encode() for name in columns}
     size = file.seek(0, os.SEEK_END)
     stored = needed = 0

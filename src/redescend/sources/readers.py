@@ -153,8 +153,8 @@ def _open_standard_input() -> Any:
 class Text:
     """The decompressed text of a file, from an offset.
 
-    `on_read` is called with the number of stored bytes of each read. After the end, `damage` says why the text is
-    incomplete; None if it is complete.
+    `on_read` is called with the number of stored bytes of each read. After the end, `damage` is the reason why the text
+    is incomplete; None if it is complete.
     """
 
     def __init__(

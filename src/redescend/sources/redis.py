@@ -72,7 +72,7 @@ class RedisStream(RecordStream):
 
 
 def _count_trimmed(info: Any) -> int:
-    """How many entries of a stream were removed; 0 if single ones were deleted, or if the server is too old."""
+    """Count the entries that were trimmed from a stream; 0 if single ones were deleted, or the server is too old."""
     if not isinstance(info, dict) or info.get("max-deleted-entry-id", b"0-0") != b"0-0":
         return 0
     length = int(info["length"])

@@ -1,6 +1,6 @@
 r"""Real streams that come inside Python packages: nothing is downloaded.
 
-| name | records | what is predicted | what is odd about it |
+| name | records | target | peculiarities |
 |---|---|---|---|
 | nox | 8 088 | log NOx in the air by a motorway, from emission and wind | sensors and weather: natural outliers |
 | diamonds | 53 940 | log price of a diamond | records of size 0 and of size 59 mm; ordered by price in part |
@@ -75,7 +75,7 @@ def _standardise(column: Array) -> Array:
 
 
 class _Source(NamedTuple):
-    """Where the records come from, which column is predicted, and how it is read."""
+    """The records, the column to predict, its conversion, and columns to ignore."""
 
     records: Callable[[], Mapping[str, Any]]
     response: str

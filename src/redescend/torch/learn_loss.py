@@ -17,7 +17,7 @@ REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"none": lambda each: each, 
 
 
 def at_least_single(f: Tensor) -> Tensor:
-    """The same numbers, in single precision at least."""
+    """Convert half precision to single precision."""
     return f.float() if f.dtype in (torch.float16, torch.bfloat16) else f
 
 

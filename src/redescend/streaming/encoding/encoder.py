@@ -62,7 +62,7 @@ class EncodedBatch:
 
     def __init__(self, schema: Schema, table: Any, target: bool) -> None:
         self.rejected: dict[int, str] = {}
-        """Why records are rejected, by index in the table."""
+        """The reasons of rejected records, by index in the table."""
         self._count, self._dim = table.num_rows, schema.dim
         self._numbers: list[tuple[int, Any]] = []
         self._one_hot: list[tuple[int, Array, Array | None]] = []

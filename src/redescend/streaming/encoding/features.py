@@ -6,12 +6,11 @@
   values which are not in the sample are hashed into. A text with more values is hashed into `HASHED` columns.
 - A missing number, boolean or date is imputed by the running median of its column; a missing text is 0 in all its
   columns. A column with a missing value in the sample has a missing-value indicator of its own; the others share one.
-- Excluded are ignored columns; columns without a value in the sample; constant columns; texts of which more than half
-  of at least `MIN_IDENTIFIERS` values differ, which are taken for identifiers; and, unless no other column is left,
-  whole numbers that only grow, or that are all different and called like an identifier, which number the records. Of a
-  stream, only the first records are known, which may be sorted by a feature: there, a column that grows is excluded
-  only if it is called like a number of records, or counts from 0 or 1.
-  Columns that are requested by name are never excluded for their content.
+- Excluded are ignored columns; columns without a value in the sample; constant columns; texts with more than half of at
+  least `MIN_IDENTIFIERS` values distinct, which are taken for identifiers; and, unless no other column is left, whole
+  numbers that number the records: they only grow, or are all different in a column named like an identifier. The first
+  records of a stream may be sorted by a feature: there, a growing column is excluded only if it is named like a count
+  or an identifier, or counts from 0 or 1. Columns that are requested by name are never excluded for their content.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ ENCODINGS: dict[Kind, tuple[Encoding, ...]] = {
 class Feature:
     """A column that a model learns from, and its encoding.
 
-    `levels` are the values that have a column of their own, in order; `missing` says whether it has a missing-value
+    `levels` are the values that have a column of their own, in order; `missing` is whether it has a missing-value
     indicator of its own. A lagged feature has the value of the column `of` in the record `lag` records before.
 
     >>> Feature("depth", Kind.NUMBER, "number", missing=True).encoded

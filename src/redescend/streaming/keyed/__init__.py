@@ -129,7 +129,7 @@ class ModelStore(StreamPredictor):
         index = self._keys.index(to_key(key))
         if index < 0:
             raise DataError(
-                f"There is no model of {key!r}: it is none of the {len(self):,} keys of '{self.schema.by}'."
+                f"There is no model of {key!r}, which is not one of the {len(self):,} keys of '{self.schema.by}'."
             )
         fleet, place = self._find(index)
         history = None if self._history is None else self._history.copy(index)

@@ -1,4 +1,4 @@
-"""Why records were rejected: each reason with a count and a few examples."""
+"""Reasons of rejected records, each with a count and a few examples."""
 
 from __future__ import annotations
 
