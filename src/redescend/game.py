@@ -11,11 +11,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from redescend.belief import LabelBelief, ResidualBelief, to_probability
-from redescend.errors import DataError, DivergenceError, ParameterError, needs_extra
+from redescend.errors import DataError, DivergenceError, needs_extra
 from redescend.kernels.layout import Outcomes
 from redescend.learners.learner import Learner, float_array
 from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
+from redescend.parameters import check_choice
 
 FIRST_ROWS, CHUNK_SECONDS = 64, 0.05
 """Rows are played in chunks of about this time, so that a game can show its progress and be interrupted."""
@@ -252,8 +253,7 @@ def play(
         raise DataError(f"play needs a learner, such as OGD(...). Got {type(learner).__name__} instead.")
     if not isinstance(stream, Stream):
         raise DataError(f"play needs a Stream; wrap the arrays as Stream(X, y). Got {type(stream).__name__} instead.")
-    if bad_rows not in ("raise", "skip"):
-        raise ParameterError(f"The 'bad_rows' parameter of play must be 'raise' or 'skip'. Got {bad_rows!r} instead.")
+    check_choice("play", "bad_rows", bad_rows, ("raise", "skip"))
     if stream.dim != learner.dim:
         raise DataError(f"The learner has {learner.dim} features and the stream has {stream.dim}; they must agree.")
     continued = _continue_belief(learner, belief)

@@ -1,4 +1,4 @@
-"""The arrays of a saved state, declared once: what each holds, and the check before compiled code trusts it.
+"""The arrays of a saved state: the declaration of each, and its check before compiled code uses it.
 
 Compiled loops do not check bounds, so every number that is used as an index, a count or a length is declared as one.
 """

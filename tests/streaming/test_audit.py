@@ -63,7 +63,7 @@ def test_the_command_lists_them(tmp_path, monkeypatch):
     shown = list(csv.DictReader(io.StringIO(done.stdout)))
     assert {int(one["row"]): (one["column"], float(one["value"])) for one in shown} == WRONG
     assert "Not audited: 'n': counts the records" in done.stderr
-    assert re.search(r"\bAbout 0 of them may be false alarms", done.stderr)
+    assert re.search(r"\bExpected false alarms: about 0\.", done.stderr)
     run("audit", "t.csv", "--out", "cells.jsonl", "--quiet")
     with pytest.raises(DataError, match="an audit reads it twice"):
         audit_source(open_source(io.BytesIO((tmp_path / "t.csv").read_bytes())))

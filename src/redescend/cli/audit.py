@@ -59,7 +59,7 @@ def audit(
             read, listed = f"{found.records:,} records, {len(found.audited)} columns audited", len(found.cells)
             say(f"{format_count(listed, 'suspect cell')} in {read}.")
             if listed:
-                say(f"About {found.false_alarms:,.0f} of them may be false alarms.")
+                say(f"Expected false alarms: about {found.false_alarms:,.0f}.")
         if heat_map is not None:
             with replace_file(heat_map) as file:
                 file.write(draw_heat_map(found.audited, found.shares, found.records).encode())

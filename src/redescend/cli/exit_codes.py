@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 import typer
 
 from redescend.cli.console import say
-from redescend.errors import BadRecordError, RedescendError
+from redescend.errors import BadRecordError, ParameterError, RedescendError
 
 
 class Code(IntEnum):
@@ -43,6 +44,9 @@ MEANINGS = {
 EXIT_CODES = "Exit codes:\n\n" + "".join(f"- {code}: {meaning}\n\n" for code, meaning in MEANINGS.items())
 
 
+OPTIONS = ("by", "cluster", "decimal", "fdr", "format", "jobs", "labels", "lag_columns", "lags", "passes", "shuffle")
+"""Parameters of `fit_stream` and `open_source` that their errors name, and that are options of the same name."""
+
 PATIENCE = 0.7
 """Seconds after which SIGTERM ends a process that is busy in compiled code."""
 
@@ -63,6 +67,8 @@ def exit_on_error(debug: bool, interrupted: str = "") -> Iterator[None]:
             yield
     except BadRecordError as error:
         raise _exit(Code.STOPPED, str(error).replace("on_bad='quarantine'", "--on-bad quarantine")) from None
+    except ParameterError as error:
+        raise _exit(Code.INVALID, name_options(str(error))) from None
     except RedescendError as error:
         raise _exit(Code.INVALID, str(error)) from None
     except OSError as error:
@@ -82,6 +88,18 @@ def exit_on_error(debug: bool, interrupted: str = "") -> Iterator[None]:
         hint = "" if debug else " with the output of --debug"
         message = f"Unexpected error ({type(error).__name__}: {error}). This is a bug; please report it{hint}."
         raise _exit(Code.FAILED, message) from None
+
+
+def name_options(message: str) -> str:
+    """Name parameters of Python functions as options of the command.
+
+    >>> name_options("The 'lag_columns' parameter of fit_stream must be a list of columns. Got 7 instead.")
+    '--lag-columns must be a list of columns. Got 7 instead.'
+    >>> name_options("'lag_columns' needs 'lags': the numbers of records to look back.")
+    '--lag-columns needs --lags: the numbers of records to look back.'
+    """
+    message = re.sub(r"The ('\w+') parameter of (?:fit_stream|open_source) ", r"\1 ", message)
+    return re.sub(rf"'({'|'.join(OPTIONS)})'", lambda match: "--" + match[1].replace("_", "-"), message)
 
 
 @contextmanager

@@ -43,11 +43,10 @@ def reproduce(
         try:
             from redescend.experiments.reproduce import Request, reproduce
             from redescend.experiments.tasks import Options
-            from redescend.parameters import AT_LEAST_ONE, COUNT, Interval, bad_parameter, check
+            from redescend.parameters import AT_LEAST_ONE, COUNT, Interval, check, check_choice
         except ImportError as error:
             raise MissingExtraError(f"{error}; try: pip install 'redescend[experiments,cli]'") from None
-        if part not in PARTS:
-            raise bad_parameter("reproduce", "part", f"one of {', '.join(PARTS)}", part)
+        check_choice("reproduce", "part", part, PARTS)
         check("reproduce", "runs", runs, AT_LEAST_ONE)
         check("reproduce", "seed", seed, COUNT)
         for name, value, rule in (("jobs", jobs, AT_LEAST_ONE), ("rounds", rounds, Interval(100, 10**9, whole=True))):

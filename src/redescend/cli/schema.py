@@ -45,7 +45,7 @@ def schema(
 
 def format_schema(name: str, kinds: dict[str, str], sample: Any) -> str:
     """The columns as TOML, each with an example."""
-    lines = [f"# The columns of {' '.join(name.split())}: {', '.join(TYPES)}. Values of another type are rejected."]
+    lines = [f"# Types of the columns of {' '.join(name.split())}: {', '.join(TYPES)}. Other values are rejected."]
     lines.append("[columns]")
     for column, kind in kinds.items():
         values = sample.table.column(column).drop_null()

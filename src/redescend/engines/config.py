@@ -17,7 +17,17 @@ from redescend.kernels.selftuning import layout
 from redescend.kernels.tabular.standardize import CENTRED, SCALED, UNSCALED, WITH_MISSING
 from redescend.learners.recipes import Robust
 from redescend.learners.selftuning import SelfTuning, resolve_order
-from redescend.parameters import COUNT, NONNEGATIVE, Order, bad_parameter, check, check_instance, check_order
+from redescend.parameters import (
+    COUNT,
+    NONNEGATIVE,
+    Order,
+    bad_parameter,
+    check,
+    check_bool,
+    check_choice,
+    check_instance,
+    check_order,
+)
 from redescend.registry import LOSSES
 from redescend.state import corrupt_state, require
 
@@ -133,7 +143,7 @@ class ModelConfig:
             fit_intercept=check_bool(owner, "fit_intercept", fit_intercept),
             standardize=_check_standardize(owner, standardize),
             average=_check_average(owner, average),
-            features=_check_features(owner, features),
+            features=check_choice(owner, "features", features, ("auto", "linear")),
         )
 
     def make_engine(self, dim: int, outputs: int, *, sparse: bool = False, missing: bool = False) -> Engine:
@@ -223,13 +233,6 @@ def check_loss(owner: str, loss: Any, task: Task | None = None) -> losses.Linear
     return checked
 
 
-def check_bool(owner: str, name: str, value: Any) -> bool:
-    """Return a boolean parameter, or raise."""
-    if not isinstance(value, bool | np.bool_):
-        raise bad_parameter(owner, name, "True or False", value)
-    return bool(value)
-
-
 def _check_standardize(owner: str, standardize: Any) -> bool | Literal["scale"]:
     if isinstance(standardize, str) and standardize == "scale":
         return "scale"
@@ -244,9 +247,3 @@ def _check_average(owner: str, average: Any) -> int | None:
     if average not in COUNT:
         raise bad_parameter(owner, "average", "True, False or a whole number in [0, inf)", average)
     return int(average)
-
-
-def _check_features(owner: str, features: Any) -> Features:
-    if features not in ("auto", "linear"):
-        raise bad_parameter(owner, "features", "'auto' or 'linear'", features)
-    return "auto" if features == "auto" else "linear"

@@ -1,4 +1,4 @@
-"""`to_onnx`: a model as an ONNX graph that predicts the same, in double precision."""
+"""`to_onnx`: convert a model to an ONNX graph with the same predictions, in double precision."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
 
 
 def _read_form(model: Any) -> LinearForm:
-    """The linear form of a stream model or an estimator; the one place that refuses models without one."""
+    """The linear form of a stream model or an estimator; raises for models without one."""
     owner = type(model).__name__
     holder = getattr(model, "engine", model)
     if not hasattr(holder, "linear_form"):

@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from redescend.belief import to_probability
 from redescend.checkpoint.serialization import Deserializer, Serializer
 from redescend.engines import Engine, ModelConfig, NonlinearEngine
-from redescend.engines.config import FEATURES, Task, check_bool
+from redescend.engines.config import FEATURES, Task
 from redescend.engines.engine import LinearForm
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import DataError
 from redescend.exclusive import exclusive
 from redescend.numeric import Array
-from redescend.parameters import AT_LEAST_ONE, bad_parameter
+from redescend.parameters import AT_LEAST_ONE, bad_parameter, check_bool
 from redescend.sklearn.row_beliefs import JudgingEstimator, RowBeliefs
 from redescend.sklearn.rows import cast, check_sample_weight, engine_input, predict_linear, smallest
 from redescend.state import ArraySpec, read_arrays, require

@@ -9,9 +9,9 @@ from typing import Any
 
 from redescend import losses, steps, transforms
 from redescend.belief.suspects import SHARE
-from redescend.engines.config import FEATURES, check_bool
+from redescend.engines.config import FEATURES
 from redescend.errors import OnBad, ParameterError
-from redescend.parameters import AT_LEAST_ONE, COUNT, Order, bad_parameter, check
+from redescend.parameters import AT_LEAST_ONE, COUNT, Order, bad_parameter, check, check_bool, check_choice
 from redescend.streaming.encoding.features import MAX_LAG
 
 LINEAR = FEATURES == "linear"
@@ -72,9 +72,7 @@ class FitConfig:
     cluster: str | None = None
 
     def __post_init__(self) -> None:
-        if self.on_bad not in list(OnBad):
-            *others, last = (f"'{choice}'" for choice in OnBad)
-            raise bad_parameter("fit_stream", "on_bad", f"{', '.join(others)} or {last}", self.on_bad)
+        check_choice("fit_stream", "on_bad", self.on_bad, OnBad)
         if self.outputs.quarantine is not None and self.on_bad != OnBad.QUARANTINE:
             raise ParameterError(f"on_bad='{self.on_bad}' does not quarantine records; leave 'quarantine' out.")
         if self.resume and self.checkpoint is None:

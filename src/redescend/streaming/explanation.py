@@ -158,20 +158,20 @@ def _judge(model: StreamModel, chunk: EncodedChunk, targets: Array) -> Array:
 
 def find_record(source: Source, model: StreamModel | ModelStore, row: int) -> tuple[Batch, int, LagHistory | None]:
     """Find the batch of a row, its index there, and the history that lagged features of the batch look back at."""
-    history = model.start_history(fresh=True)
+    history, last = model.start_history(fresh=True), 0
     with closing(source.batches(model.schema.columns, in_order=True)) as batches:
         for batch in batches:
-            index = int(np.searchsorted(batch.rows, row))
+            index, last = int(np.searchsorted(batch.rows, row)), batch.end.row
             if index < len(batch.rows) and batch.rows[index] == row:
                 return batch, index, history
             for bad in batch.bad:
                 if bad.row <= row < bad.row + bad.rows:
                     raise DataError(f"Row {row} cannot be explained: {bad.reason}.")
-            if batch.end.row >= row:
+            if last >= row:
                 break
             if history is not None:
                 model.encode(batch.table, history)
-    raise DataError(f"{source.name} has no row {row}; the first is 1.")
+    raise DataError(f"{source.name} has no row {row}; its rows are 1 to {last}.")
 
 
 def find_nearest(model: StreamModel | ModelStore, source: Source, batch: Batch, index: int) -> list[dict[str, Any]]:

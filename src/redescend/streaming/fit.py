@@ -243,7 +243,7 @@ def _choose_order(config: FitConfig, model: StreamModel | ModelStore, source: So
         passes = 2 if free and config.transform is None else 1
     if passes > 1 and not (single and source.can_reread):
         reason = f"{source.name} can only be read once" if single else "there is one model per key"
-        raise ParameterError(f"passes = {passes} is not possible, because {reason}.")
+        raise ParameterError(f"'passes' cannot be {passes}, because {reason}.")
     if shuffled:
         source.shuffle()
     return passes

@@ -29,7 +29,7 @@ import numpy as np
 from redescend.errors import needs_extra
 from redescend.game import Stream
 from redescend.numeric import Array
-from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
+from redescend.parameters import AT_LEAST_ONE, check, check_choice
 
 REGRESSION = ("nox", "diamonds", "randhie", "fair", "trump")
 CLASSIFICATION = ("shuttle", "bananas", "phishing")
@@ -55,8 +55,7 @@ def load(name: str, rounds: int | None = None) -> Stream:
     >>> load("phishing")
     Stream(1250 rounds, 10 features, 0 corrupted)
     """
-    if not isinstance(name, str) or name not in _SOURCES:
-        raise bad_parameter("load", "name", f"one of {', '.join(map(repr, _SOURCES))}", name)
+    check_choice("load", "name", name, _SOURCES)
     if rounds is not None:
         rounds = check("load", "rounds", rounds, AT_LEAST_ONE)
     stream = _load_cached(name)

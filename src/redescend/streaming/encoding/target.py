@@ -18,7 +18,7 @@ from scipy.special import expit
 from redescend.engines.one_vs_rest import encode_labels, label_probabilities
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.parameters import bad_parameter
+from redescend.parameters import bad_parameter, check_choice
 from redescend.sources import Kind
 from redescend.streaming.encoding.features import (
     MAX_NUMBER,
@@ -45,8 +45,7 @@ def infer_task(
     name: str, kind: Kind, column: Any, task: str, labels: Sequence[Any] | None, where: str
 ) -> tuple[Task, list[str]]:
     """Infer the task and the labels from the target column of the sample, whose records `where` describes."""
-    if task not in ("auto", "regression", "classification"):
-        raise bad_parameter("fit_stream", "task", "'auto', 'regression' or 'classification'", task)
+    check_choice("fit_stream", "task", task, ("auto", "regression", "classification"))
     values = drop_missing(column)
     if len(values) == 0:
         raise DataError(f"The target {name!r} has no value in {where}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -78,9 +77,7 @@ def _read_file(path: str | os.PathLike[str]) -> tuple[Any, int, dict[str, Any]]:
     """The model in a file, the size of the file in bytes, and its versions."""
     model = load(path)
     content = Path(path).read_bytes()
-    size = int.from_bytes(content[: container.LENGTH], "little")
-    header = json.loads(content[container.LENGTH : container.LENGTH + size])
-    return model, len(content), json.loads(header["__metadata__"][container.KEY])
+    return model, len(content), container.read_metadata(content)
 
 
 def describe_data(model: StreamModel | ModelStore) -> dict[str, Any]:

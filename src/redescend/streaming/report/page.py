@@ -143,7 +143,7 @@ def describe_final(summary: Summary) -> list[str]:
     if not listed:
         return ["No record is in the list of suspects."]
     about = f"about {clean:,.0f}" if clean >= 0.5 else "less than 1"
-    sentences = [f"Of {format_count(listed, 'suspect')}, {about} may be false alarms."]
+    sentences = [f"Expected false alarms: {about} of {format_count(listed, 'suspect')}."]
     for run in stuck:
         name = summary.schema.target if run.key is None else f"{summary.schema.target} of {run.key}"
         sentences.append(
