@@ -99,7 +99,7 @@ def test_rows_that_cannot_be_explained(tmp_path):
     table = make_table().drop_columns(["high"])
     model, rounds = fit_stream(table, "y")
     rounds.run()
-    with pytest.raises(DataError, match="has no row 1501; the first is 1"):
+    with pytest.raises(DataError, match="has no row 1501; its rows are 1 to 1500"):
         find_record(open_source(table), model, 1501)
     empty = table.slice(0, 1).set_column(2, "y", pa.array([None], pa.float64()))
     with pytest.raises(DataError, match="Row 1 cannot be explained: the target 'y' is missing"):

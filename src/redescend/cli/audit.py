@@ -32,7 +32,7 @@ def audit(
     with exit_on_error(running.debug):
         import pyarrow as pa
 
-        from redescend.cli.console import announce_compilation, say
+        from redescend.cli.console import announce_compilation, log
         from redescend.cli.progress import ProgressLine
         from redescend.cli.scoring import write_table
         from redescend.files import replace_file
@@ -47,23 +47,23 @@ def audit(
         check_outputs({"the output": out, "the heat map": heat_map}, source)
         opened = reading.open(source)
         with announce_compilation(running.quiet), ProgressLine(opened, quiet=running.quiet) as line:
-            found = audit_source(opened, fdr, line.report)
+            result = audit_source(opened, fdr, line.report)
         if not running.quiet:
-            for name, reason in found.skipped.items():
-                say(f"Not audited: {name!r}: {reason}")
-            for name in found.unpredictable:
+            for name, reason in result.skipped.items():
+                log(f"Not audited: {name!r}: {reason}")
+            for name in result.unpredictable:
                 many = f"more than {MOST_SUSPECTS:.0%} of its cells would be suspects"
-                say(f"Hard to predict: {name!r}: {many}, so only extreme values are listed")
-            for sentence in found.told:
-                say(sentence)
-            read, listed = f"{found.records:,} records, {len(found.audited)} columns audited", len(found.cells)
-            say(f"{format_count(listed, 'suspect cell')} in {read}.")
+                log(f"Hard to predict: {name!r}: {many}, so only extreme values are listed")
+            for sentence in result.told:
+                log(sentence)
+            read, listed = f"{result.records:,} records, {len(result.audited)} columns audited", len(result.cells)
+            log(f"{format_count(listed, 'suspect cell')} in {read}.")
             if listed:
-                say(f"Expected false alarms: about {found.false_alarms:,.0f}.")
+                log(f"Expected false alarms: about {result.false_alarms:,.0f}.")
         if heat_map is not None:
             with replace_file(heat_map) as file:
-                file.write(draw_heat_map(found.audited, found.shares, found.records).encode())
-        cells = found.cells if top is None else found.cells[:top]
+                file.write(draw_heat_map(result.audited, result.shares, result.records).encode())
+        cells = result.cells if top is None else result.cells[:top]
         types = {"row": pa.int64(), **dict.fromkeys(("column", "value", "expected", "kind"), pa.string())}
         columns = {}
         for name in Cell._fields:

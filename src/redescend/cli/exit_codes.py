@@ -15,7 +15,7 @@ from typing import Any
 
 import typer
 
-from redescend.cli.console import say
+from redescend.cli.console import log
 from redescend.errors import BadRecordError, ParameterError, RedescendError
 
 
@@ -151,11 +151,11 @@ def _end_if_busy(read: int, interrupt: Any, noticed: threading.Event, sentence: 
             if is_ours and not noticed.wait(PATIENCE):
                 from redescend.files import remove_active
 
-                say(" ".join(sentence.split()))
+                log(" ".join(sentence.split()))
                 remove_active()
                 os._exit(int(Code.TERMINATED))
 
 
 def _exit(code: Code, sentence: str) -> typer.Exit:
-    say(" ".join(sentence.split()))
+    log(" ".join(sentence.split()))
     return typer.Exit(int(code))

@@ -17,11 +17,11 @@ from redescend.checkpoint import load
 from redescend.cli.console import (
     PROBABILITY,
     announce_compilation,
+    log,
+    log_rejections,
+    log_unread,
     make_printable,
     reader_may_leave,
-    say,
-    say_rejections,
-    say_unread,
 )
 from redescend.cli.exit_codes import Code
 from redescend.cli.options import InputOptions, ResultOptions, parse_names
@@ -126,7 +126,7 @@ def apply_model(
     schema = model.schema
     source = reading.open(sources, kinds=schema.kinds)
     if not quiet:
-        say_unread(source)
+        log_unread(source)
     keep = parse_names(result.keep) or []
     # Lagged features look back at targets, where there are any.
     with_target = target or (bool(schema.lagged) and schema.target in source.columns)
@@ -157,14 +157,14 @@ def apply_model(
             records += batch.count
             line.report(records)
     if not quiet and model.belief is not None and suspects > MANY_SUSPECTS * records:
-        say(
+        log(
             f"{suspects:,} of {format_count(records)} are less likely clean than not. If the stream changes over time, "
             "use fit --suspects or fit --rounds for earlier records: score uses the final model."
         )
     if not quiet and rejected.count:
         done = "skipped" if quarantine is None else f"quarantined in {quarantine}"
-        say(f"{format_count(rejected.count)} of {records:,} could not be used, {done}:")
-        say_rejections(rejected.rejections)
+        log(f"{format_count(rejected.count)} of {records:,} could not be used, {done}:")
+        log_rejections(rejected.rejections)
     return Code.REJECTED if rejected.count or source.unread else Code.DONE
 
 

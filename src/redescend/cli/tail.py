@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from redescend.cli import options
-from redescend.cli.console import announce_compilation, format_json, reader_may_leave, say
+from redescend.cli.console import announce_compilation, format_json, log, reader_may_leave
 from redescend.cli.exit_codes import Code, exit_on_error
 from redescend.errors import DataError
 
@@ -63,7 +63,7 @@ def tail(
     ends. With a checkpoint, --resume continues after the last record that was read.
     """
     with exit_on_error(running.debug), _catch_signals() as stop, announce_compilation(running.quiet):
-        from redescend.cli.console import say_result, say_schema
+        from redescend.cli.console import log_result, log_schema
         from redescend.cli.training import choose_outputs, exit_code, make_config
         from redescend.sources.formats import ReadOptions
         from redescend.sources.mqtt import is_topic
@@ -89,18 +89,18 @@ def tail(
             if not once and not _wait_until(is_ready, interval, stop, has_failed):
                 if has_failed():
                     return  # `open_spool` raises the error
-                say(f"Interrupted before {name} had {first} records; nothing was written.")
+                log(f"Interrupted before {name} had {first} records; nothing was written.")
                 raise typer.Exit(int(Code.TERMINATED if stop.number == signal.SIGTERM else Code.INTERRUPTED))
             run = start_run(source, config, follow=lambda: not (once or stop.wait(interval) or has_failed()))
             if not running.quiet:
-                say_schema(run.model.schema)
+                log_schema(run.model.schema)
                 where = f" after row {run.resumed:,}" if run.resumed else ""
-                say(f"Following {name}{where}{'' if once else '; stop with Ctrl-C'}.")
+                log(f"Following {name}{where}{'' if once else '; stop with Ctrl-C'}.")
             _follow(run, threshold, running.quiet, stop)
             if not running.quiet:
-                say_result(run)
+                log_result(run)
                 if once and stream is None and _has_more(Path(source), run):
-                    say(f"Ignored an incomplete last line after row {run.counts.records:,} of {name}.")
+                    log(f"Ignored an incomplete last line after row {run.counts.records:,} of {name}.")
         raise typer.Exit(exit_code(run))
 
 
@@ -190,7 +190,7 @@ def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Even
                 _report_suspects(run, rounds, threshold)
             if not quiet and run.latest is not None:
                 for bad in run.latest.rejected:
-                    say(f"Rejected row {bad.row} of {bad.file}: {bad.reason}")
+                    log(f"Rejected row {bad.row} of {bad.file}: {bad.reason}")
             if run.counts.records >= due and model_file is not None:
                 save(run.model, model_file)
                 due = run.counts.records + every

@@ -156,9 +156,9 @@ class Engine(ABC):
             return None
         return weights
 
-    @abstractmethod
     def _takes(self, rows: Any) -> bool:
         """Whether sparse rows can be learned from without converting them to a table."""
+        return False
 
     @abstractmethod
     def _learn_table(
@@ -166,9 +166,9 @@ class Engine(ABC):
     ) -> bool:
         """Learn from a table that begins at row `first`; returns False if an unchecked number is not finite."""
 
-    @abstractmethod
     def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
-        """Learn from CSR rows."""
+        """Learn from CSR rows that the engine takes."""
+        raise NotImplementedError
 
     @abstractmethod
     def learn_packed(
@@ -223,9 +223,9 @@ class Engine(ABC):
         """Clip predictions, a row for each output, to the range that the engine allows."""
         return predictions
 
-    @abstractmethod
     def _centres(self) -> Array:
         """The replacements of missing values."""
+        raise NotImplementedError
 
     def linear_form(self) -> LinearForm:
         """Return the coefficients, centres and limits of predictions, for exports."""
@@ -259,9 +259,9 @@ class Engine(ABC):
         shape = {"dim": self.dim, "outputs": self.outputs, **self._plain_state()}
         return shape | {name: array.copy() for name, array in self.arrays().items()}
 
-    @abstractmethod
     def _plain_state(self) -> dict[str, Any]:
         """Plain values of the state."""
+        return {}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state of an engine with the same settings."""
@@ -276,8 +276,7 @@ class Engine(ABC):
             setattr(self, self.ATTRIBUTES.get(name, name), array)
         self._coefficients = None
 
-    @abstractmethod
-    def check(self, arrays: Mapping[str, Array]) -> None:
+    def check(self, arrays: Mapping[str, Array]) -> None:  # noqa: B027
         """Check what the specs of arrays cannot express, or raise; arrays of many engines may be stacked."""
 
 

@@ -66,9 +66,6 @@ class NonlinearEngine(Engine):
 
     # --- learning ---
 
-    def _takes(self, rows: Any) -> bool:
-        return False
-
     def _learn_table(
         self, rows: Table, weights: Array, predictions: Array | None, *, unchecked: bool = False, first: int = 0
     ) -> bool:
@@ -90,11 +87,6 @@ class NonlinearEngine(Engine):
         out = np.empty(Y.shape) if predictions is None else predictions
         _mix(self.mixture, members, Y, sample_weight, self.loss.margin, out)
         return True
-
-    def _learn_sparse(
-        self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None
-    ) -> NoReturn:
-        raise NotImplementedError("Sparse rows are converted to tables.")
 
     def learn_packed(self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs) -> NoReturn:
         raise ParameterError("Models of keys are linear: features must be 'linear'.")
@@ -157,9 +149,6 @@ class NonlinearEngine(Engine):
         stored = self.forests.X[: self.forests.clock[layout.HAVE]]
         return stored[:: max(1, -(-len(stored) // most))].copy()
 
-    def _centres(self) -> NoReturn:
-        raise NotImplementedError("Members replace missing values themselves.")
-
     def score(self, X: Any, Y: Array) -> Array:
         out = np.ones(Y.shape)
         for rows, table in _tables(X):
@@ -185,9 +174,6 @@ class NonlinearEngine(Engine):
         mixed = {name: array.copy() for name, array in self.mixture._asdict().items()}
         learned = {"linear": self.linear.state(), "stacks": [stack.state() for stack in self.stacks]}
         return {"dim": self.dim, "outputs": self.outputs, **learned, "forests": forests, "mixture": mixed}
-
-    def _plain_state(self) -> dict[str, Any]:
-        return {}
 
     def restore(self, state: dict[str, Any]) -> None:
         owner = type(self).__name__
@@ -215,9 +201,6 @@ class NonlinearEngine(Engine):
         self.linear, self.stacks = restored.linear, restored.stacks
         self.forests, self.mixture = layout.State(**forests), mixture.Mixture(**mixed)
         self._work = None  # it may be too small
-
-    def check(self, arrays: Mapping[str, Array]) -> None:
-        raise NotImplementedError("States are checked as a whole.")
 
 
 def _join(written: Array, last: Array) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from redescend.engines import Engine, NonlinearEngine
 from redescend.numeric import Array
+from redescend.streaming.report.formatting import abbreviate
 
 if TYPE_CHECKING:
     from redescend.streaming.encoding.features import Feature
@@ -121,7 +122,7 @@ def _describe_direction(schema: Schema, feature: Feature, coefficients: Array) -
         for extreme in (spread.argmax(), spread.argmin()):
             output, level = divmod(int(extreme), spread.shape[1])
             sign = _describe_sign(schema, output, float(spread[output, level]))
-            parts.append(f"{_abbreviate(feature.levels[level])}: {sign}")
+            parts.append(f"{abbreviate(feature.levels[level], MAX_LABEL)}: {sign}")
         return " · ".join(parts)
     output = int(np.abs(coefficients[:, 0]).argmax())
     if coefficients[output, 0] == 0.0:
@@ -134,9 +135,5 @@ def _describe_sign(schema: Schema, output: int, effect: float) -> str:
     if not schema.classifies:
         return "higher" if effect > 0.0 else "lower"
     if schema.outputs == 1:
-        return _abbreviate(schema.labels[int(effect > 0.0)])
-    return f"{'' if effect > 0.0 else 'not '}{_abbreviate(schema.labels[output])}"
-
-
-def _abbreviate(text: str) -> str:
-    return text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…"
+        return abbreviate(schema.labels[int(effect > 0.0)], MAX_LABEL)
+    return f"{'' if effect > 0.0 else 'not '}{abbreviate(schema.labels[output], MAX_LABEL)}"
