@@ -10,7 +10,7 @@ from redescend.cli.exit_codes import exit_on_error
 
 TOP_HELP = "Output at most this many cells. Default: all."
 MAP_HELP = "Draw a heat map of the suspect cells: columns against rows."
-FDR_HELP = "Expected share of false alarms in the list, at most, over all columns."
+FDR_HELP = "Largest expected share of false alarms in the list, over all columns."
 
 
 @options.flatten

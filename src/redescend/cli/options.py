@@ -57,7 +57,8 @@ ORDER_HELP = (
     "1 or 2; 2 also learns correlations of columns: slower, but needs fewer records. auto: 2 for up to 150 features."
 )
 SOURCES_HELP = (
-    "CSV, TSV, JSON lines, Parquet or Arrow files, also compressed; folders, patterns, or - for standard input."
+    "CSV, TSV, JSON lines, Parquet, Arrow, Excel, SQLite or DuckDB files, also compressed; folders, patterns, or - for "
+    "standard input."
 )
 LOSS_HELP = (
     "Loss of a prediction: squared (default), absolute, pinball:0.9 or epsilon_insensitive:0.1 for numbers; logistic "
@@ -72,14 +73,14 @@ FROM_START_HELP = "With lags: start without earlier records. Default: continue f
 LINEAR_HELP = "Fit a linear model (default), or add trees: slower, but more accurate on nonlinear data."
 QUARANTINE_HELP = "Write rejected records here, with row and reason. Default: NAME.quarantine.jsonl, if there are any."
 ON_BAD_HELP = (
-    "What to do with a record that cannot be used: quarantine it, skip it (only count it), or fail (stop there)."
+    "Treatment of records that cannot be used: quarantine them, skip them (only count them), or fail (stop there)."
 )
-DECIMAL_HELP = "Decimal mark of numbers in CSV files, . or , (default: inferred, where it is unambiguous)."
+DECIMAL_HELP = "Decimal mark of numbers in CSV files, . or , (default: inferred where it is unambiguous)."
 NO_HEADER_HELP = "Read the first line of a CSV or TSV file as a record; columns are named column1, column2, ..."
 OUT_HELP = "Write a .csv, .jsonl or .parquet file. Default: CSV on standard output."
 KEEP_HELP = "Columns of the records to output as well, such as an identifier."
 SUSPECTS_HELP = "Write all suspects with their values and q-values: a .csv, .jsonl or .parquet file."
-FDR_HELP = "Expected share of false alarms in the list of suspects, at most."
+FDR_HELP = "Largest expected share of false alarms in the list of suspects."
 PASSES_HELP = "Passes over the records. Default: 2, or 1 for pipes and for records in time order."
 SHUFFLE_HELP = "Read records in a random but reproducible order. Default: only if a file is sorted by its target."
 RESUME_HELP = "Resume from the last checkpoint, if any. Output is identical to an uninterrupted run."
@@ -145,7 +146,9 @@ class InputOptions:
     on_bad: Annotated[OnBad, option(INPUT, ON_BAD_HELP, metavar="WHAT")] = OnBad.QUARANTINE
     format: Annotated[
         str | None,
-        optional(INPUT, "NAME", "csv, tsv, jsonl, parquet or arrow. Default: inferred from the name and the content."),
+        optional(
+            INPUT, "NAME", "File format, such as csv or parquet. Default: inferred from the name and the content."
+        ),
     ] = None
     decimal: Annotated[str | None, optional(INPUT, "MARK", DECIMAL_HELP)] = None
     no_header: Annotated[bool, option(INPUT, NO_HEADER_HELP, "--no-header")] = False
