@@ -120,10 +120,10 @@ def describe_data(model: StreamModel | ModelStore) -> dict[str, Any]:
 
 def _describe_task(schema: Schema) -> str:
     if schema.classifies:
-        return f"classification: predicts which of {len(schema.labels)} labels {schema.target!r} has"
+        return f"classification of {schema.target!r} with {len(schema.labels)} labels"
     kind = str(schema.kind.value).lower()
     unit = " in days since 1970-01-01" if kind == "date" else ""
-    return f"regression: predicts the {kind} {schema.target!r}{unit}"
+    return f"regression of the {kind} {schema.target!r}{unit}"
 
 
 def _list(texts: list[str]) -> str:
