@@ -49,7 +49,7 @@ def format_schema(name: str, kinds: dict[str, str], sample: Any) -> str:
     lines.append("[columns]")
     for column, kind in kinds.items():
         values = sample.table.column(column).drop_null()
-        example = f"  # such as {' '.join(str(values[0].as_py()).split())[:40]}" if len(values) else "  # no values"
+        example = f"  # for example {' '.join(str(values[0].as_py()).split())[:40]}" if len(values) else "  # no values"
         lines.append(f"{json.dumps(column, ensure_ascii=False)} = {json.dumps(kind)}{example}")
     return "\n".join(lines) + "\n"
 

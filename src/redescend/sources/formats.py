@@ -150,9 +150,9 @@ def check_names(file: str, names: Sequence[str]) -> None:
     seen: set[str] = set()
     for number, name in enumerate(names, 1):
         if not name:
-            raise DataError(f"Column {number} of {file} has no name.")
+            raise DataError(f"Column {number} of {file} has no name; add one to the header.")
         if name in seen:
-            raise DataError(f"{file} has two columns {quote(name)}.")
+            raise DataError(f"{file} has two columns {quote(name)}; rename one of them.")
         seen.add(name)
 
 

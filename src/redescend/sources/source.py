@@ -206,7 +206,7 @@ class Source:
                 if not counts[name]:
                     raise DataError(f"{file.name} has no column {quote(name)}, which {self.files[0]} has.")
                 if counts[name] > 1:
-                    raise DataError(f"{file.name} has two columns {quote(name)}.")
+                    raise DataError(f"{file.name} has two columns {quote(name)}; rename one of them.")
 
 
 def _choose_places(count: int, most: int) -> Array:
