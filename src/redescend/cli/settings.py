@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from redescend.errors import ParameterError, suggest
+from redescend.errors import DataError, suggest
 
 FILE = Path("redescend.toml")
 
@@ -22,7 +22,7 @@ def read_settings(commands: dict[str, Any], path: Path = FILE) -> dict[str, dict
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"'{path}' is not TOML: {error}.") from None
+        raise DataError(f"'{path}' is not TOML: {error}.") from None
     options = {name: {option.name for option in command.params} for name, command in commands.items()}
     shared = {_to_name(key): value for key, value in content.items() if not isinstance(value, dict)}
     known = set().union(*options.values())
@@ -45,4 +45,4 @@ def _check(path: Path, owner: str, settings: dict[str, Any], known: set[str]) ->
     for name in settings:
         if name not in known:
             what = "is not a command" if owner == "a table" else f"is not an option of {owner}"
-            raise ParameterError(f"'{name}' in '{path}' {what}; {suggest(sorted(known), name)}")
+            raise DataError(f"'{name}' in '{path}' {what}; {suggest(sorted(known), name)}")
