@@ -51,7 +51,7 @@ def choose_outputs(
     if options.no_report and report is not None:
         raise ParameterError("Leave out one of --report and --no-report.")
     if report is None and model is not None and not options.no_report:
-        report = _beside(model, "report.html")
+        report = _name_beside(model, "report.html")
     quarantine = choose_quarantine(sources, on_bad, options.quarantine, model or options.rounds or suspects)
     return Outputs(
         model, options.rounds, report, quarantine, suspects, keep_empty_quarantine=options.quarantine is not None
@@ -74,7 +74,7 @@ def choose_quarantine(sources: Sequence[str], on_bad: OnBad, named: Path | None,
     if named is not None:
         return named
     if output is not None:
-        return _beside(output, QUARANTINE)
+        return _name_beside(output, QUARANTINE)
     if sources[0] == "-":
         return Path(f"stdin.{QUARANTINE}")
     parts = Path(os.path.abspath(sources[0])).parts[1:]
@@ -83,7 +83,7 @@ def choose_quarantine(sources: Sequence[str], on_bad: OnBad, named: Path | None,
     return Path(f"{next(filter(None, stems), 'records')}.{QUARANTINE}")
 
 
-def _beside(file: Path, ending: str) -> Path:
+def _name_beside(file: Path, ending: str) -> Path:
     return file.parent / f"{file.stem}.{ending}"
 
 

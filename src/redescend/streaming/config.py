@@ -18,6 +18,9 @@ LINEAR = FEATURES == "linear"
 """Whether models are linear by default."""
 
 
+NUMBERS = {"fdr": SHARE, "every": AT_LEAST_ONE, "top": COUNT, "passes": AT_LEAST_ONE, "jobs": AT_LEAST_ONE}
+
+
 @dataclass(frozen=True)
 class Outputs:
     """Output files of a run, written at its end; None is not written."""
@@ -82,14 +85,10 @@ class FitConfig:
         if self.outputs.suspects is not None and self.transform is not None:
             raise ParameterError("A list of all suspects needs a model without a fixed transform.")
         self._check_lags()
-        object.__setattr__(self, "fdr", check("fit_stream", "fdr", self.fdr, SHARE))
         object.__setattr__(self, "linear", check_bool("fit_stream", "linear", self.linear))
-        object.__setattr__(self, "every", check("fit_stream", "every", self.every, AT_LEAST_ONE))
-        object.__setattr__(self, "top", check("fit_stream", "top", self.top, COUNT))
-        if self.passes is not None:
-            object.__setattr__(self, "passes", check("fit_stream", "passes", self.passes, AT_LEAST_ONE))
-        if self.jobs is not None:
-            object.__setattr__(self, "jobs", check("fit_stream", "jobs", self.jobs, AT_LEAST_ONE))
+        for name, rule in NUMBERS.items():
+            if (value := getattr(self, name)) is not None or name not in ("passes", "jobs"):
+                object.__setattr__(self, name, check("fit_stream", name, value, rule))
 
     def _check_lags(self) -> None:
         lags: Any = self.lags

@@ -133,7 +133,9 @@ class LagHistory:
             X[:, -1] = np.maximum(X[:, -1], missing)
         return chunk._replace(X=X)
 
-    def clean(self, chunk: EncodedChunk, predictions: Array, clean_probability: Array) -> tuple[Array, Array, Array]:
+    def replace_suspects(
+        self, chunk: EncodedChunk, predictions: Array, clean_probability: Array
+    ) -> tuple[Array, Array, Array]:
         """The values for later records to look back at, the numbers of suspects in a row, and the replaced records."""
         keys, values = _get_keys(chunk), self._read_values(chunk)
         groups, runs, replaced = Groups.make(keys), np.zeros(len(keys), np.int64), []
@@ -224,14 +226,14 @@ def play_lagged(
         part = _cut(chunk, start, start + most)
         before = None if undo is None else undo.save()
         outcome = play(history.fill(part))
-        values, runs, replaced = history.clean(part, *outcome[1:])
+        values, runs, replaced = history.replace_suspects(part, *outcome[1:])
         stop = history.find_conflict(_get_keys(part), replaced)
         size = min(2 * size, LARGEST)
         if undo is not None and stop < len(part.X):
             undo.to(before)
             part, size = _cut(chunk, start, start + stop), max(SMALLEST, size // 4)
             outcome = play(history.fill(part))
-            values, runs, _ = history.clean(part, *outcome[1:])
+            values, runs, _ = history.replace_suspects(part, *outcome[1:])
         history.append(_get_keys(part), values, runs)
         found.append(outcome.played)
         start += len(part.X)

@@ -102,7 +102,7 @@ class StreamModel(StreamPredictor):
         self._engine, history = self.engine, self._history
         if history is None:
             return self._collect(batch, encoded, [self._learn_chunk(chunk) for chunk in encoded.chunks()])
-        undo, attempt = Undo(self.state, self.restore), partial(self._attempt, self._learn_chunk)
+        undo, attempt = Undo(self.state, self.restore), partial(self._play_known, self._learn_chunk)
         parts = [play_lagged(chunk, history, attempt, undo) for chunk in encoded.chunks()]
         return self._collect(batch, encoded, [one for part in parts for one in part])
 

@@ -194,23 +194,23 @@ class StreamPredictor(ABC):
         if history is None:
             return [play(chunk) for chunk in encoded.chunks()]
         if target:
-            undo, attempt = Undo(lambda: None, lambda before: None), partial(self._attempt, play)
+            undo, attempt = Undo(lambda: None, lambda before: None), partial(self._play_known, play)
             return [one for chunk in encoded.chunks() for one in play_lagged(chunk, history, attempt, undo)]
         known = np.full(table.num_rows, np.nan)
         if self.schema.target in table.schema.names:
             known, unusable = encode_target(self.schema, table.column(self.schema.target))
             known = np.where(np.isin(np.arange(len(known)), list(unusable)), np.nan, known)
-        attempt = partial(self._attempt_unknown, play)
+        attempt = partial(self._play_unknown, play)
         chunks = (chunk._replace(targets=known[chunk.indices]) for chunk in encoded.chunks())
         return [one for chunk in chunks for one in play_lagged(chunk, history, attempt)]
 
-    def _attempt(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
+    def _play_known(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
         """Play records, and return what lagged features need."""
         played = play(chunk)
         predictions = np.nan_to_num(decode_predictions(self.schema, played.scores)[0])
         return Outcome(played, predictions, played.clean_probability)
 
-    def _attempt_unknown(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
+    def _play_unknown(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
         """Play records of which some targets are known, for the history alone."""
         unknown = np.full(len(chunk.X), np.nan)
         played = play(chunk._replace(targets=unknown))

@@ -140,10 +140,10 @@ class Rounds:
         judged = [array.tolist() for array in (self.clean_probability, self.low, self.high)]
         for *round_, key, clean, low, high in zip(*columns, keys, *judged, strict=True):
             row, target, prediction, probability, loss, weight = round_
-            decoded = (schema.decode_value(target), schema.decode_value(prediction), _known(probability))
-            yield RoundRecord(row, *decoded, loss, weight, key, clean, _known(low), _known(high))
+            decoded = (schema.decode_value(target), schema.decode_value(prediction), _nan_to_none(probability))
+            yield RoundRecord(row, *decoded, loss, weight, key, clean, _nan_to_none(low), _nan_to_none(high))
 
 
-def _known(number: float) -> float | None:
+def _nan_to_none(number: float) -> float | None:
     """None in place of NaN."""
     return None if number != number else number

@@ -203,7 +203,7 @@ class Run:
 
     def _columns(self) -> list[str]:
         """The columns to read: of a pipe also those that identify records."""
-        others = self.config.id if self._writers.keeps_values else ()
+        others = self.config.id if self._writers.has_values else ()
         return list(dict.fromkeys([*self.model.schema.columns, *others]))
 
     def _learn(self, batch: Batch) -> Rounds:
@@ -218,11 +218,11 @@ class Run:
             )
         quarantined = rejected if on_bad == OnBad.QUARANTINE else []
         self._writers.write(learned.rounds, quarantined)
-        if self._writers.keeps_values:
+        if self._writers.has_values:
             for place in np.flatnonzero(learned.rounds.clean_probability < KEPT).tolist():
                 index = int(learned.indices[place])
                 values = read_values(self.model.schema, batch, index, self.config.id)
-                self._writers.note_values(int(learned.rounds.rows[place]), batch.files, values)
+                self._writers.log_values(int(learned.rounds.rows[place]), batch.files, values)
         self.summary.add(learned.rounds, batch, learned.indices)
         self.summary.add_rejected(rejected)
         aside = count_bad(quarantined)

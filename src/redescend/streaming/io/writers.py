@@ -273,14 +273,14 @@ class RunWriters:
         """Synchronize the logs to disk, and return their sizes and the buffered records for a checkpoint."""
         return {"sizes": {name: log.sync() for name, log in self._logs.items()}, "rejected": self.buffer.state()}
 
-    def note_values(self, row: int, file: str, values: dict[str, Any]) -> None:
+    def log_values(self, row: int, file: str, values: dict[str, Any]) -> None:
         """Append the values of a record to the log of values, if there is one."""
         if "values" in self._logs:
             text = json.dumps([row, file, values], ensure_ascii=False)
             self._logs["values"].append(text.encode("utf-8", "backslashreplace") + b"\n")
 
     @property
-    def keeps_values(self) -> bool:
+    def has_values(self) -> bool:
         """Whether there is a log of values."""
         return "values" in self._logs
 

@@ -150,7 +150,7 @@ class ModelStore(StreamPredictor):
             if history is None:
                 played.append(learn(chunk))
             else:
-                played += play_lagged(chunk, history, partial(self._attempt, learn))
+                played += play_lagged(chunk, history, partial(self._play_known, learn))
         return self._collect(batch, encoded, played)
 
     def _learn_chunk(self, chunk: EncodedChunk, rows: Array) -> Played:
