@@ -147,7 +147,7 @@ def test_the_command(table, tmp_path):
     np.testing.assert_allclose(predicted[:, 0], model.predict(table), rtol=1e-9, atol=1e-9)
     refused = CliRunner().invoke(app, ["export", str(saved), "--onnx", str(saved)])
     assert refused.exit_code == 2
-    assert "is the model itself" in refused.stderr
+    assert "would overwrite the model" in refused.stderr
     assert rd.load(saved).records == model.records
 
 

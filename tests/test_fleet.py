@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from redescend import losses, steps, transforms
-from redescend.engines import DescentEngine, SelfTuningEngine
+from redescend.engines import DescentEngine, SelfTuningEngine, Shape
 from redescend.engines.fleet import Fleet
 from redescend.errors import DataError
 from redescend.kernels.tabular.standardize import WITH_MISSING
@@ -24,17 +24,15 @@ LOSSES = [
     losses.Hinge(l2=0.1),
 ]
 KINDS = {
-    "order 1": lambda *shared: SelfTuningEngine(*shared, 1, missing=True),
-    "order 2": lambda *shared: SelfTuningEngine(*shared, 2, missing=True),
-    "own step": lambda *shared: DescentEngine(*shared, WITH_MISSING, transforms.Huber(1.0), None),
-    "given step": lambda *shared: DescentEngine(
-        *shared, WITH_MISSING, transforms.Learn(1.0, 0.1), steps.AdaptiveNorm(0.1)
-    ),
+    "order 1": lambda shape: SelfTuningEngine(shape, 1, missing=True),
+    "order 2": lambda shape: SelfTuningEngine(shape, 2, missing=True),
+    "own step": lambda shape: DescentEngine(shape, WITH_MISSING, transforms.Huber(1.0)),
+    "given step": lambda shape: DescentEngine(shape, WITH_MISSING, transforms.Learn(1.0, 0.1), steps.AdaptiveNorm(0.1)),
 }
 
 
 def engine_of(kind, loss, outputs):
-    engine = KINDS[kind](DIM, outputs, loss, True, None)
+    engine = KINDS[kind](Shape(DIM, outputs, loss))
     engine.exclude_from_scaling([DIM - 1])
     return engine
 
@@ -121,9 +119,11 @@ def test_counts_of_indicators_are_at_most_the_records():
 
 
 def test_an_engine_that_would_move_too_far_stops_and_the_others_go_on():
-    shape = (DIM, 1, losses.Squared(), True, None, WITH_MISSING, transforms.Identity(), steps.Constant(100.0))
     X, Y, _ = records(losses.Squared(), 1, 400, seed=7)
-    fleet = Fleet(DescentEngine(*shape), [])
+    fleet = Fleet(
+        DescentEngine(Shape(DIM, 1, losses.Squared()), WITH_MISSING, transforms.Identity(), steps.Constant(100.0)),
+        [],
+    )
     fleet.grow(2)
     _, weights = fleet.learn(X, Y, np.array([0, 395, 400]), np.array([1, 0]))
     learned = int(fleet.row_counts()[1])

@@ -11,7 +11,7 @@ import pytest
 
 import redescend as rd
 from redescend import losses, transforms
-from redescend.engines import ModelConfig, NonlinearEngine, SelfTuningEngine
+from redescend.engines import ModelConfig, NonlinearEngine, SelfTuningEngine, Shape
 from redescend.errors import DataError, ParameterError
 from redescend.sklearn import RedescendingClassifier, RedescendingRegressor
 from redescend.streaming.importance import rank_features
@@ -30,7 +30,7 @@ def make(dim=5, outputs=1, loss=None, missing=False):
 
 
 def make_linear(dim=5, loss=None):
-    return SelfTuningEngine(dim, 1, loss or losses.Squared(), True, None, 2)
+    return SelfTuningEngine(Shape(dim, 1, loss or losses.Squared()), 2)
 
 
 def mean_errors(X, y, clean=None, start=50):

@@ -5,17 +5,17 @@ import pytest
 from scipy.sparse import csr_array
 
 from redescend import losses, transforms
-from redescend.engines import DescentEngine, SelfTuningEngine
+from redescend.engines import DescentEngine, SelfTuningEngine, Shape
 from redescend.kernels.tabular import standardize as scaling
 
 DIM = 4
 
 
 def engine_of(kind, loss, outputs=1):
-    shared = (DIM, outputs, loss, True, None)
+    shape = Shape(DIM, outputs, loss)
     if kind == "descent":
-        return DescentEngine(*shared, scaling.WITH_MISSING, transforms.Huber(1.0), None)
-    return SelfTuningEngine(*shared, kind, missing=True)
+        return DescentEngine(shape, scaling.WITH_MISSING, transforms.Huber(1.0))
+    return SelfTuningEngine(shape, kind, missing=True)
 
 
 def table(rows, seed, missing=0.1):
@@ -111,7 +111,7 @@ def test_sparse_rows_are_dense_rows_through_every_restart(loss, change):
     Y[0, late] = {"negated": -Y[0, late], "jump": X[late] @ random.normal(size=dim)}.get(change, Y[0, late])
     Y[0, slice(600, 650)] += 40.0 * (change == "burst")
     Y = np.where(Y > 0.0, 1.0, -1.0) if loss.margin else Y
-    dense, sparse = (SelfTuningEngine(dim, 1, loss, True, None, 1) for _ in range(2))
+    dense, sparse = (SelfTuningEngine(Shape(dim, 1, loss), 1) for _ in range(2))
     weights = dense.learn(X, Y, np.ones(rows)), sparse.learn(csr_array(X), Y, np.ones(rows))
     np.testing.assert_allclose(*weights, atol=1e-7)
     coefficients = dense.coefficients()[0], sparse.coefficients()[0]

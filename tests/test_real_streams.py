@@ -111,7 +111,7 @@ def test_what_is_kept_for_the_next_call_cannot_be_changed():
 
 @pytest.mark.parametrize("bad", ["iris", None, 3, ["nox"]])
 def test_an_unknown_name_is_refused(bad):
-    with pytest.raises(ParameterError, match="The 'name' parameter of load must be one of 'nox', 'diamonds'"):
+    with pytest.raises(ParameterError, match="The 'name' parameter of load must be 'nox', 'diamonds'"):
         real.load(bad)
 
 

@@ -187,9 +187,9 @@ def test_labels_are_the_signs_of_the_responses(noise):
 @pytest.mark.parametrize(
     ("name", "bad", "rule"),
     [
-        ("drift", "slow", "one of 'none', 'jump', 'rotation'"),
-        ("drift", None, "one of 'none', 'jump', 'rotation'"),
-        ("noise", "loud", "one of 'gaussian', 'student', 'heteroscedastic'"),
+        ("drift", "slow", "'none', 'jump' or 'rotation'"),
+        ("drift", None, "'none', 'jump' or 'rotation'"),
+        ("noise", "loud", "'gaussian', 'student' or 'heteroscedastic'"),
         ("noise_scale", -1.0, "a float in [0, 1e+100]"),
         ("noise_scale", float("nan"), "a float in [0, 1e+100]"),
         ("feature_scales", 1.0, "a pair of floats, each in [1e-100, 1e+100], the smaller first"),

@@ -31,7 +31,7 @@ class ServerError(RedescendError):
     status : int
         The HTTP status; 0 if there was no answer.
     sentence : str
-        What the server says.
+        The message of the server.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Client:
         return self._ask("POST", _path(model, "learn"), records, headers)
 
     def score(self, model: str, records: Sequence[Record] | Record) -> dict[str, list[Any]]:
-        """What the `model` says of `records` with their targets, without learning from them, as columns."""
+        """Score `records` with their targets by a `model`, without learning from them; returns columns."""
         return dict(self._ask("POST", _path(model, "score"), records)["records"])
 
     def predict(self, model: str, records: Sequence[Record]) -> dict[str, list[Any]]:
@@ -123,7 +123,7 @@ class Client:
         return {output["name"]: output["data"] for output in outputs}
 
     def schema(self, model: str) -> dict[str, Any]:
-        """What a `model` predicts from what, or how many records it still waits for."""
+        """Return the schema of a `model`, or the number of records that it still waits for."""
         return self._ask("GET", _path(model, "schema"))
 
     def summary(self, model: str) -> dict[str, Any]:

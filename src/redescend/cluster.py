@@ -1,4 +1,4 @@
-"""Connect to a Dask cluster, or say in one sentence why that failed."""
+"""Connect to a Dask cluster, or explain in one sentence why that failed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def _check_scheduler(address: str) -> str:
     except (OSError, ValueError) as error:
         return format_exception(error)
     except Exception:  # whatever else listens there may answer anything
-        return "it is no Dask scheduler"
+        return "it is not a Dask scheduler"
     return "" if identity.get("type") == "Scheduler" else f"it is a Dask {identity.get('type')}"
 
 

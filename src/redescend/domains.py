@@ -181,7 +181,7 @@ class Reals(Domain):
 
 @dataclass(frozen=True)
 class NormBall(Domain):
-    """What the balls of a norm share.
+    """Base class of balls of a norm.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def exclusive(method: Method) -> Method:
     @wraps(method)
     def guarded(self: Any, *arguments: Any, **options: Any) -> Any:
         own, identity = object(), id(self)
-        # One operation: no other thread can come between the question and the answer.
+        # One atomic operation: no other thread can run between the test and the insertion.
         if _learning.setdefault(identity, own) is not own:
             raise ConcurrentUseError(
                 f"This {type(self).__name__} is learning in another thread, and records would be lost; use one model "

@@ -1,4 +1,4 @@
-"""The game: a stream, a learner that plays it, and the trace of what happened."""
+"""The game: a stream, a learner that plays it, and the trace of its rounds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from redescend.belief import LabelBelief, ResidualBelief, to_probability
-from redescend.errors import DataError, DivergenceError, ParameterError, needs_extra
+from redescend.errors import DataError, DivergenceError, needs_extra
 from redescend.kernels.layout import Outcomes
 from redescend.learners.learner import Learner, float_array
 from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
+from redescend.parameters import check_choice
 
 FIRST_ROWS, CHUNK_SECONDS = 64, 0.05
 """Rows are played in chunks of about this time, so that a game can show its progress and be interrupted."""
@@ -52,7 +53,7 @@ class Originals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Records in the order in which they are revealed, and what is known about them.
+    """Records in the order in which they are revealed, and which of them are corrupted.
 
     Parameters
     ----------
@@ -143,7 +144,7 @@ def _check_originals(originals: Any, clean: Array, dim: int) -> Originals:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What happened in a game, round by round.
+    """The outcomes of a game, round by round.
 
     Attributes
     ----------
@@ -165,7 +166,7 @@ class Trace:
     low, high : array or None
         Of a self-tuning learner: the interval in which nine in ten clean targets lie; NaN for labels.
     belief : ResidualBelief, LabelBelief or None
-        Of a self-tuning learner: what the game has learned about which records are clean.
+        Of a self-tuning learner: the belief that the game has learned about its records.
 
     Examples
     --------
@@ -229,8 +230,8 @@ def play(
         What to do with a record that is not finite, or whose label is not −1 or 1 where the loss needs one. "raise"
         leaves the learner as it was before the game. "skip" gives the row weight 0 and lists it in ``Trace.skipped``.
     belief : ResidualBelief or LabelBelief, optional
-        What earlier games of a self-tuning learner have learned about which records are clean: the ``belief`` of their
-        trace, which stays as it is. Default: a new one.
+        The ``belief`` of the trace of an earlier game of a self-tuning learner, to continue from; it is not changed.
+        Default: a new one.
 
     Returns
     -------
@@ -252,8 +253,7 @@ def play(
         raise DataError(f"play needs a learner, such as OGD(...). Got {type(learner).__name__} instead.")
     if not isinstance(stream, Stream):
         raise DataError(f"play needs a Stream; wrap the arrays as Stream(X, y). Got {type(stream).__name__} instead.")
-    if bad_rows not in ("raise", "skip"):
-        raise ParameterError(f"The 'bad_rows' parameter of play must be 'raise' or 'skip'. Got {bad_rows!r} instead.")
+    check_choice("play", "bad_rows", bad_rows, ("raise", "skip"))
     if stream.dim != learner.dim:
         raise DataError(f"The learner has {learner.dim} features and the stream has {stream.dim}; they must agree.")
     continued = _continue_belief(learner, belief)
@@ -329,7 +329,7 @@ def _judge(belief: Belief, stream: Stream, predictions: Array, skipped: Array) -
 
 
 def _chunks(rounds: int, progress: bool) -> Iterator[tuple[int, int]]:
-    """Yield the rows to play next: few at first, then twice as many as long as they are played quickly."""
+    """Yield the rows to play next: few at first, and twice as many whenever they are played quickly."""
     with _progress_bar(rounds) if progress else nullcontext(lambda played: None) as show:
         first, size = 0, FIRST_ROWS
         while first < rounds:

@@ -124,7 +124,7 @@ class Gate(Component):
 
     @property
     def settings(self) -> tuple[int, float, float]:
-        """What the compiled rounds get: the code of a transform and two parameters."""
+        """The settings for compiled rounds: the code of a transform and two parameters."""
         return transforms.IDENTITY, 1.0, 1.0
 
     def fresh_memory(self) -> Array:
@@ -132,7 +132,7 @@ class Gate(Component):
         return np.zeros(0)
 
     def memory_spec(self) -> ArraySpec:
-        """What its memory must look like in a saved state."""
+        """The spec of its memory in a saved state."""
         return ArraySpec("memory", (len(self.fresh_memory()),), low=0.0)
 
 

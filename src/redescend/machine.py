@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 GROUP = Path("/sys/fs/cgroup/memory.max")
-"""The file in which Linux has the memory limit of a container."""
+"""The file with the memory limit of a container on Linux."""
 
 UNKNOWN = 8 << 30
 """Assumed where the system reports no size."""

@@ -22,7 +22,7 @@ def choose(condition: Values, yes: Values, no: Values) -> Values:
 
 
 def unknown_code(code: float) -> float:
-    """Raise, because no formula has this code; NaN in compiled code, which cannot play such a round and asks Python."""
+    """Raise, because no formula has this code; in compiled code, return NaN, so that Python plays the round."""
     raise ParameterError(f"No formula has the code {code}; add its branch to every function that takes a code.")
 
 

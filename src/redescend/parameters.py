@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import numbers
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_type_hints
 
@@ -78,8 +79,24 @@ def check_instance(owner: str, name: str, value: T, kind: type | tuple[type, ...
     return value
 
 
+def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> Any:
+    """Return `value` if it is one of the texts `choices`, or raise an error."""
+    listed = list(choices)
+    if not isinstance(value, str) or value not in listed:
+        *others, last = map(repr, map(str, listed))
+        raise bad_parameter(owner, name, f"{', '.join(others)} or {last}", value)
+    return value
+
+
+def check_bool(owner: str, name: str, value: Any) -> bool:
+    """Return a boolean parameter, or raise an error."""
+    if not isinstance(value, bool | np.bool_):
+        raise bad_parameter(owner, name, "True or False", value)
+    return bool(value)
+
+
 def check_order(owner: str, order: Any) -> Order:
-    """Return an order, or raise."""
+    """Return an order, or raise an error."""
     if isinstance(order, bool | np.bool_) or not (
         isinstance(order, str | numbers.Integral) and order in ("auto", 1, 2)
     ):

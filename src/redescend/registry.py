@@ -1,7 +1,7 @@
 """Names of losses, transforms, steps, domains and gates, as users write them.
 
 Each registry holds the public classes of one module, so a class that is added there has a name at once: the name of the
-class in snake case. scikit-learn, River, the command line and saved files all ask these registries.
+class in snake case. scikit-learn, River, the command line and saved files all use these registries.
 
 >>> LOSSES["epsilon_insensitive"].__name__, TRANSFORMS.parse("huber(c=1.5)")
 ('EpsilonInsensitive', Huber(c=1.5))
@@ -64,7 +64,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         return f"Registry({', '.join(self)})"
 
     def make_default(self, name: str) -> T:
-        """Make the object that a bare `name` stands for, from its class's defaults or `default_parameters`.
+        """Make the object of a bare `name`, from its class's defaults or `default_parameters`.
 
         Examples
         --------

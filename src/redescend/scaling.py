@@ -26,7 +26,7 @@ SEARCH = (
     ArraySpec("search", ("dim",), kind="index", high="size"),
     ArraySpec("limit", ("dim",), low=0.0),
 )
-"""Where a summary searches for a value to drop, and the largest gap it may leave: the last column of a summary."""
+"""The last column of a summary: where it searches for a value to drop, and the largest gap it may leave."""
 
 
 class RunningQuantiles(Stateful):

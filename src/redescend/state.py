@@ -1,4 +1,4 @@
-"""The arrays of a saved state, declared once: what each holds, and the check before compiled code trusts it.
+"""The arrays of a saved state: the declaration of each, and its check before compiled code uses it.
 
 Compiled loops do not check bounds, so every number that is used as an index, a count or a length is declared as one.
 """
@@ -74,7 +74,7 @@ class Stateful(ABC):
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """What one array of a state must look like.
+    """The spec of one array of a state.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def corrupt_state(owner: object, what: str) -> DataError:
 
 
 def count_values(state: Any) -> int:
-    """How many values there are in a state, nested or not: nothing that needs more of them is made from it.
+    """Count the values in a nested state, to refuse a model that needs more of them before it is made.
 
     >>> count_values({"rounds": 3, "engine": {"theta": np.zeros(4), "names": ["a", "b"]}})
     7
@@ -167,7 +167,7 @@ def count_values(state: Any) -> int:
 
 
 def packed_size(specs: Iterable[ArraySpec], dims: Dims) -> int:
-    """How many numbers the arrays of these specs have, one behind the other."""
+    """The number of values of the arrays of these specs."""
     return sum(prod(_resolve_shape(spec, dims)) for spec in specs)
 
 

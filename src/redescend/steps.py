@@ -50,7 +50,7 @@ class Step(Component):
 
     @property
     def settings(self) -> tuple[float, float]:
-        """What the compiled rounds get: the scale, and 1 if the gradient is normalised."""
+        """The settings for compiled rounds: the scale, and 1 if the gradient is normalised."""
         return getattr(self, "scale", 1.0), 0.0
 
 

@@ -128,7 +128,7 @@ def weight(kind: int, c: float, b: float, f: Values) -> Values:
 
 @dataclass(frozen=True)
 class Transform(Component):
-    """What all transforms share: h and h' on a float or an array, computed in double precision."""
+    """Base class of transforms: h and h' of a float or an array, computed in double precision."""
 
     kind: ClassVar[int]
     """The code of the transform in compiled rounds."""
@@ -221,7 +221,7 @@ class Learn(Transform):
 
 @dataclass(frozen=True)
 class ScaledTransform(Transform):
-    """What all transforms with only a scale share.
+    """Base class of transforms with only a scale.
 
     Parameters
     ----------

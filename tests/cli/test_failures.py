@@ -27,7 +27,7 @@ def test_memory_that_runs_out_keeps_the_checkpoint(in_a_folder, monkeypatch):
         return learn(*arguments)
 
     monkeypatch.setattr(StreamModel, "learn", fail_later)
-    assert "not enough memory" in refused(*fit, code=1)
+    assert "Not enough memory" in refused(*fit, code=1)
     run(*fit, "--resume", "--no-report")
     run("fit", "prices.csv", "--target", "price", "--model", "alone", "--no-report", "--quiet")
     assert (in_a_folder / "m").read_bytes() == (in_a_folder / "alone").read_bytes()

@@ -106,7 +106,9 @@ def test_what_cannot_be_used_is_set_aside_counted_or_the_end(in_a_folder, how, c
         ([*FIT, "--report", "a", "--no-report"], "--no-report"),
         ([*FIT, "--quarantine", "a", "--on-bad", "skip"], "leave --quarantine out"),
         ([*FIT, "--resume"], "name the folder of its checkpoint"),
-        ([*FIT, "--format", "word"], "must be one of csv"),
+        ([*FIT, "--format", "word"], "--format must be one of csv"),
+        ([*FIT, "--decimal", "x"], "--decimal must be '.', ',' or None. Got 'x'"),
+        ([*FIT, "--lag-columns", "size"], "--lag-columns needs --lags"),
         (["fit", "empty.csv", "--target", "price"], "empty.csv"),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
@@ -242,7 +244,7 @@ def test_many_models_in_one_pass_on_any_number_of_threads(records):
     assert Path("one.report.html").read_bytes() == Path("two.report.html").read_bytes()
     assert sorted(rd.load("one").keys) == ["Bonn", "Oslo", "Rome"]
     assert next(csv.DictReader(io.StringIO(stdout)))["town"] in rd.load("one")
-    assert "name the column of keys" in refused(*FIT, "--jobs", "2")
+    assert "name the column of keys with --by" in refused(*FIT, "--jobs", "2")
 
 
 def test_several_files_are_one_stream(in_a_folder):

@@ -374,7 +374,7 @@ def test_mqtt_says_what_is_wrong(in_a_folder, broker):
     with pytest.raises(DataError, match=r"mqtt://me@localhost:99999/x is not an address: Port out of range"):
         Spool("mqtt://me:secret@localhost:99999/x", in_a_folder / "s")
     refused = run("tail", f"mqtt://127.0.0.1:{broker.port}/x", "--target", "y", "--once", code=2)
-    assert "--once needs a file" in refused.stderr
+    assert "--once needs a source that ends" in refused.stderr
 
 
 def test_servers_are_stopped(tmp_path):

@@ -119,9 +119,9 @@ def test_options_come_from_a_file_and_the_command_line_goes_before_it(records):
     assert [one["name"] for one in json.loads(run("inspect", "m", "--json").stdout)["columns"]] == ["size"]
     assert len(run("fit", "prices.csv", "--top", "4").stdout.splitlines()) == 5
     for text, words in (
-        ("tpo = 2", "'tpo' in 'redescend.toml' is no option of any command; did you mean 'top'?"),
-        ("[fti]\ntop = 2", "'fti' in 'redescend.toml' is no command; did you mean 'fit'?"),
-        ("[fit]\nonce = true", "is no option of redescend fit"),
+        ("tpo = 2", "'tpo' in 'redescend.toml' is not an option of any command; did you mean 'top'?"),
+        ("[fti]\ntop = 2", "'fti' in 'redescend.toml' is not a command; did you mean 'fit'?"),
+        ("[fit]\nonce = true", "is not an option of redescend fit"),
         ("top = ", "is not TOML"),
     ):
         Path("redescend.toml").write_text(text)

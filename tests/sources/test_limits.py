@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from redescend.errors import DataError
-from redescend.sources import expansion, open_source
+from redescend.sources import columnar, open_source
 from redescend.sources.arrow import BODY
 from redescend.sources.arrow_messages import END, _read_messages
 from redescend.sources.columnar import SLICE, SLICE_BYTES, cut_rows
@@ -29,7 +29,7 @@ MEMORY = 500 << 20
 READ = """
 import json, resource, sys
 from redescend.errors import DataError
-from redescend.sources import expansion, open_source
+from redescend.sources import columnar, open_source
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 counts, message = [0, 0], None
@@ -132,7 +132,7 @@ def write_zeros(path, rows, group=None):
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "arrows"])
 def test_pages_and_batches_that_expand_enormously_are_refused(tmp_path, monkeypatch, form):
-    monkeypatch.setattr(expansion, "EXPANDED", 2**20)
+    monkeypatch.setattr(columnar, "EXPANDED", 2**20)
     path, rows = tmp_path / f"zeros.{form}", 200_000
     write_zeros(path, rows)
     with pytest.raises(
@@ -171,7 +171,7 @@ def test_batches_that_are_hidden_are_measured_too(tmp_path, monkeypatch, form):
     path = tmp_path / f"zeros.{form}"
     write_hidden(path)
     assert sum(len(batch.rows) for batch in open_source(path).batches(["x"])) == 200_000
-    monkeypatch.setattr(expansion, "EXPANDED", 2**20)
+    monkeypatch.setattr(columnar, "EXPANDED", 2**20)
     with pytest.raises(DataError, match=r"batch 1 takes 0\.0 GiB of memory"):
         list(open_source(path).batches(["x"]))
 
@@ -181,7 +181,7 @@ def test_a_batch_that_does_not_fit_in_memory_is_refused(tmp_path, monkeypatch, s
     path, table = tmp_path / "large.arrow", pa.table({"x": np.arange(50_000.0)})
     path.write_bytes(as_arrow(table, stream=stream, group=50_000))
     source = open_source(path)
-    monkeypatch.setattr(expansion, "MOST_MEMORY", 2**18)
+    monkeypatch.setattr(columnar, "MOST_MEMORY", 2**18)
     with pytest.raises(DataError, match=r"batch 1 takes 0\.0 GiB of memory"):
         list(source.batches(["x"]))
 

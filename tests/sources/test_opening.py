@@ -132,7 +132,7 @@ def test_what_cannot_be_read_is_refused(tmp_path):
         str(tmp_path / "*.tsv"): "No file matches",
         tmp_path / "none": "contains no files with data",
         tmp_path: "one format at a time",
-        (): "nothing to read",
+        (): "list of sources is empty",
     }.items():
         with pytest.raises(DataError, match=words):
             open_source(source)

@@ -64,7 +64,7 @@ def test_a_folder_is_refused_in_one_sentence(paused, tmp_path):
 
 
 def test_only_the_same_run_is_resumed():
-    before = FitConfig(target="y", loss=rd.losses.Squared(), features=("a", "b")).stored()
+    before = FitConfig(target="y", loss=rd.losses.Squared(), features=("a", "b")).to_dict()
     FitConfig(target="y", loss=rd.losses.Squared(l2=0.0), features=["a", "b"], every=7).check_resumable(before)
     with pytest.raises(ParameterError, match=r"was started with features = \['a', 'b'\] and cannot be resumed with"):
         FitConfig(target="y", loss=rd.losses.Squared()).check_resumable(before)

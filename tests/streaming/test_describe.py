@@ -43,7 +43,7 @@ def test_a_regression_in_words(tmp_path):
     assert said["File"].endswith(
         f"m.safetensors: {size / 1024:.1f} KiB, format 1, written by redescend {rd.__version__}"
     )
-    assert said["Task"] == "regression: predicts the number 'price'"
+    assert said["Task"] == "regression of the number 'price'"
     assert said["Learned from"] == "3,000 records"
     assert said["Method"] == "Squared(l2=0.0), self-tuning of order 2"
     assert "Clean labels" not in said
@@ -68,7 +68,7 @@ def test_a_classification_in_words():
     table = pa.table({"size": size, "noise": random.normal(size=2000), "kind": np.where(size > 0, "big", "small")})
     model = learned(table, "kind", transform=rd.transforms.Huber(1.0), step=rd.steps.Constant(0.01))
     said = describe.describe(model)
-    assert said["Task"] == "classification: predicts which of 2 labels 'kind' has"
+    assert said["Task"] == "classification of 'kind' with 2 labels"
     assert said["Labels"] == "'big', 'small'"
     assert said["Method"] == "Logistic(l2=0.0) with the fixed gate Huber(c=1.0) and Constant(alpha=0.01)"
     assert said["Most important columns"][0].startswith("'size'")

@@ -240,7 +240,7 @@ def test_an_explanation_of_another_prediction_is_left_out(tmp_path):
     assert why[701] == {"outdated": True}
     assert why[2901]["prediction"] == pytest.approx(-5.0, abs=1.0)
     page = (tmp_path / "r.html").read_text()
-    assert "which has changed since" in page
+    assert "The model has changed since" in page
 
 
 def test_a_batch_in_which_no_record_can_be_used_is_no_obstacle(tmp_path):

@@ -211,7 +211,7 @@ def test_a_file_that_is_put_before_those_that_were_read_is_noticed(source, tmp_p
         ({"on_bad": "shrug"}, r"'on_bad' parameter of fit_stream must be 'quarantine', 'skip' or 'fail'\. Got 'shrug'"),
         ({"every": 0}, r"'every' parameter of fit_stream must be a whole number in \[1, inf\)"),
         ({"resume": True}, r"^To resume a run, name the folder of its checkpoint\.$"),
-        ({"on_bad": "skip", "quarantine": "bad.jsonl"}, r"^on_bad='skip' quarantines no record"),
+        ({"on_bad": "skip", "quarantine": "bad.jsonl"}, r"^on_bad='skip' does not quarantine records"),
     ],
 )
 def test_settings_are_checked_before_anything_is_read(settings, sentence):

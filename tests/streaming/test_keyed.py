@@ -199,7 +199,9 @@ def test_a_key_without_a_model_is_refused_record_by_record(expected):
     ]
     with pytest.raises(DataError, match=r"^Row 2: the key 'shop': there is no model of 'shop X'\.$"):
         store.predict(table)
-    with pytest.raises(DataError, match=r"^There is no model of 'shop X': it is none of the .* keys of 'shop'\.$"):
+    with pytest.raises(
+        DataError, match=r"^There is no model of 'shop X', which is not one of the .* keys of 'shop'\.$"
+    ):
         store["shop X"]
     with pytest.raises(DataError, match=r"^\[1\] cannot be a key"):
         store[[1]]

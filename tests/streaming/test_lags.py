@@ -220,8 +220,8 @@ def test_lags_that_cannot_be_are_refused():
     table = series(50)[0]
     for settings, message in (
         ({"lags": [0]}, r"'lags' parameter of fit_stream must be a list of whole numbers from 1 to 10,000"),
-        ({"lags": [1], "shuffle": True}, "cannot be shuffled"),
-        ({"lag_columns": ["x"]}, "how many records to look back"),
+        ({"lags": [1], "shuffle": True}, "Lags need the order of the stream"),
+        ({"lag_columns": ["x"]}, "'lag_columns' needs 'lags'"),
     ):
         with pytest.raises(ParameterError, match=message):
             fit_stream(table, "y", **settings)

@@ -105,7 +105,7 @@ def test_the_final_list_says_how_much_of_it_may_be_right_and_what_is_stuck(tmp_p
     clean = final.clean_probability[: final.listed].sum()
     assert clean == pytest.approx(final.q_value[final.listed - 1] * final.listed)
     about = f"about {clean:.0f}" if clean >= 0.5 else "less than 1"
-    assert f"Of {final.listed} suspects, {about} may be right. The table shows the first 10." in words
+    assert f"Expected false alarms: {about} of {final.listed} suspects. The table shows the first 10." in words
     assert "from row 2,003 to row 2,100 (98 records)." in words
     assert words.count("is stuck at") == 1
     cells = re.findall(r'class="chip">[^<]+</span></td><td>([^<]+)</td>', text)
@@ -240,7 +240,7 @@ def test_much_doubt_is_questioned(tmp_path):
     target = random.standard_t(1.0, 2000)
     table, gate = pa.table({"x": random.normal(size=2000), "y": target}), rd.transforms.Welsch(0.5)
     _, text = written(tmp_path, table, "y", transform=gate)
-    assert "Most of them are probably right" in Page(text).words
+    assert "Most of them are probably correct" in Page(text).words
     _, text = written(tmp_path, numbers(), "price")
     assert "usually does not mean" not in text
 

@@ -1,4 +1,4 @@
-r"""Adversaries: what corrupted records become, and which rounds are corrupted.
+r"""Adversaries: which rounds are corrupted, and how.
 
 The corrupted stream keeps the original records, so that regret can be measured against them.
 

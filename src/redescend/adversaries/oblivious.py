@@ -24,7 +24,7 @@ class Adversary(Component, ABC):
     def corrupt(self, stream: Stream, k: int | None, seed: Any, when: Any = "random") -> Stream:
         """Return a copy of `stream` with k of its records corrupted, chosen and drawn by `seed`.
 
-        `k` and `when` say which rounds, as in `chosen_rounds`. Rounds that were corrupted before stay corrupted and
+        `k` and `when` select the rounds, as in `chosen_rounds`. Rounds that were corrupted before stay corrupted and
         keep their first original.
         """
         owner = f"{type(self).__name__}.corrupt"
@@ -53,7 +53,7 @@ class Adversary(Component, ABC):
 
 @dataclass(frozen=True)
 class ScalarAdversary(Adversary):
-    """What adversaries that shift or scale share.
+    """Base class of adversaries that shift or scale.
 
     Parameters
     ----------

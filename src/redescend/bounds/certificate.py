@@ -14,7 +14,7 @@ from redescend.numeric import LARGEST
 from redescend.regret import clean_dynamic
 
 ROUNDING = 1e-9
-"""Relative to what the sums would be if nothing cancelled."""
+"""The relative rounding error, of sums of absolute values."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-r"""The dynamic regret of online invex optimisation (Algorithm 3), as a function of what occurred.
+r"""The dynamic regret bound of online invex optimisation (Algorithm 3), as a function of measured quantities.
 
 A first-order algorithm plays θ_t, sees a ζ_t-invex loss g_t and moves with the step α_t. Let u_t be the points that it
 is compared with, Δ the distance, and assume for every round
@@ -83,7 +83,7 @@ def dynamic_regret(
 
 
 class ConstantStep(NamedTuple):
-    """What the corollary promises, and the step that it asks for."""
+    """The bound of the corollary, and the step that it prescribes."""
 
     bound: float
     step: float

@@ -1,4 +1,4 @@
-r"""The squared loss that is paid on clean rounds: what can be guaranteed, and what no algorithm can guarantee.
+r"""The squared loss on clean rounds: which bounds are possible, and which are not.
 
 `forecast` attains a regret of order Y²·(d·ln T + k) with k corrupted rounds, if the range Y of clean targets is known;
 k is not needed, and the comparator may be anywhere. docs/theory.md has the proof, shows that Y²·k is necessary, and

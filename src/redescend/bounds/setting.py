@@ -1,4 +1,4 @@
-"""What the theorems assume of a game, given by hand or measured; and the constants that follow for LEARN."""
+"""The assumptions of the theorems about a game, given or measured, and the resulting constants of LEARN."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from redescend.parameters import AT_LEAST_ONE, COUNT, NONNEGATIVE, SCALE, Compon
 
 
 class Constants(NamedTuple):
-    """What the theorems need of LEARN's weight η, with r the distance from the action to the minimiser of the round.
+    """Constants of LEARN's weight η in the theorems, with r the distance from the action to the round's minimiser.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _largest_gradient(G: float, L: float, b: float, c: float) -> float:
 
 @dataclass(frozen=True)
 class Setting(Component):
-    r"""What the theorems assume of a game.
+    r"""The assumptions of the theorems about a game.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class Setting(Component):
 
 
 def estimate(trace: Trace, stream: Stream, learner: Descent) -> Setting:
-    r"""Measure on a game what the theorems assume: each number as small as the game allows, and m as large.
+    r"""Measure the assumptions of the theorems on a game: each number as small as the game allows, and m as large.
 
     Parameters
     ----------

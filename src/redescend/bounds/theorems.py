@@ -51,7 +51,7 @@ def invex_dynamic(setting: Setting, a: float, b: float, sharp: bool = False, ste
     Parameters
     ----------
     setting : Setting
-        What is assumed of the game.
+        The assumptions about the game.
     a, b : float
         Parameters of LEARN.
     sharp : bool, default False

@@ -39,7 +39,7 @@ def write_chunks(description: Any, arrays: dict[str, Array]) -> Iterator[bytes |
 
 def read_content(content: bytes) -> tuple[Any, dict[str, Array]]:
     """The description and the arrays in a file; raises if it is not what was written."""
-    text = _read_text(content)
+    text = read_metadata(content)
     version = text.get("format") if isinstance(text, dict) else None
     if type(version) is not int or version < 1:
         raise DataError(FOREIGN)
@@ -55,7 +55,8 @@ def read_content(content: bytes) -> tuple[Any, dict[str, Array]]:
     return text.get("model"), safetensors.load(content)
 
 
-def _read_text(content: bytes) -> Any:
+def read_metadata(content: bytes) -> Any:
+    """The description of the model in a file, with the format and the version that wrote it; not checked."""
     size = int.from_bytes(content[:LENGTH], "little")
     if len(content) < LENGTH or size > len(content) - LENGTH:
         raise DataError(FOREIGN)

@@ -1,7 +1,7 @@
 """A model as plain values and arrays, and back.
 
-What JSON has stays as it is: None, booleans, integers, finite floats, strings and lists. Anything else is an object
-with one tag that says what it is; arrays are stored apart, by name. A model is its class, the parameters of its
+Values that JSON has are stored as they are: None, booleans, integers, finite floats, strings and lists. Anything else
+is an object with a tag for its type; arrays are stored apart, by name. A model is its class, the parameters of its
 constructor and, if it learns, its state.
 
 Only the classes in `CLASSES` can be named, under the names that users import them by, so that files outlive a move from
@@ -51,10 +51,10 @@ SIZES = frozenset({"dim", "k", "window"})
 """Parameters that a constructor allocates memory for. The state has at least as many numbers."""
 
 TEXT_BYTES = 100
-"""How many bytes an array of texts may take for each byte of the file: all texts take as much as the longest."""
+"""The most bytes of an array of texts per byte of the file: all texts take as much as the longest."""
 
 MAX_BITS = 10_000
-"""Of an integer; Python does not parse much longer ones."""
+"""The most bits of an integer; Python does not parse much longer ones."""
 
 
 class Serializer:

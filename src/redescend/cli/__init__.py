@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from redescend.errors import MissingExtraError
+from redescend.errors import needs_extra
 
-try:
+with needs_extra("The command needs Typer and Rich", "cli"):
     import typer
-except ImportError:
-    raise MissingExtraError("The command needs Typer and Rich; try: pip install 'redescend[cli]'") from None
 
 from redescend.cli.audit import audit
 from redescend.cli.exit_codes import EXIT_CODES, exit_on_error

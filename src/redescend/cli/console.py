@@ -1,4 +1,4 @@
-"""What commands print for people: messages on standard error, suspects on standard output."""
+"""Output for people: messages on standard error, suspects on standard output."""
 
 from __future__ import annotations
 
@@ -58,22 +58,22 @@ def format_json(content: Any, indent: int | None = None) -> str:
     return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
 
 
-def say(text: str) -> None:
-    """Print a line on standard error. A closed standard error is ignored."""
+def log(text: str) -> None:
+    """Print a line on standard error, unless it is closed."""
     with suppress(OSError):
         typer.echo(make_printable(text), err=True)
 
 
-def announce_compilation(quiet: bool, say: Callable[[str], None] = say) -> AbstractContextManager[None]:
-    """Say so, once, as soon as something has to be compiled: on a new machine this takes a while."""
+def announce_compilation(quiet: bool, log: Callable[[str], None] = log) -> AbstractContextManager[None]:
+    """Print one line as soon as something has to be compiled, which takes a while on a new machine."""
     from redescend.kernels.compiler import on_compile
 
-    return on_compile((lambda text: None) if quiet else say)
+    return on_compile((lambda text: None) if quiet else log)
 
 
 @contextmanager
 def reader_may_leave() -> Iterator[Event]:
-    """Write to standard output; that its reader closes the pipe, as `head` does, is not an error and sets the event."""
+    """Write to standard output; a reader that closes the pipe, as `head` does, sets the event and is not an error."""
     left = Event()
     try:
         yield left
@@ -85,7 +85,7 @@ def reader_may_leave() -> Iterator[Event]:
 
 
 def format_facts(facts: Mapping[str, str | list[str]], most: int | None = None) -> Iterator[str]:
-    """Lines with headings and their content; a list is cut after `most` lines."""
+    """Format headings and their content as lines; a list is cut after `most` lines."""
     for heading, content in facts.items():
         if isinstance(content, str):
             yield f"{heading}: {content}"
@@ -97,67 +97,67 @@ def format_facts(facts: Mapping[str, str | list[str]], most: int | None = None) 
             yield f"  and {len(content) - len(shown)} more"
 
 
-def say_schema(schema: Schema) -> None:
-    """Print the columns as they were inferred."""
+def log_schema(schema: Schema) -> None:
+    """Print the inferred schema."""
     from redescend.streaming.report.describe import describe_schema
 
     for line in format_facts(describe_schema(schema), MAX_LINES):
-        say(line)
+        log(line)
 
 
-def say_unread(source: Source) -> None:
-    """Print what is not read in a folder."""
+def log_unread(source: Source) -> None:
+    """Print the files and folders that are skipped."""
     for path, reason in source.unread[:MAX_LINES]:
-        say(f"Skipped {path}: {reason}.")
+        log(f"Skipped {path}: {reason}.")
     if len(source.unread) > MAX_LINES:
-        say(f"Skipped {len(source.unread) - MAX_LINES} more.")
+        log(f"Skipped {len(source.unread) - MAX_LINES} more.")
 
 
-def say_rejections(rejections: Rejections) -> None:
+def log_rejections(rejections: Rejections) -> None:
     """Print why records were rejected, the most frequent reasons first, with an example each."""
     kinds = rejections.most_frequent()
     for kind in kinds[:MAX_REASONS]:
         example = rejections.examples[kind][0]
-        say(f"  {rejections.counts[kind]:,} × {kind} (such as row {example.row} of {example.file})")
+        log(f"  {rejections.counts[kind]:,} × {kind} (such as row {example.row} of {example.file})")
     if len(kinds) > MAX_REASONS:
-        say(f"  and {len(kinds) - MAX_REASONS} more reasons")
+        log(f"  and {len(kinds) - MAX_REASONS} more reasons")
 
 
-def say_result(run: Run) -> None:
+def log_result(run: Run) -> None:
     """Print a summary of a run, and the files that it wrote."""
     from redescend.streaming.report.page import describe_final, summarize
 
-    told = describe_final(run.summary) if run.summary.suspect_count else []
-    for sentence in [*summarize(run.summary, run.counts), *told]:
-        say(sentence)
-    say_rejections(run.summary.rejections)
+    final = describe_final(run.summary) if run.summary.suspect_count else []
+    for sentence in [*summarize(run.summary, run.counts), *final]:
+        log(sentence)
+    log_rejections(run.summary.rejections)
     if not run.source.can_reread and any("is none of the" in kind for kind in run.summary.rejections.counts):
-        say("  The labels are those of the first records, because a pipe is read once: name all of them with --labels.")
+        log("  A pipe is read once, so the labels are those of its first records; list all labels with --labels.")
     if run.source.unread:
-        say(f"Files or folders skipped: {len(run.source.unread):,}.")
+        log(f"Files or folders skipped: {len(run.source.unread):,}.")
     outputs = run.config.outputs
     unwritten = None if outputs.keep_empty_quarantine or run.counts.quarantined else outputs.quarantine
     for what, path in outputs.by_content().items():
-        # A file with the name of a quarantine that was not written may be another run's.
+        # If no quarantine was written, a file of that name belongs to another run.
         if path.exists() and path != unwritten:
-            say(f"{what.removeprefix('the ').capitalize()}: {path}")
+            log(f"{what.removeprefix('the ').capitalize()}: {path}")
 
 
-def say_plan(model: StreamModel | ModelStore, source: Source, passes: int, config: FitConfig) -> None:
+def log_plan(model: StreamModel | ModelStore, source: Source, passes: int, config: FitConfig) -> None:
     """Print what a run would do."""
-    say_unread(source)
-    say(f"Would read {source.name} ({source.format}, {len(source.columns)} columns).")
-    say_schema(model.schema)
+    log_unread(source)
+    log(f"Would read {source.name} ({source.format}, {len(source.columns)} columns).")
+    log_schema(model.schema)
     rejected = len(source.sample.bad)
     if rejected:
         bad, count = source.sample.bad[0], source.sample.count
-        say(f"{rejected:,} of the first {count:,} records cannot be read, such as row {bad.row}: {bad.reason}")
+        log(f"{rejected:,} of the first {count:,} records cannot be read, such as row {bad.row}: {bad.reason}")
     if source.is_shuffled:
-        say("Would read the records in random order.")
-    say(f"Would learn from every record {'once' if passes == 1 else f'{passes} times'}, and write:")
+        log("Would read the records in random order.")
+    log(f"Would learn from every record {'once' if passes == 1 else f'{passes} times'}, and write:")
     for what, path in config.outputs.by_content().items():
-        say(f"  {what.removeprefix('the ')}: {path}{' (if a record is rejected)' if what == 'the quarantine' else ''}")
-    say("Nothing was read beyond the first records, and nothing was written.")
+        log(f"  {what.removeprefix('the ')}: {path}{' (if a record is rejected)' if what == 'the quarantine' else ''}")
+    log("Only the first records were read, and nothing was written.")
 
 
 def print_suspects(
@@ -173,7 +173,7 @@ def print_suspects(
 
 
 def suspect_to_dict(suspect: Suspect) -> dict[str, Any]:
-    """A suspect as a JSON object."""
+    """Convert a suspect to a JSON object."""
     return dict(zip(SUSPECT_COLUMNS, _first_cells(suspect), strict=True)) | {"values": suspect.values}
 
 

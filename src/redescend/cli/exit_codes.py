@@ -1,8 +1,9 @@
-"""How a command ends: an exit code for scripts and, if something is wrong, one sentence on standard error."""
+"""Exit codes of commands, and one sentence on standard error if something is wrong."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -14,8 +15,8 @@ from typing import Any
 
 import typer
 
-from redescend.cli.console import say
-from redescend.errors import BadRecordError, RedescendError
+from redescend.cli.console import log
+from redescend.errors import BadRecordError, ParameterError, RedescendError
 
 
 class Code(IntEnum):
@@ -43,6 +44,9 @@ MEANINGS = {
 EXIT_CODES = "Exit codes:\n\n" + "".join(f"- {code}: {meaning}\n\n" for code, meaning in MEANINGS.items())
 
 
+OPTIONS = ("by", "cluster", "decimal", "fdr", "format", "jobs", "labels", "lag_columns", "lags", "passes", "shuffle")
+"""Parameters of `fit_stream` and `open_source` that their errors name, and that are options of the same name."""
+
 PATIENCE = 0.7
 """Seconds after which SIGTERM ends a process that is busy in compiled code."""
 
@@ -63,6 +67,8 @@ def exit_on_error(debug: bool, interrupted: str = "") -> Iterator[None]:
             yield
     except BadRecordError as error:
         raise _exit(Code.STOPPED, str(error).replace("on_bad='quarantine'", "--on-bad quarantine")) from None
+    except ParameterError as error:
+        raise _exit(Code.INVALID, name_options(str(error))) from None
     except RedescendError as error:
         raise _exit(Code.INVALID, str(error)) from None
     except OSError as error:
@@ -70,7 +76,7 @@ def exit_on_error(debug: bool, interrupted: str = "") -> Iterator[None]:
         raise _exit(Code.INVALID, message) from None
     except MemoryError as error:
         what = f" ({error})" if str(error) else ""
-        raise _exit(Code.FAILED, f"There is not enough memory{what}; what was finished before is unchanged.") from None
+        raise _exit(Code.FAILED, f"Not enough memory{what}; files that were written before are unchanged.") from None
     except KeyboardInterrupt as error:
         code = Code.TERMINATED if isinstance(error, Terminated) else Code.INTERRUPTED
         raise _exit(code, f"Interrupted{interrupted}.") from None
@@ -84,13 +90,25 @@ def exit_on_error(debug: bool, interrupted: str = "") -> Iterator[None]:
         raise _exit(Code.FAILED, message) from None
 
 
+def name_options(message: str) -> str:
+    """Name parameters of Python functions as options of the command.
+
+    >>> name_options("The 'lag_columns' parameter of fit_stream must be a list of columns. Got 7 instead.")
+    '--lag-columns must be a list of columns. Got 7 instead.'
+    >>> name_options("'lag_columns' needs 'lags': the numbers of records to look back.")
+    '--lag-columns needs --lags: the numbers of records to look back.'
+    """
+    message = re.sub(r"The ('\w+') parameter of (?:fit_stream|open_source) ", r"\1 ", message)
+    return re.sub(rf"'({'|'.join(OPTIONS)})'", lambda match: "--" + match[1].replace("_", "-"), message)
+
+
 @contextmanager
 def _interrupt_on_sigterm(sentence: str) -> Iterator[None]:
     """Treat SIGTERM like Ctrl-C, so that incomplete files are removed.
 
-    Python calls its handlers between two instructions, and compiling takes seconds: a thread, to which the system hands
-    the signal, ends the process if the handler was not called by then. Python ignores exceptions in callbacks of C
-    code, such as those of the compiler: the signal is then sent again.
+    Python calls its handlers between two instructions, and compiling takes seconds. So a thread that is notified of the
+    signal ends the process if the handler was not called in time. Python ignores exceptions in callbacks of C code,
+    such as those of the compiler; the signal is then sent again.
     """
     if threading.current_thread() is not threading.main_thread() or os.name != "posix":
         yield
@@ -133,11 +151,11 @@ def _end_if_busy(read: int, interrupt: Any, noticed: threading.Event, sentence: 
             if is_ours and not noticed.wait(PATIENCE):
                 from redescend.files import remove_active
 
-                say(" ".join(sentence.split()))
+                log(" ".join(sentence.split()))
                 remove_active()
                 os._exit(int(Code.TERMINATED))
 
 
 def _exit(code: Code, sentence: str) -> typer.Exit:
-    say(" ".join(sentence.split()))
+    log(" ".join(sentence.split()))
     return typer.Exit(int(code))

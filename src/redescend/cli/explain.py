@@ -1,4 +1,4 @@
-"""`redescend explain`: why a record was predicted as it was, and what would be ordinary."""
+"""`redescend explain`: the contributions of columns to a prediction, and the values that would be plausible."""
 
 from __future__ import annotations
 
@@ -31,76 +31,66 @@ def explain(
     reading: options.InputOptions,
     debug: options.Debug = False,
 ) -> None:
-    """Explain the prediction of a record: its interval, what each column contributes to it, and what would be ordinary.
+    """Explain the prediction for a record: its interval, the contribution of each column, and plausible values.
 
-    The contributions add up to the prediction. Similar records that are probably clean are shown with it. The record is
-    judged by the model as it is at the end of its stream. If that changes with time, an earlier record was predicted
-    otherwise then: fit --rounds has these predictions.
+    The contributions add up to the prediction. Similar records that are probably clean are shown as well. The
+    prediction is that of the final model; if the stream changes over time, the model predicted an earlier record
+    differently at the time (see fit --rounds).
     """
     with exit_on_error(debug):
         from redescend.cli.console import announce_compilation, format_json, make_printable, reader_may_leave
         from redescend.cli.scoring import read_model
-        from redescend.sources import open_source
         from redescend.streaming.explanation import explain_record, find_nearest, find_record
 
         loaded = read_model(model)
-        opened = open_source(
-            source[0] if len(source) == 1 else source,
-            format=reading.format,
-            header=not reading.no_header,
-            decimal=reading.decimal,
-            kinds=loaded.schema.kinds,
-        )
+        opened = reading.open(source, kinds=loaded.schema.kinds)
         with announce_compilation(quiet=as_json):
             batch, index, history = find_record(opened, loaded, row)
-            found = explain_record(loaded, batch, index, history)
+            why = explain_record(loaded, batch, index, history)
             if opened.can_reread:
-                found = replace(found, nearest=find_nearest(loaded, opened, batch, index))
+                why = replace(why, nearest=find_nearest(loaded, opened, batch, index))
         with reader_may_leave():
             if as_json:
-                typer.echo(format_json(found.to_dict(), indent=2))
+                typer.echo(format_json(why.to_dict(), indent=2))
                 return
-            for line in format_explanation(found, loaded.schema):
+            for line in format_explanation(why, loaded.schema):
                 typer.echo(make_printable(line))
 
 
-def format_explanation(found: Explanation, schema: Schema) -> Iterator[str]:
-    """The explanation in lines of text."""
+def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
+    """Format an explanation as lines of text."""
     from redescend.streaming.report.formatting import format_rounded, format_value, format_weight
 
     name, labels = schema.target, schema.classifies
-    yield f"Row {found.row}: {name} is {format_value(found.target)}, predicted is {format_rounded(found.prediction)}."
+    yield f"Row {why.row}: {name} is {format_value(why.target)}, predicted {format_rounded(why.prediction)}."
     if schema.lagged or any(feature.kind.value == "date" for feature in schema.features):
-        yield "By the model as it is at the end of its stream; earlier, it may have predicted otherwise (fit --rounds)."
-    if found.clean_probability is not None:
-        yield f"Probability that the record is clean: {format_weight(found.clean_probability)}."
-    if found.low is not None and found.high is not None:
-        yield (
-            f"For such a record, nine in ten clean values of {name} are between {format_rounded(found.low)} and "
-            f"{format_rounded(found.high)}."
-        )
-    if found.ordinary and labels:
-        yield f"More likely clean than wrong would be {name} = {' or '.join(map(format_rounded, found.ordinary))}."
-    elif found.ordinary:
-        ends = zip(("below", "above"), found.ordinary, strict=True)
+        yield "This is the prediction of the final model; for that at the time of the record, see fit --rounds."
+    if why.clean_probability is not None:
+        yield f"Probability that the record is clean: {format_weight(why.clean_probability)}."
+    if why.low is not None and why.high is not None:
+        yield f"90 % interval of clean values: {format_rounded(why.low)} to {format_rounded(why.high)}."
+    if why.ordinary and labels:
+        yield f"More likely clean than wrong: {name} = {' or '.join(map(format_rounded, why.ordinary))}."
+    elif why.ordinary:
+        ends = zip(("below", "above"), why.ordinary, strict=True)
         beyond = " or ".join(f"{side} {format_rounded(end)}" for side, end in ends if end is not None)
         if beyond:
-            yield f"Only a value {beyond} is more likely wrong than clean."
+            yield f"A value {beyond} is more likely wrong than clean."
     yield ""
-    yield f"What makes the prediction{f', as log-odds of {found.prediction}' if labels else ''}:"
-    parts, known = [("a typical record", found.typical)], {feature.name for feature in schema.features}
-    for column, value, part in found.contributions[:MAX_COLUMNS]:
+    yield f"Contributions to the prediction{f' (log-odds of {why.prediction})' if labels else ''}:"
+    parts, known = [("a typical record", why.typical)], {feature.name for feature in schema.features}
+    for column, value, part in why.contributions[:MAX_COLUMNS]:
         parts.append((f"{column} = {format_value(value)}" if column in known else column, part))
-    if others := found.contributions[MAX_COLUMNS:]:
+    if others := why.contributions[MAX_COLUMNS:]:
         parts.append((f"{len(others)} other columns", sum(one.contribution for one in others)))
     width = max(len(text) for text, _ in parts)
     for text, part in parts:
         number = format_rounded(part)
         yield f"  {text:<{width}}  {number if text == parts[0][0] or part < 0.0 else f'+{number}':>12}"
-    yield f"  {'sum':<{width}}  {format_rounded(found.total):>12}"
-    if found.nearest:
+    yield f"  {'sum':<{width}}  {format_rounded(why.total):>12}"
+    if why.nearest:
         yield ""
         yield "Most similar records that are probably clean:"
-        for one in found.nearest:
+        for one in why.nearest:
             shown = ", ".join(f"{key} = {format_value(one[key])}" for key in (name, *schema.inputs[:6]))
             yield f"  row {one['row']}: {shown}"

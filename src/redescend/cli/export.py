@@ -16,10 +16,10 @@ def export(
     onnx: Annotated[Path, typer.Option(metavar="FILE", help="The ONNX graph to write.", show_default=False)],
     debug: options.Debug = False,
 ) -> None:
-    """Export a model as an ONNX graph that predicts the same.
+    """Export a model as an ONNX graph with the same predictions.
 
-    The model must be linear, without keys, and its columns numbers, booleans or texts. The graph computes in double
-    precision; its inputs are the columns, and its outputs the prediction, or the label and the probabilities.
+    The model must be linear and without keys, and its columns must be numbers, booleans or texts. The inputs of the
+    graph are the columns; its outputs are the prediction, or the label and the probabilities, in double precision.
     """
     with exit_on_error(debug):
         from redescend.checkpoint import load
@@ -29,7 +29,7 @@ def export(
 
         check_model_exists(model)
         if onnx.exists() and onnx.samefile(model):
-            raise DataError(f"--onnx {onnx} is the model itself; name another file.")
+            raise DataError(f"--onnx {onnx} would overwrite the model; name another file.")
         made = to_onnx(load(model), onnx)
         names = ", ".join(one.name for one in made.graph.output)
         typer.echo(f"ONNX graph: {onnx} ({len(made.graph.input)} inputs; outputs: {names})", err=True)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 MODEL_HELP = "Write the model here, for predict, score and inspect."
 BY_HELP = "Fit one model per value of this column, such as each sensor."
 JOBS_HELP = "With --by: number of threads. Default: 1. Models do not depend on it."
-DRY_RUN_HELP = "Say what would be read, learned and written, and stop."
-SCHEMA_HELP = "Types of columns, as redescend schema writes them: values of another type are rejected."
+DRY_RUN_HELP = "Show what would be read, learned and written, and stop."
+SCHEMA_HELP = "Types of columns, as written by redescend schema; values of another type are rejected."
 CLUSTER_HELP = "With --by: Dask scheduler to run on, such as tcp://host:8786."
 
 
@@ -41,12 +41,12 @@ def fit(
 ) -> None:
     """Fit a model to records, and show the most suspicious ones.
 
-    Every record is predicted before it is learned from, and suspicious records are given little weight. At the end, all
-    records are judged by all that was learned; a file is read once more for that. The ten that are least likely clean
-    go to standard output: as a table on a terminal, else as CSV. --suspects writes all of them to a file.
+    Every record is predicted before it is learned from, and suspicious records get little weight. At the end, all
+    records are judged by the final model, for which a file is read once more. The ten records that are least likely
+    clean go to standard output: as a table on a terminal, otherwise as CSV. --suspects writes all suspects to a file.
     """
     with exit_on_error(running.debug, _how_to_resume(checkpoints.checkpoint)):
-        from redescend.cli.console import announce_compilation, say_plan
+        from redescend.cli.console import announce_compilation, log_plan
         from redescend.cli.schema import read_schema_file
         from redescend.cli.training import choose_outputs, exit_code, make_config
         from redescend.streaming.fit import plan_run, start_run
@@ -60,7 +60,7 @@ def fit(
         config = make_config(learning, reading, checkpoints, outputs, **settings)
         opened = source[0] if len(source) == 1 else source
         if dry_run:
-            say_plan(*plan_run(opened, config), config)
+            log_plan(*plan_run(opened, config), config)
             return
         with announce_compilation(running.quiet):
             run = start_run(opened, config)
@@ -69,7 +69,7 @@ def fit(
 
 
 def _play(run: Run, quiet: bool) -> None:
-    from redescend.cli.console import print_suspects, say, say_result, say_schema, say_unread
+    from redescend.cli.console import log, log_result, log_schema, log_unread, print_suspects
     from redescend.cli.progress import ProgressLine
     from redescend.streaming import StreamModel
     from redescend.streaming.importance import rank_features
@@ -77,29 +77,29 @@ def _play(run: Run, quiet: bool) -> None:
 
     finished, config = run.finished, run.config
     if not quiet:
-        say_unread(run.source)
+        log_unread(run.source)
     if not quiet and not finished:
-        say_schema(run.model.schema)
+        log_schema(run.model.schema)
         if run.source.is_shuffled and not config.shuffle:
-            say("The file is sorted by its target, so its records are read in random order (--no-shuffle keeps them).")
+            log("The file is sorted by its target, so it is read in random order; --no-shuffle keeps its order.")
         if run.resumed:
-            say(f"Resumed after row {run.resumed:,}.")
+            log(f"Resumed after row {run.resumed:,}.")
     with run, ProgressLine(run.source, run.resumed, quiet) as line:
         run.on_look = lambda records: line.report(records, "second look")
         for rounds in run.batches():
             line.update(run, rounds)
     if not quiet:
         if finished:
-            say(f"The run in '{config.checkpoint}' was already finished: nothing was learned or written.")
-        say_result(run)
+            log(f"The run in '{config.checkpoint}' was already finished: nothing was learned or written.")
+        log_result(run)
         if config.outputs.model is None:
-            say("The model was not saved; name a file with --model to save it.")
+            log("The model was not saved; to save it, use --model FILE.")
         shown, listed = len(run.summary.least), run.summary.suspect_count
         if shown and (run.final is None or shown <= listed):
-            say("Top suspects:")
+            log("Top suspects:")
         elif shown:
-            which = f", the first {listed} of them suspects" if listed else "; none of them is a suspect"
-            say(f"The {format_count(shown)} that are least likely clean{which}:")
+            which = f"the first {listed} are suspects" if listed else "none is a suspect"
+            log(f"The {format_count(shown)} that are least likely clean ({which}):")
     model = run.model
     important = [one.far_out for one in run.summary.least if one.far_out is not None]
     important += [one.column for one in rank_features(model)] if isinstance(model, StreamModel) else []

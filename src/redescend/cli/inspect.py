@@ -13,13 +13,13 @@ from redescend.cli.exit_codes import exit_on_error
 
 def inspect(
     model: options.ModelToRead,
-    as_json: Annotated[bool, typer.Option("--json", help="Output a JSON object of data, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Output a JSON object.")] = False,
     key: Annotated[
         str | None, typer.Option(show_default=False, help="Describe the model of this key (of fit --by).")
     ] = None,
     debug: options.Debug = False,
 ) -> None:
-    """Describe a model file: what it predicts, from which columns, and what it has learned."""
+    """Describe a model file: its task, its columns, its method and the most important columns."""
     with exit_on_error(debug):
         from redescend.cli.scoring import check_model_exists, read_key_model
         from redescend.streaming.report import describe

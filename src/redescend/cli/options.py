@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +21,7 @@ from redescend.errors import OnBad, ParameterError, quote
 
 if TYPE_CHECKING:
     from redescend.registry import Registry
+    from redescend.sources import Source
 
 COLUMNS, MODEL, OUTPUT, INPUT = "Columns", "Model", "Output", "Input"
 CHECKPOINTING, RUNNING = "Checkpointing", "Running"
@@ -37,7 +38,7 @@ def optional(panel: str, metavar: str, help: str, **settings: Any) -> Any:
 
 
 class TargetTask(StrEnum):
-    """What is predicted."""
+    """The task."""
 
     AUTO = "auto"
     REGRESSION = "regression"
@@ -56,7 +57,8 @@ ORDER_HELP = (
     "1 or 2; 2 also learns correlations of columns: slower, but needs fewer records. auto: 2 for up to 150 features."
 )
 SOURCES_HELP = (
-    "CSV, TSV, JSON lines, Parquet or Arrow files, also compressed; folders, patterns, or - for standard input."
+    "CSV, TSV, JSON lines, Parquet, Arrow, Excel, SQLite or DuckDB files, also compressed; folders, patterns, or - for "
+    "standard input."
 )
 LOSS_HELP = (
     "Loss of a prediction: squared (default), absolute, pinball:0.9 or epsilon_insensitive:0.1 for numbers; logistic "
@@ -66,24 +68,21 @@ TRANSFORM_HELP = (
     "Weight records by a fixed transform: huber:1.0, cauchy:1.0, tukey:4.7, welsch:3, geman_mcclure:1, learn:0.1,0.01, "
     "barron:-2,1 or identity. Faster, but not self-tuning."
 )
-LAGS_HELP = "For records in time: also predict from the targets this many records before; with --by, of the same key."
-FROM_START_HELP = "With lags: the records follow no others. Default: they follow those that the model was fitted to."
-LINEAR_HELP = (
-    "A linear model (default), or trees beside it: slower, and more accurate where the truth is not linear. Models of "
-    "keys are linear."
-)
+LAGS_HELP = "For time series: also predict from the target this many records earlier (with --by, of the same key)."
+FROM_START_HELP = "With lags: start without earlier records. Default: continue from the last records of the fit."
+LINEAR_HELP = "Fit a linear model (default), or add trees: slower, but more accurate on nonlinear data."
 QUARANTINE_HELP = "Write rejected records here, with row and reason. Default: NAME.quarantine.jsonl, if there are any."
 ON_BAD_HELP = (
-    "What to do with a record that cannot be used: quarantine it, skip it (only count it), or fail (stop there)."
+    "Treatment of records that cannot be used: quarantine them, skip them (only count them), or fail (stop there)."
 )
-DECIMAL_HELP = "Decimal mark of numbers in CSV files, . or , (default: inferred, where it is unambiguous)."
+DECIMAL_HELP = "Decimal mark of numbers in CSV files, . or , (default: inferred where it is unambiguous)."
 NO_HEADER_HELP = "Read the first line of a CSV or TSV file as a record; columns are named column1, column2, ..."
 OUT_HELP = "Write a .csv, .jsonl or .parquet file. Default: CSV on standard output."
 KEEP_HELP = "Columns of the records to output as well, such as an identifier."
 SUSPECTS_HELP = "Write all suspects with their values and q-values: a .csv, .jsonl or .parquet file."
-FDR_HELP = "The share of false alarms that the list of suspects may have."
-PASSES_HELP = "How often to learn from the records. Default: 2, but 1 for pipes and for records in the order of time."
-SHUFFLE_HELP = "Read records in random order, always the same. Default: only if a file is sorted by its target."
+FDR_HELP = "Largest expected share of false alarms in the list of suspects."
+PASSES_HELP = "Passes over the records. Default: 2, or 1 for pipes and for records in time order."
+SHUFFLE_HELP = "Read records in a random but reproducible order. Default: only if a file is sorted by its target."
 RESUME_HELP = "Resume from the last checkpoint, if any. Output is identical to an uninterrupted run."
 
 Names = list[str] | None
@@ -99,7 +98,7 @@ Debug = Annotated[bool, option(RUNNING, "Show the traceback of an unexpected err
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """What is learned, and how: `fit` and `tail`."""
+    """Options of the model: `fit` and `tail`."""
 
     target: Annotated[str, option(COLUMNS, "Column to predict.", show_default=False)]
     features: Annotated[
@@ -142,20 +141,29 @@ class ModelOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class InputOptions:
-    """How records are read: all commands that read records."""
+    """Options of the input: all commands that read records."""
 
     on_bad: Annotated[OnBad, option(INPUT, ON_BAD_HELP, metavar="WHAT")] = OnBad.QUARANTINE
     format: Annotated[
         str | None,
-        optional(INPUT, "NAME", "csv, tsv, jsonl, parquet or arrow. Default: inferred from the name and the content."),
+        optional(
+            INPUT, "NAME", "File format, such as csv or parquet. Default: inferred from the name and the content."
+        ),
     ] = None
     decimal: Annotated[str | None, optional(INPUT, "MARK", DECIMAL_HELP)] = None
     no_header: Annotated[bool, option(INPUT, NO_HEADER_HELP, "--no-header")] = False
 
+    def open(self, sources: Sequence[str], **settings: Any) -> Source:
+        """Open the sources of a command with these options."""
+        from redescend.sources import open_source
+
+        single = sources[0] if len(sources) == 1 else list(sources)
+        return open_source(single, format=self.format, header=not self.no_header, decimal=self.decimal, **settings)
+
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """What is written besides the model: `fit` and `tail`."""
+    """Output files besides the model: `fit` and `tail`."""
 
     rounds: Annotated[
         File,
@@ -174,14 +182,13 @@ class OutputOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SuspectOptions:
-    """Which suspects are shown and listed, and how: `fit`."""
+    """Options of the list of suspects: `fit`."""
 
     top: Annotated[int, option(OUTPUT, "Show this many suspects.", metavar="N", min=0)] = 10
     suspects: Annotated[File, optional(OUTPUT, "FILE", SUSPECTS_HELP)] = None
     fdr: Annotated[float, option(OUTPUT, FDR_HELP, metavar="SHARE", min=0.0, max=1.0)] = 0.1
     id: Annotated[Names, optional(OUTPUT, "A,B", "Columns that identify a record, shown with every suspect.")] = None
     passes: Annotated[int | None, optional(MODEL, "N", PASSES_HELP, min=1)] = None
-
     shuffle: Annotated[bool | None, option(MODEL, SHUFFLE_HELP, "--shuffle/--no-shuffle", show_default=False)] = None
 
     def parse(self) -> dict[str, Any]:
@@ -192,7 +199,7 @@ class SuspectOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointOptions:
-    """How a run survives a crash: `fit` and `tail`."""
+    """Options of checkpoints: `fit` and `tail`."""
 
     checkpoint: Annotated[File, optional(CHECKPOINTING, "FOLDER", "Write checkpoints to this folder.")] = None
     resume: Annotated[bool, option(CHECKPOINTING, RESUME_HELP, "--resume")] = False
@@ -200,7 +207,7 @@ class CheckpointOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultOptions:
-    """What is written: `predict` and `score`."""
+    """Output files: `predict` and `score`."""
 
     out: Annotated[File, optional(OUTPUT, "FILE", OUT_HELP)] = None
     keep: Annotated[Names, optional(OUTPUT, "A,B", KEEP_HELP)] = None
@@ -209,7 +216,7 @@ class ResultOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What is shown on standard error: all commands that read records."""
+    """Options of messages: all commands that read records."""
 
     quiet: Annotated[bool, option(RUNNING, "Show errors only.", "--quiet", "-q")] = False
     debug: Debug = False

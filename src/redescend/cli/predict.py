@@ -9,7 +9,7 @@ import typer
 from redescend.cli import options
 from redescend.cli.exit_codes import exit_on_error
 
-INTERVAL_HELP = "Also output the interval in which this share of clean targets lies, such as 0.9, as low and high."
+INTERVAL_HELP = "Also output the interval that contains this share of clean targets, such as 0.9, as low and high."
 
 
 @options.flatten

@@ -10,7 +10,7 @@ import typer
 
 from redescend.cli.console import announce_compilation
 from redescend.cli.exit_codes import Code, exit_on_error
-from redescend.errors import MissingExtraError
+from redescend.errors import needs_extra
 
 PARTS = ("ridge", "svm", "losses", "boundaries", "sweep", "all", "experts", "suite")
 PART_HELP = f"Experiment to run: {', '.join(PARTS)}. 'all' runs those of the paper, which experts and suite are not."
@@ -40,14 +40,12 @@ def reproduce(
     Finished parts are stored in the folder: if it is interrupted, the same command continues where it stopped.
     """
     with exit_on_error(True, " before the report was written; run the same command to continue"):
-        try:
+        with needs_extra("The experiments need further packages", "experiments,cli"):
             from redescend.experiments.reproduce import Request, reproduce
             from redescend.experiments.tasks import Options
-            from redescend.parameters import AT_LEAST_ONE, COUNT, Interval, bad_parameter, check
-        except ImportError as error:
-            raise MissingExtraError(f"{error}; try: pip install 'redescend[experiments,cli]'") from None
-        if part not in PARTS:
-            raise bad_parameter("reproduce", "part", f"one of {', '.join(PARTS)}", part)
+        from redescend.parameters import AT_LEAST_ONE, COUNT, Interval, check, check_choice
+
+        check_choice("reproduce", "part", part, PARTS)
         check("reproduce", "runs", runs, AT_LEAST_ONE)
         check("reproduce", "seed", seed, COUNT)
         for name, value, rule in (("jobs", jobs, AT_LEAST_ONE), ("rounds", rounds, Interval(100, 10**9, whole=True))):

@@ -27,15 +27,13 @@ def schema(
 ) -> None:
     """Show the columns of a source and their types, inferred from its first records.
 
-    Edit the file, and enforce it with fit --schema: values of another type are rejected then.
+    Edit the file and pass it to fit --schema, which rejects values of another type.
     """
     with exit_on_error(debug):
         from redescend.cli.console import make_printable, reader_may_leave
         from redescend.files import replace_file
-        from redescend.sources import open_source
 
-        read = source[0] if len(source) == 1 else source
-        opened = open_source(read, format=reading.format, header=not reading.no_header, decimal=reading.decimal)
+        opened = reading.open(source)
         text = format_schema(opened.name, {name: kind.value for name, kind in opened.kinds.items()}, opened.sample)
         if out is not None:
             with replace_file(out) as file:
@@ -47,11 +45,11 @@ def schema(
 
 def format_schema(name: str, kinds: dict[str, str], sample: Any) -> str:
     """The columns as TOML, each with an example."""
-    lines = [f"# The columns of {' '.join(name.split())}: {', '.join(TYPES)}. Values of another type are rejected."]
+    lines = [f"# Types of the columns of {' '.join(name.split())}: {', '.join(TYPES)}. Other values are rejected."]
     lines.append("[columns]")
     for column, kind in kinds.items():
         values = sample.table.column(column).drop_null()
-        example = f"  # such as {' '.join(str(values[0].as_py()).split())[:40]}" if len(values) else "  # no values"
+        example = f"  # for example {' '.join(str(values[0].as_py()).split())[:40]}" if len(values) else "  # no values"
         lines.append(f"{json.dumps(column, ensure_ascii=False)} = {json.dumps(kind)}{example}")
     return "\n".join(lines) + "\n"
 

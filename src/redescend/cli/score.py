@@ -26,9 +26,9 @@ def score(
     """Compute the probability that each record is clean, with its row, target, prediction and loss.
 
     Records need the columns that the model was fitted to, and the target. Nothing is learned from them. They are judged
-    by the model as it is at the end of its stream. So are those of a table whose order says nothing at the end of fit,
-    with the same result, except for stuck sensors. If the stream changes with time, earlier records that the model
-    learned from look wrong: fit --suspects and fit --rounds judge each of them by the model around its time.
+    by the final model. For the records of fit the result is that of fit --suspects, except for stuck sensors, if their
+    order does not matter. If the stream changes over time, use fit --suspects or fit --rounds for records that the
+    model learned from: these judge each record by the model around its time.
     """
     with exit_on_error(running.debug):
         from redescend.cli.scoring import apply_model

@@ -1,4 +1,4 @@
-"""What `predict`, `score` and `inspect` share: read a model, apply it to a stream, and write a table."""
+"""Shared code of `predict`, `score` and `inspect`: read a model, apply it to a stream, and write a table."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from redescend.checkpoint import load
 from redescend.cli.console import (
     PROBABILITY,
     announce_compilation,
+    log,
+    log_rejections,
+    log_unread,
     make_printable,
     reader_may_leave,
-    say,
-    say_rejections,
-    say_unread,
 )
 from redescend.cli.exit_codes import Code
 from redescend.cli.options import InputOptions, ResultOptions, parse_names
@@ -29,7 +29,7 @@ from redescend.cli.progress import ProgressLine
 from redescend.cli.training import choose_quarantine
 from redescend.errors import BadRecordError, DataError, OnBad, ParameterError
 from redescend.files import replace_file
-from redescend.sources import Bad, Source, open_source
+from redescend.sources import Bad, Source
 from redescend.sources.batch import count_bad
 from redescend.sources.kinds import TYPES
 from redescend.streaming import ModelStore, StreamModel
@@ -44,8 +44,8 @@ from redescend.streaming.summary.rejections import Rejections
 
 NONE = Rounds.concatenate([])
 
-DOUBTED = 0.2
-"""If a larger share of records is less likely clean than not, they may be from another time than the model."""
+MANY_SUSPECTS = 0.2
+"""With a larger share of suspects, the records may be from another time than the model."""
 
 
 def check_model_exists(path: Path) -> None:
@@ -110,42 +110,34 @@ def apply_model(
     level: float | None = None,
     from_start: bool = False,
 ) -> Code:
-    """Predict all records of a source, with an interval of this `level`; or with the `target`, score them, and write
-    those that score below a limit. Lagged features of the first records look back at the last ones of the fit or, with
-    `from_start`, at none.
+    """Score all records of a source, and write those with a probability `below` a limit.
+
+    Without the `target`, predict them instead, with intervals of this `level`. Lagged features of the first records
+    look back at the last records of the fit, or at none if `from_start` is set.
     """
     out = result.out
     if out is not None:
         choose_writer(out)
     quarantine = choose_quarantine(sources, reading.on_bad, result.quarantine, out)
-    written = {"the quarantine": quarantine, "the output": out}
-    check_outputs({content: path for content, path in written.items() if path}, sources, also_read=[model_file])
+    check_outputs({"the quarantine": quarantine, "the output": out}, sources, also_read=[model_file])
     model = read_model(model_file)
     if level is not None:
         check_interval(model.belief, level)
     schema = model.schema
-    source = open_source(
-        sources[0] if len(sources) == 1 else list(sources),
-        format=reading.format,
-        header=not reading.no_header,
-        decimal=reading.decimal,
-        kinds=schema.kinds,
-    )
+    source = reading.open(sources, kinds=schema.kinds)
     if not quiet:
-        say_unread(source)
+        log_unread(source)
     keep = parse_names(result.keep) or []
-    # Lagged features look back at targets, as far as they are known.
+    # Lagged features look back at targets, where there are any.
     with_target = target or (bool(schema.lagged) and schema.target in source.columns)
     names = [name for name in schema.columns if with_target or name != schema.target]
     history = model.start_history(fresh=from_start)
     if from_start and history is None:
-        raise ParameterError(
-            "The model has no lags, so it does not matter what its records follow; leave --from-start out."
-        )
+        raise ParameterError("The model has no lags; leave --from-start out.")
     source.read_as_text(name for name in keep if name not in names)
-    # On a terminal, the line would be printed between the results.
+    # On a terminal, the progress line would appear between the results.
     hidden = quiet or (out is None and sys.stdout.isatty())
-    records, doubted, batches = 0, 0, source.batches(list(dict.fromkeys([*names, *keep])))
+    records, suspects, batches = 0, 0, source.batches(list(dict.fromkeys([*names, *keep])))
     with (
         announce_compilation(quiet),
         closing(batches),
@@ -156,7 +148,7 @@ def apply_model(
         for batch in batches:
             rounds, indices, bad = model.review(batch, target=target, level=level, history=history)
             rejected.add(list(heapq.merge(batch.bad, bad, key=lambda record: record.row)))
-            doubted += int((rounds.clean_probability < HALF).sum()) if target else 0
+            suspects += int((rounds.clean_probability < HALF).sum()) if target else 0
             if below is not None:
                 low = rounds.clean_probability < below
                 rounds, indices = rounds[low], indices[low]
@@ -164,15 +156,15 @@ def apply_model(
             write(_add_columns(_tabulate(schema, rounds, target, level), source, keep, table))
             records += batch.count
             line.report(records)
-    if not quiet and model.belief is not None and doubted > DOUBTED * records:
-        say(
-            f"{doubted:,} of {format_count(records)} are less likely clean than not. The model is that of the end of "
-            "its stream: if that changes with time, earlier records are judged by fit --suspects or fit --rounds."
+    if not quiet and model.belief is not None and suspects > MANY_SUSPECTS * records:
+        log(
+            f"{suspects:,} of {format_count(records)} are less likely clean than not. If the stream changes over time, "
+            "use fit --suspects or fit --rounds for earlier records: score uses the final model."
         )
     if not quiet and rejected.count:
         done = "skipped" if quarantine is None else f"quarantined in {quarantine}"
-        say(f"{format_count(rejected.count)} of {records:,} could not be used, {done}:")
-        say_rejections(rejected.rejections)
+        log(f"{format_count(rejected.count)} of {records:,} could not be used, {done}:")
+        log_rejections(rejected.rejections)
     return Code.REJECTED if rejected.count or source.unread else Code.DONE
 
 
@@ -197,7 +189,7 @@ def _tabulate(schema: Schema, rounds: Rounds, target: bool, level: float | None)
 
 
 def _add_columns(table: pa.RecordBatch, source: Source, keep: Sequence[str], records: Any = None) -> pa.RecordBatch:
-    """The table with these columns of its records behind it; without records, their types."""
+    """Append these columns of the records to a table; without records, empty columns of their types."""
     for name in keep:
         values = pa.array([], TYPES[source.kinds[name]]) if records is None else records.column(name)
         table = table.append_column(f"column {name}" if name in table.schema.names else name, values)
@@ -205,7 +197,7 @@ def _add_columns(table: pa.RecordBatch, source: Source, keep: Sequence[str], rec
 
 
 def decode_target(schema: Schema, values: Any) -> pa.Array:
-    """Targets or predictions as the records have them: numbers, or labels."""
+    """Convert encoded targets or predictions to numbers or labels."""
     if not schema.classifies:
         return pa.array(values)
     return pa.array(schema.labels, pa.string()).take(pa.array(values.astype(np.int64)))
@@ -215,8 +207,8 @@ def decode_target(schema: Schema, values: Any) -> pa.Array:
 def write_table(path: Path | None, schema: pa.Schema) -> Iterator[Write]:
     """A function that writes batches to a file, or to standard output if None.
 
-    The file is written completely or not at all. If the reader of standard output leaves, the block ends without an
-    error where it writes.
+    The file is written completely or not at all. If the reader of standard output closes the pipe, the block ends
+    without an error.
     """
     if path is None:
         with reader_may_leave(), _write_to_stream(schema) as write:

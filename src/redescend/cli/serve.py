@@ -25,8 +25,8 @@ SERVING, DURABILITY = "Serving", "Durability"
 TOKEN = "REDESCEND_TOKEN"
 
 MODELS_HELP = (
-    "Model files, or JSON files with settings such as {'target': 'price'}, to create models from that the folder does "
-    "not have yet. A model is named after its file."
+    "Model files, or JSON files with settings such as {'target': 'price'}, to create models from, unless they exist. A "
+    "model is named after its file."
 )
 DATA_HELP = "Folder of the models and their journals; created if it does not exist."
 TOKEN_HELP = f"Token that clients must send; better set the variable {TOKEN}. Required unless the host is loopback."
@@ -90,7 +90,7 @@ def serve(
 
 
 def _create(folder: ModelFolder, path: Path) -> None:
-    """Create the model of a file, unless it is there from before."""
+    """Create the model of a file, unless it exists."""
     name = path.stem
     if name in folder.writers or name in folder.broken:
         return

@@ -6,23 +6,23 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from redescend.errors import ParameterError, suggest
+from redescend.errors import DataError, suggest
 
 FILE = Path("redescend.toml")
 
 
 def read_settings(commands: dict[str, Any], path: Path = FILE) -> dict[str, dict[str, Any]]:
-    """The defaults of the options of each command, from the file, if there is one.
+    """Read the defaults of the options of each command from the file, if there is one.
 
-    `commands` are the commands of Click by name. Options at the top of the file are for all commands that have them;
-    those in a table are for the command of its name, and come first.
+    `commands` are the Click commands by name. Options at the top of the file are for all commands that have them; those
+    in a table are for the command of that name, and take precedence.
     """
     if not path.is_file():
         return {}
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"'{path}' is not TOML: {error}.") from None
+        raise DataError(f"'{path}' is not TOML: {error}.") from None
     options = {name: {option.name for option in command.params} for name, command in commands.items()}
     shared = {_to_name(key): value for key, value in content.items() if not isinstance(value, dict)}
     known = set().union(*options.values())
@@ -44,5 +44,5 @@ def _to_name(key: str) -> str:
 def _check(path: Path, owner: str, settings: dict[str, Any], known: set[str]) -> None:
     for name in settings:
         if name not in known:
-            what = "is no command" if owner == "a table" else f"is no option of {owner}"
-            raise ParameterError(f"'{name}' in '{path}' {what}; {suggest(sorted(known), name)}")
+            what = "is not a command" if owner == "a table" else f"is not an option of {owner}"
+            raise DataError(f"'{name}' in '{path}' {what}; {suggest(sorted(known), name)}")

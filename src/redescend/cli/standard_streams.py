@@ -67,7 +67,7 @@ def complete_output() -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """Send what is still buffered, and what will be written, nowhere: nobody reads it."""
+    """Discard buffered and further output, because nobody reads it."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

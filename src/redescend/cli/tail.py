@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from redescend.cli import options
-from redescend.cli.console import announce_compilation, format_json, reader_may_leave, say
+from redescend.cli.console import announce_compilation, format_json, log, reader_may_leave
 from redescend.cli.exit_codes import Code, exit_on_error
 from redescend.errors import DataError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from redescend.streaming.run import Run
 
 ENOUGH = 1 << 22
-"""Bytes after which the first lines of a file are no longer counted."""
+"""The most bytes of a file in which lines are counted."""
 
 FOLLOWING = "Following"
 
@@ -59,11 +59,11 @@ def tail(
 ) -> None:
     """Learn from a file while another program writes to it, and report suspicious records at once.
 
-    Each of them is a line of JSON on standard output. Stop it with Ctrl-C or SIGTERM: the files are written then. With
-    a checkpoint, --resume continues after the last record that was read.
+    Each suspect is a line of JSON on standard output. On Ctrl-C or SIGTERM the output files are written and the command
+    ends. With a checkpoint, --resume continues after the last record that was read.
     """
     with exit_on_error(running.debug), _catch_signals() as stop, announce_compilation(running.quiet):
-        from redescend.cli.console import say_result, say_schema
+        from redescend.cli.console import log_result, log_schema
         from redescend.cli.training import choose_outputs, exit_code, make_config
         from redescend.sources.formats import ReadOptions
         from redescend.sources.mqtt import is_topic
@@ -77,7 +77,7 @@ def tail(
         outputs = choose_outputs([name.replace("://", "/")], reading.on_bad, model, output)
         config = make_config(learning, reading, checkpoints, outputs, every=every)
         if once and is_topic(file):
-            raise DataError(f"--once needs a file or a stream that has an end, which {name} has not.")
+            raise DataError(f"--once needs a source that ends, and {name} does not; leave --once out.")
         with open_spool(file, config.checkpoint) as (source, has_failed):
             # Check before waiting: the file may not exist for a long time.
             check_outputs(outputs.by_content(), source, config.checkpoint)
@@ -88,28 +88,29 @@ def tail(
                 is_ready = partial(_has_entries, stream(file, ReadOptions()), 1 if resumed else first)
             if not once and not _wait_until(is_ready, interval, stop, has_failed):
                 if has_failed():
-                    return  # `open_spool` says why
-                say(f"Interrupted before {name} had {first} records; nothing was written.")
+                    return  # `open_spool` raises the error
+                log(f"Interrupted before {name} had {first} records; nothing was written.")
                 raise typer.Exit(int(Code.TERMINATED if stop.number == signal.SIGTERM else Code.INTERRUPTED))
             run = start_run(source, config, follow=lambda: not (once or stop.wait(interval) or has_failed()))
             if not running.quiet:
-                say_schema(run.model.schema)
+                log_schema(run.model.schema)
                 where = f" after row {run.resumed:,}" if run.resumed else ""
-                say(f"Following {name}{where}{'' if once else '; stop with Ctrl-C'}.")
+                log(f"Following {name}{where}{'' if once else '; stop with Ctrl-C'}.")
             _follow(run, threshold, running.quiet, stop)
             if not running.quiet:
-                say_result(run)
+                log_result(run)
                 if once and stream is None and _has_more(Path(source), run):
-                    say(f"Ignored an incomplete last line after row {run.counts.records:,} of {name}.")
+                    log(f"Ignored an incomplete last line after row {run.counts.records:,} of {name}.")
         raise typer.Exit(exit_code(run))
 
 
 @contextmanager
 def open_spool(source: str, checkpoint: Path | None) -> Iterator[tuple[str, Callable[[], bool]]]:
-    """What to follow: the file or stream itself, or the file that the messages of an MQTT topic are written to.
+    """Yield the path to follow, and a function that returns whether an error has ended the stream of messages.
 
-    That file is beside the checkpoint and stays there; without a checkpoint it is temporary, and the broker keeps
-    nothing. The second value says whether no more messages come because of an error, which is raised at the end.
+    The path is the file or stream itself; for an MQTT topic, it is a file that messages are written to. That file stays
+    beside the checkpoint; without a checkpoint it is temporary, and the broker stores nothing. An error is raised at
+    the end.
     """
     from redescend.sources.mqtt import Spool, is_topic
 
@@ -157,7 +158,7 @@ def _catch_signals() -> Iterator[_Stop]:
 def _wait_until(
     is_ready: Callable[[], bool], interval: float, stop: threading.Event, has_failed: Callable[[], bool]
 ) -> bool:
-    """Wait until there are records to begin with; False if it was stopped before, or the source has failed."""
+    """Wait until there are enough records; return False if the command is stopped or the source fails before."""
     while not stop.is_set() and not has_failed():
         if is_ready():
             return True
@@ -170,7 +171,7 @@ def _has_entries(stream: RecordStream, entries: int) -> bool:
 
 
 def _has_lines(file: Path, lines: int) -> bool:
-    """Whether a file has more lines than these; one of them may be the header."""
+    """Whether a file has more than this number of lines, of which one may be the header."""
     if not file.exists():
         return False
     with open(file, "rb") as content:
@@ -189,7 +190,7 @@ def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Even
                 _report_suspects(run, rounds, threshold)
             if not quiet and run.latest is not None:
                 for bad in run.latest.rejected:
-                    say(f"Rejected row {bad.row} of {bad.file}: {bad.reason}")
+                    log(f"Rejected row {bad.row} of {bad.file}: {bad.reason}")
             if run.counts.records >= due and model_file is not None:
                 save(run.model, model_file)
                 due = run.counts.records + every
@@ -200,7 +201,7 @@ def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Even
 
 @contextmanager
 def _save_on_error(run: Run) -> Iterator[None]:
-    """Whatever ends the run, what it has learned is written."""
+    """Save the model if the run ends with an error."""
     from redescend.checkpoint import save
 
     try:

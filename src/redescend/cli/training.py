@@ -1,4 +1,4 @@
-"""What `fit` and `tail` share: the configuration of a run, and the default names of its output files."""
+"""Shared code of `fit` and `tail`: the configuration of a run, and the default names of its output files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_config(
     outputs: Outputs,
     **settings: Any,
 ) -> FitConfig:
-    """The configuration that the options describe."""
+    """Make the configuration of a run from options."""
     from redescend.streaming.config import FitConfig
 
     return FitConfig(
@@ -44,14 +44,14 @@ def make_config(
 def choose_outputs(
     sources: Sequence[str], on_bad: OnBad, model: Path | None, options: OutputOptions, suspects: Path | None = None
 ) -> Outputs:
-    """The files to write: those that were named, the report beside the model, and the quarantine."""
+    """Choose the output files: those that are named, the report beside the model, and the quarantine."""
     from redescend.streaming.config import Outputs
 
     report = options.report
     if options.no_report and report is not None:
         raise ParameterError("Leave out one of --report and --no-report.")
     if report is None and model is not None and not options.no_report:
-        report = _beside(model, "report.html")
+        report = _name_beside(model, "report.html")
     quarantine = choose_quarantine(sources, on_bad, options.quarantine, model or options.rounds or suspects)
     return Outputs(
         model, options.rounds, report, quarantine, suspects, keep_empty_quarantine=options.quarantine is not None
@@ -59,7 +59,7 @@ def choose_outputs(
 
 
 def choose_quarantine(sources: Sequence[str], on_bad: OnBad, named: Path | None, output: Path | None) -> Path | None:
-    """The file for rejected records: beside the output or, without one, in this folder with the name of the source.
+    """Choose the file for rejected records: beside the output or, without one, here with the name of the source.
 
     >>> choose_quarantine(["q1.csv"], OnBad.QUARANTINE, None, Path("models", "houses.safetensors")).as_posix()
     'models/houses.quarantine.jsonl'
@@ -69,12 +69,12 @@ def choose_quarantine(sources: Sequence[str], on_bad: OnBad, named: Path | None,
     """
     if on_bad is not OnBad.QUARANTINE:
         if named is not None:
-            raise ParameterError(f"--on-bad {on_bad} quarantines no record; leave --quarantine out.")
+            raise ParameterError(f"--on-bad {on_bad} does not quarantine records; leave --quarantine out.")
         return None
     if named is not None:
         return named
     if output is not None:
-        return _beside(output, QUARANTINE)
+        return _name_beside(output, QUARANTINE)
     if sources[0] == "-":
         return Path(f"stdin.{QUARANTINE}")
     parts = Path(os.path.abspath(sources[0])).parts[1:]
@@ -83,7 +83,7 @@ def choose_quarantine(sources: Sequence[str], on_bad: OnBad, named: Path | None,
     return Path(f"{next(filter(None, stems), 'records')}.{QUARANTINE}")
 
 
-def _beside(file: Path, ending: str) -> Path:
+def _name_beside(file: Path, ending: str) -> Path:
     return file.parent / f"{file.stem}.{ending}"
 
 

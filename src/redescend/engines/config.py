@@ -10,14 +10,24 @@ import numpy as np
 
 from redescend import losses, steps, transforms
 from redescend.engines.descent import DescentEngine
-from redescend.engines.engine import Engine, read_shape
+from redescend.engines.engine import Engine, Shape, read_shape
 from redescend.engines.nonlinear import NonlinearEngine
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.kernels.selftuning import layout
 from redescend.kernels.tabular.standardize import CENTRED, SCALED, UNSCALED, WITH_MISSING
 from redescend.learners.recipes import Robust
 from redescend.learners.selftuning import SelfTuning, resolve_order
-from redescend.parameters import COUNT, NONNEGATIVE, Order, bad_parameter, check, check_instance, check_order
+from redescend.parameters import (
+    COUNT,
+    NONNEGATIVE,
+    Order,
+    bad_parameter,
+    check,
+    check_bool,
+    check_choice,
+    check_instance,
+    check_order,
+)
 from redescend.registry import LOSSES
 from redescend.state import corrupt_state, require
 
@@ -25,17 +35,17 @@ Task: TypeAlias = Literal["regression", "classification"]
 Features: TypeAlias = Literal["auto", "linear"]
 
 FEATURES: Features = "linear"
-"""What models are made of unless something else is asked for."""
+"""The default of `features`."""
 
 MOST_FEATURES = 500
-"""Models of more features are linear."""
+"""The most features of a model with trees."""
 
 DEFAULT_LOSS: Mapping[Task, str] = {"regression": "squared", "classification": "logistic"}
 
 LOSSES_OF_TREES = (losses.Squared, losses.Logistic)
 
 LEARNER_STEP = steps.Constant(0.01)
-"""Step of a learner with a transform unless one is given: River's default learning rate."""
+"""The default step of a learner with a transform: River's default learning rate."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +69,8 @@ class ModelConfig:
     average : int or None
         Number of rows after which models are averaged. None: they are not.
     features : 'auto' or 'linear'
-        'auto': trees beside the linear model, if the loss is squared or logistic without penalty, and there is an
-        intercept, neither a transform nor averaging, and at most 500 features that are not sparse. 'linear': none.
+        'auto': add trees if the loss is squared or logistic without penalty, and there is an intercept, neither a
+        transform nor averaging, and at most 500 features that are not sparse. 'linear': do not.
 
     Examples
     --------
@@ -133,11 +143,11 @@ class ModelConfig:
             fit_intercept=check_bool(owner, "fit_intercept", fit_intercept),
             standardize=_check_standardize(owner, standardize),
             average=_check_average(owner, average),
-            features=_check_features(owner, features),
+            features=check_choice(owner, "features", features, ("auto", "linear")),
         )
 
     def make_engine(self, dim: int, outputs: int, *, sparse: bool = False, missing: bool = False) -> Engine:
-        """Make an engine without anything learned.
+        """Make a new engine.
 
         Parameters
         ----------
@@ -150,14 +160,14 @@ class ModelConfig:
         """
         if self.has_trees(dim, sparse):
             return NonlinearEngine(dim, outputs, self.loss, resolve_order(self.order, dim + 1), missing)
-        shared = (dim, outputs, self.loss, self.fit_intercept, self.average)
+        shape = Shape(dim, outputs, self.loss, self.fit_intercept, self.average)
         if self.transform is None:
-            return SelfTuningEngine(*shared, resolve_order(self.order, dim + self.fit_intercept, sparse), missing)
-        standard = WITH_MISSING if missing else self._standardization(sparse)
-        return DescentEngine(*shared, standard, self.transform, self.step)
+            return SelfTuningEngine(shape, resolve_order(self.order, dim + self.fit_intercept, sparse), missing)
+        method = WITH_MISSING if missing else self._standardization(sparse)
+        return DescentEngine(shape, method, self.transform, self.step)
 
     def restore_engine(self, state: dict[str, Any], *, missing: bool = False) -> Engine:
-        """Make an engine with a saved state, whose size is checked first: a small file cannot claim a large model."""
+        """Restore an engine from a state, whose size is checked first: a small file cannot claim a large model."""
         dim, outputs = read_shape(state)
         if "forests" in state:
             return self._restore_forests(state, dim, outputs, missing)
@@ -168,11 +178,11 @@ class ModelConfig:
             allowed = (1, resolve_order("auto", width)) if self.order == "auto" else (self.order,)
             require(type(order) is int and order in allowed, owner, f"the order {order!r}")
             require(models == (outputs, layout.row_size(width, order)), owner, f"states of shape {models}")
-            shared = (dim, outputs, self.loss, self.fit_intercept, self.average)
-            engine: Engine = SelfTuningEngine(*shared, order, missing)
+            shape = Shape(dim, outputs, self.loss, self.fit_intercept, self.average)
+            engine: Engine = SelfTuningEngine(shape, order, missing)
         else:
-            shape = np.shape(state["units"])
-            if shape[1:] != (dim,) or models[:1] != (outputs,) or models[1:] < (width,):
+            units = np.shape(state["units"])
+            if units[1:] != (dim,) or models[:1] != (outputs,) or models[1:] < (width,):
                 raise corrupt_state(owner, f"arrays too small for {dim} features and {outputs} outputs")
             engine = self.make_engine(dim, outputs, sparse=state.get("standard") == SCALED, missing=missing)
         engine.restore(state)
@@ -192,10 +202,10 @@ class ModelConfig:
         return engine
 
     def has_trees(self, dim: int, sparse: bool = False) -> bool:
-        """Whether there are trees beside a linear model of this size."""
-        asked = self.features == "auto" and self.transform is None and self.average is None and self.fit_intercept
-        suits = type(self.loss) in LOSSES_OF_TREES and self.loss.l2 == 0.0
-        return asked and suits and not sparse and dim <= MOST_FEATURES
+        """Whether a model of this size has trees."""
+        requested = self.features == "auto" and self.transform is None and self.average is None and self.fit_intercept
+        has_loss = type(self.loss) in LOSSES_OF_TREES and self.loss.l2 == 0.0
+        return requested and has_loss and not sparse and dim <= MOST_FEATURES
 
     def make_learner(self, dim: int) -> Robust | SelfTuning:
         """Make a learner of one output in double precision; features are neither standardized nor averaged."""
@@ -223,13 +233,6 @@ def check_loss(owner: str, loss: Any, task: Task | None = None) -> losses.Linear
     return checked
 
 
-def check_bool(owner: str, name: str, value: Any) -> bool:
-    """Return a boolean parameter, or raise."""
-    if not isinstance(value, bool | np.bool_):
-        raise bad_parameter(owner, name, "True or False", value)
-    return bool(value)
-
-
 def _check_standardize(owner: str, standardize: Any) -> bool | Literal["scale"]:
     if isinstance(standardize, str) and standardize == "scale":
         return "scale"
@@ -244,9 +247,3 @@ def _check_average(owner: str, average: Any) -> int | None:
     if average not in COUNT:
         raise bad_parameter(owner, "average", "True, False or a whole number in [0, inf)", average)
     return int(average)
-
-
-def _check_features(owner: str, features: Any) -> Features:
-    if features not in ("auto", "linear"):
-        raise bad_parameter(owner, "features", "'auto' or 'linear'", features)
-    return "auto" if features == "auto" else "linear"

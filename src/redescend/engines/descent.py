@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import diags_array
 
-from redescend import losses, steps, transforms
-from redescend.engines.engine import Engine, Runs
+from redescend import steps, transforms
+from redescend.engines.engine import Engine, Runs, Shape
 from redescend.errors import DivergenceError
 from redescend.kernels import layout
 from redescend.kernels.tables import SparseTable, Table
@@ -22,7 +22,7 @@ from redescend.state import ArraySpec, check_arrays, corrupt_state, require, unp
 EMPTY = np.empty((0, 0))
 
 LONGEST = 1.01e150
-"""No part of a model is larger than this, apart from rounding."""
+"""The largest entry of a model, apart from rounding."""
 
 PARTS = ("sample", "units", "clock", "states", "seen", "standing", "ones")
 """The arrays of an engine in the row of a fleet, in the order of `SPECS` and of the kernel."""
@@ -44,12 +44,11 @@ def stats_spec(name: str, features: Any) -> ArraySpec:
 class DescentEngine(Engine):
     """Descent behind the gate of a transform.
 
-    Without a step it has one that depends on no unit; see `kernels.tabular.dense.default_step`.
+    The default step does not depend on units; see `kernels.tabular.dense.default_step`.
 
     Parameters
     ----------
-    dim, outputs, loss, intercept, average
-        As in `Engine`.
+    shape : Shape
     method : int
         How features are standardized: UNSCALED, SCALED, CENTRED or WITH_MISSING.
     transform : Transform
@@ -83,20 +82,13 @@ class DescentEngine(Engine):
     """The state of an output, a row of `models`."""
 
     _table_arguments: tuple[Any, ...] = (None,)
-    """What the kernel for tables is called with, behind the models that it was made for."""
+    """The arguments of the kernel for tables, preceded by the models they belong to."""
 
     def __init__(
-        self,
-        dim: int,
-        outputs: int,
-        loss: losses.LinearLoss,
-        intercept: bool,
-        average: int | None,
-        method: int,
-        transform: transforms.Transform,
-        step: steps.Step | None,
+        self, shape: Shape, method: int, transform: transforms.Transform, step: steps.Step | None = None
     ) -> None:
-        super().__init__(dim, outputs, loss, intercept, average)
+        super().__init__(shape)
+        dim, outputs, loss, _, average = shape
         self.method, self.transform = method, transform
         self.sample = np.zeros((dim if method else 0, scaling.SAMPLE))
         due = scaling.READY_SCALED if method == scaling.SCALED else scaling.READY

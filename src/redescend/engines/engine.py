@@ -1,4 +1,4 @@
-"""Linear models of several outputs that learn from tables and from sparse rows: what an estimator has learned.
+"""The interface of engines: models of several outputs that learn from tables and from sparse rows.
 
 Engines compute in double precision, whatever the precision of the records.
 """
@@ -28,7 +28,7 @@ ONES = np.ones(SHORT)
 
 
 class RowOutcomes(NamedTuple):
-    """What happened in every row, a row of each array for every output: before anything was learned from it."""
+    """The outcome of every row before the update; arrays have a row for every output."""
 
     predictions: Array
     losses: Array
@@ -36,7 +36,7 @@ class RowOutcomes(NamedTuple):
 
 
 class LinearForm(NamedTuple):
-    """All that linear predictions are computed from: what is missing is replaced by `centres`, and the sum is clipped.
+    """A linear prediction: missing values are replaced by `centres`, and the sum is clipped to `low` and `high`.
 
     `coefficients` has a row for each output; `intercepts`, `low` and `high` have a number for each.
     """
@@ -57,18 +57,34 @@ class Runs(NamedTuple):
     places: Array
 
 
-class Engine(ABC):
-    """What all engines share.
+class Shape(NamedTuple):
+    """The shape of an engine.
 
     Parameters
     ----------
     dim, outputs : int
         Number of features and of outputs.
     loss : LinearLoss
-    intercept : bool
-        Whether there is a constant feature behind the others, which l2 spares.
-    average : int or None
+        The loss of every output.
+    intercept : bool, default True
+        Whether the last feature is a constant, which l2 does not penalize.
+    average : int or None, default None
         Number of rows after which models are averaged. None: they are not.
+    """
+
+    dim: int
+    outputs: int
+    loss: losses.LinearLoss
+    intercept: bool = True
+    average: int | None = None
+
+
+class Engine(ABC):
+    """Base class of engines.
+
+    Parameters
+    ----------
+    shape : Shape
     """
 
     SPECS: tuple[ArraySpec, ...]
@@ -78,17 +94,17 @@ class Engine(ABC):
     """Attributes that have other names than their arrays in saved states."""
 
     models: Array
-    """What was learned, a row for each output."""
+    """The models, a row for each output."""
 
     work: Array
     """Buffers of the kernels."""
 
-    def __init__(self, dim: int, outputs: int, loss: losses.LinearLoss, intercept: bool, average: int | None) -> None:
-        self.dim, self.outputs, self.loss, self.average = dim, outputs, loss, average
-        self.width = dim + intercept
+    def __init__(self, shape: Shape) -> None:
+        self.dim, self.outputs, self.loss, self.intercept, self.average = shape
+        self.width = self.dim + self.intercept
         self._coefficients: tuple[Array, Array] | None = None
         self._used_centres: tuple[Any, Array] | None = None
-        """The centres that go with coefficients."""
+        """The centres of these coefficients."""
 
     @property
     @abstractmethod
@@ -100,7 +116,7 @@ class Engine(ABC):
     def learn(self, X: Any, Y: Array, sample_weight: Array, predictions: Array | None = None) -> Array:
         """Learn from a C-ordered table of doubles or CSR rows; returns the weight of every row for every output.
 
-        `predictions`, if given, gets what was predicted before each row was learned from.
+        `predictions`, if given, receives the predictions from before each update.
         """
         weights = np.zeros(Y.shape)
         self._coefficients = None
@@ -112,11 +128,11 @@ class Engine(ABC):
             for first in range(0, X.shape[0], DENSE_ROWS):
                 part = slice(first, first + DENSE_ROWS)
                 some, table = np.zeros((len(Y), len(sample_weight[part]))), csr_array(X[part]).toarray()
-                said = np.empty_like(some)
-                self._learn_table(Table(table, Y[:, part].copy(), sample_weight[part]), some, said, first=first)
+                predicted = np.empty_like(some)
+                self._learn_table(Table(table, Y[:, part].copy(), sample_weight[part]), some, predicted, first=first)
                 weights[:, part] = some
                 if predictions is not None:
-                    predictions[:, part] = said
+                    predictions[:, part] = predicted
         return weights
 
     def learn_rounds(self, X: Array, Y: Array, sample_weight: Array | None = None) -> RowOutcomes:
@@ -140,9 +156,9 @@ class Engine(ABC):
             return None
         return weights
 
-    @abstractmethod
     def _takes(self, rows: Any) -> bool:
         """Whether sparse rows can be learned from without converting them to a table."""
+        return False
 
     @abstractmethod
     def _learn_table(
@@ -150,9 +166,9 @@ class Engine(ABC):
     ) -> bool:
         """Learn from a table that begins at row `first`; returns False if an unchecked number is not finite."""
 
-    @abstractmethod
     def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
-        """Learn from CSR rows."""
+        """Learn from CSR rows that the engine takes."""
+        raise NotImplementedError
 
     @abstractmethod
     def learn_packed(
@@ -160,8 +176,8 @@ class Engine(ABC):
     ) -> tuple[Array, Array]:
         """Learn from runs of records of many engines like this one, each packed in a row.
 
-        `spans` says where the arrays of an engine are in its row, and where it counts how often each of `indicators`
-        was 1. Returns predictions and weights; NaN where an engine would have moved too far.
+        `spans` are the places of an engine's arrays in its row, and of the counts of how often each of `indicators` was
+        1. Returns predictions and weights; NaN where an update overflowed.
         """
 
     @abstractmethod
@@ -169,7 +185,7 @@ class Engine(ABC):
         """The number of rows that each of many packed engines has learned from."""
 
     def exclude_from_scaling(self, features: Sequence[int]) -> None:  # noqa: B027
-        """Do not standardize these features, such as indicators; to be called before the first row."""
+        """Do not standardize these features, such as indicators; call it before the first row."""
 
     # --- predicting and scoring ---
 
@@ -181,7 +197,7 @@ class Engine(ABC):
 
     @abstractmethod
     def _compute_coefficients(self) -> tuple[Array, Array]:
-        """The same from the models."""
+        """Compute the coefficients and intercepts of the current models."""
 
     def predict(self, X: Array) -> Array:
         """Predictions of every output for the rows of a table."""
@@ -193,10 +209,10 @@ class Engine(ABC):
         return self.clip(np.asarray(dense.predict(X, *coefficients, self._used_centres[1])))
 
     def contributions(self, X: Array, output: int = 0) -> Array:
-        """What every feature contributes to the prediction of a row, of shape (rows, dim + 1).
+        """Compute the contribution of every feature to the prediction for each row, of shape (rows, dim + 1).
 
-        The last column is the same for all rows: the prediction of a typical record, of which missing values are taken.
-        Rows add up to the prediction before `clip`.
+        The last column is the same for all rows: the prediction for a typical record, whose values replace missing
+        ones. Rows add up to the prediction before `clip`.
         """
         coefficients, intercepts = self.coefficients()
         typical = self._centres()
@@ -204,25 +220,25 @@ class Engine(ABC):
         return np.hstack([coefficients[output] * np.nan_to_num(X - typical), constant])
 
     def clip(self, predictions: Array) -> Array:
-        """Keep predictions, a row for each output, within the range that the engine allows."""
+        """Clip predictions, a row for each output, to the range that the engine allows."""
         return predictions
 
-    @abstractmethod
     def _centres(self) -> Array:
-        """What missing values are replaced by."""
+        """The replacements of missing values."""
+        raise NotImplementedError
 
     def linear_form(self) -> LinearForm:
-        """What predictions are computed from, for exports."""
+        """Return the coefficients, centres and limits of predictions, for exports."""
         low, high = (self.clip(np.full((self.outputs, 1), end))[:, 0] for end in (-np.inf, np.inf))
         return LinearForm(*self.coefficients(), self._centres(), low, high)
 
     @abstractmethod
     def score(self, X: Any, Y: Array) -> Array:
-        """The weight that every output would give to each row of a table or of CSR rows; nothing is learned."""
+        """Compute the weight of each row of a table or of CSR rows for every output, without learning."""
 
     @abstractmethod
     def score_features(self, X: Any) -> Array:
-        """How typical rows are by their features alone: at most 1, the typical squared length over that of the row."""
+        """Score rows by their features alone: the typical squared length over that of the row, at most 1."""
 
     @abstractmethod
     def scales(self) -> Array:
@@ -239,16 +255,16 @@ class Engine(ABC):
         return {"dim": self.dim, "outputs": self.outputs, "width": self.width, "length": self.models.shape[1]}
 
     def state(self) -> dict[str, Any]:
-        """All that was learned, as arrays and plain values; copies."""
+        """Return a copy of everything that was learned, as arrays and plain values."""
         shape = {"dim": self.dim, "outputs": self.outputs, **self._plain_state()}
         return shape | {name: array.copy() for name, array in self.arrays().items()}
 
-    @abstractmethod
     def _plain_state(self) -> dict[str, Any]:
         """Plain values of the state."""
+        return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Return to a state that an engine with the same settings gave."""
+        """Restore a state of an engine with the same settings."""
         others = state.keys() - self.arrays().keys() if isinstance(state, dict) else ()
         arrays = read_arrays(self.SPECS, state, self.dims(), type(self).__name__, others)
         self.check(arrays)
@@ -260,9 +276,8 @@ class Engine(ABC):
             setattr(self, self.ATTRIBUTES.get(name, name), array)
         self._coefficients = None
 
-    @abstractmethod
-    def check(self, arrays: Mapping[str, Array]) -> None:
-        """Raise if arrays within their specs are still no state of this engine; those of many may be stacked."""
+    def check(self, arrays: Mapping[str, Array]) -> None:  # noqa: B027
+        """Check what the specs of arrays cannot express, or raise; arrays of many engines may be stacked."""
 
 
 def read_shape(state: Any) -> tuple[int, int]:

@@ -24,16 +24,16 @@ class Fleet:
     Parameters
     ----------
     pattern : Engine
-        A new engine for tables, without averaging: what each of them is before its first record.
+        A new engine for tables, without averaging; every engine starts as a copy of it.
     indicators : sequence of int
         Features that are 0 or 1; the fleet counts for every engine how often they were 1.
 
     Examples
     --------
     >>> from redescend import losses
-    >>> from redescend.engines import SelfTuningEngine
-    >>> shape = (1, 1, losses.Squared(), True, None, 2)
-    >>> alone, two = SelfTuningEngine(*shape), Fleet(SelfTuningEngine(*shape), [])
+    >>> from redescend.engines import SelfTuningEngine, Shape
+    >>> shape = Shape(1, 1, losses.Squared())
+    >>> alone, two = SelfTuningEngine(shape, order=2), Fleet(SelfTuningEngine(shape, order=2), [])
     >>> X, Y = np.arange(10.0).reshape(-1, 1), 2.0 * np.arange(10.0).reshape(1, -1)
     >>> two.grow(2)
     >>> predictions, weights = two.learn(X, Y, np.array([0, 3, 10]), np.array([1, 0]))
@@ -63,14 +63,14 @@ class Fleet:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        # Arrays that come over a network can be read-only, for which nothing is compiled.
+        # Arrays from a network can be read-only, which the kernels do not accept.
         for owner in (self, self._pattern):
             arrays = {name: part for name, part in vars(owner).items() if isinstance(part, np.ndarray)}
             vars(owner).update({name: _writable(part) for name, part in arrays.items()})
 
     @property
     def rows(self) -> Array:
-        """All that was learned, a row for each engine; a view."""
+        """The states of all engines, a row each; a view."""
         return self._rows[: self._count]
 
     def grow(self, count: int) -> None:
@@ -94,7 +94,7 @@ class Fleet:
         return self._pattern.learn_packed(self._rows, self._spans, self._indicators, runs)
 
     def engine(self, place: int) -> Engine:
-        """One of the engines, as it is now; a copy."""
+        """Return a copy of one of the engines."""
         engine = copy.copy(self._pattern)
         arrays = self._unpack(self.rows[place])
         engine.set_arrays({name: array.copy() for name, array in arrays.items() if name != "ones"})
@@ -102,7 +102,7 @@ class Fleet:
         return engine
 
     def count_ones(self, place: int) -> Array:
-        """How often each indicator was 1 in the records of an engine; a copy."""
+        """Count how often each indicator was 1 in the records of an engine."""
         return self.rows[place, self._spans["ones"]].copy()
 
     def row_counts(self) -> Array:
@@ -110,7 +110,7 @@ class Fleet:
         return self._pattern.packed_row_counts(self.rows, self._spans)
 
     def restore(self, rows: Array) -> None:
-        """Return to the rows of a fleet with the same pattern; raises `DataError` if they cannot be such rows."""
+        """Restore the rows of a fleet with the same pattern; raises `DataError` if they are not valid."""
         rows = np.array(rows, dtype=np.float64, order="C", ndmin=2)
         if rows.shape[1] != len(self._fresh):
             raise corrupt_state("Fleet", f"rows of {rows.shape[1]} numbers, not {len(self._fresh)}")

@@ -8,11 +8,12 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from redescend import losses
-from redescend.engines.engine import DENSE_ROWS, Engine, Runs
-from redescend.engines.explanation import explain_forest
+from redescend.engines.engine import DENSE_ROWS, Engine, Runs, Shape
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import ParameterError
 from redescend.kernels.forest import layout, mixture, rounds
+from redescend.kernels.forest.growing import SHRINKAGE
+from redescend.kernels.forest.layout import BUILT, DEPTH, HAVE, LEAVES, NODES, State
 from redescend.kernels.tables import Table
 from redescend.kernels.tabular.standardize import all_finite
 from redescend.numeric import Array
@@ -33,13 +34,13 @@ _mix: Any = mixture.mix
 class NonlinearEngine(Engine):
     """`SelfTuningEngine` with two forests of rolling boosted trees and a stack for every output.
 
-    Each member predicts a record before it learns from it; the prediction is their mean, by weights that follow from
-    Bayes' rule. The linear member is one of them. How much a record is believed is what the stack says of it.
+    Each member, among them the linear one, predicts a record before it learns from it; the prediction is their mean,
+    weighted by Bayes' rule. The weight of a record is that of the stack.
 
     Parameters
     ----------
     dim, outputs, loss
-        As in `Engine`; the loss is squared or logistic.
+        As in `Shape`; the loss is squared or logistic.
     order : 1 or 2
         The order of the linear member.
     missing : bool
@@ -49,10 +50,10 @@ class NonlinearEngine(Engine):
     def __init__(
         self, dim: int, outputs: int, loss: losses.LinearLoss, order: Literal[1, 2], missing: bool = False
     ) -> None:
-        super().__init__(dim, outputs, loss, True, None)
+        super().__init__(Shape(dim, outputs, loss))
         self.order, self.missing = order, missing
-        self.linear = SelfTuningEngine(dim, outputs, loss, True, None, order, missing)
-        self.stacks = [SelfTuningEngine(rounds.STACKED, 1, loss, True, None, 2) for _ in range(outputs)]
+        self.linear = SelfTuningEngine(Shape(dim, outputs, loss), order, missing)
+        self.stacks = [SelfTuningEngine(Shape(rounds.STACKED, 1, loss), 2) for _ in range(outputs)]
         self.forests, self.mixture = layout.new_state(dim, outputs), mixture.new_mixture(outputs)
         self._work: layout.Work | None = None
 
@@ -64,9 +65,6 @@ class NonlinearEngine(Engine):
         return self.linear.row_count
 
     # --- learning ---
-
-    def _takes(self, rows: Any) -> bool:
-        return False
 
     def _learn_table(
         self, rows: Table, weights: Array, predictions: Array | None, *, unchecked: bool = False, first: int = 0
@@ -90,11 +88,6 @@ class NonlinearEngine(Engine):
         _mix(self.mixture, members, Y, sample_weight, self.loss.margin, out)
         return True
 
-    def _learn_sparse(
-        self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None
-    ) -> NoReturn:
-        raise NotImplementedError("Sparse rows are converted to tables.")
-
     def learn_packed(self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs) -> NoReturn:
         raise ParameterError("Models of keys are linear: features must be 'linear'.")
 
@@ -102,7 +95,7 @@ class NonlinearEngine(Engine):
         raise ParameterError("Models of keys are linear: features must be 'linear'.")
 
     def _learn_forests(self, rows: rounds.Rows, first: int, written: Array) -> int:
-        """Learn from rows until there is no room for more of them; returns the next row."""
+        """Learn from rows until the capacity is exhausted; returns the next row."""
         if self._work is None:
             self._work = layout.new_work(self.forests)
         most = layout.most_records(self.dim, self.outputs)
@@ -114,7 +107,7 @@ class NonlinearEngine(Engine):
         raise AttributeError(NO_COEFFICIENTS)
 
     def predict_members(self, X: Array) -> Array:
-        """What every member predicts for the rows of a table, of shape (outputs, rows, members)."""
+        """The predictions of every member for the rows of a table, of shape (outputs, rows, members)."""
         X = np.require(X, np.float64, ["C", "A", "W"])
         written = self._write(X)
         last = [stack.predict(part) for stack, part in zip(self.stacks, written, strict=True)]
@@ -131,17 +124,17 @@ class NonlinearEngine(Engine):
         return dict(zip(MEMBERS, self.mixture.played.T.copy(), strict=True))
 
     def _write(self, X: Array) -> Array:
-        """What the kernel writes for rows; see `kernels.forest.rounds`."""
+        """The predictions that the stack combines; see `kernels.forest.rounds`."""
         out = np.empty((self.outputs, len(X), rounds.STACKED))
         linear = np.ascontiguousarray(self.linear.predict(X))
         _predict(self.forests, X, linear, self.loss.margin, out)
         return out
 
     def contributions(self, X: Array, output: int = 0) -> Array:
-        """What every feature contributes to the prediction of a row, and in the last column what none does."""
+        """Compute the contribution of every feature to the prediction for each row; the last column is a constant."""
         X = np.require(X, np.float64, ["C", "A", "W"])
         linear = self.linear.contributions(X, output)
-        trees, rest = (explain_forest(self.forests, layout.FORESTS * output + i, X) for i in range(layout.FORESTS))
+        trees, rest = (_explain_forest(self.forests, layout.FORESTS * output + i, X) for i in range(layout.FORESTS))
         trees[:, -1] += self.forests.output[layout.START, output]
         members = self.predict_members(X)[output]
         parts = [linear, trees, linear + rest]
@@ -155,9 +148,6 @@ class NonlinearEngine(Engine):
         """At most this many of the last records that were learned from, spread over those that are stored."""
         stored = self.forests.X[: self.forests.clock[layout.HAVE]]
         return stored[:: max(1, -(-len(stored) // most))].copy()
-
-    def _centres(self) -> NoReturn:
-        raise NotImplementedError("Members replace missing values themselves.")
 
     def score(self, X: Any, Y: Array) -> Array:
         out = np.ones(Y.shape)
@@ -184,9 +174,6 @@ class NonlinearEngine(Engine):
         mixed = {name: array.copy() for name, array in self.mixture._asdict().items()}
         learned = {"linear": self.linear.state(), "stacks": [stack.state() for stack in self.stacks]}
         return {"dim": self.dim, "outputs": self.outputs, **learned, "forests": forests, "mixture": mixed}
-
-    def _plain_state(self) -> dict[str, Any]:
-        return {}
 
     def restore(self, state: dict[str, Any]) -> None:
         owner = type(self).__name__
@@ -215,18 +202,15 @@ class NonlinearEngine(Engine):
         self.forests, self.mixture = layout.State(**forests), mixture.Mixture(**mixed)
         self._work = None  # it may be too small
 
-    def check(self, arrays: Mapping[str, Array]) -> None:
-        raise NotImplementedError("States are checked as a whole.")
-
 
 def _join(written: Array, last: Array) -> Array:
-    """The predictions of all members; that of the stack is cut off at the least and the largest of the others."""
+    """Join the predictions of all members; that of the stack is clipped to the range of the others."""
     last = np.clip(last, written.min(axis=2), written.max(axis=2))
     return np.concatenate([written, last[..., None]], axis=2)
 
 
 def _reconcile(parts: Array, prediction: Array) -> Array:
-    """Contributions that add up to a prediction that was cut off: the difference is in the constant."""
+    """Make contributions add up to a prediction that was clipped: the constant absorbs the difference."""
     out = parts.copy()
     out[:, -1] += prediction - parts.sum(axis=1)
     return out
@@ -240,3 +224,37 @@ def _tables(X: Any) -> Iterator[tuple[slice, Array]]:
     for first in range(0, X.shape[0], DENSE_ROWS):
         rows = slice(first, first + DENSE_ROWS)
         yield rows, np.ascontiguousarray(X[rows].toarray(), dtype=np.float64)
+
+
+def _explain_forest(state: State, g: int, X: Array) -> Array:
+    """Compute the contribution of each feature to forest g, of shape (rows, features + 1); the last is a constant.
+
+    A split contributes the value of the child that the record goes to less that of the node, where the value of a node
+    is the mean of its leaves over the stored records (Saabas 2014).
+    """
+    out, rows = np.zeros((len(X), X.shape[1] + 1)), np.arange(len(X))
+    for m in range(int(state.scalar[BUILT, g])):
+        values = SHRINKAGE * _average_nodes(state, g, m)
+        at = np.zeros(len(X), np.int64)
+        out[:, -1] += values[0]
+        for _ in range(DEPTH):
+            feature = state.feature[g, m, at]
+            child = 2 * at + 1 + (X[rows, feature] > state.threshold[g, m, at])
+            out[rows, feature] += values[child] - values[at]
+            at = child
+    return out
+
+
+def _average_nodes(state: State, g: int, m: int) -> Array:
+    """The mean of the leaves below every node of a tree over the stored records; a leaf is the mean of itself."""
+    values, counts = np.zeros(NODES + LEAVES), np.zeros(NODES + LEAVES)
+    values[NODES:] = state.value[g, m]
+    counts[NODES:] = np.bincount(state.leaf[g, : state.clock[HAVE], m], minlength=LEAVES)
+    for node in range(NODES - 1, -1, -1):
+        left, right = 2 * node + 1, 2 * node + 2
+        counts[node] = counts[left] + counts[right]
+        # Where nothing is split, all go to the left.
+        share = counts[left] / counts[node] if counts[node] > 0.0 else 0.5
+        share = 1.0 if state.threshold[g, m, node] == np.inf else share
+        values[node] = share * values[left] + (1.0 - share) * values[right]
+    return values

@@ -16,7 +16,7 @@ def count_outputs(labels: int) -> int:
 
 
 def encode_labels(places: Array, labels: int) -> Array:
-    """Targets of −1 and 1, a row for each output, of the places of labels in their list."""
+    """Encode the indices of labels as targets of −1 and 1, a row for each output."""
     if labels == 2:
         return 2.0 * places.reshape(1, -1) - 1.0
     return np.where(np.arange(labels)[:, None] == places, 1.0, -1.0)

@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from redescend import losses
-from redescend.engines.engine import Engine, Runs
+from redescend.engines.engine import Engine, Runs, Shape
 from redescend.kernels.selftuning import layout, sparse
 from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, judge, make_config, new_work, read_actions
 from redescend.kernels.selftuning.tables import Models, Outcomes, learn
@@ -28,8 +27,7 @@ class SelfTuningEngine(Engine):
 
     Parameters
     ----------
-    dim, outputs, loss, intercept, average
-        As in `Engine`.
+    shape : Shape
     order : 1 or 2
         Whether the covariance of the posterior is a diagonal or a matrix.
     missing : bool
@@ -42,21 +40,12 @@ class SelfTuningEngine(Engine):
     )
     ATTRIBUTES = {"states": "models"}
 
-    def __init__(
-        self,
-        dim: int,
-        outputs: int,
-        loss: losses.LinearLoss,
-        intercept: bool,
-        average: int | None,
-        order: Literal[1, 2],
-        missing: bool = False,
-    ) -> None:
-        super().__init__(dim, outputs, loss, intercept, average)
-        self.order, self.missing, self.intercept = order, missing, intercept
-        self.models = np.tile(layout.new_row(self.width, order, intercept), (outputs, 1))
-        self.means = np.zeros((0 if average is None else outputs, self.width + 1))
-        self.means[:, -1] = average or 0
+    def __init__(self, shape: Shape, order: Literal[1, 2], missing: bool = False) -> None:
+        super().__init__(shape)
+        self.order, self.missing = order, missing
+        self.models = np.tile(layout.new_row(self.width, order, self.intercept), (self.outputs, 1))
+        self.means = np.zeros((0 if self.average is None else self.outputs, self.width + 1))
+        self.means[:, -1] = self.average or 0
         self.sparse = False
         self.config, self.work = self._make_config(), np.empty(0)
 
@@ -79,8 +68,8 @@ class SelfTuningEngine(Engine):
     ) -> bool:
         self._arrange(sparse=False)
         count = len(rows.X)
-        said = weights.copy() if predictions is None else predictions
-        out = Outcomes(weights, said, EMPTY, NO_ACTIONS, self.means, EMPTY)
+        predicted = weights.copy() if predictions is None else predictions
+        out = Outcomes(weights, predicted, EMPTY, NO_ACTIONS, self.means, EMPTY)
         models = Models(self.models.reshape(1, -1), np.array([0, count]), FIRST)
         return bool(_learn(models, rows, self.config, out, self._buffer()) == count)
 
@@ -90,15 +79,15 @@ class SelfTuningEngine(Engine):
         longest = int(np.diff(starts).max(initial=0))
         scalars = self.models[:, -layout.SCALARS :]
         starting = scalars[:, layout.LAST].min() < layout.RING
-        # While everything begins again, all features that were seen are at hand.
+        # After a restart, all features that were seen are needed.
         seen = int(scalars[:, layout.KNOWN].max()) + layout.RING * longest if starting else longest
         capacity = min(seen + 3, self.width)
         sizes = sparse.buffer_sizes(capacity, self.width)
         places, mark = np.empty(sizes[0], np.int64), np.zeros(sizes[2], np.int64)
         buffers = sparse.Buffers(places, np.empty(sizes[1]), mark, np.zeros(sizes[3]), np.empty(sizes[4]))
         rows = SparseTable(X.data, indices, starts, Y, sample_weight)
-        said = weights.copy() if predictions is None else predictions
-        _learn_sparse(self.models, rows, self.config, (weights, said), buffers)
+        predicted = weights.copy() if predictions is None else predictions
+        _learn_sparse(self.models, rows, self.config, (weights, predicted), buffers)
 
     def learn_packed(
         self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs
@@ -171,12 +160,12 @@ class SelfTuningEngine(Engine):
 
     def _judge(self, X: Any, Y: Array) -> Array:
         out = np.ones((2 * self.outputs, X.shape[0]))
-        for rows, table, models, config in self._scored(X):
+        for rows, table, models, config in self._split_rows(X):
             out[:, rows] = judge(models, table, np.ascontiguousarray(Y[:, rows]), config)
         return out
 
-    def _scored(self, X: Any) -> Iterator[tuple[slice, Array, Array, layout.Config]]:
-        """Parts of a table, with the states of the features that they have: sparse rows have few."""
+    def _split_rows(self, X: Any) -> Iterator[tuple[slice, Array, Array, layout.Config]]:
+        """Split rows into tables, each with the states of the features that it has: sparse rows have few."""
         if isinstance(X, np.ndarray):
             table = np.require(X, np.float64, ["C", "A", "W"])
             yield slice(None), table, self._tables().reshape(1, -1), self.config
@@ -186,31 +175,31 @@ class SelfTuningEngine(Engine):
             rows = slice(first, first + SCORED_ROWS)
             some = X[rows].tocsr()
             features = np.unique(some.indices) if self.order == 1 else np.arange(self.dim)
-            kept = np.append(features, self.width - 1) if self.intercept else features
-            config = self._make_config(width=max(len(kept), 1))
+            chosen = np.append(features, self.width - 1) if self.intercept else features
+            config = self._make_config(width=max(len(chosen), 1))
             table = np.ascontiguousarray(some[:, features].toarray(), dtype=np.float64)
-            yield rows, table, self._select(parts, kept, config), config
+            yield rows, table, self._select(parts, chosen), config
 
-    def _select(self, parts: Mapping[str, Array], kept: Array, config: layout.Config) -> Array:
-        """States with some of the features, which predict as the full ones where the others are 0."""
+    def _select(self, parts: Mapping[str, Array], chosen: Array) -> Array:
+        """Select the states of some features; they predict the same where the others are 0."""
         if self.order == 2:
             return self._tables().reshape(1, -1)
-        width = max(len(kept), 1)
+        width = max(len(chosen), 1)
         out = np.tile(layout.new_row(width, self.order), (self.outputs, 1))
         small = unpack(layout.SPECS, out, layout.dims_of(width, self.order))
         for name in ("weight", "played", "scale", "cells", "scalar"):
             small[name][...] = parts[name]
         for name in ("theta", "feature", "P"):
-            small[name][..., : len(kept)] = parts[name][..., kept]
+            small[name][..., : len(chosen)] = parts[name][..., chosen]
         constants = parts["scalar"][:, layout.CONSTANT]
-        places = np.searchsorted(kept, constants)
-        here = (constants >= 0) & (places < len(kept)) & (kept[np.minimum(places, len(kept) - 1)] == constants)
+        places = np.searchsorted(chosen, constants)
+        here = (constants >= 0) & (places < len(chosen)) & (chosen[np.minimum(places, len(chosen) - 1)] == constants)
         small["scalar"][:, layout.CONSTANT] = np.where(here, places, -1)
         return out.reshape(1, -1)
 
     def scales(self) -> Array:
         feature = self._parts()["feature"][0]
-        # Long records count less; that of the intercept says how much less in the mean.
+        # Long records count less: the intercept's mean square is the mean of their weights.
         mean = feature[layout.SQUARE, -1] if self.intercept and feature[layout.SQUARE, -1] > 0.0 else 1.0
         with np.errstate(over="ignore"):
             scales = np.sqrt(feature[layout.SQUARE] / mean) * feature[layout.UNIT]

@@ -32,7 +32,7 @@ Verdict = Literal["supported", "partly", "contradicted", "not run"]
 Measured = tuple[Verdict, str]
 Rule = Callable[[Results, Finals], Measured]
 Case = tuple[float, str]
-"""How far a rule holds (1, ½ or 0) for one learner or count, and its numbers."""
+"""The degree to which a rule holds (1, ½ or 0) for one learner or count, and its numbers."""
 
 LEVELS = {"ridge": 1000.0, "svm": 900.0}
 """The paper's 'around …' for LEARN's regret."""

@@ -27,13 +27,13 @@ LEARNERS = (ROBUST, PRINTED, "LEARN", "Ader", "Jacobsen–Cutkosky", BEST)
 """The rows of the report's table."""
 
 RUNS = {"ridge": 3, "svm": 10}
-"""Maximum number of runs, because every expert of the grid is also count_runs alone."""
+"""Maximum number of runs, because every expert of the grid is also played alone."""
 
 UNITS = (1e4, 1e-4)
 """Norms of the truth, relative to the paper's."""
 
 EVERY = -1
-"""The place that stands for all four outlier counts."""
+"""The place for all four outlier counts."""
 
 LOOKS = 60
 """Rounds at which the weights of the experts are stored."""

@@ -1,4 +1,4 @@
-"""ONNX graphs in double precision: a few operators, and what is common to all models."""
+"""ONNX graphs in double precision: a few operators, and the shared parts of models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOUBLE, TEXT, WHOLE = TensorProto.DOUBLE, TensorProto.STRING, TensorProto.INT64
 
 
 class Graph:
-    """Nodes in the order in which they are added; each operator returns the name of its result."""
+    """Nodes in order of addition; each operator returns the name of its result."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -53,10 +53,10 @@ class Graph:
         self.nodes.append(helper.make_node("Identity", [value], [name]))
         self.outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
 
-    # --- what models have in common ---
+    # --- shared parts of models ---
 
     def clip(self, value: str, low: Array, high: Array) -> str:
-        """Keep every column within its range."""
+        """Clip every column to its range."""
         if np.isfinite(low).any():
             value = self.apply("Max", value, self.constant(low[None, :]))
         if np.isfinite(high).any():

@@ -1,4 +1,4 @@
-"""`to_onnx`: a model as an ONNX graph that predicts the same, in double precision."""
+"""`to_onnx`: convert a model to an ONNX graph with the same predictions, in double precision."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
 
 
 def _read_form(model: Any) -> LinearForm:
-    """The linear form of a stream model or an estimator; the one place that refuses models without one."""
+    """The linear form of a stream model or an estimator; raises for models without one."""
     owner = type(model).__name__
     holder = getattr(model, "engine", model)
     if not hasattr(holder, "linear_form"):
@@ -94,7 +94,7 @@ def _read_labels(model: Any) -> tuple[Array | None, bool]:
 
 
 def _add_table(graph: Graph, form: LinearForm) -> str:
-    """The predictions of an estimator: one table, in which nothing is missing."""
+    """The predictions of an estimator, for a table without missing values."""
     X = graph.add_input("X", DOUBLE, form.coefficients.shape[1])
     product = graph.apply("MatMul", X, graph.constant(form.coefficients.T))
     return graph.apply("Add", product, graph.constant(form.intercepts[None, :]))
@@ -146,7 +146,7 @@ _REASONS = {
 
 
 def _add_texts(graph: Graph, feature: Any, coefficients: Array) -> tuple[str, str]:
-    """What the texts of a column add to each output, and which of them are missing."""
+    """The contribution of the texts of a column to each output, and which of them are missing."""
     count = len(feature.levels)
     values = graph.add_input(feature.name, TEXT, 1)
     keys = [*feature.levels, ""] if "" not in feature.levels else feature.levels

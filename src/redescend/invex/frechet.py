@@ -27,10 +27,10 @@ START = 0.5
 """Initial share of the start: the first record may be an outlier."""
 
 SHARE = 1e-3
-"""What the followers get of the weight in each round."""
+"""The fixed share of the weight that followers get in each round."""
 
 LUCK = 30.0
-"""No member gains more than this on the leader by one record."""
+"""The largest factor that a member gains on the leader by one record."""
 
 TIED = 1.0 - 1e-9
 """Members with this part of the leader's share are as good as the leader."""

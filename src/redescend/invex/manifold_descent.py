@@ -26,7 +26,7 @@ from redescend.state import ArraySpec
 
 
 class Move(NamedTuple):
-    """What happened in a round, as the theorem needs it.
+    """The quantities of a round in the theorem.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class FirstOrder(ABC):
 
     @abstractmethod
     def advance(self, record: Any) -> Move:
-        """Learn from one record and return what the theorem needs."""
+        """Learn from one record and return the quantities of the theorem."""
 
     @abstractmethod
     def value(self, point: Array, record: Any) -> float:

@@ -1,1 +1,1 @@
-"""Who plays: learners that keep an action and move it when a record is revealed."""
+"""Learners: each plays an action, and updates it when a record is revealed."""

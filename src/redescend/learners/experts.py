@@ -14,7 +14,7 @@ from redescend.learners.grid import ANY_RADIUS, ROUNDS, Expert, Experts
 from redescend.learners.recipes import Learn
 from redescend.losses import linear
 from redescend.numeric import Array, norm
-from redescend.parameters import SCALE, Interval, bad_parameter, check, check_instance
+from redescend.parameters import SCALE, Interval, bad_parameter, check, check_choice, check_instance
 from redescend.steps import Constant
 
 A_MAX = Interval(2.0, 1e100)
@@ -87,11 +87,9 @@ class LearnWithExperts(Experts):
         domain: domains.Domain = domains.Reals(),  # noqa: B008 -- frozen
     ) -> None:
         name = type(self).__name__
-        if meta not in ("paper", "robust"):
-            raise bad_parameter(name, "meta", "'paper' or 'robust'", meta)
+        self.meta = check_choice(name, "meta", meta, ("paper", "robust"))
         if rounds is None and meta == "paper":
             raise bad_parameter(name, "rounds", f"{ROUNDS} for meta='paper'", rounds)
-        self.meta = meta
         T = inf if rounds is None else check(name, "rounds", rounds, ROUNDS)
         self.epsilon = check(name, "epsilon", epsilon, SCALE)
         self.a_max = 2.0 * sqrt(T) if a_max is None else check(name, "a_max", a_max, A_MAX)

@@ -1,4 +1,4 @@
-"""Many descents at once, whose weighted mean is played; experts are stored only where they differ."""
+"""Many descents at once, whose weighted mean is played; identical experts are stored once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Expert(NamedTuple):
 
 
 class Experts(Ensemble):
-    """Projected descents, each with its own step and ball; exponential weights decide how much of each is played."""
+    """Projected descents, each with its own step and ball, combined by exponential weights."""
 
     _weighting: int = layout.HEDGE
 

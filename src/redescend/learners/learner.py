@@ -1,4 +1,4 @@
-"""The interface of every learner, checks of records, and what learners with many iterates share."""
+"""The interface of learners, checks of records, and the base class of learners with many iterates."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class SelfTuning(Ensemble):
         finally:
             self._is_playing = False
         if not learned:
-            return super().update(x, y)  # which says what is wrong with the record
+            return super().update(x, y)  # raises an error about the record
         return Round(*caller.outcome.tolist())
 
     def _play(self, X: Array, y: Array, out: table.Outcomes) -> int:

@@ -83,7 +83,7 @@ def jump(kind: int) -> float:
 
 
 class LinearLoss(Component, Loss):
-    """φ(⟨x, θ⟩, y) + (l2/2)·‖θ‖²: what all compiled losses share.
+    """φ(⟨x, θ⟩, y) + (l2/2)·‖θ‖²: the base class of compiled losses.
 
     Its minimiser over a convex set Θ lies on the curve μ ↦ Π_Θ(μ·x), where φ'(⟨x, θ⟩) + l2·μ crosses 0: one dimension,
     whatever the number of features.
@@ -100,7 +100,7 @@ class LinearLoss(Component, Loss):
     margin: ClassVar[bool] = False
     """Whether targets are labels −1 and +1."""
     default_parameters: ClassVar[tuple[float, ...]] = ()
-    """Parameters of the loss that its bare name stands for, such as ``loss="pinball"`` in scikit-learn."""
+    """Parameters of a loss that is given by name alone, such as ``loss="pinball"`` in scikit-learn."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Raise an error at once if a branch for the code of a new loss was forgotten."""
@@ -315,5 +315,5 @@ class Pinball(LinearLoss):
 
 
 def _cap_scale(scale: Values, pull: Values, l2: float) -> Any:
-    """Where a loss of slope `pull` meets its kink at `scale`, or is stopped by l2 before it."""
+    """The minimiser of a loss of slope `pull` with a kink at `scale`, which l2 may stop earlier."""
     return np.minimum(scale, pull / l2) if l2 > 0.0 else scale

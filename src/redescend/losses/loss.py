@@ -1,4 +1,4 @@
-"""What every loss offers, and `Custom`, a loss made of two functions."""
+"""The interface of losses, and `Custom`, a loss made of two functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redescend.parameters import bad_parameter
 
 
 class ConvexSet(Protocol):
-    """What a loss needs of a domain to minimise over it; kernels of losses then need not depend on domains."""
+    """The interface of a domain that a loss is minimised over; kernels of losses then do not depend on domains."""
 
     @property
     def radial(self) -> bool: ...

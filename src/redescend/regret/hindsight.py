@@ -152,7 +152,7 @@ def _minimise_custom(loss: Loss, X: Array, y: Array, domain: Domain | None) -> A
     return total.minimum(np.zeros(X.shape[1]), 0.0, domain)[0]
 
 
-# --- Σⱼ ψⱼ(⟨aⱼ, θ⟩) + (ridge/2)·‖θ‖² with smooth ψ: Newton's method, and accelerated_descent descent on a domain ---
+# --- Σⱼ ψⱼ(⟨aⱼ, θ⟩) + (ridge/2)·‖θ‖² with smooth ψ: Newton's method, and accelerated descent on a domain ---
 
 
 class Objective(NamedTuple):

@@ -1,9 +1,9 @@
 """A linear model of records that are dicts, in which features come and go.
 
-A name gets a place in the learner's vector with the first record that has it, and keeps it. A feature that is missing
-from a record is 0 there. When new names appear, the vector grows: first to what the first record needs, then to twice
-its size, so that growing costs no more than learning. What was learned stays as it is, because to the learner a feature
-that was never there is one that was always 0. The number of names is limited (`MOST_FEATURES`).
+A name gets a fixed place in the learner's vector with the first record that has it. A feature that is missing from a
+record is 0. When new names appear, the vector grows: first to the size of the first record, then to twice its size, so
+that growing costs no more than learning. It does not change what was learned, because to the learner a feature that
+was never present was always 0. The number of names is limited (`MOST_FEATURES`).
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class DictModel(Stateful):
         places = {name: place for place, name in enumerate(self._features, len(self._constant))}
         return np.array([places[name] for name in names], dtype=np.intp)
 
-    # --- what was learned ---
+    # --- coefficients and state ---
 
     @property
     def intercept(self) -> float:

@@ -1,4 +1,4 @@
-"""What the regressor and the classifier share."""
+"""Base class of the regressor and the classifier."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from redescend.state import Stateful, check_keys, corrupt_state
 
 @dataclass(eq=False, repr=False)
 class LinearModel(Stateful):
-    """A linear model behind River's methods; subclasses define what a target means."""
+    """A linear model behind River's methods; subclasses define the encoding of targets."""
 
     TASK: ClassVar[Task]
 
@@ -45,7 +45,7 @@ class LinearModel(Stateful):
         return records.read_numbers(y, weights), self._labels
 
     def _decode_many(self, predictions: Array) -> Any:
-        """What predictions mean."""
+        """Decode predictions."""
         return predictions
 
     def score_one(self, x: dict[Any, Any], y: Any) -> float:

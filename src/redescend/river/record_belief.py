@@ -29,7 +29,7 @@ class RecordBelief(Stateful):
         self._deferred = DeferredBelief(LabelBelief(2) if labels else ResidualBelief(COMPACT), verdicts=False)
 
     def add(self, prediction: float, target: float, x: Array) -> None:
-        """Learn from a record and what was predicted for it; a forged model may predict what is not finite."""
+        """Learn from a record and its prediction, which may not be finite in a forged model."""
         if not math.isfinite(prediction):
             prediction = float(np.nan_to_num(prediction))
         self._deferred.add_one(prediction, target > 0.0 if self._labels else target, x)

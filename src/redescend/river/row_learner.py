@@ -51,7 +51,7 @@ class DescentRow:
 
 
 class SelfTuningRow:
-    """The same for the self-tuning learner, with the record that its compiled round reads."""
+    """A self-tuning learner of the record in `record`, which its compiled round reads."""
 
     def __init__(self, learner: SelfTuning) -> None:
         self.learner = learner

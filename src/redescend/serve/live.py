@@ -12,8 +12,7 @@ from redescend.serve.model import ServedModel
 from redescend.serve.outcomes import Outcome
 from redescend.serve.recent import RecentRounds
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.report.charts import Chart, Scale, fit_scale
-from redescend.streaming.report.figures import ReportFigure
+from redescend.streaming.report.charts import Chart, ReportFigure, Scale, fit_scale
 from redescend.streaming.report.formatting import (
     format_count,
     format_number,

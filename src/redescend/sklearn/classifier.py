@@ -178,7 +178,7 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         learned, owner = super()._read_state(state), type(self).__name__
         dtype = np.dtype(state["class_type"])
         require(dtype.kind in "biufUO", owner, f"classes of type {dtype}")
-        # The length of strings follows from the classes: the one in the file may ask for any amount of memory.
+        # The length of strings follows from the classes: that in the file may request any amount of memory.
         classes = np.array(state["classes"], dtype=np.str_ if dtype.kind == "U" else dtype)
         is_valid = len(classes) > 1 and count_outputs(len(classes)) == learned["_engine"].outputs
         require(is_valid, owner, f"{len(classes)} classes")

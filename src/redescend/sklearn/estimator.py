@@ -1,4 +1,4 @@
-"""What the regressor and the classifier share: parameters, input validation, and an engine that learns."""
+"""Base class of the regressor and the classifier: parameters, input validation, and an engine that learns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from redescend.belief import to_probability
 from redescend.checkpoint.serialization import Deserializer, Serializer
 from redescend.engines import Engine, ModelConfig, NonlinearEngine
-from redescend.engines.config import FEATURES, Task, check_bool
+from redescend.engines.config import FEATURES, Task
 from redescend.engines.engine import LinearForm
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import DataError
 from redescend.exclusive import exclusive
 from redescend.numeric import Array
-from redescend.parameters import AT_LEAST_ONE, bad_parameter
+from redescend.parameters import AT_LEAST_ONE, bad_parameter, check_bool
 from redescend.sklearn.row_beliefs import JudgingEstimator, RowBeliefs
 from redescend.sklearn.rows import cast, check_sample_weight, engine_input, predict_linear, smallest
 from redescend.state import ArraySpec, read_arrays, require
@@ -31,7 +31,7 @@ ENGINE_PARAMETERS = (
     *("loss", "transform", "step", "order", "alpha"),
     *("fit_intercept", "standardize", "average", "features"),
 )
-"""Parameters that an engine is made with; after a change the engine at hand is still used until the next `fit`."""
+"""Parameters of the engine; a change takes effect with the next `fit`."""
 
 DOUBLE = np.dtype(np.float64)
 
@@ -102,7 +102,7 @@ class LinearEstimator(JudgingEstimator):
 
     @abstractmethod
     def _encode_plain(self, y: Array) -> Array | None:
-        """The same for a plain array that was not checked; None if it needs to be."""
+        """Encode a plain array that was not checked; None if it must be checked."""
 
     # --- learning ---
 
@@ -239,7 +239,7 @@ class LinearEstimator(JudgingEstimator):
     def _config(self, parameters: dict[str, Any]) -> ModelConfig:
         return ModelConfig.from_parameters(type(self).__name__, self.TASK, **parameters)
 
-    # --- what was learned ---
+    # --- fitted attributes and predictions ---
 
     @property
     def t_(self) -> int:
@@ -259,7 +259,7 @@ class LinearEstimator(JudgingEstimator):
         return cast(self._dtype, intercepts)
 
     def linear_form(self) -> LinearForm:
-        """All that predictions are computed from, a row or a number for each output; for exports."""
+        """Return the coefficients, centres and limits of predictions, for exports."""
         return self._fitted().linear_form()
 
     def _shape_coefficients(self, coefficients: Array) -> Array:
@@ -275,7 +275,7 @@ class LinearEstimator(JudgingEstimator):
         return cast(self._dtype, self._engine.clip(predictions.T).T)
 
     def _raw_predictions(self, X: Any) -> Array:
-        """The same in double precision, as rows were learned from, and a row for each output."""
+        """The predictions in double precision, as in learning, a row for each output."""
         if isinstance(self._engine, NonlinearEngine):
             return self._engine.predict(X)
         return self._engine.clip(predict_linear(X, *self._engine.coefficients()).T)

@@ -49,8 +49,8 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
     average : bool or int, default=False
         Whether to predict with the mean of all models so far, or of all after this number of rows.
     features : {'linear', 'auto'}, default='linear'
-        'auto': trees beside the linear model, whose predictions are weighed by Bayes' rule, if the loss is squared with
-        alpha = 0, there is an intercept, neither a transform nor averaging, and at most 500 features, not sparse.
+        'auto': add trees, and weight their predictions and those of the linear model by Bayes' rule, if the loss is
+        squared with alpha = 0, with an intercept, neither a transform nor averaging, and at most 500 dense features.
     max_iter : int or 'auto', default='auto'
         Number of passes of `fit` over the rows. 'auto': 2 at order 2, where more bring little, otherwise 10. A model
         with trees takes one.
@@ -69,11 +69,11 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         Intercepts.
     inlier_weight_ : array of shape (n_samples,)
         How much each row of the last call counted for the model, from 0 to 1, before learning from it; 0 for rows with
-        a sample weight of 0. With several outputs, the smallest of them. It ranks rows, but is no probability.
+        a sample weight of 0. With several outputs, the smallest of them. It ranks rows, but is not a probability.
     clean_probability_ : array of shape (n_samples,)
-        The probability that each row of the last call was clean, by all that is known now. Rows of `fit` are judged
-        once, after the last pass, without what was learned from them; those of `partial_fit` by what was predicted
-        before. With several outputs, the smallest of them. Only without a transform; so are the next two.
+        The probability that each row of the last call was clean, given everything learned so far. Rows of `fit` are
+        judged once, after the last pass, by leave-one-out predictions; those of `partial_fit` by predictions from
+        before the update. With several outputs, the smallest of them. Only without a transform, as the next two.
     q_value_ : array of shape (n_samples,)
         The estimated share of false alarms in the list of a row and all that are less likely clean.
     suspects_ : array of int
@@ -90,7 +90,7 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
     Notes
     -----
     With a `sample_weight` w, the variance of the noise of a row is divided by w. This is not the same as w copies of
-    the row, of which all but the first tell nothing new. With a transform, the step is w times as long. Rows of weight
+    the row, since repeated rows carry no new information. With a transform, the step is w times as long. Rows of weight
     0 are skipped.
 
     Coefficients and predictions have the precision of the first records. All computations are in double precision,

@@ -73,7 +73,7 @@ class RowBeliefs(Stateful):
         return predictions if self._uncertainty is None else self._uncertainty.shrink(X, predictions)
 
     def add(self, X: Any, Y: Array, predictions: Array, places: Array | None = None) -> None:
-        """Learn from rows and what was predicted for them: from those at `places`, in this order, or from all."""
+        """Learn from rows and their predictions: from those at `places`, in this order, or from all."""
         self._add(X, Y, self.shrink(X, predictions), places, in_order=True)
 
     def _add(self, X: Any, Y: Array, predictions: Array, places: Array | None, in_order: bool) -> None:
@@ -155,7 +155,7 @@ class JudgingEstimator(StatefulEstimator):
 
     @property
     def clean_probability_(self) -> Array:
-        """For each row of the last call, the probability that it was clean, by all that is known now.
+        """For each row of the last call, the probability that it was clean, given everything learned so far.
 
         NaN for rows with a sample weight of 0. Only without a transform.
         """
@@ -202,6 +202,6 @@ class JudgingEstimator(StatefulEstimator):
         self._fitted()
         if self._beliefs is None:
             raise AttributeError(
-                "A model with a fixed transform does not say which rows are clean; see inlier_weight_."
+                "A model with a fixed transform has no probabilities of clean rows; see inlier_weight_."
             )
         return self._beliefs.clean_log_odds

@@ -9,10 +9,9 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from redescend.engines.config import check_bool
 from redescend.exclusive import exclusive
 from redescend.numeric import Array
-from redescend.parameters import bad_parameter, check
+from redescend.parameters import bad_parameter, check, check_bool
 from redescend.scaling import SIZE, SIZES, RunningQuantiles
 from redescend.sklearn.stateful import StatefulEstimator
 from redescend.state import ArraySpec, read_arrays, require

@@ -1,4 +1,4 @@
-"""What all estimators share: learned attributes that can be saved as plain values and restored."""
+"""Base class of estimators, whose learned attributes can be saved as plain values and restored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class StatefulEstimator(BaseEstimator, Stateful):
     """An estimator that sets attributes when it is fitted."""
 
     FITTED: ClassVar[str]
-    """The attribute that a fitted estimator has, and an unfitted one has not."""
+    """The attribute that only a fitted estimator has."""
 
     LEARNED: ClassVar[tuple[str, ...]]
     """All attributes that fitting sets."""
@@ -25,7 +25,7 @@ class StatefulEstimator(BaseEstimator, Stateful):
 
     @abstractmethod
     def _learned_state(self) -> dict[str, Any]:
-        """What was learned, as arrays and plain values; copies."""
+        """Return a copy of everything that was learned, as arrays and plain values."""
 
     @abstractmethod
     def _read_state(self, state: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +35,7 @@ class StatefulEstimator(BaseEstimator, Stateful):
         return self.FITTED in self.__dict__
 
     def _fitted(self) -> Any:
-        """What was learned; an AttributeError makes fitted attributes absent until then."""
+        """Return the fitted attribute; an AttributeError makes fitted attributes absent before."""
         if not self.__sklearn_is_fitted__():
             raise AttributeError(f"This {type(self).__name__} is not fitted yet. Call fit or partial_fit first.")
         return self.__dict__[self.FITTED]

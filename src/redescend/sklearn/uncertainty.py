@@ -15,10 +15,10 @@ from redescend.sklearn.rows import to_dense
 from redescend.state import ArraySpec, read_arrays, require
 
 MOST_LEVERAGE = 0.5
-"""A row is not taken to determine its own prediction by more than this."""
+"""The largest leverage of a row on its own prediction."""
 
 WIDEST, LARGEST_TABLE = 300, 2**31
-"""Tables with more columns, or with more rows × columns² than this, are judged by the final model as it is."""
+"""In tables with more columns, or more rows × columns², the predictions of the final model are used as they are."""
 
 RIDGE = 1.0
 """The curvature of a prior on standardized coefficients of logits: labels that a line separates give none."""
@@ -53,7 +53,7 @@ class Uncertainty(NamedTuple):
     covariance: Array
 
     def shrink(self, X: Any, logits: Array) -> Array:
-        """The logits, a row for each output, as their mean over uncertain coefficients would say."""
+        """Shrink logits, a row for each output, to those of the mean probability over uncertain coefficients."""
         table = standardize(X, self.mean, self.spread)
         return logits * _shrinkage(table, np.einsum("ij,ij->i", table @ self.covariance, table), self.typical)
 
@@ -95,9 +95,9 @@ def is_too_large(X: Any) -> bool:
 
 
 def leave_out_numbers(X: Any, Y: Array, predictions: Array, weights: Array) -> Array:
-    """What would be predicted for every row if it had not been learned from, a row for each output.
+    """Compute leave-one-out predictions, a row for each output.
 
-    Exact for least squares; `weights` say how much each row counted.
+    Exact for least squares; `weights` are those of the rows.
     """
     if is_too_large(X):
         return predictions
@@ -110,7 +110,7 @@ def leave_out_numbers(X: Any, Y: Array, predictions: Array, weights: Array) -> A
 
 
 def leave_out_labels(X: Any, Y: Array, logits: Array, weights: Array) -> tuple[Array, Uncertainty | None]:
-    """The same for logits of labels, by one step of Newton from the model of all rows; they are shrunk already.
+    """Compute leave-one-out logits, already shrunk, by one Newton step from the model of all rows.
 
     The uncertainty shrinks logits of other rows in the same way.
     """

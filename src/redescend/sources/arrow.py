@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from redescend.sources.arrow_messages import END, count_batch_rows, measure_batches, measure_indexed
-from redescend.sources.columnar import UNREADABLE, ColumnarFile, RowGroup, check_damage
-from redescend.sources.expansion import check_expansion
+from redescend.sources.columnar import UNREADABLE, ColumnarFile, RowGroup, check_damage, check_expansion
 
 INDEXED = b"ARROW1"
 BODY = 8
-"""Where the first message of an indexed file begins."""
+"""The offset of the first message of an indexed file."""
 
 DAMAGED = pa.ArrowInvalid("a message is damaged")
 
@@ -53,13 +52,13 @@ class ArrowFile(ColumnarFile):
                 self.taken = self.size
 
     def _look_up(self, columns: list[str], row: int) -> RowGroup:
-        # Batch by batch: the columns that were read tell the number of rows of a batch in which others are damaged.
+        # Batch by batch: the columns that were read give the number of rows of a batch whose other columns are damaged.
         pairs = zip_longest(self.read_rows(columns, -1), self.read_rows(None, -1))
         group, whole = next((group, whole) for group, whole in pairs if group is not None and row < group.stop)
         return group if whole is None or isinstance(whole.content, Exception) else group._replace(content=whole.content)
 
     def _read(self, file: Any, fields: list[int] | None) -> Iterator[Any]:
-        """The schema; then every batch, or its error, its number of rows, and the share of the file that was read."""
+        """Yield the schema; then every batch, or its error, its number of rows, and the share read."""
         options = pa.ipc.IpcReadOptions(included_fields=fields)
         indexed = file.read(len(INDEXED)) == INDEXED
         file.seek(0)

@@ -36,7 +36,7 @@ class Message(NamedTuple):
     body: int
     """Its size in the file, in bytes."""
     compressed: list[int]
-    """Where each compressed buffer begins in the body; none if they are not compressed."""
+    """The offsets of compressed buffers in the body; none if they are not compressed."""
 
 
 def count_batch_rows(file: Any, size: int, offset: int) -> list[int]:
@@ -56,7 +56,7 @@ def measure_batches(file: Any, size: int, offset: int) -> Iterator[tuple[int, in
 
 
 def measure_indexed(file: Any, size: int) -> list[tuple[int, int] | None]:
-    """The same for the batches in the index at the end of a file, which may name any place; None for what is damaged.
+    """Measure the batches in the index at the end of a file, which may refer to any offset; None if damaged.
 
     All dictionaries are read before the first batch.
     """
@@ -162,7 +162,7 @@ def _parse_header(data: bytes) -> Message:
 
 
 def _find_buffers(data: bytes, batch: int) -> list[int]:
-    """Where the compressed buffers of a batch begin; empty ones are not compressed."""
+    """The offsets of the compressed buffers of a batch; empty ones are not compressed."""
     place = _find_field(data, batch, BUFFERS)
     if not place or not _find_field(data, batch, COMPRESSION):
         return []
@@ -175,7 +175,7 @@ def _find_buffers(data: bytes, batch: int) -> list[int]:
 
 
 def _follow(data: bytes, place: int) -> int:
-    """Where a table or a vector is to which there is an offset at a place."""
+    """Follow the offset at a place to its table or vector."""
     return place + int(struct.unpack_from("<I", data, place)[0])
 
 

@@ -1,4 +1,4 @@
-"""What one read returns: good records as typed columns, bad records as bytes, and the position of the next one."""
+"""Batches of records: good records as typed columns, bad records as bytes, and the position of the next one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Bad(NamedTuple):
 
 
 def count_bad(records: Iterable[Bad]) -> int:
-    """How many records these are.
+    """Count the records.
 
     >>> count_bad([Bad(7, "a.csv", "1 value", b"1"), Bad(9, "a.parquet", "the file is damaged here", b"", 300)])
     301
@@ -100,7 +100,7 @@ class Batch:
     read_raw : callable
         Returns the bytes of a good record by its row number.
     mark : str or None
-        Of a file that is followed: by which the end is recognized in a renamed or copied file.
+        Of a followed file: identifies the end in a renamed or copied file.
 
     Examples
     --------

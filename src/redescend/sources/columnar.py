@@ -1,4 +1,4 @@
-"""Files and tables that are stored by columns: rows in groups, some of which may be damaged."""
+"""Columnar files and tables: rows in groups, some of which may be damaged."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from redescend.errors import DataError
+from redescend.machine import usable_memory
 from redescend.sources.batch import Bad, Piece, empty_table
 from redescend.sources.formats import Columns, Follow, Jobs, ReadOptions, SourceFile, check_names
 from redescend.sources.kinds import Kind, convert_column, format_json, infer_type_kind
@@ -26,10 +27,17 @@ SLICE, SLICE_BYTES = 65_536, 2**24
 """The number of rows to convert at a time, and of bytes of their texts."""
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, MemoryError)
-"""What PyArrow raises if a file is damaged, and what it raises if the machine fails: see `check_damage`."""
+"""Errors of PyArrow for damaged files, and for failures of the machine; `check_damage` tells them apart."""
 
 IMPLAUSIBLE = 1 << 30, 1000
-"""Bytes, and times the size of the file: a file that says it needs more than both is damaged."""
+"""Bytes, and times the size of the file: a file that claims to need more than both is damaged."""
+
+
+MOST_MEMORY = usable_memory() // 2
+"""Bytes that a page of each column, or a batch, may take."""
+
+EXPANDED, TIMES = 500 << 20, 100
+"""A part that takes more bytes than the first may take at most this many times its stored size."""
 
 
 class RowGroup(NamedTuple):
@@ -157,10 +165,7 @@ class ColumnarFile(SourceFile):
 
 
 def cut_rows(rows: pa.RecordBatch, start: int) -> Iterator[tuple[int, int]]:
-    """Where to cut rows, from `start` on, into slices that can be converted: of few rows, and of few bytes.
-
-    A text that is stored once may be repeated in every row.
-    """
+    """Cut rows from `start` on into slices of few rows and few bytes: a text stored once may be in every row."""
     sizes = np.zeros(rows.num_rows)
     for column in rows.columns:
         if pa.types.is_dictionary(column.type) and infer_type_kind(column.type) is Kind.TEXT:
@@ -195,7 +200,7 @@ def group_rows(batches: Iterator[pa.RecordBatch], columns: list[str] | None, sta
 
 
 def _copy(origin: Origin, compression: str | None) -> tuple[Path, str | None]:
-    """Copy to a temporary file, because columns are not read from start to end; and why the copy is incomplete."""
+    """Copy to a temporary file, because columns need random access; also returns why the copy is incomplete."""
     handle, path = tempfile.mkstemp(prefix="redescend-")
     try:
         with open(handle, "wb") as file, closing(Text(origin, compression, 0, keep=False)) as text:
@@ -235,11 +240,10 @@ def _make_damaged_piece(kinds: Mapping[str, Kind], rows: RowGroup) -> Piece:
 
 
 def check_damage(error: Exception, size: int = 0) -> None:
-    """Raise the error again if it is not that a file of `size` bytes is damaged.
+    """Raise the error again unless it means that a file of `size` bytes is damaged.
 
-    A file that vanishes, or a disk or memory that fails, ends the run, which can be resumed. PyArrow's errors about
-    content have no number of the operating system; and a damaged file may ask for any amount of memory, even more than
-    can be addressed.
+    If a file vanishes, or the disk or the memory fails, the run ends and can be resumed. PyArrow's errors about content
+    have no errno; and a damaged file may request any amount of memory, even more than can be addressed.
     """
     if isinstance(error, OSError) and error.errno is not None:
         raise error
@@ -254,3 +258,23 @@ def format_error(error: Exception) -> str:
     """The first line of an error's message, printable: it may quote bytes of a damaged file."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)
+
+
+def check_expansion(name: str, what: str, stored: int, needed: int) -> None:
+    """Raise if a part of a file, `what`, takes too much memory: a few bytes may expand to gigabytes.
+
+    Pages of Parquet and batches of Arrow are read as a whole, so their sizes are looked up first (`parquet_pages`,
+    `arrow_messages`).
+
+    Examples
+    --------
+    >>> check_expansion("a.arrow", "the batch of row 1", stored=2_000, needed=6_000_000_000)
+    Traceback (most recent call last):
+    redescend.errors.DataError: a.arrow: the batch of row 1 takes 5.6 GiB of memory, though 2,000 bytes are stored.
+    Write the file again in smaller parts.
+    """
+    if needed > MOST_MEMORY or (needed > EXPANDED and needed > TIMES * stored):
+        raise DataError(
+            f"{name}: {what} takes {needed / 2**30:.1f} GiB of memory, though {stored:,} bytes are stored. Write the "
+            "file again in smaller parts."
+        )

@@ -1,6 +1,6 @@
-"""Decompression of streams; of a damaged stream, as much as can be recovered.
+"""Decompression of streams; as much as possible is recovered from a damaged stream.
 
-How much that is does not depend on the size of the pieces in which the stream is read.
+The recovered part does not depend on the sizes in which the stream is read.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ MAGIC = {
 """The first bytes of each compression."""
 
 BLOCK_OF_BZ2 = (b"1AY&SY", b"\x17rE8P\x90")
-"""What follows the magic of bzip2, whose three letters may also be text."""
+"""The bytes after the magic of bzip2, whose three letters may also begin a text."""
 
 ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".xz": "xz"}
 """The suffix of each compression."""
 
 STEP = 4096
-"""Bytes to decompress at a time: at most these are lost where the stream is damaged."""
+"""Bytes to decompress at a time, and the most that are lost where the stream is damaged."""
 
 PIPE_STEP = 256
-"""The same for zstd and lz4 from a pipe, which cannot be read again."""
+"""Bytes to decompress at a time for zstd and lz4 from a pipe, which cannot be read again."""
 
 MOST = 2**20
-"""The most bytes that one step may return: a small file may expand to a huge one."""
+"""The most bytes that one step returns: a small file may expand to a huge one."""
 
 
 def detect_compression(first: bytes) -> str | None:
@@ -120,7 +120,7 @@ def _decompress_by_python(stored: Iterator[bytes], compression: str) -> Iterator
 
 
 def _decompress_by_arrow(stored: Iterator[bytes], compression: str, reread: Reread | None) -> Iterator[bytes]:
-    """Arrow returns nothing of a read in which it meets damage: what is good of it is read again, byte by byte."""
+    """Decompress with Arrow. It returns nothing of a read that meets damage, so the good part is read byte by byte."""
     stream, size = _open_arrow(stored, compression), 0
     step = PIPE_STEP if reread is None else STEP
     try:

@@ -39,7 +39,7 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class CsvFile(TextFile):
-    """A CSV file: its delimiter is that of its first line, its columns are named by the header."""
+    """A CSV file: the first line determines the delimiter, the header names the columns."""
 
     format = "csv"
     suffixes: ClassVar[tuple[str, ...]] = ("csv",)
@@ -221,7 +221,7 @@ class CsvParser:
         return f"{quote(text)} is not {DESCRIPTIONS[kind]}"
 
     def _pattern(self, name: str) -> str:
-        """What the text of a value of a column looks like."""
+        """The regular expression for values of a column."""
         return self.forms[name].pattern if name in self.forms else PATTERNS.get(self.kinds[name], "")
 
     def fields(self, record: bytes) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Tables of SQLite and DuckDB databases, and sheets of Excel files, read by libraries made for it."""
+"""Tables of SQLite and DuckDB databases, and sheets of Excel files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TableFile(ColumnarFile):
         if first is None:
             raise DataError(f"{self.name} has no records.")
         texts = [name for name, kind in kinds.items() if kind is Kind.TEXT]
-        # These files have no dates, or people write numbers as text in them.
+        # SQLite has no type for dates, and spreadsheets may have numbers as text.
         return kinds | {name: infer_text_kind(first.column(name).slice(0, SAMPLE)) for name in texts}, others
 
     def choose_table(self, names: Sequence[str]) -> str:
@@ -89,7 +89,7 @@ class DuckdbFile(TableFile):
         with needs_extra("DuckDB files need the package duckdb", "tables"):
             import duckdb
         try:
-            # A view may read any file or address otherwise.
+            # Otherwise a view may read any file or address.
             safe = {"enable_external_access": "false"}
             with closing(duckdb.connect(str(self.path), read_only=True, config=safe)) as database:
                 tables = database.execute(

@@ -1,4 +1,4 @@
-"""The files of a path, a folder or a pattern; and what in a folder cannot be read, with the reason."""
+"""The files of a path, a folder or a pattern, and the unreadable entries of folders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TABLE = re.compile(r"(?:sqlite|duckdb|excel):///(?P<file>[^?]+)(?:\?table=(?P<t
 
 
 class Unread(NamedTuple):
-    """Something in a folder that is not read, and why.
+    """An entry of a folder that is not read, and the reason.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
-"""Text files that another program writes to, and that are rotated meanwhile.
+"""Growing text files, which another program writes to and may rotate.
 
-Where reading stopped is recognized by content: a mark is a digest of the last bytes before it. So a file that was
-renamed, or copied and truncated, is read to its end before the new one is read from its beginning.
+The place where reading stopped is recognized by its mark, a digest of the last bytes before it. So a file that was
+renamed, or copied and truncated, is read to its end before the new file is read from its beginning.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def find_copy(path: Path, place: int, mark: str) -> Path | None:
 
 
 class FollowedFile:
-    """A file that is read from a place on, to its end and beyond.
+    """A growing file that is read from a given place on.
 
-    `rotated` says whether the path names another file now, or whether the file has other content; then its `rest` is
-    what was not read of it. `on_read` is called with the number of bytes of each read.
+    `rotated` is whether the path now names another file, or the file has other content; `rest` is then the unread part
+    of the old file. `on_read` is called with the number of bytes of each read.
     """
 
     def __init__(self, path: Path, place: int, on_read: Callable[[int], None]) -> None:
@@ -72,7 +72,7 @@ class FollowedFile:
         return data
 
     def mark(self, place: int) -> str:
-        """The mark of a place up to which everything is read; places before it are no longer needed."""
+        """Return the mark of a place, and forget the bytes that only earlier marks need."""
         self._recent = self._recent[max(0, self._offset(place) - WINDOW) :]
         return make_mark(self._recent[: self._offset(place)])
 
@@ -84,7 +84,7 @@ class FollowedFile:
         return not self.rotated
 
     def rest(self, place: int) -> Any:
-        """What the file had after a place when it was rotated: itself, its copy, or what was read of it before."""
+        """The unread content after a place when the file was rotated: from the file, its copy, or the buffer."""
         if not os.path.samestat(os.fstat(self._file.fileno()), os.stat(self.path)):
             file: Any = open(os.dup(self._file.fileno()), "rb", buffering=0)  # noqa: SIM115
         elif (copy := find_copy(self.path, place, self.mark(place))) is not None:

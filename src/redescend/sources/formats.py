@@ -37,7 +37,7 @@ MOST_COLUMNS = 50_000
 
 
 class ReadOptions(NamedTuple):
-    """How files are read: see `open_source`."""
+    """Options of `open_source`."""
 
     header: bool = True
     block: int = BLOCK
@@ -122,7 +122,7 @@ class SourceFile(ABC):
         return (job() for job in self.jobs(kinds, 0))
 
     def explain_no_columns(self) -> str:
-        """Complete the sentence 'The file has ...' if it has no columns."""
+        """Complete the sentence 'The file has ...' for a file without columns."""
         return "no columns of numbers, dates, text or true and false"
 
 
@@ -150,9 +150,9 @@ def check_names(file: str, names: Sequence[str]) -> None:
     seen: set[str] = set()
     for number, name in enumerate(names, 1):
         if not name:
-            raise DataError(f"Column {number} of {file} has no name.")
+            raise DataError(f"Column {number} of {file} has no name; add one to the header.")
         if name in seen:
-            raise DataError(f"{file} has two columns {quote(name)}.")
+            raise DataError(f"{file} has two columns {quote(name)}; rename one of them.")
         seen.add(name)
 
 
@@ -174,7 +174,7 @@ def register_format(format: F) -> F:
     Parameters
     ----------
     format : subclass of SourceFile
-        Its class attributes `format`, `suffixes` and `magic` say when it is used. A format of the same name is
+        Its class attributes `format`, `suffixes` and `magic` determine when it is used. A format of the same name is
         replaced.
 
     Returns
@@ -239,7 +239,7 @@ def detect(origin: Origin, requested: type[SourceFile] | None) -> tuple[type[Sou
     claimed = ENDINGS.get(name.suffix.lower())
     if claimed is not None:
         if first and compression != claimed:
-            raise DataError(f"{origin.name} is not {claimed} data, although its name says so.")
+            raise DataError(f"{origin.name} is not {claimed} data, despite its name.")
         name = name.with_suffix("")
     chosen = requested or find_format(name.suffix)
     if chosen is None:
@@ -249,7 +249,7 @@ def detect(origin: Origin, requested: type[SourceFile] | None) -> tuple[type[Sou
 
 
 def _read_first(origin: Origin, compression: str | None) -> bytes:
-    """The first bytes, more than blanks if there are more."""
+    """The first bytes, past leading blanks."""
     with closing(Text(origin, compression, 0, keep=True, block=PEEK)) as text:
         first, visible = bytearray(), 0
         while visible < ENOUGH and len(first) <= MOST_BLANK and (data := text.read()):

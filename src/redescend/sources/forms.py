@@ -1,8 +1,8 @@
-"""How people write numbers and dates: decimal commas, thousands, currencies, percents, and dates of several orders.
+"""Formats of numbers and dates in text: decimal commas, thousands, currencies, percents, and several orders of dates.
 
-A form is recognized by the values of a column, if nine in ten of them have it. Where a value can be read in two ways,
-such as 1,234 or 01/02/2020, others in the column decide, or for numbers those in the file. If they do not, numbers stay
-text, and dates are month first with slashes and day first with dots and dashes.
+A form is inferred for a column if nine in ten of its values have it. Where a value is ambiguous, such as 1,234 or
+01/02/2020, other values of the column decide or, for numbers, those of the file. If these are ambiguous as well,
+numbers stay text, and dates are month first with slashes and day first with dots and dashes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TIME = r"(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?"
 
 @dataclass(frozen=True)
 class Form:
-    """How the values of a column are written: a pattern of all of them, and one that no other form matches."""
+    """A format of values: a pattern that all of them match, and one that only this form matches."""
 
     name: str
     kind: Kind
@@ -114,7 +114,7 @@ DATE_FORMS = (
 
 
 def infer_forms(columns: dict[str, pa.Array], decimal: str | None = None) -> dict[str, Form]:
-    """The forms of columns of text that have one and are of no plain kind; `decimal` is the mark, if it is known.
+    """Infer the forms of text columns that are not of a plain kind; `decimal` is the decimal mark, if known.
 
     >>> texts = {"a": ["1,5", "2,25"], "b": ["1,234"], "c": ["31.01.2020 00:00"], "d": ["€ 3"]}
     >>> forms = infer_forms({name: pa.array(column) for name, column in texts.items()})

@@ -3,7 +3,7 @@ r"""Journals: records that a server has acknowledged, as JSON lines between the 
 A journal begins with the line ``#redescend-journal 1``. A frame is a line and its payload::
 
     #commit CHECKSUM BYTES [[RECORDS, KEY, DIGEST], ...]\n    the records of one or more requests, one a line
-    #schema CHECKSUM BYTES []\n                               what is predicted from what, once that is decided
+    #schema CHECKSUM BYTES []\n                               the schema, once it is inferred
 
 The checksum is the CRC-32 of the rest of the line and of the payload. An incomplete frame at the end was never
 acknowledged, and is not read.
@@ -68,7 +68,7 @@ def read_frames(file: BinaryIO, start: int = 0) -> Iterator[Frame]:
     begin = file.read(len(MAGIC))
     if begin != MAGIC:
         if MAGIC.startswith(begin):
-            return  # its process was killed while it was created
+            return  # the process was killed while it created the journal
         raise DataError(f"'{file.name}' is not a journal.")
     place = file.seek(max(start, len(MAGIC)))
     while (frame := _read_frame(file, place)) is not None:
@@ -96,14 +96,14 @@ def _read_frame(file: BinaryIO, place: int) -> Frame | None:
 
 
 def _check_end(file: BinaryIO, place: int) -> None:
-    """Raise if there is a whole frame behind an incomplete one: then the file was damaged later."""
+    """Raise if a complete frame follows an incomplete one: then the file is damaged."""
     file.seek(place)
     rest, at = file.read(), -1
     while (at := rest.find(b"\n#", at + 1)) >= 0:
         if _read_frame(file, place + at + 1) is not None:
             raise DataError(
-                f"'{file.name}' is damaged at byte {place}, before its last record; restore it from a copy, or cut it "
-                "there to do without the records behind."
+                f"'{file.name}' is damaged at byte {place}, before its last record; restore it from a copy, or "
+                "truncate it there and lose the records after it."
             )
 
 
@@ -129,7 +129,7 @@ class JournalOrigin(FileOrigin):
 
 
 class JournalFile(JsonLinesFile):
-    """A journal of `redescend serve`, with the schema that the server decided on."""
+    """A journal of `redescend serve`, with the schema of the server."""
 
     format = "journal"
     suffixes: ClassVar[tuple[str, ...]] = ("journal",)
@@ -142,10 +142,10 @@ class JournalFile(JsonLinesFile):
     @classmethod
     def open(cls, origin: Origin, compression: str | None, options: ReadOptions) -> Self:
         if not isinstance(origin, FileOrigin) or compression is not None:
-            raise DataError(f"{origin.name} is a journal in a pipe or compressed; write it to a file as it is.")
+            raise DataError(f"{origin.name} is a journal in a pipe or compressed; write it to an uncompressed file.")
         file = cls(JournalOrigin(Path(origin.path)), None, options)
         file.can_grow = False
-        # The model that is served has read it once, and must be that of a run over it.
+        # A run over it must give the model that is served, which makes one pass.
         file.can_reread = False
         with open(origin.path, "rb") as content:
             declared = next((frame for frame in read_frames(content) if frame.kind == SCHEMA), None)

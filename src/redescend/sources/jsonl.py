@@ -35,7 +35,7 @@ from redescend.sources.splitter import Grammar
 from redescend.sources.text import BOM, Head, TextFile
 
 JSON_TYPES = {Kind.NUMBER: (int, float), Kind.BOOLEAN: (bool,), Kind.DATE: (str,), Kind.TEXT: (str,)}
-"""How the values of each kind are usually written."""
+"""The usual types of the values of each kind."""
 
 _DATE = re.compile(PATTERNS[Kind.DATE])
 _MISSING = pa.array(MISSING_SPELLINGS)
@@ -103,7 +103,7 @@ class JsonLinesFile(TextFile):
 
 
 def _is_unicode(name: str) -> bool:
-    """Whether a name can be stored: JSON may have half of a surrogate pair."""
+    """Whether a name is valid Unicode: JSON may have half of a surrogate pair."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -130,7 +130,7 @@ class JsonParser:
 
     def parse(self, data: bytes) -> pa.RecordBatch | None:
         lines = [line.strip(b" \t") for line in data.splitlines() if line]
-        # Then an object ends on its first line: inside another object no brace can follow a closed one.
+        # An object then ends on its first line.
         if not all(line[:1] == b"{" and line[-1:] == b"}" for line in lines) or b"\0" in data:
             return None
         if not lines:
@@ -189,7 +189,7 @@ class _RepeatedNameError(ValueError):
 
 
 def decode(record: bytes) -> dict[str, Any] | str:
-    """Decode the object of a line, or say what is wrong with it.
+    """Decode the object of a line, or return what is wrong with it.
 
     >>> decode(b'{"x": 1}'), decode(b"[1]"), decode(b'{"x": 1, "x": 2}')
     ({'x': 1}, 'not a JSON object', "the name 'x' is there twice")

@@ -1,4 +1,4 @@
-"""The four kinds of columns: how a kind is inferred, and how values are converted to it."""
+"""The four kinds of columns: inferring a kind, and converting values to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGREEMENT = 0.9
 """The share of its values that must be of a kind for a column to be of that kind."""
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "-")
-"""How text spells a missing value, alone or between single blanks."""
+"""Spellings of a missing value, alone or between single blanks."""
 
 MISSING_SPELLINGS = sorted({before + token + after for token in MISSING for before in ("", " ") for after in ("", " ")})
 
@@ -64,7 +64,7 @@ ZONED = pa.timestamp("us", tz="UTC")
 """The Arrow type with which dates that name their time zone are parsed."""
 
 PATTERNS = {Kind.NUMBER: _NUMBER, Kind.BOOLEAN: _BOOLEAN, Kind.DATE: f"{_DATE}{_ZONE}?$"}
-"""What the text of a value of each kind looks like, except text."""
+"""Regular expressions for values of each kind except text."""
 
 DESCRIPTIONS = {Kind.NUMBER: "a number", Kind.BOOLEAN: "true or false", Kind.DATE: "a date", Kind.TEXT: "text"}
 
@@ -87,7 +87,7 @@ def infer_text_kind(values: pa.Array) -> Kind:
 
 
 def choose_kind(count: Callable[[Kind], int], total: int) -> Kind:
-    """The kind of enough of the values; text if there is none, and a number if there are no values."""
+    """The kind that enough of the values have; text if there is none, and number if there are no values."""
     if total == 0:
         return Kind.NUMBER
     return next((kind for kind in PATTERNS if count(kind) >= AGREEMENT * total), Kind.TEXT)
@@ -122,7 +122,7 @@ def infer_type_kind(type: pa.DataType) -> Kind | None:
 
 
 def convert_column(values: pa.Array, kind: Kind) -> tuple[pa.Array, dict[int, str]]:
-    """Convert a column to a kind: the values, null where that fails, and what is wrong with those."""
+    """Convert a column to a kind: the values, null where that fails, and the reasons by index."""
     if pa.types.is_dictionary(values.type):
         # Convert the few distinct values before repeating them.
         words = values.dictionary

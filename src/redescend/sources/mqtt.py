@@ -1,9 +1,9 @@
 """MQTT topics: ``mqtt://[user:password@]host[:port]/topic``. A message is a JSON object.
 
-A broker forgets a message once it is acknowledged, so messages are first written to a file, synchronized, and then
-acknowledged: that file is followed like any other. A message that a broker sends again on the same connection is known
-by its id, and ignored. On a new connection ids may be those of other messages, so a message whose acknowledgement was
-lost is written again: every message is there at least once.
+A broker forgets a message once it is acknowledged, so messages are written to a file and synchronized before they are
+acknowledged; that file is followed like any other. A message that a broker sends again on the same connection is
+recognized by its id and ignored. On a new connection ids may be reused, so a message whose acknowledgement was lost is
+written again: delivery is at least once.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from redescend.errors import DataError, needs_extra
 from redescend.sources.streams import hide_password, to_line
 
 SCHEMES = {"mqtt": 1883, "mqtts": 8883}
-"""With their ports."""
+"""Schemes and their default ports."""
 
 WAITING = 10_000
-"""Messages that may wait to be written; the broker has to wait then."""
+"""The most messages that wait to be written; then the broker has to wait."""
 
 WAIT = 15.0
 """Seconds to wait for the subscription."""
@@ -55,7 +55,7 @@ class Spool:
     def __init__(self, address: str, path: Path, *, durable: bool = True) -> None:
         self.name, self.path = hide_password(address), path
         self.error: str | None = None
-        """Why the subscription has ended."""
+        """The reason for the end of the subscription."""
         self._topic = address.partition("://")[2].partition("/")[2]
         try:
             parts = urlsplit(address)
@@ -139,7 +139,7 @@ class Spool:
                 _, more = self._take()
 
     def _take(self) -> tuple[list[tuple[int, Any]], bool]:
-        """Messages that wait at the same time, and whether there may be more."""
+        """Take all waiting messages; also returns whether there may be more."""
         waiting = [self._messages.get()]
         while len(waiting) < WAITING and not self._messages.empty():
             waiting.append(self._messages.get())

@@ -112,7 +112,7 @@ def open_source(
     unread: list[Unread] = []
     origins = list(open_origins(source, unread))
     if not origins:
-        raise DataError("There is nothing to read: the list of sources is empty.")
+        raise DataError("The list of sources is empty.")
     files: list[SourceFile] = []
     for origin in origins:
         chosen, compression = detect(origin, requested)

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 
 from redescend.sources.arrow_messages import MOST_ROWS
 from redescend.sources.batch import Piece
-from redescend.sources.columnar import SLICE, UNREADABLE, ColumnarFile, RowGroup, check_damage
-from redescend.sources.expansion import check_expansion
+from redescend.sources.columnar import SLICE, UNREADABLE, ColumnarFile, RowGroup, check_damage, check_expansion
 from redescend.sources.kinds import Kind
 from redescend.sources.parquet_pages import Chunk, measure_pages, read_chunks
 
@@ -23,7 +22,7 @@ BUFFER = 2**16
 SPREAD = 16
 """Places from which records are sampled."""
 
-FEWER = "there are fewer rows than its index says"
+FEWER = "there are fewer rows than in its index"
 
 
 class ParquetFile(ColumnarFile):

@@ -1,7 +1,7 @@
-"""How large the pages of a Parquet file are, in the file and in memory: read from its footer and their headers.
+"""Sizes of the pages of a Parquet file, in the file and in memory, from its footer and the headers of pages.
 
-PyArrow reads pages as a whole, and ends the process if what it is asked about a damaged footer cannot be understood, so
-both are parsed here: they are structs in Thrift's compact protocol; see "Metadata" in the specification of Parquet.
+PyArrow reads pages as a whole, and aborts the process on some damaged footers, so both are parsed here: they are
+structs in Thrift's compact protocol; see "Metadata" in the specification of Parquet.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Compact:
         return self.data[self.at - size : self.at]
 
     def read_fields(self) -> Iterator[tuple[int, int]]:
-        """The number and type of every field of a struct; whoever asks reads or skips its value."""
+        """The number and type of every field of a struct; the caller reads or skips its value."""
         number = 0
         while (head := self.data[self.at]) != 0:
             self.at += 1
@@ -167,7 +167,7 @@ def _parse_meta_data(footer: Compact) -> Chunk:
 
 
 def measure_pages(file: Any, chunks: list[Chunk], columns: list[str] | None) -> tuple[int, int]:
-    """What the largest page of each of `columns`, or of all if None, takes in the file and in memory, in total."""
+    """The total size, in the file and in memory, of the largest page of each of `columns`, or of all if None."""
     names = None if columns is None else {name.encode() for name in columns}
     size = file.seek(0, os.SEEK_END)
     stored = needed = 0

@@ -1,4 +1,4 @@
-"""Where bytes come from: files, folders and patterns of them, pipes and standard input; decompressed."""
+"""Byte streams: files, folders and patterns, pipes and standard input, decompressed."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ class PipeOrigin:
 
 
 Origin = FileOrigin | PipeOrigin
-"""Where bytes come from; pass `keep` to `read` if they will be read again."""
+"""A source of bytes; pass `keep` to `read` if they will be read again."""
 
 
 class Tape(Generic[T]):
-    """Items that come once. What is read before the run starts is recorded, and replayed."""
+    """Items that can be read once. Items that are read before the run starts are recorded, and replayed."""
 
     def __init__(self, refusal: str) -> None:
         self._refusal = refusal
@@ -96,9 +96,9 @@ class Tape(Generic[T]):
 
 
 def read_available(file: Any, size: int) -> bytes:
-    """Read what a pipe has now, up to this many bytes; wait only for the first."""
+    """Read the available bytes of a pipe, up to a size; wait only for the first."""
     while (data := file.read(size)) is None:
-        # None is not the end.
+        # None is not the end: nothing is available yet.
         time.sleep(NAP)
     if isinstance(data, str):
         raise DataError("The file object returns text; open it in binary mode.")
@@ -153,8 +153,8 @@ def _open_standard_input() -> Any:
 class Text:
     """The decompressed text of a file, from an offset.
 
-    `on_read` is called with the number of stored bytes of each read. After the end, `damage` says why the text is
-    incomplete; None if it is complete.
+    `on_read` is called with the number of stored bytes of each read. After the end, `damage` is the reason why the text
+    is incomplete; None if it is complete.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Redis streams: ``redis://[user:password@]host[:port]/[database/]stream``.
 
-An entry is a record: its fields are the columns, or its only field ``json`` has a JSON object. Ids of entries grow, so
-each is read once.
+An entry is a record: its fields are the columns, or its only field ``json`` is a JSON object. Ids increase, so that
+each entry is read once.
 """
 
 from __future__ import annotations
@@ -57,22 +57,22 @@ class RedisStream(RecordStream):
         return int(self._execute(lambda pipe: pipe.xlen(self._key))[0])
 
     def _execute(self, commands: Callable[[Any], Any]) -> list[Any]:
-        """The answers to commands that are executed as one transaction."""
+        """Execute commands as one transaction, and return the replies."""
         client = self._client
         import redis
 
         try:
-            answers = list(commands(client.pipeline(transaction=True)).execute(raise_on_error=False))
+            replies = list(commands(client.pipeline(transaction=True)).execute(raise_on_error=False))
         except redis.exceptions.RedisError as error:
             raise OSError(f"{self.name} does not answer: {error}") from None
-        for answer in answers:
-            if isinstance(answer, redis.exceptions.ResponseError) and "no such key" not in str(answer):
-                raise DataError(f"{self.name} cannot be read: {answer}.")
-        return answers
+        for reply in replies:
+            if isinstance(reply, redis.exceptions.ResponseError) and "no such key" not in str(reply):
+                raise DataError(f"{self.name} cannot be read: {reply}.")
+        return replies
 
 
 def _count_trimmed(info: Any) -> int:
-    """How many entries of a stream were removed; 0 if single ones were deleted, or if the server is too old."""
+    """Count the entries that were trimmed from a stream; 0 if single ones were deleted, or the server is too old."""
     if not isinstance(info, dict) or info.get("max-deleted-entry-id", b"0-0") != b"0-0":
         return 0
     length = int(info["length"])

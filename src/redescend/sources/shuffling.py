@@ -1,6 +1,6 @@
-"""Records in random order, in constant memory: dealt to parts on the disk, each of which is shuffled in memory.
+"""Shuffling of records in constant memory: they are dealt to parts on disk, and each part is shuffled in memory.
 
-The order depends on the numbers of the rows and on a seed alone, so that it is the same each time.
+The order depends on the row numbers and on a seed alone, so it is reproducible.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROW = "row of the record"
 
 
 def hash_rows(rows: Array, seed: int) -> Array:
-    """64 bits for every row that look random.
+    """Hash every row number to 64 bits.
 
     >>> len(set(hash_rows(np.arange(1000), 0)) | set(hash_rows(np.arange(1000), 1)))
     2000
@@ -37,14 +37,14 @@ def hash_rows(rows: Array, seed: int) -> Array:
 
 
 def count_parts(size: int | None) -> int:
-    """How many parts records of this many stored bytes are dealt to."""
+    """The number of parts for records of this size in stored bytes."""
     return 16 if size is None else min(MAX_PARTS, 1 + size // PART_BYTES)
 
 
 def shuffle(
     batches: Iterator[Batch], name: str, seed: int, parts: int, start: Position, most: int
 ) -> Generator[Batch, None, None]:
-    """The records of batches in random order, from a position on that an earlier shuffle of the same records gave."""
+    """Shuffle the records of batches, and start at a position of the same shuffled records."""
     with tempfile.TemporaryDirectory(prefix="redescend-") as folder:
         bad = _deal(batches, Path(folder), seed, parts)
         row = start.row

@@ -54,10 +54,10 @@ class Source:
     can_reread : bool
         Whether it can be read more than once; a pipe cannot.
     declared : dict or None
-        What the first file says is predicted from what; see `SourceFile`.
+        The target and features that the first file declares; see `SourceFile`.
     unread : list of Unread
-        What is not read in the folders of the source, with the reason: links to folders or to nothing, pipes, and
-        folders without permission.
+        Entries of folders that are not read, with the reason: links to folders or to nothing, pipes, and folders
+        without permission.
 
     Examples
     --------
@@ -117,7 +117,6 @@ class Source:
             If the file is rotated, its rest is read, and then the new file.
         mark : str or None
             With `follow`: the `mark` of the batch that ended at `start`, to find that place in a rotated file.
-
         in_order : bool
             Read a source in its own order, even if it is shuffled otherwise.
 
@@ -139,7 +138,7 @@ class Source:
         return self._batches(list(columns), start, most, follow, mark)
 
     def shuffle(self, seed: int = 0) -> None:
-        """Return records in a random order from now on, which depends on `seed` alone.
+        """Shuffle the records from now on; the order depends on `seed` alone.
 
         They are dealt to temporary files of parts that fit into memory.
         """
@@ -164,7 +163,7 @@ class Source:
         return spread.take(pa.array(_choose_places(spread.num_rows, SPREAD)))
 
     def read_as_text(self, names: Iterable[str]) -> None:
-        """Read the columns `names` as texts, whatever their kinds are."""
+        """Read the columns `names` as texts, whatever their kinds."""
         for name in names:
             self._check_columns([name])
             self.kinds[name] = Kind.TEXT
@@ -207,7 +206,7 @@ class Source:
                 if not counts[name]:
                     raise DataError(f"{file.name} has no column {quote(name)}, which {self.files[0]} has.")
                 if counts[name] > 1:
-                    raise DataError(f"{file.name} has two columns {quote(name)}.")
+                    raise DataError(f"{file.name} has two columns {quote(name)}; rename one of them.")
 
 
 def _choose_places(count: int, most: int) -> Array:

@@ -1,4 +1,4 @@
-"""Split text into chunks of whole records, whatever the size of the blocks in which it is read."""
+"""Split text into chunks of whole records, whatever the sizes of the blocks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TextChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Grammar:
-    """How records end: at a newline, or a carriage return, that is not quoted. Absent bytes are -1."""
+    """The syntax of records, which end at an unquoted newline or carriage return. Absent bytes are -1."""
 
     delimiter: int = ABSENT
     quote: int = ABSENT
@@ -133,9 +133,9 @@ def split(
 ) -> Iterator[TextChunk]:
     """Split what `read` returns, until it returns nothing, into chunks of whole records.
 
-    `offset` is that of the first byte, where a record begins. At the end, `damage` says why the text is incomplete, or
-    None: if it is, the rest is one bad record, even if empty. Then `follow` says whether to try again: a last record
-    without a newline is then not complete.
+    `offset` is that of the first byte, where a record begins. At the end, `damage` returns why the text is incomplete,
+    or None; if it is, the rest is one bad record, even if empty. Then `follow` returns whether to read on; with it, a
+    last record without a newline is incomplete.
     """
     buffer = b""
     while True:

@@ -1,4 +1,4 @@
-"""Streams of records that a server holds, such as Redis: where reading stopped is the server's own id of a record."""
+"""Streams of records on a server, such as Redis; a position in them is the server's own id of a record."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Entry(NamedTuple):
 class RecordStream(JsonLinesFile):
     """A stream of a server, by its address. A protocol is a subclass, registered by `register_format`.
 
-    Each piece has the id of its last record as its mark, and so has a checkpoint: a run that is resumed continues
-    behind it. A protocol defines `schemes`, `read_entries` and `count_entries`.
+    The mark of a piece, and of a checkpoint, is the id of its last record: a resumed run continues after it. A protocol
+    defines `schemes`, `read_entries` and `count_entries`.
     """
 
     schemes: ClassVar[tuple[str, ...]]
@@ -53,11 +53,11 @@ class RecordStream(JsonLinesFile):
 
     @abstractmethod
     def read_entries(self, after: str | None, most: int) -> list[Entry]:
-        """The next entries after an id, or the first; none if there are no more for now."""
+        """Read the next entries after an id, or the first; none if there are no more for now."""
 
     @abstractmethod
     def count_entries(self) -> int:
-        """How many entries there are; 0 if there is no such stream yet."""
+        """Count the entries; 0 if the stream does not exist yet."""
 
     @cached_property
     def head(self) -> Head:
@@ -111,7 +111,7 @@ def find_stream(source: Any) -> type[RecordStream] | None:
 
 
 def hide_password(address: str) -> str:
-    """An address as it may be shown.
+    """Remove the password from an address.
 
     >>> hide_password("redis://me:secret@localhost/prices")
     'redis://me@localhost/prices'

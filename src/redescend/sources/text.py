@@ -42,14 +42,14 @@ class Parser(Protocol):
         """Parse whole records; None unless all of them are good."""
 
     def find_suspicious(self, records: list[bytes]) -> Array:
-        """Which records are probably bad; a wrong answer costs time and nothing else."""
+        """Guess which records are bad; a wrong guess only costs time."""
 
     def parse_one(self, record: bytes) -> pa.RecordBatch | str:
-        """Parse one record, as `parse` does if it can; or say what is wrong with it."""
+        """Parse one record as `parse` does, or return what is wrong with it."""
 
 
 class Head(NamedTuple):
-    """What the beginning of a file says: the offset of its first record, how records end, and its columns."""
+    """The head of a file: the offset of its first record, the grammar of records, and the columns."""
 
     body: int
     grammar: Grammar
@@ -104,7 +104,7 @@ class TextFile(SourceFile):
 
     @cached_property
     def head(self) -> Head:
-        """What comes before the records."""
+        """The head of the file."""
         with closing(self._text(0, keep=True)) as text:
             return self.read_preamble(text)
 
@@ -129,7 +129,7 @@ class TextFile(SourceFile):
         for place in np.linspace(self.head.body, size - WINDOW, WINDOWS).astype(int).tolist():
             with closing(self.origin.read(WINDOW, place, True)) as blocks:
                 data = next(blocks)
-            # The first and the last line may be parts of records. What is cut inside quotes is bad, and left out.
+            # The first and the last line may be parts of records. Records that are cut inside quotes are left out.
             data = data[data.find(b"\n") + 1 : data.rfind(b"\n") + 1]
             for low, high, reason in grammar.cut(data, final=True):
                 if reason is None:
@@ -150,14 +150,14 @@ class TextFile(SourceFile):
                 yield partial(parse_chunk, parser, chunk)
 
     def _follow(self, parser: Parser, start: int, follow: Follow, mark: str | None) -> Jobs:
-        """Read a file that grows; each time that it is rotated, the rest of the old one and then the new one."""
+        """Read a growing file; whenever it is rotated, read the rest of the old file and then the new one."""
         path, place, grammar = Path(self.name), max(start, self.head.body), self.head.grammar
         if mark is not None and not has_mark(path, start, mark):
             copy = find_copy(path, start, mark)
             if copy is None:
                 raise DataError(
-                    f"{self.name} has changed before the last record that was read, and there is no renamed or copied "
-                    f"file '{path.name}.…' that has it; name an empty folder for checkpoints to start again."
+                    f"{self.name} has changed before the last record that was read, and no renamed or copied file "
+                    f"'{path.name}.…' has that record. To start again, name an empty folder for checkpoints."
                 )
             with open(copy, "rb", buffering=0) as old:
                 old.seek(start)
@@ -181,7 +181,7 @@ class TextFile(SourceFile):
             yield partial(parse_chunk, parser, chunk, mark)
 
     def _find_body(self) -> int:
-        """Where the records of a new file begin: it may have a header, or not."""
+        """The offset of the records in a new file, which may have a header or not."""
         options = self.options._replace(columns=None if self.names is None else tuple(self.names))
         return type(self)(FileOrigin(Path(self.name)), None, options).head.body
 
@@ -221,7 +221,7 @@ def parse_chunk(parser: Parser, chunk: TextChunk, mark: str | None = None) -> Pi
 
 
 def _parse_one_by_one(parser: Parser, records: list[bytes]) -> tuple[pa.RecordBatch, Array, list[Bad]]:
-    """Parse suspicious records alone, the others together, halving what is refused."""
+    """Parse suspicious records alone and the others together; halve what cannot be parsed."""
     suspicious = parser.find_suspicious(records)
     pending = [*np.flatnonzero(suspicious)[:, None]]
     if not suspicious.all():

@@ -1,4 +1,4 @@
-"""Names for what is wrong with a cell: a sentinel value, another unit, two columns that were swapped."""
+"""Kinds of errors in a cell: a sentinel value, another unit, or swapped columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FACTORS = {
     "3.281 times (m as feet)": 3.28084,
     "1/3.281 of (feet as m)": 1 / 3.28084,
 }
-"""Common mistakes with units and decimal points, by what the value is of the expected one."""
+"""Common mistakes with units and decimal points: the ratio of the value to the expected one."""
 
 NARROW = 0.2
 """A factor is only named if the interval is at most this wide, relative to the expected value: others fit by chance."""
@@ -41,11 +41,11 @@ CYCLES = {
     **dict.fromkeys(("month", "mon", "mnth"), (1.0, 12.0)),
     **dict.fromkeys(("minute", "min", "second", "sec"), (0.0, 60.0)),
 }
-"""Words in the names of columns that begin anew after their last value, and their ranges."""
+"""Words in the names of cyclic columns, and their ranges."""
 
 
 class Column(NamedTuple):
-    """A numeric column: its usual values from the first to the last percent, its range, and how often numbers occur."""
+    """A numeric column: its first and last percentile, its range, and the values that occur more than once."""
 
     low: float
     high: float
@@ -67,12 +67,12 @@ class Column(NamedTuple):
         return self.range is not None and not self.range.low <= value <= self.range.high
 
     def has(self, value: float) -> bool:
-        """Whether a value would be usual here."""
+        """Whether a value would be usual in this column."""
         return self.low <= value <= self.high
 
 
 def is_cycle(name: str, values: Array) -> bool:
-    """Whether a column begins anew after its last value, as an angle or an hour: its name and its range say so.
+    """Whether a column is cyclic, such as an angle or an hour, by its name and its range.
 
     >>> degrees = np.arange(0.0, 361.0, 10.0)
     >>> is_cycle("wind_dir", degrees), is_cycle("wind_dir", degrees / 10), is_cycle("direct_costs", degrees)
@@ -95,7 +95,7 @@ def name_kind(
     record: Mapping[str, float],
     columns: Mapping[str, Column],
 ) -> str:
-    """What is probably wrong with a cell, or an empty text.
+    """Name the probable error of a cell; empty if unknown.
 
     Parameters
     ----------

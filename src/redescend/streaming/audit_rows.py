@@ -1,4 +1,4 @@
-"""What is wrong with whole rows of a table: copies of rows and of blocks of rows, and dates out of order."""
+"""Errors in whole rows of a table: copies of rows and of blocks of rows, and dates out of order."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from redescend.sources import Batch
 from redescend.streaming.encoding.features import MICROSECONDS_PER_DAY, to_floats
 
 BLOCK = 5
-"""Consecutive copies from which on they are called a block."""
+"""The fewest consecutive copies that are a block."""
 
 GROUPED = 0.7
-"""Rows are a group if this share of them has texts of which this share is among them."""
+"""Rows are a group if this share of them has texts that occur mostly, by this share, among them."""
 
 NATURAL = 0.05
 """If a larger share of rows are copies, few values are possible, and copies are natural."""
@@ -39,16 +39,16 @@ class Copy(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """How many rows are copies of earlier ones, and the longest blocks of them; a single row is a block of one."""
+    """The number of rows that are copies of earlier ones, and the longest blocks of copies."""
 
     rows: int
     blocks: list[Copy]
 
 
 class RowCheck:
-    """Collects what is needed to check the rows of a table, a batch at a time.
+    """Checks the rows of a table for copies and for dates out of order, a batch at a time.
 
-    `apart` are the columns that number the records, which copies may differ in: the batches do not have them.
+    `apart` are columns that number the records: copies may differ in them, and batches do not have them.
     """
 
     def __init__(self, apart: Sequence[str] = ()) -> None:
@@ -69,7 +69,7 @@ class RowCheck:
                 self._texts.setdefault(name, []).append(hash_column(column))
 
     def describe(self) -> list[str]:
-        """What was found, a sentence each."""
+        """Describe the errors, a sentence each."""
         if not self._rows:
             return []
         rows = np.concatenate(self._rows)
@@ -91,13 +91,13 @@ class RowCheck:
 
 
 def count_along(rows: Array, records: int) -> Array:
-    """The share of `STRETCHES` parts of a table that these rows, from 1, are."""
+    """Compute the share of these rows, numbered from 1, in each of `STRETCHES` parts of a table."""
     edges = np.linspace(0, records, min(STRETCHES, max(records, 1)) + 1)
     return np.histogram(rows - 0.5, edges)[0] / np.maximum(np.diff(edges), 1.0)
 
 
 class LateDate(NamedTuple):
-    """A date that is before the one of the last row, or after that of the next, while those are in order."""
+    """A date that is earlier than that of the row before, or later than that of the row after, out of order."""
 
     row: int
     column: str
@@ -110,7 +110,7 @@ class LateDate(NamedTuple):
 
 
 def hash_rows(table: Any) -> Array:
-    """A number for every row of a record batch that is equal for equal rows, and hardly for others."""
+    """Hash every row of a record batch to 64 bits."""
     total = np.zeros(table.num_rows, np.uint64)
     for column in table.columns:
         is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
@@ -119,7 +119,7 @@ def hash_rows(table: Any) -> Array:
 
 
 def hash_column(column: Any) -> Array:
-    """A number for every text of a column."""
+    """Hash every text of a column to 64 bits."""
     encoded = column.dictionary_encode()
     texts = [text.encode() for text in encoded.dictionary.to_pylist()]
     codes = np.array([zlib.crc32(text) + (zlib.adler32(text) << 32) for text in texts] + [1], np.uint64)
@@ -135,7 +135,7 @@ def mix_bits(numbers: Array) -> Array:
 
 
 def find_copies(hashes: Array, rows: Array, most: int = 5) -> Copies | None:
-    """The copies among rows with these hashes, None if there are none or if they are natural.
+    """Find copies among rows with these hashes; None if there are none, or too many to be errors.
 
     >>> find_copies(np.array([7, 8, 9, 10, 7, 8, 11] + list(range(100, 200))), np.arange(1, 108))
     Copies(rows=2, blocks=[Copy(first=5, last=6, source=1)])
@@ -159,7 +159,7 @@ def _has_block(copies: Array, sources: Array) -> bool:
 
 
 def find_late_dates(name: str, values: Array, rows: Array) -> list[LateDate]:
-    """The dates that are out of order in a column that is in order otherwise; missing ones, NaN, are left out.
+    """Find the dates that are out of order in a column that is otherwise sorted; NaN is ignored.
 
     >>> find_late_dates("day", np.array([1.0, 2.0, 9.0, 3.0, 4.0] + [5.0] * 99), np.arange(1, 105))
     [LateDate(row=3, column='day', value=9.0)]
@@ -173,7 +173,7 @@ def find_late_dates(name: str, values: Array, rows: Array) -> list[LateDate]:
         return []
     late = []
     for place in np.flatnonzero(steps < 0).tolist():
-        # Of the two rows at a step back, the wrong one is that without which the others are in order.
+        # Of the two rows at a step back, the wrong one is the one whose removal leaves the others in order.
         before = values[place - 1] if place else -np.inf
         wrong = place if before <= values[place + 1] else place + 1
         late.append(LateDate(int(rows[wrong]), name, float(values[wrong])))
@@ -181,8 +181,8 @@ def find_late_dates(name: str, values: Array, rows: Array) -> list[LateDate]:
 
 
 def describe_rows(copies: Copies | None, late: Iterable[LateDate], apart: Sequence[str] = ()) -> list[str]:
-    """What was found, a sentence each."""
-    told = []
+    """Describe copies and late dates, a sentence each."""
+    sentences = []
     if copies is not None:
         blocks = ", ".join(
             f"row {one.first:,} of row {one.source:,}"
@@ -191,11 +191,11 @@ def describe_rows(copies: Copies | None, late: Iterable[LateDate], apart: Sequen
             for one in copies.blocks
         )
         but = f" but for {' and '.join(map(repr, apart))}" if apart else ""
-        told.append(f"Copies of earlier rows{but}: {copies.rows:,}, such as {blocks}.")
+        sentences.append(f"Copies of earlier rows{but}: {copies.rows:,}, such as {blocks}.")
     by_column: dict[str, list[LateDate]] = {}
     for one in late:
         by_column.setdefault(one.column, []).append(one)
     for name, dates in by_column.items():
         shown = ", ".join(f"row {one.row:,} ({one})" for one in dates[:5])
-        told.append(f"Dates out of order in {name!r}: {len(dates):,}, such as {shown}.")
-    return told
+        sentences.append(f"Dates out of order in {name!r}: {len(dates):,}, such as {shown}.")
+    return sentences

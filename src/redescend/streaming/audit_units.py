@@ -1,10 +1,10 @@
-"""Stretches of a column in another unit: for some hundred rows, say, in Fahrenheit, or a thousand times as much.
+"""Stretches of a column in another unit: a few hundred rows in Fahrenheit, for example, or a thousand times as large.
 
-Every record has a likelihood with its value as it is, and one with the value converted back from another unit. The
-stretch in which the sum of their log-ratios is largest is told, if that is more than chance and if the converted values
-are about as far from their predictions as all others are. Errors count by a density with heavy tails, and every
-log-ratio is limited, so that a few records are no stretch. A column that drifts may be nearer to another unit for a
-while, but a unit changes from one row to the next: the `EDGE` rows on either side of both ends must say so.
+Each value has two likelihoods: as it is, and converted back from another unit. The stretch with the largest sum of
+log-ratios is reported if the sum exceeds what chance explains, and if the converted values are about as close to their
+predictions as all other values. The density of errors has heavy tails, and log-ratios are clipped, so that a few
+records do not make a stretch. A drifting column may be closer to another unit for a while, but a unit changes from one
+row to the next, so the `EDGE` rows on either side of both ends must agree.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from redescend.numeric import Array
 from redescend.streaming.audit_kinds import FACTORS
 
 EVIDENCE, MOST = 50.0, 5.0
-"""The sum of log-ratios that a stretch needs, and the largest that counts of one record."""
+"""The sum of log-ratios that a stretch needs, and the largest log-ratio of one record."""
 
 FEWEST, EDGE, SHARP, CLOSE = 20, 10, 1.0, 3.0
-"""Rows of a stretch, at least; those around its ends, and the mean log-ratio that speaks for, or against, the unit
-there; and how many times as large as all errors those of converted values may be."""
+"""The fewest rows of a stretch; rows at each side of its ends, and the least mean log-ratio for the unit inside and
+against it outside; and the largest ratio of the errors of converted values to all errors."""
 
 MOST_STRETCHES = 3
-"""Stretches that are told of a column."""
+"""The most stretches of a column."""
 
 UNITS: dict[str, tuple[float, float]] = {
     **{f"{name} the expected ones": (factor, 0.0) for name, factor in FACTORS.items()},
@@ -34,11 +34,11 @@ UNITS: dict[str, tuple[float, float]] = {
     "as if in Kelvin, not Celsius": (1.0, 273.15),
     "as if in Celsius, not Kelvin": (1.0, -273.15),
 }
-"""What values are in another unit: the factor, and what is added."""
+"""Conversions to other units: factor and offset."""
 
 
 class UnitStretch(NamedTuple):
-    """Rows from `first` to `last` whose values of a column are in another unit, and the evidence for it."""
+    """Rows from `first` to `last` in which a column has another unit, and the evidence for it."""
 
     first: int
     last: int
@@ -47,16 +47,16 @@ class UnitStretch(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What is wrong with a cell in it."""
+        """The kind of error of its cells."""
         return f"in another unit from row {self.first:,} to row {self.last:,}"
 
     def describe(self, column: str) -> str:
-        """One sentence."""
+        """Describe the stretch in a sentence."""
         return f"{column!r} seems to be {self.kind}: its values are {self.unit}."
 
 
 def find_unit_stretches(rows: Array, values: Array, predictions: Array) -> list[UnitStretch]:
-    """The stretches of a column in which converted values fit the predictions much better, in the order of the rows.
+    """Find the stretches of a column in which converted values fit the predictions much better, in row order.
 
     >>> random = np.random.default_rng(0)
     >>> expected = random.normal(20.0, 5.0, 500)
@@ -68,7 +68,7 @@ def find_unit_stretches(rows: Array, values: Array, predictions: Array) -> list[
     """
     errors = np.abs(values - predictions)
     scale = float(np.median(errors)) if len(errors) else 0.0
-    # An exact column has errors of rounding alone.
+    # A column that is predicted exactly has rounding errors only.
     scale = max(scale, 1e-9 * float(np.median(np.abs(values)))) if len(errors) else 0.0
     free, found = np.ones(len(rows), bool), list[UnitStretch]()
     if scale == 0.0:
@@ -90,9 +90,9 @@ def find_unit_stretches(rows: Array, values: Array, predictions: Array) -> list[
 
 
 def select_stretches(found: Mapping[str, Iterable[UnitStretch]]) -> dict[str, list[UnitStretch]]:
-    """Of the stretches of all columns that overlap, those with the most evidence.
+    """Select, among overlapping stretches of all columns, those with the most evidence.
 
-    A column in another unit makes the predictions of the others wrong.
+    A column in another unit makes the predictions of the other columns wrong.
     """
     every = [(stretch, name) for name, stretches in found.items() for stretch in stretches]
     chosen = list[tuple[UnitStretch, str]]()
@@ -103,7 +103,7 @@ def select_stretches(found: Mapping[str, Iterable[UnitStretch]]) -> dict[str, li
 
 
 def _compare(errors: Array, values: Array, predictions: Array, scale: float, factor: float, added: float) -> Array:
-    """The log-ratio of the likelihoods of every value: converted back from the unit, and as it is."""
+    """Compute the log-likelihood ratio of every value: converted back from the unit, against as it is."""
     converted = np.abs((values - added) / factor - predictions) / scale
     as_it_is = errors / scale
     # A value of 0 is the same in most units: a smaller unit is no more likely for it.
@@ -112,7 +112,7 @@ def _compare(errors: Array, values: Array, predictions: Array, scale: float, fac
 
 
 def _has_edges(ratio: Array, start: int, stop: int) -> bool:
-    """Whether the rows within a stretch speak for the unit at both ends, and those around it against it."""
+    """Whether the rows inside both ends of a stretch support the unit, and those outside contradict it."""
     if 2 * (stop - start) > len(ratio):
         return False
     inside = (ratio[start : start + EDGE], ratio[max(start, stop - EDGE) : stop])
@@ -121,7 +121,7 @@ def _has_edges(ratio: Array, start: int, stop: int) -> bool:
 
 
 def _find_best(ratio: Array) -> tuple[float, int, int]:
-    """The largest sum of successive entries, and where they start and stop."""
+    """Find the largest sum of successive entries, and where they start and stop."""
     sums = np.concatenate([[0.0], np.cumsum(ratio)])
     stop = int(np.argmax(sums - np.minimum.accumulate(sums)))
     start = int(np.argmin(sums[: stop + 1]))

@@ -1,4 +1,4 @@
-"""What the model of a stream believes of its records: a belief, and the encoded chunks that it judges."""
+"""The belief of a stream's model, applied to encoded chunks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Belief: TypeAlias = ResidualBelief | LabelBelief
 
 
 def make_belief(schema: Schema) -> Belief:
-    """A belief for the records of a stream that knows nothing yet.
+    """Make a new belief for the records of a stream.
 
-    With one model per key, each key has a scale of the noise, which may depend on the first `COMPACT` features. The
-    shape of the noise, the share of outliers, and what is believed of labels are those of all keys.
+    With one model per key, each key has its own noise scale, which may depend on the first `COMPACT` features. Keys
+    share the shape of the noise, the share of outliers, and the belief about labels.
     """
     if schema.classifies:
         return LabelBelief(len(schema.labels))
@@ -38,12 +38,12 @@ def key_bytes(belief: Belief | None) -> int:
 
 
 def _records(belief: ResidualBelief, chunk: EncodedChunk) -> dict[str, Any]:
-    """The features that a belief knows, and the places of keys."""
+    """The features that a belief uses, and the indices of keys."""
     return {"X": chunk.X[:, : belief.dim], "keys": chunk.keys if chunk.names else None}
 
 
 def restore_belief(schema: Schema, config: ModelConfig, state: Any, owner: str) -> Belief | None:
-    """The belief of a saved model; None if it has none, as files from before there were beliefs."""
+    """Restore the belief of a saved model; None if it has none, such as in older files."""
     if state is None:
         return None
     require(config.transform is None, owner, "a belief in spite of its transform")
@@ -53,7 +53,7 @@ def restore_belief(schema: Schema, config: ModelConfig, state: Any, owner: str) 
 
 
 def learn_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
-    """Judge the records of a chunk by the scores that the model gave them before, and learn from them."""
+    """Judge the records of a chunk by scores from before the update, and learn from them."""
     if isinstance(belief, ResidualBelief):
         return Judged(*belief.update(np.nan_to_num(scores[0]), chunk.targets, **_records(belief, chunk)))
     labels = chunk.targets.astype(np.int64)
@@ -62,7 +62,7 @@ def learn_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
 
 
 def judge_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
-    """The same by all that was learned so far; nothing is learned, and nothing is called a suspect or stuck."""
+    """Judge the records of a chunk without learning from them; stuck sensors are not detected."""
     if isinstance(belief, LabelBelief):
         labels = chunk.targets.astype(np.int64)
         log_odds = belief.judge(_columns(scores), labels)
@@ -76,7 +76,7 @@ def judge_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
 
 
 def check_interval(belief: Belief | None, level: float) -> ResidualBelief:
-    """The belief, if it has intervals of this level."""
+    """Return the belief if it has intervals of this level, or raise."""
     if not isinstance(belief, ResidualBelief):
         raise DataError("Intervals need a model of numbers without a fixed transform.")
     check("predict_interval", "level", level, SHARE)
@@ -84,7 +84,7 @@ def check_interval(belief: Belief | None, level: float) -> ResidualBelief:
 
 
 def predict_chunk(belief: Belief | None, chunk: EncodedChunk, scores: Array, level: float) -> Judged:
-    """The intervals of this level for the records of a chunk, whose targets are not known; the rest is NaN."""
+    """Predict intervals of this level for the records of a chunk with unknown targets; the rest is NaN."""
     checked = check_interval(belief, level)
     ends = checked.predict_interval(np.nan_to_num(scores[0]), level=level, **_records(checked, chunk))
     unknown = np.full(len(chunk.X), np.nan)
@@ -92,10 +92,10 @@ def predict_chunk(belief: Belief | None, chunk: EncodedChunk, scores: Array, lev
 
 
 def give_verdict(belief: Belief, rounds: Rounds) -> Verdict:
-    """The final verdict on rounds that the belief has learned from."""
+    """Compute the final verdict on rounds that the belief has learned from."""
     judged = rounds.judged
     if judged is None:
-        raise DataError("The rounds have no judgements of a belief, which the final verdict needs.")
+        raise DataError("The final verdict needs rounds of a model with a belief.")
     if isinstance(belief, ResidualBelief):
         return belief.judge_log(rounds.predictions, rounds.targets, Judgements(*judged), rounds.keys)
     labels = rounds.targets.astype(np.int64) if belief.classes == 2 else np.ones(len(rounds), np.int64)

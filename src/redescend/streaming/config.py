@@ -9,18 +9,21 @@ from typing import Any
 
 from redescend import losses, steps, transforms
 from redescend.belief.suspects import SHARE
-from redescend.engines.config import FEATURES, check_bool
+from redescend.engines.config import FEATURES
 from redescend.errors import OnBad, ParameterError
-from redescend.parameters import AT_LEAST_ONE, COUNT, Order, bad_parameter, check
+from redescend.parameters import AT_LEAST_ONE, COUNT, Order, bad_parameter, check, check_bool, check_choice
 from redescend.streaming.encoding.features import MAX_LAG
 
 LINEAR = FEATURES == "linear"
-"""Whether models are linear unless something else is asked for."""
+"""Whether models are linear by default."""
+
+
+NUMBERS = {"fdr": SHARE, "every": AT_LEAST_ONE, "top": COUNT, "passes": AT_LEAST_ONE, "jobs": AT_LEAST_ONE}
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files that a run writes when it ends; None is not written."""
+    """Output files of a run, written at its end; None is not written."""
 
     model: Path | None = None
     rounds: Path | None = None
@@ -31,14 +34,14 @@ class Outputs:
     """Whether the quarantine is written even if no record was rejected."""
 
     def by_content(self) -> dict[str, Path]:
-        """The files, by what they contain."""
+        """The files by content."""
         names = ("model", "report", "rounds", "suspects", "quarantine")
         return {f"the {name}": path for name in names if (path := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitConfig:
-    """The settings of a run; see `redescend.fit_stream` for what each means."""
+    """The settings of a run; `redescend.fit_stream` documents them."""
 
     target: str
     features: Sequence[str] | None = None
@@ -72,11 +75,9 @@ class FitConfig:
     cluster: str | None = None
 
     def __post_init__(self) -> None:
-        if self.on_bad not in list(OnBad):
-            *others, last = (f"'{choice}'" for choice in OnBad)
-            raise bad_parameter("fit_stream", "on_bad", f"{', '.join(others)} or {last}", self.on_bad)
+        check_choice("fit_stream", "on_bad", self.on_bad, OnBad)
         if self.outputs.quarantine is not None and self.on_bad != OnBad.QUARANTINE:
-            raise ParameterError(f"on_bad='{self.on_bad}' quarantines no record; leave 'quarantine' out.")
+            raise ParameterError(f"on_bad='{self.on_bad}' does not quarantine records; leave 'quarantine' out.")
         if self.resume and self.checkpoint is None:
             raise ParameterError("To resume a run, name the folder of its checkpoint.")
         if self.by is None and (self.jobs, self.cluster) != (None, None):
@@ -84,14 +85,10 @@ class FitConfig:
         if self.outputs.suspects is not None and self.transform is not None:
             raise ParameterError("A list of all suspects needs a model without a fixed transform.")
         self._check_lags()
-        object.__setattr__(self, "fdr", check("fit_stream", "fdr", self.fdr, SHARE))
         object.__setattr__(self, "linear", check_bool("fit_stream", "linear", self.linear))
-        object.__setattr__(self, "every", check("fit_stream", "every", self.every, AT_LEAST_ONE))
-        object.__setattr__(self, "top", check("fit_stream", "top", self.top, COUNT))
-        if self.passes is not None:
-            object.__setattr__(self, "passes", check("fit_stream", "passes", self.passes, AT_LEAST_ONE))
-        if self.jobs is not None:
-            object.__setattr__(self, "jobs", check("fit_stream", "jobs", self.jobs, AT_LEAST_ONE))
+        for name, rule in NUMBERS.items():
+            if (value := getattr(self, name)) is not None or name not in ("passes", "jobs"):
+                object.__setattr__(self, name, check("fit_stream", name, value, rule))
 
     def _check_lags(self) -> None:
         lags: Any = self.lags
@@ -100,22 +97,22 @@ class FitConfig:
         if isinstance(self.lag_columns, str):
             raise bad_parameter("fit_stream", "lag_columns", "a list of columns", self.lag_columns)
         if self.lag_columns and not lags:
-            raise ParameterError("Say how many records to look back at these columns with 'lags'.")
+            raise ParameterError("'lag_columns' needs 'lags': the numbers of records to look back.")
         if lags and self.shuffle:
-            raise ParameterError("Lags look back in the order of the stream, which cannot be shuffled.")
+            raise ParameterError("Lags need the order of the stream; leave 'shuffle' out.")
 
     def model_settings(self) -> dict[str, Any]:
         """The settings of the model."""
         return self.select("order", "loss", "transform", "step") | {"features": "linear" if self.linear else "auto"}
 
     def select(self, *names: str) -> dict[str, Any]:
-        """Some settings by their names."""
+        """Select settings by name."""
         return {name: getattr(self, name) for name in names}
 
-    def stored(self) -> dict[str, Any]:
-        """The settings that determine the results, as plain values: a run can only be resumed with the same.
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings that determine the results, as plain values: a run can only be resumed with the same.
 
-        Files may move, and checkpoints, threads and clusters change nothing in the results.
+        Paths, checkpoints, threads and clusters do not change the results.
         """
         free = {"outputs", "checkpoint", "every", "resume", "jobs", "cluster"}
         plain = {name: value for name, value in vars(self).items() if name not in free}
@@ -129,9 +126,9 @@ class FitConfig:
 
     def check_resumable(self, stored: dict[str, Any]) -> None:
         """Raise an error if the run in the checkpoint had other settings."""
-        # Runs from before there were trees are linear, and there have not always been lags.
+        # Checkpoints of older versions lack these settings.
         stored = {"linear": True, "lags": [], "lag_columns": []} | stored
-        for name, now in self.stored().items():
+        for name, now in self.to_dict().items():
             if stored.get(name) != now:
                 raise ParameterError(
                     f"The run in '{self.checkpoint}' was started with {name} = {stored.get(name)!r} and cannot be "

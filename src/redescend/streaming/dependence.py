@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from redescend.streaming.model import StreamModel
 
 RECENT, POINTS = 128, 24
-"""Recent records that are predicted, and values of the column, at quantiles, that each is predicted with."""
+"""The number of recent records, and of quantiles of the column that replace its value in each."""
 
 ENDS = 0.02
 """The share of values on each side that is left out."""
 
 
 class Dependence(NamedTuple):
-    """A column, values of it, and the quartiles and the mean of predictions of recent records that have these values.
+    """The mean and the quartiles of the predictions for recent records, by value of one column.
 
     `label` is the label whose probability is predicted, or empty.
     """
@@ -37,7 +37,7 @@ class Dependence(NamedTuple):
 
 
 def compute_dependence(model: StreamModel, column: str) -> Dependence | None:
-    """The partial dependence of the predictions of a model with trees on a column of numbers or dates, or None.
+    """Compute the partial dependence of a model with trees on a column of numbers or dates; None for other columns.
 
     With three or more labels it is that of the label whose mean probability changes most.
     """
@@ -54,16 +54,16 @@ def compute_dependence(model: StreamModel, column: str) -> Dependence | None:
     table = np.tile(X, (len(values), 1))
     _write_values(feature, table[:, span], np.repeat(values, len(X)))
     scores = engine.predict(table)
-    told = label_probabilities(scores) if schema.classifies else scores
-    told = told.reshape(len(told), len(values), len(X))
-    output = 1 if schema.outputs == 1 and schema.classifies else int(np.ptp(told.mean(axis=2), axis=1).argmax())
-    low, high = np.quantile(told[output], [0.25, 0.75], axis=1)
+    curves = label_probabilities(scores) if schema.classifies else scores
+    curves = curves.reshape(len(curves), len(values), len(X))
+    output = 1 if schema.outputs == 1 and schema.classifies else int(np.ptp(curves.mean(axis=2), axis=1).argmax())
+    low, high = np.quantile(curves[output], [0.25, 0.75], axis=1)
     label = schema.labels[output] if schema.classifies else ""
-    return Dependence(column, values, told[output].mean(axis=1), low, high, label, feature.how == "date")
+    return Dependence(column, values, curves[output].mean(axis=1), low, high, label, feature.how == "date")
 
 
 def _choose_values(column: Array) -> Array:
-    """Different quantiles of a column, without its ends."""
+    """Distinct quantiles of a column, without its ends."""
     known = column[np.isfinite(column)]
     if not len(known):
         return known
@@ -71,7 +71,7 @@ def _choose_values(column: Array) -> Array:
 
 
 def _write_values(feature: Feature, columns: Array, values: Array) -> None:
-    """Write values of a column as it is encoded; its missing-value indicator is 0."""
+    """Write encoded values of a column; its missing-value indicator is 0."""
     columns[:, 0] = values
     if feature.how == "date":
         for place, wave in enumerate(feature.waves(values), start=1):

@@ -1,4 +1,4 @@
-"""Why a record was predicted as it was: contributions of its columns, ordinary values, and similar ordinary records."""
+"""Explanations of predictions: contributions of columns, plausible values of the target, and similar clean records."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.summary.suspects import to_json_value
 
 NEAREST = 3
-"""Similar records that are shown."""
+"""The number of similar records."""
 
 STEPS, FARTHEST = 200, 50.0
-"""How many values of the target are tried on each side, and how many widths of the interval from the prediction."""
+"""The number of values of the target to try on each side, and the farthest of them, in widths of the interval."""
 
 
 class Contribution(NamedTuple):
-    """A column, the value of the record in it, and what that contributes to the prediction."""
+    """A column, its value, and its contribution to the prediction."""
 
     column: str
     value: Any
@@ -38,12 +38,12 @@ class Contribution(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """A record, and why it was predicted as it was.
+    """The explanation of a prediction.
 
-    `typical` is the prediction of a typical record; it and all `contributions` add up to `total`: the prediction or,
-    for labels, the log-odds of the predicted label by the model's own scores. `low` and `high` are the interval of nine
-    in ten clean values. `ordinary` are values of the target that are more likely clean than not, a wider interval or,
-    for labels, all of them; None without a belief. An end of the interval that was not found is None.
+    `typical` is the prediction for a typical record; it and all `contributions` add up to `total`: the prediction or,
+    for labels, the log-odds of the predicted label by the model's own scores. `low` and `high` are the 90 % interval of
+    clean values. `ordinary` are the values of the target that are more likely clean than not: the ends of an interval,
+    None where none was found, or a list of labels. It is None without a belief.
     """
 
     row: int
@@ -59,14 +59,14 @@ class Explanation:
     nearest: list[dict[str, Any]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as texts, numbers, lists and dicts."""
+        """Convert to texts, numbers, lists and dicts."""
         return asdict(self) | {"contributions": [one._asdict() for one in self.contributions]}
 
 
 def explain_record(
     model: StreamModel | ModelStore, batch: Batch, index: int, history: LagHistory | None = None
 ) -> Explanation:
-    """Explain the record of a `batch` at this index, whose target must be known.
+    """Explain the prediction for the record of a `batch` at this index, whose target must be known.
 
     Lagged features look back at `history`, which ends before the batch.
     """
@@ -112,7 +112,7 @@ def _read_lagged(schema: Schema, chunk: EncodedChunk) -> dict[str, Any]:
 
 
 def _contribute(model: StreamModel, chunk: EncodedChunk, label: int) -> tuple[float, float, list[tuple[str, float]]]:
-    """The prediction of a typical record, that of this one, and what its columns contribute, the most first."""
+    """The predictions for a typical record and for this one, and the contributions of its columns, largest first."""
     schema, engine = model.schema, model.engine
     output, sign = (0, 1.0 if label or not schema.classifies else -1.0) if schema.outputs == 1 else (label, 1.0)
     parts = sign * engine.contributions(chunk.X, output)[0]
@@ -122,15 +122,15 @@ def _contribute(model: StreamModel, chunk: EncodedChunk, label: int) -> tuple[fl
     }
     if schema.shares_indicator:
         columns[schema.encoded[-1]] = float(parts[schema.dim - 1])
-    # Predictions are kept within the range of clean targets; what that changes is a contribution, too.
-    columns["kept in the range of clean targets"] = total - float(parts.sum())
+    # Predictions are clipped to the range of clean targets.
+    columns["clipping to the range of clean targets"] = total - float(parts.sum())
     size = max(abs(total), *(abs(part) for part in parts.tolist()))
     found = [(name, part) for name, part in columns.items() if abs(part) > 1e-9 * size]
     return float(parts[-1]), total, sorted(found, key=lambda one: -abs(one[1]))
 
 
 def _find_ordinary(model: StreamModel, chunk: EncodedChunk, low: float | None, high: float | None) -> list[Any] | None:
-    """The values of the target with which the record would be more likely clean than not."""
+    """Find the values of the target with which the record would be more likely clean than not."""
     if model.belief is None:
         return None
     if model.schema.classifies:
@@ -149,7 +149,7 @@ def _find_ordinary(model: StreamModel, chunk: EncodedChunk, low: float | None, h
 
 
 def _judge(model: StreamModel, chunk: EncodedChunk, targets: Array) -> Array:
-    """The log-odds that the record would be clean with each of these targets."""
+    """Compute the log-odds that the record would be clean with each of these targets."""
     assert model.belief is not None
     X = np.repeat(chunk.X, len(targets), axis=0)
     scores = np.repeat(model.engine.predict(chunk.X), len(targets), axis=1)
@@ -157,33 +157,33 @@ def _judge(model: StreamModel, chunk: EncodedChunk, targets: Array) -> Array:
 
 
 def find_record(source: Source, model: StreamModel | ModelStore, row: int) -> tuple[Batch, int, LagHistory | None]:
-    """The batch that has a row, its index there, and what lagged features of the batch look back at."""
-    history = model.start_history(fresh=True)
+    """Find the batch of a row, its index there, and the history that lagged features of the batch look back at."""
+    history, last = model.start_history(fresh=True), 0
     with closing(source.batches(model.schema.columns, in_order=True)) as batches:
         for batch in batches:
-            index = int(np.searchsorted(batch.rows, row))
+            index, last = int(np.searchsorted(batch.rows, row)), batch.end.row
             if index < len(batch.rows) and batch.rows[index] == row:
                 return batch, index, history
             for bad in batch.bad:
                 if bad.row <= row < bad.row + bad.rows:
                     raise DataError(f"Row {row} cannot be explained: {bad.reason}.")
-            if batch.end.row >= row:
+            if last >= row:
                 break
             if history is not None:
                 model.encode(batch.table, history)
-    raise DataError(f"{source.name} has no row {row}; the first is 1.")
+    raise DataError(f"{source.name} has no row {row}; its rows are 1 to {last}.")
 
 
 def find_nearest(model: StreamModel | ModelStore, source: Source, batch: Batch, index: int) -> list[dict[str, Any]]:
-    """The records of a source that are most like this one, among those that are more likely clean than not.
+    """Find the records of a source that are most similar to this one and more likely clean than not.
 
-    Columns are compared in units of their standard deviations in the first records.
+    Distances are in units of the standard deviations of columns in the first records.
     """
     schema = model.schema
     sample = np.concatenate([chunk.X for chunk in EncodedBatch(schema, source.sample.table, target=False).chunks()])
     for feature, span in zip(schema.features, schema.spans, strict=True):
         if feature.lag:
-            sample[:, span] = 0.0  # only what records have themselves is compared
+            sample[:, span] = 0.0  # lagged features are not compared
     with np.errstate(invalid="ignore", divide="ignore"):
         scales = np.nan_to_num(1.0 / np.nanstd(sample, axis=0), posinf=0.0)
     [own] = EncodedBatch(schema, batch.table.slice(index, 1), target=False).chunks()

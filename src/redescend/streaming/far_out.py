@@ -1,8 +1,8 @@
-"""How rare a value far outside the others of its column is, also if it is the only one of its kind.
+"""The rarity of extreme values of a column, even of a single one.
 
-The tail of the deviations of a column is taken for a power law through their quantiles at `BODY` and `TAIL`, which no
-share of wrong values below 1 - `TAIL` moves much. Beyond that, most tails are lighter, so that the law errs on the safe
-side: it says that a far value is less rare than it is.
+The tail of the deviations of a column is modelled by a power law through their quantiles at `BODY` and `TAIL`, which a
+share of wrong values below 1 - `TAIL` hardly changes. Most tails are lighter beyond, so the model is conservative: it
+overestimates the frequency of extreme values.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ BODY, TAIL = 0.9, 0.99
 """The quantiles that the power law goes through."""
 
 LIGHTEST = 5.0
-"""The largest exponent: about that of the normal distribution between these quantiles."""
+"""The largest exponent, about that of the normal distribution between these quantiles."""
 
 NEVER = 1e-6
-"""A value that is rarer than this is far out."""
+"""A value that is rarer than this is extreme."""
 
 HEAVIEST = 0.02
-"""The least exponent that counts: the limit stays finite."""
+"""The least exponent, so that the limit is finite."""
 
 MIN_VALUES = 100
-"""Of fewer values the tail is not known."""
+"""The fewest values from which a tail is estimated."""
 
 MOST_WRONG = 0.25
-"""The largest share of values behind a gap that are taken for wrong."""
+"""The largest share of values beyond a gap that are taken for wrong."""
 
 
 class Tail(NamedTuple):
@@ -43,23 +43,23 @@ class Tail(NamedTuple):
     exponent: float
 
     def share_beyond(self, deviations: Array) -> Array:
-        """The share of clean values that are as far out as these; 1 below `start`."""
+        """The share of clean values that deviate as much as these; 1 below `start`."""
         ratio = np.maximum(deviations, self.start) / self.start
         return np.where(deviations < self.start, 1.0, (1.0 - TAIL) * ratio**-self.exponent)
 
     def count_expected(self, deviations: Array) -> Array:
-        """How many clean values are expected for each that is as far out: at most 1."""
+        """The expected number of clean values per value that deviates as much, at most 1."""
         as_far = len(deviations) - np.searchsorted(np.sort(deviations), deviations)
         return np.minimum(1.0, len(deviations) * self.share_beyond(deviations) / as_far)
 
     @property
     def limit(self) -> float:
-        """The deviation beyond which a value is far out."""
+        """The deviation beyond which a value is extreme."""
         return self.start * float(((1.0 - TAIL) / NEVER) ** (1.0 / max(self.exponent, HEAVIEST)))
 
 
 def fit_tail(deviations: Array, floor: float = 0.0) -> Tail | None:
-    """The tail of deviations, which begins at `floor` or beyond; None if it is not known.
+    """Fit the tail of deviations, which begins at `floor` or beyond; None if there are too few values.
 
     >>> tail = fit_tail(np.abs(np.random.default_rng(0).normal(size=5000)))
     >>> bool(2.4 < tail.start < 2.7), bool(4.5 < tail.exponent <= 5.0), bool(tail.limit > 10.0)
@@ -75,7 +75,7 @@ def fit_tail(deviations: Array, floor: float = 0.0) -> Tail | None:
 
 
 class Range(NamedTuple):
-    """Where the values of a column are: around `middle`, and how rare others are by the `tail` of the distances to it.
+    """The range of a column: its `middle`, and the `tail` of distances from it.
 
     >>> column = find_range(np.append(np.random.default_rng(0).normal(size=900), np.full(100, 9999.0)))
     >>> bool(column.high < 20.0), bool(column.share_beyond(np.array([0.5, 9999.0]))[1] < 1e-15)
@@ -94,15 +94,15 @@ class Range(NamedTuple):
         return self.middle + self.tail.limit
 
     def share_beyond(self, values: Array) -> Array:
-        """The share of clean values that are as far out as these; 1 for what is missing."""
+        """The share of clean values that are as far from the middle as these; 1 for missing values."""
         return self.tail.share_beyond(np.abs(np.nan_to_num(values, nan=self.middle) - self.middle))
 
 
 def find_range(values: Array) -> Range | None:
-    """Where the values of a column are, None if that is not known.
+    """Estimate the range of a column; None if there are too few values.
 
-    Up to a quarter of them may be wrong, if they are far from all others and most of them are one number, such as 9999:
-    the tail is then that of the values before the widest gap. Far values that differ may be a group of their own.
+    Up to a quarter of the values may be wrong if they are far from all others and most of them are one number, such as
+    9999: the tail is then that of the values before the widest gap. Different far values may be a group of their own.
     """
     values = values[np.isfinite(values)]
     if not len(values):

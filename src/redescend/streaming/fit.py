@@ -1,4 +1,4 @@
-"""`fit_stream`: a model and the rounds of any stream, from one call."""
+"""`fit_stream`: fit a model to any stream with one call."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from redescend.streaming.run import Run, Watch
 StrPath = str | os.PathLike[str]
 
 Start = tuple[StreamModel | ModelStore, Source, dict[str, Any]]
-"""The model of a run, its source, and how that begins."""
+"""The model of a run, its source, and a fingerprint of its first records."""
 
 Planned = tuple[StreamModel | ModelStore, Source, int]
-"""The model of a run, its source, shuffled if need be, and how often its records are learned from."""
+"""The model of a run, its source, shuffled if need be, and the number of passes."""
 
 RECOGNIZED_BY = 100
 """First records by which a source is recognized when a run is resumed."""
@@ -99,8 +99,8 @@ def fit_stream(
     step : Step or None
         The step size that goes with a transform.
     linear : bool
-        Whether the model is linear. Otherwise there are trees beside the linear model, for the squared and the logistic
-        loss and at most 500 encoded features; slower, and more accurate where the truth is not linear.
+        Whether the model is linear. Otherwise trees are added, for the squared and the logistic loss and at most 500
+        encoded features: slower, but more accurate on nonlinear data.
     on_bad : {'quarantine', 'skip', 'fail'}
         Store a record that cannot be used, with its row and the reason; only count it; or raise a BadRecordError.
     quarantine : path-like or None
@@ -120,27 +120,27 @@ def fit_stream(
     by : str or None
         A column of keys, such as sensors or shops: fit one model per key. Keys are treated as text.
     lags : sequence of int
-        How many records to look back: ``[1, 24]`` adds the target of the record before, and of that 24 records before,
-        as features. For streams in time; with keys, only records of the same key count.
+        Numbers of records to look back: ``[1, 24]`` adds the targets of the previous record and of 24 records ago as
+        features. For time series; with keys, only records of the same key count.
     lag_columns : sequence of str
-        Columns, of numbers or booleans, whose values are looked back at as well.
+        Columns of numbers or booleans to look back at as well.
     jobs : int or None
         Threads for the models of keys. None: one.
     cluster : str or None
         Address of a Dask scheduler, such as ``tcp://host:8786``, to fit the models of keys on.
     passes : int or None
-        How often the records are learned from. None: twice, unless the source is a pipe or in the order of time.
+        Number of passes over the records. None: 2, or 1 for a pipe or for records in time order.
     shuffle : bool or None
-        Whether to read the records in a random order, which is always the same; they are copied to temporary files for
-        that. None: if they are sorted by the target.
+        Whether to read the records in a random but reproducible order; they are copied to temporary files for that.
+        None: if they are sorted by the target.
     final_look : bool
-        Whether to judge every record at the end by all that was learned, see ``Run.final``; a source that can be read
-        again is read once more for it.
+        Whether to judge every record at the end by the final model, see ``Run.final``; a source that can be read again
+        is read once more for it.
     watch : callable or None
         Called with the run and the rounds of each batch.
     follow : callable or None
-        For a text file that grows: called, in another thread, at its end; it waits, and returns whether to look for
-        more. Such a run never finishes: it pauses, and can be resumed when the file has grown.
+        For a text file that grows: called at its end, in another thread; it waits, and returns whether to read on. Such
+        a run never finishes: it pauses, and can be resumed when the file has grown.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def fit_stream(
 
 
 def start_run(source: Any, config: FitConfig, *, watch: Watch | None = None, follow: Follow | None = None) -> Run:
-    """Check everything that can be checked before a record is learned from, and return a run that is ready to play."""
+    """Check the settings, the files and the source of a run, and prepare it."""
     check_outputs(config.outputs.by_content(), source, config.checkpoint)
     if config.outputs.report is not None:
         import_module("redescend.streaming.report.page")  # a missing extra is reported now
@@ -219,16 +219,16 @@ def start_run(source: Any, config: FitConfig, *, watch: Watch | None = None, fol
 
 
 def plan_run(source: Any, config: FitConfig) -> Planned:
-    """Check what `start_run` would check, and return the fresh model, the source and the passes; write nothing."""
+    """Check a run as `start_run` does, and return its new model, its source and its passes; write nothing."""
     check_outputs(config.outputs.by_content(), source, config.checkpoint)
     model, opened, _ = _start_fresh(source, config, None)
     return model, opened, _choose_order(config, model, opened, None)
 
 
 def _choose_order(config: FitConfig, model: StreamModel | ModelStore, source: Source, follow: Follow | None) -> int:
-    """How often records are learned from; and shuffle them, if that is requested or if they are sorted by the target.
+    """Return the number of passes, and shuffle the source if requested or if it is sorted by the target.
 
-    By default twice and shuffled only if sorted, unless their order is a time or they come only once.
+    The defaults are two passes, and shuffling of sorted sources only; one pass in order for pipes and time series.
     """
     single, schema = isinstance(model, StreamModel), model.schema
     passes, shuffled = config.passes, config.shuffle
@@ -243,14 +243,14 @@ def _choose_order(config: FitConfig, model: StreamModel | ModelStore, source: So
         passes = 2 if free and config.transform is None else 1
     if passes > 1 and not (single and source.can_reread):
         reason = f"{source.name} can only be read once" if single else "there is one model per key"
-        raise ParameterError(f"passes = {passes} is not possible, because {reason}.")
+        raise ParameterError(f"'passes' cannot be {passes}, because {reason}.")
     if shuffled:
         source.shuffle()
     return passes
 
 
 def _choose_logs(config: FitConfig, source: Source, passes: int) -> list[str]:
-    """The logs that further readings and the final look need."""
+    """The logs that further passes and the final look need."""
     looks = config.final_look and config.transform is None
     if looks and not source.can_reread:
         return ["rounds", "values"]
@@ -275,13 +275,13 @@ def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> Start
             raise DataError(f"The column '{config.by}' has no key in the first {len(keys):,} records; name another.")
     make = StreamModel if config.by is None else ModelStore
     model = make(schema, **config.model_settings())
-    # The last line of a growing file may be incomplete, and would not be recognized later.
+    # The last line of a growing file may be incomplete, and differ when the run is resumed.
     most = RECOGNIZED_BY if follow is None else min(RECOGNIZED_BY, len(opened.sample.rows) - 1)
     return model, opened, _describe_beginning(opened, most)
 
 
 def _choose_schema(source: Source, config: FitConfig, survey: Survey) -> Schema:
-    """The schema that a journal declares, if the settings leave the choice to it; else the inferred one."""
+    """The schema that a journal declares, unless the settings request another; otherwise the inferred one."""
     free = config.features is None and not config.ignore and config.task == "auto"
     free = free and config.labels is None and not config.lags
     if source.declared is not None and free:
@@ -301,7 +301,7 @@ def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | N
     config.check_resumable(last.config)
     kinds = {name: Kind(kind) for name, kind in last.kinds.items()}
     known = last.beginning
-    # A file that is followed may have been rotated, and is recognized where reading stopped.
+    # A followed file may have been rotated; it is recognized by its mark, where reading stopped.
     marked = follow is not None and last.mark is not None
     columns = known["columns"] if marked else None
     opened = open_source(source, **config.select("format", "header", "decimal"), kinds=kinds, columns=columns)
@@ -317,7 +317,7 @@ def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | N
 
 
 def _describe_beginning(source: Source, most: int) -> dict[str, Any]:
-    """The columns, the number and a digest of the first records."""
+    """Describe the first records by their columns, their number and a digest."""
     count = min(most, len(source.sample.rows))
     content = b"".join(source.sample.raw(index) + b"\n" for index in range(count))
     return {"columns": source.columns, "records": count, "digest": hashlib.sha256(content).hexdigest()}

@@ -8,6 +8,7 @@ import numpy as np
 
 from redescend.engines import Engine, NonlinearEngine
 from redescend.numeric import Array
+from redescend.streaming.report.formatting import abbreviate
 
 if TYPE_CHECKING:
     from redescend.streaming.encoding.features import Feature
@@ -18,14 +19,14 @@ MAX_EFFECT = 1e150
 """Effects are clipped to this, so that they can be summed."""
 
 RECENT = 512
-"""Recent records whose predictions are explained."""
+"""The most recent records whose contributions are computed."""
 
 MAX_LABEL = 12
 """Characters of a label in a direction."""
 
 
 class Importance(NamedTuple):
-    """A column, its share of the effects of all, and in which direction it changes the predictions, if in one."""
+    """A column, its share of the total effect, and the direction of its effect, if it has one."""
 
     column: str
     share: float
@@ -33,7 +34,7 @@ class Importance(NamedTuple):
 
 
 def rank_features(model: StreamModel) -> list[Importance]:
-    """The columns that change the predictions, the most important first."""
+    """Rank the columns by importance, the most important first."""
     schema, engine = model.schema, model.engine
     coefficients = compute_slopes(engine) if isinstance(engine, NonlinearEngine) else engine.coefficients()[0]
     directions = {
@@ -45,7 +46,7 @@ def rank_features(model: StreamModel) -> list[Importance]:
 
 
 def compute_effects(schema: Schema, engine: Engine, frequencies: Array) -> dict[str, float]:
-    """The effect of every column: |coefficient| · scale for numbers, the standard deviation for texts.
+    """Compute the effect of every column: |coefficient| · scale for numbers, the standard deviation for texts.
 
     `frequencies` are the shares of records in which each of ``schema.indicators`` is 1.
     """
@@ -70,7 +71,7 @@ def compute_effects(schema: Schema, engine: Engine, frequencies: Array) -> dict[
 
 
 def _compute_spreads(schema: Schema, engine: NonlinearEngine) -> dict[str, float]:
-    """The standard deviation of what every column contributes to the predictions of recent records."""
+    """Compute the standard deviation of the contributions of every column over recent records."""
     X, effects = engine.recent_records(RECENT), dict.fromkeys([feature.name for feature in schema.features], 0.0)
     if not len(X):
         return effects
@@ -84,7 +85,7 @@ def _compute_spreads(schema: Schema, engine: NonlinearEngine) -> dict[str, float
 
 
 def compute_slopes(engine: NonlinearEngine) -> Array:
-    """The slopes of contributions over their features, a row for each output; 0 where they explain less than half."""
+    """Regress contributions on their features: a row of slopes for each output, 0 where R² is below a half."""
     X = engine.recent_records(RECENT)
     slopes = np.zeros((engine.outputs, engine.dim))
     if not len(X):
@@ -109,7 +110,7 @@ def _standard_deviation(values: Array, shares: Array) -> float:
 
 
 def _describe_direction(schema: Schema, feature: Feature, coefficients: Array) -> str:
-    """In which direction a feature changes the predictions; its coefficients have a row for each output."""
+    """Describe the direction of a feature's effect; its coefficients have a row for each output."""
     if feature.how == "hashed":
         return ""
     if feature.how == "levels":
@@ -121,7 +122,7 @@ def _describe_direction(schema: Schema, feature: Feature, coefficients: Array) -
         for extreme in (spread.argmax(), spread.argmin()):
             output, level = divmod(int(extreme), spread.shape[1])
             sign = _describe_sign(schema, output, float(spread[output, level]))
-            parts.append(f"{_abbreviate(feature.levels[level])}: {sign}")
+            parts.append(f"{abbreviate(feature.levels[level], MAX_LABEL)}: {sign}")
         return " · ".join(parts)
     output = int(np.abs(coefficients[:, 0]).argmax())
     if coefficients[output, 0] == 0.0:
@@ -134,9 +135,5 @@ def _describe_sign(schema: Schema, output: int, effect: float) -> str:
     if not schema.classifies:
         return "higher" if effect > 0.0 else "lower"
     if schema.outputs == 1:
-        return _abbreviate(schema.labels[int(effect > 0.0)])
-    return f"{'' if effect > 0.0 else 'not '}{_abbreviate(schema.labels[output])}"
-
-
-def _abbreviate(text: str) -> str:
-    return text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…"
+        return abbreviate(schema.labels[int(effect > 0.0)], MAX_LABEL)
+    return f"{'' if effect > 0.0 else 'not '}{abbreviate(schema.labels[output], MAX_LABEL)}"

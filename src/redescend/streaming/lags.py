@@ -1,9 +1,9 @@
-"""Lagged values: what earlier records of a stream in time had, as features of a record.
+"""Lagged values: values of earlier records of a time series as features of a record.
 
-A wrong record would mislead the predictions of those that look back at it. So the value of a suspect, a record that is
-less likely clean than not, is replaced before others see it: its target by the median of itself, its prediction and the
-target before it, which is none of them that is far off alone; its columns by those of the record before. After
-`PATIENCE` suspects in a row, values count as they are: a stream that has changed looks like that, too.
+A wrong record would mislead the predictions for records that look back at it. So the values of a suspect, a record that
+is less likely clean than not, are replaced: its target by the median of itself, its prediction and the target before
+it, which ignores a single outlier; its columns by those of the record before. After `PATIENCE` suspects in a row values
+are no longer replaced, because the stream may have changed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from redescend.streaming.encoding.encoder import EncodedChunk
 from redescend.streaming.encoding.schema import Schema
 
 PATIENCE = 3
-"""Suspects in a row whose values are replaced."""
+"""The most suspects in a row whose values are replaced."""
 
 SMALLEST, LARGEST = 64, 4096
-"""Records that are played at once, in the hope that none of them is a suspect that others of them look back at."""
+"""The number of records to play at once, speculating that none looks back at a suspect among them."""
 
 
 class Lag(NamedTuple):
-    """A lagged feature: its encoded columns, how many records it looks back, and at which series."""
+    """A lagged feature: its encoded columns, the number of records to look back, and the series."""
 
     span: slice
     lag: int
@@ -37,7 +37,7 @@ class Lag(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The records of each key, in order: their indices, the places of records there, and the ranks within a key."""
+    """Records grouped by key: their indices in order, their places in that order, and their ranks within a key."""
 
     order: Array
     places: Array
@@ -59,7 +59,7 @@ class Groups(NamedTuple):
 
 
 class LagHistory:
-    """The last values of the target and of lagged columns, of every key, and how many suspects came last."""
+    """The last values of the target and of lagged columns of every key, and its number of latest suspects in a row."""
 
     def __init__(self, schema: Schema, keys: int = 1) -> None:
         spans = {feature.name: span for feature, span in zip(schema.features, schema.spans, strict=True)}
@@ -87,7 +87,7 @@ class LagHistory:
         return other
 
     def clear(self) -> None:
-        """Forget all values: what follows is not preceded by anything."""
+        """Forget all values, so that the next record has no predecessors."""
         self._values[:], self._suspects[:] = np.nan, 0
 
     def state(self, keys: int = 1) -> dict[str, Any]:
@@ -110,12 +110,12 @@ class LagHistory:
     # --- what records look back at ---
 
     def count_independent(self, keys: Array) -> int:
-        """How many of the next records look back at none of each other."""
+        """The number of next records that do not look back at each other."""
         late = np.flatnonzero(Groups.make(keys).ranks >= self.shortest)
         return int(late[0]) if len(late) else len(keys)
 
     def fill(self, chunk: EncodedChunk) -> EncodedChunk:
-        """The records with their lagged values; the values of records among them count as they are."""
+        """Fill in the lagged values of records; values of records of the same chunk are not replaced."""
         keys = _get_keys(chunk)
         self._grow(int(keys.max(initial=0)) + 1)
         groups, own, X = Groups.make(keys), self._read_values(chunk), chunk.X.copy()
@@ -133,8 +133,10 @@ class LagHistory:
             X[:, -1] = np.maximum(X[:, -1], missing)
         return chunk._replace(X=X)
 
-    def clean(self, chunk: EncodedChunk, predictions: Array, clean_probability: Array) -> tuple[Array, Array, Array]:
-        """The values that records are looked back at with, how many suspects came last, and which were replaced."""
+    def replace_suspects(
+        self, chunk: EncodedChunk, predictions: Array, clean_probability: Array
+    ) -> tuple[Array, Array, Array]:
+        """The values for later records to look back at, the numbers of suspects in a row, and the replaced records."""
         keys, values = _get_keys(chunk), self._read_values(chunk)
         groups, runs, replaced = Groups.make(keys), np.zeros(len(keys), np.int64), []
         unknown = np.isnan(chunk.targets)
@@ -152,7 +154,7 @@ class LagHistory:
         return values, runs, np.array(replaced, np.int64)
 
     def find_conflict(self, keys: Array, replaced: Array) -> int:
-        """The first record that looks back at one which was `replaced`; how many there are, if none does."""
+        """The first record that looks back at a `replaced` one; the number of records if none does."""
         groups = Groups.make(keys)
         places = groups.places[replaced] + self.shortest
         after = groups.order[np.minimum(places, len(keys) - 1)]
@@ -163,7 +165,7 @@ class LagHistory:
         """Append the values of records."""
         groups = Groups.make(keys)
         found, firsts, counts = np.unique(keys[groups.order], return_index=True, return_counts=True)
-        # The places of what stays in: those behind the end are of new records.
+        # Places beyond the end are those of new records.
         places = np.arange(self.longest)[None, :] + counts[:, None]
         old = self._values[found[:, None], np.minimum(places, self.longest - 1)]
         new = values[groups.order[np.clip(places - self.longest + firsts[:, None], 0, len(keys) - 1)]]
@@ -195,14 +197,14 @@ def _get_keys(chunk: EncodedChunk) -> Array:
 
 
 class Undo(NamedTuple):
-    """How to play records again: `save` what there is, and return `to` it."""
+    """Functions to `save` a state, and to return `to` it."""
 
     save: Callable[[], Any]
     to: Callable[[Any], object]
 
 
 class Outcome(NamedTuple):
-    """What was played, its predictions and how probable it is that each record is clean."""
+    """The played records, their predictions, and the probability that each is clean."""
 
     played: Any
     predictions: Array
@@ -212,10 +214,10 @@ class Outcome(NamedTuple):
 def play_lagged(
     chunk: EncodedChunk, history: LagHistory, play: Callable[[EncodedChunk], Outcome], undo: Undo | None = None
 ) -> list[Any]:
-    """Play records that look back at each other, as if one by one.
+    """Play records that look back at each other, with the result of playing them one by one.
 
-    With `undo`, as many as possible are played at once, as if none of them were a suspect. If one is, those that look
-    back at it are played again. Without, records are played together that look back at none of each other.
+    With `undo`, many records are played at once, speculating that none is a suspect; records that look back at one are
+    played again. Without it, only records that do not look back at each other are played together.
     """
     found, start, size = [], 0, SMALLEST
     keys = _get_keys(chunk)
@@ -224,14 +226,14 @@ def play_lagged(
         part = _cut(chunk, start, start + most)
         before = None if undo is None else undo.save()
         outcome = play(history.fill(part))
-        values, runs, replaced = history.clean(part, *outcome[1:])
+        values, runs, replaced = history.replace_suspects(part, *outcome[1:])
         stop = history.find_conflict(_get_keys(part), replaced)
         size = min(2 * size, LARGEST)
         if undo is not None and stop < len(part.X):
             undo.to(before)
             part, size = _cut(chunk, start, start + stop), max(SMALLEST, size // 4)
             outcome = play(history.fill(part))
-            values, runs, _ = history.clean(part, *outcome[1:])
+            values, runs, _ = history.replace_suspects(part, *outcome[1:])
         history.append(_get_keys(part), values, runs)
         found.append(outcome.played)
         start += len(part.X)

@@ -40,7 +40,7 @@ class StreamModel(StreamPredictor):
     Parameters
     ----------
     schema : Schema
-        What is predicted from what; or its `to_dict`.
+        The target and the features; or its `to_dict`.
     order : 'auto', 1 or 2
         The order of the self-tuning learner. 2: O(d²) per record, but fewer records to learn from. 'auto': 2 for at
         most 150 encoded features, otherwise 1.
@@ -76,7 +76,7 @@ class StreamModel(StreamPredictor):
 
     @property
     def records(self) -> int:
-        """How many records it has learned from; in several passes, each counts."""
+        """The number of records learned from, counted in every pass."""
         return 0 if self._engine is None else self._engine.row_count
 
     @property
@@ -85,7 +85,7 @@ class StreamModel(StreamPredictor):
 
     @property
     def engine(self) -> Engine:
-        """What it has learned; a fresh engine before the first record."""
+        """The engine; a new one before the first record."""
         if self._engine is not None:
             return self._engine
         engine = self.config.make_engine(self.schema.dim, self.schema.outputs, missing=True)
@@ -96,24 +96,24 @@ class StreamModel(StreamPredictor):
     def learn(self, batch: Batch) -> Learned:
         """Learn from the records of a `batch`, one after the other.
 
-        The outcome for a record depends on the records before it alone, not on the sizes of batches.
+        The outcome of a record depends on earlier records alone, not on the sizes of batches.
         """
         encoded = self._encode(batch.table, target=True)
         self._engine, history = self.engine, self._history
         if history is None:
             return self._collect(batch, encoded, [self._learn_chunk(chunk) for chunk in encoded.chunks()])
-        undo, attempt = Undo(self.state, self.restore), partial(self._attempt, self._learn_chunk)
+        undo, attempt = Undo(self.state, self.restore), partial(self._play_known, self._learn_chunk)
         parts = [play_lagged(chunk, history, attempt, undo) for chunk in encoded.chunks()]
         return self._collect(batch, encoded, [one for part in parts for one in part])
 
     @exclusive
     def learn_encoded(self, X: Array, targets: Array, rows: Array) -> Learned:
-        """Learn from encoded records: rows of `X`, `targets`, and the numbers of the records in the stream, `rows`."""
+        """Learn from encoded records `X` with `targets` and their numbers in the stream, `rows`."""
         played = self._learn_chunk(EncodedChunk(X, targets, np.arange(len(X))))
         return Learned(self._make_rounds(played, rows), played.chunk.indices, [])
 
     def predict_encoded(self, X: Array, level: float | None = None) -> Predicted:
-        """Predict records that are encoded already, as rows of `X`; with intervals if a `level` is given."""
+        """Predict encoded records `X`, with intervals if a `level` is given."""
         scores = self.engine.predict(X)
         predictions, probabilities = decode_predictions(self.schema, scores)
         if level is None:
@@ -131,7 +131,7 @@ class StreamModel(StreamPredictor):
 
     @exclusive
     def learn_belief(self, X: Array, targets: Array, order: Array) -> None:
-        """Forget what is believed, and learn it from the errors of the model as it is on all records of a table.
+        """Learn a new belief from the errors of the current model on all records of a table.
 
         Parameters
         ----------
@@ -150,9 +150,9 @@ class StreamModel(StreamPredictor):
             belief.learn_table(np.ascontiguousarray(scores.T), targets[order].astype(np.int64))
 
     def begin_reading(self) -> dict[str, Any]:
-        """Prepare to read the same records again: what was learned stays, what is believed of them begins anew.
+        """Prepare for another pass over the same records: start a new belief, and keep what was learned.
 
-        Returns what was learned, for `return_to`.
+        Returns the state before, for `return_to`.
         """
         learned = self.state()
         self._belief = None if self._belief is None else make_belief(self.schema)
@@ -161,7 +161,7 @@ class StreamModel(StreamPredictor):
         return learned
 
     def return_to(self, learned: dict[str, Any]) -> None:
-        """Return to what was `learned` before the records were read once more, but keep what is believed of them."""
+        """Return to the state `learned` before the last pass, but keep the belief of that pass."""
         belief = self._belief
         self.restore(learned)
         self._belief = belief
@@ -175,8 +175,8 @@ class StreamModel(StreamPredictor):
     def explain(self) -> dict[str, float]:
         """Compute feature importance: the share of each column in the effects of all, the largest first.
 
-        The effect of a column of numbers is its coefficient times its scale; that of a text, or of missing values, is
-        the standard deviation of its contribution, as are all effects in a model with trees. With three or more labels,
+        The effect of a column of numbers is its coefficient times its scale; that of a text or of missing values is the
+        standard deviation of its contribution, as in a model with trees for all columns. With three or more labels,
         effects are summed.
         """
         effects = compute_effects(self.schema, self.engine, self._ones / max(1, self.records))
@@ -185,7 +185,7 @@ class StreamModel(StreamPredictor):
         return {name: effect / total if total > 0.0 else 0.0 for name, effect in ordered}
 
     def coefficients(self) -> tuple[Array, Array]:
-        """Coefficients of ``schema.encoded``, a row for each output, and intercepts; only of a linear model."""
+        """Coefficients of ``schema.encoded``, a row for each output, and intercepts; only for linear models."""
         return self.engine.coefficients()
 
     # --- persistence ---
@@ -200,7 +200,7 @@ class StreamModel(StreamPredictor):
         return self
 
     def state(self) -> dict[str, Any]:
-        """What was learned, as arrays and plain values; copies."""
+        """Return a copy of everything that was learned, as arrays and plain values."""
         learned = {"engine": None if self._engine is None else self._engine.state(), "ones": self._ones.copy()}
         learned |= {"belief": None if self._belief is None else self._belief.state()}
         return learned if self._history is None else learned | {"history": self._history.state()}

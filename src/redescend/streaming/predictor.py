@@ -1,4 +1,4 @@
-"""`StreamPredictor`: what predicts and scores the records of a table, with one model or with one per key."""
+"""`StreamPredictor`: predict and score the records of a table, with one model or with one per key."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Learned(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A chunk of records, and what was said of them before anything was learned from them."""
+    """A chunk of records, with outcomes from before the update."""
 
     chunk: EncodedChunk
     scores: Array
@@ -44,9 +44,14 @@ class Played(NamedTuple):
     weights: Array
     judged: Judged | None = None
 
+    @property
+    def clean_probability(self) -> Array:
+        """The probability that each record is clean; without a belief, its weight."""
+        return self.weights if self.judged is None else to_probability(self.judged.clean_log_odds)
+
 
 class StreamPredictor(ABC):
-    """What a model of a stream and a store of one model per key have in common."""
+    """Base class of a model of a stream and of a store with one model per key."""
 
     def __init__(
         self,
@@ -85,7 +90,7 @@ class StreamPredictor(ABC):
     @property
     @abstractmethod
     def records(self) -> int:
-        """How many records were learned from."""
+        """The number of records learned from."""
 
     @property
     def keys(self) -> list[str]:
@@ -94,11 +99,11 @@ class StreamPredictor(ABC):
 
     @property
     def belief(self) -> Belief | None:
-        """What it has learned about which records are clean; None with a fixed transform."""
+        """The belief about which records are clean; None with a fixed transform."""
         return None
 
     def settle(self) -> None:  # noqa: B027
-        """Fetch everything that was learned elsewhere to this process."""
+        """Fetch all models to this process."""
 
     @abstractmethod
     def _reset(self) -> None:
@@ -114,7 +119,7 @@ class StreamPredictor(ABC):
 
     @abstractmethod
     def _engines(self, chunk: EncodedChunk) -> Iterable[tuple[Engine, Any]]:
-        """The engines that are responsible for the records of a chunk, each with the indices of its records."""
+        """The engines for the records of a chunk, each with the indices of its records."""
 
     def _scores(self, chunk: EncodedChunk) -> Array:
         """The predictions of every output."""
@@ -140,8 +145,8 @@ class StreamPredictor(ABC):
         """Predict the records of a `batch`, and with `target` score them, without learning from them.
 
         Without `target`, the targets, losses and weights of the rounds are NaN, and there are intervals if a `level` is
-        given. Lagged features look back at `history`, to which the records are appended, by default a copy of that of
-        the model. A target that is not known counts as it is predicted.
+        given. Lagged features look back at `history`, to which the records are appended, by default a copy of the
+        model's. The prediction stands in for an unknown target.
         """
         encoded, play = self._encode(batch.table, target), partial(self._review_chunk, target=target, level=level)
         return self._collect(batch, encoded, self._play(encoded, batch.table, play, target, history))
@@ -161,18 +166,18 @@ class StreamPredictor(ABC):
 
     @property
     def history(self) -> LagHistory | None:
-        """What lagged features look back at after the last record; None without lags."""
+        """The values that lagged features of the next record look back at; None without lags."""
         return self._history
 
     def start_history(self, fresh: bool = False) -> LagHistory | None:
-        """What the features of records look back at that follow the last one; or, if `fresh`, that follow nothing."""
+        """Return a copy of the history; an empty one if `fresh`."""
         history = None if self._history is None else self._history.copy()
         if history is not None and fresh:
             history.clear()
         return history
 
     def encode(self, table: Any, history: LagHistory | None = None) -> list[EncodedChunk]:
-        """The records of a table with targets, encoded; lagged features look back at `history`, as in `review`."""
+        """Encode the records of a table with targets; lagged features look back at `history`, as in `review`."""
         encoded, play = self._encode(table, True), partial(self._review_chunk, target=True)
         return [played.chunk for played in self._play(encoded, table, play, True, history)]
 
@@ -189,32 +194,29 @@ class StreamPredictor(ABC):
         if history is None:
             return [play(chunk) for chunk in encoded.chunks()]
         if target:
-            undo, attempt = Undo(lambda: None, lambda before: None), partial(self._attempt, play)
+            undo, attempt = Undo(lambda: None, lambda before: None), partial(self._play_known, play)
             return [one for chunk in encoded.chunks() for one in play_lagged(chunk, history, attempt, undo)]
         known = np.full(table.num_rows, np.nan)
         if self.schema.target in table.schema.names:
             known, unusable = encode_target(self.schema, table.column(self.schema.target))
             known = np.where(np.isin(np.arange(len(known)), list(unusable)), np.nan, known)
-        attempt = partial(self._attempt_unknown, play)
+        attempt = partial(self._play_unknown, play)
         chunks = (chunk._replace(targets=known[chunk.indices]) for chunk in encoded.chunks())
         return [one for chunk in chunks for one in play_lagged(chunk, history, attempt)]
 
-    def _attempt(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
-        """Play records, and say what lagged features need to know of them."""
+    def _play_known(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
+        """Play records, and return what lagged features need."""
         played = play(chunk)
         predictions = np.nan_to_num(decode_predictions(self.schema, played.scores)[0])
-        judged = played.judged
-        clean = played.weights if judged is None else to_probability(judged.clean_log_odds)
-        return Outcome(played, predictions, clean)
+        return Outcome(played, predictions, played.clean_probability)
 
-    def _attempt_unknown(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
-        """The same if only some of the targets are known, which count for what follows alone."""
+    def _play_unknown(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
+        """Play records of which some targets are known, for the history alone."""
         unknown = np.full(len(chunk.X), np.nan)
         played = play(chunk._replace(targets=unknown))
         predictions = np.nan_to_num(decode_predictions(self.schema, played.scores)[0])
         guessed = chunk._replace(targets=np.where(np.isnan(chunk.targets), predictions, chunk.targets))
-        judged = self._review_chunk(guessed, target=True)
-        clean = judged.weights if judged.judged is None else to_probability(judged.judged.clean_log_odds)
+        clean = self._review_chunk(guessed, target=True).clean_probability
         return Outcome(played, predictions, np.where(np.isnan(chunk.targets), 1.0, clean))
 
     def predict(self, table: Any) -> Array:
@@ -277,13 +279,13 @@ class StreamPredictor(ABC):
         return low, high
 
     def give_verdict(self, rounds: Rounds) -> Verdict:
-        """Judge `rounds` that it has learned from once more, by all that was learned by now: the final verdict."""
+        """Compute the final verdict on `rounds` that were learned from, by everything learned so far."""
         if self.belief is None:
             raise DataError("A final verdict needs a model without a fixed transform.")
         return give_verdict(self.belief, rounds)
 
     def suspects(self, rounds: Rounds, fdr: float = 0.1) -> Array:
-        """The rows of the largest list of `rounds` whose estimated share of false alarms is at most `fdr`.
+        """List the suspects: the largest list of `rounds` whose estimated share of false alarms is at most `fdr`.
 
         Returns
         -------
@@ -297,7 +299,7 @@ class StreamPredictor(ABC):
         return np.concatenate([np.empty((self.schema.outputs, 0)), *scores], axis=1)
 
     def _all_chunks(self, table: Any, target: bool) -> Iterator[EncodedChunk]:
-        """The chunks of a table in which every record must be usable."""
+        """The chunks of a table; raises if a record cannot be used."""
         before, history, play = 0, self.start_history(), partial(self._review_chunk, target=target)
         for batch in to_record_batches(self.schema, table, target):
             encoded = self._encode(batch, target)

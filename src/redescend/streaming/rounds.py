@@ -30,10 +30,10 @@ class RoundRecord(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What a belief said of the records of rounds before they were learned from, as arrays of one length.
+    """Judgements of a belief about the records of rounds, from before the update, as arrays of one length.
 
-    `margin` is the scale of the residual; for labels, the score of the second of two labels, or by how much that of the
-    given label is above the largest of the others. The final verdict needs it. For labels, low and high are NaN.
+    `margin`, which the final verdict needs, is the scale of the residual; for labels, it is the score of the second of
+    two labels, or the lead of the given label over the best of the others. For labels, low and high are NaN.
     """
 
     clean_log_odds: Array
@@ -57,12 +57,12 @@ class Rounds:
     probabilities : array of float64
         Of the predicted label; NaN in regression.
     losses, weights : arrays of float64
-        The loss, summed over outputs, and how much the record counted for the model, the minimum over outputs.
+        The loss, summed over outputs, and the weight of the record, the minimum over outputs.
     keys : array of int64 or None
         With one model per key, the index of each record's key in `names`.
     names : sequence of str
     judged : Judged or None
-        What the model's belief said. None with a fixed transform, which has none.
+        Judgements of the model's belief. None with a fixed transform.
 
     Examples
     --------
@@ -137,13 +137,13 @@ class Rounds:
         """All rounds one by one, with their labels as texts."""
         keys = [None] * len(self) if self.keys is None else [self.names[key] for key in self.keys.tolist()]
         columns = [array.tolist() for array in self.arrays()]
-        said = [array.tolist() for array in (self.clean_probability, self.low, self.high)]
-        for *round_, key, clean, low, high in zip(*columns, keys, *said, strict=True):
+        judged = [array.tolist() for array in (self.clean_probability, self.low, self.high)]
+        for *round_, key, clean, low, high in zip(*columns, keys, *judged, strict=True):
             row, target, prediction, probability, loss, weight = round_
-            decoded = (schema.decode_value(target), schema.decode_value(prediction), _known(probability))
-            yield RoundRecord(row, *decoded, loss, weight, key, clean, _known(low), _known(high))
+            decoded = (schema.decode_value(target), schema.decode_value(prediction), _nan_to_none(probability))
+            yield RoundRecord(row, *decoded, loss, weight, key, clean, _nan_to_none(low), _nan_to_none(high))
 
 
-def _known(number: float) -> float | None:
+def _nan_to_none(number: float) -> float | None:
     """None in place of NaN."""
     return None if number != number else number

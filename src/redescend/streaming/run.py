@@ -43,7 +43,7 @@ Watch = Callable[["Run", Rounds], object]
 
 
 class Counts(NamedTuple):
-    """How many records were read: each was learned from, quarantined or skipped."""
+    """Numbers of records: each that was read was learned from, quarantined or skipped."""
 
     records: int = 0
     learned: int = 0
@@ -52,7 +52,7 @@ class Counts(NamedTuple):
 
 
 class LastBatch(NamedTuple):
-    """The batch that was learned from last, the indices of the records that were used, and the rejected ones."""
+    """The last batch, the indices of its usable records, and its rejected records."""
 
     batch: Batch
     indices: Array
@@ -69,15 +69,15 @@ class Run:
     Attributes
     ----------
     model, source : StreamModel or ModelStore, Source
-        What has been learned so far, and what is read.
+        The model, which learns during the run, and the source.
     counts, summary : Counts, Summary
-        What has happened to the records, and statistics of the rounds so far.
+        Numbers of records and statistics of the rounds so far.
     final : FinalSuspects or None
-        The suspects by the final look, once the run is finished; None if it was not requested.
+        The suspects of the final look, once the run is finished; None if it was not requested.
     resumed : int
-        How many records had been read when the run was resumed; 0 if it was not.
+        The number of records read before the run was resumed; 0 for a new run.
     position, latest : Position or None, LastBatch or None
-        Where the next record is, and the batch that was learned from last; None before the first batch.
+        The position of the next record, and the last batch; None before the first batch.
     ended, finished : bool
         Whether all records have been read; whether all outputs have been written, too. A run that was finished before
         it was resumed plays no rounds and writes no files.
@@ -175,7 +175,7 @@ class Run:
         return None
 
     def _read_or_pause(self) -> Batch | None:
-        """Read a batch; if a file that is followed cannot be read any more, write the outputs as they are."""
+        """Read a batch; if a followed file can no longer be read, write the outputs as they are."""
         try:
             return self._read_batch()
         except Exception:
@@ -187,23 +187,23 @@ class Run:
         records, every = self.counts.records, self.config.every
         if self._reader is None:
             if self.position is None:
-                # A model that cannot be saved is reported before hours of work.
+                # Fails early if the model cannot be saved.
                 self._write_checkpoint()
             self._next_checkpoint = records + every
-            # A file that is followed is recognized where a batch ends that nothing has split.
+            # A followed file is recognized by the mark of a batch, which must not be split.
             columns, most = self._columns(), MAX_BATCH if self._follow else min(MAX_BATCH, every)
             self._reader = self.source.batches(
                 columns, start=self.position, most=most, follow=self._follow, mark=self._mark
             )
         elif records >= self._next_checkpoint:
-            # Not before the next batch is requested: the caller has finished with the rounds of the last one by then.
+            # Only when the next batch is requested: by then the caller has finished with the rounds of the last one.
             self._write_checkpoint()
             self._next_checkpoint = records + every
         return next(self._reader, None)
 
     def _columns(self) -> list[str]:
         """The columns to read: of a pipe also those that identify records."""
-        others = self.config.id if self._writers.keeps_values else ()
+        others = self.config.id if self._writers.has_values else ()
         return list(dict.fromkeys([*self.model.schema.columns, *others]))
 
     def _learn(self, batch: Batch) -> Rounds:
@@ -218,11 +218,11 @@ class Run:
             )
         quarantined = rejected if on_bad == OnBad.QUARANTINE else []
         self._writers.write(learned.rounds, quarantined)
-        if self._writers.keeps_values:
+        if self._writers.has_values:
             for place in np.flatnonzero(learned.rounds.clean_probability < KEPT).tolist():
                 index = int(learned.indices[place])
                 values = read_values(self.model.schema, batch, index, self.config.id)
-                self._writers.note_values(int(learned.rounds.rows[place]), batch.files, values)
+                self._writers.log_values(int(learned.rounds.rows[place]), batch.files, values)
         self.summary.add(learned.rounds, batch, learned.indices)
         self.summary.add_rejected(rejected)
         aside = count_bad(quarantined)
@@ -241,14 +241,14 @@ class Run:
     # --- ending ---
 
     def at_end(self, write: Callable[[], object]) -> None:
-        """Register a function to call at the end, before the run counts as finished, to write one more file, say.
+        """Register a function that writes one more file at the end, before the run counts as finished.
 
         If the run is killed before it is finished, the function is called again at the end of the resumed run.
         """
         self._callbacks.append(write)
 
     def finish(self) -> None:
-        """Write the outputs; happens by itself after the last round."""
+        """Write the outputs; called automatically after the last round."""
         if self.finished:
             return
         self._check_open()
@@ -263,7 +263,7 @@ class Run:
     def pause(self) -> None:
         """Stop here and write the outputs as they are now; a resumed run continues after the last record.
 
-        A run that follows a growing file ends this way by itself.
+        A run that follows a growing file always ends this way.
         """
         self._check_open()
         self._write_outputs()
@@ -299,11 +299,11 @@ class Run:
             write()
 
     def _look_again(self, model: StreamModel | ModelStore) -> None:
-        """Read the source again, if it can be, and judge all records by all that was learned."""
+        """Make further passes over the source, if possible, and judge all records by the final model."""
         config, writers, schema = self.config, self._writers, model.schema
         first = None if config.outputs.rounds is None else writers.read_log("rounds")
         if self.source.can_reread and isinstance(model, StreamModel):
-            # Records of later readings were learned from before: their errors say little about new ones.
+            # The errors of later passes are in-sample.
             metrics = self.summary.metrics
             counted = {"records": self.counts.records, "learned": self.counts.learned}
             self.summary, log, far, judged = read_again(
@@ -317,12 +317,12 @@ class Run:
             return
         writers.publish_rejected()
         final = judge_finally(model, config, first, last, far, judged)
-        # Equal targets that follow each other in a random order are no stuck sensor.
+        # In a random order, repeated targets are not a stuck sensor.
         self.final = final = final._replace(runs=[]) if self.source.is_shuffled else final
         count = max(config.top, 0 if config.outputs.suspects is None else final.listed)
         rows = final.rounds.rows[:count].tolist()
         if self.source.can_reread:
-            # Only the report has explanations, and they take longer than all the rest of a list.
+            # Only the report has explanations, which take longer than the rest of the list.
             explained = 0 if config.outputs.report is None else config.top
             values = look_up_values(self.source, model, rows, config.id, explained)
         else:
@@ -343,7 +343,7 @@ class Run:
         if self._checkpoints is None:
             return
         checkpoint = Checkpoint(
-            config=self.config.stored(),
+            config=self.config.to_dict(),
             beginning=self._beginning,
             kinds={name: kind.value for name, kind in self.source.kinds.items()},
             model=self.model,

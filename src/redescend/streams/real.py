@@ -1,6 +1,6 @@
 r"""Real streams that come inside Python packages: nothing is downloaded.
 
-| name | records | what is predicted | what is odd about it |
+| name | records | target | peculiarities |
 |---|---|---|---|
 | nox | 8 088 | log NOx in the air by a motorway, from emission and wind | sensors and weather: natural outliers |
 | diamonds | 53 940 | log price of a diamond | records of size 0 and of size 59 mm; ordered by price in part |
@@ -29,7 +29,7 @@ import numpy as np
 from redescend.errors import needs_extra
 from redescend.game import Stream
 from redescend.numeric import Array
-from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
+from redescend.parameters import AT_LEAST_ONE, check, check_choice
 
 REGRESSION = ("nox", "diamonds", "randhie", "fair", "trump")
 CLASSIFICATION = ("shuttle", "bananas", "phishing")
@@ -55,8 +55,7 @@ def load(name: str, rounds: int | None = None) -> Stream:
     >>> load("phishing")
     Stream(1250 rounds, 10 features, 0 corrupted)
     """
-    if not isinstance(name, str) or name not in _SOURCES:
-        raise bad_parameter("load", "name", f"one of {', '.join(map(repr, _SOURCES))}", name)
+    check_choice("load", "name", name, _SOURCES)
     if rounds is not None:
         rounds = check("load", "rounds", rounds, AT_LEAST_ONE)
     stream = _load_cached(name)
@@ -75,7 +74,7 @@ def _standardise(column: Array) -> Array:
 
 
 class _Source(NamedTuple):
-    """Where the records come from, which column is predicted, and how it is read."""
+    """The records, the column to predict, its conversion, and columns to ignore."""
 
     records: Callable[[], Mapping[str, Any]]
     response: str

@@ -12,7 +12,7 @@ import numpy as np
 
 from redescend.game import Stream
 from redescend.numeric import Array
-from redescend.parameters import AT_LEAST_ONE, SCALE, Interval, bad_parameter, check
+from redescend.parameters import AT_LEAST_ONE, SCALE, Interval, bad_parameter, check, check_choice
 
 DRIFTS = ("none", "jump", "rotation")
 NOISES = ("gaussian", "student", "heteroscedastic")
@@ -167,9 +167,8 @@ def _draw_stream(
 ) -> tuple[Array, Array, Array]:
     """Features, responses and the truth."""
     rounds, dim = _check_sizes(owner, rounds, dim)
-    for name, value, choices in (("drift", drift, DRIFTS), ("noise", noise, NOISES)):
-        if not isinstance(value, str) or value not in choices:
-            raise bad_parameter(owner, name, f"one of {', '.join(map(repr, choices))}", value)
+    check_choice(owner, "drift", drift, DRIFTS)
+    check_choice(owner, "noise", noise, NOISES)
     if drift == "rotation" and dim == 1:
         raise bad_parameter(owner, "dim", "at least 2 for a truth that turns", dim)
     noise_scale = check(owner, "noise_scale", noise_scale, Interval(0, 1e100))

@@ -11,13 +11,13 @@ from torch.nn.functional import logsigmoid
 
 from redescend import transforms
 from redescend.errors import ParameterError
-from redescend.parameters import bad_parameter
+from redescend.parameters import bad_parameter, check_choice
 
 REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"none": lambda each: each, "mean": torch.mean, "sum": torch.sum}
 
 
 def at_least_single(f: Tensor) -> Tensor:
-    """The same numbers, in single precision at least."""
+    """Convert half precision to single precision."""
     return f.float() if f.dtype in (torch.float16, torch.bfloat16) else f
 
 
@@ -57,10 +57,8 @@ class GatedLoss(nn.Module):
             raise bad_parameter(owner, "loss", "a loss, such as nn.MSELoss(reduction='none')", loss)
         if getattr(loss, "reduction", "none") != "none":
             raise bad_parameter(owner, "loss", "a loss with reduction='none'", loss)
-        if reduction not in REDUCTIONS:
-            raise bad_parameter(owner, "reduction", "'none', 'mean' or 'sum'", reduction)
         self.loss = loss
-        self.reduction = reduction
+        self.reduction = check_choice(owner, "reduction", reduction, REDUCTIONS)
 
     def forward(self, *args: Any, **keywords: Any) -> Tensor:
         """Return the robust loss; `args` and `keywords` are those of the wrapped loss."""

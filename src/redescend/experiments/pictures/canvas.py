@@ -68,7 +68,7 @@ class Picture(NamedTuple):
 
 
 class LineStyle(NamedTuple):
-    """How a learner is drawn. The dash lists lengths on and off in units of the line width; empty is solid."""
+    """The line style of a learner. The dash lists lengths on and off in units of the line width; empty is solid."""
 
     color: str
     dash: Dash = SOLID

@@ -1,4 +1,4 @@
-"""The experts of Algorithm 2: their regret alone, their weights along a run, and how many of them differ."""
+"""The experts of Algorithm 2: their regret alone, their weights along a run, and the number of distinct ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from redescend.numeric import Array
 
 LINES = {PRINTED: (VERMILION, "-"), ROBUST: (BLUE, "-"), "LEARN": (ORANGE, (0, (4.0, 1.5)))}
 CEILING = 3e4
-"""Regret is sheet up to this multiple of the lowest."""
+"""Regret is drawn up to this multiple of the lowest."""
 
 
 def draw_alone(problem: str, results: Results, folder: Path) -> Picture | None:
@@ -119,7 +119,7 @@ def _draw_shares(axes: canvas.Axes, shares: Shares, *, relative: bool) -> None:
 
 
 def draw_distinct(results: Results, folder: Path) -> Picture | None:
-    """How many experts of the full grid have distinct actions, round by round."""
+    """Draw the number of experts of the full grid with distinct actions, round by round."""
     rows = results.select(experiment="experts", run=0, learner=PRINTED, measure="distinct experts")
     problems = [problem for problem in TITLES if len(rows.select(problem=problem))]
     if not problems:

@@ -135,7 +135,7 @@ def _list_clean(task: str, random: np.random.Generator) -> Iterator[SuiteSetting
 
 
 def _list_block(task: str, dim: int, random: np.random.Generator) -> Iterator[SuiteSetting]:
-    # Plain features have two of the five places, because a fixed step says little at other scales.
+    # Features of size 1 have two of the five places, because a fixed step is poor at other scales.
     factors = (TIMES, WHATS, COUNTS, DRIFTS, NOISES, ("1", *SCALES))
     # The level of each of five places; a factor with fewer levels has some of them twice.
     levels = [random.permutation(np.resize(random.permutation(len(factor)), 5)) for factor in factors]

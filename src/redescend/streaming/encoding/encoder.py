@@ -1,6 +1,6 @@
 """From tables to training data: any table as typed record batches, and these as chunks of X and y with rejections.
 
-What a record becomes depends on the schema alone, never on other records; lagged values are left open (NaN).
+The encoding of a record depends on the schema alone, not on other records; lagged values are left NaN.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MIN_CHUNK = 64
 
 
 class EncodedChunk(NamedTuple):
-    """Records that can be used: their features, their targets (or NaN), and their indices in the table.
+    """Usable records: their features, their targets (or NaN), and their indices in the table.
 
     With one model per key, also the index of each record's key among all names of keys.
     """
@@ -44,10 +44,10 @@ class EncodedChunk(NamedTuple):
 
 
 class EncodedBatch:
-    """A table that is ready to be learned from or predicted.
+    """An encoded table.
 
-    It is encoded column by column, because whole columns are cheap to analyse; rows of numbers are made a part at a
-    time, because few rows at a time are cheap to write.
+    Columns are analysed as a whole, which is cheap; the matrix is written a few rows at a time, which stays in the
+    cache.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class EncodedBatch:
 
     def __init__(self, schema: Schema, table: Any, target: bool) -> None:
         self.rejected: dict[int, str] = {}
-        """Why records are rejected, by index in the table."""
+        """The reasons of rejected records, by index in the table."""
         self._count, self._dim = table.num_rows, schema.dim
         self._numbers: list[tuple[int, Any]] = []
         self._one_hot: list[tuple[int, Array, Array | None]] = []
@@ -89,7 +89,7 @@ class EncodedBatch:
             self._numbers.append((schema.dim - 1, missing_elsewhere))
 
     def _add_numbers(self, feature: Feature, column: Any, first: int) -> Array | None:
-        """Return which numbers are missing, if any may be."""
+        """Add a column of numbers; return which are missing, if any may be."""
         values = to_floats(column)
         self._numbers.append((first, values))
         if feature.how == "date":
@@ -100,7 +100,7 @@ class EncodedBatch:
         return np.isnan(values)
 
     def _add_texts(self, feature: Feature, column: Any, first: int) -> Array | None:
-        """Return which texts are missing, if any are; only distinct texts are looked up."""
+        """Add a column of texts; return which are missing, if any are. Only distinct texts are looked up."""
         encoded = column.dictionary_encode()
         distinct = encoded.dictionary.cast(pa.binary()).to_pylist()
         places = np.append(feature.column_indices(distinct), 0)
@@ -111,7 +111,7 @@ class EncodedBatch:
         return None if present is None else ~present
 
     def rows(self, start: int, stop: int) -> Array:
-        """The records from `start` up to `stop` as rows of numbers, in C order; those of rejected ones are arbitrary.
+        """Encode the records from `start` up to `stop` as rows, in C order; rows of rejected records are arbitrary.
 
         NaN is a missing number.
         """
@@ -124,7 +124,7 @@ class EncodedBatch:
         return X
 
     def chunks(self) -> Iterator[EncodedChunk]:
-        """The records that can be used, some at a time."""
+        """The usable records, in chunks."""
         usable = np.delete(np.arange(self._count), list(self.rejected))
         for start in range(0, self._count, self._most):
             stop = min(start + self._most, self._count)
@@ -135,10 +135,10 @@ class EncodedBatch:
 
 
 class KeyedBatch(EncodedBatch):
-    """A table that is ready for one model per key.
+    """An encoded table for one model per key.
 
-    A record without a key is rejected, and so is one with an unknown key, unless `add` is set: then the keys of usable
-    records are added in the order in which they come.
+    A record without a key is rejected. So is one with an unknown key, unless `add` is set: then the keys of usable
+    records are added in order.
     """
 
     max_cells = MAX_KEYED_CELLS

@@ -1,4 +1,4 @@
-"""How a column is encoded as numbers, inferred from the first records.
+"""The encoding of a column as numbers, inferred from the first records.
 
 - A number is one column. So are booleans, as 0 and 1, and dates, as days since 1970-01-01; dates also have waves of the
   time of day, the day of the week and the day of the year, as far as these differ in the sample.
@@ -6,12 +6,11 @@
   values which are not in the sample are hashed into. A text with more values is hashed into `HASHED` columns.
 - A missing number, boolean or date is imputed by the running median of its column; a missing text is 0 in all its
   columns. A column with a missing value in the sample has a missing-value indicator of its own; the others share one.
-- Excluded are ignored columns; columns without a value in the sample; constant columns; texts of which more than half
-  of at least `MIN_IDENTIFIERS` values differ, which are taken for identifiers; and, unless no other column is left,
-  whole numbers that only grow, or that are all different and called like an identifier, which number the records. Of a
-  stream, only the first records are known, which may be sorted by a feature: there, a column that grows is excluded
-  only if it is called like a number of records, or counts from 0 or 1.
-  Columns that are requested by name are never excluded for their content.
+- Excluded are ignored columns; columns without a value in the sample; constant columns; texts with more than half of at
+  least `MIN_IDENTIFIERS` values distinct, which are taken for identifiers; and, unless no other column is left, whole
+  numbers that number the records: they only grow, or are all different in a column named like an identifier. The first
+  records of a stream may be sorted by a feature: there, a growing column is excluded only if it is named like a count
+  or an identifier, or counts from 0 or 1. Columns that are requested by name are never excluded for their content.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ MAX_LEVELS, UNSEEN, HASHED = 256, 8, 256
 MIN_IDENTIFIERS = 100
 
 MAX_LAG = 10_000
-"""How many records a feature may look back at most."""
+"""The most records that a feature may look back."""
 
 MAX_NUMBER = 1e100
 """Numbers beyond this are rejected: their products would overflow."""
@@ -44,13 +43,13 @@ MAX_NUMBER = 1e100
 MICROSECONDS_PER_DAY = 86_400e6
 
 CYCLES = {"time of day": (1.0, 2), "day of the week": (7.0, 3), "day of the year": (365.2425, 2)}
-"""The cycles of dates: their lengths in days, and how many waves describe them; three describe seven days exactly."""
+"""The cycles of dates: their lengths in days, and their numbers of waves; three waves describe seven days exactly."""
 
 COUNTS = "counts the records"
-"""Why a column is left out that numbers them."""
+"""Why a column that numbers the records is excluded."""
 
 MIN_COUNTED = 20
-"""Fewer values than this are not called a count of records."""
+"""The fewest values of a column that numbers the records."""
 
 _IDENTIFIER = re.compile(
     r"(?i:(^|[^a-z])(id|ids|key|index|idx|row|rownames?|record|no|nr|unnamed|uuid)([^a-z]|$))|(Id|ID)$"
@@ -69,9 +68,9 @@ ENCODINGS: dict[Kind, tuple[Encoding, ...]] = {
 
 @dataclass(frozen=True)
 class Feature:
-    """A column that a model learns from, and how it is encoded.
+    """A column that a model learns from, and its encoding.
 
-    `levels` are the values that have a column of their own, in order; `missing` says whether it has a missing-value
+    `levels` are the values that have a column of their own, in order; `missing` is whether it has a missing-value
     indicator of its own. A lagged feature has the value of the column `of` in the record `lag` records before.
 
     >>> Feature("depth", Kind.NUMBER, "number", missing=True).encoded
@@ -96,7 +95,7 @@ class Feature:
             names += [f"{self.name}: {cycle}, {wave}" for cycle, wave in self._waves()]
         elif self.how == "levels":
             names = [f"{self.name} = {level}" for level in self.levels]
-            # Of labels, all are known.
+            # All labels are known, so a lagged label needs no columns for unseen values.
             names += [f"{self.name} is another ({place})" for place in range(1, 1 + (0 if self.lag else UNSEEN))]
         elif self.how == "hashed":
             names = [f"{self.name} ({place})" for place in range(1, HASHED + 1)]
@@ -142,7 +141,7 @@ class Feature:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert to texts, lists and dicts; what all features but lagged ones lack is left out."""
+        """Convert to texts, lists and dicts; `of` and `lag` are left out unless the feature is lagged."""
         plain = asdict(self) | {"kind": self.kind.value}
         return plain if self.lag else {name: plain[name] for name in plain if name not in ("of", "lag")}
 
@@ -158,7 +157,7 @@ def infer_feature(name: str, kind: Kind, column: Any) -> Feature:
 
 
 def _find_cycles(days: Array) -> list[str]:
-    """The cycles that dates go through: the times of day differ, and the dates span two weeks, or most of a year."""
+    """The cycles of dates: the times of day differ, and the dates span two weeks, or most of a year."""
     span = float(np.ptp(days)) if len(days) else 0.0
     found = {
         "time of day": len(days) > 0 and bool(np.ptp(np.mod(days, 1.0)) > 0.0),
@@ -169,10 +168,10 @@ def _find_cycles(days: Array) -> list[str]:
 
 
 def find_count(name: str, kind: Kind, column: Any, stream: bool = False) -> str | None:
-    """Why the whole numbers of a column only number the records, if they do.
+    """Explain why the whole numbers of a column number the records; None if they do not.
 
-    The column has the first records, and behind `SAMPLE` of them others from all over the source; unless it is a
-    `stream`, of which only the first are known.
+    The column has the first `SAMPLE` records, followed by others from all over the source; of a `stream`, only the
+    first are known.
     """
     values = to_floats(drop_missing(column.slice(0, SAMPLE))) if kind is Kind.NUMBER else np.empty(0)
     if len(values) < MIN_COUNTED or _TIME.search(name) or not np.isfinite(values).all():
@@ -195,7 +194,7 @@ def find_count(name: str, kind: Kind, column: Any, stream: bool = False) -> str 
 
 
 def find_exclusion(kind: Kind, column: Any, where: str) -> str | None:
-    """Why nothing can be learned from a column of the sample, if so; `where` says which records the sample has."""
+    """Explain why a column is useless as a feature, or None; `where` describes the records of the sample."""
     values = drop_missing(column)
     distinct = pc.unique(values)
     if len(values) == 0:
@@ -221,7 +220,7 @@ def to_floats(column: Any) -> Array:
 
 
 def reject_out_of_range(name: str, values: Array) -> dict[int, str]:
-    """Why numbers are rejected, by index: those that are infinite or too large; NaN is a missing one."""
+    """Reasons to reject numbers, by index: infinite or too large; NaN is a missing number."""
     rejected = {}
     for index in np.flatnonzero(np.abs(values) > MAX_NUMBER).tolist():
         value = float(values[index])

@@ -1,4 +1,4 @@
-"""`Schema`: which columns are predicted from which, inferred from the first records and never changed.
+"""`Schema`: the target and the features of a model, inferred from the first records and never changed.
 
 The rules for features are in `features`, those for the target in `target`.
 """
@@ -26,18 +26,18 @@ NUMERIC = ("number", "boolean")
 """Encodings that are one number."""
 
 MAX_HISTORY = 1_000_000
-"""Numbers that lagged features may look back at, at most."""
+"""The most numbers that lagged features may look back at."""
 
 
 class Excluded(NamedTuple):
-    """A column that is not learned from, and why."""
+    """A column that is not a feature, and the reason."""
 
     column: str
     reason: str
 
 
 class Note(NamedTuple):
-    """A column that is learned from, and what one should know about it."""
+    """A remark on a feature."""
 
     column: str
     text: str
@@ -45,11 +45,10 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True)
 class Schema:
-    """What is predicted from what.
+    """The target, the task and the features of a model.
 
-    `kind` is that of the target, and `labels` are what can be predicted, as texts: none in regression. `excluded` are
-    the other columns, `by` is the column of keys, if there is one model per key, and `notes` are on columns that are
-    learned from.
+    `kind` is the kind of the target, and `labels` are its labels as texts: none in regression. `excluded` are the other
+    columns, `by` is the column of keys, if there is one model per key, and `notes` are remarks on features.
 
     >>> schema = Schema("price", Kind.NUMBER, "regression", [], [Feature("area", Kind.NUMBER, "number")])
     >>> schema.encoded
@@ -145,7 +144,7 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Convert to texts, lists and dicts, for `from_dict`."""
         plain = asdict(self) | {"kind": self.kind.value, "excluded": [list(one) for one in self.excluded]}
-        # Without notes there is no such key, so that versions that do not know them can read the file.
+        # Left out if empty, so that older versions can read the file.
         del plain["notes"]
         plain |= {"notes": [list(one) for one in self.notes]} if self.notes else {}
         return plain | {"features": [one.to_dict() for one in self.features]}
@@ -210,9 +209,8 @@ class Schema:
     ) -> Schema:
         """Infer the schema of a stream from some records, `sample`, and the `kinds` of all columns, in order.
 
-        `values` are all values of the target, if they are known, and `where` says which records the sample has, by
-        default the first. In a `stream`, nothing is known of those that follow. The others are as in
-        `redescend.fit_stream`.
+        `values` are all values of the target, if known, and `where` describes the records of the sample, by default the
+        first. In a `stream`, nothing is known of later records. The other parameters are as in `redescend.fit_stream`.
         """
         candidates = _find_candidates(kinds, target, features, ignore, by)
         if sample.bad and not len(sample.rows):
@@ -220,8 +218,8 @@ class Schema:
             none = "The first record cannot" if count == 1 else f"None of {format_first(count)} can"
             raise DataError(f"{none} be read; row {bad.row} of '{bad.file}': {bad.reason}.")
         where = format_first(len(sample.table)) if where is None else where
-        answers = sample.table.column(target) if values is None else values
-        inferred = infer_task(target, kinds[target], answers, task, labels, where)
+        targets = sample.table.column(target) if values is None else values
+        inferred = infer_task(target, kinds[target], targets, task, labels, where)
         used, excluded = [], [Excluded(name, "is ignored, as requested") for name in dict.fromkeys(ignore)]
         useful = candidates
         if features is None:
@@ -246,7 +244,7 @@ class Schema:
 
 
 def _add_lags(schema: Schema, lags: Sequence[int], columns: Sequence[str]) -> Schema:
-    """The schema with the lagged target, and lagged columns, as further features."""
+    """Add the lagged target and lagged columns to the features of a schema."""
     found = {feature.name: feature for feature in schema.features}
     reasons = dict(schema.excluded)
     sources = [Feature(schema.target, Kind.NUMBER, "number")]
@@ -279,7 +277,7 @@ def _add_lags(schema: Schema, lags: Sequence[int], columns: Sequence[str]) -> Sc
 
 
 def _find_candidates(columns: Mapping[str, Kind], target: str, features: Any, ignore: Any, by: str | None) -> list[str]:
-    """The columns that may be features: those requested, or all others in the order of the stream."""
+    """The columns that may be features: those requested, or all others in order."""
     for setting, names in (("features", features), ("ignore", ignore)):
         if isinstance(names, str):
             raise bad_parameter("fit_stream", setting, "a list of columns", names)
@@ -292,5 +290,5 @@ def _find_candidates(columns: Mapping[str, Kind], target: str, features: Any, ig
                 raise DataError(f"There is no column {name!r}, named as {role}; {suggest(list(columns), name)}")
             if seen.setdefault(name, role) != role:
                 raise DataError(f"The column {name!r} cannot be both {seen[name]} and {role}.")
-    # A name that is repeated counts once.
+    # A repeated name counts once.
     return [name for name in columns if name not in seen] if features is None else list(dict.fromkeys(features))

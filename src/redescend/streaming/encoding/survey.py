@@ -1,7 +1,7 @@
-"""What is known of a source before the first record is learned from: a sample, its labels, and what its order means.
+"""A survey of a source before the run: a sample, the labels of its target, and whether it is sorted.
 
-A source that can be read again is sampled all over, and all labels of its target are read: a table that is sorted shows
-only some of them in its first records. Of a pipe, the first records are known.
+A source that can be read again is sampled all over, and all labels of its target are read: the first records of a
+sorted table have only some of them. Of a pipe, only the first records are known.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ RUN = 20
 
 
 SHUFFLES, GROUP = 9_999, 500
-"""Random orders that an order is compared with: if it is more ordered than all of them, that is chance with a
-probability of at most 1 in 10,000. So many are made at a time."""
+"""The number of random permutations of the test for order, and how many are drawn at a time. An order that beats all of
+them is due to chance with a probability of at most 1 in 10,000."""
 
 BALANCE = 4
-"""In an order there are this many times as many rises as falls, or the other way."""
+"""The least ratio of rises to falls, or of falls to rises, in sorted values."""
 
 WINDOW = 9
-"""Records of which the median, or the most frequent label, is compared: a few wrong ones do not hide an order."""
+"""The window of the running median, or of the most frequent label: a few wrong records do not hide an order."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """A sample of a source, and all labels of its target, or None if they are not known.
+    """A sample of a source, and all labels of its target, or None if unknown.
 
-    Of a `stream`, the sample is the first records, and nothing is known of those that follow.
+    The sample of a `stream` is its first records, and nothing is known of later ones.
     """
 
     sample: Batch
@@ -51,7 +51,7 @@ class Survey:
 
     @property
     def where(self) -> str | None:
-        """What the sample is called, if it is not the first records."""
+        """A description of the sample, unless it is the first records."""
         return f"{len(self.sample.table):,} records from all over it" if self.spread else None
 
 
@@ -117,10 +117,10 @@ def is_sorted(sample: Batch, target: str, classifies: bool) -> bool:
 
 
 def _beats_chance(ranks: Any, labels: bool) -> bool:
-    """Whether neighbours are more alike than in every one of many random orders of the same values.
+    """Whether neighbours are more alike than in all of many random permutations of the same values.
 
-    Of `labels` it counts whether they are equal, of other values how far they are apart. All orders are equally
-    probable if the order of the records is random: this one beats them all with a probability of 1 / (1 + SHUFFLES).
+    Neighbouring `labels` are alike if they are equal, other values by their distance. Under a random order, all
+    permutations are equally probable, so the given order beats them all with a probability of 1 / (1 + SHUFFLES).
     """
     random, ranks = np.random.default_rng(0), np.asarray(ranks, np.int32)
 
@@ -136,7 +136,7 @@ def _beats_chance(ranks: Any, labels: bool) -> bool:
 
 
 def _smooth_labels(codes: Any, labels: int) -> Any:
-    """The most frequent label in every window of records; what there are too few records for stays as it is."""
+    """The most frequent label in every window of records; unchanged if there are fewer records than a window."""
     if len(codes) < WINDOW:
         return codes
     counts = np.cumsum(np.vstack([np.zeros(labels), np.eye(labels)[codes]]), axis=0)

@@ -1,7 +1,7 @@
-"""The target: which task it calls for, how it is encoded, and how predictions are decoded.
+"""The target: inferring its task, encoding it, and decoding predictions.
 
-- A target that is text, boolean, or a number with exactly two values in the sample calls for classification. Any other
-  number calls for regression, and so does a date, as days since 1970-01-01.
+- The task is classification for a target that is text, boolean, or a number with exactly two values in the sample. It
+  is regression for any other number and for a date, as days since 1970-01-01.
 - Labels are those in the sample, in order, or those that are given: two or more, at most `MAX_LABELS`. A boolean always
   has both.
 """
@@ -18,7 +18,7 @@ from scipy.special import expit
 from redescend.engines.one_vs_rest import encode_labels, label_probabilities
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.parameters import bad_parameter
+from redescend.parameters import bad_parameter, check_choice
 from redescend.sources import Kind
 from redescend.streaming.encoding.features import (
     MAX_NUMBER,
@@ -44,9 +44,8 @@ Task = Literal["regression", "classification"]
 def infer_task(
     name: str, kind: Kind, column: Any, task: str, labels: Sequence[Any] | None, where: str
 ) -> tuple[Task, list[str]]:
-    """Infer the task and the labels from the target column of the sample; `where` says which records it has."""
-    if task not in ("auto", "regression", "classification"):
-        raise bad_parameter("fit_stream", "task", "'auto', 'regression' or 'classification'", task)
+    """Infer the task and the labels from the target column of the sample, whose records `where` describes."""
+    check_choice("fit_stream", "task", task, ("auto", "regression", "classification"))
     values = drop_missing(column)
     if len(values) == 0:
         raise DataError(f"The target {name!r} has no value in {where}.")

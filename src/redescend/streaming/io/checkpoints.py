@@ -1,7 +1,7 @@
-"""Checkpoints: what they store (`Checkpoint`) and the folder that they are in (`CheckpointFolder`).
+"""Checkpoints: their content (`Checkpoint`) and their folder (`CheckpointFolder`).
 
-A checkpoint replaces the previous one in a single step, and only once the logs are on disk. So there is a complete
-checkpoint at any moment, and the logs hold at least what it says.
+A checkpoint atomically replaces the previous one, after the logs have been synchronized to disk. So there is always a
+complete checkpoint, and the logs hold at least what it refers to.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ VERSION = 5
 """Raised whenever `Checkpoint` changes; checkpoints of other versions are refused."""
 
 _LEFTOVER = re.compile(r"\.[0-9a-f]{16}" + re.escape(PART))
-"""What `redescend.files.replace_file` calls a file that it is writing."""
+"""The name of a file that `redescend.files.replace_file` is writing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """Everything that a checkpoint stores, and where it comes from.
 
-    - `FitConfig.stored`: `config`, the settings that determine the results.
+    - `FitConfig.to_dict`: `config`, the settings that determine the results.
     - `Source`: `kinds` of all columns, `files` read up to the current one, and their `beginning`: the columns, and the
       number and a digest of the first records. `position` is that of the next record; None before the first batch.
       `mark` is that of the position in a file that is followed.
@@ -63,7 +63,7 @@ class Checkpoint:
     finished: bool
 
     def is_valid(self) -> bool:
-        """Whether all parts are what they should be and agree with one another; may raise any error if not."""
+        """Whether all parts are valid and consistent; an invalid part may also raise any error."""
         config, beginning, sizes = self.config, self.beginning, self.logs["sizes"]
         records, learned, quarantined, skipped = self.counts
         _, _, _, row = [0, 0, 0, 0] if self.position is None else self.position

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ from redescend.streaming.io.checkpoints import CHECKPOINT_FILES
 
 
 def check_outputs(
-    outputs: dict[str, Path], source: Any, checkpoint: Path | None = None, also_read: Iterable[Path] = ()
+    outputs: Mapping[str, Path | None], source: Any, checkpoint: Path | None = None, also_read: Iterable[Path] = ()
 ) -> None:
     """Raise an error if a file cannot be written, or would overwrite another output, the checkpoint or the input.
 
-    `outputs` are the files to write, by what they contain. Nothing may be written to a folder that is read, because the
-    next run would read it as records. Other files that are read, such as the model, are in `also_read`.
+    `outputs` are the files to write, by content; None is not written. Nothing may be written to a folder that is read,
+    because the next run would read it as records. Other files that are read, such as the model, are in `also_read`.
 
     >>> check_outputs({"the model": Path("lock")}, "prices.csv", checkpoint=Path("."))
     Traceback (most recent call last):
@@ -32,17 +32,18 @@ def check_outputs(
     seen = {os.path.realpath(path): "the input" for path in (*also_read, *_files(source))}
     if checkpoint is not None:
         seen |= {os.path.realpath(checkpoint / name): "a file of the checkpoint" for name in CHECKPOINT_FILES}
-    for content, path in outputs.items():
+    written = {content: path for content, path in outputs.items() if path is not None}
+    for content, path in written.items():
         other = seen.setdefault(os.path.realpath(path), content)
         if other != content:
             raise ParameterError(f"'{path}' cannot be both {content} and {other}; name another file.")
     folders = {} if checkpoint is None else {"the folder of checkpoints": checkpoint}
-    for folder, (content, path) in itertools.product(_folders(source), (outputs | folders).items()):
+    for folder, (content, path) in itertools.product(_folders(source), (written | folders).items()):
         whole, inside = Path(os.path.realpath(folder)), Path(os.path.realpath(path))
         if inside.is_relative_to(whole) and is_data_path(inside.relative_to(whole)):
             reason = f"because every file in the folder '{folder}' is read"
             raise ParameterError(f"'{path}' cannot be {content} {reason}; name a path outside it.")
-    for path in outputs.values():
+    for path in written.values():
         # The folder of checkpoints is made if it does not exist.
         if checkpoint is None or checkpoint.exists() or path.absolute().parent != checkpoint.absolute():
             check_writable(path)

@@ -1,4 +1,4 @@
-"""Append-only logs in blocks, each with a checksum: what was damaged on the disk is found when it is read."""
+"""Append-only logs in blocks with checksums, so that damage is detected when a log is read."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from typing import Any
 from redescend.errors import DataError
 
 BLOCK = 1 << 18
-"""Bytes that are collected before they are written as a block."""
+"""The least bytes that are written as a block."""
 
 MOST = 1 << 30
-"""Bytes of a block."""
+"""The most bytes of a block."""
 
 HEAD = struct.Struct("<II")
 """Ahead of a block: the number of its bytes, and their checksum."""
 
 
 class AppendLog:
-    """An append-only file; what is in it after `size` bytes is cut off, and the rest is checked."""
+    """An append-only file. An existing file is checked, and truncated to `size` bytes."""
 
     def __init__(self, path: Path, size: int = 0) -> None:
         self.path = path
@@ -64,7 +64,7 @@ class AppendLog:
             self._write(data[at : at + MOST])
 
     def close(self) -> None:
-        # What cannot be written at this point belongs to no checkpoint.
+        # Content that cannot be written now is not part of a checkpoint.
         with suppress(DataError):
             self.flush()
         self._file.close()
@@ -88,7 +88,7 @@ class AppendLog:
 
 
 def read_blocks(path: Path, size: int | None = None) -> Iterator[bytes]:
-    """The content of a log, block by block, up to a size; raises if a block is not what was written."""
+    """Read a log block by block, up to a size; raises if a block is damaged."""
     end = path.stat().st_size if size is None else size
     with open(path, "rb") as file:
         while (place := file.tell()) < end:

@@ -1,4 +1,4 @@
-"""Tables that people and programs read: CSV, JSON lines or Parquet, by the ending of the file's name."""
+"""Writers of tables: CSV, JSON lines or Parquet, by the suffix of the file."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PLAIN = csv.WriteOptions(include_header=False, quoting_style="needed")
 
 
 def format_csv(batch: pa.RecordBatch) -> bytes:
-    """The records of a batch as lines of CSV, without a header."""
+    """Format the records of a batch as lines of CSV, without a header."""
     text = pa.BufferOutputStream()
     csv.write_csv(batch, text, PLAIN)
     return text.getvalue().to_pybytes()
 
 
 def format_header(schema: pa.Schema) -> bytes:
-    r"""The names of the columns as a line of CSV, quoted only where that is needed.
+    r"""Format the names of the columns as a line of CSV, quoted only where necessary.
 
     >>> format_header(pa.schema([("row", pa.int64()), ("a,b", pa.string())]))
     b'row,"a,b"\n'
@@ -76,11 +76,11 @@ WRITERS: dict[str, Any] = {
     ".ndjson": write_jsonl,
     ".parquet": write_parquet,
 }
-"""The writers by the ending of a name."""
+"""The writers by suffix."""
 
 
 def find_writer(path: Path) -> Any:
-    """The writer of the format that the name of a file says; None if it says none.
+    """Find the writer for the suffix of a path; None if there is none.
 
     >>> find_writer(Path("rounds.CSV")) is write_csv, find_writer(Path("rounds"))
     (True, None)
@@ -89,7 +89,7 @@ def find_writer(path: Path) -> Any:
 
 
 def choose_writer(path: Path) -> Any:
-    """The writer of the format that the name of a file says; raise if it says none."""
+    """Find the writer for the suffix of a path, or raise an error."""
     writer = find_writer(path)
     if writer is None:
         raise ParameterError(f"'{path}' cannot be written: its name must end with {', '.join(WRITERS)}.")

@@ -1,6 +1,6 @@
-"""What a run writes record by record: append-only logs that a checkpoint can be resumed from, and the final files.
+"""Writers of a run: append-only logs that a checkpoint can be resumed from, and the final files.
 
-A checkpoint stores the size of each log. Whatever was appended later is cut off when the run resumes, so that every
+A checkpoint stores the size of each log. Anything appended later is truncated when the run resumes, so that every
 record is written once. The Parquet file of rounds is made from the whole log at the end, so that its bytes depend on
 the rounds alone, not on where batches ended or the run was interrupted.
 """
@@ -34,7 +34,7 @@ LOGS = {"rounds": "rounds.log", "quarantine": "quarantine.log", "values": "value
 """File names of the logs."""
 
 FINAL = "final.log"
-"""File name of the log of rounds in which the records were read for the last time."""
+"""File name of the log of the rounds of the last pass."""
 
 NUMBERS = ("target", "prediction", "probability", "loss", "weight")
 ENTRY = np.dtype([("row", "<i8"), *((name, "<f8") for name in NUMBERS)])
@@ -45,7 +45,7 @@ JUDGED_ENTRY = np.dtype([*ENTRY.descr, *((name, "<f8") for name in Judged._field
 
 
 def choose_entry(judged: bool, keyed: bool) -> np.dtype[np.void]:
-    """The entry of a round in the log; the key of one of many models is stored as its index."""
+    """The dtype of a round in the log; keys are stored as indices."""
     entry = JUDGED_ENTRY if judged else ENTRY
     return np.dtype([*entry.descr, ("key", "<i8")]) if keyed else entry
 
@@ -54,7 +54,7 @@ GROUP = 131_072
 """Rounds in a row group of the Parquet file."""
 
 MAX_BUFFERED, MAX_BYTES = 1000, 1 << 22
-"""Limits of the rejected records that are buffered in memory if no file takes them."""
+"""Limits of the rejected records that are buffered in memory if there is no file for them."""
 
 
 # --- rounds ---
@@ -74,7 +74,7 @@ def pack_rounds(rounds: Rounds) -> Array:
 
 
 class RoundTable:
-    """The columns of the file of rounds: labels and keys as texts, and what was believed, if the model has a belief."""
+    """The file of rounds: labels and keys as texts, and the judgements of the belief, if the model has one."""
 
     def __init__(self, schema: Schema, keys: Sequence[str] = (), judged: bool = False, final: bool = False) -> None:
         self.entry = choose_entry(judged, schema.by is not None)
@@ -84,7 +84,7 @@ class RoundTable:
         self._texts |= {"key": pa.array(keys, pa.string())} if schema.by is not None else {}
 
     def make(self, entries: Array, final: dict[str, Array] | None = None) -> pa.RecordBatch:
-        """The table of entries of the log and, by name, of what was said of them in the end."""
+        """Make a table from entries of the log and columns of the `final` verdict, by name."""
         final = final or {}
         columns = [
             _column(final[name] if name in final else _values(entries, name), self._texts.get(name))
@@ -94,7 +94,7 @@ class RoundTable:
 
     @contextmanager
     def write(self, target: Path) -> Iterator[Write]:
-        """A function that writes tables to a file: CSV or JSON lines if its name says so, else Parquet."""
+        """A function that writes tables to a file: CSV or JSON lines by its suffix, otherwise Parquet."""
         writer = find_writer(target) or write_parquet
         options: dict[str, Any] = {}
         if writer is write_parquet:
@@ -105,7 +105,7 @@ class RoundTable:
 
 
 def read_groups(log: Path, entry: np.dtype[np.void]) -> Iterator[Array]:
-    """The entries of a log in groups of equal size, whatever its blocks are."""
+    """Read the entries of a log in groups of equal size, whatever the sizes of its blocks."""
     held, size = list[bytes](), GROUP * entry.itemsize
     for block in read_blocks(log):
         held.append(block)
@@ -120,7 +120,7 @@ def read_groups(log: Path, entry: np.dtype[np.void]) -> Iterator[Array]:
 
 
 def unpack_rounds(entries: Array, names: Sequence[str] = ()) -> Rounds:
-    """The rounds of entries of the log of a model with a belief; `names` are those of its keys, if it has any."""
+    """Unpack rounds of a model with a belief from entries of the log; `names` are those of its keys, if any."""
     judged = Judged(*(np.ascontiguousarray(entries[name]) for name in Judged._fields))
     keys = np.ascontiguousarray(entries["key"]) if names else None
     numbers = (np.ascontiguousarray(entries[name]) for name in ("row", *NUMBERS))
@@ -134,9 +134,9 @@ def _values(entries: Array, name: str) -> Array:
 
 
 def _fields(schema: Schema, judged: bool, final: bool) -> pa.Schema:
-    answer = pa.string() if schema.classifies else pa.float64()
+    target = pa.string() if schema.classifies else pa.float64()
     types = {"row": pa.int64(), "key": pa.string(), "suspect": pa.bool_()}
-    types |= dict.fromkeys(("target", "prediction", "final_prediction"), answer)
+    types |= dict.fromkeys(("target", "prediction", "final_prediction"), target)
     names = ["row", *NUMBERS] if schema.by is None else ["row", "key", *NUMBERS]
     if not schema.classifies:
         names.remove("probability")
@@ -186,7 +186,7 @@ def parse_rejected(text: bytes) -> Bad:
 
 
 class RejectedBuffer:
-    """The first rejected records, in memory: at most `MAX_BUFFERED` of them, and `MAX_BYTES` in all."""
+    """The first rejected records, in memory: at most `MAX_BUFFERED` records and `MAX_BYTES` bytes."""
 
     def __init__(self) -> None:
         self.records: list[Bad] = []
@@ -213,9 +213,9 @@ class RejectedBuffer:
 class RunWriters:
     """Writes the rounds and the rejected records of a run.
 
-    While the run is in progress, the logs are in `folder`, or in a temporary folder next to the final files. If there
-    is no file for rejected records, the first of them are buffered in memory. `state` is what `sync` returned when the
-    checkpoint to resume from was written. `also` are logs that the run needs, although nothing is written from them.
+    During the run the logs are in `folder`, or in a temporary folder next to the final files. If there is no file for
+    rejected records, the first of them are buffered in memory. `state` is the result of `sync` in the checkpoint to
+    resume from. `also` are further logs that the run needs.
     """
 
     def __init__(
@@ -250,7 +250,7 @@ class RunWriters:
         """Make a locked folder beside the target."""
         remove_leftovers(target)
         while True:
-            # It is named before it is made, so that `close` removes it whenever this is interrupted.
+            # Assigned before it is created, so that `close` removes it if this is interrupted.
             folder = self._temporary = name_part(target)
             ACTIVE.add(folder)
             folder.mkdir(0o700)
@@ -270,27 +270,27 @@ class RunWriters:
             self.buffer.add(rejected)
 
     def sync(self) -> dict[str, Any]:
-        """Write the logs to disk and return what a checkpoint stores of them."""
+        """Synchronize the logs to disk, and return their sizes and the buffered records for a checkpoint."""
         return {"sizes": {name: log.sync() for name, log in self._logs.items()}, "rejected": self.buffer.state()}
 
-    def note_values(self, row: int, file: str, values: dict[str, Any]) -> None:
+    def log_values(self, row: int, file: str, values: dict[str, Any]) -> None:
         """Append the values of a record to the log of values, if there is one."""
         if "values" in self._logs:
             text = json.dumps([row, file, values], ensure_ascii=False)
             self._logs["values"].append(text.encode("utf-8", "backslashreplace") + b"\n")
 
     @property
-    def keeps_values(self) -> bool:
+    def has_values(self) -> bool:
         """Whether there is a log of values."""
         return "values" in self._logs
 
     def read_log(self, name: str) -> Path:
-        """The file of a log, with all that was appended."""
+        """Flush a log, and return its path."""
         self._logs[name].flush()
         return self._logs[name].path
 
     def start_final_log(self) -> AppendLog:
-        """A new log for a reading of the records, in place of that of the reading before."""
+        """Start the log of another pass, which replaces that of the pass before."""
         if self._final is not None:
             self._final.close()
         log = AppendLog(Path(self._folder or "", FINAL))

@@ -43,13 +43,13 @@ MOST_MEMORY = usable_memory() // 2
 class ModelStore(StreamPredictor):
     """One model per key of a stream, such as a sensor or a shop.
 
-    The models share the schema and nothing else: each is, to the last bit, what a `StreamModel` of the schema learns
-    from the records of its key. What is believed of records has less of its own for each key, see `belief.make_belief`.
+    The models share only the schema: each is, to the last bit, the `StreamModel` that is fitted to the records of its
+    key alone. Keys share most of the belief, see `belief.make_belief`.
 
     Parameters
     ----------
     schema : Schema
-        What is predicted from what, and the column of keys; or its `to_dict`.
+        The target, the features and the column of keys; or its `to_dict`.
     order, loss, transform, step, features
         As in `StreamModel`; the models of keys are linear.
 
@@ -81,7 +81,7 @@ class ModelStore(StreamPredictor):
 
     @property
     def belief(self) -> Belief | None:
-        """What is believed of the records of all keys, in the order of the stream; None with a fixed transform."""
+        """The belief about the records of all keys, in the order of the stream; None with a fixed transform."""
         return self._belief
 
     def _make_model(self) -> StreamModel:
@@ -89,7 +89,7 @@ class ModelStore(StreamPredictor):
 
     @cached_property
     def _shards(self) -> LocalShards | ClusterShards:
-        """Where models are trained; made when it is needed, because a small schema may describe a large model."""
+        """The shards of models; made on demand, because a small schema may describe a large model."""
         return LocalShards(self._make_fleets())
 
     def _make_fleets(self) -> list[Fleet]:
@@ -112,7 +112,7 @@ class ModelStore(StreamPredictor):
 
     @property
     def keys(self) -> list[str]:
-        """The keys, as texts, in the order in which they first came."""
+        """The keys as texts, in order of first appearance."""
         return list(self._keys.names)
 
     def __len__(self) -> int:
@@ -125,11 +125,11 @@ class ModelStore(StreamPredictor):
         return self._keys.index(to_key(key)) >= 0
 
     def __getitem__(self, key: Any) -> StreamModel:
-        """A copy of the model of a key as it is now."""
+        """Return a copy of the current model of a key."""
         index = self._keys.index(to_key(key))
         if index < 0:
             raise DataError(
-                f"There is no model of {key!r}: it is none of the {len(self):,} keys of '{self.schema.by}'."
+                f"There is no model of {key!r}, which is not one of the {len(self):,} keys of '{self.schema.by}'."
             )
         fleet, place = self._find(index)
         history = None if self._history is None else self._history.copy(index)
@@ -150,7 +150,7 @@ class ModelStore(StreamPredictor):
             if history is None:
                 played.append(learn(chunk))
             else:
-                played += play_lagged(chunk, history, partial(self._attempt, learn))
+                played += play_lagged(chunk, history, partial(self._play_known, learn))
         return self._collect(batch, encoded, played)
 
     def _learn_chunk(self, chunk: EncodedChunk, rows: Array) -> Played:
@@ -228,7 +228,7 @@ class ModelStore(StreamPredictor):
     # --- persistence ---
 
     def state(self) -> dict[str, Any]:
-        """What was learned: the keys, and the models of each shard, a row each; copies."""
+        """Return copies of the keys, the models of each shard as rows, and the belief."""
         belief = None if self._belief is None else self._belief.state()
         shards = [fleet.rows.copy() for fleet in self._shards.fleets()]
         state = {"keys": self.keys, "shards": shards, "belief": belief}

@@ -37,7 +37,7 @@ def to_key(key: Any) -> str:
 
 
 class Keys:
-    """Keys in the order in which they first came: their `names`, and how many each shard has (`sizes`).
+    """Keys in order of first appearance: their `names`, and the number of keys of each shard (`sizes`).
 
     >>> keys = Keys()
     >>> keys.indices(pa.array(["Rome", "Oslo", "Rome"]), add=True).tolist(), keys.names
@@ -50,7 +50,7 @@ class Keys:
         self.names: list[str] = []
         self.sizes = [0] * SHARDS
         self._indices: dict[str, int] = {}
-        # The shard and the place of each key, and space for more.
+        # The shard and the place of each key, with spare capacity.
         self._places = np.empty((0, 2), np.int64)
         for name in names:
             self._add(name)
@@ -70,7 +70,7 @@ class Keys:
         return found[encoded.indices.to_numpy(zero_copy_only=False)]
 
     def places(self, indices: Array | int) -> tuple[Any, Any]:
-        """The shards of keys, and their places in these."""
+        """The shards of keys, and their places in the shards."""
         found = self._places[indices]
         return found[..., 0], found[..., 1]
 

@@ -1,4 +1,4 @@
-"""Where the models of a store are trained, shard by shard: in this process, on threads, or on a Dask cluster."""
+"""Training of the models of a store, shard by shard: in this process, on threads, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from redescend.errors import DataError
 from redescend.numeric import Array
 
 MAX_CHAIN = 256
-"""After this many tasks the shards are fetched and sent again: the scheduler remembers all tasks of a result."""
+"""The most tasks before shards are fetched and sent again: the scheduler remembers all tasks of a result."""
 
 WORKER_SECONDS = 10
-"""How long a cluster may be without any worker."""
+"""Seconds that a cluster may be without a worker."""
 
 
 class ShardTask(NamedTuple):
@@ -129,7 +129,7 @@ class ClusterShards:
 
 
 def _run_remotely(state: Pair, task: ShardTask, before: int) -> Pair:
-    """Run a task on a worker. Models are changed in place, so they must not have been changed before."""
+    """Run a task on a worker. Models change in place, so an interrupted task must not run twice."""
     fleet = state[0]
     if fleet.row_counts().sum() != before:
         raise RuntimeError(f"shard {task.shard} was changed by a task that did not end")

@@ -1,1 +1,1 @@
-"""The report of a run and the words for a model."""
+"""The report of a run, and descriptions of models."""

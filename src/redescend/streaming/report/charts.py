@@ -1,10 +1,11 @@
-"""Small charts as inline SVG, styled by the classes of the page in light and dark mode; equal data give equal bytes."""
+"""Small charts as inline SVG, styled by the classes of the page in light and dark mode. The output is deterministic."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -142,3 +143,13 @@ class Chart:
     def to_svg(self) -> Markup:
         """The chart, ready for a page."""
         return Markup("".join([*self._parts, "</svg>"]))  # every text in it is escaped
+
+
+class ReportFigure(NamedTuple):
+    """A picture with its title, its caption, and a legend of its marks by class."""
+
+    name: str
+    title: str
+    caption: str
+    svg: Markup
+    legend: dict[str, str]

@@ -1,4 +1,4 @@
-"""Pictures of how predictions of a model with trees depend on its most important columns."""
+"""Partial dependence plots of a model with trees."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import numpy as np
 
 from redescend.streaming.dependence import Dependence, compute_dependence
 from redescend.streaming.model import StreamModel
-from redescend.streaming.report.charts import Chart, Scale, fit_scale
-from redescend.streaming.report.figures import ReportFigure
+from redescend.streaming.report.charts import Chart, ReportFigure, Scale, fit_scale
 from redescend.streaming.report.formatting import format_number, format_percent
 
 MOST, HEIGHT = 4, 210.0
-"""How many pictures there are at most, and their height."""
+"""The most pictures, and their height."""
 
 MAX_DAYS = 2_932_896
 """The first day of the year 10,000."""
@@ -41,9 +40,9 @@ def format_date(days: float) -> str:
 
 
 def draw_dependences(model: StreamModel, columns: list[str]) -> list[ReportFigure]:
-    """Draw the partial dependence on the first of these columns that have numbers or dates; of linear models nothing.
+    """Draw the partial dependence on the first numeric or date columns; none for linear models.
 
-    All have the same vertical axis.
+    All pictures have the same vertical axis.
     """
     found: list[Dependence] = []
     for column in columns:
@@ -76,6 +75,6 @@ def _draw(one: Dependence, scale: Scale, place: int, model: StreamModel) -> Repo
 
 def _describe(one: Dependence, what: str) -> str:
     lowest, highest = int(one.mean.argmin()), int(one.mean.argmax())
-    told, place = format_percent if one.label else format_number, format_date if one.is_date else format_number
-    ends = [f"{told(float(one.mean[at]))} at {place(float(one.values[at]))}" for at in (lowest, highest)]
+    format_y, format_x = format_percent if one.label else format_number, format_date if one.is_date else format_number
+    ends = [f"{format_y(float(one.mean[at]))} at {format_x(float(one.values[at]))}" for at in (lowest, highest)]
     return f"The mean {what} is lowest, {ends[0]}, and highest, {ends[1]}."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from redescend.streaming.report.formatting import format_count, format_number, f
 from redescend.streaming.summary.suspects import shorten
 
 MAX_LISTED = 8
-"""How many levels, labels, keys and important columns are listed."""
+"""The most levels, labels, keys and important columns to list."""
 
 Facts = dict[str, str | list[str]]
 
@@ -45,7 +44,7 @@ def describe(model: StreamModel | ModelStore) -> Facts:
 
 
 def describe_schema(schema: Schema) -> Facts:
-    """Describe what is predicted from what."""
+    """Describe a schema: its task, its columns and those that are excluded."""
     facts: Facts = {"Task": _describe_task(schema)}
     if schema.classifies:
         facts["Labels"] = _list(schema.labels)
@@ -68,19 +67,17 @@ def inspect(path: str | os.PathLike[str]) -> Facts:
 
 
 def inspect_data(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The same as data, for programs."""
+    """Describe a file as `inspect`, by numbers, texts and lists."""
     model, size, written = _read_file(path)
     file = {"file": str(path), "bytes": size, "format": written["format"], "version": written["library"]}
     return file | (describe_data(model) if hasattr(model, "schema") else {"model": repr(model)})
 
 
 def _read_file(path: str | os.PathLike[str]) -> tuple[Any, int, dict[str, Any]]:
-    """The model in a file, the size of the file in bytes, and what wrote it."""
+    """The model in a file, the size of the file in bytes, and its versions."""
     model = load(path)
     content = Path(path).read_bytes()
-    size = int.from_bytes(content[: container.LENGTH], "little")
-    header = json.loads(content[container.LENGTH : container.LENGTH + size])
-    return model, len(content), json.loads(header["__metadata__"][container.KEY])
+    return model, len(content), container.read_metadata(content)
 
 
 def describe_data(model: StreamModel | ModelStore) -> dict[str, Any]:
@@ -123,10 +120,10 @@ def describe_data(model: StreamModel | ModelStore) -> dict[str, Any]:
 
 def _describe_task(schema: Schema) -> str:
     if schema.classifies:
-        return f"classification: predicts which of {len(schema.labels)} labels {schema.target!r} has"
+        return f"classification of {schema.target!r} with {len(schema.labels)} labels"
     kind = str(schema.kind.value).lower()
     unit = " in days since 1970-01-01" if kind == "date" else ""
-    return f"regression: predicts the {kind} {schema.target!r}{unit}"
+    return f"regression of the {kind} {schema.target!r}{unit}"
 
 
 def _list(texts: list[str]) -> str:
@@ -158,7 +155,7 @@ def _describe_method(config: ModelConfig, dim: int) -> str:
 
 
 def _describe_noise(model: StreamModel) -> dict[str, str]:
-    """What a self-tuning model has inferred about the noise of the stream."""
+    """Describe the noise that a self-tuning model has estimated."""
     if not isinstance(model.engine, SelfTuningEngine | NonlinearEngine):
         return {}
     scales, shares = model.engine.estimate_noise()

@@ -80,3 +80,12 @@ def format_count(count: int, what: str = "record") -> str:
     ('1 record', '12,000 records')
     """
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def abbreviate(text: str, most: int) -> str:
+    """Cut a text to at most this number of characters.
+
+    >>> abbreviate("Rome", 4), abbreviate("Florence", 4)
+    ('Rome', 'Flo…')
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,4 +1,4 @@
-"""A heat map of suspects: columns of a table along its rows, as an SVG picture that stands alone."""
+"""A heat map of suspects, columns against rows of a table, as an SVG file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from redescend.numeric import Array
-from redescend.streaming.report.formatting import format_percent
+from redescend.streaming.report.formatting import abbreviate, format_percent
 
 WIDTH, HEIGHT, LETTER, TOP, BOTTOM = 800, 18, 7, 34, 44
 """Of the map, of a column, of a letter, and of the margins, in pixels."""
@@ -22,7 +22,7 @@ LONGEST = 28
 
 def draw_heat_map(columns: Sequence[str], shares: Array, records: int) -> str:
     """Draw the `shares` of suspects, a row for each column, a place for each stretch of the table."""
-    names = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in columns]
+    names = [abbreviate(name, LONGEST) for name in columns]
     left = 12 + LETTER * max(map(len, names))
     bottom, each = TOP + HEIGHT * len(names), WIDTH / shares.shape[1]
     out = [
@@ -37,7 +37,7 @@ def draw_heat_map(columns: Sequence[str], shares: Array, records: int) -> str:
         out.append(f'<rect x="{left}" y="{y + 1}" width="{WIDTH}" height="{HEIGHT - 2}" fill="#f3f3f3"/>')
         for at in np.flatnonzero(shares[place]).tolist():
             share = float(shares[place, at])
-            # A single suspect must be seen, too.
+            # A single suspect must be visible.
             strength = 0.25 + 0.75 * min(1.0, share / DARKEST)
             first, last = (round(end * records / shares.shape[1]) for end in (at, at + 1))
             out.append(

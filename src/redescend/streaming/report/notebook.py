@@ -23,7 +23,7 @@ SHOWN = 5
 
 
 def render_model(model: Any) -> str:
-    """A stream model, or a store of them, as a table of what it predicts, how, and from what."""
+    """Render a stream model, or a store of them, as a table of facts."""
     facts = {}
     for heading, text in describe(model).items():
         if isinstance(text, str):
@@ -35,7 +35,7 @@ def render_model(model: Any) -> str:
 
 
 def render_run(run: Run) -> str:
-    """A run as a table of what became of its records, and one of its top suspects."""
+    """Render a run as a table of counts and one of its top suspects."""
     counts, summary, schema = run.counts, run.summary, run.model.schema
     facts = {"Source": run.source.name, "Target": schema.target, "Records": f"{counts.records:,}"}
     facts["Learned from"] = f"{counts.learned:,}"
@@ -53,9 +53,9 @@ def render_run(run: Run) -> str:
     heads = ["row", schema.target, "predicted", "clean with probability", *shown]
     rows = []
     for one in least:
-        said = (format_value(one.round.target), format_rounded(one.round.prediction))
+        pair = (format_value(one.round.target), format_rounded(one.round.prediction))
         values = (format_value(one.values.get(name)) for name in shown)
-        rows.append([str(one.round.row), *said, format_weight(one.round.clean_probability), *values])
+        rows.append([str(one.round.row), *pair, format_weight(one.round.clean_probability), *values])
     return _tabulate_facts("Run", facts) + _tabulate("Top suspects", heads, rows)
 
 

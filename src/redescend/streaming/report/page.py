@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import redescend
-from redescend.errors import MissingExtraError
+from redescend.errors import needs_extra
 from redescend.files import replace_file
 from redescend.streaming.importance import rank_features
 from redescend.streaming.report import formatting
@@ -28,11 +28,9 @@ from redescend.streaming.report.formatting import (
     format_weight,
 )
 
-try:
+with needs_extra("The report needs Jinja2", "cli"):
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
-except ImportError:
-    raise MissingExtraError("The report needs Jinja2; install it with: pip install 'redescend[cli]'") from None
 
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.model import StreamModel
@@ -43,20 +41,20 @@ from redescend.streaming.summary import Summary
 from redescend.streaming.summary.suspects import Suspect
 
 MAX_VALUES, MAX_LABELS, MAX_FEATURES = 12, 20, 15
-"""How many columns of a suspect, labels and important features the page shows."""
+"""The most columns of a suspect, labels and important features to show."""
 
 SHOWN_ELSEWHERE = ("Clean labels", "Noise scale", "Most important columns")
 """Facts about the model that the page shows in other sections."""
 
 MAX_PARTS = 8
-"""How many contributions to the prediction of a suspect the page shows."""
+"""The most contributions to the prediction of a suspect to show."""
 
 MANY_SUSPECTS = 0.15
-"""A share of suspects that says more about the model than about the records."""
+"""A larger share of suspects points to a poor model rather than to wrong records."""
 
 
 class LabelCounts(NamedTuple):
-    """What happened to the records with a label."""
+    """Counts of the records with a label."""
 
     name: str
     records: int
@@ -66,7 +64,7 @@ class LabelCounts(NamedTuple):
 
 
 def read_part(name: str) -> str:
-    """A file of the page: its template or its style."""
+    """Read a file of the page: its template or its style."""
     return resources.files("redescend.streaming.report").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -126,48 +124,48 @@ def summarize(summary: Summary, counts: Counts) -> list[str]:
 
 
 def _note_many_suspects(summary: Summary) -> str:
-    """What a large share of suspects usually means."""
+    """Explain a large share of suspects; empty if it is small."""
     if not summary.learned or 1.0 - summary.clean_share < MANY_SUSPECTS:
         return ""
     remedy = "more columns" if summary.schema.classifies else "the logarithm of the target, or another loss"
     return (
-        f"{format_percent(1.0 - summary.clean_share)} of the records are suspects. Most of them are probably right: a "
-        "linear model of these columns may not predict the target well, or the noise has heavy tails. Look at the "
-        f"pictures, and try --trees, or {remedy}."
+        f"{format_percent(1.0 - summary.clean_share)} of the records are suspects. Most of them are probably correct: "
+        "the model may not predict the target well, or the noise may have heavy tails. Look at the pictures, and try "
+        f"--trees, or {remedy}."
     )
 
 
 def describe_final(summary: Summary) -> list[str]:
-    """How much of the final list may be right, which sensors were stuck, and what is far out, a sentence each."""
+    """Describe the final list: false alarms, stuck sensors and extreme values, a sentence each."""
     if summary.final is None:
         return []
     listed, clean, stuck, far = summary.final
     if not listed:
         return ["No record is in the list of suspects."]
     about = f"about {clean:,.0f}" if clean >= 0.5 else "less than 1"
-    sentences = [f"Of {format_count(listed, 'suspect')}, {about} may be right."]
+    sentences = [f"Expected false alarms: {about} of {format_count(listed, 'suspect')}."]
     for run in stuck:
         name = summary.schema.target if run.key is None else f"{summary.schema.target} of {run.key}"
         sentences.append(
             f"{name} is stuck at {format_value(run.target)} from row {run.first:,} to row {run.last:,} "
             f"({format_count(run.records)})."
         )
-    where = "is far outside of all its other values in"
     return sentences + [
-        f"{one.column} {where} {format_count(one.records)}, first in row {one.row:,}: {format_value(one.value)}."
+        f"{one.column} has an extreme value in {format_count(one.records)}, first in row {one.row:,}: "
+        f"{format_value(one.value)}."
         for one in far
     ]
 
 
 def _choose_values(schema: Schema, important: list[str]) -> list[str]:
-    """The columns of a suspect to show: the key, the most important features, and the others in their order."""
+    """Choose the columns of a suspect to show: the key, the most important features, and others in order."""
     keys = [] if schema.by is None else [schema.by]
     features = (name for name in important if name in schema.inputs)
     return list(dict.fromkeys([*keys, *features, *schema.inputs]))[:MAX_VALUES]
 
 
 def _relative_errors(summary: Summary) -> list[str]:
-    """The error of each of the top suspects, in typical errors; empty in classification."""
+    """The errors of the top suspects, in typical errors; empty in classification."""
     scale = 0.0 if summary.schema.classifies else typical_error(summary)
     rounds = [(one.round.target, one.round.prediction) for one in summary.least]
     numbers = [(y, p) for y, p in rounds if isinstance(y, float) and isinstance(p, float)]
@@ -185,7 +183,7 @@ class Bar(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """A suspect, the line to report it with, and how its prediction came about."""
+    """A suspect, a line to report it with, and the contributions to its prediction."""
 
     row: int
     line: str
@@ -193,12 +191,12 @@ class Explained(NamedTuple):
 
 
 def describe_suspect(suspect: Suspect, schema: Schema) -> str:
-    """A line that says what is wrong with a record and where it is, to paste it into a ticket."""
+    """Describe a suspect in a line to paste into a ticket: where it is, and what is wrong."""
     played, name, far = suspect.round, schema.target, suspect.far_out
     line = f"{suspect.file} row {played.row}: {name} is {format_value(played.target)}, "
     if far is not None and far != name:
         value = format_value(suspect.values.get(far))
-        line = f"{suspect.file} row {played.row}: {far} is {value}, far outside of all its other values"
+        line = f"{suspect.file} row {played.row}: {far} is {value}, an extreme value"
     elif schema.classifies:
         line += f"expected {format_value(played.prediction)}"
     elif played.low is None or played.high is None:
@@ -209,7 +207,7 @@ def describe_suspect(suspect: Suspect, schema: Schema) -> str:
 
 
 class MetricRow(NamedTuple):
-    """A row of the table of metrics: a way to predict, and its texts for all records and for clean ones."""
+    """A row of the table of metrics: a predictor, and its errors on all records and on clean ones."""
 
     name: str
     every: list[str]
@@ -217,7 +215,7 @@ class MetricRow(NamedTuple):
 
 
 def _tabulate_metrics(summary: Summary) -> list[MetricRow]:
-    """The errors of the model and of naive predictions; the first row has the headings."""
+    """Tabulate the errors of the model and of naive predictions; the first row has the headings."""
     scores = summary.metrics.scores() if summary.metrics.counts[0] else []
     rows: list[MetricRow] = []
     for score in scores:
@@ -251,7 +249,7 @@ def _explain(summary: Summary) -> list[Explained]:
 
 
 def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
-    """Steps from a typical prediction to that of the record."""
+    """The steps from the prediction for a typical record to that for the suspect."""
     parts = [(one["column"], one["value"], one["contribution"]) for one in why["contributions"]]
     shown, rest, known = parts[:MAX_PARTS], parts[MAX_PARTS:], {feature.name for feature in schema.features}
     steps = [(f"{name} = {format_value(value)}" if name in known else name, part) for name, value, part in shown]
@@ -278,7 +276,7 @@ def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
 
 
 def _count_labels(summary: Summary) -> list[LabelCounts]:
-    """The most frequent labels first."""
+    """Count the records of each label, the most frequent first."""
     names, found = summary.schema.labels, []
     for index, cells in enumerate(summary.confusion):
         records = int(cells.sum())

@@ -6,10 +6,8 @@ import numpy as np
 
 from redescend.kernels.histograms import FINE
 from redescend.numeric import Array
-from redescend.streaming.report.charts import Chart, Scale, fit_scale
-from redescend.streaming.report.figures import ReportFigure, start_along_stream
+from redescend.streaming.report.charts import Chart, ReportFigure, Scale, fit_scale
 from redescend.streaming.report.formatting import format_number, format_percent
-from redescend.streaming.report.intervals import draw_coverage
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import Summary
 from redescend.streaming.summary.histograms import StreamHistograms
@@ -23,6 +21,12 @@ MIN_PREDICTIONS = 10
 
 NORMAL = 1.4826
 """The standard deviation of normal noise, in median absolute deviations."""
+
+LEVEL = 0.9
+"""The level of the intervals."""
+
+STRETCHES, MIN_RECORDS = 32, 100
+"""The most parts of the stream, and the fewest records of a part, about: a share of few records is noise."""
 
 
 def draw_all(summary: Summary) -> list[ReportFigure]:
@@ -40,6 +44,12 @@ def draw_all(summary: Summary) -> list[ReportFigure]:
 # --- along the stream ---
 
 
+def _start_along_stream(histograms: StreamHistograms, y: Scale, y_label: str, description: str) -> Chart:
+    """An empty chart whose horizontal axis has the rows of the stream."""
+    rows = Scale(1.0, float(histograms.rows + 1))
+    return Chart(rows, y, x_label="row", y_label=y_label, description=description)
+
+
 def draw_suspects(histograms: StreamHistograms) -> ReportFigure:
     """Draw the share of suspects, and where records were rejected."""
     weights, rejected = (histograms.merge(part, BINS) for part in (histograms.weights, histograms.rejected))
@@ -48,7 +58,7 @@ def draw_suspects(histograms: StreamHistograms) -> ReportFigure:
     strong, suspect = weights[:, :first].sum(axis=1) / counts, weights[:, first:last].sum(axis=1) / counts
     caption = _describe_suspects(strong + suspect, edges)
     scale = Scale(0.0, min(1.0, max(1.15 * float((strong + suspect).max()), 0.01)), percent=True)
-    chart = start_along_stream(histograms, scale, "suspects", f"Share of suspects along the stream. {caption}")
+    chart = _start_along_stream(histograms, scale, "suspects", f"Share of suspects along the stream. {caption}")
     for index, (low, more) in enumerate(zip(strong.tolist(), suspect.tolist(), strict=True)):
         start, end = float(edges[index]), float(edges[index + 1])
         tip = f"rows {start:,.0f} to {end - 1.0:,.0f}: {format_percent(low + more)} suspects"
@@ -88,7 +98,7 @@ def draw_losses(histograms: StreamHistograms) -> ReportFigure:
     # A loss of 0 has no place on a log axis, and one that is practically 0 must not flatten the rest.
     scale = fit_scale(np.maximum(positive, 1e-6 * np.median(positive)).tolist() if len(positive) else [], log=True)
     caption = _describe_trend(median)
-    chart = start_along_stream(histograms, scale, "loss", f"Loss along the stream. {caption}")
+    chart = _start_along_stream(histograms, scale, "loss", f"Loss along the stream. {caption}")
     chart.band(xs, np.maximum(low, scale.low), np.maximum(high, scale.low), "band")
     chart.line(xs, np.maximum(median, scale.low), "middle-line")
     legend = {"middle-line": "median", "band": "10th to 90th percentile"}
@@ -105,12 +115,49 @@ def _describe_trend(median: Array) -> str:
 
 
 def compare_losses(later: float, before: float) -> str:
-    """How a loss compares with one before, in words.
+    """Compare a loss with an earlier one, in words.
 
     >>> compare_losses(3.0, 1.0), compare_losses(1.1, 1.0)
     ('higher than', 'about the same as')
     """
     return "lower than" if later < 0.8 * before else "higher than" if later > 1.25 * before else "about the same as"
+
+
+def draw_coverage(histograms: StreamHistograms) -> ReportFigure | None:
+    """Draw the share of records within their interval; None if there are no intervals, or too few."""
+    bins = min(STRETCHES, int(histograms.coverage[:, :2].sum()) // MIN_RECORDS)
+    if not bins:
+        return None
+    counts = histograms.merge(histograms.coverage, bins)
+    edges, present = histograms.edges(bins), counts[:, 3] + counts[:, 2] > FINE
+    records, clean = counts[present, :2], counts[present, 2:] / FINE
+    if not len(records):
+        return None
+    middles = 0.5 * (edges[:-1] + edges[1:])[present]
+    every, weighted = records[:, 1] / records.sum(axis=1), clean[:, 1] / clean.sum(axis=1)
+    spread = 2.0 * np.sqrt(LEVEL * (1.0 - LEVEL) / clean.sum(axis=1))
+    low, high = LEVEL - spread, np.minimum(LEVEL + spread, 1.0)
+    shares = [format_percent(float(part[:, 1].sum() / part.sum())) for part in (clean, records)]
+    caption = (
+        f"About nine in ten clean records should lie within their interval, which was predicted in advance: {shares[0]}"
+        f" do, weighted by the probability of being clean, and {shares[1]} of all records, including wrong ones. Points"
+        " outside the band are more than chance."
+    )
+    scale = Scale(max(0.0, min(float(every.min()), float(weighted.min()), float(low.min())) - 0.03), 1.0, percent=True)
+    chart = _start_along_stream(histograms, scale, "within the interval", caption)
+    if len(middles) > 1:
+        chart.band(middles, np.maximum(low, scale.low), high, "band")
+    chart.line([1.0, float(histograms.rows + 1)], [LEVEL, LEVEL], "ideal")
+    chart.line(middles, every, "other-line")
+    rows = zip(edges[:-1][present].tolist(), edges[1:][present].tolist(), weighted.tolist(), strict=True)
+    for middle, (start, end, share) in zip(middles.tolist(), rows, strict=True):
+        chart.dot(middle, share, "group-dot", 3.5, f"rows {start:,} to {end - 1:,}: {format_percent(share)}")
+    legend = {
+        "group-dot": "clean records",
+        "band": "where 95 % of these points should be",
+        "other-line": "all records",
+    }
+    return ReportFigure("coverage", "How well do the intervals fit?", caption, chart.to_svg(), legend)
 
 
 # --- predictions ---
@@ -124,7 +171,7 @@ def _start_diagonal(both: Scale, end: float, x_label: str, y_label: str, descrip
 
 
 def typical_error(summary: Summary) -> float:
-    """How far clean observations typically are from their predictions, as a standard deviation."""
+    """The typical error of clean observations, as a standard deviation."""
     clean = summary.clean_sample()
     return NORMAL * float(np.median(np.abs(clean.targets - clean.predictions))) if len(clean) else np.nan
 
@@ -149,7 +196,7 @@ def draw_points(summary: Summary) -> ReportFigure:
         which = "all" if len(suspects) < summary.suspect_sample.size else "sampled"
         legend["suspect-dot"] = f"suspects ({len(suspects):,}, {which})"
     if _draw_intervals(chart, clean):
-        legend["edge"] = "between these lines: nine in ten clean observations"
+        legend["edge"] = "90 % interval of clean observations"
     return ReportFigure("points", "Predicted against observed", caption, chart.to_svg(), legend)
 
 

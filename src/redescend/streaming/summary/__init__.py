@@ -43,11 +43,11 @@ CALIBRATION_CELLS = 20
 
 
 class SuspectRule(NamedTuple):
-    """Which records are suspects.
+    """The rule for suspects.
 
-    A record is a suspect if it is less likely clean than not. With a fixed gate `transform` there is no belief, and its
-    weight stands for the probability: compared with the largest that the gate gives, a suspect has less than a half in
-    classification, and less than a tenth in regression.
+    A record is a suspect if it is less likely clean than not. With a fixed `transform` there is no belief, and the
+    weight replaces the probability: relative to the largest weight of the gate, that of a suspect is below a half in
+    classification, and below a tenth in regression.
     """
 
     max_weight: float
@@ -65,7 +65,7 @@ class SuspectRule(NamedTuple):
 
 
 class Summary:
-    """Histograms, samples and counts of the rounds of a stream; see `SuspectRule` for who is a suspect."""
+    """Histograms, samples and counts of the rounds of a stream; see `SuspectRule` for which are suspects."""
 
     def __init__(self, schema: Schema, transform: transforms.Transform | None = None, top: int = MAX_SUSPECTS) -> None:
         self.schema = schema
@@ -81,7 +81,7 @@ class Summary:
         self.calibration = np.zeros((CALIBRATION_CELLS if labels else 0, 3), dtype=np.int64)
         """By the probability of the predicted label: how many were wrong and right, and the sum of probabilities."""
         self.final: FinalCounts | None = None
-        """What the final look says of the stream as a whole; None if there was none."""
+        """The result of the final look; None if there was none."""
 
     def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
         """Add rounds that were played on the records of a batch at these indices, in the order of their rows."""
@@ -94,7 +94,7 @@ class Summary:
         self.suspects.add(rounds, batch, indices)
         suspect = self.are_suspects(rounds)
         self.metrics.add(rounds, ~suspect)
-        # The samples keep the probability in place of the weight.
+        # The samples store the probability in place of the weight.
         plain = replace(rounds, weights=rounds.clean_probability)
         self.sample.add(plain)
         self.suspect_sample.add(plain[np.flatnonzero(suspect)])
@@ -109,12 +109,12 @@ class Summary:
 
     @property
     def learned(self) -> int:
-        """How many records were learned from."""
+        """The number of records learned from."""
         return int(self.histograms.all_losses.sum())
 
     @property
     def suspect_count(self) -> int:
-        """How many of them are suspects: in the final list or, without one, less likely clean than not."""
+        """The number of suspects: those of the final list or, without one, records less likely clean than not."""
         if self.final is not None:
             return self.final.listed
         return int(self.histograms.weight_counts[: self.histograms.limits.cells[1]].sum())
@@ -139,12 +139,12 @@ class Summary:
         return self._rule.are_suspects(rounds)
 
     def clean_sample(self) -> Rounds:
-        """The rounds of the sample that are not of suspects."""
+        """The rounds of the sample without suspects."""
         rounds = self.sample.rounds
         return rounds[~self.are_suspects(rounds)]
 
     def state(self) -> dict[str, Any]:
-        """Everything, as plain values and arrays."""
+        """Return the whole state, as plain values and arrays."""
         parts = {name: getattr(self, name).state() for name in PARTS}
         counts = {"confusion": self.confusion.copy(), "calibration": self.calibration.copy()}
         return parts | counts | {"final": None if self.final is None else self.final.state()}

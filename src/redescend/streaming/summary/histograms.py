@@ -31,7 +31,7 @@ class SuspectLimits(NamedTuple):
 
 
 BELIEF, FIXED_GATE = SuspectLimits(0.1, 0.5), SuspectLimits(0.01, 0.1)
-"""Below a probability of a half, a record is more likely wrong than right. The weight of a fixed gate is no
+"""Below a probability of a half, a record is more likely wrong than right. The weight of a fixed gate is not a
 probability, and decreases more slowly."""
 
 
@@ -62,7 +62,7 @@ def _find_shift(rows: int, bins: int = BINS) -> int:
 class StreamHistograms:
     """Histograms of weights and losses per bin, of all losses, and counts of rejected records.
 
-    `max_weight` is the largest weight that a record can have, and `limits` says which records are suspects.
+    `max_weight` is the largest weight that a record can have, and `limits` are those of suspects.
     """
 
     def __init__(self, max_weight: float = 1.0, limits: SuspectLimits = BELIEF) -> None:
@@ -74,7 +74,7 @@ class StreamHistograms:
         self.losses = np.zeros((BINS, kernel.CELLS // kernel.COARSE), dtype=np.int64)
         self.rejected = np.zeros(BINS, dtype=np.int64)
         self.coverage = np.zeros((BINS, 4), dtype=np.int64)
-        """How many records are outside and within their intervals, and their clean probabilities, in 1/FINE."""
+        """Numbers of records outside and within their intervals, and sums of their clean probabilities, in 1/FINE."""
 
     def add(self, rows: Array, weights: Array, losses: Array) -> None:
         """Count rounds, with rows from 1."""
@@ -136,7 +136,7 @@ class StreamHistograms:
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state, or leave everything as it is if it is not one."""
+        """Restore a state; an invalid one raises an error and changes nothing."""
         fresh = StreamHistograms(self.max_weight, self.limits)
         specs = []
         for name, counts in fresh._counts().items():

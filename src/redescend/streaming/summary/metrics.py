@@ -1,7 +1,7 @@
-"""Errors of the model beside those of naive predictions, as running sums of a fixed size.
+"""Errors of the model and of naive predictions, as running sums of a fixed size.
 
-Floats are added one record after the other, so that the sums do not depend on the batches. The first record, for which
-there is no naive prediction, is left out.
+Floats are added record by record, so that the sums do not depend on the batches. The first record, which has no naive
+prediction, is left out.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ REFRESH = 256
 """Records between two computations of the running median; the first ones come after 1, 2, 4, … records."""
 
 ALL_OF, ONE_IN = 2048, 8
-"""It is the median of all records up to ALL_OF, and then of these and of one in ONE_IN of the others, to save time."""
+"""The running median is that of the first ALL_OF records and of one in ONE_IN of the others, to save time."""
 
 TINY = 1e-15
-"""Probabilities are at least this for the log loss."""
+"""The least probability in the log loss."""
 
 OWNER = "the metrics"
 
 
 class Score(NamedTuple):
-    """The errors of one way to predict, on all records and on those that are not suspects."""
+    """The errors of one predictor, on all records and on those that are not suspects."""
 
     name: str
     values: dict[str, tuple[float, float]]
@@ -57,9 +57,9 @@ class NumberMetrics:
         self.records = 0
         """Records so far, the first one included."""
         self.counts = np.zeros(2, dtype=np.int64)
-        """Records that were compared: all of them, and those that are not suspects."""
+        """The numbers of compared records: all, and those that are not suspects."""
         self.sums = np.zeros((2, 2, len(self.NAMES)))
-        """All and clean records; absolute and squared errors; ways to predict."""
+        """All and clean records; absolute and squared errors; predictors."""
         self.spread = np.zeros((2, 2))
         """All and clean records; sums of targets and of their squares, counted from the first target."""
         self.cells = np.zeros((len(self.NAMES), kernel.CELLS), dtype=np.int64)
@@ -69,7 +69,7 @@ class NumberMetrics:
         self._quantiles = RunningQuantiles(1)
 
     def add(self, rounds: Rounds, clean: Array) -> None:
-        """Add rounds, of which some are `clean`."""
+        """Add rounds; the mask `clean` excludes suspects."""
         targets, start = rounds.targets, 0 if self.records else 1
         if start:
             self.recent[:] = targets[0]
@@ -102,7 +102,7 @@ class NumberMetrics:
         return medians
 
     def scores(self) -> list[Score]:
-        """MAE, RMSE, median error and R² of each way to predict."""
+        """MAE, RMSE, median error and R² of each predictor."""
         counts = np.maximum(self.counts, 1)
         with np.errstate(all="ignore"):
             total = self.spread[:, 1] - self.spread[:, 0] ** 2 / counts
@@ -165,7 +165,7 @@ class LabelMetrics:
         """All and clean records; of the model, if there are two labels, and of the frequencies of labels."""
 
     def add(self, rounds: Rounds, clean: Array) -> None:
-        """Add rounds, of which some are `clean`."""
+        """Add rounds; the mask `clean` excludes suspects."""
         labels = rounds.targets.astype(np.int64)
         records = int(self.frequencies.sum())
         if not records:
@@ -197,7 +197,7 @@ class LabelMetrics:
         return np.array(most), np.array(seen)
 
     def scores(self) -> list[Score]:
-        """The accuracy of each way to predict; with two labels also the log loss."""
+        """The accuracy of each predictor; with two labels also the log loss."""
         counts = np.maximum(self.counts, 1)
         accuracy, losses = self.correct / counts[:, None], self.log_losses / counts[:, None]
         scores = [Score(name, {"correct": _pair(accuracy[:, place])}) for place, name in enumerate(self.NAMES)]
@@ -229,7 +229,7 @@ Metrics: TypeAlias = NumberMetrics | LabelMetrics
 
 
 def make_metrics(schema: Schema) -> Metrics:
-    """Metrics of the kind of target that a stream has."""
+    """Make the metrics for the task of a stream."""
     return LabelMetrics(len(schema.labels)) if schema.classifies else NumberMetrics()
 
 

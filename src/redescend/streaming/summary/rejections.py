@@ -1,4 +1,4 @@
-"""Why records were rejected: each reason with a count and a few examples."""
+"""Reasons of rejected records, each with a count and a few examples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redescend.streaming.summary.suspects import MAX_TEXT, shorten
 MAX_KINDS, MAX_EXAMPLES = 30, 3
 OTHER = "other reasons"
 
-# The name of a column is part of a reason, the value or number that was found there is not.
+# The name of a column is part of a reason; a value or number in it is not.
 _PARTS = re.compile(r"((?:column|target) '[^']*')|'[^']*'|[-+]?\b\d[\w.+]*")
 
 
@@ -26,7 +26,7 @@ class Example(NamedTuple):
 
 
 def classify_reason(reason: str) -> str:
-    """What reasons have in common that differ only in a value.
+    """Replace the values in a reason by …, so that reasons that differ only in a value are equal.
 
     >>> classify_reason("column 'x1': 'abc' is not a number"), classify_reason("3 values where the header has 20")
     ("column 'x1': … is not a number", '… values where the header has …')

@@ -12,7 +12,7 @@ from redescend.streaming.rounds import Judged, Rounds
 
 
 class Reservoir:
-    """A uniform sample of at most `size` rounds. It depends on the row numbers alone, so it is the same every time."""
+    """A uniform sample of at most `size` rounds. It depends on the row numbers alone, so it is reproducible."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -20,7 +20,7 @@ class Reservoir:
         self._orders = kernel.hash_rows(self.rounds.rows)
 
     def add(self, rounds: Rounds) -> None:
-        """Draw from these rounds, too."""
+        """Sample from these rounds as well."""
         orders = kernel.hash_rows(rounds.rows)
         if len(self.rounds) == self.size:
             drawn = np.flatnonzero(orders < self._orders[-1])
@@ -46,8 +46,8 @@ class Reservoir:
             ArraySpec("numbers", (5, "count"), finite=False),
             ArraySpec("judged", ("judgements", "count"), finite=False),
         )
-        rows, numbers, said = read_arrays(specs, state, {}, "a sample").values()
+        rows, numbers, parts = read_arrays(specs, state, {}, "a sample").values()
         require(len(rows) <= self.size, "a sample", f"more than {self.size} records")
-        require(len(said) in (0, len(Judged._fields)), "a sample", f"{len(said)} judgements")
-        judged = Judged(*said)._replace(suspect=said[-1] != 0.0) if len(said) else None
+        require(len(parts) in (0, len(Judged._fields)), "a sample", f"{len(parts)} judgements")
+        judged = Judged(*parts)._replace(suspect=parts[-1] != 0.0) if len(parts) else None
         self.rounds, self._orders = Rounds(rows, *numbers, judged=judged), kernel.hash_rows(rows)

@@ -14,29 +14,29 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import RoundRecord, Rounds
 
 MAX_SUSPECTS = 10
-"""How many are listed, unless another number is requested."""
+"""The default number of suspects."""
 
 MAX_TEXT = 200
-"""Characters that are stored of a text."""
+"""The most characters of a text that are stored."""
 
 
 class Suspect(NamedTuple):
-    """A record that is not likely clean: its round, its file, and its values as they came."""
+    """A suspect: its round, its file and its values."""
 
     round: RoundRecord
     file: str
     values: dict[str, Any]
     why: dict[str, Any] | None = None
-    """Its explanation, as plain values, if there is one, see `redescend.streaming.explanation`; or that it is outdated,
-    because the model has changed since."""
+    """Its explanation as plain values, see `redescend.streaming.explanation`, or that it is outdated, because the model
+    has changed since; None if there is none."""
     q_value: float | None = None
     """The share of false alarms in the final list down to this record; None if there is no such list."""
     far_out: str | None = None
-    """The column of which its value is far outside, if there is one."""
+    """The column in which it has an extreme value, if any."""
 
 
 class Suspects:
-    """The records that are least likely clean; among equals those with the larger loss, then the earlier ones."""
+    """The records that are least likely clean; ties are broken by the larger loss, then by the earlier row."""
 
     def __init__(self, schema: Schema, most: int = MAX_SUSPECTS) -> None:
         self.schema, self.most = schema, most
@@ -44,7 +44,7 @@ class Suspects:
         """The least likely first."""
 
     def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
-        """Consider rounds that were played on the records of a batch at these indices."""
+        """Add rounds that were played on the records of a batch at these indices."""
         probability = np.ascontiguousarray(rounds.clean_probability)
         if not self.most:
             return
@@ -74,7 +74,7 @@ class Suspects:
 
 
 def shorten(text: str) -> str:
-    """Shorten a text to fit into a table; … stands for what is left out."""
+    """Shorten a text for a table; … marks the cut."""
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 
@@ -94,6 +94,6 @@ def to_json_value(value: Any) -> Any:
 
 
 def read_values(schema: Schema, batch: Batch, index: int, others: Sequence[str] = ()) -> dict[str, Any]:
-    """The values of a record in the `others` and in the columns that are learned from."""
+    """Read the values of a record in the `others` and in the features."""
     names = dict.fromkeys([*others, *(name for name in schema.columns if name != schema.target)])
     return {name: to_json_value(batch.table.column(name)[index].as_py()) for name in names}

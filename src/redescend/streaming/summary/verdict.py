@@ -1,4 +1,4 @@
-"""What the final look says of a stream as a whole: how long its list is, how much of it may be right, what is stuck."""
+"""Counts of the final look: suspects, false alarms, stuck runs and extreme values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redescend.streaming.rounds import Rounds
 
 
 class StuckRun(NamedTuple):
-    """A stretch of records that only repeat the target before them; of one key, if there are keys."""
+    """A run of records that repeat the target of the record before; of one key, if there are keys."""
 
     first: int
     last: int
@@ -24,7 +24,7 @@ class StuckRun(NamedTuple):
 
 
 class FarColumn(NamedTuple):
-    """A column with numbers far outside of it: how many records have one, and the first of them."""
+    """A column with extreme values: the number of records, and the first of them."""
 
     column: str
     records: int
@@ -33,9 +33,9 @@ class FarColumn(NamedTuple):
 
 
 class FinalCounts(NamedTuple):
-    """How many records are in the final list, how many of them are expected to be clean, and why some are in it.
+    """The length of the final list and the expected number of false alarms in it.
 
-    `stuck` are the longest runs of stuck targets, and `far` the columns with numbers far outside of them.
+    `stuck` are the longest runs of stuck targets, and `far` the columns with extreme values.
     """
 
     listed: int
@@ -48,7 +48,7 @@ class FinalCounts(NamedTuple):
 
     @classmethod
     def restore(cls, state: Any) -> FinalCounts:
-        """Restore a state; one that is none raises an error."""
+        """Restore a state; an invalid one raises an error."""
         listed, clean, stuck, *far = state
         require(type(listed) is int and listed >= 0, "the summary", f"{listed!r} suspects")
         require(0.0 <= clean <= listed, "the summary", f"{clean!r} clean records among {listed} suspects")
@@ -57,15 +57,15 @@ class FinalCounts(NamedTuple):
 
 
 class StuckRuns:
-    """Finds stuck runs in parts of a stream, with the probability of each record that it is stuck."""
+    """Collects stuck runs from parts of a stream, given the probability that each record is stuck."""
 
     def __init__(self) -> None:
         self._runs: list[StuckRun] = []
         self._open: dict[str | None, int] = {}
-        """By key: which run ended with the last record so far."""
+        """By key: the index of the run that ended with its last record."""
 
     def add(self, rounds: Rounds, stuck: Array) -> None:
-        """Find the runs of rounds that follow those before; a run may continue in the next ones."""
+        """Add the next rounds; a run may continue in later ones."""
         if not len(rounds):
             return
         keys = np.zeros(len(rounds), np.int64) if rounds.keys is None else rounds.keys
