@@ -15,6 +15,7 @@ from redescend.errors import ParameterError
 from redescend.kernels.forest import layout, mixture, rounds
 from redescend.kernels.forest.growing import SHRINKAGE
 from redescend.kernels.forest.layout import BUILT, DEPTH, HAVE, LEAVES, NODES, State
+from redescend.kernels.link import read_link
 from redescend.kernels.tables import Table
 from redescend.kernels.tabular.standardize import all_finite
 from redescend.numeric import Array
@@ -140,7 +141,7 @@ class NonlinearEngine(Engine):
             return self._contributions(X, output)
         parts = np.stack([self._contributions(X, k).ravel() for k in range(self.outputs)])
         total = link.apply_link(self.link, parts, constant=0.0)[output].reshape(len(X), -1)
-        total[:, -1] += link.read_link(self.link, self.outputs)["A"][output, -1]
+        total[:, -1] += read_link(self.link, self.outputs)["A"][output, -1]
         return total
 
     def _contributions(self, X: Array, output: int) -> Array:

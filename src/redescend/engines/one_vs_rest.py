@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 import numpy as np
 from scipy.special import expit
@@ -45,6 +46,6 @@ def count_losses(loss: LinearLoss, predictions: Array, Y: Array) -> Array:
     return sum_outputs(np.minimum(loss.of_prediction(predictions, Y), LARGEST))
 
 
-def sum_outputs(rows: Array) -> Array:
+def sum_outputs(rows: Iterable[Array]) -> Array:
     """Sum rows from the first to the last; NumPy uses another order if there is a single column."""
     return functools.reduce(np.add, rows)

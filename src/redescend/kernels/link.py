@@ -2,9 +2,9 @@
 
 A class that lies between two others is no half-space, and its own score says little; the scores of the others say more.
 With z the K scores, less their mean, and v = (z, 1), the logits are u = A v. A begins as (I, 0). Given π = softmax(κu),
-a label y has the probability Z = (1 − e)·π_y + e·(1 − π_y)/(K − 1), where the share e of wrong labels is one of `FLIPS`,
-by Bayes' rule. All rows of A share a covariance P. With c = v'Pv, κ = 1/√(1 + πc/8), w = ∂ ln Z/∂ ln π_y, which is
-small for a label that is probably wrong, and the largest curvature h = w·κ²·max π_k(1 − π_k), a record moves
+a label y has the probability Z = (1 − e)·π_y + e·(1 − π_y)/(K − 1), where e, the share of wrong labels, is one of
+`FLIPS` by Bayes' rule. All rows of A share a covariance P. With c = v'Pv, κ = 1/√(1 + πc/8), w = ∂ ln Z/∂ ln π_y, which
+is small for a label that is probably wrong, and the largest curvature h = w·κ²·max π_k(1 − π_k), a record moves
 
     A_k += w·κ·(1[y = k] − π_k)·Pv/(1 + hc),   P −= h·Pv(Pv)'/(1 + hc),
 
