@@ -69,13 +69,19 @@ def test_a_stream_model_of_numbers_predicts_the_same(table, options):
     np.testing.assert_allclose(predicted[:, 0], model.predict(far), rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"transform": rd.transforms.Learn(2.0, 0.1)}], ids=["self-tuning", "transform"]
+)
 @pytest.mark.parametrize("labels", [2, 3])
-def test_a_stream_model_of_labels_predicts_the_same(table, labels):
+def test_a_stream_model_of_labels_predicts_the_same(table, labels, options):
     frame = table if labels == 3 else table.assign(label=table["label"].replace("middle", "low"))
-    model = fit(frame, "label")
+    model = fit(frame, "label", **options)
     out = run(rd.to_onnx(model), as_inputs(model.schema, frame))
     assert list(out["label"]) == list(model.predict(frame))
-    np.testing.assert_allclose(out["probabilities"], model.predict_proba(frame), atol=1e-9)
+    if options:
+        np.testing.assert_allclose(out["probabilities"], model.predict_proba(frame), atol=1e-9)
+    else:
+        assert "probabilities" not in out  # they are calibrated by more than margins
 
 
 def test_an_unknown_text_counts_as_none_of_the_values(table):

@@ -38,9 +38,6 @@ def test_the_outcome_of_a_row_is_that_before_it_was_learned_from(kind, loss):
     whole = engine_of(kind, loss, outputs=2)
     rounds = whole.learn_rounds(X, Y)
     assert all(np.isfinite(part).all() for part in rounds)
-    np.testing.assert_allclose(
-        rounds.losses, np.minimum(loss.of_prediction(rounds.predictions, Y), np.finfo(float).max)
-    )
     single = engine_of(kind, loss, outputs=2)
     for t in range(80):
         # Descent updates its scales first: the median that replaces missing values may just have changed.

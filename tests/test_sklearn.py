@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils import shuffle
 
 import redescend as rd
 from redescend.errors import DivergenceError
@@ -153,12 +154,20 @@ def test_several_outputs_and_classes_are_as_many_models() -> None:
         together.inlier_weight_, np.min([single.inlier_weight_ for single in singles], axis=0)
     )
     X, y = load_iris(return_X_y=True)
-    flowers = RedescendingClassifier().partial_fit(X, y, classes=[0, 1, 2])
+    flowers = RedescendingClassifier(loss="hinge").partial_fit(X, y, classes=[0, 1, 2])
     for k in range(3):
-        one = RedescendingClassifier().partial_fit(X, y == k, classes=[False, True])
+        one = RedescendingClassifier(loss="hinge").partial_fit(X, y == k, classes=[False, True])
         np.testing.assert_array_equal(flowers.coef_[k], one.coef_[0])
         np.testing.assert_allclose(flowers.decision_function(X)[:, k], one.decision_function(X), rtol=1e-12)
-    np.testing.assert_allclose(flowers.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_probabilities_of_classes_sum_to_one_and_rank_like_scores() -> None:
+    X, y = shuffle(*load_iris(return_X_y=True), random_state=0)
+    flowers = RedescendingClassifier().partial_fit(X, y, classes=[0, 1, 2])
+    shares = flowers.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(shares.argmax(axis=1), flowers.decision_function(X).argmax(axis=1))
+    assert flowers.score(X, y) > 0.9
 
 
 @pytest.mark.parametrize("model", [RedescendingRegressor(), RedescendingRegressor(order=2), RedescendingClassifier()])

@@ -77,7 +77,7 @@ def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
         if beyond:
             yield f"A value {beyond} is more likely wrong than clean."
     yield ""
-    yield f"Contributions to the prediction{f' (log-odds of {why.prediction})' if labels else ''}:"
+    yield f"Contributions to the prediction{f' (logit of {why.prediction})' if labels else ''}:"
     parts, known = [("a typical record", why.typical)], {feature.name for feature in schema.features}
     for column, value, part in why.contributions[:MAX_COLUMNS]:
         parts.append((f"{column} = {format_value(value)}" if column in known else column, part))

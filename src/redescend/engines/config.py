@@ -162,7 +162,8 @@ class ModelConfig:
             return NonlinearEngine(dim, outputs, self.loss, resolve_order(self.order, dim + 1), missing)
         shape = Shape(dim, outputs, self.loss, self.fit_intercept, self.average)
         if self.transform is None:
-            return SelfTuningEngine(shape, resolve_order(self.order, dim + self.fit_intercept, sparse), missing)
+            order = resolve_order(self.order, dim + self.fit_intercept, sparse)
+            return SelfTuningEngine(shape, order, missing, linked=True)
         method = WITH_MISSING if missing else self._standardization(sparse)
         return DescentEngine(shape, method, self.transform, self.step)
 
@@ -179,7 +180,7 @@ class ModelConfig:
             require(type(order) is int and order in allowed, owner, f"the order {order!r}")
             require(models == (outputs, layout.row_size(width, order)), owner, f"states of shape {models}")
             shape = Shape(dim, outputs, self.loss, self.fit_intercept, self.average)
-            engine: Engine = SelfTuningEngine(shape, order, missing)
+            engine: Engine = SelfTuningEngine(shape, order, missing, linked=True)
         else:
             units = np.shape(state["units"])
             if units[1:] != (dim,) or models[:1] != (outputs,) or models[1:] < (width,):

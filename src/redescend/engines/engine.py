@@ -31,7 +31,6 @@ class RowOutcomes(NamedTuple):
     """The outcome of every row before the update; arrays have a row for every output."""
 
     predictions: Array
-    losses: Array
     weights: Array
 
 
@@ -136,13 +135,12 @@ class Engine(ABC):
         return weights
 
     def learn_rounds(self, X: Array, Y: Array, sample_weight: Array | None = None) -> RowOutcomes:
-        """Learn from a C-ordered table of doubles; returns the prediction, loss and weight of every row."""
+        """Learn from a C-ordered table of doubles; returns the prediction and weight of every row."""
         weights, predictions = np.zeros(Y.shape), np.zeros(Y.shape)
         self._coefficients = None
         counts = np.ones(len(X)) if sample_weight is None else sample_weight
         self._learn_table(Table(X, Y, counts), weights, predictions)
-        paid = np.minimum(self.loss.of_prediction(predictions, Y), np.finfo(float).max)
-        return RowOutcomes(predictions, paid, weights)
+        return RowOutcomes(predictions, weights)
 
     def learn_unchecked(self, X: Array, Y: Array, predictions: Array | None = None) -> Array | None:
         """Learn from a table that was not checked; returns None, and learns nothing, if it may not be finite."""

@@ -8,12 +8,14 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from redescend import losses
+from redescend.engines import link
 from redescend.engines.engine import DENSE_ROWS, Engine, Runs, Shape
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import ParameterError
 from redescend.kernels.forest import layout, mixture, rounds
 from redescend.kernels.forest.growing import SHRINKAGE
 from redescend.kernels.forest.layout import BUILT, DEPTH, HAVE, LEAVES, NODES, State
+from redescend.kernels.link import read_link
 from redescend.kernels.tables import Table
 from redescend.kernels.tabular.standardize import all_finite
 from redescend.numeric import Array
@@ -55,6 +57,7 @@ class NonlinearEngine(Engine):
         self.linear = SelfTuningEngine(Shape(dim, outputs, loss), order, missing)
         self.stacks = [SelfTuningEngine(Shape(rounds.STACKED, 1, loss), 2) for _ in range(outputs)]
         self.forests, self.mixture = layout.new_state(dim, outputs), mixture.new_mixture(outputs)
+        self.link = link.make_link(outputs, loss)
         self._work: layout.Work | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -86,6 +89,7 @@ class NonlinearEngine(Engine):
         members = _join(written, last)
         out = np.empty(Y.shape) if predictions is None else predictions
         _mix(self.mixture, members, Y, sample_weight, self.loss.margin, out)
+        link.learn_scores(self.link, Y, sample_weight, out)
         return True
 
     def learn_packed(self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs) -> NoReturn:
@@ -117,7 +121,7 @@ class NonlinearEngine(Engine):
         out = np.empty((self.outputs, X.shape[0]))
         for rows, table in _tables(X):
             out[:, rows] = np.einsum("koi,ki->ko", self.predict_members(table), self.mixture.played)
-        return out
+        return link.apply_link(self.link, out)
 
     def member_weights(self) -> dict[str, Array]:
         """The weight that each member has in the prediction of every output."""
@@ -133,6 +137,15 @@ class NonlinearEngine(Engine):
     def contributions(self, X: Array, output: int = 0) -> Array:
         """Compute the contribution of every feature to the prediction for each row; the last column is a constant."""
         X = np.require(X, np.float64, ["C", "A", "W"])
+        if not len(self.link):
+            return self._contributions(X, output)
+        parts = np.stack([self._contributions(X, k).ravel() for k in range(self.outputs)])
+        total = link.apply_link(self.link, parts, constant=0.0)[output].reshape(len(X), -1)
+        total[:, -1] += read_link(self.link, self.outputs)["A"][output, -1]
+        return total
+
+    def _contributions(self, X: Array, output: int) -> Array:
+        """The same before the link."""
         linear = self.linear.contributions(X, output)
         trees, rest = (_explain_forest(self.forests, layout.FORESTS * output + i, X) for i in range(layout.FORESTS))
         trees[:, -1] += self.forests.output[layout.START, output]
@@ -173,12 +186,14 @@ class NonlinearEngine(Engine):
         forests = {name: array.copy() for name, array in self.forests._asdict().items()}
         mixed = {name: array.copy() for name, array in self.mixture._asdict().items()}
         learned = {"linear": self.linear.state(), "stacks": [stack.state() for stack in self.stacks]}
-        return {"dim": self.dim, "outputs": self.outputs, **learned, "forests": forests, "mixture": mixed}
+        shape = {"dim": self.dim, "outputs": self.outputs}
+        return shape | learned | {"forests": forests, "mixture": mixed, "link": self.link.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
         owner = type(self).__name__
         parts = ("dim", "outputs", "linear", "stacks", "forests", "mixture")
-        read_arrays((), state, {}, owner, parts)
+        linked = read_arrays([link.SPEC], state, {"linked": len(self.link)}, owner, parts)["link"]
+        link.check_link(linked, self.outputs, owner)
         stacks = state["stacks"]
         require(isinstance(stacks, list) and len(stacks) == self.outputs, owner, "another number of stacks")
         stored: Any = state["forests"].get("X") if isinstance(state["forests"], dict) else None
@@ -199,7 +214,7 @@ class NonlinearEngine(Engine):
         counts = {stack.row_count for stack in restored.stacks}
         require(counts == {restored.linear.row_count}, owner, "members that have not seen the same rows")
         self.linear, self.stacks = restored.linear, restored.stacks
-        self.forests, self.mixture = layout.State(**forests), mixture.Mixture(**mixed)
+        self.forests, self.mixture, self.link = layout.State(**forests), mixture.Mixture(**mixed), linked
         self._work = None  # it may be too small
 
 

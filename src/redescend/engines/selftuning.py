@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from redescend.engines import link
 from redescend.engines.engine import Engine, Runs, Shape
 from redescend.kernels.selftuning import layout, sparse
 from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, judge, make_config, new_work, read_actions
@@ -32,16 +33,20 @@ class SelfTuningEngine(Engine):
         Whether the covariance of the posterior is a diagonal or a matrix.
     missing : bool
         Whether NaN is a missing value, which the mean of its feature replaces.
+    linked : bool
+        Whether outputs are the classes of a classifier, whose scores a `link` makes logits of all classes together.
     """
 
     SPECS = (
         ArraySpec("means", ("averaged", lambda dims: dims["width"] + 1)),
         ArraySpec("states", ("outputs", "length"), finite=False),
+        link.SPEC,
     )
     ATTRIBUTES = {"states": "models"}
 
-    def __init__(self, shape: Shape, order: Literal[1, 2], missing: bool = False) -> None:
+    def __init__(self, shape: Shape, order: Literal[1, 2], missing: bool = False, linked: bool = False) -> None:
         super().__init__(shape)
+        self.link = link.make_link(self.outputs, self.loss) if linked else np.empty(0)
         self.order, self.missing = order, missing
         self.models = np.tile(layout.new_row(self.width, order, self.intercept), (self.outputs, 1))
         self.means = np.zeros((0 if self.average is None else self.outputs, self.width + 1))
@@ -71,7 +76,10 @@ class SelfTuningEngine(Engine):
         predicted = weights.copy() if predictions is None else predictions
         out = Outcomes(weights, predicted, EMPTY, NO_ACTIONS, self.means, EMPTY)
         models = Models(self.models.reshape(1, -1), np.array([0, count]), FIRST)
-        return bool(_learn(models, rows, self.config, out, self._buffer()) == count)
+        if _learn(models, rows, self.config, out, self._buffer()) < count:
+            return False
+        link.learn_scores(self.link, rows.Y, rows.sample_weight, predicted)
+        return True
 
     def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
         self._arrange(sparse=True)
@@ -88,6 +96,7 @@ class SelfTuningEngine(Engine):
         rows = SparseTable(X.data, indices, starts, Y, sample_weight)
         predicted = weights.copy() if predictions is None else predictions
         _learn_sparse(self.models, rows, self.config, (weights, predicted), buffers)
+        link.learn_scores(self.link, Y, sample_weight, predicted)
 
     def learn_packed(
         self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs
@@ -97,6 +106,9 @@ class SelfTuningEngine(Engine):
         table = Table(runs.X, runs.Y, np.ones(len(runs.X)))
         out = Outcomes(weights, predictions, EMPTY, NO_ACTIONS, EMPTY, EMPTY)
         _learn(Models(rows, runs.starts, runs.places), table, config, out, new_work(config))
+        if len(self.link):
+            places = (runs.starts, runs.places)
+            link.learn_packed_scores(rows, spans["link"].start, places, runs.Y, table.sample_weight, predictions)
         if len(indicators) and len(runs.X):
             ones = np.add.reduceat(runs.X[:, indicators], runs.starts[:-1], axis=0)
             rows[runs.places, spans["ones"]] += ones
@@ -138,7 +150,9 @@ class SelfTuningEngine(Engine):
         else:
             actions = read_actions(self._tables().reshape(1, -1), self.config, self.outputs, self.dim)
         actions = np.nan_to_num(actions)
-        return actions[:, : self.dim].copy(), actions[:, -1].copy() if self.intercept else np.zeros(self.outputs)
+        intercepts = actions[:, -1:] if self.intercept else np.zeros((self.outputs, 1))
+        coefficients = link.apply_link(self.link, actions[:, : self.dim], constant=0.0)
+        return coefficients.copy(), link.apply_link(self.link, intercepts)[:, 0].copy()
 
     def clip(self, predictions: Array) -> Array:
         if self.loss.margin:
@@ -216,7 +230,7 @@ class SelfTuningEngine(Engine):
     # --- persistence ---
 
     def dims(self) -> dict[str, int]:
-        return super().dims() | {"averaged": len(self.means)}
+        return super().dims() | {"averaged": len(self.means), "linked": len(self.link)}
 
     def _plain_state(self) -> dict[str, Any]:
         return {"order": self.order, "sparse": self.sparse}
@@ -240,5 +254,6 @@ class SelfTuningEngine(Engine):
         parts = unpack(layout.SPECS, self._transpose(flat, False) if self.sparse else flat, dims)
         check_arrays(layout.SPECS, parts, dims, owner)
         layout.check_state(parts, self.order, owner)
+        link.check_link(arrays["link"], self.outputs, owner)
         rounds = models[..., layout.ROUNDS - layout.SCALARS]
         require((rounds == rounds[..., :1]).all(), owner, "outputs that have not seen the same rows")

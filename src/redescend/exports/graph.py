@@ -71,17 +71,14 @@ class Graph:
 
     def add_labels(self, margins: str, labels: Array, with_probabilities: bool) -> None:
         """The outputs for labels, from one margin for two labels or a margin for each of more."""
-        positive = self.apply("Sigmoid", margins)
         if len(labels) == 2:
             place = self.apply("Cast", self.apply("Greater", margins, self.constant(0.0)), to=WHOLE)
             place = self.apply("Squeeze", place, self.constant(np.array([1])))
-            chances = self.apply("Concat", self.apply("Sigmoid", self.apply("Neg", margins)), positive, axis=1)
+            both = self.apply("Concat", self.apply("Neg", margins), margins, axis=1)
+            chances = self.apply("Sigmoid", both)
         else:
             place = self.apply("ArgMax", margins, axis=1, keepdims=0)
-            total = self.apply("ReduceSum", positive, self.constant(np.array([1])), keepdims=1)
-            some = self.apply("Greater", total, self.constant(0.0))
-            shares = self.apply("Div", positive, self.apply("Where", some, total, self.constant(1.0)))
-            chances = self.apply("Where", some, shares, self.constant(1.0 / len(labels)))
+            chances = self.apply("Softmax", margins, axis=1)
         if labels.dtype.kind in "biu":
             values, kind = labels.astype(np.int64), WHOLE
         elif labels.dtype.kind == "f":

@@ -31,7 +31,8 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
 
     There is nothing to tune: the step size and the share of wrong labels are estimated from the stream, as in
     `redescend.SelfTuning`. Learning from a batch gives exactly the same model as learning from its rows one by one.
-    With three or more classes, each is learned against the rest, in one pass.
+    With three or more classes, each is learned against the rest, and a small matrix, learned in the same pass, makes
+    logits of all classes together from their scores. With the hinge loss there is none.
 
     Parameters
     ----------
@@ -135,7 +136,6 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         """Return the probability of each class to be the true one, a column each, for the rows `X`.
 
         Only with a logistic loss. Without a transform it is calibrated: labels that are flipped do not pull it to ½.
-        With three or more classes, those of each class against the rest are normalized to sum to 1.
         """
         margins = self._predict_outputs(X).T
         if self._beliefs is None:

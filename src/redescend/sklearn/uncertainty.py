@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
+from redescend.engines.one_vs_rest import label_probabilities
 from redescend.numeric import Array
 from redescend.sklearn.rows import to_dense
 from redescend.state import ArraySpec, read_arrays, require
@@ -119,8 +119,7 @@ def leave_out_labels(X: Any, Y: Array, logits: Array, weights: Array) -> tuple[A
     mean, spread = _mean_and_spread(X)
     table, out = standardize(X, mean, spread), logits.copy()
     average, variances = np.zeros((table.shape[1],) * 2), np.zeros(len(table))
-    for output, y, weight in zip(out, Y, weights, strict=True):
-        shares = expit(output)
+    for output, y, weight, shares in zip(out, Y, weights, label_probabilities(logits)[-len(Y) :], strict=True):
         residuals, curvature = 0.5 * (y + 1.0) - shares, weight * shares * (1.0 - shares)
         covariance = np.linalg.inv(_curvature(table, curvature, RIDGE))
         variance = np.einsum("ij,ij->i", table @ covariance, table)

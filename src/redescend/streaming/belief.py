@@ -10,6 +10,7 @@ from redescend.belief import Judgements, LabelBelief, ResidualBelief, Verdict, t
 from redescend.belief.deferred import COMPACT
 from redescend.belief.suspects import SHARE
 from redescend.engines.config import ModelConfig
+from redescend.engines.one_vs_rest import label_probabilities
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.parameters import check
@@ -73,6 +74,13 @@ def judge_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
     low, high = belief.predict_interval(predictions, **records)
     suspect = to_probability(log_odds) <= 0.5
     return Judged(log_odds, low, high, np.full(len(log_odds), np.nan), np.zeros(len(log_odds)), suspect)
+
+
+def predict_labels(belief: Belief | None, scores: Array) -> Array:
+    """The probability of every label to be the true one, a row each; calibrated by the belief, if there is one."""
+    if isinstance(belief, LabelBelief):
+        return np.ascontiguousarray(belief.predict_proba(_columns(scores)).T)
+    return label_probabilities(scores)
 
 
 def check_interval(belief: Belief | None, level: float) -> ResidualBelief:

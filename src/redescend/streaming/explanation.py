@@ -41,7 +41,7 @@ class Explanation:
     """The explanation of a prediction.
 
     `typical` is the prediction for a typical record; it and all `contributions` add up to `total`: the prediction or,
-    for labels, the log-odds of the predicted label by the model's own scores. `low` and `high` are the 90 % interval of
+    for labels, the logit of the predicted label by the model's own scores. `low` and `high` are the 90 % interval of
     clean values. `ordinary` are the values of the target that are more likely clean than not: the ends of an interval,
     None where none was found, or a list of labels. It is None without a belief.
     """

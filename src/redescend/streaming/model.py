@@ -10,12 +10,11 @@ import numpy as np
 
 from redescend.belief import ResidualBelief
 from redescend.engines import Engine
-from redescend.engines.one_vs_rest import sum_outputs
 from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.sources import Batch
 from redescend.state import ArraySpec, read_arrays, require
-from redescend.streaming.belief import Belief, learn_chunk, make_belief, predict_chunk, restore_belief
+from redescend.streaming.belief import Belief, learn_chunk, make_belief, predict_chunk, predict_labels, restore_belief
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk
 from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.importance import compute_effects
@@ -115,7 +114,8 @@ class StreamModel(StreamPredictor):
     def predict_encoded(self, X: Array, level: float | None = None) -> Predicted:
         """Predict encoded records `X`, with intervals if a `level` is given."""
         scores = self.engine.predict(X)
-        predictions, probabilities = decode_predictions(self.schema, scores)
+        shares = predict_labels(self.belief, scores) if self.schema.classifies else None
+        predictions, probabilities = decode_predictions(self.schema, scores, shares)
         if level is None:
             return Predicted(predictions, probabilities)
         judged = predict_chunk(self.belief, EncodedChunk(X, predictions, np.arange(len(X))), scores, level)
@@ -123,11 +123,12 @@ class StreamModel(StreamPredictor):
 
     def _learn_chunk(self, chunk: EncodedChunk) -> Played:
         self._engine = engine = self.engine
-        scores, losses, weights = engine.learn_rounds(chunk.X, output_targets(self.schema, chunk.targets))
+        Y = output_targets(self.schema, chunk.targets)
+        scores, weights = engine.learn_rounds(chunk.X, Y)
         if len(self._ones):
             self._ones += chunk.X[:, self.schema.indicators].sum(axis=0)
         judged = None if self._belief is None else learn_chunk(self._belief, chunk, scores)
-        return Played(chunk, scores, sum_outputs(losses), weights.min(axis=0), judged)
+        return Played(chunk, scores, self._losses(scores, Y), weights.min(axis=0), judged)
 
     @exclusive
     def learn_belief(self, X: Array, targets: Array, order: Array) -> None:

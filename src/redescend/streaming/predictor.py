@@ -12,13 +12,13 @@ import numpy as np
 from redescend.belief import Verdict, to_probability
 from redescend.engines import Engine
 from redescend.engines.config import FEATURES, Features, ModelConfig
-from redescend.engines.one_vs_rest import label_probabilities, sum_outputs
+from redescend.engines.one_vs_rest import count_losses
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.parameters import Order, check_instance
 from redescend.sources import Bad, Batch
 from redescend.state import corrupt_state
-from redescend.streaming.belief import Belief, give_verdict, judge_chunk, predict_chunk
+from redescend.streaming.belief import Belief, give_verdict, judge_chunk, predict_chunk, predict_labels
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk, to_record_batches
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, encode_target, output_targets
@@ -36,13 +36,17 @@ class Learned(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A chunk of records, with outcomes from before the update."""
+    """A chunk of records, with outcomes from before the update.
+
+    `shares` are calibrated probabilities of labels, a row for each label; None: those of the scores.
+    """
 
     chunk: EncodedChunk
     scores: Array
     losses: Array
     weights: Array
     judged: Judged | None = None
+    shares: Array | None = None
 
     @property
     def clean_probability(self) -> Array:
@@ -136,8 +140,8 @@ class StreamPredictor(ABC):
         return weights
 
     def _losses(self, scores: Array, Y: Array) -> Array:
-        """The losses summed over outputs, at most the largest float."""
-        return sum_outputs(np.minimum(self.config.loss.of_prediction(scores, Y), np.finfo(float).max))
+        """The losses of records."""
+        return count_losses(self.config.loss, scores, Y)
 
     def review(
         self, batch: Batch, *, target: bool = False, level: float | None = None, history: LagHistory | None = None
@@ -160,7 +164,8 @@ class StreamPredictor(ABC):
             judged = None if self.belief is None else judge_chunk(self.belief, chunk, scores)
         elif level is not None:
             judged = predict_chunk(self.belief, chunk, scores, level)
-        return Played(chunk, scores, losses, weights, judged)
+        shares = predict_labels(self.belief, scores) if self.schema.classifies else None
+        return Played(chunk, scores, losses, weights, judged, shares)
 
     # --- lagged features ---
 
@@ -240,7 +245,10 @@ class StreamPredictor(ABC):
         return self.schema.label_values[predictions.astype(np.intp)] if self.schema.classifies else predictions
 
     def predict_proba(self, table: Any) -> Array:
-        """Predict the probability of each label, in the order of ``schema.labels``; `table` is as in `predict`.
+        """Predict the probability of each label to be the true one, in the order of ``schema.labels``.
+
+        It is calibrated, except with a fixed transform: labels that are flipped do not pull it to ½. `table` is as in
+        `predict`.
 
         Returns
         -------
@@ -248,7 +256,7 @@ class StreamPredictor(ABC):
         """
         if not self.schema.classifies:
             raise DataError(f"The model predicts numbers for '{self.schema.target}', which have no probabilities.")
-        return np.ascontiguousarray(label_probabilities(self._all_scores(table)).T)
+        return np.ascontiguousarray(predict_labels(self.belief, self._all_scores(table)).T)
 
     def clean_probability(self, table: Any) -> Array:
         """Compute the probability that each record of a `table` with the target is clean, without learning from it.
@@ -313,8 +321,8 @@ class StreamPredictor(ABC):
             before += batch.num_rows
 
     def _make_rounds(self, played: Played, rows: Array) -> Rounds:
-        chunk, scores, losses, weights, judged = played
-        numbers = (chunk.targets, *decode_predictions(self.schema, scores), losses, weights)
+        chunk, scores, losses, weights, judged, shares = played
+        numbers = (chunk.targets, *decode_predictions(self.schema, scores, shares), losses, weights)
         return Rounds(rows, *numbers, keys=chunk.keys if chunk.names else None, names=chunk.names, judged=judged)
 
     def _collect(self, batch: Batch, encoded: EncodedBatch, played: list[Played]) -> Learned:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow.compute as pc
-from scipy.special import expit
 
 from redescend.engines.one_vs_rest import encode_labels, label_probabilities
 from redescend.errors import DataError
@@ -159,11 +158,13 @@ def output_targets(schema: Schema, values: Array) -> Array:
 # --- decoding ---
 
 
-def decode_predictions(schema: Schema, scores: Array) -> tuple[Array, Array]:
-    """Predictions, as numbers or indices of labels, and the probabilities of these labels."""
+def decode_predictions(schema: Schema, scores: Array, shares: Array | None = None) -> tuple[Array, Array]:
+    """Predictions, as numbers or indices of labels, and the probabilities of these labels.
+
+    `shares` are probabilities of all labels, a row each; without them they follow from the scores.
+    """
     if not schema.classifies:
         return scores[0], np.full(scores.shape[1], np.nan)
-    if schema.outputs == 1:
-        return np.where(scores[0] > 0.0, 1.0, 0.0), expit(np.abs(scores[0]))
-    best = scores.argmax(axis=0)
-    return best.astype(np.float64), label_probabilities(scores)[best, np.arange(scores.shape[1])]
+    shares = label_probabilities(scores) if shares is None else shares
+    best = (scores[0] > 0.0).astype(np.intp) if schema.outputs == 1 else scores.argmax(axis=0)
+    return best.astype(np.float64), shares[best, np.arange(scores.shape[1])]

@@ -266,7 +266,7 @@ def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
     return [
         *bars,
         Bar(
-            "prediction" if not schema.classifies else "log-odds",
+            "prediction" if not schema.classifies else "logit",
             format_rounded(why["total"]),
             places[-1],
             places[-1],

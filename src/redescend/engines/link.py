@@ -1,0 +1,57 @@
+"""The link of a classifier: logits of all classes together, from the scores of each class against the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from redescend import losses
+from redescend.engines.one_vs_rest import sum_outputs
+from redescend.kernels.link import SPECS, learn_link, new_link, read_link
+from redescend.numeric import Array
+from redescend.state import ArraySpec, check_arrays, require
+
+SPEC = ArraySpec("link", ("linked",))
+
+_learn: Any = learn_link
+
+
+def make_link(outputs: int, loss: losses.LinearLoss) -> Array:
+    """A new link for three or more classes with a logistic loss; other models have an empty one."""
+    return new_link(outputs) if outputs > 1 and isinstance(loss, losses.Logistic) else np.empty(0)
+
+
+def learn_scores(link: Array, Y: Array, weights: Array, scores: Array) -> None:
+    """Write logits over scores, a row for each class, and learn from them; an empty link changes nothing."""
+    if len(link):
+        runs = np.array([0, len(weights)]), np.zeros(1, np.int64)
+        learn_packed_scores(link.reshape(1, -1), 0, runs, Y, weights, scores)
+
+
+def learn_packed_scores(
+    rows: Array, at: int, runs: tuple[Array, Array], Y: Array, weights: Array, scores: Array
+) -> None:
+    """The same for many models, a row each, whose links begin at `at`; `runs` are as in `engine.Runs`."""
+    _learn(rows, at, *runs, Y, weights, scores, np.empty(3 * len(scores) + 2))
+
+
+def apply_link(link: Array, scores: Array, constant: float = 1.0) -> Array:
+    """The logits of scores, a row for each class; of coefficients, with a constant of 0."""
+    if not len(link):
+        return scores
+    A = read_link(link, len(scores))["A"]
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Term by term: the bits of a record do not depend on those beside it.
+        centred = scores - sum_outputs(scores / len(scores))
+        terms = (A[:, place, None] * row for place, row in enumerate(centred))
+        return np.nan_to_num(sum_outputs([A[:, -1:] * constant, *terms]))
+
+
+def check_link(links: Array, outputs: int, owner: object) -> None:
+    """Raise if rows of floats are no links."""
+    if links.shape[-1]:
+        arrays = read_link(links, outputs)
+        check_arrays(SPECS, arrays, {"classes": outputs}, owner)
+        places = np.arange(outputs + 1)
+        require((arrays["P"][..., places * (places + 3) // 2] >= 0.0).all(), owner, "variances below 0")
