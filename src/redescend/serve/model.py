@@ -142,8 +142,7 @@ class ServedModel:
         self.outputs = _list_outputs(schema, self.has_intervals)
         self.statistics = Statistics(schema, self.config.transform) if statistics is None else statistics
         self._learning = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name)
-        inputs = {name: schema.kinds[name] for name in schema.columns if name != schema.target}
-        self._predicting = RecordParser(inputs, self.name)
+        self._predicting = RecordParser({name: schema.kinds[name] for name in list_inputs(schema)}, self.name)
         self.numeric = NumericRecords(schema)
         self._replicas = Replicas(model)
 
@@ -155,7 +154,7 @@ class ServedModel:
     def start(self) -> Outcomes | None:
         """Infer the schema from the first records, and learn from them; None if they do not tell it yet."""
         kinds = {} if self.config.by is None else {self.config.by: Kind.TEXT}
-        settings = self.config.select("target", "features", "ignore", "task", "labels", "by")
+        settings = self.config.select("target", "features", "ignore", "task", "labels", "by", "lags", "lag_columns")
         try:
             source = open_source(str(self.journal.folder), kinds=kinds)
             schema = Schema.infer(source.sample, source.kinds, **settings, stream=True)
@@ -360,6 +359,14 @@ class ServedModel:
         """The newest suspects with their values, the newest first."""
         with self._lock:
             return list(self.newest)[::-1]
+
+
+def list_inputs(schema: Schema) -> list[str]:
+    """The columns that a prediction needs: the features and, if there is one model per key, the key.
+
+    A model that looks back at earlier targets alone takes the target: null where it is unknown.
+    """
+    return [name for name in schema.columns if name != schema.target] or [schema.target]
 
 
 def _join(requests: list[LearnRequest]) -> list[bytes]:

@@ -180,7 +180,8 @@ class NumericRecords:
         names = [*schema.inputs, schema.target]
         numbers = schema.kind is Kind.NUMBER and not schema.classifies and len(set(names)) == len(names)
         self._usable = self.inputs.usable and numbers
-        self._columns = dict(zip(names, [*self.inputs.columns.tolist(), schema.dim], strict=True))
+        # Lagged features have columns as well, but no names.
+        self._columns = dict(zip(names, [*self.inputs.columns.tolist(), schema.dim], strict=self._usable))
         self._last: Template | None = None
         """The names of the last request: those of the next are probably the same."""
 

@@ -42,7 +42,7 @@ def make_schemas() -> dict[str, Schema]:
         name: {"type": [*(JSON_TYPES[kind] for kind in kinds), "null"]} for name, kinds in TYPES.items()
     }
     settings["first"] |= {"minimum": 1, "maximum": SAMPLE, "default": FIRST}
-    for name in ("features", "ignore"):
+    for name in ("features", "ignore", "lag_columns"):
         settings[name] |= {"items": TEXT}
     number = {"type": ["number", "null"]}
     outcome = {
