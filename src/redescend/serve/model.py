@@ -37,17 +37,12 @@ NEWEST = 100
 """Suspects that are kept with their values."""
 
 
-@dataclass(frozen=True)
-class LearnRequest:
+class LearnRequest(NamedTuple):
     """Records of one request, its idempotency key, and a digest of its body."""
 
     records: Records
     key: str | None = None
     digest: int = 0
-
-    @property
-    def count(self) -> int:
-        return self.records.count
 
 
 class Remembered(NamedTuple):
@@ -181,7 +176,7 @@ class ServedModel:
             for place in waiting:
                 key = requests[place].key
                 try:
-                    answers[place] = self.find_duplicate(requests[place])
+                    answers[place] = self.find_duplicate(key, requests[place].digest)
                 except Conflict as error:
                     answers[place] = error
                 if answers[place] is None:
@@ -206,7 +201,7 @@ class ServedModel:
             return [answer for request in requests for answer in self._commit([request])]
 
     def _commit_group(self, requests: list[LearnRequest]) -> list[Answer]:
-        noted = [(request.count, request.key, request.digest) for request in requests]
+        noted = [(request.records.count, request.key, request.digest) for request in requests]
         before = self.counts.records + len(self.pending)
         if self._replicas is not None:
             batch = self._join_numbers(requests, before) or self._learning.parse(_split(requests), before)
@@ -223,7 +218,7 @@ class ServedModel:
         answers = []
         for place, request in zip(self.remember(noted, before), requests, strict=True):
             first = place.row - before - 1
-            answers.append(Answer(place.row, place.records, select(outcomes, first, first + request.count)))
+            answers.append(Answer(place.row, place.records, select(outcomes, first, first + request.records.count)))
         return answers
 
     def _join_numbers(self, requests: list[LearnRequest], before: int) -> NumericBatch | None:
@@ -278,12 +273,12 @@ class ServedModel:
             return dict(self.numeric.inputs.decode(batch.X[index]))
         return read_values(self._schema, batch, index)
 
-    def find_duplicate(self, request: LearnRequest) -> Answer | None:
+    def find_duplicate(self, key: str | None, digest: int) -> Answer | None:
         """The answer to a request whose key was committed before."""
-        known = None if request.key is None else self.keys.get(request.key)
+        known = None if key is None else self.keys.get(key)
         if known is None:
             return None
-        if known.digest != request.digest:
+        if known.digest != digest:
             raise Conflict("The idempotency key was used before, for another body; use a new one.")
         return Answer(known.row, known.records, {}, duplicate=True)
 
