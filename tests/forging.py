@@ -110,7 +110,9 @@ STREAMS: dict[str, dict[str, Any]] = {
     "stream trees": {"linear": False},
     "stream labels trees": {"task": "classification", "linear": False},
     "stream transform": {"transform": rd.transforms.Huber(1.0)},
+    "stream lags": {"lags": [1, 5], "lag_columns": ["x"]},
     "keyed": {"by": "shop"},
+    "keyed lags": {"by": "shop", "lags": [2]},
 }
 
 
