@@ -208,8 +208,20 @@ def test_a_request_that_diverges_fails_alone(tmp_path, monkeypatch):
     good = to_lines(make_records(20, 1))
     answers = model.commit([make_request(good[:10]), make_request([poison]), make_request(good[10:])])
     assert [type(answer).__name__ for answer in answers] == ["Answer", "DivergenceError", "Answer"]
+
+    def kill(place):
+        raise SystemExit
+
+    monkeypatch.setattr(model.journal, "take_back", kill)
+    with pytest.raises(SystemExit):
+        model.commit([make_request([good[0], poison], "key")])
+    again = reopen(model)
+    assert again.dump() == model.dump()
+    assert "key" not in again.keys
     monkeypatch.undo()
     assert model.dump() == fit(model)
+    send(again, make_records(20, 2))
+    assert reopen(again).dump() == again.dump() == fit(again)
 
 
 def test_a_model_waits_for_records_that_tell_its_schema(tmp_path):

@@ -205,9 +205,15 @@ class ServedModel:
         before = self.counts.records + len(self.pending)
         if self._replicas is not None:
             batch = self._join_numbers(requests, before) or self._learning.parse(_split(requests), before)
-            learned = self._replicas.prepare(batch)
+            end, written = self.journal.end, self.journal.begin_commit(noted, _join(requests))
             try:
-                self.journal.commit(noted, _join(requests))
+                learned = self._replicas.prepare(batch)
+            except BaseException:
+                if written.exception() is None:
+                    self.journal.take_back(end)
+                raise
+            try:
+                written.result()
             except BaseException:
                 self._replicas.discard()
                 raise
