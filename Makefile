@@ -43,7 +43,7 @@ docs: $(VENV)/.docs
 test-torch: $(VENV)/.torch
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_torch src/redescend/torch docs/pytorch.md
 
-soak: $(VENV)/.test $(OLDEST)/.ready servers
+soak: $(VENV)/.test $(VENV)/.clients $(OLDEST)/.ready servers
 	@rm -f results/soak.json
 	@echo "Running the long tests. Results so far are in results/soak.md."
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal -m soak -vv
@@ -76,7 +76,7 @@ $(OLDEST)/.ready: $(RECIPE) constraints-oldest.txt
 		--editable ".[cli,sklearn]" pandas polars pytest pytest-randomly hypothesis sybil
 	touch $@
 
-$(VENV)/.demo $(VENV)/.test $(VENV)/.docs $(VENV)/.torch $(VENV)/.bench: $(VENV)/.%: $(VENV)/.python $(RECIPE)
+$(VENV)/.demo $(VENV)/.test $(VENV)/.clients $(VENV)/.docs $(VENV)/.torch $(VENV)/.bench: $(VENV)/.%: $(VENV)/.python $(RECIPE)
 	@echo "Setting up $(VENV) for 'make $*' ..."
 	$(PIP) "pip>=25.1"
 	$(PIP) --editable . --group $*

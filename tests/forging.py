@@ -3,8 +3,7 @@
 ``python -m tests.forging 50`` forges 50 files of each model, and loads, teaches and asks what is accepted. It prints a
 line of JSON for each model: how many were refused and accepted. A forged file may be refused in a sentence, or learn
 and predict like any other; any other exception, a crash, a loop without end, or memory that the file does not explain
-ends the process with an error. With ``NUMBA_BOUNDSCHECK=1`` (and a cache of its own), so does every index that
-compiled code uses out of bounds.
+ends the process with an error. With ``NUMBA_BOUNDSCHECK=1``, so does every index that compiled code uses out of bounds.
 """
 
 from __future__ import annotations
@@ -111,7 +110,9 @@ STREAMS: dict[str, dict[str, Any]] = {
     "stream trees": {"linear": False},
     "stream labels trees": {"task": "classification", "linear": False},
     "stream transform": {"transform": rd.transforms.Huber(1.0)},
+    "stream lags": {"lags": [1, 5], "lag_columns": ["x"]},
     "keyed": {"by": "shop"},
+    "keyed lags": {"by": "shop", "lags": [2]},
 }
 
 

@@ -61,6 +61,12 @@ def test_damaged_files_are_compiled_again_and_replaced(tmp_path):
     assert play(PLAY, **folder) == ([[1.0, 2.0], 1], "")
 
 
+def test_checks_of_bounds_have_files_of_their_own(tmp_path):
+    folder, checked = {cache.VARIABLE: str(tmp_path)}, {"NUMBA_BOUNDSCHECK": "1"}
+    for more, hits in (({}, 0), (checked, 0), ({}, 1), (checked, 1)):
+        assert play(PLAY, **folder, **more) == ([[1.0, 2.0], hits], "")
+
+
 def test_a_kernel_is_compiled_again_if_anything_changes_that_it_is_compiled_from_or_by(monkeypatch):
     monkeypatch.setattr(compiler, "_hash", set)
     used = compiler.module_digest.__wrapped__(Path(histograms.__file__))

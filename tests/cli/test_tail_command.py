@@ -52,6 +52,17 @@ def test_what_is_there_once_and_later_what_has_come(lines):
     assert rd.load("m").records == 1000
 
 
+def test_lags_look_back_over_the_end_of_a_run(lines):
+    growing, settings = Path("growing.csv"), ("--lags", "1,3", "--lag-columns", "size", "--once", "--no-report")
+    for count, more in ((400, ()), (401, ("--resume",)), (len(lines), ("--resume",))):
+        growing.write_text("".join(lines[:count]))
+        run(*TAIL, *settings, "--model", "m", "--checkpoint", "run", *more)
+    alone, rounds = fit_stream("prices.csv", "price", lags=[1, 3], lag_columns=["size"])
+    rounds.run()
+    rd.save(alone, "alone")
+    assert Path("m").read_bytes() == Path("alone").read_bytes()
+
+
 @pytest.mark.parametrize("stop", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)])
 def test_it_waits_tells_at_once_and_ends_when_asked_to(lines, stop):
     growing = Path("growing.csv")

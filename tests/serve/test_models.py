@@ -54,8 +54,16 @@ def send(model, records, sizes=7):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"order": 2}, {"by": "town"}, {"transform": "huber:1.0"}, {"features": ["area", "age"]}],
-    ids=["plain", "order", "by", "transform", "features"],
+    [
+        {},
+        {"order": 2},
+        {"by": "town"},
+        {"transform": "huber:1.0"},
+        {"features": ["area", "age"]},
+        {"lags": [1, 3], "lag_columns": ["area"]},
+        {"lags": [2], "by": "town"},
+    ],
+    ids=["plain", "order", "by", "transform", "features", "lags", "lags by"],
 )
 def test_model_is_what_fit_makes_of_the_journal(tmp_path, settings):
     model = make_model(tmp_path, **settings)
@@ -64,6 +72,28 @@ def test_model_is_what_fit_makes_of_the_journal(tmp_path, settings):
     if "transform" in settings:
         options["transform"] = model.config.transform
     assert fit(model, **options) == model.dump()
+    assert reopen(model).dump() == model.dump()
+
+
+def make_forecast_request(schema, count):
+    inputs = [{"name": name, "shape": [count], "datatype": "FP64", "data": [None] * count} for name in schema]
+    return json.dumps({"inputs": inputs, "outputs": [{"name": "prediction"}]}).encode()
+
+
+@pytest.mark.parametrize("inputs", [["area"], ["price"]], ids=["a column", "the target alone"])
+def test_predictions_with_lags_follow_the_last_record(tmp_path, inputs):
+    settings = {"lags": [1], "task": "regression", "features": ["area"] if inputs == ["area"] else []}
+    model = make_model(tmp_path, **settings)
+    send(model, [{"area": 1.0 * place, "price": float(place % 2)} for place in range(200)])
+    (answer,) = infer(model, make_forecast_request(inputs, 3), b"")[0]["outputs"]
+    first, second, third = answer["data"]
+    # 0, 1, 0, 1, ...: the last one was 1, and each prediction looks back at the one before.
+    assert max(abs(first), abs(second - 1.0), abs(third)) < 0.3
+    with model.read() as learned:
+        table = pa.table({name: pa.nulls(3, pa.float64()) for name in inputs})
+        assert learned.predict(table).tolist() == answer["data"]
+    send(model, [{"area": 0.0, "price": 0.0}])
+    assert infer(model, make_forecast_request(inputs, 1), b"")[0]["outputs"][0]["data"][0] > 0.7
     assert reopen(model).dump() == model.dump()
 
 
@@ -178,8 +208,20 @@ def test_a_request_that_diverges_fails_alone(tmp_path, monkeypatch):
     good = to_lines(make_records(20, 1))
     answers = model.commit([make_request(good[:10]), make_request([poison]), make_request(good[10:])])
     assert [type(answer).__name__ for answer in answers] == ["Answer", "DivergenceError", "Answer"]
+
+    def kill(place):
+        raise SystemExit
+
+    monkeypatch.setattr(model.journal, "take_back", kill)
+    with pytest.raises(SystemExit):
+        model.commit([make_request([good[0], poison], "key")])
+    again = reopen(model)
+    assert again.dump() == model.dump()
+    assert "key" not in again.keys
     monkeypatch.undo()
     assert model.dump() == fit(model)
+    send(again, make_records(20, 2))
+    assert reopen(again).dump() == again.dump() == fit(again)
 
 
 def test_a_model_waits_for_records_that_tell_its_schema(tmp_path):

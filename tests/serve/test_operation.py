@@ -132,12 +132,12 @@ def test_back_pressure_and_groups(tmp_path):
         with ThreadPoolExecutor(1) as executor:
             writer = Writer(model, executor, lambda model: None)
             lines = to_lines(make_records(12))
-            first = asyncio.create_task(writer.submit(make_request(lines[:1])))
+            first = writer.enqueue(make_request(lines[:1]))
             await asyncio.to_thread(begun.wait, 10)
-            others = [asyncio.create_task(writer.submit(make_request([line]))) for line in lines[1:10]]
+            others = [writer.enqueue(make_request([line])) for line in lines[1:10]]
             await asyncio.sleep(0)
             with pytest.raises(Busy, match="10 records of 'm' wait"):
-                await writer.submit(make_request(lines[10:]))
+                await writer.enqueue(make_request(lines[10:]))
             hold.set()
             answers = await asyncio.gather(first, *others)
             await writer.close()

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from redescend.sources import open_source
+from redescend.sources.arrow_messages import measure_indexed
 from tests.cli.commands import run
 from tests.streaming.fuzzing.verdicts import check_readable
 
@@ -57,6 +59,25 @@ def test_numbers_of_an_arrow_file(stream, forged):
     whole = write_arrow(stream)
     for place in range(0, len(whole) - 8, 8):
         check_readable(whole[:place] + struct.pack("<q", forged) + whole[place + 8 :], "arrow")
+
+
+@pytest.mark.parametrize("bit", range(0, 32, 7))
+def test_a_damaged_first_marker_loses_nothing_that_the_index_has(tmp_path, bit):
+    whole, path = bytearray(write_arrow(stream=False)), tmp_path / "a.arrow"
+    whole[8 + bit // 8] ^= 1 << bit % 8
+    path.write_bytes(whole)
+    assert sum(len(batch.rows) for batch in open_source(path).batches(["x"])) == ROWS
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_batch_with_a_buffer_outside_of_it_is_damaged(forged):
+    whole = write_arrow(stream=False)
+    data = [whole[:place] + struct.pack("<q", forged) + whole[place + 8 :] for place in range(0, len(whole) - 8, 8)]
+    outside = [each for each in data if None in measure_indexed(io.BytesIO(each), len(each))]
+    # Besides numbers of the index: places and sizes of two buffers of each of two columns in two batches.
+    assert len(outside) >= 10 + 2 * 2 * 2 * 2
+    for each in outside:
+        check_readable(each, "arrow")
 
 
 @pytest.mark.parametrize("forged", FORGED)

@@ -63,8 +63,10 @@ class KernelCache(caching.FunctionCache):
         self._impl_class = type("Stamped", (_CacheImpl,), {"stamp": staticmethod(stamp)})
         super().__init__(function)
         sources: Any = self._impl.locator.get_source_stamp()
-        # Environments with different versions of Numba may share a folder: neither removes what is the other's.
-        name = f"{self._impl.filename_base}.numba-{numba.__version__}"
+        # Environments with different versions of Numba, or with checks of bounds, may share a folder: neither uses or
+        # removes what is the other's.
+        checks = ".checked" if numba.config.BOUNDSCHECK else ""
+        name = f"{self._impl.filename_base}.numba-{numba.__version__}{checks}"
         self._cache_file: Any = CheckedFile(self._cache_path, name, sources)
 
     def load_overload(self, signature: Any, target: Any) -> Any:

@@ -164,6 +164,14 @@ def kernel(function: F) -> F:
     return _with_cache(njit(**KERNEL, **FLAGS)(function))
 
 
+def brief(function: F) -> F:
+    """Compile a loop of some microseconds like a `kernel`, but keep the lock of the interpreter while it runs.
+
+    Where several threads run, taking the lock again may cost more than the loop.
+    """
+    return _with_cache(njit(**KERNEL, **FLAGS | {"nogil": False})(function))
+
+
 def _with_cache(dispatcher: Any) -> Any:
     dispatcher._cache = make_cache(dispatcher.py_func, lambda file: module_digest(Path(file)), _announce)
     return dispatcher

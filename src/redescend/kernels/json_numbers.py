@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from redescend.kernels.compiler import inlined, kernel, uncounted
+from redescend.kernels.compiler import brief, inlined, uncounted
 from redescend.numeric import Array
 
 SMALLEST, LARGEST = -64, 64
@@ -174,9 +174,17 @@ def skip_blanks(text: Array, at: Any) -> Any:
     return at
 
 
-@kernel
+@brief
 def read_records(
-    text: Array, lined: bool, names: Array, ends: Array, out: Array, bits: Array, lines: Array
+    text: Array,
+    lined: bool,
+    names: Array,
+    ends: Array,
+    columns: Array,
+    most: float,
+    out: Array,
+    bits: Array,
+    lines: Array,
 ) -> tuple[Any, Any]:
     """Read an object of numbers, a list of them, or if `lined` several lines; all with the same names in one order.
 
@@ -186,7 +194,11 @@ def read_records(
         The text, and a zero behind it.
     names, ends : arrays of uint8 and int64
         The names with their quotes, one behind the other, and where each ends.
-    out, bits : arrays of float64 and uint64, shape (most records, names)
+    columns : array of int64
+        The column of `out` for each name.
+    most : float
+        The largest absolute value.
+    out, bits : arrays of float64 and uint64, with a row for each record
         For the numbers; the same memory.
     lines : array of uint8
         For the texts of the records, a newline behind each.
@@ -196,7 +208,7 @@ def read_records(
     records, used : int
         Their number, or -1 if anything else is there, and the bytes of `lines` that were used.
     """
-    text, names, ends, lines = uncounted((text, names, ends, lines))
+    text, names, ends, columns, lines = uncounted((text, names, ends, columns, lines))
     out, bits = uncounted((out, bits))
     count, used, last, width = U0, U0, np.uint64(len(text) - 1), np.uint64(len(ends))
     at = skip_blanks(text, U0)
@@ -215,8 +227,9 @@ def read_records(
             at = skip_blanks(text, at)
             if text[at] != COLON:
                 return -1, 0
-            at = read_number(text, skip_blanks(text, at + U1), out[count], bits[count], j)
-            if at == NONE:
+            column = np.uint64(columns[j])
+            at = read_number(text, skip_blanks(text, at + U1), out[count], bits[count], column)
+            if at == NONE or not abs(out[count, column]) <= most:
                 return -1, 0
             at = skip_blanks(text, at)
             if text[at] != (COMMA if j < width - U1 else END):
@@ -246,7 +259,7 @@ def read_records(
     return (np.int64(count), np.int64(used)) if at == last and count > U0 else (-1, 0)
 
 
-@kernel
+@brief
 def cut_lists(text: Array, out: Array, bits: Array, ends: Array, rest: Array) -> tuple[Any, Any]:
     """Read every list of numbers that has the name "data", and leave its number, from `MARK` on, in its place.
 
@@ -320,7 +333,7 @@ def cut_lists(text: Array, out: Array, bits: Array, ends: Array, rest: Array) ->
     return lists, np.int64(used)
 
 
-@kernel
+@brief
 def place_numbers(numbers: Array, starts: Array, step: int, columns: Array, most: float, X: Array) -> bool:
     """Write numbers to columns of `X`, those of one from its start on in steps; False if one is beyond `most`."""
     for i in range(len(X)):

@@ -8,7 +8,7 @@ from typing import Any
 
 from redescend.errors import DataError, quote, suggest
 from redescend.numeric import Array
-from redescend.serve.model import ID, ServedModel
+from redescend.serve.model import ID, ServedModel, list_inputs
 from redescend.serve.records import check_records, dump_record, load_json
 from redescend.serve.tensors import Tensor, read_tensors
 from redescend.sources import Kind
@@ -25,16 +25,11 @@ LEVEL = 0.9
 Columns = dict[str, list[Any]]
 
 
-def input_names(schema: Schema) -> list[str]:
-    """The columns that a prediction needs: the features and, if there is one model per key, the key."""
-    return [name for name in schema.columns if name != schema.target]
-
-
 def describe_model(model: ServedModel) -> dict[str, Any]:
     """The metadata of a model."""
     schema, inputs, outputs = model.schema, [], []
     if schema is not None:
-        kinds = [(name, DATATYPES[schema.kinds[name]]) for name in input_names(schema)]
+        kinds = [(name, DATATYPES[schema.kinds[name]]) for name in list_inputs(schema)]
         inputs = [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in kinds]
         outputs = [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in model.outputs.items()]
     return {"name": model.name, "versions": ["1"], "platform": "redescend", "inputs": inputs, "outputs": outputs}
@@ -91,7 +86,7 @@ def _read_wanted(content: Mapping[str, Any], known: Iterable[str]) -> list[str]:
 
 def read_columns(schema: Schema, tensors: Sequence[Tensor]) -> Columns:
     """Columns from one tensor each, or all from one of shape [records, columns]."""
-    names = input_names(schema)
+    names = list_inputs(schema)
     if len(tensors) == 1 and tensors[0].name not in names:
         tensor = tensors[0]
         if len(tensor.shape) != 2 or tensor.shape[1] != len(names):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -25,6 +26,9 @@ Request = tuple[int, str | None, int]
 
 BLOCK = 1 << 20
 """Bytes that are written at a time, if they come in parts."""
+
+WRITERS = ThreadPoolExecutor(4, thread_name_prefix="journal")
+"""Threads that wait for the disk."""
 
 
 class Fsync(StrEnum):
@@ -84,6 +88,16 @@ class Journal:
     def commit(self, requests: Sequence[Request], lines: Sequence[bytes]) -> None:
         """Append the records of some requests: parts of a text with a newline behind each record."""
         self._append([encode_line(COMMIT, requests, lines), *lines])
+
+    def begin_commit(self, requests: Sequence[Request], lines: Sequence[bytes]) -> Future[None]:
+        """Commit in another thread, so that a model can learn from the records while the disk writes them."""
+        return WRITERS.submit(self.commit, requests, lines)
+
+    def take_back(self, end: Place) -> None:
+        """Remove commits behind a place, which were not acknowledged."""
+        self._broken = True
+        self._cut(self._path(end.segment), end.offset)
+        self.end, self._broken = end, False
 
     def declare(self, declared: dict[str, Any]) -> None:
         """Append the schema."""

@@ -26,7 +26,7 @@ class Learning:
         model, digest = writer.model, 0 if key is None else crc32(body)
         self._taken: list[tuple[str, Waiting]] = []
         self._refused: dict[int, Outcome] = {}
-        self._known = model.find_duplicate(LearnRequest(Records([]), key, digest))
+        self._known = model.find_duplicate(key, digest)
         if self._known is None and records.numbers is None:
             joined, self._taken, self._refused = join_labels(model, records.lines)
             records = Records([record for place, record in enumerate(joined) if place not in self._refused])
@@ -34,7 +34,7 @@ class Learning:
 
     def submit(self) -> asyncio.Future[Answer]:
         """Give the records to the writer; done once they are on the disk and learned from."""
-        if self._known is not None or not self._request.count:
+        if self._known is not None or not self._request.records.count:
             future = asyncio.get_running_loop().create_future()
             future.set_result(Answer(0, 0, {}) if self._known is None else self._known)
             return future

@@ -26,6 +26,9 @@ from redescend.streaming.report.pictures import compare_losses
 POINTS, BINS, SUSPECTS, COLUMNS = 60, 20, 12, 8
 """Records in the picture of predictions, bins of the others, and suspects and columns in their table."""
 
+LABEL = 24
+"""Characters of a label beside an axis: more are higher than a picture on a phone."""
+
 Rates = deque[tuple[float, float]]
 """Seconds since the page was opened, and records per second."""
 
@@ -108,9 +111,9 @@ def draw_predictions(recent: RecentRounds, target: str) -> ReportFigure:
     suspect = recent.suspects > 0.0
     ends = [each[np.isfinite(each)] for each in (recent.low, recent.high)]
     shown = np.concatenate([recent.predictions, recent.targets[~suspect], *ends])
-    chart = Chart(
-        _rows(recent), fit_scale(shown.tolist()), x_label="row", y_label=target, description="Predicted and observed"
-    )
+    label = target if len(target) <= LABEL else f"{target[: LABEL - 1]}…"
+    scale = fit_scale(shown.tolist())
+    chart = Chart(_rows(recent), scale, x_label="row", y_label=label, description="Predicted and observed")
     has_band = bool(np.isfinite(recent.low).any())
     if has_band:
         known = np.isfinite(recent.low) & np.isfinite(recent.high)
@@ -129,8 +132,9 @@ def draw_labels(recent: RecentRounds) -> ReportFigure:
     """Draw the probabilities of predicted labels."""
     correct = float(np.mean(recent.targets == recent.predictions))
     caption = f"{format_percent(correct)} of the newest {format_count(len(recent.rows))} were predicted correctly."
-    label = "probability of the predicted label"
-    chart = Chart(_rows(recent), Scale(0.0, 1.04, percent=True), x_label="row", y_label=label, description=caption)
+    caption += " The height is the probability of the predicted label."
+    scale = Scale(0.0, 1.04, percent=True)
+    chart = Chart(_rows(recent), scale, x_label="row", y_label="probability", description=caption)
     _draw_dots(chart, recent, recent.probabilities)
     legend = {"clean-dot": "clean"} | ({"suspect-dot": "suspects"} if recent.suspects.any() else {})
     return ReportFigure("predictions", "Predictions", caption, chart.to_svg(), legend)

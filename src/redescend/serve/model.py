@@ -37,17 +37,12 @@ NEWEST = 100
 """Suspects that are kept with their values."""
 
 
-@dataclass(frozen=True)
-class LearnRequest:
+class LearnRequest(NamedTuple):
     """Records of one request, its idempotency key, and a digest of its body."""
 
     records: Records
     key: str | None = None
     digest: int = 0
-
-    @property
-    def count(self) -> int:
-        return self.records.count
 
 
 class Remembered(NamedTuple):
@@ -142,8 +137,7 @@ class ServedModel:
         self.outputs = _list_outputs(schema, self.has_intervals)
         self.statistics = Statistics(schema, self.config.transform) if statistics is None else statistics
         self._learning = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name)
-        inputs = {name: schema.kinds[name] for name in schema.columns if name != schema.target}
-        self._predicting = RecordParser(inputs, self.name)
+        self._predicting = RecordParser({name: schema.kinds[name] for name in list_inputs(schema)}, self.name)
         self.numeric = NumericRecords(schema)
         self._replicas = Replicas(model)
 
@@ -155,7 +149,7 @@ class ServedModel:
     def start(self) -> Outcomes | None:
         """Infer the schema from the first records, and learn from them; None if they do not tell it yet."""
         kinds = {} if self.config.by is None else {self.config.by: Kind.TEXT}
-        settings = self.config.select("target", "features", "ignore", "task", "labels", "by")
+        settings = self.config.select("target", "features", "ignore", "task", "labels", "by", "lags", "lag_columns")
         try:
             source = open_source(str(self.journal.folder), kinds=kinds)
             schema = Schema.infer(source.sample, source.kinds, **settings, stream=True)
@@ -182,7 +176,7 @@ class ServedModel:
             for place in waiting:
                 key = requests[place].key
                 try:
-                    answers[place] = self.find_duplicate(requests[place])
+                    answers[place] = self.find_duplicate(key, requests[place].digest)
                 except Conflict as error:
                     answers[place] = error
                 if answers[place] is None:
@@ -207,13 +201,19 @@ class ServedModel:
             return [answer for request in requests for answer in self._commit([request])]
 
     def _commit_group(self, requests: list[LearnRequest]) -> list[Answer]:
-        noted = [(request.count, request.key, request.digest) for request in requests]
+        noted = [(request.records.count, request.key, request.digest) for request in requests]
         before = self.counts.records + len(self.pending)
         if self._replicas is not None:
             batch = self._join_numbers(requests, before) or self._learning.parse(_split(requests), before)
-            learned = self._replicas.prepare(batch)
+            end, written = self.journal.end, self.journal.begin_commit(noted, _join(requests))
             try:
-                self.journal.commit(noted, _join(requests))
+                learned = self._replicas.prepare(batch)
+            except BaseException:
+                if written.exception() is None:
+                    self.journal.take_back(end)
+                raise
+            try:
+                written.result()
             except BaseException:
                 self._replicas.discard()
                 raise
@@ -224,7 +224,7 @@ class ServedModel:
         answers = []
         for place, request in zip(self.remember(noted, before), requests, strict=True):
             first = place.row - before - 1
-            answers.append(Answer(place.row, place.records, select(outcomes, first, first + request.count)))
+            answers.append(Answer(place.row, place.records, select(outcomes, first, first + request.records.count)))
         return answers
 
     def _join_numbers(self, requests: list[LearnRequest], before: int) -> NumericBatch | None:
@@ -279,12 +279,12 @@ class ServedModel:
             return dict(self.numeric.inputs.decode(batch.X[index]))
         return read_values(self._schema, batch, index)
 
-    def find_duplicate(self, request: LearnRequest) -> Answer | None:
+    def find_duplicate(self, key: str | None, digest: int) -> Answer | None:
         """The answer to a request whose key was committed before."""
-        known = None if request.key is None else self.keys.get(request.key)
+        known = None if key is None else self.keys.get(key)
         if known is None:
             return None
-        if known.digest != request.digest:
+        if known.digest != digest:
             raise Conflict("The idempotency key was used before, for another body; use a new one.")
         return Answer(known.row, known.records, {}, duplicate=True)
 
@@ -360,6 +360,14 @@ class ServedModel:
         """The newest suspects with their values, the newest first."""
         with self._lock:
             return list(self.newest)[::-1]
+
+
+def list_inputs(schema: Schema) -> list[str]:
+    """The columns that a prediction needs: the features and, if there is one model per key, the key.
+
+    A model that looks back at earlier targets alone takes the target: null where it is unknown.
+    """
+    return [name for name in schema.columns if name != schema.target] or [schema.target]
 
 
 def _join(requests: list[LearnRequest]) -> list[bytes]:

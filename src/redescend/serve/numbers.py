@@ -124,11 +124,10 @@ class NumericInputs:
 
 
 class NumericRows(NamedTuple):
-    """Records of a request as lines, with a newline behind each, as rows of `X` and as targets."""
+    """Records of a request: as lines, with a newline behind each, and as rows of `X` with the target behind them."""
 
     lines: bytes
-    X: Array
-    targets: Array
+    rows: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +142,8 @@ class NumericBatch:
     @staticmethod
     def join(parts: Sequence[NumericRows], before: int) -> NumericBatch:
         """The records of some requests; `before` is the number of those before."""
-        X, targets = parts[0][1:] if len(parts) == 1 else map(np.concatenate, list(zip(*parts, strict=True))[1:])
+        rows = np.concatenate([part.rows for part in parts])
+        X, targets = np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
         return NumericBatch(X, targets, np.arange(before + 1, before + 1 + len(X)))
 
     @property
@@ -160,12 +160,11 @@ class NumericBatch:
 
 
 class Template(NamedTuple):
-    """The names in the records of a client, in their order, as the kernel wants them, and which of them are used."""
+    """The names in the records of a client, in their order, as the kernel wants them, and the column of each."""
 
     names: Array
     ends: Array
-    starts: Array
-    target: int
+    columns: Array
 
     @property
     def shortest(self) -> int:
@@ -177,9 +176,12 @@ class NumericRecords:
     """Reads the records to learn from, if all columns are numbers."""
 
     def __init__(self, schema: Schema) -> None:
-        self.inputs, self._names, self._dim = NumericInputs(schema), [*schema.inputs, schema.target], schema.dim
-        numbers = schema.kind is Kind.NUMBER and not schema.classifies and len(set(self._names)) == len(self._names)
+        self.inputs, self._dim = NumericInputs(schema), schema.dim
+        names = [*schema.inputs, schema.target]
+        numbers = schema.kind is Kind.NUMBER and not schema.classifies and len(set(names)) == len(names)
         self._usable = self.inputs.usable and numbers
+        # Lagged features have columns as well, but no names.
+        self._columns = dict(zip(names, [*self.inputs.columns.tolist(), schema.dim], strict=self._usable))
         self._last: Template | None = None
         """The names of the last request: those of the next are probably the same."""
 
@@ -187,33 +189,28 @@ class NumericRecords:
         """The records of a JSON text, or of JSON lines, if they are numbers with the same names in the same order."""
         if not self._usable:
             return None
-        data = _to_bytes(text)
-        found = None if self._last is None else self._read(data, lined, self._last)
+        found = None if self._last is None else self._read(text, lined, self._last)
         if found is None and (template := self._find_template(text)) is not None:
-            found = self._read(data, lined, template)
+            found = self._read(text, lined, template)
             self._last = template
         return found
 
-    def _read(self, data: Array, lined: bool, template: Template) -> NumericRows | None:
-        most, width = len(data) // template.shortest + 1, len(template.ends)
-        numbers, lines = np.empty((most, width)), np.empty(len(data) + most, np.uint8)
-        arrays = template.names, template.ends, numbers, numbers.view(np.uint64), lines
-        count, used = read_records(data, lined, *arrays)
-        if count < 1:
-            return None
-        X, targets = np.zeros((count, self._dim)), numbers[:count, template.target].copy()
-        fit = place_numbers(numbers.reshape(-1), template.starts, width, self.inputs.columns, EXACT, X)
-        if not fit or not np.abs(targets).max() <= EXACT:
-            return None
-        return NumericRows(lines[:used].tobytes(), X, targets)
+    def _read(self, text: bytes, lined: bool, template: Template) -> NumericRows | None:
+        most = len(text) // template.shortest + 1
+        # Columns for the target, and for what is not used.
+        out, lines = np.zeros((most, self._dim + 2)), np.empty(len(text) + most, np.uint8)
+        count, used = read_records(_to_bytes(text), lined, *template, EXACT, out, out.view(np.uint64), lines)
+        return NumericRows(lines[:used].tobytes(), out[:count, :-1]) if count > 0 else None
 
     def _find_template(self, text: bytes) -> Template | None:
         """The template of the first record."""
         try:
             first = list(orjson.loads(text[text.index(b"{") : text.index(b"}") + 1]))
-            places = np.array([first.index(name) for name in self._names])
         except ValueError:
             return None
+        if not self._columns.keys() <= set(first):
+            return None
         names = [orjson.dumps(name) for name in first]
+        columns = [self._columns.get(name, self._dim + 1) for name in first]
         joined = np.frombuffer(b"".join(names), np.uint8)
-        return Template(joined, np.cumsum([len(name) for name in names]), places[:-1], int(places[-1]))
+        return Template(joined, np.cumsum([len(name) for name in names]), np.array(columns))

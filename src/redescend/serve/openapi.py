@@ -6,9 +6,10 @@ from typing import Any
 
 from redescend import __version__
 from redescend.serve.records import ARROW, LINES
-from redescend.serve.settings import FIRST, NAME, TYPES
+from redescend.serve.settings import COLUMNS, FIRST, NAME, TYPES
 from redescend.serve.tensors import TYPES as DATATYPES
 from redescend.sources import SAMPLE
+from redescend.streaming.encoding.features import MAX_LAG
 
 Schema = dict[str, Any]
 
@@ -42,8 +43,8 @@ def make_schemas() -> dict[str, Schema]:
         name: {"type": [*(JSON_TYPES[kind] for kind in kinds), "null"]} for name, kinds in TYPES.items()
     }
     settings["first"] |= {"minimum": 1, "maximum": SAMPLE, "default": FIRST}
-    for name in ("features", "ignore"):
-        settings[name] |= {"items": TEXT}
+    settings |= {name: settings[name] | {"items": TEXT} for name in COLUMNS}
+    settings["lags"] |= {"items": {"type": "integer", "minimum": 1, "maximum": MAX_LAG}}
     number = {"type": ["number", "null"]}
     outcome = {
         "status": {"enum": ["learned", "scored", "pending", "rejected"]},

@@ -52,7 +52,7 @@ class Records:
 
     @property
     def count(self) -> int:
-        return len(self.lines) if self.numbers is None else len(self.numbers.X)
+        return len(self.lines) if self.numbers is None else len(self.numbers.rows)
 
     def join(self) -> bytes:
         """All lines, with a newline behind each."""

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from redescend.checkpoint import load, save
-from redescend.errors import DataError
+from redescend.errors import DataError, DivergenceError
 from redescend.serve.journal import Fsync, Place
 from redescend.serve.model import Counts, Remembered, ServedModel
 from redescend.serve.settings import Limits, ModelSettings
 from redescend.serve.statistics import Statistics
-from redescend.sources.journal import SCHEMA
+from redescend.sources.journal import SCHEMA, Frame
 from redescend.state import CORRUPT
 from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.encoding.schema import Schema
@@ -102,6 +102,7 @@ def _begin(model: ServedModel) -> None:
 
 def _replay(model: ServedModel, place: Place | None) -> None:
     records: list[bytes] = []
+    last: Frame | None = None
     for frame in model.journal.replay(place):
         if frame.kind == SCHEMA:
             if model.schema is None:
@@ -109,17 +110,36 @@ def _replay(model: ServedModel, place: Place | None) -> None:
                 model.serve(model.make_model(Schema.from_dict(json.loads(frame.payload)["schema"])))
                 records, model.pending = model.pending, []
             continue
+        if len(records) >= REPLAYED:
+            model.learn(records)
+            records = []
         model.remember(frame.requests, model.counts.records + len(records) + len(model.pending))
         if model.schema is None:
             model.pending += frame.records()
             continue
         records += frame.records()
-        if len(records) >= REPLAYED:
-            model.learn(records)
-            records = []
+        last = frame
     if records:
-        model.learn(records)
+        _learn_last(model, records, last)
     if model.schema is None and len(model.pending) >= model.settings.first:
         model.start()
     elif model.schema is not None and model.journal.declared is None:
         model.declare(model.schema)
+
+
+def _learn_last(model: ServedModel, records: list[bytes], last: Frame | None) -> None:
+    """Learn from the last records of a journal.
+
+    A commit that a model cannot learn from is taken back, but the server may be killed before that.
+    """
+    try:
+        model.learn(records)
+    except (DataError, DivergenceError):
+        if last is None:
+            raise
+        model.journal.take_back(model.journal.end._replace(offset=last.start))
+        for _, key, _ in last.requests:
+            model.keys.pop(key or "", None)
+        before = records[: len(records) - len(last.records())]
+        if before:
+            model.learn(before)

@@ -27,12 +27,17 @@ TYPES: dict[str, tuple[type, ...]] = {
     "features": (list,),
     "ignore": (list,),
     "labels": (list,),
+    "lags": (list,),
+    "lag_columns": (list,),
     "order": (int, str),
     "linear": (bool,),
     "first": (int,),
     "schema": (dict,),
 }
 """What each setting may be, besides null."""
+
+COLUMNS = ("features", "ignore", "lag_columns")
+"""Settings that are lists of columns."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ class ModelSettings:
                 nouns = {list: "a list", dict: "an object", int: "an integer", bool: "true or false"}
                 wanted = nouns.get(kinds[0], "a text")
                 raise DataError(f"The setting {quote(name)} must be {wanted}. Got {quote(value)}.")
-            if name in ("features", "ignore") and not all(isinstance(each, str) for each in settings[name] or []):
+            if name in COLUMNS and not all(isinstance(each, str) for each in settings[name] or []):
                 raise DataError(f"The setting {quote(name)} must be a list of names of columns.")
         given = {name: value for name, value in settings.items() if value is not None}
         first, plain = given.pop("first", FIRST), given.pop("schema", None)

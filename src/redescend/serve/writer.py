@@ -54,19 +54,14 @@ class Writer:
         if self._closed:
             raise Unavailable(f"The model '{self.model.name}' takes no more records: it is being closed.")
         limit = self.model.limits.queued
-        if self._records and self._records + request.count > limit:
+        if self._records and self._records + request.records.count > limit:
             raise Busy(f"{self._records:,} records of '{self.model.name}' wait already; try again in a second.")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append(Waiting(request, future, time.monotonic()))
-        self._records += request.count
+        self._records += request.records.count
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         return future
-
-    async def submit(self, request: LearnRequest) -> Answer:
-        """The same, as a coroutine."""
-        # A client that leaves does not undo what it sent.
-        return await asyncio.shield(self.enqueue(request))
 
     async def close(self) -> None:
         """Take no more requests, and finish those that wait."""
@@ -86,7 +81,7 @@ class Writer:
                 answers = [error if isinstance(error, Exception) else Unavailable("The server stops.")] * len(group)
             self.commits.observe(time.monotonic() - began)
             for (request, future, _), answer in zip(group, answers, strict=True):
-                self._records -= request.count
+                self._records -= request.records.count
                 if future.done():
                     continue
                 if isinstance(answer, Exception):
@@ -100,7 +95,7 @@ class Writer:
         records = 0
         while self._waiting and (not group or records < self.model.limits.group):
             group.append(self._waiting.popleft())
-            records += group[-1].request.count
+            records += group[-1].request.records.count
         return group
 
     def _commit(self, requests: list[LearnRequest]) -> list[Answer | Exception]:

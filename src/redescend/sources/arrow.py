@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from redescend.sources.arrow_messages import END, count_batch_rows, measure_batches, measure_indexed
+from redescend.sources.arrow_messages import END, MARKER, count_batch_rows, measure_batches, measure_indexed
 from redescend.sources.columnar import UNREADABLE, ColumnarFile, RowGroup, check_damage, check_expansion
 
 INDEXED = b"ARROW1"
@@ -61,14 +61,18 @@ class ArrowFile(ColumnarFile):
         """Yield the schema; then every batch, or its error, its number of rows, and the share read."""
         options = pa.ipc.IpcReadOptions(included_fields=fields)
         indexed = file.read(len(INDEXED)) == INDEXED
+        file.seek(BODY)
+        # A size without a marker before it: from before 2019. PyArrow up to 21 cannot select columns by its index.
+        old = 0 < int.from_bytes(file.read(len(MARKER)), "little", signed=True) < self.size
+        file.seek(max(self.size - len(INDEXED), 0))
+        complete = not indexed or file.read(len(INDEXED)) == INDEXED
         file.seek(0)
-        if indexed:
+        if indexed and not old:
             try:
                 reader = pa.ipc.open_file(file, options=options)
             except UNREADABLE as error:
                 check_damage(error, self.size)
-                # Without its index it is still a stream, after eight bytes.
-                file.seek(BODY)
+                complete = False
             else:
                 yield reader.schema
                 with open(self.path, "rb") as other:
@@ -83,12 +87,14 @@ class ArrowFile(ColumnarFile):
                 if self.damage is not None:
                     yield pa.ArrowInvalid(self.damage), 1, 1.0
                 return
-        yield from self._read_stream(file, options, indexed)
+        # Without its index it is still a stream, after eight bytes.
+        yield from self._read_stream(file, options, BODY if indexed else 0, complete)
 
-    def _read_stream(self, file: Any, options: pa.ipc.IpcReadOptions, indexed: bool) -> Iterator[Any]:
+    def _read_stream(self, file: Any, options: pa.ipc.IpcReadOptions, offset: int, complete: bool) -> Iterator[Any]:
+        file.seek(offset)
         stream = pa.ipc.open_stream(file, options=options)
         yield stream.schema
-        end: Exception | None = pa.ArrowInvalid("the end of the file is missing") if indexed else None
+        end: Exception | None = None if complete else pa.ArrowInvalid("the end of the file is missing")
         for number in count():
             sizes = self._measure_next(file.tell())
             if sizes is not None:
@@ -99,7 +105,7 @@ class ArrowFile(ColumnarFile):
             batch = self._read_checked(stream.read_next_batch)
             if batch is None:
                 break
-            rows = self._count_rows(batch, number, BODY if indexed else 0)
+            rows = self._count_rows(batch, number, offset)
             if rows is None:
                 end = batch  # the start of the next batch is unknown
                 break

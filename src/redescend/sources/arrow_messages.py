@@ -37,6 +37,8 @@ class Message(NamedTuple):
     """Its size in the file, in bytes."""
     compressed: list[int]
     """The offsets of compressed buffers in the body; none if they are not compressed."""
+    inside: bool = True
+    """Whether all buffers are inside of the body. PyArrow 19 crashes on some that are not."""
 
 
 def count_batch_rows(file: Any, size: int, offset: int) -> list[int]:
@@ -81,6 +83,8 @@ def _measure_entry(file: Any, size: int, offset: int, head: int, _: int) -> tupl
     try:
         message, _ = _read_message(file, size, offset)
     except (struct.error, IndexError):
+        return None
+    if not message.inside:
         return None
     body = range(offset + head, min(offset + head + message.body, size))
     return len(body), _measure(file, message, body)
@@ -158,20 +162,22 @@ def _parse_header(data: bytes) -> Message:
     if kind == DICTIONARY:
         batch = _follow(data, _find_field(data, batch, CONTENT))
     (rows,) = _read_field(data, batch, LENGTH, "<q")
-    return Message(kind, rows, body, _find_buffers(data, batch))
+    buffers = _find_buffers(data, batch)
+    inside = all(0 <= start <= start + length <= body for start, length in buffers)
+    compressed = [start for start, length in buffers if length > 0] if _find_field(data, batch, COMPRESSION) else []
+    return Message(kind, rows, body, compressed, inside)  # empty buffers are not compressed
 
 
-def _find_buffers(data: bytes, batch: int) -> list[int]:
-    """The offsets of the compressed buffers of a batch; empty ones are not compressed."""
+def _find_buffers(data: bytes, batch: int) -> list[tuple[int, int]]:
+    """The offsets of the buffers of a batch in the body, and their sizes."""
     place = _find_field(data, batch, BUFFERS)
-    if not place or not _find_field(data, batch, COMPRESSION):
+    if not place:
         return []
     vector = _follow(data, place)
     (count,) = struct.unpack_from("<I", data, vector)
     if vector + 4 + 16 * count > len(data):
         raise IndexError
-    buffers = struct.iter_unpack("<qq", data[vector + 4 : vector + 4 + 16 * count])
-    return [start for start, length in buffers if length > 0]
+    return list(struct.iter_unpack("<qq", data[vector + 4 : vector + 4 + 16 * count]))
 
 
 def _follow(data: bytes, place: int) -> int:

@@ -31,11 +31,12 @@ LONGEST_LINE = 1 << 24
 
 
 class Frame(NamedTuple):
-    """A frame: its kind, its requests (number of records, key, digest), its payload, and where it ends."""
+    """A frame: its kind, its requests (number of records, key, digest), its payload, and where it begins and ends."""
 
     kind: str
     requests: list[tuple[int, str | None, int]]
     payload: bytes
+    start: int
     end: int
 
     def records(self) -> list[bytes]:
@@ -92,7 +93,7 @@ def _read_frame(file: BinaryIO, place: int) -> Frame | None:
         requests = [(int(count), key, int(digest)) for count, key, digest in json.loads(text)]
     except ValueError:
         return None
-    return Frame(kind, requests, payload, place + len(line) + length)
+    return Frame(kind, requests, payload, place, place + len(line) + length)
 
 
 def _check_end(file: BinaryIO, place: int) -> None:

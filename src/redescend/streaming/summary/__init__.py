@@ -61,7 +61,7 @@ class SuspectRule(NamedTuple):
 
     def are_suspects(self, rounds: Rounds) -> Array:
         """Which of these records are suspects."""
-        return kernel.find_levels(rounds.clean_probability, self.max_weight) < self.limits.cells[1]
+        return ~(rounds.clean_probability / self.max_weight >= self.limits.suspect)
 
 
 class Summary:
