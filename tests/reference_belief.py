@@ -144,6 +144,14 @@ class Key:
         self.beta, self.travelled, self.evidence = np.zeros(d), np.full(d, 1e-3), -3.0
         self.level = self.adjusted = self.quick = None
         self.age = self.repeats = self.stuck_odds = self.grid = self.multiples = 0
+        self.point, self.at_point, self.since = 0.0, [], 0  # a frequent target, and the predictions of its records
+
+    def is_natural(self, target, predictions):
+        """Whether targets are cut off at this one: it is frequent where predictions are near it or beyond."""
+        if target != self.point or len(self.at_point) < max(8, 0.02 * self.since):
+            return False
+        away = np.mean(predictions) - target
+        return np.sign(away) * (np.mean(self.at_point) - target) < 0.5 * abs(away)
 
 
 def judge_residuals(X, predictions, targets, keys=None):
@@ -176,6 +184,9 @@ def judge_residuals(X, predictions, targets, keys=None):
         size = max(abs(r[t]), k.grid / 4 if k.multiples >= 16 and k.level is not None else 0.0)
         z[t] = size / s if r[t] > 0 else -size / s
         plain = fit.look_up(z[t])
+        cut_off = k.is_natural(targets[t], predictions[[*k.rows, t]])
+        if cut_off:
+            plain = max(plain, np.log((1 - fit.eps) / fit.eps))
         before = 0.9 * k.lost + 0.001 * (1 - k.lost)
         ratio = sigmoid(-plain) / fit.eps
         k.lost = lost = before * ratio / (before * ratio + 1 - before)
@@ -214,8 +225,14 @@ def judge_residuals(X, predictions, targets, keys=None):
                 else:
                     k.multiples = 0 if common < 0.999 * k.grid else k.multiples + 1
                     k.grid = gap / round(gap / common)
+            if not copy:
+                k.since += 1
+                if targets[t] != last and targets[t] == k.point:
+                    k.at_point.append(predictions[t])
+                elif targets[t] == last != k.point and len(k.at_point) <= 0.02 * k.since:
+                    k.point, k.at_point, k.since = last, [predictions[t]], 1
         k.rows.append(t)
-        if k.level is not None and not first and not copy and size > 0:
+        if k.level is not None and not first and not copy and not cut_off and size > 0:
             if k.age >= 16 or counted < 16:
                 counted += 1
                 recent *= 1 - min(max(1 / counted, 1 / 20000), 0.05)
@@ -243,13 +260,15 @@ def judge_residuals(X, predictions, targets, keys=None):
     final, stuck = np.empty(n), np.array([said[4] for said in out])
     for k in known.values():
         scale = np.maximum([out[t][3] for t in k.rows], k.grid / 4 if k.multiples >= 16 else 0.0)
-        final[k.rows], stuck[k.rows] = final_verdict(fit, r[k.rows] / scale, targets[k.rows], stuck[k.rows])
+        cut_off = np.array([k.is_natural(y, predictions[k.rows]) for y in targets[k.rows]])
+        final[k.rows], stuck[k.rows] = final_verdict(fit, r[k.rows] / scale, targets[k.rows], stuck[k.rows], cut_off)
     return [np.array(column) for column in zip(*out, strict=True)], (final, stuck)
 
 
-def final_verdict(fit, z, targets, stuck):
+def final_verdict(fit, z, targets, stuck, cut_off):
     """Forward and backward over whether the model is lost; a run is stuck as a whole."""
     plain = np.array([fit.look_up(value) for value in z])
+    plain[cut_off] = np.maximum(plain[cut_off], np.log((1 - fit.eps) / fit.eps))
     seen = np.column_stack([sigmoid(-plain) / fit.eps, np.ones(len(z))])  # lost, not lost
     move = np.array([[0.9, 0.1], [0.001, 0.999]])
     ahead, state = [], np.array([0.5, 0.5])

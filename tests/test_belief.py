@@ -50,6 +50,37 @@ def test_every_judgement_is_that_of_the_slow_reference(rounds: int, count: int, 
     np.testing.assert_allclose(verdict.stuck, stuck, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_targets_that_are_cut_off_are_those_of_the_slow_reference(count: int) -> None:
+    X, predictions, targets, _ = stream(900, seed=1)
+    targets = np.maximum(targets, -1.0)
+    keys = np.random.default_rng(6).integers(0, count, 900)
+    belief = ResidualBelief(2)
+    judgements = belief.update(predictions, targets, X, keys)
+    expected, (final, _) = reference_belief.judge_residuals(X, predictions, targets, keys)
+    np.testing.assert_allclose(judgements.clean_log_odds, expected[0], rtol=1e-9, atol=1e-9)
+    verdict = belief.judge_log(predictions, targets, judgements, keys)
+    np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
+
+
+def test_many_equal_targets_are_natural_where_predictions_are_near_or_beyond_them() -> None:
+    """A fifth of the targets is 0: because targets are not below 0, or because 0 is written where none was measured."""
+    random = np.random.default_rng(2)
+    predictions = 3.0 + 4.0 * random.normal(size=3000)
+    exact = predictions + 0.2 * random.normal(size=3000)
+    missing = random.random(3000) < 0.2
+    for targets, wrong in ((np.maximum(exact, 0.0), 0.0), (np.where(missing, -9.0, exact), 1.0)):
+        shares = []
+        for learn in ("update", "learn_table"):
+            belief = ResidualBelief()
+            judgements = getattr(belief, learn)(predictions, targets)
+            verdict = belief.judge_log(predictions, targets, judgements)
+            suspect = np.isin(np.arange(3000), verdict.suspects(0.1))
+            shares.append(suspect[(targets == 0.0) | (targets == -9.0)].mean())
+        np.testing.assert_allclose(shares, wrong, atol=0.03)
+    assert belief.judge([-100.0, 3.0], [0.0, 0.0])[0] < 0.0
+
+
 def test_keys_have_scales_and_units_of_their_own_and_take_2_kilobytes() -> None:
     X, predictions, targets, _ = stream(1500)
     keys = np.arange(1500) % 3

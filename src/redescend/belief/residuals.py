@@ -36,6 +36,8 @@ SPECS = (
             (..., layout.REPEATS): _COUNT,
             (..., layout.GRID): ArraySpec("shared", low=-1.0),
             (..., layout.MULTIPLES): ArraySpec("shared", low=-1.0),
+            (..., layout.HITS): _COUNT,
+            (..., layout.SINCE): _COUNT,
         },
     ),
     ArraySpec("features", ("keys", layout.FEATURES, lambda dims: dims["dim"] + 1)),
@@ -236,8 +238,7 @@ class ResidualBelief(Stateful):
     def judge_checked(self, records: layout.Records) -> Array:
         """The same for records that were checked."""
         scales, _, _ = self._find_scales(records)
-        residuals = records.targets - records.predictions
-        return self._look_up(residuals, scales, self._state.log_odds)
+        return self._look_up(records, scales, self._state.log_odds, self.outlier_share)
 
     def judge_log(self, predictions: Any, targets: Any, judgements: Judgements, keys: Any = None) -> Verdict:
         """The final verdict, by all that is known now, on records that were given to `update` before."""
@@ -248,12 +249,11 @@ class ResidualBelief(Stateful):
         fitted = layout.Densities(*(array.copy() for array in self._state[4:]))
         counts = final_counts(self._state.counts, self._state.shared[layout.INCREMENT])
         outliers, _ = self._fit(counts, layout.FINAL_ITERATIONS, fitted)
-        residuals = records.targets - records.predictions
         # The first scales were found before it was known that targets are rounded.
         known = self._state.numbers[:, layout.MULTIPLES] >= layout.ENOUGH
         rounding = np.where(known, layout.ROUNDED * self._state.numbers[:, layout.GRID], 0.0)
         scale = np.maximum(scale, rounding[records.places])
-        log_odds = self._look_up(residuals, scale, fitted.log_odds)
+        log_odds = self._look_up(records, scale, fitted.log_odds, outliers)
         # What is said of several records in a row is said of those of one key.
         order = np.argsort(records.places, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(records.places[order])) + 1):
@@ -296,10 +296,11 @@ class ResidualBelief(Stateful):
         rounds.find_scales(records, self._state, np.empty((2, self.dim + 1)), out)
         return out
 
-    def _look_up(self, residuals: Array, scales: Array, log_odds: Array) -> Array:
-        """The log-odds of records with these residuals, from a table by sign and cell."""
-        out = np.empty(len(residuals))
-        rounds.look_up(residuals, scales, log_odds, self._tables.centers, out)
+    def _look_up(self, records: layout.Records, scales: Array, log_odds: Array, outliers: float) -> Array:
+        """The log-odds of records by their residuals, from a table by sign and cell."""
+        out = np.empty(len(records.targets))
+        rounds.look_up(records.targets - records.predictions, scales, log_odds, self._tables.centers, out)
+        rounds.excuse_points(records, self._state, outliers, out)
         return out
 
     def _read(self, predictions: Any, targets: Any, X: Any, keys: Any, known: bool = False) -> layout.Records:

@@ -18,7 +18,10 @@ from redescend.numeric import Array
 (LAST, REPEATS, STUCK) = range(10, 13)
 # the resolution of targets, of which all differences were multiples, and how many were; -1 if there is none
 (GRID, MULTIPLES) = range(13, 15)
-NUMBERS = 15
+# a target that many records have, the point; how often it came since it was chosen, out of how many records; the mean
+# of the predictions then
+(POINT, HITS, SINCE, POINT_LEVEL) = range(15, 19)
+NUMBERS = 19
 
 # Numbers that all keys share.
 # rounds; records that told something about the noise; how much a new record counts; when densities are fitted next
@@ -96,6 +99,10 @@ EXACT, FINEST, ENOUGH, ROUNDED = 1e-10, 100.0, 16, 0.25
 """Differences of targets are known up to the first part of them. Targets without a resolution above FINEST of these
 errors are not rounded. A resolution counts after ENOUGH multiples; smaller residuals than the last part of it are taken
 for that part."""
+
+FEWEST, RARE_POINT, NEARER = 8.0, 0.02, 0.5
+"""A point mass has at least so many records, and this share of all. It is natural if the mean of the predictions at it is
+beyond it, or at most this part of the way to the mean of all predictions."""
 
 HUGE = 1e100
 
