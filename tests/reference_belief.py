@@ -151,7 +151,8 @@ class Key:
         if target != self.point or len(self.at_point) < max(8, 0.02 * self.since):
             return False
         away = np.mean(predictions) - target
-        return np.sign(away) * (np.mean(self.at_point) - target) < 0.5 * abs(away)
+        common = len(self.at_point) >= 0.25 * self.since
+        return common or np.sign(away) * (np.mean(self.at_point) - target) < 0.5 * abs(away)
 
 
 def judge_residuals(X, predictions, targets, keys=None):
@@ -225,12 +226,12 @@ def judge_residuals(X, predictions, targets, keys=None):
                 else:
                     k.multiples = 0 if common < 0.999 * k.grid else k.multiples + 1
                     k.grid = gap / round(gap / common)
-            if not copy:
+            if targets[t] != last:
                 k.since += 1
-                if targets[t] != last and targets[t] == k.point:
+                if targets[t] == k.point:
                     k.at_point.append(predictions[t])
-                elif targets[t] == last != k.point and len(k.at_point) <= 0.02 * k.since:
-                    k.point, k.at_point, k.since = last, [predictions[t]], 1
+            elif not copy and last != k.point and len(k.at_point) <= 0.02 * k.since:
+                k.point, k.at_point, k.since = last, [predictions[t]], 1
         k.rows.append(t)
         if k.level is not None and not first and not copy and not cut_off and size > 0:
             if k.age >= 16 or counted < 16:

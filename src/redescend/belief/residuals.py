@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from redescend.belief.shapes import make_tables
-from redescend.belief.suspects import SHARE
+from redescend.belief.suspects import HALF, SHARE
 from redescend.belief.verdicts import Judgements, Verdict
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
@@ -258,6 +258,8 @@ class ResidualBelief(Stateful):
         order = np.argsort(records.places, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(records.places[order])) + 1):
             work, held = np.stack([log_odds[rows]] * 2), stuck[rows]
+            if np.mean(held > HALF) > layout.COMMON_POINT:
+                held[:] = 0.0  # too many records for a sensor that is stuck: the table is sorted
             rounds.combine_all(work, records.targets[rows], held, outliers)
             log_odds[rows], stuck[rows] = work[0], held
         return Verdict(log_odds, stuck)

@@ -18,8 +18,8 @@ from redescend.numeric import Array
 (LAST, REPEATS, STUCK) = range(10, 13)
 # the resolution of targets, of which all differences were multiples, and how many were; -1 if there is none
 (GRID, MULTIPLES) = range(13, 15)
-# a target that many records have, the point; how often it came since it was chosen, out of how many records; the mean
-# of the predictions then
+# a target that many records have, the point; how many runs of it there were since it was chosen, out of how many of any
+# target; the mean of the predictions at the first record of each
 (POINT, HITS, SINCE, POINT_LEVEL) = range(15, 19)
 NUMBERS = 19
 
@@ -100,9 +100,9 @@ EXACT, FINEST, ENOUGH, ROUNDED = 1e-10, 100.0, 16, 0.25
 errors are not rounded. A resolution counts after ENOUGH multiples; smaller residuals than the last part of it are taken
 for that part."""
 
-FEWEST, RARE_POINT, NEARER = 8.0, 0.02, 0.5
-"""A point mass has at least so many records, and this share of all. It is natural if the mean of the predictions at it is
-beyond it, or at most this part of the way to the mean of all predictions."""
+FEWEST, RARE_POINT, COMMON_POINT, NEARER = 8.0, 0.02, 0.25, 0.5
+"""A point mass has at least so many runs of equal targets, and this share of all. It is natural if it has the next
+share, or if the mean of the predictions at it is beyond it, or at most this part of the way to that of all."""
 
 HUGE = 1e100
 
