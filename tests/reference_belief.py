@@ -26,8 +26,20 @@ def hat(start, peak, end):
     return cells(lambda z: triangle.cdf(np.log2(z)) if z > 0 else 0.0)
 
 
+class LogNormal:
+    """Residuals of either sign whose sizes have a normal logarithm."""
+
+    @staticmethod
+    def ppf(share):
+        return stats.lognorm(2.3).ppf(2 * share - 1)
+
+    @staticmethod
+    def cdf(size):
+        return (1 + stats.lognorm(2.3).cdf(size)) / 2
+
+
 # The last is the normal one again, with outliers nearby.
-NAMED = (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1), stats.norm)
+NAMED = (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1), LogNormal, stats.norm)
 FAMILIES = np.array([folded(family) for family in NAMED])
 TAIL_MEDIAN = stats.t(1.5).ppf(0.75)
 
@@ -46,8 +58,8 @@ ATOMS = np.array(
     + [hat(a, b, c) for a, b, c in zip([2.5, *PEAKS[:-1]], PEAKS, [*PEAKS[1:], 25], strict=True)]
     + [hat(1, 2, 3)]
 )
-PRIOR = 0.5 * np.array(5 * [[0.15] * 2 + [0.7 / 12] * 12 + [0]] + [[0.15] * 2 + [0.7 / 12] * 12 + [1]])
-FAMILY_PRIOR = np.array([2.0, 1, 1, 1, 1, 0.005])
+PRIOR = 0.5 * np.array(6 * [[0.15] * 2 + [0.7 / 12] * 12 + [0]] + [[0.15] * 2 + [0.7 / 12] * 12 + [1]])
+FAMILY_PRIOR = np.array([2.0, 1, 1, 1, 1, 1, 0.005])
 
 
 def psi(u):
@@ -62,7 +74,7 @@ class Densities:
     """Both groups of residuals, by sign; EM continues from the last fit."""
 
     def __init__(self):
-        self.scale, self.far = np.full((2, 6), 8), np.full((2, 6), 0.01)
+        self.scale, self.far = np.full((2, 7), 8), np.full((2, 7), 0.01)
         self.W = np.array(2 * [[row / (10 + row.sum()) for row in PRIOR]])
         self.fit(np.zeros((2, 56)), 1)
 
@@ -71,7 +83,7 @@ class Densities:
         for sign in range(2):
             h = counts[sign] + 0.1 * counts[1 - sign]
             scores = []
-            for i in range(6):
+            for i in range(7):
                 W = self.W[sign, i]
                 for _ in range(iterations):
                     good, bad = (1 - W.sum()) * self.shape(sign, i), W @ ATOMS
@@ -89,12 +101,16 @@ class Densities:
                 scores.append(np.log(FAMILY_PRIOR[i]) + min(1, 100 / max(h.sum(), 1)) * (h @ np.log(density)))
             omega = np.exp(np.array(scores) - max(scores))
             omega /= omega.sum()
-            for i in range(6):
+            for i in range(7):
                 self.clean[sign] += omega[i] * (1 - self.W[sign, i].sum()) * self.shape(sign, i)
                 self.bad[sign] += omega[i] * (self.W[sign, i] @ ATOMS)
         self.log_odds = np.log(np.maximum(self.clean, 1e-300)) - np.log(np.maximum(self.bad, 1e-300))
         n = counts.sum(axis=1) + 1
-        self.n, self.eps = n, max((self.bad.sum(axis=1) @ n) / n.sum(), 0.01)
+        share = (self.bad.sum(axis=1) @ n) / n.sum()
+        self.n, self.eps = n, max(share, 0.01)
+        another = sigmoid(60 * (share - 0.33))  # the probability that what is far away is another population
+        p = sigmoid(self.log_odds)
+        self.log_odds = np.log(p + another * (1 - p)) - np.log((1 - another) * (1 - p))
 
     def shape(self, sign, i):
         """Clean residuals: the family, and a share in the natural tails."""
@@ -145,6 +161,12 @@ class Key:
         self.level = self.adjusted = self.quick = None
         self.age = self.repeats = self.stuck_odds = self.grid = self.multiples = 0
         self.point, self.at_point, self.since = 0.0, [], 0  # a frequent target, and the predictions of its records
+        self.spread, self.differences = 0.0, 0
+
+    def smallest(self):
+        """Smaller residuals are not told apart: they are rounding errors, or next to nothing."""
+        rounding = self.grid / 4 if self.multiples >= 16 else 0.0
+        return max(rounding, 2.0**-14 * np.exp(self.spread) if self.differences else 0.0)
 
     def is_natural(self, target, predictions):
         """Whether targets are cut off at this one: it is frequent where predictions are near it or beyond."""
@@ -174,6 +196,9 @@ def judge_residuals(X, predictions, targets, keys=None):
         first = k.level is None and r[t] != 0
         if first:
             k.level = k.adjusted = k.quick = np.log(abs(r[t]))
+        smallest = k.smallest() if k.level is not None else 0.0
+        if smallest > 0:
+            k.level, k.adjusted, k.quick = (max(one, np.log(smallest)) for one in (k.level, k.adjusted, k.quick))
         f = np.zeros(d)
         if len(past):
             mean, spread = past.mean(axis=0), past.std(axis=0)
@@ -182,7 +207,7 @@ def judge_residuals(X, predictions, targets, keys=None):
         m = np.clip(k.beta @ f, -2.5, 2.5)
         trust = sigmoid(k.evidence)
         s = np.exp((1 - trust) * k.level + trust * (k.adjusted + m)) if k.level is not None else 1.0
-        size = max(abs(r[t]), k.grid / 4 if k.multiples >= 16 and k.level is not None else 0.0)
+        size = max(abs(r[t]), smallest)
         z[t] = size / s if r[t] > 0 else -size / s
         plain = fit.look_up(z[t])
         cut_off = k.is_natural(targets[t], predictions[[*k.rows, t]])
@@ -193,7 +218,8 @@ def judge_residuals(X, predictions, targets, keys=None):
         k.lost = lost = before * ratio / (before * ratio + 1 - before)
         tie = len(past) > 0 and targets[t] == targets[k.rows[-1]]
         copy = tie and (X[t] == X[k.rows[-1]]).all()
-        if copy:
+        if copy or (tie and abs(r[t]) <= s / 16):
+            k.stuck_odds = k.stuck_odds if copy else max(k.stuck_odds + np.log(1 / 16), -36)
             stuck = sigmoid(k.stuck_odds) if k.repeats else 0.0
         elif tie:
             runs = (8 * ties[1] / chances[1] + k.repeats) / (8 + k.repeats)
@@ -226,6 +252,10 @@ def judge_residuals(X, predictions, targets, keys=None):
                 else:
                     k.multiples = 0 if common < 0.999 * k.grid else k.multiples + 1
                     k.grid = gap / round(gap / common)
+            if gap > 0:
+                k.spread = k.spread if k.differences else np.log(gap)
+                k.spread += max(2 / (k.differences + 3), 0.005) * psi(gap / np.exp(k.spread))
+                k.differences += 1
             if targets[t] != last:
                 k.since += 1
                 if targets[t] == k.point:
@@ -260,7 +290,9 @@ def judge_residuals(X, predictions, targets, keys=None):
     fit.fit(every if every.sum() >= 100 else recent, 100)
     final, stuck = np.empty(n), np.array([said[4] for said in out])
     for k in known.values():
-        scale = np.maximum([out[t][3] for t in k.rows], k.grid / 4 if k.multiples >= 16 else 0.0)
+        scale = np.maximum([out[t][3] for t in k.rows], k.smallest())
+        if np.mean(stuck[k.rows] > 0.5) > 0.25:
+            stuck[k.rows] = 0.0
         cut_off = np.array([k.is_natural(y, predictions[k.rows]) for y in targets[k.rows]])
         final[k.rows], stuck[k.rows] = final_verdict(fit, r[k.rows] / scale, targets[k.rows], stuck[k.rows], cut_off)
     return [np.array(column) for column in zip(*out, strict=True)], (final, stuck)
@@ -287,7 +319,7 @@ def final_verdict(fit, z, targets, stuck, cut_off):
     held, start = np.array(stuck), 0
     for t in range(1, len(z) + 1):
         if t == len(z) or targets[t] != targets[start]:
-            held[start + 1 : t] = max(stuck[start + 1 : t], default=0.0)
+            held[start + 1 : t] = stuck[t - 1]
             start = t
     good = (lost * (1 - fit.eps) + (1 - lost) * sigmoid(plain)) * (1 - held)
     bad = (lost * fit.eps + (1 - lost) * sigmoid(-plain)) * (1 - held) + held

@@ -38,6 +38,8 @@ SPECS = (
             (..., layout.MULTIPLES): ArraySpec("shared", low=-1.0),
             (..., layout.HITS): _COUNT,
             (..., layout.SINCE): _COUNT,
+            (..., layout.DIFFERENCES): _COUNT,
+            (..., layout.SPREAD): ArraySpec("shared", low=-700.0, high=700.0),
         },
     ),
     ArraySpec("features", ("keys", layout.FEATURES, lambda dims: dims["dim"] + 1)),
@@ -249,10 +251,8 @@ class ResidualBelief(Stateful):
         fitted = layout.Densities(*(array.copy() for array in self._state[4:]))
         counts = final_counts(self._state.counts, self._state.shared[layout.INCREMENT])
         outliers, _ = self._fit(counts, layout.FINAL_ITERATIONS, fitted)
-        # The first scales were found before it was known that targets are rounded.
-        known = self._state.numbers[:, layout.MULTIPLES] >= layout.ENOUGH
-        rounding = np.where(known, layout.ROUNDED * self._state.numbers[:, layout.GRID], 0.0)
-        scale = np.maximum(scale, rounding[records.places])
+        # The first scales were found before it was known that targets are rounded, and how much they differ.
+        scale = np.maximum(scale, self._smallest_sizes()[records.places])
         log_odds = self._look_up(records, scale, fitted.log_odds, outliers)
         # What is said of several records in a row is said of those of one key.
         order = np.argsort(records.places, kind="stable")
@@ -297,6 +297,13 @@ class ResidualBelief(Stateful):
         out = np.empty((3, len(records.targets)))
         rounds.find_scales(records, self._state, np.empty((2, self.dim + 1)), out)
         return out
+
+    def _smallest_sizes(self) -> Array:
+        """For every key, the size below which residuals are not told apart."""
+        numbers = self._state.numbers
+        rounding = np.where(numbers[:, layout.MULTIPLES] >= layout.ENOUGH, numbers[:, layout.GRID], 0.0)
+        spread = np.where(numbers[:, layout.DIFFERENCES] > 0.0, np.exp(numbers[:, layout.SPREAD]), 0.0)
+        return np.maximum(layout.ROUNDED * rounding, layout.SMALL * spread)
 
     def _look_up(self, records: layout.Records, scales: Array, log_odds: Array, outliers: float) -> Array:
         """The log-odds of records by their residuals, from a table by sign and cell."""

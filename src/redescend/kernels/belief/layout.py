@@ -21,7 +21,9 @@ from redescend.numeric import Array
 # a target that many records have, the point; how many runs of it there were since it was chosen, out of how many of any
 # target; the mean of the predictions at the first record of each
 (POINT, HITS, SINCE, POINT_LEVEL) = range(15, 19)
-NUMBERS = 19
+# the logarithm of the typical difference between a target and the next one, and how many differences there were
+(SPREAD, DIFFERENCES) = range(19, 21)
+NUMBERS = 21
 
 # Numbers that all keys share.
 # rounds; records that told something about the noise; how much a new record counts; when densities are fitted next
@@ -81,6 +83,9 @@ NATURAL, NATURAL_PRIOR = 0.01, 0.2
 """The largest share of clean residuals in the natural tails, and how many prior records are there: the share falls
 where a long stream has fewer of them."""
 
+MANY, MANY_STEEP = 0.33, 60.0
+"""More outliers than this share are another population, not errors; how soon."""
+
 LEVEL, LEARN_RATE = 0.9, 0.02
 FALSE_ALARMS = 0.1
 """The level of intervals, how fast their corrections learn, and the share of false alarms among suspects."""
@@ -94,6 +99,12 @@ STICKING, RUNS = 1e-5, 8.0
 
 LONGEST_RUN = 4
 """Natural runs are learned from up to this length, so that a stuck sensor does not look natural later."""
+
+SMALL = 2.0**-14
+"""Smaller residuals than this part of the typical difference between targets are taken for that part."""
+
+PREDICTED = 1 / 16
+"""A target that is repeated and predicted to this part of the scale is no sign of a stuck sensor."""
 
 EXACT, FINEST, ENOUGH, ROUNDED = 1e-10, 100.0, 16, 0.25
 """Differences of targets are known up to the first part of them. Targets without a resolution above FINEST of these

@@ -13,6 +13,8 @@ from redescend.kernels.belief.cells import CELLS
 from redescend.kernels.belief.layout import (
     CLEAN_PRIOR,
     FALSE_ALARMS,
+    MANY,
+    MANY_STEEP,
     NATURAL,
     NATURAL_PRIOR,
     NEIGHBOUR,
@@ -124,6 +126,13 @@ def share_weights(values: Array) -> None:
 
 
 @part
+def add_odds(log_odds: float, excuse: float) -> float:
+    """The log-odds of a clean record, where one that is not clean by its residual is clean with the odds exp(excuse)."""
+    odds, share = np.exp(min(log_odds, 700.0)), 1.0 / (1.0 + np.exp(-excuse))
+    return np.log((odds + share) / (1.0 - share))
+
+
+@part
 def work_rows(work: Array, first: int, count: int) -> Array:
     return window(work, first * CELLS, (count, CELLS))
 
@@ -175,4 +184,9 @@ def fit_densities(
             clean[sign, c] = good
             mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
+    excuse = MANY_STEEP * (outliers / records - MANY)
+    for sign in range(2):
+        for c in range(CELLS):
+            # bad records are clean with odds exp(excuse)
+            log_odds[sign, c] = add_odds(log_odds[sign, c], excuse)
     return outliers / records, find_threshold(log_odds, mass, FALSE_ALARMS)

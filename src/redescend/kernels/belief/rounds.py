@@ -33,6 +33,7 @@ from redescend.kernels.belief.layout import (
     LOWER,
     MEAN,
     OUTLIERS,
+    PREDICTED,
     QUICK,
     RECENT,
     ROUNDS,
@@ -51,10 +52,11 @@ from redescend.kernels.belief.scale import (
     find_effect,
     learn_grid,
     learn_scale,
+    learn_spread,
     log_scale,
+    raise_scales,
     read_record,
     remember_features,
-    rounding_error,
     standardize,
 )
 from redescend.kernels.compiler import kernel, part
@@ -117,13 +119,15 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
             start_scale(abs(target - prediction), numbers)
         unit = numbers[UNIT] if numbers[UNIT] > 0.0 else 1.0
         residual = divide_gap(target, prediction, unit)
-        size, sign = max(abs(residual), rounding_error(numbers)), 1 if residual > 0.0 else 0
+        smallest = raise_scales(numbers)
+        size, sign = max(abs(residual), smallest), 1 if residual > 0.0 else 0
         read_record(records.X[t], prediction, features[MEAN], record)
         standardize(record, rounds, features, standard)
         copy = remember_features(record, rounds, features) and target == numbers[LAST]
-        stuck = filter_stuck(rounds > 0.0 and target == numbers[LAST], copy, numbers, shared)
         effect = find_effect(standard, features)
         scale = np.exp(log_scale(numbers, effect))
+        tie = rounds > 0.0 and target == numbers[LAST]
+        stuck = filter_stuck(tie, copy, abs(residual) <= PREDICTED * scale, numbers, shared)
         plain = interpolate(min(size / scale, HUGE), state.log_odds[sign], centers)
         natural = is_natural(target, features[MEAN, features.shape[1] - 1], numbers)
         if natural:
@@ -139,6 +143,7 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
             correct_ends(target < low, target > high, numbers)
         if rounds > 0.0:
             learn_grid(target, numbers)
+            learn_spread(target, numbers)
             if not copy:
                 learn_point(target, prediction, numbers)
         numbers[LAST] = target
