@@ -218,8 +218,7 @@ def judge_residuals(X, predictions, targets, keys=None):
         k.lost = lost = before * ratio / (before * ratio + 1 - before)
         tie = len(past) > 0 and targets[t] == targets[k.rows[-1]]
         copy = tie and (X[t] == X[k.rows[-1]]).all()
-        if copy or (tie and abs(r[t]) <= s / 16):
-            k.stuck_odds = k.stuck_odds if copy else max(k.stuck_odds + np.log(1 / 16), -36)
+        if copy:
             stuck = sigmoid(k.stuck_odds) if k.repeats else 0.0
         elif tie:
             runs = (8 * ties[1] / chances[1] + k.repeats) / (8 + k.repeats)
@@ -291,8 +290,11 @@ def judge_residuals(X, predictions, targets, keys=None):
     final, stuck = np.empty(n), np.array([said[4] for said in out])
     for k in known.values():
         scale = np.maximum([out[t][3] for t in k.rows], k.smallest())
-        if np.mean(stuck[k.rows] > 0.5) > 0.25:
-            stuck[k.rows] = 0.0
+        held = stuck[k.rows] > 0.5
+        if np.mean(held) > 0.15:
+            value = np.median(targets[k.rows][held])
+            beyond = min(np.mean(targets[k.rows] < value), np.mean(targets[k.rows] > value))
+            stuck[k.rows] = 0.0 if beyond <= 0.01 else stuck[k.rows]
         cut_off = np.array([k.is_natural(y, predictions[k.rows]) for y in targets[k.rows]])
         final[k.rows], stuck[k.rows] = final_verdict(fit, r[k.rows] / scale, targets[k.rows], stuck[k.rows], cut_off)
     return [np.array(column) for column in zip(*out, strict=True)], (final, stuck)
@@ -319,7 +321,7 @@ def final_verdict(fit, z, targets, stuck, cut_off):
     held, start = np.array(stuck), 0
     for t in range(1, len(z) + 1):
         if t == len(z) or targets[t] != targets[start]:
-            held[start + 1 : t] = stuck[t - 1]
+            held[start + 1 : t] = max(stuck[start + 1 : t], default=0.0)
             start = t
     good = (lost * (1 - fit.eps) + (1 - lost) * sigmoid(plain)) * (1 - held)
     bad = (lost * fit.eps + (1 - lost) * sigmoid(-plain)) * (1 - held) + held

@@ -81,6 +81,20 @@ def test_many_equal_targets_are_natural_where_predictions_are_near_or_beyond_the
     assert belief.judge([-100.0, 3.0], [0.0, 0.0])[0] < 0.0
 
 
+@pytest.mark.parametrize(("value", "stuck"), [(0.0, False), (3.0, True)])
+def test_a_sorted_table_with_its_zeros_in_a_row_has_no_stuck_sensor(value: float, stuck: bool) -> None:
+    random = np.random.default_rng(3)
+    predictions = random.uniform(1.0, 6.0, 1000)
+    targets = predictions + 0.3 * random.normal(size=1000)
+    targets[600:] = value
+    targets, X = np.maximum(targets, 0.0), predictions[:, None].copy()
+    belief = ResidualBelief(1)
+    verdict = belief.judge_log(predictions, targets, belief.update(predictions, targets, X))
+    assert (verdict.stuck[610:] > 0.99).all() == (verdict.stuck[610:] > 0.0).any() == stuck
+    _, (final, _) = reference_belief.judge_residuals(X, predictions, targets)
+    np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
+
+
 def test_keys_have_scales_and_units_of_their_own_and_take_2_kilobytes() -> None:
     X, predictions, targets, _ = stream(1500)
     keys = np.arange(1500) % 3

@@ -258,8 +258,8 @@ class ResidualBelief(Stateful):
         order = np.argsort(records.places, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(records.places[order])) + 1):
             work, held = np.stack([log_odds[rows]] * 2), stuck[rows]
-            if np.mean(held > HALF) > layout.COMMON_POINT:
-                held[:] = 0.0  # too many records for a sensor that is stuck: the table is sorted
+            if is_sorted_edge(records.targets[rows], held > HALF):
+                held[:] = 0.0
             rounds.combine_all(work, records.targets[rows], held, outliers)
             log_odds[rows], stuck[rows] = work[0], held
         return Verdict(log_odds, stuck)
@@ -349,6 +349,17 @@ class ResidualBelief(Stateful):
         require((np.abs(others) <= 2.0 * layout.HUGE).all(), self, "features that are too large")
         require((arrays["outliers"].sum(axis=2) < 1.0).all(), self, "shares of outliers whose sum is above 1")
         self._state, self._keys = layout.State(**arrays), len(arrays["numbers"])
+
+
+def is_sorted_edge(targets: Array, stuck: Array) -> bool:
+    """Whether runs of equal targets are no stuck sensor: they are many records, at an edge of the targets.
+
+    The table may be sorted, with all zeros in a row.
+    """
+    if np.mean(stuck) <= layout.EDGE_SHARE:
+        return False
+    value = np.median(targets[stuck])
+    return bool(min(np.mean(targets < value), np.mean(targets > value)) <= layout.BEYOND_EDGE)
 
 
 def final_counts(counts: Array, increment: float) -> Array:

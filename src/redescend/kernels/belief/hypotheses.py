@@ -16,7 +16,6 @@ from redescend.kernels.belief.layout import (
     LOSING,
     NEXT_CHANCES,
     NEXT_TIES,
-    PREDICTED,
     RAREST,
     REPEATS,
     RUNS,
@@ -58,18 +57,14 @@ def combine(log_odds: float, lost: float, outliers: float, stuck: float) -> floa
 
 
 @part
-def filter_stuck(tie: bool, copy: bool, predicted: bool, numbers: Array, shared: Array) -> float:
+def filter_stuck(tie: bool, copy: bool, numbers: Array, shared: Array) -> float:
     """The probability that the sensor is stuck, after a record whose target equals the last one, or does not.
 
-    A copy of the whole last record says nothing, and a repetition that was `predicted` speaks against it. Natural runs
-    each have a probability of their own to continue: the longer one is, the likelier it continues.
+    A copy of the whole last record says nothing. Natural runs each have a probability of their own to continue: the
+    longer one is, the likelier it continues.
     """
-    if copy or (tie and predicted):
-        if numbers[REPEATS] == 0.0:
-            return 0.0
-        if not copy:
-            numbers[STUCK] = max(numbers[STUCK] + np.log(PREDICTED), -36.0)
-        return sigmoid(numbers[STUCK])
+    if copy:
+        return sigmoid(numbers[STUCK]) if numbers[REPEATS] > 0.0 else 0.0
     if tie:
         repeats = numbers[REPEATS]
         if repeats == 0.0:
@@ -114,9 +109,10 @@ def spread_stuck(targets: Array, stuck: Array) -> None:
     """Let what a run of equal targets says at its end hold for all its records but the first."""
     end = len(targets) - 1
     while end > 0:
-        start = end
+        start, top = end, stuck[end]
         while start > 0 and targets[start - 1] == targets[start]:
             start -= 1
+            top = max(top, stuck[start + 1])
         for t in range(start + 1, end + 1):
-            stuck[t] = stuck[end]
+            stuck[t] = top
         end = start - 1

@@ -83,6 +83,9 @@ NATURAL, NATURAL_PRIOR = 0.01, 0.2
 """The largest share of clean residuals in the natural tails, and how many prior records are there: the share falls
 where a long stream has fewer of them."""
 
+EDGE_SHARE, BEYOND_EDGE = 0.15, 0.01
+"""Runs of more records than this share, at a target beyond which there is at most the next share, are not stuck."""
+
 MANY, MANY_STEEP = 0.33, 60.0
 """More outliers than this share are another population, not errors; how soon."""
 
@@ -102,9 +105,6 @@ LONGEST_RUN = 4
 
 SMALL = 2.0**-14
 """Smaller residuals than this part of the typical difference between targets are taken for that part."""
-
-PREDICTED = 1 / 16
-"""A target that is repeated and predicted to this part of the scale is no sign of a stuck sensor."""
 
 EXACT, FINEST, ENOUGH, ROUNDED = 1e-10, 100.0, 16, 0.25
 """Differences of targets are known up to the first part of them. Targets without a resolution above FINEST of these

@@ -33,7 +33,6 @@ from redescend.kernels.belief.layout import (
     LOWER,
     MEAN,
     OUTLIERS,
-    PREDICTED,
     QUICK,
     RECENT,
     ROUNDS,
@@ -124,10 +123,9 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
         read_record(records.X[t], prediction, features[MEAN], record)
         standardize(record, rounds, features, standard)
         copy = remember_features(record, rounds, features) and target == numbers[LAST]
+        stuck = filter_stuck(rounds > 0.0 and target == numbers[LAST], copy, numbers, shared)
         effect = find_effect(standard, features)
         scale = np.exp(log_scale(numbers, effect))
-        tie = rounds > 0.0 and target == numbers[LAST]
-        stuck = filter_stuck(tie, copy, abs(residual) <= PREDICTED * scale, numbers, shared)
         plain = interpolate(min(size / scale, HUGE), state.log_odds[sign], centers)
         natural = is_natural(target, features[MEAN, features.shape[1] - 1], numbers)
         if natural:
