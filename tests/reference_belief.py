@@ -27,7 +27,7 @@ def hat(start, peak, end):
 
 
 # The last is the normal one again, with outliers nearby.
-NAMED = (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1), stats.norm)
+NAMED = (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1), stats.t(0.7), stats.norm)
 FAMILIES = np.array([folded(family) for family in NAMED])
 TAIL_MEDIAN = stats.t(1.5).ppf(0.75)
 
@@ -39,15 +39,15 @@ def tail(z):
 
 
 TAILS = np.array([cells(lambda z, k=k: tail(z / 2**k)) for k in OCTAVES])
-LOG_CLEAN = np.log(np.maximum(0.99 * FAMILIES + 0.01 * TAILS, 1e-300))
+LOG_CLEAN = np.log(np.maximum(0.997 * FAMILIES + 0.003 * TAILS, 1e-300))
 PEAKS = [3, 4, 5, 6, 7, 8, 9, 10, 13, 16, 19, 22]
 ATOMS = np.array(
     [cells(lambda z, b=b: min(z / b, 1.0)) for b in (12.0, 96.0)]
     + [hat(a, b, c) for a, b, c in zip([2.5, *PEAKS[:-1]], PEAKS, [*PEAKS[1:], 25], strict=True)]
     + [hat(1, 2, 3)]
 )
-PRIOR = 0.5 * np.array(5 * [[0.15] * 2 + [0.7 / 12] * 12 + [0]] + [[0.15] * 2 + [0.7 / 12] * 12 + [1]])
-FAMILY_PRIOR = np.array([2.0, 1, 1, 1, 1, 0.005])
+PRIOR = np.array(6 * [[0.15] * 2 + [0.7 / 12] * 12 + [0]] + [[0.15] * 2 + [0.7 / 12] * 12 + [1]])
+FAMILY_PRIOR = np.array([1, 1, 1, 1, 1, 1, 0.005])
 
 
 def psi(u):
@@ -62,7 +62,7 @@ class Densities:
     """Both groups of residuals, by sign; EM continues from the last fit."""
 
     def __init__(self):
-        self.scale, self.far = np.full((2, 6), 8), np.full((2, 6), 0.01)
+        self.scale, self.far = np.full((2, 7), 8), np.full((2, 7), 0.003)
         self.W = np.array(2 * [[row / (10 + row.sum()) for row in PRIOR]])
         self.fit(np.zeros((2, 56)), 1)
 
@@ -71,14 +71,14 @@ class Densities:
         for sign in range(2):
             h = counts[sign] + 0.1 * counts[1 - sign]
             scores = []
-            for i in range(6):
+            for i in range(7):
                 W = self.W[sign, i]
                 for _ in range(iterations):
                     good, bad = (1 - W.sum()) * self.shape(sign, i), W @ ATOMS
                     credit = h * good / (good + bad)
                     j = self.scale[sign, i]
                     tails = credit @ (self.far[sign, i] * TAILS[j] / self.shape(sign, i))
-                    self.far[sign, i] = min((tails + 0.2) / (credit.sum() + 0.2 / 0.01), 0.01)
+                    self.far[sign, i] = min((tails + 0.06) / (credit.sum() + 0.06 / 0.003), 0.003)
                     near = range(max(0, j - 6), min(17, j + 7))
                     value = [credit @ LOG_CLEAN[i, k] - 2 * (0.1733 * (k - 8)) ** 2 for k in near]
                     self.scale[sign, i] = near[int(np.argmax(value))]
@@ -89,10 +89,13 @@ class Densities:
                 scores.append(np.log(FAMILY_PRIOR[i]) + min(1, 100 / max(h.sum(), 1)) * (h @ np.log(density)))
             omega = np.exp(np.array(scores) - max(scores))
             omega /= omega.sum()
-            for i in range(6):
+            for i in range(7):
                 self.clean[sign] += omega[i] * (1 - self.W[sign, i].sum()) * self.shape(sign, i)
                 self.bad[sign] += omega[i] * (self.W[sign, i] @ ATOMS)
-        self.log_odds = np.log(np.maximum(self.clean, 1e-300)) - np.log(np.maximum(self.bad, 1e-300))
+        plain = np.log(np.maximum(self.clean, 1e-300)) - np.log(np.maximum(self.bad, 1e-300))
+        # They fall with the size of the residual, by a thousandth a cell at least.
+        tilt = 1e-3 * np.arange(56)
+        self.log_odds = np.minimum.accumulate(plain + tilt, axis=1) - tilt
         n = counts.sum(axis=1) + 1
         self.n, self.eps = n, max((self.bad.sum(axis=1) @ n) / n.sum(), 0.01)
 

@@ -260,7 +260,7 @@ class ResidualBelief(Stateful):
             work, held = np.stack([log_odds[rows]] * 2), stuck[rows]
             rounds.combine_all(work, records.targets[rows], held, outliers)
             log_odds[rows], stuck[rows] = work[0], held
-        return Verdict(log_odds, stuck)
+        return Verdict(log_odds, stuck, numbers=True)
 
     def predict_interval(
         self, predictions: Any, X: Any = None, level: float = 0.9, keys: Any = None

@@ -74,7 +74,7 @@ TEMPERATURE = 100.0
 CLEAN_PRIOR, WIDTH_PRIOR = 10.0, 2.0
 """Prior records that are clean, and that have the usual scale."""
 
-NATURAL, NATURAL_PRIOR = 0.01, 0.2
+NATURAL, NATURAL_PRIOR = 0.003, 0.06
 """The largest share of clean residuals in the natural tails, and how many prior records are there: the share falls
 where a long stream has fewer of them."""
 

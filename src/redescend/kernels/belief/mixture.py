@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.belief.cells import CELLS
+from redescend.kernels.belief.cells import CELLS, TILT
 from redescend.kernels.belief.layout import (
     CLEAN_PRIOR,
     FALSE_ALARMS,
@@ -174,5 +174,7 @@ def fit_densities(
             outliers += here * bad
             clean[sign, c] = good
             mass[sign, c] = here * (good + bad)
-            log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
+            odds = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
+            # A larger residual is never more likely clean, although the densities of few records may say so.
+            log_odds[sign, c] = odds if c == 0 else min(odds, log_odds[sign, c - 1] - TILT)
     return outliers / records, find_threshold(log_odds, mass, FALSE_ALARMS)
