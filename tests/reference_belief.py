@@ -26,20 +26,8 @@ def hat(start, peak, end):
     return cells(lambda z: triangle.cdf(np.log2(z)) if z > 0 else 0.0)
 
 
-class LogNormal:
-    """Residuals of either sign whose sizes have a normal logarithm."""
-
-    @staticmethod
-    def ppf(share):
-        return stats.lognorm(2.3).ppf(2 * share - 1)
-
-    @staticmethod
-    def cdf(size):
-        return (1 + stats.lognorm(2.3).cdf(size)) / 2
-
-
 # The last is the normal one again, with outliers nearby.
-NAMED = (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1), LogNormal, stats.norm)
+NAMED = (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1), stats.t(0.7), stats.norm)
 FAMILIES = np.array([folded(family) for family in NAMED])
 TAIL_MEDIAN = stats.t(1.5).ppf(0.75)
 
@@ -51,15 +39,15 @@ def tail(z):
 
 
 TAILS = np.array([cells(lambda z, k=k: tail(z / 2**k)) for k in OCTAVES])
-LOG_CLEAN = np.log(np.maximum(0.99 * FAMILIES + 0.01 * TAILS, 1e-300))
+LOG_CLEAN = np.log(np.maximum(0.997 * FAMILIES + 0.003 * TAILS, 1e-300))
 PEAKS = [3, 4, 5, 6, 7, 8, 9, 10, 13, 16, 19, 22]
 ATOMS = np.array(
     [cells(lambda z, b=b: min(z / b, 1.0)) for b in (12.0, 96.0)]
     + [hat(a, b, c) for a, b, c in zip([2.5, *PEAKS[:-1]], PEAKS, [*PEAKS[1:], 25], strict=True)]
     + [hat(1, 2, 3)]
 )
-PRIOR = 0.5 * np.array(6 * [[0.15] * 2 + [0.7 / 12] * 12 + [0]] + [[0.15] * 2 + [0.7 / 12] * 12 + [1]])
-FAMILY_PRIOR = np.array([2.0, 1, 1, 1, 1, 1, 0.005])
+PRIOR = np.array(6 * [[0.15] * 2 + [0.7 / 12] * 12 + [0]] + [[0.15] * 2 + [0.7 / 12] * 12 + [1]])
+FAMILY_PRIOR = np.array([1, 1, 1, 1, 1, 1, 0.005])
 
 
 def psi(u):
@@ -74,7 +62,7 @@ class Densities:
     """Both groups of residuals, by sign; EM continues from the last fit."""
 
     def __init__(self):
-        self.scale, self.far = np.full((2, 7), 8), np.full((2, 7), 0.01)
+        self.scale, self.far = np.full((2, 7), 8), np.full((2, 7), 0.003)
         self.W = np.array(2 * [[row / (10 + row.sum()) for row in PRIOR]])
         self.fit(np.zeros((2, 56)), 1)
 
@@ -90,7 +78,7 @@ class Densities:
                     credit = h * good / (good + bad)
                     j = self.scale[sign, i]
                     tails = credit @ (self.far[sign, i] * TAILS[j] / self.shape(sign, i))
-                    self.far[sign, i] = min((tails + 0.2) / (credit.sum() + 0.2 / 0.01), 0.01)
+                    self.far[sign, i] = min((tails + 0.06) / (credit.sum() + 0.06 / 0.003), 0.003)
                     near = range(max(0, j - 6), min(17, j + 7))
                     value = [credit @ LOG_CLEAN[i, k] - 2 * (0.1733 * (k - 8)) ** 2 for k in near]
                     self.scale[sign, i] = near[int(np.argmax(value))]
@@ -104,13 +92,15 @@ class Densities:
             for i in range(7):
                 self.clean[sign] += omega[i] * (1 - self.W[sign, i].sum()) * self.shape(sign, i)
                 self.bad[sign] += omega[i] * (self.W[sign, i] @ ATOMS)
-        self.log_odds = np.log(np.maximum(self.clean, 1e-300)) - np.log(np.maximum(self.bad, 1e-300))
         n = counts.sum(axis=1) + 1
         share = (self.bad.sum(axis=1) @ n) / n.sum()
         self.n, self.eps = n, max(share, 0.01)
         another = sigmoid(60 * (share - 0.33))  # the probability that what is far away is another population
-        p = sigmoid(self.log_odds)
-        self.log_odds = np.log(p + another * (1 - p)) - np.log((1 - another) * (1 - p))
+        good, bad = np.maximum(self.clean, 1e-300), np.maximum(self.bad, 1e-300)
+        plain = np.log(good + another * bad) - np.log((1 - another) * bad)
+        # They fall with the size of the residual, by a thousandth a cell at least.
+        tilt = 1e-3 * np.arange(56)
+        self.log_odds = np.minimum.accumulate(plain + tilt, axis=1) - tilt
 
     def shape(self, sign, i):
         """Clean residuals: the family, and a share in the natural tails."""

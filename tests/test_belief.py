@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from redescend.belief import LabelBelief, ResidualBelief, q_values, select_suspects, to_probability
+from redescend.belief import LabelBelief, ResidualBelief, Verdict, q_values, select_suspects, to_probability
 from redescend.errors import DataError, ParameterError
 from redescend.kernels.belief.cells import CELLS
 from redescend.kernels.belief.lists import find_quantiles
@@ -215,6 +215,44 @@ def test_a_single_gross_error_in_a_long_clean_stream_is_found(size: float) -> No
         belief = ResidualBelief()
         judgements = belief.update(np.zeros(10_000), targets)
         assert belief.judge_log(np.zeros(10_000), targets, judgements).suspects(0.1).tolist() == [7000]
+
+
+@pytest.mark.parametrize("size", [10.0, 15.0, 50.0])
+@pytest.mark.parametrize("records", [120, 240, 500, 1000])
+def test_gross_errors_of_one_sign_among_few_records_are_found(records: int, size: float) -> None:
+    found = clean_found = 0
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        targets = random.normal(size=records)
+        wrong = random.choice(np.arange(30, records), 5, replace=False)
+        targets[wrong] += size
+        belief = ResidualBelief()
+        belief.learn_table(np.zeros(records), targets)
+        suspects = select_suspects(to_probability(belief.judge(np.zeros(records), targets)), 0.1, numbers=True)
+        found += np.count_nonzero(np.isin(suspects, wrong))
+        clean_found += np.count_nonzero(~np.isin(suspects, wrong))
+    assert found >= 0.9 * 40
+    assert clean_found <= 0.1 * 40
+
+
+def test_a_larger_residual_is_never_more_likely_clean() -> None:
+    """Errors around one size leave a gap behind them; what is farther out is no better."""
+    random = np.random.default_rng(0)
+    targets = random.standard_t(3, size=600)
+    targets[::30] = 40.0 + random.normal(size=20)
+    belief = ResidualBelief()
+    belief.learn_table(np.zeros(600), targets)
+    for sign in (-1.0, 1.0):
+        sizes = np.geomspace(1e-3, 1e9, 500)
+        assert (np.diff(belief.judge(np.zeros(500), sign * sizes)) < 0.0).all()
+
+
+def test_a_number_in_a_list_is_at_most_two_and_a_half_times_as_likely_clean_as_false_alarms() -> None:
+    probability = np.array([1e-3, 1e-3, 1e-3, 0.24, 0.26, 0.4])
+    assert select_suspects(probability, 0.1, numbers=True).tolist() == [0, 1, 2, 3]
+    assert select_suspects(probability, 0.2, numbers=True).tolist() == [0, 1, 2, 3, 4, 5]
+    assert select_suspects(probability, 0.15).tolist() == [0, 1, 2, 3, 4]
+    assert Verdict(-np.log(1.0 / probability - 1.0), np.zeros(6), numbers=True).suspects(0.1).tolist() == [0, 1, 2, 3]
 
 
 def test_a_second_peak_nearby_is_found() -> None:

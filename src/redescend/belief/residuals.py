@@ -262,7 +262,7 @@ class ResidualBelief(Stateful):
                 held[:] = 0.0
             rounds.combine_all(work, records.targets[rows], held, outliers)
             log_odds[rows], stuck[rows] = work[0], held
-        return Verdict(log_odds, stuck)
+        return Verdict(log_odds, stuck, numbers=True)
 
     def predict_interval(
         self, predictions: Any, X: Any = None, level: float = 0.9, keys: Any = None

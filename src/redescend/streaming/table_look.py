@@ -58,7 +58,7 @@ class OrderedLook(NamedTuple):
 
     def forget_stuck(self) -> OrderedLook:
         """The same without stuck records."""
-        return OrderedLook(self.rows[:0], Verdict(*(part[:0] for part in self.verdict)), self.error)
+        return OrderedLook(self.rows[:0], Verdict(np.empty(0), np.empty(0)), self.error)
 
     def apply(self, rows: Array, judged: Judged, errors: Array) -> Judged:
         """What is believed of records, as it was in order of those that are stuck, unless the final model predicts them:

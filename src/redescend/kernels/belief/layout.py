@@ -79,7 +79,7 @@ TEMPERATURE = 100.0
 CLEAN_PRIOR, WIDTH_PRIOR = 10.0, 2.0
 """Prior records that are clean, and that have the usual scale."""
 
-NATURAL, NATURAL_PRIOR = 0.01, 0.2
+NATURAL, NATURAL_PRIOR = 0.003, 0.06
 """The largest share of clean residuals in the natural tails, and how many prior records are there: the share falls
 where a long stream has fewer of them."""
 
@@ -87,7 +87,7 @@ EDGE_SHARE, BEYOND_EDGE = 0.15, 0.01
 """Runs of more records than this share, at a target beyond which there is at most the next share, are not stuck."""
 
 MANY, MANY_STEEP = 0.33, 60.0
-"""More outliers than this share are another population, not errors; how soon."""
+"""Outliers are errors up to about this share of the records, and above it another population; how sharply."""
 
 LEVEL, LEARN_RATE = 0.9, 0.02
 FALSE_ALARMS = 0.1

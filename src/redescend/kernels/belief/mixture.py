@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.belief.cells import CELLS
+from redescend.kernels.belief.cells import CELLS, TILT
 from redescend.kernels.belief.layout import (
     CLEAN_PRIOR,
     FALSE_ALARMS,
@@ -126,10 +126,9 @@ def share_weights(values: Array) -> None:
 
 
 @part
-def add_odds(log_odds: float, excuse: float) -> float:
-    """The log-odds of a clean record, where one that is not clean by its residual is clean with the odds exp(excuse)."""
-    odds, share = np.exp(min(log_odds, 700.0)), 1.0 / (1.0 + np.exp(-excuse))
-    return np.log((odds + share) / (1.0 - share))
+def excuse(log_odds: float, another: float) -> float:
+    """The log-odds of a clean record, if outliers are another population, and clean, with the probability `another`."""
+    return np.log(np.exp(min(log_odds, 700.0)) + another) - np.log(1.0 - another)
 
 
 @part
@@ -184,9 +183,10 @@ def fit_densities(
             clean[sign, c] = good
             mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
-    excuse = MANY_STEEP * (outliers / records - MANY)
+    another = 1.0 / (1.0 + np.exp(MANY_STEEP * (MANY - outliers / records)))
     for sign in range(2):
         for c in range(CELLS):
-            # bad records are clean with odds exp(excuse)
-            log_odds[sign, c] = add_odds(log_odds[sign, c], excuse)
+            odds = excuse(log_odds[sign, c], another)
+            # A larger residual is never more likely clean, although the densities of few records may say so.
+            log_odds[sign, c] = odds if c == 0 else min(odds, log_odds[sign, c - 1] - TILT)
     return outliers / records, find_threshold(log_odds, mass, FALSE_ALARMS)
