@@ -284,7 +284,7 @@ def judge_residuals(X, predictions, targets, keys=None):
         if np.mean(held) > 0.15:
             value = np.median(targets[k.rows][held])
             beyond = min(np.mean(targets[k.rows] < value), np.mean(targets[k.rows] > value))
-            stuck[k.rows] = 0.0 if beyond <= 0.01 else stuck[k.rows]
+            stuck[k.rows] = 0.0 if beyond <= 0.01 or np.mean(held) > 0.5 else stuck[k.rows]
         cut_off = np.array([k.is_natural(y, predictions[k.rows]) for y in targets[k.rows]])
         final[k.rows], stuck[k.rows] = final_verdict(fit, r[k.rows] / scale, targets[k.rows], stuck[k.rows], cut_off)
     return [np.array(column) for column in zip(*out, strict=True)], (final, stuck)

@@ -81,12 +81,12 @@ def test_many_equal_targets_are_natural_where_predictions_are_near_or_beyond_the
     assert belief.judge([-100.0, 3.0], [0.0, 0.0])[0] < 0.0
 
 
-@pytest.mark.parametrize(("value", "stuck"), [(0.0, False), (3.0, True)])
-def test_a_sorted_table_with_its_zeros_in_a_row_has_no_stuck_sensor(value: float, stuck: bool) -> None:
+@pytest.mark.parametrize(("value", "rows", "stuck"), [(0.0, 400, False), (3.0, 400, True), (3.0, 600, False)])
+def test_a_sorted_table_with_its_zeros_in_a_row_has_no_stuck_sensor(value: float, rows: int, stuck: bool) -> None:
     random = np.random.default_rng(3)
     predictions = random.uniform(1.0, 6.0, 1000)
     targets = predictions + 0.3 * random.normal(size=1000)
-    targets[600:] = value
+    targets[-rows:] = value
     targets, X = np.maximum(targets, 0.0), predictions[:, None].copy()
     belief = ResidualBelief(1)
     verdict = belief.judge_log(predictions, targets, belief.update(predictions, targets, X))

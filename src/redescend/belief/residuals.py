@@ -258,7 +258,7 @@ class ResidualBelief(Stateful):
         order = np.argsort(records.places, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(records.places[order])) + 1):
             work, held = np.stack([log_odds[rows]] * 2), stuck[rows]
-            if is_sorted_edge(records.targets[rows], held > HALF):
+            if are_natural_runs(records.targets[rows], held > HALF):
                 held[:] = 0.0
             rounds.combine_all(work, records.targets[rows], held, outliers)
             log_odds[rows], stuck[rows] = work[0], held
@@ -351,13 +351,14 @@ class ResidualBelief(Stateful):
         self._state, self._keys = layout.State(**arrays), len(arrays["numbers"])
 
 
-def is_sorted_edge(targets: Array, stuck: Array) -> bool:
-    """Whether runs of equal targets are no stuck sensor: they are many records, at an edge of the targets.
+def are_natural_runs(targets: Array, stuck: Array) -> bool:
+    """Whether runs of equal targets are no stuck sensor: they are most records, or many and at an edge of the targets.
 
-    The table may be sorted, with all zeros in a row.
+    In a sorted table all zeros are in a row, and in a table of groups the target may be that of the group.
     """
-    if np.mean(stuck) <= layout.EDGE_SHARE:
-        return False
+    share = np.mean(stuck)
+    if share <= layout.EDGE_SHARE or share > HALF:
+        return bool(share > HALF)
     value = np.median(targets[stuck])
     return bool(min(np.mean(targets < value), np.mean(targets > value)) <= layout.BEYOND_EDGE)
 
