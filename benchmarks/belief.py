@@ -20,6 +20,7 @@ import redescend as rd
 from benchmarks.belief_classes import class_rows
 from benchmarks.belief_labels import binary_rows
 from benchmarks.belief_scores import Scores, mean, reliability, score
+from benchmarks.belief_short import short_rows
 from benchmarks.belief_streams import Case, Recipe, synthetic
 from benchmarks.belief_tables import real
 from redescend.belief import ResidualBelief
@@ -168,7 +169,7 @@ def main() -> None:
             draw_reliability(arguments.picture, {"synthetic streams": made, "real tables": rows})
         report_reliability(rows)
         report_tables(rows)
-        for line in (*binary_rows(split), *class_rows(split)):
+        for line in (*short_rows(split), *binary_rows(split), *class_rows(split)):
             print(line)
     report_cost()
 

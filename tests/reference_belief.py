@@ -27,7 +27,7 @@ def hat(start, peak, end):
 
 
 # The last is the normal one again, with outliers nearby.
-NAMED = (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1), stats.norm)
+NAMED = (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1), stats.t(0.7), stats.norm)
 FAMILIES = np.array([folded(family) for family in NAMED])
 TAIL_MEDIAN = stats.t(1.5).ppf(0.75)
 
@@ -39,15 +39,15 @@ def tail(z):
 
 
 TAILS = np.array([cells(lambda z, k=k: tail(z / 2**k)) for k in OCTAVES])
-LOG_CLEAN = np.log(np.maximum(0.99 * FAMILIES + 0.01 * TAILS, 1e-300))
+LOG_CLEAN = np.log(np.maximum(0.997 * FAMILIES + 0.003 * TAILS, 1e-300))
 PEAKS = [3, 4, 5, 6, 7, 8, 9, 10, 13, 16, 19, 22]
 ATOMS = np.array(
     [cells(lambda z, b=b: min(z / b, 1.0)) for b in (12.0, 96.0)]
     + [hat(a, b, c) for a, b, c in zip([2.5, *PEAKS[:-1]], PEAKS, [*PEAKS[1:], 25], strict=True)]
     + [hat(1, 2, 3)]
 )
-PRIOR = 0.5 * np.array(5 * [[0.15] * 2 + [0.7 / 12] * 12 + [0]] + [[0.15] * 2 + [0.7 / 12] * 12 + [1]])
-FAMILY_PRIOR = np.array([2.0, 1, 1, 1, 1, 0.005])
+PRIOR = np.array(6 * [[0.15] * 2 + [0.7 / 12] * 12 + [0]] + [[0.15] * 2 + [0.7 / 12] * 12 + [1]])
+FAMILY_PRIOR = np.array([1, 1, 1, 1, 1, 1, 0.005])
 
 
 def psi(u):
@@ -62,7 +62,7 @@ class Densities:
     """Both groups of residuals, by sign; EM continues from the last fit."""
 
     def __init__(self):
-        self.scale, self.far = np.full((2, 6), 8), np.full((2, 6), 0.01)
+        self.scale, self.far = np.full((2, 7), 8), np.full((2, 7), 0.003)
         self.W = np.array(2 * [[row / (10 + row.sum()) for row in PRIOR]])
         self.fit(np.zeros((2, 56)), 1)
 
@@ -71,14 +71,14 @@ class Densities:
         for sign in range(2):
             h = counts[sign] + 0.1 * counts[1 - sign]
             scores = []
-            for i in range(6):
+            for i in range(7):
                 W = self.W[sign, i]
                 for _ in range(iterations):
                     good, bad = (1 - W.sum()) * self.shape(sign, i), W @ ATOMS
                     credit = h * good / (good + bad)
                     j = self.scale[sign, i]
                     tails = credit @ (self.far[sign, i] * TAILS[j] / self.shape(sign, i))
-                    self.far[sign, i] = min((tails + 0.2) / (credit.sum() + 0.2 / 0.01), 0.01)
+                    self.far[sign, i] = min((tails + 0.06) / (credit.sum() + 0.06 / 0.003), 0.003)
                     near = range(max(0, j - 6), min(17, j + 7))
                     value = [credit @ LOG_CLEAN[i, k] - 2 * (0.1733 * (k - 8)) ** 2 for k in near]
                     self.scale[sign, i] = near[int(np.argmax(value))]
@@ -89,12 +89,18 @@ class Densities:
                 scores.append(np.log(FAMILY_PRIOR[i]) + min(1, 100 / max(h.sum(), 1)) * (h @ np.log(density)))
             omega = np.exp(np.array(scores) - max(scores))
             omega /= omega.sum()
-            for i in range(6):
+            for i in range(7):
                 self.clean[sign] += omega[i] * (1 - self.W[sign, i].sum()) * self.shape(sign, i)
                 self.bad[sign] += omega[i] * (self.W[sign, i] @ ATOMS)
-        self.log_odds = np.log(np.maximum(self.clean, 1e-300)) - np.log(np.maximum(self.bad, 1e-300))
         n = counts.sum(axis=1) + 1
-        self.n, self.eps = n, max((self.bad.sum(axis=1) @ n) / n.sum(), 0.01)
+        share = (self.bad.sum(axis=1) @ n) / n.sum()
+        self.n, self.eps = n, max(share, 0.01)
+        another = sigmoid(60 * (share - 0.33))  # the probability that what is far away is another population
+        good, bad = np.maximum(self.clean, 1e-300), np.maximum(self.bad, 1e-300)
+        plain = np.log(good + another * bad) - np.log((1 - another) * bad)
+        # They fall with the size of the residual, by a thousandth a cell at least.
+        tilt = 1e-3 * np.arange(56)
+        self.log_odds = np.minimum.accumulate(plain + tilt, axis=1) - tilt
 
     def shape(self, sign, i):
         """Clean residuals: the family, and a share in the natural tails."""
@@ -144,6 +150,21 @@ class Key:
         self.beta, self.travelled, self.evidence = np.zeros(d), np.full(d, 1e-3), -3.0
         self.level = self.adjusted = self.quick = None
         self.age = self.repeats = self.stuck_odds = self.grid = self.multiples = 0
+        self.point, self.at_point, self.since = 0.0, [], 0  # a frequent target, and the predictions of its records
+        self.spread, self.differences = 0.0, 0
+
+    def smallest(self):
+        """Smaller residuals are not told apart: they are rounding errors, or next to nothing."""
+        rounding = self.grid / 4 if self.multiples >= 16 else 0.0
+        return max(rounding, 2.0**-14 * np.exp(self.spread) if self.differences else 0.0)
+
+    def is_natural(self, target, predictions):
+        """Whether targets are cut off at this one: it is frequent where predictions are near it or beyond."""
+        if target != self.point or len(self.at_point) < max(8, 0.02 * self.since):
+            return False
+        away = np.mean(predictions) - target
+        common = len(self.at_point) >= 0.25 * self.since
+        return common or np.sign(away) * (np.mean(self.at_point) - target) < 0.5 * abs(away)
 
 
 def judge_residuals(X, predictions, targets, keys=None):
@@ -165,6 +186,9 @@ def judge_residuals(X, predictions, targets, keys=None):
         first = k.level is None and r[t] != 0
         if first:
             k.level = k.adjusted = k.quick = np.log(abs(r[t]))
+        smallest = k.smallest() if k.level is not None else 0.0
+        if smallest > 0:
+            k.level, k.adjusted, k.quick = (max(one, np.log(smallest)) for one in (k.level, k.adjusted, k.quick))
         f = np.zeros(d)
         if len(past):
             mean, spread = past.mean(axis=0), past.std(axis=0)
@@ -173,9 +197,12 @@ def judge_residuals(X, predictions, targets, keys=None):
         m = np.clip(k.beta @ f, -2.5, 2.5)
         trust = sigmoid(k.evidence)
         s = np.exp((1 - trust) * k.level + trust * (k.adjusted + m)) if k.level is not None else 1.0
-        size = max(abs(r[t]), k.grid / 4 if k.multiples >= 16 and k.level is not None else 0.0)
+        size = max(abs(r[t]), smallest)
         z[t] = size / s if r[t] > 0 else -size / s
         plain = fit.look_up(z[t])
+        cut_off = k.is_natural(targets[t], predictions[[*k.rows, t]])
+        if cut_off:
+            plain = max(plain, np.log((1 - fit.eps) / fit.eps))
         before = 0.9 * k.lost + 0.001 * (1 - k.lost)
         ratio = sigmoid(-plain) / fit.eps
         k.lost = lost = before * ratio / (before * ratio + 1 - before)
@@ -214,8 +241,18 @@ def judge_residuals(X, predictions, targets, keys=None):
                 else:
                     k.multiples = 0 if common < 0.999 * k.grid else k.multiples + 1
                     k.grid = gap / round(gap / common)
+            if gap > 0:
+                k.spread = k.spread if k.differences else np.log(gap)
+                k.spread += max(2 / (k.differences + 3), 0.005) * psi(gap / np.exp(k.spread))
+                k.differences += 1
+            if targets[t] != last:
+                k.since += 1
+                if targets[t] == k.point:
+                    k.at_point.append(predictions[t])
+            elif not copy and last != k.point and len(k.at_point) <= 0.02 * k.since:
+                k.point, k.at_point, k.since = last, [predictions[t]], 1
         k.rows.append(t)
-        if k.level is not None and not first and not copy and size > 0:
+        if k.level is not None and not first and not copy and not cut_off and size > 0:
             if k.age >= 16 or counted < 16:
                 counted += 1
                 recent *= 1 - min(max(1 / counted, 1 / 20000), 0.05)
@@ -242,14 +279,21 @@ def judge_residuals(X, predictions, targets, keys=None):
     fit.fit(every if every.sum() >= 100 else recent, 100)
     final, stuck = np.empty(n), np.array([said[4] for said in out])
     for k in known.values():
-        scale = np.maximum([out[t][3] for t in k.rows], k.grid / 4 if k.multiples >= 16 else 0.0)
-        final[k.rows], stuck[k.rows] = final_verdict(fit, r[k.rows] / scale, targets[k.rows], stuck[k.rows])
+        scale = np.maximum([out[t][3] for t in k.rows], k.smallest())
+        held = stuck[k.rows] > 0.5
+        if np.mean(held) > 0.15:
+            value = np.median(targets[k.rows][held])
+            beyond = min(np.mean(targets[k.rows] < value), np.mean(targets[k.rows] > value))
+            stuck[k.rows] = 0.0 if beyond <= 0.01 or np.mean(held) > 0.5 else stuck[k.rows]
+        cut_off = np.array([k.is_natural(y, predictions[k.rows]) for y in targets[k.rows]])
+        final[k.rows], stuck[k.rows] = final_verdict(fit, r[k.rows] / scale, targets[k.rows], stuck[k.rows], cut_off)
     return [np.array(column) for column in zip(*out, strict=True)], (final, stuck)
 
 
-def final_verdict(fit, z, targets, stuck):
+def final_verdict(fit, z, targets, stuck, cut_off):
     """Forward and backward over whether the model is lost; a run is stuck as a whole."""
     plain = np.array([fit.look_up(value) for value in z])
+    plain[cut_off] = np.maximum(plain[cut_off], np.log((1 - fit.eps) / fit.eps))
     seen = np.column_stack([sigmoid(-plain) / fit.eps, np.ones(len(z))])  # lost, not lost
     move = np.array([[0.9, 0.1], [0.001, 0.999]])
     ahead, state = [], np.array([0.5, 0.5])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from redescend.belief import LabelBelief, ResidualBelief, q_values, select_suspects, to_probability
+from redescend.belief import LabelBelief, ResidualBelief, Verdict, q_values, select_suspects, to_probability
 from redescend.errors import DataError, ParameterError
 from redescend.kernels.belief.cells import CELLS
 from redescend.kernels.belief.lists import find_quantiles
@@ -48,6 +48,51 @@ def test_every_judgement_is_that_of_the_slow_reference(rounds: int, count: int, 
     verdict = belief.judge_log(predictions, targets, judgements, keys)
     np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(verdict.stuck, stuck, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_targets_that_are_cut_off_are_those_of_the_slow_reference(count: int) -> None:
+    X, predictions, targets, _ = stream(900, seed=1)
+    targets = np.maximum(targets, -1.0)
+    keys = np.random.default_rng(6).integers(0, count, 900)
+    belief = ResidualBelief(2)
+    judgements = belief.update(predictions, targets, X, keys)
+    expected, (final, _) = reference_belief.judge_residuals(X, predictions, targets, keys)
+    np.testing.assert_allclose(judgements.clean_log_odds, expected[0], rtol=1e-9, atol=1e-9)
+    verdict = belief.judge_log(predictions, targets, judgements, keys)
+    np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
+
+
+def test_many_equal_targets_are_natural_where_predictions_are_near_or_beyond_them() -> None:
+    """A fifth of the targets is 0: because targets are not below 0, or because 0 is written where none was measured."""
+    random = np.random.default_rng(2)
+    predictions = 3.0 + 4.0 * random.normal(size=3000)
+    exact = predictions + 0.2 * random.normal(size=3000)
+    missing = random.random(3000) < 0.2
+    for targets, wrong in ((np.maximum(exact, 0.0), 0.0), (np.where(missing, -9.0, exact), 1.0)):
+        shares = []
+        for learn in ("update", "learn_table"):
+            belief = ResidualBelief()
+            judgements = getattr(belief, learn)(predictions, targets)
+            verdict = belief.judge_log(predictions, targets, judgements)
+            suspect = np.isin(np.arange(3000), verdict.suspects(0.1))
+            shares.append(suspect[(targets == 0.0) | (targets == -9.0)].mean())
+        np.testing.assert_allclose(shares, wrong, atol=0.03)
+    assert belief.judge([-100.0, 3.0], [0.0, 0.0])[0] < 0.0
+
+
+@pytest.mark.parametrize(("value", "rows", "stuck"), [(0.0, 400, False), (3.0, 400, True), (3.0, 600, False)])
+def test_a_sorted_table_with_its_zeros_in_a_row_has_no_stuck_sensor(value: float, rows: int, stuck: bool) -> None:
+    random = np.random.default_rng(3)
+    predictions = random.uniform(1.0, 6.0, 1000)
+    targets = predictions + 0.3 * random.normal(size=1000)
+    targets[-rows:] = value
+    targets, X = np.maximum(targets, 0.0), predictions[:, None].copy()
+    belief = ResidualBelief(1)
+    verdict = belief.judge_log(predictions, targets, belief.update(predictions, targets, X))
+    assert (verdict.stuck[610:] > 0.99).all() == (verdict.stuck[610:] > 0.0).any() == stuck
+    _, (final, _) = reference_belief.judge_residuals(X, predictions, targets)
+    np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
 
 
 def test_keys_have_scales_and_units_of_their_own_and_take_2_kilobytes() -> None:
@@ -170,6 +215,44 @@ def test_a_single_gross_error_in_a_long_clean_stream_is_found(size: float) -> No
         belief = ResidualBelief()
         judgements = belief.update(np.zeros(10_000), targets)
         assert belief.judge_log(np.zeros(10_000), targets, judgements).suspects(0.1).tolist() == [7000]
+
+
+@pytest.mark.parametrize("size", [10.0, 15.0, 50.0])
+@pytest.mark.parametrize("records", [120, 240, 500, 1000])
+def test_gross_errors_of_one_sign_among_few_records_are_found(records: int, size: float) -> None:
+    found = clean_found = 0
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        targets = random.normal(size=records)
+        wrong = random.choice(np.arange(30, records), 5, replace=False)
+        targets[wrong] += size
+        belief = ResidualBelief()
+        belief.learn_table(np.zeros(records), targets)
+        suspects = select_suspects(to_probability(belief.judge(np.zeros(records), targets)), 0.1, numbers=True)
+        found += np.count_nonzero(np.isin(suspects, wrong))
+        clean_found += np.count_nonzero(~np.isin(suspects, wrong))
+    assert found >= 0.9 * 40
+    assert clean_found <= 0.1 * 40
+
+
+def test_a_larger_residual_is_never_more_likely_clean() -> None:
+    """Errors around one size leave a gap behind them; what is farther out is no better."""
+    random = np.random.default_rng(0)
+    targets = random.standard_t(3, size=600)
+    targets[::30] = 40.0 + random.normal(size=20)
+    belief = ResidualBelief()
+    belief.learn_table(np.zeros(600), targets)
+    for sign in (-1.0, 1.0):
+        sizes = np.geomspace(1e-3, 1e9, 500)
+        assert (np.diff(belief.judge(np.zeros(500), sign * sizes)) < 0.0).all()
+
+
+def test_a_number_in_a_list_is_at_most_two_and_a_half_times_as_likely_clean_as_false_alarms() -> None:
+    probability = np.array([1e-3, 1e-3, 1e-3, 0.24, 0.26, 0.4])
+    assert select_suspects(probability, 0.1, numbers=True).tolist() == [0, 1, 2, 3]
+    assert select_suspects(probability, 0.2, numbers=True).tolist() == [0, 1, 2, 3, 4, 5]
+    assert select_suspects(probability, 0.15).tolist() == [0, 1, 2, 3, 4]
+    assert Verdict(-np.log(1.0 / probability - 1.0), np.zeros(6), numbers=True).suspects(0.1).tolist() == [0, 1, 2, 3]
 
 
 def test_a_second_peak_nearby_is_found() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from redescend.belief.shapes import make_tables
-from redescend.belief.suspects import SHARE
+from redescend.belief.suspects import HALF, SHARE
 from redescend.belief.verdicts import Judgements, Verdict
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
@@ -36,6 +36,10 @@ SPECS = (
             (..., layout.REPEATS): _COUNT,
             (..., layout.GRID): ArraySpec("shared", low=-1.0),
             (..., layout.MULTIPLES): ArraySpec("shared", low=-1.0),
+            (..., layout.HITS): _COUNT,
+            (..., layout.SINCE): _COUNT,
+            (..., layout.DIFFERENCES): _COUNT,
+            (..., layout.SPREAD): ArraySpec("shared", low=-700.0, high=700.0),
         },
     ),
     ArraySpec("features", ("keys", layout.FEATURES, lambda dims: dims["dim"] + 1)),
@@ -236,8 +240,7 @@ class ResidualBelief(Stateful):
     def judge_checked(self, records: layout.Records) -> Array:
         """The same for records that were checked."""
         scales, _, _ = self._find_scales(records)
-        residuals = records.targets - records.predictions
-        return self._look_up(residuals, scales, self._state.log_odds)
+        return self._look_up(records, scales, self._state.log_odds, self.outlier_share)
 
     def judge_log(self, predictions: Any, targets: Any, judgements: Judgements, keys: Any = None) -> Verdict:
         """The final verdict, by all that is known now, on records that were given to `update` before."""
@@ -248,19 +251,18 @@ class ResidualBelief(Stateful):
         fitted = layout.Densities(*(array.copy() for array in self._state[4:]))
         counts = final_counts(self._state.counts, self._state.shared[layout.INCREMENT])
         outliers, _ = self._fit(counts, layout.FINAL_ITERATIONS, fitted)
-        residuals = records.targets - records.predictions
-        # The first scales were found before it was known that targets are rounded.
-        known = self._state.numbers[:, layout.MULTIPLES] >= layout.ENOUGH
-        rounding = np.where(known, layout.ROUNDED * self._state.numbers[:, layout.GRID], 0.0)
-        scale = np.maximum(scale, rounding[records.places])
-        log_odds = self._look_up(residuals, scale, fitted.log_odds)
+        # The first scales were found before it was known that targets are rounded, and how much they differ.
+        scale = np.maximum(scale, self._smallest_sizes()[records.places])
+        log_odds = self._look_up(records, scale, fitted.log_odds, outliers)
         # What is said of several records in a row is said of those of one key.
         order = np.argsort(records.places, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(records.places[order])) + 1):
             work, held = np.stack([log_odds[rows]] * 2), stuck[rows]
+            if are_natural_runs(records.targets[rows], held > HALF):
+                held[:] = 0.0
             rounds.combine_all(work, records.targets[rows], held, outliers)
             log_odds[rows], stuck[rows] = work[0], held
-        return Verdict(log_odds, stuck)
+        return Verdict(log_odds, stuck, numbers=True)
 
     def predict_interval(
         self, predictions: Any, X: Any = None, level: float = 0.9, keys: Any = None
@@ -296,10 +298,18 @@ class ResidualBelief(Stateful):
         rounds.find_scales(records, self._state, np.empty((2, self.dim + 1)), out)
         return out
 
-    def _look_up(self, residuals: Array, scales: Array, log_odds: Array) -> Array:
-        """The log-odds of records with these residuals, from a table by sign and cell."""
-        out = np.empty(len(residuals))
-        rounds.look_up(residuals, scales, log_odds, self._tables.centers, out)
+    def _smallest_sizes(self) -> Array:
+        """For every key, the size below which residuals are not told apart."""
+        numbers = self._state.numbers
+        rounding = np.where(numbers[:, layout.MULTIPLES] >= layout.ENOUGH, numbers[:, layout.GRID], 0.0)
+        spread = np.where(numbers[:, layout.DIFFERENCES] > 0.0, np.exp(numbers[:, layout.SPREAD]), 0.0)
+        return np.maximum(layout.ROUNDED * rounding, layout.SMALL * spread)
+
+    def _look_up(self, records: layout.Records, scales: Array, log_odds: Array, outliers: float) -> Array:
+        """The log-odds of records by their residuals, from a table by sign and cell."""
+        out = np.empty(len(records.targets))
+        rounds.look_up(records.targets - records.predictions, scales, log_odds, self._tables.centers, out)
+        rounds.excuse_points(records, self._state, outliers, out)
         return out
 
     def _read(self, predictions: Any, targets: Any, X: Any, keys: Any, known: bool = False) -> layout.Records:
@@ -339,6 +349,18 @@ class ResidualBelief(Stateful):
         require((np.abs(others) <= 2.0 * layout.HUGE).all(), self, "features that are too large")
         require((arrays["outliers"].sum(axis=2) < 1.0).all(), self, "shares of outliers whose sum is above 1")
         self._state, self._keys = layout.State(**arrays), len(arrays["numbers"])
+
+
+def are_natural_runs(targets: Array, stuck: Array) -> bool:
+    """Whether runs of equal targets are no stuck sensor: they are most records, or many and at an edge of the targets.
+
+    In a sorted table all zeros are in a row, and in a table of groups the target may be that of the group.
+    """
+    share = np.mean(stuck)
+    if share <= layout.EDGE_SHARE or share > HALF:
+        return bool(share > HALF)
+    value = np.median(targets[stuck])
+    return bool(min(np.mean(targets < value), np.mean(targets > value)) <= layout.BEYOND_EDGE)
 
 
 def final_counts(counts: Array, increment: float) -> Array:

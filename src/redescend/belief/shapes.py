@@ -26,11 +26,10 @@ FAMILIES: dict[str, tuple[Distribution, float]] = {
     "t4": (student(4.0), 0.7406970841126829),
     "t2": (student(2.0), 0.8164965809277260),
     "t1": (student(1.0), 1.0),
+    "t0.7": (student(0.7), 1.200330743457406),
 }
-"""Families of clean residuals, and the median size of each."""
-
-PRIOR = {"normal": 2.0}
-"""How much likelier than the others a family is before any record."""
+"""Families of clean residuals, and the median size of each. The last are those of models that fit some records nearly
+exactly and others hardly, without a gap between them."""
 
 NEARBY, NEARBY_PRIOR = "normal", 0.005
 """The family that comes once more, with outliers nearby, and how likely that is: outliers so near explain whatever a
@@ -52,7 +51,7 @@ SLABS = (12.0, 96.0)
 PEAKS = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 13.0, 16.0, 19.0, 22.0)
 """Outliers may be around here, on a scale of logarithms to base 2."""
 
-OUTLIER_PRIOR, SLAB_SHARE = 0.5, 0.3
+OUTLIER_PRIOR, SLAB_SHARE = 1.0, 0.3
 """Prior records that are outliers, and how many of them are in slabs."""
 
 
@@ -80,7 +79,7 @@ def make_tables() -> Tables:
     outliers = np.array([*slabs, *hats, cells(make_hat(*NEARBY_PEAK))])
     spans = np.array([[np.flatnonzero(atom)[0], np.flatnonzero(atom)[-1] + 1] for atom in outliers])
     shares = [SLAB_SHARE / len(slabs)] * len(slabs) + [(1.0 - SLAB_SHARE) / len(hats)] * len(hats)
-    log_prior = np.log([*(PRIOR.get(family, 1.0) for family in FAMILIES), NEARBY_PRIOR])
+    log_prior = np.log([*(1.0 for _ in FAMILIES), NEARBY_PRIOR])
     prior = np.tile(OUTLIER_PRIOR * np.array([*shares, 0.0]), (len(families), 1))
     prior[-1, -1] = OUTLIER_PRIOR
     return Tables(edges, cell_centers(edges), families, natural, log_clean, outliers, spans, prior, log_prior)

@@ -14,6 +14,15 @@ LARGEST = 1.0 - 2.0**-53
 HALF = 0.5
 """A record that is more likely clean than not is no suspect, however certain the others are."""
 
+LARGEST_NUMBER = 2.5
+"""A number in a list is at most this many times as likely clean as the list's share of false alarms: between that and
+½, most numbers of real tables are clean."""
+
+
+def largest_probability(fdr: float, numbers: bool) -> float:
+    """The largest probability of a record in a list with this share of false alarms."""
+    return min(LARGEST_NUMBER * fdr, HALF) if numbers else HALF
+
 
 def to_probability(log_odds: Array) -> Array:
     """The probability with these log-odds, never exactly 0 or 1.
@@ -66,7 +75,7 @@ def q_values(clean_probability: Array) -> Array:
     return out
 
 
-def select_suspects(clean_probability: Array, fdr: float = 0.1) -> Array:
+def select_suspects(clean_probability: Array, fdr: float = 0.1, numbers: bool = False) -> Array:
     """The largest list of records whose estimated share of false alarms is at most `fdr`.
 
     Every record in it is at most as likely clean as not.
@@ -77,6 +86,8 @@ def select_suspects(clean_probability: Array, fdr: float = 0.1) -> Array:
         The probability of every record that it is clean.
     fdr : float
         The largest share of false alarms, between 0 and 1.
+    numbers : bool
+        Whether targets are numbers. Then every record in the list is also at most 2½ times as likely clean as `fdr`.
 
     Returns
     -------
@@ -91,5 +102,5 @@ def select_suspects(clean_probability: Array, fdr: float = 0.1) -> Array:
     fdr = check("select_suspects", "fdr", fdr, SHARE)
     probability = np.asarray(clean_probability, np.float64)
     order = np.argsort(probability, kind="stable")
-    listed = (q_values(probability)[order] <= fdr) & (probability[order] <= HALF)
+    listed = (q_values(probability)[order] <= fdr) & (probability[order] <= largest_probability(fdr, numbers))
     return order[: int(np.count_nonzero(listed))]

@@ -53,6 +53,8 @@ class Verdict(NamedTuple):
         Logarithm of the odds that the record is clean.
     stuck : array of floats
         The probability that the target only repeats an earlier one.
+    numbers : bool
+        Whether targets are numbers, not labels.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Verdict(NamedTuple):
 
     clean_log_odds: Array
     stuck: Array
+    numbers: bool = False
 
     @property
     def clean_probability(self) -> Array:
@@ -77,4 +80,4 @@ class Verdict(NamedTuple):
 
     def suspects(self, fdr: float = 0.1) -> Array:
         """The largest list of rows whose estimated share of false alarms is at most `fdr`, the worst first."""
-        return select_suspects(self.clean_probability, fdr)
+        return select_suspects(self.clean_probability, fdr, self.numbers)

@@ -46,6 +46,11 @@ class RowBeliefs(Stateful):
         RowBeliefs.__init__(self, *pickled["shape"])
         self.restore(pickled["state"])
 
+    @property
+    def numbers(self) -> bool:
+        """Whether targets are numbers, not labels."""
+        return not self._labels
+
     def start(self) -> None:
         """Forget everything."""
         if self._labels:
@@ -196,7 +201,8 @@ class JudgingEstimator(StatefulEstimator):
         >>> np.sort(RedescendingRegressor().fit(X, y).suspects(fdr=0.1))
         array([ 50, 150])
         """
-        return select_suspects(np.nan_to_num(self.clean_probability_, nan=1.0), fdr)
+        probability = np.nan_to_num(self.clean_probability_, nan=1.0)
+        return select_suspects(probability, fdr, numbers=self._beliefs is not None and self._beliefs.numbers)
 
     def _final_log_odds(self) -> Array:
         self._fitted()

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from redescend.belief import Verdict
-from redescend.belief.suspects import HALF, q_values
+from redescend.belief.suspects import HALF, largest_probability, q_values
 from redescend.errors import DataError
 from redescend.files import replace_file
 from redescend.numeric import Array
@@ -195,16 +195,8 @@ def _tabulate_final(rounds: Rounds, verdict: Verdict) -> dict[str, Array]:
 
 
 def rank_records(rounds: Rounds, probability: Array) -> Array:
-    """The order of the list: the least likely clean record first, then the larger loss, then the earlier one.
-
-    Numbers that are more likely clean than not are ordered by their errors in units of the noise: where the belief
-    calls all records clean, differences between their probabilities say little.
-    """
-    odd = np.zeros(len(rounds))
-    if rounds.judged is not None and np.isfinite(rounds.low).all():
-        errors = np.abs(rounds.targets - rounds.predictions)
-        odd = np.where(probability > HALF, errors / np.maximum(rounds.judged.margin, np.finfo(float).tiny), 0.0)
-    return np.lexsort((rounds.rows, -rounds.losses, np.where(odd > 0.0, HALF, probability), -odd, probability > HALF))
+    """The order of the list: the least likely clean record first, then the larger loss, then the earlier one."""
+    return np.lexsort((rounds.rows, -rounds.losses, probability))
 
 
 def _find_least(rounds: Rounds, verdict: Verdict, top: int) -> tuple[Rounds, Array, Array]:
@@ -224,7 +216,8 @@ def _select(
     order = rank_records(rounds, probability)
     rounds, probability, stuck = rounds[order], probability[order], stuck[order]
     q_value = q_values(probability)
-    listed = int(np.count_nonzero((q_value <= fdr) & (probability <= HALF)))
+    numbers = rounds.judged is not None and bool(np.isfinite(rounds.low).all())
+    listed = int(np.count_nonzero((q_value <= fdr) & (probability <= largest_probability(fdr, numbers))))
     return FinalSuspects(rounds, probability, q_value, stuck, listed, runs, far)
 
 

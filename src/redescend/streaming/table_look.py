@@ -28,6 +28,9 @@ from redescend.streaming.rounds import Judged, Rounds
 FOLLOWED = 0.9
 """The order says something if a model that follows it has at most this share of the errors of the final one."""
 
+PREDICTED = 0.01
+"""A target that the final model predicts up to this part of half an interval is not stuck."""
+
 MOST_CELLS = 1 << 23
 """Encoded numbers of a table that is held in memory; of larger ones, the order matters less."""
 
@@ -55,12 +58,15 @@ class OrderedLook(NamedTuple):
 
     def forget_stuck(self) -> OrderedLook:
         """The same without stuck records."""
-        return OrderedLook(self.rows[:0], Verdict(*(part[:0] for part in self.verdict)), self.error)
+        return OrderedLook(self.rows[:0], Verdict(np.empty(0), np.empty(0)), self.error)
 
-    def apply(self, rows: Array, judged: Judged) -> Judged:
-        """What is believed of records, as it was in order of those that are stuck."""
+    def apply(self, rows: Array, judged: Judged, errors: Array) -> Judged:
+        """What is believed of records, as it was in order of those that are stuck, unless the final model predicts them:
+        `errors` are its errors, in units of half an interval.
+        """
         places = np.minimum(np.searchsorted(self.rows, rows), max(len(self.rows) - 1, 0))
         which = self.rows[places] == rows if len(self.rows) else np.zeros(len(rows), bool)
+        which &= np.abs(errors) > PREDICTED
         odds, stuck = judged.clean_log_odds.copy(), judged.stuck.copy()
         odds[which] = np.minimum(odds[which], self.verdict.clean_log_odds[places[which]])
         stuck[which] = self.verdict.stuck[places[which]]
@@ -106,7 +112,9 @@ def _review(model: StreamModel, batches: list[Batch], ordered: OrderedLook) -> I
         rounds, indices, rejected = model.review(batch, target=True)
         judged = rounds.judged
         if judged is not None:  # a batch of which all records are rejected has no verdicts
+            errors = np.ones(len(rounds))
             if not model.schema.classifies:
                 judged = judged._replace(margin=0.5 * (judged.high - judged.low))
-            rounds = replace(rounds, judged=ordered.apply(rounds.rows, judged))
+                errors = (rounds.targets - rounds.predictions) / np.maximum(judged.margin, np.finfo(float).tiny)
+            rounds = replace(rounds, judged=ordered.apply(rounds.rows, judged, errors))
         yield batch, Learned(rounds, indices, rejected)

@@ -33,6 +33,13 @@ def sigmoid(log_odds: float) -> float:
 
 
 @part
+def no_evidence(outliers: float) -> float:
+    """The log-odds of a record of which only the share of outliers is known."""
+    share = min(max(outliers, RAREST), 0.5)
+    return np.log(1.0 - share) - np.log(share)
+
+
+@part
 def filter_lost(lost: float, log_odds: float, outliers: float) -> float:
     """The probability that the model is lost, after another record."""
     before = STAYING * lost + LOSING * (1.0 - lost)

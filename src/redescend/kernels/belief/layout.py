@@ -18,7 +18,12 @@ from redescend.numeric import Array
 (LAST, REPEATS, STUCK) = range(10, 13)
 # the resolution of targets, of which all differences were multiples, and how many were; -1 if there is none
 (GRID, MULTIPLES) = range(13, 15)
-NUMBERS = 15
+# a target that many records have, the point; how many runs of it there were since it was chosen, out of how many of any
+# target; the mean of the predictions at the first record of each
+(POINT, HITS, SINCE, POINT_LEVEL) = range(15, 19)
+# the logarithm of the typical difference between a target and the next one, and how many differences there were
+(SPREAD, DIFFERENCES) = range(19, 21)
+NUMBERS = 21
 
 # Numbers that all keys share.
 # rounds; records that told something about the noise; how much a new record counts; when densities are fitted next
@@ -74,9 +79,15 @@ TEMPERATURE = 100.0
 CLEAN_PRIOR, WIDTH_PRIOR = 10.0, 2.0
 """Prior records that are clean, and that have the usual scale."""
 
-NATURAL, NATURAL_PRIOR = 0.01, 0.2
+NATURAL, NATURAL_PRIOR = 0.003, 0.06
 """The largest share of clean residuals in the natural tails, and how many prior records are there: the share falls
 where a long stream has fewer of them."""
+
+EDGE_SHARE, BEYOND_EDGE = 0.15, 0.01
+"""Runs of more records than this share, at a target beyond which there is at most the next share, are not stuck."""
+
+MANY, MANY_STEEP = 0.33, 60.0
+"""Outliers are errors up to about this share of the records, and above it another population; how sharply."""
 
 LEVEL, LEARN_RATE = 0.9, 0.02
 FALSE_ALARMS = 0.1
@@ -92,10 +103,17 @@ STICKING, RUNS = 1e-5, 8.0
 LONGEST_RUN = 4
 """Natural runs are learned from up to this length, so that a stuck sensor does not look natural later."""
 
+SMALL = 2.0**-14
+"""Smaller residuals than this part of the typical difference between targets are taken for that part."""
+
 EXACT, FINEST, ENOUGH, ROUNDED = 1e-10, 100.0, 16, 0.25
 """Differences of targets are known up to the first part of them. Targets without a resolution above FINEST of these
 errors are not rounded. A resolution counts after ENOUGH multiples; smaller residuals than the last part of it are taken
 for that part."""
+
+FEWEST, RARE_POINT, COMMON_POINT, NEARER = 8.0, 0.02, 0.25, 0.5
+"""A point mass has at least so many runs of equal targets, and this share of all. It is natural if it has the next
+share, or if the mean of the predictions at it is beyond it, or at most this part of the way to that of all."""
 
 HUGE = 1e100
 

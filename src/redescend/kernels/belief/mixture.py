@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.belief.cells import CELLS
+from redescend.kernels.belief.cells import CELLS, TILT
 from redescend.kernels.belief.layout import (
     CLEAN_PRIOR,
     FALSE_ALARMS,
+    MANY,
+    MANY_STEEP,
     NATURAL,
     NATURAL_PRIOR,
     NEIGHBOUR,
@@ -124,6 +126,12 @@ def share_weights(values: Array) -> None:
 
 
 @part
+def excuse(log_odds: float, another: float) -> float:
+    """The log-odds of a clean record, if outliers are another population, and clean, with the probability `another`."""
+    return np.log(np.exp(min(log_odds, 700.0)) + another) - np.log(1.0 - another)
+
+
+@part
 def work_rows(work: Array, first: int, count: int) -> Array:
     return window(work, first * CELLS, (count, CELLS))
 
@@ -175,4 +183,10 @@ def fit_densities(
             clean[sign, c] = good
             mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
+    another = 1.0 / (1.0 + np.exp(MANY_STEEP * (MANY - outliers / records)))
+    for sign in range(2):
+        for c in range(CELLS):
+            odds = excuse(log_odds[sign, c], another)
+            # A larger residual is never more likely clean, although the densities of few records may say so.
+            log_odds[sign, c] = odds if c == 0 else min(odds, log_odds[sign, c - 1] - TILT)
     return outliers / records, find_threshold(log_odds, mass, FALSE_ALARMS)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.kernels.belief.cells import find_cell, interpolate
-from redescend.kernels.belief.hypotheses import combine, filter_lost, filter_stuck, sigmoid, smooth_lost, spread_stuck
+from redescend.kernels.belief.hypotheses import (
+    combine,
+    filter_lost,
+    filter_stuck,
+    no_evidence,
+    sigmoid,
+    smooth_lost,
+    spread_stuck,
+)
 from redescend.kernels.belief.layout import (
     ABOVE,
     ADJUSTED,
@@ -38,14 +46,16 @@ from redescend.kernels.belief.layout import (
     Records,
     State,
 )
+from redescend.kernels.belief.point_mass import is_natural, learn_point
 from redescend.kernels.belief.scale import (
     find_effect,
     learn_grid,
     learn_scale,
+    learn_spread,
     log_scale,
+    raise_scales,
     read_record,
     remember_features,
-    rounding_error,
     standardize,
 )
 from redescend.kernels.compiler import kernel, part
@@ -108,7 +118,8 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
             start_scale(abs(target - prediction), numbers)
         unit = numbers[UNIT] if numbers[UNIT] > 0.0 else 1.0
         residual = divide_gap(target, prediction, unit)
-        size, sign = max(abs(residual), rounding_error(numbers)), 1 if residual > 0.0 else 0
+        smallest = raise_scales(numbers)
+        size, sign = max(abs(residual), smallest), 1 if residual > 0.0 else 0
         read_record(records.X[t], prediction, features[MEAN], record)
         standardize(record, rounds, features, standard)
         copy = remember_features(record, rounds, features) and target == numbers[LAST]
@@ -116,6 +127,9 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
         effect = find_effect(standard, features)
         scale = np.exp(log_scale(numbers, effect))
         plain = interpolate(min(size / scale, HUGE), state.log_odds[sign], centers)
+        natural = is_natural(target, features[MEAN, features.shape[1] - 1], numbers)
+        if natural:
+            plain = max(plain, no_evidence(shared[OUTLIERS]))
         numbers[LOST] = filter_lost(numbers[LOST], plain, shared[OUTLIERS])
         log_odds = combine(plain, numbers[LOST], shared[OUTLIERS], stuck)
         low = prediction - shared[BELOW] * np.exp(numbers[LOWER]) * scale * unit
@@ -127,9 +141,13 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
             correct_ends(target < low, target > high, numbers)
         if rounds > 0.0:
             learn_grid(target, numbers)
+            learn_spread(target, numbers)
+            if not copy:
+                learn_point(target, prediction, numbers)
         numbers[LAST] = target
-        # The first residual is the first scale. A repeated record and a size of 0 say nothing about scales.
-        if started and not copy and size > 0.0:
+        # The first residual is the first scale. A repeated record, a target at a point mass and a size of 0 say nothing
+        # about scales.
+        if started and not copy and not natural and size > 0.0:
             count_residual(sign, size / scale, numbers[AGE], shared, state.counts)
             learn_scale(size, standard, effect, numbers, features)
         numbers[ROUNDS] = rounds + 1.0
@@ -163,6 +181,16 @@ def look_up(residuals: Array, scales: Array, log_odds: Array, centers: Array, ou
     for t in range(len(residuals)):
         sign = 1 if residuals[t] > 0.0 else 0
         out[t] = interpolate(min(abs(residuals[t]) / scales[t], HUGE), log_odds[sign], centers)
+
+
+@kernel
+def excuse_points(records: Records, state: State, outliers: float, log_odds: Array) -> None:
+    """Replace the log-odds of records at natural point masses by those of a record without a residual, if lower."""
+    records, state, log_odds = view((records, state, log_odds))
+    for t in range(len(records.targets)):
+        numbers, features = state.numbers[records.places[t]], state.features[records.places[t]]
+        if is_natural(records.targets[t], features[MEAN, features.shape[1] - 1], numbers):
+            log_odds[t] = max(log_odds[t], no_evidence(outliers))
 
 
 @kernel

@@ -14,6 +14,7 @@ from redescend.kernels.belief.layout import (
     APART,
     CLIP,
     CONVINCED,
+    DIFFERENCES,
     EFFECT,
     ENOUGH,
     EVIDENCE,
@@ -34,6 +35,8 @@ from redescend.kernels.belief.layout import (
     READY,
     ROUNDED,
     SLOWEST,
+    SMALL,
+    SPREAD,
     SQUARES,
     STEADY,
     TRAVELLED,
@@ -103,11 +106,35 @@ def learn_grid(target: float, numbers: Array) -> None:
 
 
 @part
-def rounding_error(numbers: Array) -> float:
-    """The size of a typical rounding error of targets, in the unit of residuals; 0 if they are not rounded."""
-    if numbers[MULTIPLES] < ENOUGH or numbers[UNIT] <= 0.0:
+def learn_spread(target: float, numbers: Array) -> None:
+    """Follow the typical difference between a target and the one before it, where they differ."""
+    gap = abs(target - numbers[LAST])
+    if gap > 0.0:
+        log = np.log(min(max(gap, 1e-300), 1e300))
+        if numbers[DIFFERENCES] == 0.0:
+            numbers[SPREAD] = log
+        early = 2.0 / (numbers[DIFFERENCES] + 3.0)
+        numbers[SPREAD] += max(early, SLOWEST) * pull(np.exp(min(log - numbers[SPREAD], 200.0)))
+        numbers[DIFFERENCES] += 1.0
+
+
+@part
+def raise_scales(numbers: Array) -> float:
+    """The size below which residuals are not told apart, in their unit: a rounding error, or next to nothing.
+
+    No scale is below it.
+    """
+    if numbers[UNIT] <= 0.0:
         return 0.0
-    return min(ROUNDED * numbers[GRID] / numbers[UNIT], HUGE)
+    small = SMALL * np.exp(numbers[SPREAD]) if numbers[DIFFERENCES] > 0.0 else 0.0
+    rounding = ROUNDED * numbers[GRID] if numbers[MULTIPLES] >= ENOUGH else 0.0
+    size = min(max(small, rounding) / numbers[UNIT], HUGE)
+    if size > 0.0:
+        least = np.log(size)
+        numbers[STEADY] = max(numbers[STEADY], least)
+        numbers[ADJUSTED] = max(numbers[ADJUSTED], least)
+        numbers[QUICK] = max(numbers[QUICK], least)
+    return size
 
 
 @part
