@@ -61,8 +61,8 @@ class OrderedLook(NamedTuple):
         return OrderedLook(self.rows[:0], Verdict(np.empty(0), np.empty(0)), self.error)
 
     def apply(self, rows: Array, judged: Judged, errors: Array) -> Judged:
-        """What is believed of records, as it was in order of those that are stuck, unless the final model predicts them:
-        `errors` are its errors, in units of half an interval.
+        """The belief in these records; that of stuck ones is from the reading in order, unless the final model predicts
+        them. `errors` are its errors, in units of half an interval.
         """
         places = np.minimum(np.searchsorted(self.rows, rows), max(len(self.rows) - 1, 0))
         which = self.rows[places] == rows if len(self.rows) else np.zeros(len(rows), bool)

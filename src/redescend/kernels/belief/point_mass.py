@@ -7,7 +7,17 @@ equal, such as a code for a missing value, come with any prediction, and are not
 
 from __future__ import annotations
 
-from redescend.kernels.belief.layout import COMMON_POINT, FEWEST, HITS, LAST, NEARER, POINT, POINT_LEVEL, RARE_POINT, SINCE
+from redescend.kernels.belief.layout import (
+    COMMON_POINT,
+    FEWEST,
+    HITS,
+    LAST,
+    NEARER,
+    POINT,
+    POINT_LEVEL,
+    RARE_POINT,
+    SINCE,
+)
 from redescend.kernels.compiler import part
 from redescend.numeric import Array
 
