@@ -7,6 +7,7 @@ from typing import Any
 
 from redescend.kernels.compiler import part, rare, specialise
 from redescend.kernels.selftuning.covariance import copy_covariance, read_column, reset, subtract
+from redescend.kernels.selftuning.labels import penalise_lengths, resize
 from redescend.kernels.selftuning.layout import (
     AGE,
     CENTRE,
@@ -16,10 +17,8 @@ from redescend.kernels.selftuning.layout import (
     FLIPPED,
     LARGE,
     LEAD,
-    MIRRORED,
     MODE,
     NEGATED,
-    OPENED,
     ORIGIN,
     OUT,
     POSTERIOR,
@@ -38,7 +37,6 @@ from redescend.kernels.selftuning.layout import (
     TYPICAL,
     UNIT,
     USUAL,
-    WIDENED,
     WIDEST,
     Config,
     Diagonal,
@@ -63,10 +61,6 @@ SHIFT = 64.0
 MOSTLY = 0.6
 """With a larger share of mirrored records, it is the models that are mirrored."""
 
-FOUND, OPEN = 0.08, 8.0
-"""P is multiplied by OPEN when the share of mirrored records is FOUND above that of the last time: before it was known,
-the posterior learned a compromise."""
-
 REOPENED, LABEL_REOPENED = 8.0, 4.0
 """Variance of a restarted posterior, in units of the leader's squared scale; of logits."""
 
@@ -86,8 +80,7 @@ def recover(config: Config, state: State, work: Work) -> bool:
     if scalar[FLIPPED] > MOSTLY:
         negate(state, work)
         return False
-    if scalar[MIRRORED] > scalar[WIDENED] + FOUND and scalar[AGE] >= RING:
-        widen(state, work)
+    resize(config.loss, state, work)
     lead, shifted = int(scalar[LEAD]), is_shifted(scalar)
     if shifted:
         rescale(state, work)
@@ -134,15 +127,6 @@ def negate(state: State, work: Work) -> None:
     work.notes[NEGATED] = 1.0
     reset_mirrors(state.cells, state.scalar)
     state.scalar[CREDIT] = 0.0
-
-
-@rare
-def widen(state: State, work: Work) -> None:
-    """Make the posterior wider, so that records from before count less."""
-    for j in range(len(state.P)):
-        state.P[j] = min(OPEN * state.P[j], WIDEST)
-    work.notes[OPENED] = OPEN
-    state.scalar[WIDENED], state.scalar[CREDIT] = state.scalar[MIRRORED], 0.0
 
 
 @part
@@ -229,3 +213,4 @@ def shrink(turn: int, rounds: int, config: Config, state: State, work: Work) -> 
     for i in range(SLOW, MODE + 1):
         theta[i, turn] /= 1.0 + w * own
     subtract(config.covariance, state.P, h, v)
+    penalise_lengths(config.loss, config.l2 * rounds / unit / unit, turn, state)
