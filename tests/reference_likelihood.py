@@ -128,7 +128,6 @@ class Likelihood:
         self.cells = (1 - drift) * (q + m + u) / Z + drift / SCALES
         self.low *= 1 + np.clip(0.5 * score * max(1 / (t + 10), 1e-3), -0.1, 0.1)
         rate = self.rate + max(1 / (t + 20), 5e-4) * (np.sum(u) / Z - self.rate)
-        self.flipped += 0.03 / max(wide, 1.0) * (np.sum(m) / Z - self.flipped)
         self.usually_flipped += max(1 / (t + 20), 5e-4) * (np.sum(m) / Z - self.usually_flipped)
         self.mirrors[side] = (1 - drift) * mirrors / mirrors.sum() + drift * MIRROR_PRIOR
         self.mirrored = min(self.mirrors @ MIRRORS)

@@ -163,7 +163,7 @@ class Reference(Likelihood):
         self.bottom, self.top = origin - self.size, origin + self.size
         self.common = self.usual = self.size
         self.information, self.curvature, self.stretch, self.length = 0.0, 0.0, 1.0, 1.0
-        self.streak, self.flipped, self.usually_flipped, self.positive = 0, 0.0, 0.0, 0.5
+        self.streak, self.usually_flipped, self.positive = 0, 0.0, 0.5
         self.typical, self.due, self.low, self.clean = 1.0, 62, self.size * 2.0 ** (-SCALES // 2), 1.0
         self.rate, self.mirrored = np.sum(LABEL_PRIOR @ FLIPS) if self.labels else 0.15, MIRRORS @ MIRROR_PRIOR
         for j in range(self.d):
@@ -317,12 +317,6 @@ class Reference(Likelihood):
     def recover(self) -> bool:
         """Bring the stored posterior back, or restart the posterior; returns whether it restarted."""
         if not self.may_copy():
-            return False
-        if self.flipped > 0.6:
-            self.store()
-            self.theta[:ORIGIN] *= -1
-            self.mirrors, self.flipped, self.mirrored = np.array([MIRROR_PRIOR] * 2), 0.0, MIRRORS @ MIRROR_PRIOR
-            self.credit = 0
             return False
         if self.labels:
             self.resize()

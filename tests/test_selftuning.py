@@ -54,7 +54,6 @@ POSITIVES = [
     layout.USUAL,
     layout.INFORMATION,
     layout.STRETCH,
-    layout.FLIPPED,
     layout.USUALLY_FLIPPED,
     layout.POSITIVE,
 ]

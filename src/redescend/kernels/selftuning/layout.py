@@ -55,22 +55,21 @@ and its value."""
 """The unit of the target; the range of clean targets; their typical size; the lowest scale of noise; the shares of
 outliers, or of flipped labels, and of mirrored records; the last weight."""
 
-(COMMON, USUAL, INFORMATION, CURVATURE, STRETCH, FLIPPED, USUALLY_FLIPPED, POSITIVE) = range(18, 26)
+(COMMON, USUAL, INFORMATION, CURVATURE, STRETCH, USUALLY_FLIPPED, POSITIVE) = range(18, 25)
 """The scale of residuals that all members share; the usual scale of the posterior's; the information and curvature of
-a record for the mode; the length of the posterior's logits; the recent and the usual share of mirrored records; and the
-share of labels +1. With labels, the first is the length of predictions, in units of the logit."""
+a record for the mode; the length of the posterior's logits; the usual share of mirrored records; and the share of
+labels +1. With labels, the first is the length of predictions, in units of the logit."""
 
-(TYPICAL, STREAK, KNOWN, CREDIT, CHECKSUM, LAST_Y, FAR, NEAR) = range(26, 34)
+(TYPICAL, STREAK, KNOWN, CREDIT, CHECKSUM, LAST_Y, FAR, NEAR) = range(25, 33)
 """The typical length of a record, and how many in a row were longer (or, below 0, shorter); features that were seen;
 non-zeros since all were copied; what identifies the last record; the typical size of far outliers, and the share of
 near ones."""
 
-SCALARS = 34
+SCALARS = 33
 
-NEGATED, RESCALED, RESIZED = MEMBERS, MEMBERS + 1, MEMBERS + 2
-NOTES = MEMBERS + 3
-"""What a round notes for features that are not at hand: for every member, from which it was copied; whether models were
-negated; and by what the squares of features and the posterior were multiplied."""
+RESCALED, RESIZED, NOTES = MEMBERS, MEMBERS + 1, MEMBERS + 2
+"""What a round notes for features that are not at hand: for every member, from which it was copied; and by what the
+squares of features and the posterior were multiplied."""
 
 WIDEST = 1e150
 """No part of a model is larger."""
@@ -143,7 +142,6 @@ SPECS = (
             INFORMATION: _scalar("information", low=0.0),
             CURVATURE: _scalar("curvature", low=-1.0, high=1.0),
             STRETCH: _scalar("stretch", low=0.1, high=10.0),
-            FLIPPED: _scalar("flipped", low=0.0, high=1.0),
             USUALLY_FLIPPED: _scalar("usually flipped", low=0.0, high=1.0),
             POSITIVE: _scalar("positive", low=0.0, high=1.0),
             TYPICAL: _scalar("typical", low=0.0, high=1e60),

@@ -1,4 +1,4 @@
-"""Restarts of the posterior, and what else happens to all features at once: other scales, other signs, the penalty."""
+"""Restarts of the posterior, and what else happens to all features at once: other scales, the penalty."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ from redescend.kernels.selftuning.layout import (
     COMMON,
     CONSTANT,
     CREDIT,
-    FLIPPED,
     LARGE,
     LEAD,
     MODE,
-    NEGATED,
-    ORIGIN,
     OUT,
     POSTERIOR,
     PRIOR,
@@ -49,7 +46,6 @@ from redescend.kernels.selftuning.layout import (
     Work,
 )
 from redescend.kernels.selftuning.members import LOST, OUT_SHARE, copy_member, may_copy, move_along
-from redescend.kernels.selftuning.noise import reset_mirrors
 from redescend.numeric import Array
 
 RETURN_SHARE = 0.05
@@ -57,9 +53,6 @@ RETURN_SHARE = 0.05
 
 SHIFT = 64.0
 """Features have another scale if the typical length of records, a square, is this many times as large or as small."""
-
-MOSTLY = 0.6
-"""With a larger share of mirrored records, it is the models that are mirrored."""
 
 REOPENED, LABEL_REOPENED = 8.0, 4.0
 """Variance of a restarted posterior, in units of the leader's squared scale; of logits."""
@@ -76,9 +69,6 @@ def recover(config: Config, state: State, work: Work) -> bool:
     """
     scalar, weight = state.scalar, state.weight
     if not may_copy(config.covariance, scalar):
-        return False
-    if scalar[FLIPPED] > MOSTLY:
-        negate(state, work)
         return False
     resize(config.loss, state, work)
     lead, shifted = int(scalar[LEAD]), is_shifted(scalar)
@@ -115,18 +105,6 @@ def store(state: State, work: Work) -> None:
         if weight[STORED] == 0.0:
             weight[STORED] = min(0.5 * weight[POSTERIOR], OUT_SHARE)
             weight[POSTERIOR] -= weight[STORED]
-
-
-@rare
-def negate(state: State, work: Work) -> None:
-    """Change the sign of all models that move, where more records are mirrored than not; the posterior is stored."""
-    store(state, work)
-    for i in range(ORIGIN):
-        for j in range(state.theta.shape[1]):
-            state.theta[i, j] = -state.theta[i, j]
-    work.notes[NEGATED] = 1.0
-    reset_mirrors(state.cells, state.scalar)
-    state.scalar[CREDIT] = 0.0
 
 
 @part

@@ -14,9 +14,7 @@ from redescend.kernels.selftuning.layout import (
     CONSTANT,
     LAST,
     MEMBERS,
-    NEGATED,
     NOTES,
-    ORIGIN,
     POSTERIOR,
     PRIOR,
     RESCALED,
@@ -146,7 +144,7 @@ def scatter(count: int, starting: bool, block: Array, full: State, state: State,
 
 @part
 def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None:
-    """Repeat on all features what the round did to those of the row: another scale, copies, a restart, a negation."""
+    """Repeat on all features what the round did to those of the row: another scale or length, copies, a restart."""
     if work.notes[RESCALED] > 0.0:
         for j in range(len(block)):
             square = block[j, FEATURE + SQUARE]
@@ -174,10 +172,6 @@ def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None
             share = reopened_share(config, state.scale[source], state.scalar[SIZE])
             for j in range(len(block)):
                 block[j, COVARIANCE] = share * block[j, FEATURE + PRIOR]
-    if work.notes[NEGATED] > 0.0:
-        for j in range(len(block)):
-            for i in range(ORIGIN):
-                block[j, i] = -block[j, i]
 
 
 @part
