@@ -200,7 +200,7 @@ class Likelihood:
     def shares(self) -> Any:
         """Shares of flipped labels, none larger than what is believed where one label is rare."""
         rarer = min(self.positive, 1 - self.positive)
-        return np.minimum(FLIPS, max(0.05, 1.2 * rarer**2))
+        return np.minimum(FLIPS, max(0.25 * rarer, 1.2 * rarer**2))
 
     def stretch_prediction(self, up: float) -> None:
         self.length = stretched(self.length, up)

@@ -35,8 +35,9 @@ from redescend.kernels.selftuning.losses import sigmoid
 from redescend.kernels.selftuning.noise import PATIENCE
 from redescend.numeric import Array
 
-FLIPS_LEAST, FLIPS_MOST = 0.05, 0.3
-"""The largest share of flipped labels that is believed, where one label is rare and where both are as frequent."""
+RARE_FLIPS, FLIPS_MOST = 0.25, 0.3
+"""The largest share of flipped labels that is believed: where one label is rare, in units of its share, and where both
+are as frequent."""
 
 DRIFT = 0.03
 """This part of the share that a round gives to all members is spread over all cells."""
@@ -68,7 +69,7 @@ def most_flips(scalar: Array) -> float:
     A class that no line can separate is not flipped: the rarer it is, the fewer.
     """
     rarer = min(scalar[POSITIVE], 1.0 - scalar[POSITIVE])
-    return max(FLIPS_LEAST, FLIPS_MOST * 4.0 * rarer * rarer)
+    return max(RARE_FLIPS * rarer, FLIPS_MOST * 4.0 * rarer * rarer)
 
 
 @part
