@@ -158,7 +158,7 @@ class Reference(Likelihood):
             self.W = np.array([0.8, 2e-6 / 3, 0.0, 0.0, 0.2 / 3, 0.0, 0.0])
         self.V, self.scale[:] = self.W.copy(), self.size
         self.cells, self.label_cells = np.full(SCALES, 1 / SCALES), LABEL_PRIOR.copy()
-        self.mirrors, self.far, self.near = np.array([MIRROR_PRIOR] * 2), self.size, 0.5
+        self.mirrors, self.far, self.near, self.widened = np.array([MIRROR_PRIOR] * 2), self.size, 0.5, 0.0
         self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
         self.bottom, self.top = origin - self.size, origin + self.size
         self.common = self.usual = self.size
@@ -320,6 +320,8 @@ class Reference(Likelihood):
             return False
         if self.labels:
             self.resize()
+        elif self.mirrored > self.widened + 0.08 and self.age >= RING:
+            self.P, self.widened, self.credit = 8 * self.P, self.mirrored, 0
         shifted = self.age >= RING and not 1 / 64 <= self.typical <= 64
         if shifted:
             self.square = np.where(self.square > 0, np.maximum(self.square * self.typical, 1e-50), 0.0)

@@ -19,6 +19,7 @@ from redescend.kernels.selftuning.layout import (
     FLIPS,
     LABEL_PRIOR,
     LENGTHS,
+    OPENED,
     POSITIVE,
     POSTERIOR,
     RATE,
@@ -118,6 +119,15 @@ def _penalise_label_lengths(loss: Any, l2: float, turn: int, state: State) -> No
         scalar[COMMON] = stretch(scalar[COMMON], -label_gain(scalar) * price * scalar[STRETCH] * scalar[STRETCH])
 
 
+@rare
+def widen(factor: float, state: State, work: Work) -> None:
+    """Multiply P."""
+    for j in range(len(state.P)):
+        state.P[j] = min(factor * state.P[j], WIDEST)
+    state.scalar[CREDIT] = 0.0
+    work.notes[OPENED] = factor
+
+
 def resize(loss: Any, state: State, work: Work) -> None:
     """Double or halve the posterior where its logits have another length; the lattice moves along."""
     raise NotImplementedError
@@ -133,14 +143,12 @@ def multiply_posterior(factor: float, state: State, work: Work) -> None:
     cells, up, last = state.cells, factor > 1.0, len(LABEL_PRIOR)
     for j in range(state.theta.shape[1]):
         state.theta[POSTERIOR, j] = min(max(factor * state.theta[POSTERIOR, j], -WIDEST), WIDEST)
-    for j in range(len(state.P)):
-        state.P[j] = min(factor * factor * state.P[j], WIDEST)
+    widen(factor * factor, state, work)
     for i in range(last):
         n = i if up else last - 1 - i
         k = n + len(FLIPS) if up else n - len(FLIPS)
         cells[n] = cells[k] if 0 <= k < last else 1e-9
     state.scalar[STRETCH] /= factor
-    state.scalar[CREDIT] = 0.0
     work.notes[RESIZED] = factor
 
 

@@ -60,16 +60,16 @@ outliers, or of flipped labels, and of mirrored records; the last weight."""
 a record for the mode; the length of the posterior's logits; the usual share of mirrored records; and the share of
 labels +1. With labels, the first is the length of predictions, in units of the logit."""
 
-(TYPICAL, STREAK, KNOWN, CREDIT, CHECKSUM, LAST_Y, FAR, NEAR) = range(25, 33)
+(TYPICAL, STREAK, KNOWN, CREDIT, CHECKSUM, LAST_Y, FAR, NEAR, WIDENED) = range(25, 34)
 """The typical length of a record, and how many in a row were longer (or, below 0, shorter); features that were seen;
-non-zeros since all were copied; what identifies the last record; the typical size of far outliers, and the share of
-near ones."""
+non-zeros since all were copied; what identifies the last record; the typical size of far outliers, the share of near
+ones, and that of mirrored records when P was widened last."""
 
-SCALARS = 33
+SCALARS = 34
 
-RESCALED, RESIZED, NOTES = MEMBERS, MEMBERS + 1, MEMBERS + 2
+RESCALED, RESIZED, OPENED, NOTES = range(MEMBERS, MEMBERS + 4)
 """What a round notes for features that are not at hand: for every member, from which it was copied; and by what the
-squares of features and the posterior were multiplied."""
+squares of features, the mean of the posterior and P were multiplied."""
 
 WIDEST = 1e150
 """No part of a model is larger."""
@@ -152,6 +152,7 @@ SPECS = (
             LAST_Y: _scalar("target of the last", low=-LARGE, high=LARGE),
             FAR: _scalar("far", low=0.0, high=1e40),
             NEAR: _scalar("near", low=0.0, high=1.0),
+            WIDENED: _scalar("widened", low=0.0, high=0.5),
         },
     ),
 )

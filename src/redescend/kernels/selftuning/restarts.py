@@ -7,7 +7,7 @@ from typing import Any
 
 from redescend.kernels.compiler import part, rare, specialise
 from redescend.kernels.selftuning.covariance import copy_covariance, read_column, reset, subtract
-from redescend.kernels.selftuning.labels import penalise_lengths, resize
+from redescend.kernels.selftuning.labels import penalise_lengths, resize, widen
 from redescend.kernels.selftuning.layout import (
     AGE,
     CENTRE,
@@ -16,6 +16,7 @@ from redescend.kernels.selftuning.layout import (
     CREDIT,
     LARGE,
     LEAD,
+    MIRRORED,
     MODE,
     OUT,
     POSTERIOR,
@@ -34,6 +35,7 @@ from redescend.kernels.selftuning.layout import (
     TYPICAL,
     UNIT,
     USUAL,
+    WIDENED,
     WIDEST,
     Config,
     Diagonal,
@@ -54,6 +56,10 @@ RETURN_SHARE = 0.05
 SHIFT = 64.0
 """Features have another scale if the typical length of records, a square, is this many times as large or as small."""
 
+FOUND, OPEN = 0.08, 8.0
+"""P is multiplied by OPEN when the share of mirrored records is FOUND above that of the last time: before it was known,
+the posterior learned a compromise."""
+
 REOPENED, LABEL_REOPENED = 8.0, 4.0
 """Variance of a restarted posterior, in units of the leader's squared scale; of logits."""
 
@@ -70,6 +76,9 @@ def recover(config: Config, state: State, work: Work) -> bool:
     scalar, weight = state.scalar, state.weight
     if not may_copy(config.covariance, scalar):
         return False
+    if scalar[MIRRORED] > scalar[WIDENED] + FOUND and scalar[AGE] >= RING:
+        widen(OPEN, state, work)
+        scalar[WIDENED] = scalar[MIRRORED]
     resize(config.loss, state, work)
     lead, shifted = int(scalar[LEAD]), is_shifted(scalar)
     if shifted:

@@ -15,6 +15,7 @@ from redescend.kernels.selftuning.layout import (
     LAST,
     MEMBERS,
     NOTES,
+    OPENED,
     POSTERIOR,
     PRIOR,
     RESCALED,
@@ -151,11 +152,12 @@ def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None
             rescaled = min(max(square * work.notes[RESCALED], SMALLEST), WIDEST)
             block[j, FEATURE + SQUARE] = rescaled if square > 0.0 else 0.0
             block[j, FEATURE + PRIOR] = min(block[j, FEATURE + PRIOR] / work.notes[RESCALED], WIDEST)
-    factor = work.notes[RESIZED]
-    if factor > 0.0:
+    if work.notes[RESIZED] > 0.0:
         for j in range(len(block)):
-            block[j, POSTERIOR] = min(max(factor * block[j, POSTERIOR], -WIDEST), WIDEST)
-            block[j, COVARIANCE] = min(factor * factor * block[j, COVARIANCE], WIDEST)
+            block[j, POSTERIOR] = min(max(work.notes[RESIZED] * block[j, POSTERIOR], -WIDEST), WIDEST)
+    if work.notes[OPENED] > 0.0:
+        for j in range(len(block)):
+            block[j, COVARIANCE] = min(work.notes[OPENED] * block[j, COVARIANCE], WIDEST)
     for i in range(MEMBERS - 1, -1, -1):  # the posterior last: it is stored before it restarts
         source = int(work.notes[i]) - 1
         if source < 0:

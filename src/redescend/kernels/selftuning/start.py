@@ -47,6 +47,7 @@ from redescend.kernels.selftuning.layout import (
     TYPICAL,
     USUAL,
     USUALLY_FLIPPED,
+    WIDENED,
     Config,
     Labels,
     State,
@@ -109,7 +110,7 @@ def _begin_residuals(loss: Any, size: float, state: State) -> None:
         cells[k] = 1.0 / SCALES
     reset_mirrors(cells, scalar)
     scalar[LOW], scalar[RATE] = size * 2.0 ** (-SCALES // 2), RATE_START
-    scalar[FAR], scalar[NEAR] = size, NEAR_START
+    scalar[FAR], scalar[NEAR], scalar[WIDENED] = size, NEAR_START, 0.0
 
 
 def _begin_labels(loss: Any, size: float, state: State) -> None:
