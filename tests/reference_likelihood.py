@@ -12,7 +12,9 @@ from redescend import losses
 POSTERIOR, SLOW, FAST, MODE, ORIGIN, SNAPSHOT, STORED, MEMBERS = range(8)
 SCALES, RING, LOST = 16, 16, 8
 MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.1, 0.2, 0.3, 0.4]), np.array([0.98, 0.005, 0.005, 0.005, 0.005])
-FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.9, 0.06, 0.02, 0.01, 0.005, 0.005])
+FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.7, 0.2, 0.04, 0.02, 0.02, 0.02])
+LENGTHS, LENGTH_PRIOR = np.array([0.5, 1.0, 2.0, 4.0]), np.array([0.15, 0.75, 0.08, 0.02])
+LABEL_PRIOR = np.outer(LENGTH_PRIOR, FLIP_PRIOR)
 STEPS = {SLOW: 1.0, FAST: 8.0}
 LARGE, LEAST, MOST = 1e25, 2.0**-400, 2.0**400
 MEMORY = 1000.0
@@ -41,6 +43,10 @@ def power_of_two(a: Any) -> Any:
 
 def cut(v: Any) -> Any:
     return np.where(np.abs(v) * LARGE > 1, np.clip(v, -LARGE, LARGE), 0.0)
+
+
+def stretched(length: float, up: float) -> float:
+    return min(max(length * (1 + min(max(up, -0.2), 0.2)), 1e-3), 1e3)
 
 
 def normal(r: float, S: Any) -> Any:
@@ -122,7 +128,6 @@ class Likelihood:
         self.cells = (1 - drift) * (q + m + u) / Z + drift / SCALES
         self.low *= 1 + np.clip(0.5 * score * max(1 / (t + 10), 1e-3), -0.1, 0.1)
         rate = self.rate + max(1 / (t + 20), 5e-4) * (np.sum(u) / Z - self.rate)
-        self.flipped += 0.03 / max(wide, 1.0) * (np.sum(m) / Z - self.flipped)
         self.usually_flipped += max(1 / (t + 20), 5e-4) * (np.sum(m) / Z - self.usually_flipped)
         self.mirrors[side] = (1 - drift) * mirrors / mirrors.sum() + drift * MIRROR_PRIOR
         self.mirrored = min(self.mirrors @ MIRRORS)
@@ -157,6 +162,7 @@ class Likelihood:
 
     def judge_label(self, y: float, w: float, predictions: Any, c: float, leverage: float) -> Any:
         long, e = sqrt(leverage), self.rate
+        played = y * (self.V * self.lengths) @ predictions / long
         k = 1 / sqrt(1 + pi / 8 * c / leverage)
         q = sigmoid(y * predictions[0] / long * k)
         Z, slope = e + (1 - 2 * e) * q, (1 - 2 * e) * q * (1 - q) * k
@@ -166,24 +172,58 @@ class Likelihood:
         margin = y * predictions[self.lead] * lengths[self.lead] / long
         right = sigmoid(margin)
         self.clean = (1 - e) * right / (e + (1 - 2 * e) * right)
-        longer = np.array([sigmoid(margin * ((1 - 2 * e) / (1 - 2 * share)) ** 2) for share in FLIPS])
-        drift, flips = 0.1 / (1000 + self.seen), self.flips * (FLIPS + (1 - 2 * FLIPS) * longer)
-        self.flips = (1 - drift) * flips / flips.sum() + drift * FLIP_PRIOR
+        if self.name == "Hinge" and played < 1:
+            self.stretch_prediction(self.label_gain * self.clean * played)
         self.positive += ((y > 0) - self.positive) / min(self.seen + 10, 1000)
-        rarer = min(self.positive, 1 - self.positive)
-        self.rate = e = min(FLIPS @ self.flips, max(0.05, 1.2 * rarer**2))
-        gate, likelihood, gain = np.zeros(MEMBERS), np.zeros(MEMBERS), max(4 / (self.age + 8), 0.01)
+        plain = margin / self.stretch if self.lead == POSTERIOR else margin
+        q, shares = np.array([[sigmoid(plain * length)] for length in LENGTHS]), self.shares
+        drift, labels = 0.03 / (1000 + self.seen), self.label_cells * (shares + (1 - 2 * shares) * q)
+        self.label_cells = (1 - drift) * labels / labels.sum() + drift * LABEL_PRIOR
+        self.rate = e = np.sum(self.label_cells * shares)
+        self.stretch = 2 ** np.sum(self.label_cells.T * np.log2(LENGTHS))
+        lengths[0] = k * self.stretch
+        gate, likelihood, gain = np.zeros(MEMBERS), np.zeros(MEMBERS), self.label_gain
         for i in np.flatnonzero(self.W > 0):
             m = y * predictions[i] * lengths[i] / long
             q = sigmoid(m)
             likelihood[i] = e + (1 - 2 * e) * q
             gate[i] = (1 - e) * q / likelihood[i]
-            up = min(max(gain * m * (1 - 2 * e) * q * (1 - q) / likelihood[i], -0.2), 0.2)
-            if i == POSTERIOR:
-                self.stretch = min(max(self.stretch * (1 + 0.3 * up), 0.1), 10.0)
-            else:
-                self.scale[i] = min(max(self.scale[i] * (1 + up), 1e-3), 1e3)
+            if i != POSTERIOR:
+                self.scale[i] = stretched(self.scale[i], gain * m * (1 - 2 * e) * q * (1 - q) / likelihood[i])
         return g * w, h * w, gate, likelihood
+
+    @property
+    def label_gain(self) -> float:
+        return max(4 / (self.age + 8), 0.01)
+
+    @property
+    def shares(self) -> Any:
+        """Shares of flipped labels, none larger than what is believed where one label is rare."""
+        rarer = min(self.positive, 1 - self.positive)
+        return np.minimum(FLIPS, max(0.25 * rarer, 1.2 * rarer**2))
+
+    def stretch_prediction(self, up: float) -> None:
+        self.length = stretched(self.length, up)
+
+    def penalise_lengths(self, l2: float, j: int) -> None:
+        """What l2 on a coefficient tells about lengths of labels."""
+        price = l2 * (self.length * self.scale[0] * self.theta[0, j]) ** 2
+        self.label_cells *= np.exp(-0.5 * np.minimum(price * LENGTHS**2, 100.0))[:, None]
+        self.label_cells /= self.label_cells.sum()
+        if self.name == "Hinge":
+            self.stretch_prediction(-self.label_gain * price * self.stretch**2)
+
+    def resize(self) -> None:
+        """Double or halve the posterior, with its lattice, where its logits have another length."""
+        if not 1 / 1.8 <= self.stretch <= 1.8:
+            factor = 2.0 if self.stretch > 1 else 0.5
+            none = np.full((1, len(FLIPS)), 1e-9)
+            parts = [self.label_cells[1:], none] if factor > 1 else [none, self.label_cells[:-1]]
+            self.label_cells = np.concatenate(parts)
+            self.theta[0] *= factor
+            self.P = factor**2 * self.P
+            self.stretch /= factor
+            self.credit = 0
 
     def clean_probability(self, x: Any, y: float) -> float:
         """The probability that a record is clean, at the leader's prediction; nothing is learned."""

@@ -10,8 +10,8 @@ import numpy as np
 from redescend import losses
 from tests.reference_likelihood import (
     FAST,
-    FLIP_PRIOR,
     FLIPS,
+    LABEL_PRIOR,
     LEAST,
     LOST,
     MEMBERS,
@@ -66,7 +66,7 @@ class Reference(Likelihood):
         self.ring: list[Any] = []
         self.last = self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
         self.bottom = self.top = 0.0
-        self.stretch = 1.0
+        self.stretch = self.length = 1.0
         self.constant, self.target, self.clean, self.before = -1, 0.0, 1.0, None
 
     @property
@@ -84,7 +84,7 @@ class Reference(Likelihood):
         """What the predictions of members are multiplied by."""
         if not self.labels:
             return self.target
-        return self.scale * np.append(self.stretch, np.ones(MEMBERS - 1)) * (0.6 if self.name == "Hinge" else 1.0)
+        return self.scale * np.append(self.stretch, np.ones(MEMBERS - 1)) * self.length
 
     def clip(self, prediction: float) -> float:
         if self.labels:
@@ -157,15 +157,15 @@ class Reference(Likelihood):
         if self.labels:
             self.W = np.array([0.8, 2e-6 / 3, 0.0, 0.0, 0.2 / 3, 0.0, 0.0])
         self.V, self.scale[:] = self.W.copy(), self.size
-        self.cells, self.flips = np.full(SCALES, 1 / SCALES), FLIP_PRIOR.copy()
+        self.cells, self.label_cells = np.full(SCALES, 1 / SCALES), LABEL_PRIOR.copy()
         self.mirrors, self.far, self.near, self.widened = np.array([MIRROR_PRIOR] * 2), self.size, 0.5, 0.0
         self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
         self.bottom, self.top = origin - self.size, origin + self.size
         self.common = self.usual = self.size
-        self.information, self.curvature, self.stretch = 0.0, 0.0, 1.0
-        self.streak, self.flipped, self.usually_flipped, self.positive = 0, 0.0, 0.0, 0.5
+        self.information, self.curvature, self.stretch, self.length = 0.0, 0.0, 1.0, 1.0
+        self.streak, self.usually_flipped, self.positive = 0, 0.0, 0.5
         self.typical, self.due, self.low, self.clean = 1.0, 62, self.size * 2.0 ** (-SCALES // 2), 1.0
-        self.rate, self.mirrored = FLIPS @ FLIP_PRIOR if self.labels else 0.15, MIRRORS @ MIRROR_PRIOR
+        self.rate, self.mirrored = np.sum(LABEL_PRIOR @ FLIPS) if self.labels else 0.15, MIRRORS @ MIRROR_PRIOR
         for j in range(self.d):
             present = X[~np.isnan(X[:, j]), j]
             v = present[present != 0]
@@ -318,13 +318,9 @@ class Reference(Likelihood):
         """Bring the stored posterior back, or restart the posterior; returns whether it restarted."""
         if not self.may_copy():
             return False
-        if self.flipped > 0.6:
-            self.store()
-            self.theta[:ORIGIN] *= -1
-            self.mirrors, self.flipped, self.mirrored = np.array([MIRROR_PRIOR] * 2), 0.0, MIRRORS @ MIRROR_PRIOR
-            self.credit = 0
-            return False
-        if not self.labels and self.mirrored > self.widened + 0.08 and self.age >= RING:
+        if self.labels:
+            self.resize()
+        elif self.mirrored > self.widened + 0.08 and self.age >= RING:
             self.P, self.widened, self.credit = 8 * self.P, self.mirrored, 0
         shifted = self.age >= RING and not 1 / 64 <= self.typical <= 64
         if shifted:
@@ -371,3 +367,5 @@ class Reference(Likelihood):
         self.move_along(POSTERIOR, -h * self.theta[0, j], v)
         self.theta[SLOW : MODE + 1, j] /= 1 + w * v[j]
         self.subtract(h, v)
+        if self.labels:
+            self.penalise_lengths(self.loss.l2 * self.d / self.unit[j] ** 2, j)

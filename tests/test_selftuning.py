@@ -16,7 +16,7 @@ from tests import reference, reference_selftuning
 from tests.catalogue import name_of, quartic_gradient, quartic_value
 from tests.games import sample
 from tests.refusals import refusal, refused_unchanged
-from tests.selftuning_games import PLAIN, REGRESSION, every_loss, every_order, played, records
+from tests.selftuning_games import LABELS, PLAIN, REGRESSION, every_loss, every_order, played, records
 
 SHRUNK = [
     losses.Squared(l2=1e-2),
@@ -54,7 +54,6 @@ POSITIVES = [
     layout.USUAL,
     layout.INFORMATION,
     layout.STRETCH,
-    layout.FLIPPED,
     layout.USUALLY_FLIPPED,
     layout.POSITIVE,
 ]
@@ -89,6 +88,27 @@ def test_every_round_is_as_stated(loss, pattern, order):
         chaos = apart(expected, reference_selftuning.play(X * (1.0 + 4e-16), y, loss=loss, order=order))
         assert chaos[-1] < 1e-6
         assert (gap <= 1e-9 + 100.0 * chaos).all()
+
+
+@every_order
+@pytest.mark.parametrize("loss", LABELS, ids=name_of)
+def test_logits_that_are_longer_or_shorter_are_as_stated(loss, order, monkeypatch):
+    """Labels that a plane separates, and then nearly random ones: the posterior is doubled, and halved."""
+    factors, resize = set(), reference_selftuning.Reference.resize
+
+    def watched(self: Any) -> None:
+        before = self.stretch
+        resize(self)
+        factors.add(before / self.stretch)
+
+    monkeypatch.setattr(reference_selftuning.Reference, "resize", watched)
+    X, y = records(loss, "clean", 500, 2, seed=3)
+    truth = np.linalg.lstsq(X[:200], y[:200], rcond=None)[0]
+    chance = 1.0 / (1.0 + np.exp(-0.3 * X[200:] @ truth / np.linalg.norm(truth)))
+    y[200:] = np.where(np.random.default_rng(1).random(300) < chance, 1.0, -1.0)
+    expected = reference_selftuning.play(X, y, loss=loss, order=order)
+    assert apart(expected, played(rd.SelfTuning(2, loss=loss, order=order), X, y, keep_actions=True))[-1] <= 1e-9
+    assert factors >= {0.5, 2.0}
 
 
 @every_order

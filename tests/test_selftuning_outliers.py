@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import norm, rankdata
 
 import redescend as rd
-from redescend import adversaries, losses, streams
+from redescend import adversaries, losses, regret, streams
+from redescend.experiments.problems import svm
 from redescend.kernels.selftuning import layout
 from tests.selftuning_games import every_loss, every_order, played, records
 
@@ -125,6 +126,21 @@ def test_how_wild_a_target_is_does_not_matter(size, order):
         told = played(rd.SelfTuning(4, loss=losses.Squared(), order=order), X, np.where(bad, wild * sign, y))
         errors.append(np.abs(told.predictions - y)[300:][~bad[300:]].mean())
     assert errors[1] <= 1.05 * errors[0]
+
+
+@every_order
+def test_a_quarter_of_the_labels_flipped_costs_no_more_than_an_oracle_pays(order):
+    """The paper's classification at k = T/4, mean of three games: within 1.3 of the oracle at the paper's step."""
+    problem, ratios = svm(), []
+    for seed in (30, 31, 32):
+        stream = problem.streams(seed)["T/4"]
+        learners = problem.learners(stream)
+        own, best = (
+            regret.clean_dynamic(rd.play(learners[name], stream), stream, problem.loss)[-1]
+            for name in (f"self-tuning, order {order}", "oracle")
+        )
+        ratios.append(own / best)
+    assert np.mean(ratios) <= 1.3
 
 
 # --- what the weights say ---

@@ -17,16 +17,13 @@ from redescend.losses.linear import LinearLoss
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 
-HINGE_LENGTH = 0.6
-"""The prediction that minimises the hinge loss, in units of a calibrated logit."""
-
 FAMILIES: dict[int, Any] = {
     linear.SQUARED: lambda c: Squared(0.0),
     linear.ABSOLUTE: lambda c: Quantile(0.5),
     linear.PINBALL: Quantile,
     linear.EPSILON_INSENSITIVE: Insensitive,
-    linear.LOGISTIC: lambda c: Labels(1.0),
-    linear.HINGE: lambda c: Labels(HINGE_LENGTH),
+    linear.LOGISTIC: lambda c: Labels(0.0),
+    linear.HINGE: lambda c: Labels(1.0),
 }
 
 EMPTY, NO_ACTIONS = np.empty((0, 0)), np.empty((0, 0, 0))

@@ -10,12 +10,11 @@ from math import pi, sqrt
 from typing import Any
 
 from redescend.kernels.compiler import part, specialise
+from redescend.kernels.selftuning.labels import label_gain, learn_flips, learn_length, stretch
 from redescend.kernels.selftuning.layout import (
     CLEAN,
     COMMON,
     FAR,
-    FLIP_PRIOR,
-    FLIPS,
     LEAD,
     MEMBERS,
     MIRRORED,
@@ -35,7 +34,6 @@ from redescend.kernels.selftuning.layout import (
 from redescend.kernels.selftuning.losses import score, sigmoid
 from redescend.kernels.selftuning.noise import (
     EXACT,
-    PATIENCE,
     compute_densities,
     compute_moments,
     learn_noise,
@@ -45,24 +43,16 @@ from redescend.numeric import Array
 TIGHT = 9.0
 """The gate of a follower is one half at a residual of sqrt(TIGHT) of its own scales."""
 
-REACTION, LABEL_REACTION = 0.15, 0.01
+REACTION = 0.15
 """The smallest gain of own scales."""
 
 SCALE_LEAST, SCALE_MOST = 1e-40, 1e40
-LENGTH_LEAST, LENGTH_MOST = 1e-3, 1e3
-
 
 CALM = 3e-4
 """The smallest gain of the scale that all members share."""
 
 PRICE = 2.0
 """The mode pays for its choice among many modes: its density has the factor 1 - PRICE/(t + 100)."""
-
-FLIPS_LEAST, FLIPS_MOST = 0.05, 0.3
-"""The largest share of flipped labels that is believed, where one label is rare and where both are as frequent."""
-
-STRETCHING = 0.3
-"""The length of the posterior's logits learns with this part of the gain of the other members'."""
 
 
 def judge(loss: Any, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work) -> Any:
@@ -168,41 +158,23 @@ def logit_length(i: int, c: float, state: State) -> float:
 
 
 @part
+def mean_logit(values: Array, state: State) -> float:
+    """The mean of the members' logits, from a value of each."""
+    total = state.played[POSTERIOR] * (state.scalar[STRETCH] - 1.0) * state.scale[POSTERIOR] * values[POSTERIOR]
+    for i in range(MEMBERS):
+        total += state.played[i] * state.scale[i] * values[i]
+    return total
+
+
+@part
 def right_probability(q: float, rate: float) -> float:
     """The probability that a label is not flipped, where q is that of the label without flips."""
     return min((1.0 - rate) * q / (rate + (1.0 - 2.0 * rate) * q), 1.0)
 
 
-@part
-def learn_flips(m: float, state: State) -> None:
-    """Bayes' rule on the share of flipped labels, where m is the logit of the label.
-
-    Until flipped labels are known, they shorten the logits that are learned, the more the larger their share. A share
-    is judged with logits that are longer by the square of what it keeps of a mean, 1 - 2 share.
-    """
-    cells, mass, mean = state.cells, 0.0, 0.0
-    drift = 0.1 / (PATIENCE + state.scalar[SEEN])
-    for n in range(len(FLIPS)):
-        kept = 1.0 - 2.0 * FLIPS[n]
-        cells[n] *= FLIPS[n] + kept * sigmoid(m * ((1.0 - 2.0 * state.scalar[RATE]) / kept) ** 2)
-        mass += cells[n]
-    for n in range(len(FLIPS)):
-        cells[n] = (1.0 - drift) * cells[n] / mass + drift * FLIP_PRIOR[n]
-    for n in range(len(FLIPS)):
-        mean += cells[n] * FLIPS[n]
-    # A class that no line can separate is not flipped: the rarer it is, the fewer flips are believed.
-    rarer = min(state.scalar[POSITIVE], 1.0 - state.scalar[POSITIVE])
-    state.scalar[RATE] = min(mean, max(FLIPS_LEAST, FLIPS_MOST * 4.0 * rarer * rarer))
-
-
-@part
-def stretch(length: float, up: float, low: float, high: float) -> float:
-    return min(max(length * (1.0 + min(max(up, -0.2), 0.2)), low), high)
-
-
 def _judge_label(loss: Any, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work) -> Any:
     scalar, predictions, scale, weight = state.scalar, work.predictions, state.scale, state.weight
-    lead, rate, long = int(scalar[LEAD]), scalar[RATE], sqrt(leverage)
+    lead, rate, long, played = int(scalar[LEAD]), scalar[RATE], sqrt(leverage), mean_logit(predictions, state)
     k = 1.0 / sqrt(1.0 + pi / 8.0 * c / leverage)
     q = sigmoid(y * predictions[POSTERIOR] / long * k)
     slope, Z = (1.0 - 2.0 * rate) * q * (1.0 - q) * k, rate + (1.0 - 2.0 * rate) * q
@@ -211,8 +183,9 @@ def _judge_label(loss: Any, y: float, w: float, leverage: float, c: float, age: 
     m = y * predictions[lead] * logit_length(lead, c / leverage, state) / long
     scalar[CLEAN] = right_probability(sigmoid(m), rate)
     scalar[POSITIVE] += ((1.0 if y > 0.0 else 0.0) - scalar[POSITIVE]) / min(scalar[SEEN] + 10.0, 1000.0)
-    learn_flips(m, state)
-    rate, gain, total = scalar[RATE], max(4.0 / (age + 8.0), LABEL_REACTION), 0.0
+    learn_length(loss, y * played / long, scalar)
+    learn_flips(m / scalar[STRETCH] if lead == POSTERIOR else m, state)
+    rate, gain, total = scalar[RATE], label_gain(scalar), 0.0
     for i in range(MEMBERS):
         if weight[i] > 0.0:
             m = y * predictions[i] * logit_length(i, c / leverage, state) / long
@@ -221,12 +194,8 @@ def _judge_label(loss: Any, y: float, w: float, leverage: float, c: float, age: 
             work.gate[i] = (1.0 - rate) * q / Z
             weight[i] *= Z
             total += weight[i]
-            up = gain * m * (1.0 - 2.0 * rate) * q * (1.0 - q) / Z
-            if i == POSTERIOR:
-                scalar[STRETCH] *= 1.0 + STRETCHING * min(max(up, -0.2), 0.2)
-                scalar[STRETCH] = min(max(scalar[STRETCH], 0.1), 10.0)
-            else:
-                scale[i] = stretch(scale[i], up, LENGTH_LEAST, LENGTH_MOST)
+            if i != POSTERIOR:
+                scale[i] = stretch(scale[i], gain * m * (1.0 - 2.0 * rate) * q * (1.0 - q) / Z)
     return g * w, h * w, total
 
 

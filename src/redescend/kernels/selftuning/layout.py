@@ -22,8 +22,10 @@ SCALES = 16
 MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.1, 0.2, 0.3, 0.4]), np.array([0.98, 0.005, 0.005, 0.005, 0.005])
 """Shares of records with the wrong sign, and the prior of each, where predictions are below and above 0."""
 
-FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.9, 0.06, 0.02, 0.01, 0.005, 0.005])
-"""Shares of flipped labels, and the prior of each."""
+FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.7, 0.2, 0.04, 0.02, 0.02, 0.02])
+LENGTHS, LENGTH_PRIOR = np.array([0.5, 1.0, 2.0, 4.0]), np.array([0.15, 0.75, 0.08, 0.02])
+LABEL_PRIOR = np.outer(LENGTH_PRIOR, FLIP_PRIOR).ravel()
+"""Shares of flipped labels, lengths of the posterior's logits, and the prior of each and of both together."""
 
 RING = 16
 """Records that are stored, to learn from them again: target, weight and features."""
@@ -53,22 +55,21 @@ and its value."""
 """The unit of the target; the range of clean targets; their typical size; the lowest scale of noise; the shares of
 outliers, or of flipped labels, and of mirrored records; the last weight."""
 
-(COMMON, USUAL, INFORMATION, CURVATURE, STRETCH, FLIPPED, USUALLY_FLIPPED, POSITIVE) = range(18, 26)
+(COMMON, USUAL, INFORMATION, CURVATURE, STRETCH, USUALLY_FLIPPED, POSITIVE) = range(18, 25)
 """The scale of residuals that all members share; the usual scale of the posterior's; the information and curvature of
-a record for the mode; the length of the posterior's logits; the recent and the usual share of mirrored records; and the
-share of labels +1."""
+a record for the mode; the length of the posterior's logits; the usual share of mirrored records; and the share of
+labels +1. With labels, the first is the length of predictions, in units of the logit."""
 
-(TYPICAL, STREAK, KNOWN, CREDIT, CHECKSUM, LAST_Y, FAR, NEAR, WIDENED) = range(26, 35)
+(TYPICAL, STREAK, KNOWN, CREDIT, CHECKSUM, LAST_Y, FAR, NEAR, WIDENED) = range(25, 34)
 """The typical length of a record, and how many in a row were longer (or, below 0, shorter); features that were seen;
 non-zeros since all were copied; what identifies the last record; the typical size of far outliers, the share of near
 ones, and that of mirrored records when P was widened last."""
 
-SCALARS = 35
+SCALARS = 34
 
-NEGATED, RESCALED, OPENED = MEMBERS, MEMBERS + 1, MEMBERS + 2
-NOTES = MEMBERS + 3
-"""What a round notes for features that are not at hand: for every member, from which it was copied; whether models were
-negated; and by what the squares of features and P were multiplied."""
+RESCALED, RESIZED, OPENED, NOTES = range(MEMBERS, MEMBERS + 4)
+"""What a round notes for features that are not at hand: for every member, from which it was copied; and by what the
+squares of features, the mean of the posterior and P were multiplied."""
 
 WIDEST = 1e150
 """No part of a model is larger."""
@@ -141,7 +142,6 @@ SPECS = (
             INFORMATION: _scalar("information", low=0.0),
             CURVATURE: _scalar("curvature", low=-1.0, high=1.0),
             STRETCH: _scalar("stretch", low=0.1, high=10.0),
-            FLIPPED: _scalar("flipped", low=0.0, high=1.0),
             USUALLY_FLIPPED: _scalar("usually flipped", low=0.0, high=1.0),
             POSITIVE: _scalar("positive", low=0.0, high=1.0),
             TYPICAL: _scalar("typical", low=0.0, high=1e60),
@@ -178,7 +178,7 @@ class Insensitive(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """The family of losses of labels; the setting is the length of the prediction, in units of the logit."""
+    """The family of losses of labels; 1 as setting: the length of predictions is learned; 0: they are logits."""
 
     setting: float
 

@@ -17,7 +17,6 @@ import numpy as np
 from redescend.kernels.compiler import part, rare, shared
 from redescend.kernels.selftuning.layout import (
     FAR,
-    FLIPPED,
     LOW,
     MIRROR_PRIOR,
     MIRRORED,
@@ -50,9 +49,6 @@ RATE_PRIOR, RATE_GAIN = 20.0, 5e-4
 
 PATIENCE = 1000.0
 """A round shares 1/(PATIENCE + t) of the weight among all members, and a tenth of that among scales."""
-
-FLIPPED_GAIN = 0.03
-"""The gain with which the recent share of mirrored records follows."""
 
 EXACT = 3e-14
 """Residuals below this part of the target are rounding errors, which tell nothing about the noise."""
@@ -153,9 +149,7 @@ def learn_noise(r: float, up: bool, wide: float, state: State, work: Work) -> No
     for n in range(len(MIRRORS)):
         cells[at + n] = (1.0 - drift) * cells[at + n] / mass + drift * MIRROR_PRIOR[n]
     scalar[MIRRORED] = mean = mirrored_share(cells)
-    flipped = min(b * mirror / total, 1.0)
-    scalar[FLIPPED] += FLIPPED_GAIN / max(wide, 1.0) * (flipped - scalar[FLIPPED])
-    scalar[USUALLY_FLIPPED] += gain * (flipped - scalar[USUALLY_FLIPPED])
+    scalar[USUALLY_FLIPPED] += gain * (min(b * mirror / total, 1.0) - scalar[USUALLY_FLIPPED])
     scalar[RATE] = min(max(rate, RATE_LEAST), RATE_MOST - mean)
     if t < 64.0 or t % 8.0 == 0.0:
         move_window(cells, scalar)
@@ -191,7 +185,6 @@ def mirrored_share(cells: Array) -> float:
 @rare
 def reset_mirrors(cells: Array, scalar: Array) -> None:
     """Start again with the prior of mirrored records."""
-    scalar[FLIPPED] = 0.0
     for n in range(len(MIRRORS)):
         cells[SCALES + n] = cells[SCALES + len(MIRRORS) + n] = MIRROR_PRIOR[n]
     scalar[MIRRORED] = mirrored_share(cells)

@@ -1,4 +1,4 @@
-"""Restarts of the posterior, and what else happens to all features at once: other scales, other signs, the penalty."""
+"""Restarts of the posterior, and what else happens to all features at once: other scales, the penalty."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from typing import Any
 
 from redescend.kernels.compiler import part, rare, specialise
 from redescend.kernels.selftuning.covariance import copy_covariance, read_column, reset, subtract
+from redescend.kernels.selftuning.labels import penalise_lengths, resize, widen
 from redescend.kernels.selftuning.layout import (
     AGE,
     CENTRE,
     COMMON,
     CONSTANT,
     CREDIT,
-    FLIPPED,
     LARGE,
     LEAD,
     MIRRORED,
     MODE,
-    NEGATED,
-    OPENED,
-    ORIGIN,
     OUT,
     POSTERIOR,
     PRIOR,
@@ -51,7 +48,6 @@ from redescend.kernels.selftuning.layout import (
     Work,
 )
 from redescend.kernels.selftuning.members import LOST, OUT_SHARE, copy_member, may_copy, move_along
-from redescend.kernels.selftuning.noise import reset_mirrors
 from redescend.numeric import Array
 
 RETURN_SHARE = 0.05
@@ -59,9 +55,6 @@ RETURN_SHARE = 0.05
 
 SHIFT = 64.0
 """Features have another scale if the typical length of records, a square, is this many times as large or as small."""
-
-MOSTLY = 0.6
-"""With a larger share of mirrored records, it is the models that are mirrored."""
 
 FOUND, OPEN = 0.08, 8.0
 """P is multiplied by OPEN when the share of mirrored records is FOUND above that of the last time: before it was known,
@@ -83,11 +76,10 @@ def recover(config: Config, state: State, work: Work) -> bool:
     scalar, weight = state.scalar, state.weight
     if not may_copy(config.covariance, scalar):
         return False
-    if scalar[FLIPPED] > MOSTLY:
-        negate(state, work)
-        return False
     if scalar[MIRRORED] > scalar[WIDENED] + FOUND and scalar[AGE] >= RING:
-        widen(state, work)
+        widen(OPEN, state, work)
+        scalar[WIDENED] = scalar[MIRRORED]
+    resize(config.loss, state, work)
     lead, shifted = int(scalar[LEAD]), is_shifted(scalar)
     if shifted:
         rescale(state, work)
@@ -122,27 +114,6 @@ def store(state: State, work: Work) -> None:
         if weight[STORED] == 0.0:
             weight[STORED] = min(0.5 * weight[POSTERIOR], OUT_SHARE)
             weight[POSTERIOR] -= weight[STORED]
-
-
-@rare
-def negate(state: State, work: Work) -> None:
-    """Change the sign of all models that move, where more records are mirrored than not; the posterior is stored."""
-    store(state, work)
-    for i in range(ORIGIN):
-        for j in range(state.theta.shape[1]):
-            state.theta[i, j] = -state.theta[i, j]
-    work.notes[NEGATED] = 1.0
-    reset_mirrors(state.cells, state.scalar)
-    state.scalar[CREDIT] = 0.0
-
-
-@rare
-def widen(state: State, work: Work) -> None:
-    """Make the posterior wider, so that records from before count less."""
-    for j in range(len(state.P)):
-        state.P[j] = min(OPEN * state.P[j], WIDEST)
-    work.notes[OPENED] = OPEN
-    state.scalar[WIDENED], state.scalar[CREDIT] = state.scalar[MIRRORED], 0.0
 
 
 @part
@@ -229,3 +200,4 @@ def shrink(turn: int, rounds: int, config: Config, state: State, work: Work) -> 
     for i in range(SLOW, MODE + 1):
         theta[i, turn] /= 1.0 + w * own
     subtract(config.covariance, state.P, h, v)
+    penalise_lengths(config.loss, config.l2 * rounds / unit / unit, turn, state)

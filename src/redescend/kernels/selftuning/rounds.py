@@ -6,12 +6,13 @@ from typing import Any
 
 from redescend.kernels.compiler import part, shared, specialise
 from redescend.kernels.selftuning.covariance import centre, multiply, reset
-from redescend.kernels.selftuning.judging import judge
+from redescend.kernels.selftuning.judging import judge, mean_logit
 from redescend.kernels.selftuning.layout import (
     AGE,
     BOTTOM,
     CHECKSUM,
     CLEAN,
+    COMMON,
     CONSTANT,
     COUNT,
     CREDIT,
@@ -21,7 +22,6 @@ from redescend.kernels.selftuning.layout import (
     LEVEL,
     MEAN,
     MEMBERS,
-    POSTERIOR,
     PRIOR,
     RESIDUALS,
     RING,
@@ -29,7 +29,6 @@ from redescend.kernels.selftuning.layout import (
     SLACK,
     SQUARE,
     STREAK,
-    STRETCH,
     TARGET,
     TOP,
     TYPICAL,
@@ -197,10 +196,7 @@ def _combine_numbers(loss: Any, values: Array, state: State) -> float:
 
 
 def _combine_logits(loss: Any, values: Array, state: State) -> float:
-    total = state.played[POSTERIOR] * (state.scalar[STRETCH] - 1.0) * state.scale[POSTERIOR] * values[POSTERIOR]
-    for i in range(MEMBERS):
-        total += state.played[i] * state.scale[i] * values[i]
-    return total * loss.setting
+    return mean_logit(values, state) * state.scalar[COMMON]
 
 
 def _clip_number(loss: Any, prediction: float, scalar: Array) -> float:

@@ -14,13 +14,12 @@ from redescend.kernels.selftuning.layout import (
     CONSTANT,
     LAST,
     MEMBERS,
-    NEGATED,
     NOTES,
     OPENED,
-    ORIGIN,
     POSTERIOR,
     PRIOR,
     RESCALED,
+    RESIZED,
     RING,
     ROUNDS,
     SIZE,
@@ -146,13 +145,16 @@ def scatter(count: int, starting: bool, block: Array, full: State, state: State,
 
 @part
 def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None:
-    """Repeat on all features what the round did to those of the row: another scale, copies, a restart, a negation."""
+    """Repeat on all features what the round did to those of the row: another scale or length, copies, a restart."""
     if work.notes[RESCALED] > 0.0:
         for j in range(len(block)):
             square = block[j, FEATURE + SQUARE]
             rescaled = min(max(square * work.notes[RESCALED], SMALLEST), WIDEST)
             block[j, FEATURE + SQUARE] = rescaled if square > 0.0 else 0.0
             block[j, FEATURE + PRIOR] = min(block[j, FEATURE + PRIOR] / work.notes[RESCALED], WIDEST)
+    if work.notes[RESIZED] > 0.0:
+        for j in range(len(block)):
+            block[j, POSTERIOR] = min(max(work.notes[RESIZED] * block[j, POSTERIOR], -WIDEST), WIDEST)
     if work.notes[OPENED] > 0.0:
         for j in range(len(block)):
             block[j, COVARIANCE] = min(work.notes[OPENED] * block[j, COVARIANCE], WIDEST)
@@ -172,10 +174,6 @@ def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None
             share = reopened_share(config, state.scale[source], state.scalar[SIZE])
             for j in range(len(block)):
                 block[j, COVARIANCE] = share * block[j, FEATURE + PRIOR]
-    if work.notes[NEGATED] > 0.0:
-        for j in range(len(block)):
-            for i in range(ORIGIN):
-                block[j, i] = -block[j, i]
 
 
 @part

@@ -18,10 +18,10 @@ from redescend.kernels.selftuning.layout import (
     CURVATURE,
     DUE,
     FAR,
-    FLIP_PRIOR,
     FLIPS,
     INFORMATION,
     KNOWN,
+    LABEL_PRIOR,
     LAST,
     LEAD,
     LEVEL,
@@ -115,9 +115,9 @@ def _begin_residuals(loss: Any, size: float, state: State) -> None:
 
 def _begin_labels(loss: Any, size: float, state: State) -> None:
     state.scalar[RATE] = 0.0
-    for n in range(len(FLIPS)):
-        state.cells[n] = FLIP_PRIOR[n]
-        state.scalar[RATE] += FLIPS[n] * FLIP_PRIOR[n]
+    for n in range(len(LABEL_PRIOR)):
+        state.cells[n] = LABEL_PRIOR[n]
+        state.scalar[RATE] += FLIPS[n % len(FLIPS)] * LABEL_PRIOR[n]
 
 
 specialise(begin_noise, dict.fromkeys(RESIDUALS, _begin_residuals) | {Labels: _begin_labels})
