@@ -17,7 +17,7 @@ from benchmarks.belief_scores import START, calibration_error
 from benchmarks.belief_streams import Case, Recipe, synthetic
 from benchmarks.belief_tables import real
 from redescend.belief import ResidualBelief
-from redescend.belief.shapes import make_tables
+from redescend.belief.densities import make_tables
 from redescend.kernels.belief.cells import CELLS
 from redescend.kernels.belief.layout import CLEAN_PRIOR
 from redescend.numeric import Array

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from redescend.belief.shapes import make_tables
+from redescend.belief.densities import make_tables
 from redescend.belief.suspects import HALF, SHARE
 from redescend.belief.verdicts import Judgements, Verdict
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
 from redescend.kernels.belief.cells import CELLS
-from redescend.kernels.belief.lists import find_quantiles
 from redescend.kernels.belief.mixture import fit_densities, make_work
+from redescend.kernels.belief.thresholds import find_quantiles
 from redescend.numeric import Array
 from redescend.parameters import COUNT, check
 from redescend.state import ArraySpec, Stateful, read_arrays, require

@@ -24,9 +24,9 @@ from redescend.cli.reproduce import reproduce
 from redescend.cli.schema import schema
 from redescend.cli.score import score
 from redescend.cli.serve import serve
-from redescend.cli.settings import read_settings
 from redescend.cli.standard_streams import complete_output
 from redescend.cli.tail import tail
+from redescend.cli.toml_defaults import read_settings
 
 __all__ = ["app"]
 

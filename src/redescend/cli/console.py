@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from redescend.streaming.config import FitConfig
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.run import Run
+    from redescend.streaming.summary.least_clean import Suspect
     from redescend.streaming.summary.rejections import Rejections
-    from redescend.streaming.summary.suspects import Suspect
 
 MAX_LINES = 12
 """Columns to describe."""

@@ -28,7 +28,7 @@ from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.predictor import Learned
-from redescend.streaming.summary.suspects import read_values
+from redescend.streaming.summary.least_clean import read_values
 
 ID = "id"
 """The output whose values clients send back with labels that come late."""

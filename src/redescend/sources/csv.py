@@ -15,7 +15,6 @@ import pyarrow.csv
 from redescend.errors import DataError, quote
 from redescend.numeric import Array
 from redescend.sources.formats import Columns, check_blank, check_names, read_sample
-from redescend.sources.forms import Form, infer_forms
 from redescend.sources.kinds import (
     DESCRIPTIONS,
     FALSE,
@@ -30,6 +29,7 @@ from redescend.sources.kinds import (
     has_time_zones,
     infer_text_kind,
 )
+from redescend.sources.notations import Notation, infer_notations
 from redescend.sources.readers import Text
 from redescend.sources.splitter import Grammar, split
 from redescend.sources.text import BOM, Head, TextFile
@@ -45,7 +45,7 @@ class CsvFile(TextFile):
     suffixes: ClassVar[tuple[str, ...]] = ("csv",)
     delimiter: ClassVar[str | None] = None
     zoned: frozenset[str] = frozenset()
-    forms: Mapping[str, Form] = MappingProxyType({})
+    forms: Mapping[str, Notation] = MappingProxyType({})
 
     def read_preamble(self, text: Text) -> Head:
         line = _read_first_line(text, self.options.longest)
@@ -101,7 +101,7 @@ class CsvFile(TextFile):
         check_names(self.name, names)
         table = read_sample(files, dict.fromkeys(names, Kind.TEXT)).table
         zoned = frozenset(name for name in names if has_time_zones(table.column(name)))
-        forms = infer_forms({name: table.column(name) for name in names}, self.options.decimal)
+        forms = infer_notations({name: table.column(name) for name in names}, self.options.decimal)
         for file in files:
             file.zoned, file.forms = zoned, forms
         kinds = {name: infer_text_kind(table.column(name)) for name in names}
@@ -150,7 +150,7 @@ class CsvParser:
         kinds: Mapping[str, Kind],
         grammar: Grammar,
         zoned: frozenset[str] = frozenset(),
-        forms: Mapping[str, Form] = CsvFile.forms,
+        forms: Mapping[str, Notation] = CsvFile.forms,
     ) -> None:
         self.names = names if isinstance(names, list) else list(names)
         self.kinds = dict(kinds)

@@ -19,7 +19,7 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.lags import LagHistory
 from redescend.streaming.model import StreamModel
-from redescend.streaming.summary.suspects import to_json_value
+from redescend.streaming.summary.least_clean import to_json_value
 
 NEAREST = 3
 """The number of similar records."""

@@ -39,7 +39,7 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned, StreamPredictor
 from redescend.streaming.rounds import RoundRecord, Rounds
 from redescend.streaming.summary import Summary
-from redescend.streaming.summary.suspects import Suspect, read_values
+from redescend.streaming.summary.least_clean import Suspect, read_values
 from redescend.streaming.summary.verdict import FinalCounts, StuckRun, StuckRuns
 from redescend.streaming.table_look import MOST_CELLS, OrderedLook, judge_table
 
@@ -135,7 +135,7 @@ def read_again(
         return last
     verdicts = ((rounds, verdict) for _, rounds, verdict in _judge_parts(model, last.log.path, FarRecords()))
     ordered = OrderedLook.collect(verdicts, model.schema)
-    ordered = ordered.forget_stuck() if source.is_shuffled else ordered
+    ordered = ordered.without_stuck() if source.is_shuffled else ordered
     outcomes = judge_table(model, list(_read_first(source, model.schema.columns, records)), ordered)
     return last if outcomes is None else note(outcomes, judged=True)
 

@@ -56,7 +56,7 @@ class OrderedLook(NamedTuple):
         error = measure_error(np.concatenate(errors), schema)
         return cls(np.concatenate(rows), Verdict(np.concatenate(odds), np.concatenate(stuck)), error)
 
-    def forget_stuck(self) -> OrderedLook:
+    def without_stuck(self) -> OrderedLook:
         """The same without stuck records."""
         return OrderedLook(self.rows[:0], Verdict(np.empty(0), np.empty(0)), self.error)
 

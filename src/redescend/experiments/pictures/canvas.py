@@ -214,14 +214,15 @@ def format_log_axis(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def format_count(count: str) -> str:
+def typeset_outlier_count(formula: str) -> str:
     """An outlier count for a title or a legend, with the exponent of T^⅔ raised."""
-    return count.replace("T^⅔", r"$\mathregular{T^{2/3}}$")
+    return formula.replace("T^⅔", r"$\mathregular{T^{2/3}}$")
 
 
 def count_titles(rows: Results) -> dict[str, str]:
     """The panel title of each outlier count, in the order of the results."""
     ks = {count: int(rows.select(count=count).column("k")[0]) for count in rows.unique("count")}
     return {
-        count: f"k = {format_count(count)} = {k:,} outliers" if k else "k = 0: no outliers" for count, k in ks.items()
+        count: f"k = {typeset_outlier_count(count)} = {k:,} outliers" if k else "k = 0: no outliers"
+        for count, k in ks.items()
     }

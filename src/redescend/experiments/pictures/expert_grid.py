@@ -132,7 +132,7 @@ def draw_distinct(results: Results, folder: Path) -> Picture | None:
             selected = rows.select(problem=problem)
             for count, color in zip(selected.unique("count"), (GREY, BLUE, ORANGE, VERMILION), strict=False):
                 each = selected.select(count=count)
-                label = f"k = {canvas.format_count(count)}"
+                label = f"k = {canvas.typeset_outlier_count(count)}"
                 (handles[label],) = axes.plot(each.column("round"), each.column("value"), color=color)
             axes.set(xscale="log", ylim=(0.0, 1.05 * float(rows.column("value").max())))
             weights = results.select(experiment="experts", problem=problem, run=0, learner=PRINTED, measure="weight")

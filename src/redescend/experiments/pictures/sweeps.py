@@ -39,7 +39,7 @@ def draw_growth(problem: str, results: Results, folder: Path) -> Picture | None:
         return None
     fits = {by: _fit_exponents(each) for by, each in lines.items()}
     length = int(sweep.select(problem=f"{problem}-k").column("rounds").max())
-    titles = [f"T = {length:,} rounds", f"k = {canvas.format_count('T^⅔')} outliers"]
+    titles = [f"T = {length:,} rounds", f"k = {canvas.typeset_outlier_count('T^⅔')} outliers"]
     with canvas.open_sheet(folder, f"{problem}-growth", f"{TITLES[problem]}: how final regret grows", 6.0) as sheet:
         left, right = sheet.panels(titles, bottom=1.2, gap=0.8)
         handles = _draw_lines(left, lines["k"], lambda k: np.sqrt(length) + k)

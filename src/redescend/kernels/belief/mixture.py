@@ -23,7 +23,7 @@ from redescend.kernels.belief.layout import (
     Densities,
     Tables,
 )
-from redescend.kernels.belief.lists import find_threshold
+from redescend.kernels.belief.thresholds import find_threshold
 from redescend.kernels.compiler import kernel, part
 from redescend.kernels.views import view, window
 from redescend.numeric import Array

@@ -26,10 +26,10 @@ from redescend.streaming.summary.histograms import (
     SuspectLimits,
     compute_quantile,
 )
+from redescend.streaming.summary.least_clean import MAX_SUSPECTS, LeastCleanRecords, Suspect
 from redescend.streaming.summary.metrics import make_metrics
 from redescend.streaming.summary.rejections import Rejections
 from redescend.streaming.summary.reservoir import Reservoir
-from redescend.streaming.summary.suspects import MAX_SUSPECTS, Suspect, Suspects
 from redescend.streaming.summary.verdict import FinalCounts
 
 SAMPLE, SUSPECT_SAMPLE = 2000, 500
@@ -72,7 +72,7 @@ class Summary:
         self._rule = SuspectRule.make(schema, transform)
         self.max_weight = self._rule.max_weight
         self.histograms = StreamHistograms(*self._rule)
-        self.suspects = Suspects(schema, top)
+        self.suspects = LeastCleanRecords(schema, top)
         self.sample, self.suspect_sample = Reservoir(SAMPLE), Reservoir(SUSPECT_SAMPLE)
         self.rejections, self.metrics = Rejections(), make_metrics(schema)
         labels = len(schema.labels)

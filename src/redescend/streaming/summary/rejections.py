@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from redescend.sources import Bad
-from redescend.streaming.summary.suspects import MAX_TEXT, shorten
+from redescend.streaming.summary.least_clean import MAX_TEXT, shorten
 
 MAX_KINDS, MAX_EXAMPLES = 30, 3
 OTHER = "other reasons"

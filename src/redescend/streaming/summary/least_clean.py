@@ -35,7 +35,7 @@ class Suspect(NamedTuple):
     """The column in which it has an extreme value, if any."""
 
 
-class Suspects:
+class LeastCleanRecords:
     """The records that are least likely clean; ties are broken by the larger loss, then by the earlier row."""
 
     def __init__(self, schema: Schema, most: int = MAX_SUSPECTS) -> None:

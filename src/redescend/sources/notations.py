@@ -1,6 +1,6 @@
 """Formats of numbers and dates in text: decimal commas, thousands, currencies, percents, and several orders of dates.
 
-A form is inferred for a column if nine in ten of its values have it. Where a value is ambiguous, such as 1,234 or
+A notation is inferred for a column if nine in ten of its values have it. Where a value is ambiguous, such as 1,234 or
 01/02/2020, other values of the column decide or, for numbers, those of the file. If these are ambiguous as well,
 numbers stay text, and dates are month first with slashes and day first with dots and dashes.
 """
@@ -25,8 +25,8 @@ _TIME = r"(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?"
 
 
 @dataclass(frozen=True)
-class Form:
-    """A format of values: a pattern that all of them match, and one that only this form matches."""
+class Notation:
+    """A format of values: a pattern that all of them match, and one that only this notation matches."""
 
     name: str
     kind: Kind
@@ -83,45 +83,45 @@ def _cast_one_by_one(texts: pa.Array) -> pa.Array:
     return pa.array(dates, TYPES[Kind.DATE])
 
 
-def _number_form(name: str, thousands: str, decimal: str) -> Form:
+def _number_notation(name: str, thousands: str, decimal: str) -> Notation:
     digits = rf"(?:\d{{1,3}}(?:{thousands}\d{{3}})+|\d+)(?:{decimal}\d*)?|{decimal}\d+"
     both = rf"\d{thousands}\d{{3}}{decimal}|\d{thousands}\d{{3}}{thousands}\d"
     clear = rf"{both}|\d{decimal}(?:\d{{1,2}}|\d{{4,}})(?:\D|$)|\d{{4,}}{decimal}|(?:^|\D)0{decimal}"
     sign = "," if "," in decimal else "."
-    return Form(name, Kind.NUMBER, rf"{_BEFORE}(?:{digits}){_EXPONENT}{_AFTER}", clear, sign)
+    return Notation(name, Kind.NUMBER, rf"{_BEFORE}(?:{digits}){_EXPONENT}{_AFTER}", clear, sign)
 
 
 _YEAR, _MONTH, _DAY = r"(?P<year>\d{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<day>0?[1-9]|[12]\d|3[01])"
 
 
-def _date_form(name: str, order: Iterable[str], separator: str, distinctive: str) -> Form:
+def _date_notation(name: str, order: Iterable[str], separator: str, distinctive: str) -> Notation:
     date = separator.join(order)
     pattern = rf"^\s*{date}{_TIME}\s*$".replace("?P<year>", "?:").replace("?P<month>", "?:").replace("?P<day>", "?:")
-    return Form(name, Kind.DATE, pattern, distinctive, date=rf"^\s*{date}(?P<time>{_TIME})\s*$")
+    return Notation(name, Kind.DATE, pattern, distinctive, date=rf"^\s*{date}(?P<time>{_TIME})\s*$")
 
 
 NUMBER_FORMS = (
-    _number_form("1,234.5", "[, '’]", r"\."),
-    _number_form("1.234,5", "[. '’]", ","),
+    _number_notation("1,234.5", "[, '’]", r"\."),
+    _number_notation("1.234,5", "[. '’]", ","),
 )
 DATE_FORMS = (
-    _date_form("month/day/year", (_MONTH, _DAY, _YEAR), "/", r"^\s*\d{1,2}/(?:1[3-9]|[23]\d)/"),
-    _date_form("day/month/year", (_DAY, _MONTH, _YEAR), "/", r"^\s*(?:1[3-9]|[23]\d)/"),
-    _date_form("day.month.year", (_DAY, _MONTH, _YEAR), r"\.", "."),
-    _date_form("day-month-year", (_DAY, _MONTH, _YEAR), "-", "."),
-    _date_form("year/month/day", (_YEAR, _MONTH, _DAY), "/", "."),
+    _date_notation("month/day/year", (_MONTH, _DAY, _YEAR), "/", r"^\s*\d{1,2}/(?:1[3-9]|[23]\d)/"),
+    _date_notation("day/month/year", (_DAY, _MONTH, _YEAR), "/", r"^\s*(?:1[3-9]|[23]\d)/"),
+    _date_notation("day.month.year", (_DAY, _MONTH, _YEAR), r"\.", "."),
+    _date_notation("day-month-year", (_DAY, _MONTH, _YEAR), "-", "."),
+    _date_notation("year/month/day", (_YEAR, _MONTH, _DAY), "/", "."),
 )
 
 
-def infer_forms(columns: dict[str, pa.Array], decimal: str | None = None) -> dict[str, Form]:
-    """Infer the forms of text columns that are not of a plain kind; `decimal` is the decimal mark, if known.
+def infer_notations(columns: dict[str, pa.Array], decimal: str | None = None) -> dict[str, Notation]:
+    """Infer the notations of text columns that are not of a plain kind; `decimal` is the decimal mark, if known.
 
     >>> texts = {"a": ["1,5", "2,25"], "b": ["1,234"], "c": ["31.01.2020 00:00"], "d": ["€ 3"]}
-    >>> forms = infer_forms({name: pa.array(column) for name, column in texts.items()})
-    >>> {name: form.name for name, form in forms.items()}
+    >>> notations = infer_notations({name: pa.array(column) for name, column in texts.items()})
+    >>> {name: form.name for name, form in notations.items()}
     {'a': '1.234,5', 'b': '1.234,5', 'c': 'day.month.year', 'd': '1,234.5'}
     """
-    forms: dict[str, Form] = {}
+    notations: dict[str, Notation] = {}
     unclear, clear = list[str](), set[str]()
     for name, column in columns.items():
         present = column.drop_null()
@@ -130,7 +130,7 @@ def infer_forms(columns: dict[str, pa.Array], decimal: str | None = None) -> dic
             continue
         dates = [form for form in DATE_FORMS if _is_of(present, form.pattern)]
         if dates:
-            forms[name] = max(dates, key=lambda form: count_matches(present, form.distinctive))
+            notations[name] = max(dates, key=lambda form: count_matches(present, form.distinctive))
             continue
         numbers = [form for form in NUMBER_FORMS if _is_of(present, form.pattern)]
         if decimal is not None:
@@ -142,13 +142,13 @@ def infer_forms(columns: dict[str, pa.Array], decimal: str | None = None) -> dic
                 continue
             numbers = [numbers[int(np.argmax(counts))]]
         if numbers:
-            forms[name] = numbers[0]
+            notations[name] = numbers[0]
             clear |= {name} if count_matches(present, r"[.,]\d") else set()
-    marks = {decimal} if decimal else {form.decimal for name, form in forms.items() if name in clear}
+    marks = {decimal} if decimal else {form.decimal for name, form in notations.items() if name in clear}
     if len(marks) == 1:
         form = next(form for form in NUMBER_FORMS if form.decimal in marks)
-        forms |= dict.fromkeys(unclear, form)
-    return {name: forms[name] for name in columns if name in forms}
+        notations |= dict.fromkeys(unclear, form)
+    return {name: notations[name] for name in columns if name in notations}
 
 
 def _is_of(present: pa.Array, pattern: str) -> bool:
