@@ -22,7 +22,7 @@ def copy_model(model: Model) -> Model:
     """A model that continues from the same state."""
     if isinstance(model, StreamModel):
         # What never changes is shared.
-        constant: Any = (model.schema, model.config, shapes.make_tables(), labels.make_tables())
+        constant: Any = (model.schema, model.config, densities.make_tables(), labels.make_tables())
         return deepcopy(model, {id(part): part for part in constant})
     copied = type(model)(**model.get_params())
     if model.records:
