@@ -6,7 +6,7 @@ from copy import deepcopy
 from threading import Condition
 from typing import Any
 
-from redescend.belief import labels, shapes
+from redescend.belief import densities, labels
 from redescend.serve.numbers import NumericBatch
 from redescend.sources import Batch
 from redescend.streaming import ModelStore, StreamModel
