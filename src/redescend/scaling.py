@@ -80,9 +80,7 @@ class RunningQuantiles(Stateful):
         """The quantile of every feature at this `share`, interpolated as by ``np.quantile``; NaN without values."""
         if share not in Interval(0, 1):
             raise bad_parameter(f"{type(self).__name__}.at", "share", Interval(0, 1), share)
-        out = np.empty(self.dim)
-        quantiles.write_quantiles(self._summaries, self._sizes, float(share), out)
-        return out
+        return quantiles.quantiles(self._summaries, self._sizes, float(share))
 
     @property
     def rank_error(self) -> Array:

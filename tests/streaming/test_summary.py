@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 import redescend as rd
 from redescend.errors import DataError
-from redescend.kernels import histograms as kernel
 from redescend.sources.batch import Bad
 from redescend.sources.kinds import Kind
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Judged, Rounds
-from redescend.streaming.summary import Summary, histograms, rejections, suspects
+from redescend.streaming.summary import Summary, cells, histograms, least_clean, rejections
 from redescend.streaming.summary.reservoir import Reservoir
 from redescend.streaming.summary.verdict import StuckRuns
 
@@ -121,16 +120,16 @@ def test_the_curve_counts_every_round_where_it_is():
     counts = np.zeros((histograms.BINS, 9), dtype=int)
     bad = np.zeros(histograms.BINS, dtype=int)
     for row, weight in zip(rounds.rows, rounds.weights, strict=True):
-        counts[(row - 1) // each, np.searchsorted(kernel.LEVELS, weight, side="right")] += 1
+        counts[(row - 1) // each, np.searchsorted(cells.LEVELS, weight, side="right")] += 1
     for one in between(rounds, 1, int(rounds.rows[-1])):
         bad[(one.row - 1) // each] += 1
     assert (found.weights == counts).all()
     assert (found.rejected == bad).all()
     edges, merged = found.edges(100), found.merge(found.weights, 100)
     assert len(edges) == len(merged) + 1 <= 101
-    for low, high, cells in zip(edges, edges[1:], merged, strict=False):
+    for low, high, weighed in zip(edges, edges[1:], merged, strict=False):
         here = rounds.weights[(rounds.rows >= low) & (rounds.rows < high)]
-        assert cells[found.limits.cells[1] :].sum() == (here >= 0.5).sum()
+        assert weighed[found.limits.cells[1] :].sum() == (here >= 0.5).sum()
 
 
 def test_records_within_their_intervals_are_counted_where_they_are():
@@ -142,7 +141,7 @@ def test_records_within_their_intervals_are_counted_where_they_are():
         if low == low:
             place, inside = (row - 1) // 2**found.shift, int(low <= target <= high)
             counts[place, inside] += 1
-            counts[place, 2 + inside] += round(probability * kernel.FINE)
+            counts[place, 2 + inside] += round(probability * cells.FINE)
     assert counts[:, :2].sum(axis=0).min() > 1000
     assert (found.coverage == counts).all()
 
@@ -169,7 +168,7 @@ def test_the_least_believed_are_those_of_a_sort_and_have_their_values():
     rounds = stream(3000, 8)
     found = summarised(rounds, range(7, 3000, 131)).least
     order = sorted(range(3000), key=lambda i: (rounds.weights[i], -rounds.losses[i], rounds.rows[i]))[
-        : suspects.MAX_SUSPECTS
+        : least_clean.MAX_SUSPECTS
     ]
     assert [one.round.row for one in found] == [rounds.rows[i] for i in order]
     for one, i in zip(found, order, strict=True):
@@ -183,7 +182,7 @@ def test_values_of_the_least_believed_are_short_and_labels_are_words():
     table = pa.record_batch({"x": ["é" * 5000]})
     found = Summary(LABELS)
     found.add(part, SimpleNamespace(table=table, files="b"), np.array([0]))
-    assert found.least[0].values["x"] == "é" * suspects.MAX_TEXT + "…"
+    assert found.least[0].values["x"] == "é" * least_clean.MAX_TEXT + "…"
     assert found.least[0].round.target == LABELS.labels[int(part.targets[0])]
 
 
@@ -225,7 +224,7 @@ def test_labels_are_counted():
         here = np.isin(rounds.probabilities, probability)
         right = here & (rounds.targets == rounds.predictions)
         assert found.calibration[cell, :2].tolist() == [(here & ~right).sum(), right.sum()]
-        assert found.calibration[cell, 2] / kernel.FINE == pytest.approx(rounds.probabilities[here].sum(), rel=1e-6)
+        assert found.calibration[cell, 2] / cells.FINE == pytest.approx(rounds.probabilities[here].sum(), rel=1e-6)
     assert found.calibration[:, :2].sum() == 2000
 
 
@@ -270,7 +269,7 @@ def test_reasons_that_differ_only_in_a_value_are_one_and_too_many_are_the_rest()
     assert found.counts[rejections.OTHER] == 100 - 2 * (rejections.MAX_KINDS - 1)
     assert max(map(len, found.examples.values())) == rejections.MAX_EXAMPLES
     examples = [one for shown in found.examples.values() for one in shown]
-    assert all(len(one.record) <= suspects.MAX_TEXT + 1 for one in examples)
+    assert all(len(one.record) <= least_clean.MAX_TEXT + 1 for one in examples)
     assert found.examples["… values where the header has …"][0][:3] == (1, "f", "1 values where the header has 20")
 
 

@@ -204,7 +204,9 @@ class Engine(ABC):
         # Both belong to one state; single predictions would spend most of their time on the centres.
         if self._used_centres is None or self._used_centres[0] is not coefficients:
             self._used_centres = coefficients, self._centres()
-        return self.clip(np.asarray(dense.predict(X, *coefficients, self._used_centres[1])))
+        out = np.empty((len(coefficients[0]), len(X)))
+        dense.predict(X, *coefficients, self._used_centres[1], out)
+        return self.clip(out)
 
     def contributions(self, X: Array, output: int = 0) -> Array:
         """Compute the contribution of every feature to the prediction for each row, of shape (rows, dim + 1).

@@ -37,8 +37,8 @@ MODULES = (numeric, linear, transforms, domains, steps, gates)
 FLAGS = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 # Sums over features may be reordered as well.
 SUMS = {**FLAGS, "fastmath": {"contract", "reassoc"}}
-# The rounds of the self-tuning learner: products with inverses are allowed too, and nothing is allocated in them.
-CORE = {**FLAGS, **PART, "fastmath": {"contract", "reassoc", "nsz", "arcp"}, "_nrt": False}
+# The rounds of the self-tuning learner: products with inverses are allowed too.
+CORE = {**FLAGS, **PART, "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 
 COMPILING = "Compiling for the first use on this machine. This takes 10 to 20 seconds, once; the result is cached."
 
@@ -60,7 +60,7 @@ def _register(module: ModuleType, inline: bool) -> None:
     """Let kernels call every function of a formula module."""
     for member in list(vars(module).values()):
         if isinstance(member, FunctionType) and member.__module__ == module.__name__ and member not in OVERLOADED:
-            register_jitable(forceinline=inline, **FLAGS)(member)
+            register_jitable(**(PART | FLAGS | {"forceinline": True} if inline else FLAGS))(member)
 
 
 for _module in MODULES:
@@ -213,18 +213,6 @@ def _without_literals(dispatcher: Any) -> Any:
     return dispatcher
 
 
-def specialise(function: F, implementations: dict[type, Callable[..., Any]], *, shared: bool = False) -> None:
-    """Choose the implementation of a part by the class of its first argument, a NamedTuple.
-
-    Numba compiles the implementations in use only, and its cache on disk knows them by their types. A shared one is not
-    inlined.
-    """
-
-    @overload(function, strict=False, jit_options=CORE | SHARED if shared else CORE)
-    def choose(first: Any, *rest: Any) -> Any:
-        return implementations[first.instance_class]
-
-
 @intrinsic
 def muladd(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """a·b + c with one rounding where the machine has it, in every loop, so that equal rounds give equal bits."""
@@ -269,7 +257,7 @@ def uncounted(value: T) -> T:
     raise NotImplementedError("uncounted is for compiled code only.")
 
 
-@overload(uncounted, strict=False, jit_options={"forceinline": True, **PART, **FLAGS})
+@overload(uncounted, strict=False, jit_options={"forceinline": True, **PART, **FLAGS, "_nrt": True})
 def _uncounted(value: Any) -> Any:
     if isinstance(value, types.Array):
         if value.layout != "C":

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from redescend.kernels.compiler import kernel, part
-from redescend.kernels.selftuning.covariance import multiply, subtract
-from redescend.kernels.selftuning.layout import FLIP_PRIOR, FLIPS, HEAVIEST, Full
+from redescend.kernels.selftuning.covariance import multiply_full, subtract_full
+from redescend.kernels.selftuning.layout import FLIP_PRIOR, FLIPS, HEAVIEST
 from redescend.kernels.views import splitter, view
 from redescend.numeric import Array
 from redescend.state import ArraySpec, packed_size, unpack
@@ -151,7 +151,7 @@ def learn_flips(q: float, classes: int, flips: Array) -> float:
 def learn_record(label: int, weight: float, link: Link, work: Work) -> None:
     """Learn from a record whose scores and logits are in the buffers."""
     v, Pv, shares, classes = work.v, work.Pv, work.shares, len(work.shares)
-    c = max(multiply(Full(len(v)), link.P, v, Pv), 0.0)
+    c = max(multiply_full(link.P, v, Pv), 0.0)
     length = 1.0 / sqrt(1.0 + pi / 8.0 * c)
     curvature = write_shares(shares, length)
     w = weight * learn_flips(max(shares[label], RAREST), classes, link.flips)
@@ -161,7 +161,7 @@ def learn_record(label: int, weight: float, link: Link, work: Work) -> None:
         g = gain * ((1.0 if k == label else 0.0) - shares[k])
         for j in range(classes + 1):
             link.A[k, j] = min(max(link.A[k, j] + g * Pv[j], -WIDEST), WIDEST)
-    subtract(Full(len(v)), link.P, h / (1.0 + h * c), Pv)
+    subtract_full(link.P, h / (1.0 + h * c), Pv)
     at = 0
     for j in range(classes + 1):
         link.P[at] += RETURNING * (PRIOR / classes - link.P[at])

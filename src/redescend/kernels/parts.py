@@ -157,9 +157,20 @@ def _library_pass(kind: type[JITCodeLibrary]) -> Any:
 
 
 class _Lower(Lower):
+    """Variables without sizes, which only a debugger needs and LLVM is asked for in text.
+
+    Where no references are counted (`_nrt`), nothing is released.
+    """
+
     def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
-        """Allocate a variable, without its size, which only a debugger needs and LLVM is asked for in text."""
         return alloca_once(self.builder, lltype, name=name, zfill=False)
+
+    def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
+        super().storevar(value, name, argidx if self.context.enable_nrt else None)
+
+    def delvar(self, name: str) -> None:
+        if self.context.enable_nrt:
+            super().delvar(name)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -222,8 +233,8 @@ class _RareCompiler(CompilerBase):
 KERNEL = {"no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
 """Options of kernels, which are called from Python."""
 
-PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
-"""Options of parts, which cannot be."""
+PART = {**KERNEL, "_nrt": False, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+"""Options of parts, which cannot be. References to arrays are not counted in them, and nothing is allocated."""
 
 RARE = {**PART, "pipeline_class": _RareCompiler}
 """Options of parts that seldom run."""

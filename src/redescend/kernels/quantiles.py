@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import inlined, kernel
+from redescend.kernels.compiler import kernel, part
 from redescend.kernels.views import view
 from redescend.numeric import Array
 
 VALUE, GAP, SLACK = range(3)
 
 
-@inlined
+@part
 def find_place(summary: Array, size: int, value: float) -> int:
     """How many of the stored values are no larger."""
     low, high = 0, size
@@ -32,7 +32,7 @@ def find_place(summary: Array, size: int, value: float) -> int:
     return low
 
 
-@inlined
+@part
 def find_removable(summary: Array, size: int) -> int:
     """The next value, neither the first nor the last, whose removal leaves no gap above the limit.
 
@@ -52,7 +52,7 @@ def find_removable(summary: Array, size: int) -> int:
         limit = least
 
 
-@inlined
+@part
 def insert(summary: Array, size: int, value: float) -> int:
     """Insert a value; returns the new size. Of n + 2 columns, the first n store values, and the last is the search."""
     at = find_place(summary, size, value)
@@ -77,27 +77,6 @@ def insert(summary: Array, size: int, value: float) -> int:
     return size + 1
 
 
-@inlined
-def quantile(summary: Array, size: int, share: float) -> float:
-    """The value below which this share of all values lies, interpolated between stored ones."""
-    if size == 0:
-        return np.nan
-    count = 0.0
-    for i in range(size):
-        count += summary[GAP, i]
-    wanted, rank, before = share * (count - 1.0), -1.0, 0.0
-    for i in range(size):
-        rank += summary[GAP, i]
-        here = rank + 0.5 * summary[SLACK, i]
-        if here >= wanted:
-            if i == 0 or here == wanted:
-                return summary[VALUE, i]
-            part = (wanted - before) / (here - before)
-            return (1.0 - part) * summary[VALUE, i - 1] + part * summary[VALUE, i]
-        before = here
-    return summary[VALUE, size - 1]
-
-
 @kernel
 def insert_rows(X: Array, summaries: Array, sizes: Array, counts: Array) -> None:
     """Insert every row into the summaries of its features; NaN is ignored."""
@@ -109,17 +88,28 @@ def insert_rows(X: Array, summaries: Array, sizes: Array, counts: Array) -> None
                 counts[j] += 1.0
 
 
-@kernel
-def write_quantiles(summaries: Array, sizes: Array, share: float, out: Array) -> None:
-    """Write the quantile of every feature."""
-    summaries, sizes, out = view((summaries, sizes, out))
-    for j in range(len(sizes)):
-        out[j] = quantile(summaries[j], int(sizes[j]), share)
+def _stored(summaries: Array, sizes: Array) -> tuple[Array, Array, Array]:
+    """Which columns store values, and their gaps and slacks, 0 in the others."""
+    stored = np.arange(summaries.shape[2]) < sizes[:, None]
+    return stored, np.where(stored, summaries[:, GAP], 0.0), np.where(stored, summaries[:, SLACK], 0.0)
+
+
+def quantiles(summaries: Array, sizes: Array, share: float) -> Array:
+    """The value of every feature below which this share of its values lies, interpolated between stored ones."""
+    stored, gaps, slacks = _stored(summaries, sizes)
+    counts, features = gaps.cumsum(axis=1), np.arange(len(sizes))
+    ranks, wanted = counts - 1.0 + 0.5 * slacks, share * (counts[:, -1] - 1.0)
+    at = np.argmax(stored & (ranks >= wanted[:, None]), axis=1)
+    before = np.maximum(at - 1, 0)
+    here, there = ranks[features, at], ranks[features, before]
+    between = (at > 0) & (here > wanted)
+    part = np.divide(wanted - there, here - there, out=np.ones(len(sizes)), where=between)
+    values = (1.0 - part) * summaries[features, VALUE, before] + part * summaries[features, VALUE, at]
+    return np.where(sizes > 0.0, values, np.nan)
 
 
 def rank_errors(summaries: Array, sizes: Array) -> Array:
     """Bounds on the error in rank of any quantile, as a share of all values; 0 while all are stored."""
-    stored = np.arange(summaries.shape[2]) < sizes[:, None]
-    gaps, slacks = np.where(stored, summaries[:, GAP], 0.0), np.where(stored, summaries[:, SLACK], 0.0)
+    _, gaps, slacks = _stored(summaries, sizes)
     widest = np.maximum((gaps + slacks).max(axis=1, initial=0.0), 1.0)
     return (widest - 1.0) / np.maximum(gaps.sum(axis=1), 1.0)

@@ -9,7 +9,7 @@ from numba import typeof
 
 from redescend.kernels import layout as table
 from redescend.kernels.selftuning import layout
-from redescend.kernels.selftuning.layout import Config, Diagonal, Full, Insensitive, Labels, Quantile, Squared
+from redescend.kernels.selftuning.layout import INSENSITIVE, LABELS, QUANTILE, SQUARED, Config, Covariance, Loss
 from redescend.kernels.selftuning.tables import Models, Outcomes, learn
 from redescend.kernels.tables import Table
 from redescend.losses import linear
@@ -18,12 +18,12 @@ from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 
 FAMILIES: dict[int, Any] = {
-    linear.SQUARED: lambda c: Squared(0.0),
-    linear.ABSOLUTE: lambda c: Quantile(0.5),
-    linear.PINBALL: Quantile,
-    linear.EPSILON_INSENSITIVE: Insensitive,
-    linear.LOGISTIC: lambda c: Labels(0.0),
-    linear.HINGE: lambda c: Labels(1.0),
+    linear.SQUARED: lambda c: Loss(SQUARED, 0.0),
+    linear.ABSOLUTE: lambda c: Loss(QUANTILE, 0.5),
+    linear.PINBALL: lambda c: Loss(QUANTILE, c),
+    linear.EPSILON_INSENSITIVE: lambda c: Loss(INSENSITIVE, c),
+    linear.LOGISTIC: lambda c: Loss(LABELS, 0.0),
+    linear.HINGE: lambda c: Loss(LABELS, 1.0),
 }
 
 EMPTY, NO_ACTIONS = np.empty((0, 0)), np.empty((0, 0, 0))
@@ -43,9 +43,8 @@ def make_config(
     """The settings of the compiled loops; raises if there is no likelihood for the loss."""
     if loss.kind not in FAMILIES:
         raise bad_parameter(owner, "loss", "a loss with a likelihood in kernels/selftuning/calls.py", loss)
-    covariance = Diagonal(dim) if order == 1 else Full(dim)
-    family = FAMILIES[loss.kind](float(loss.setting))
     c, length = float(loss.setting), layout.row_size(dim, order)
+    family, covariance = FAMILIES[loss.kind](c), Covariance(order, dim)
     return Config(family, covariance, float(loss.l2), missing, intercept, loss.kind, c, offset, length)
 
 

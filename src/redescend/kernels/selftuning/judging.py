@@ -9,25 +9,25 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import Any
 
-from redescend.kernels.compiler import part, specialise
+from redescend.kernels.compiler import part
 from redescend.kernels.selftuning.labels import label_gain, learn_flips, learn_length, stretch
 from redescend.kernels.selftuning.layout import (
     CLEAN,
     COMMON,
     FAR,
+    LABELS,
     LEAD,
     MEMBERS,
     MIRRORED,
     MODE,
     POSITIVE,
     POSTERIOR,
+    QUANTILE,
     RATE,
-    RESIDUALS,
     SEEN,
     STRETCH,
     USUALLY_FLIPPED,
-    Labels,
-    Quantile,
+    Loss,
     State,
     Work,
 )
@@ -55,11 +55,6 @@ PRICE = 2.0
 """The mode pays for its choice among many modes: its density has the factor 1 - PRICE/(t + 100)."""
 
 
-def judge(loss: Any, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work) -> Any:
-    """g and h of the posterior, and the sum of the members' new weights; gates are written to `work`."""
-    raise NotImplementedError
-
-
 @part
 def noise_leader(scalar: Array) -> int:
     """The member whose residuals are the noise: the leader, but the posterior where the mode leads."""
@@ -67,8 +62,9 @@ def noise_leader(scalar: Array) -> int:
     return POSTERIOR if lead == MODE else lead
 
 
+@part
 def _judge_residual(
-    loss: Any, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work
+    loss: Loss, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work
 ) -> Any:
     scalar, predictions, wide = state.scalar, work.predictions, leverage / w
     lead, r, mirror = noise_leader(scalar), y - predictions[POSTERIOR], y + predictions[POSTERIOR]
@@ -85,12 +81,11 @@ def _judge_residual(
     return g, h, weigh_residuals(loss, y, wide, leverage, max(4.0 / (age + 8.0), REACTION), state, work)
 
 
-def clean_probability(loss: Any, y: float, leverage: float, c: float, state: State, work: Work) -> float:
+@part
+def clean_probability(loss: Loss, y: float, leverage: float, c: float, state: State, work: Work) -> float:
     """The probability that a record is clean, at the leader's prediction; nothing is learned."""
-    raise NotImplementedError
-
-
-def _clean_residual(loss: Any, y: float, leverage: float, c: float, state: State, work: Work) -> float:
+    if loss.family == LABELS:
+        return _clean_label(y, leverage, c, state, work)
     lead = noise_leader(state.scalar)
     r, mirror = y - work.predictions[lead], y + work.predictions[lead]
     compute_densities(r, mirror, leverage, c if lead == POSTERIOR else 0.0, state.scalar, work)
@@ -98,18 +93,18 @@ def _clean_residual(loss: Any, y: float, leverage: float, c: float, state: State
     return min(clean / Z, 1.0)
 
 
-def _clean_label(loss: Any, y: float, leverage: float, c: float, state: State, work: Work) -> float:
+@part
+def _clean_label(y: float, leverage: float, c: float, state: State, work: Work) -> float:
     lead, rate = int(state.scalar[LEAD]), state.scalar[RATE]
     k = logit_length(lead, c / leverage, state)
     return right_probability(sigmoid(y * work.predictions[lead] * k / sqrt(leverage)), rate)
 
 
-def judged_residual(loss: Any, r: float) -> float:
+@part
+def judged_residual(loss: Loss, r: float) -> float:
     """The residual that members are judged by: only its loss tells a quantile from the median."""
-    raise NotImplementedError
-
-
-def _judged_quantile(loss: Any, r: float) -> float:
+    if loss.family != QUANTILE:
+        return r
     return 2.0 * r * (loss.setting if r > 0.0 else 1.0 - loss.setting)
 
 
@@ -119,7 +114,7 @@ def adapt_scale(scale: float, r2: float, s2: float, gain: float) -> float:
 
 
 @part
-def weigh_residuals(loss: Any, y: float, wide: float, leverage: float, gain: float, state: State, work: Work) -> float:
+def weigh_residuals(loss: Loss, y: float, wide: float, leverage: float, gain: float, state: State, work: Work) -> float:
     """Multiply weights by densities and adapt scales, where residuals are not exact; returns the sum of weights.
 
     The density of a clean record is the mean of two Cauchy densities, with the member's own scale and with one that all
@@ -172,7 +167,10 @@ def right_probability(q: float, rate: float) -> float:
     return min((1.0 - rate) * q / (rate + (1.0 - 2.0 * rate) * q), 1.0)
 
 
-def _judge_label(loss: Any, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work) -> Any:
+@part
+def _judge_label(
+    loss: Loss, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work
+) -> Any:
     scalar, predictions, scale, weight = state.scalar, work.predictions, state.scale, state.weight
     lead, rate, long, played = int(scalar[LEAD]), scalar[RATE], sqrt(leverage), mean_logit(predictions, state)
     k = 1.0 / sqrt(1.0 + pi / 8.0 * c / leverage)
@@ -199,6 +197,9 @@ def _judge_label(loss: Any, y: float, w: float, leverage: float, c: float, age: 
     return g * w, h * w, total
 
 
-specialise(judge, dict.fromkeys(RESIDUALS, _judge_residual) | {Labels: _judge_label})
-specialise(judged_residual, dict.fromkeys(RESIDUALS, lambda loss, r: r) | {Quantile: _judged_quantile})
-specialise(clean_probability, dict.fromkeys(RESIDUALS, _clean_residual) | {Labels: _clean_label})
+@part
+def judge(loss: Loss, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work) -> Any:
+    """g and h of the posterior, and the sum of the members' new weights; gates are written to `work`."""
+    if loss.family == LABELS:
+        return _judge_label(loss, y, w, leverage, c, age, state, work)
+    return _judge_residual(loss, y, w, leverage, c, age, state, work)

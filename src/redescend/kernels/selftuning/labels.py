@@ -8,9 +8,8 @@ their own, which follows the gradient of the loss.
 from __future__ import annotations
 
 from math import exp
-from typing import Any
 
-from redescend.kernels.compiler import part, rare, specialise
+from redescend.kernels.compiler import part, rare
 from redescend.kernels.selftuning.layout import (
     AGE,
     CLEAN,
@@ -23,12 +22,11 @@ from redescend.kernels.selftuning.layout import (
     POSITIVE,
     POSTERIOR,
     RATE,
-    RESIDUALS,
     RESIZED,
     SEEN,
     STRETCH,
     WIDEST,
-    Labels,
+    Loss,
     State,
     Work,
 )
@@ -93,19 +91,16 @@ def learn_flips(m: float, state: State) -> None:
 
 
 @part
-def learn_length(loss: Any, m: float, scalar: Array) -> None:
+def learn_length(loss: Loss, m: float, scalar: Array) -> None:
     """A step along the gradient of the hinge loss, where m is the margin of what is played in units of the logit."""
     margin = m * scalar[COMMON]
     if loss.setting > 0.0 and margin < 1.0:
         scalar[COMMON] = stretch(scalar[COMMON], label_gain(scalar) * scalar[CLEAN] * margin)
 
 
-def penalise_lengths(loss: Any, l2: float, turn: int, state: State) -> None:
+@rare
+def penalise_lengths(loss: Loss, l2: float, turn: int, state: State) -> None:
     """What the penalty on a coefficient tells about lengths."""
-    raise NotImplementedError
-
-
-def _penalise_label_lengths(loss: Any, l2: float, turn: int, state: State) -> None:
     cells, scalar, count, mass = state.cells, state.scalar, len(FLIPS), 0.0
     price = l2 * (scalar[COMMON] * state.scale[POSTERIOR] * state.theta[POSTERIOR, turn]) ** 2
     for k in range(len(LENGTHS)):
@@ -128,12 +123,9 @@ def widen(factor: float, state: State, work: Work) -> None:
     work.notes[OPENED] = factor
 
 
-def resize(loss: Any, state: State, work: Work) -> None:
+@part
+def resize(state: State, work: Work) -> None:
     """Double or halve the posterior where its logits have another length; the lattice moves along."""
-    raise NotImplementedError
-
-
-def _resize_label(loss: Any, state: State, work: Work) -> None:
     if not 1.0 / DOUBLE <= state.scalar[STRETCH] <= DOUBLE:
         multiply_posterior(2.0 if state.scalar[STRETCH] > 1.0 else 0.5, state, work)
 
@@ -150,10 +142,3 @@ def multiply_posterior(factor: float, state: State, work: Work) -> None:
         cells[n] = cells[k] if 0 <= k < last else 1e-9
     state.scalar[STRETCH] /= factor
     work.notes[RESIZED] = factor
-
-
-specialise(
-    penalise_lengths,
-    dict.fromkeys(RESIDUALS, lambda loss, l2, turn, state: None) | {Labels: _penalise_label_lengths},
-)
-specialise(resize, dict.fromkeys(RESIDUALS, lambda loss, state, work: None) | {Labels: _resize_label})

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.kernels.compiler import part, specialise
+from redescend.kernels.compiler import part
 from redescend.kernels.views import splitter
 from redescend.numeric import Array
 from redescend.state import MAX_COUNT, ArraySpec, packed_size, require, unpack
@@ -159,43 +159,25 @@ SPECS = (
 """The arrays of a state, one behind the other. The first four have a number for every feature at order 1."""
 
 
-class Squared(NamedTuple):
-    """The family of the squared loss."""
+SQUARED, QUANTILE, INSENSITIVE, LABELS = range(4)
+"""The families of losses. The absolute loss is twice the pinball loss of the quantile 1/2."""
 
+
+class Loss(NamedTuple):
+    """The family of a loss, and its setting; of labels 1 if the length of predictions is learned, else 0."""
+
+    family: int
     setting: float
 
 
-class Quantile(NamedTuple):
-    """The family of the pinball loss, of which the absolute loss is twice that of the quantile 1/2."""
-
-    setting: float
+DIAGONAL, FULL = 1, 2
+"""The orders. At order 2 the covariance P of the posterior is a matrix, of which the lower triangle is stored."""
 
 
-class Insensitive(NamedTuple):
-    """The family of the epsilon-insensitive loss."""
+class Covariance(NamedTuple):
+    """The order, and the number of features."""
 
-    setting: float
-
-
-class Labels(NamedTuple):
-    """The family of losses of labels; 1 as setting: the length of predictions is learned; 0: they are logits."""
-
-    setting: float
-
-
-RESIDUALS = (Squared, Quantile, Insensitive)
-"""The families of regression."""
-
-
-class Diagonal(NamedTuple):
-    """Order 1: the covariance P of the posterior is a diagonal."""
-
-    dim: int
-
-
-class Full(NamedTuple):
-    """Order 2: P is a matrix, of which the lower triangle is stored row by row."""
-
+    order: int
     dim: int
 
 
@@ -206,8 +188,8 @@ class Config(NamedTuple):
     States begin at `offset` in a row of memory, and have this `length`.
     """
 
-    loss: Any
-    covariance: Any
+    loss: Loss
+    covariance: Covariance
     l2: float
     missing: bool
     intercept: bool
@@ -254,24 +236,17 @@ def row_size(dim: int, order: int) -> int:
     return packed_size(SPECS, dims_of(dim, order))
 
 
-def packed(covariance: Any) -> int:
+@part
+def packed(covariance: Covariance) -> int:
     """How many numbers P has."""
-    raise NotImplementedError
+    return covariance.dim * (covariance.dim + 1) // 2 if covariance.order == FULL else covariance.dim
 
-
-specialise(
-    packed,
-    {
-        Diagonal: lambda covariance: covariance.dim,
-        Full: lambda covariance: covariance.dim * (covariance.dim + 1) // 2,
-    },
-)
 
 state_at = splitter(State, [spec.shape for spec in SPECS], ("dim", "wide", "packed"))
 
 
 @part
-def split_state(memory: Array, at: int, covariance: Any) -> State:
+def split_state(memory: Array, at: int, covariance: Covariance) -> State:
     """The arrays of the state that begins at a place of a row of floats."""
     return state_at(memory, at, (covariance.dim, covariance.dim + 2, packed(covariance)))
 

@@ -10,27 +10,14 @@ from __future__ import annotations
 from math import erfc, exp, sqrt
 from typing import Any
 
-from redescend.kernels.compiler import part, specialise
-from redescend.kernels.selftuning.layout import SCALES, TARGET, Insensitive, Labels, Quantile, Squared, State, Work
+from redescend.kernels.compiler import part
+from redescend.kernels.selftuning.layout import INSENSITIVE, LABELS, QUANTILE, SCALES, TARGET, Loss, State, Work
 from redescend.kernels.selftuning.noise import NORMAL
 
 SMOOTH = 0.0625
 """Variance of the smoothing of a slope, in units of that of clean records."""
 
 HALF_ROOT = 0.7071067811865476
-
-
-def score(loss: Any, r: float, c: float, first: float, second: float, clean: float, state: State, work: Work) -> Any:
-    """g and h of a record at the residual r with predictive variance c.
-
-    `first` and `second` are derivatives of its density over the density, `clean` is the probability that it is clean.
-    """
-    raise NotImplementedError
-
-
-def follow(loss: Any, y: float, p: float, e: float, far: float, scale: float) -> float:
-    """How far a follower moves along D x in an implicit step of size e, with far = x'D x."""
-    raise NotImplementedError
 
 
 @part
@@ -55,15 +42,8 @@ def above(z: float) -> float:
     return 0.5 * erfc(HALF_ROOT * z)
 
 
-def _score_squared(
-    loss: Any, r: float, c: float, first: float, second: float, clean: float, state: State, work: Work
-) -> Any:
-    return first, first * first - second
-
-
-def _score_quantile(
-    loss: Any, r: float, c: float, first: float, second: float, clean: float, state: State, work: Work
-) -> Any:
+@part
+def _score_quantile(loss: Loss, r: float, c: float, clean: float, state: State, work: Work) -> Any:
     S = clean_variance(work, state)
     if S == 0.0:
         return 0.0, 0.0
@@ -76,9 +56,8 @@ def _score_quantile(
     return clean * slope / root / spread, clean * bend / root / spread
 
 
-def _score_insensitive(
-    loss: Any, r: float, c: float, first: float, second: float, clean: float, state: State, work: Work
-) -> Any:
+@part
+def _score_insensitive(loss: Loss, r: float, c: float, clean: float, state: State, work: Work) -> Any:
     S = clean_variance(work, state)
     if S == 0.0:
         return 0.0, 0.0
@@ -88,21 +67,6 @@ def _score_insensitive(
     slope, bend = above(e - z) - above(e + z), (bell(z - e) + bell(z + e)) / width
     spread = 1.0 + bend / root * c
     return clean * slope / root / spread, clean * bend / root / spread
-
-
-def _follow_squared(loss: Any, y: float, p: float, e: float, far: float, scale: float) -> float:
-    return e * (y - p) / (1.0 + e * far)
-
-
-def _follow_quantile(loss: Any, y: float, p: float, e: float, far: float, scale: float) -> float:
-    # A step is as long as the follower's own scale, and does not go beyond the target.
-    r = y - p
-    full = 2.0 * e * scale * (loss.setting if r > 0.0 else 1.0 - loss.setting)
-    return min(full, abs(r) / max(far, 1e-300)) * (1.0 if r > 0.0 else -1.0)
-
-
-def _follow_label(loss: Any, y: float, p: float, e: float, far: float, scale: float) -> float:
-    return 4.0 * e * implicit_pull(y * p, 4.0 * e * far) * y
 
 
 @part
@@ -130,8 +94,27 @@ def implicit_pull(m: float, a: float) -> float:
     return sigmoid(-z)
 
 
-specialise(score, {Squared: _score_squared, Quantile: _score_quantile, Insensitive: _score_insensitive})
-specialise(
-    follow,
-    {Squared: _follow_squared, Quantile: _follow_quantile, Insensitive: _follow_squared, Labels: _follow_label},
-)
+@part
+def score(loss: Loss, r: float, c: float, first: float, second: float, clean: float, state: State, work: Work) -> Any:
+    """g and h of a record at the residual r with predictive variance c.
+
+    `first` and `second` are derivatives of its density over the density, `clean` is the probability that it is clean.
+    """
+    if loss.family == QUANTILE:
+        return _score_quantile(loss, r, c, clean, state, work)
+    if loss.family == INSENSITIVE:
+        return _score_insensitive(loss, r, c, clean, state, work)
+    return first, first * first - second
+
+
+@part
+def follow(loss: Loss, y: float, p: float, e: float, far: float, scale: float) -> float:
+    """How far a follower moves along D x in an implicit step of size e, with far = x'D x."""
+    if loss.family == LABELS:
+        return 4.0 * e * implicit_pull(y * p, 4.0 * e * far) * y
+    if loss.family == QUANTILE:
+        # A step is as long as the follower's own scale, and does not go beyond the target.
+        r = y - p
+        full = 2.0 * e * scale * (loss.setting if r > 0.0 else 1.0 - loss.setting)
+        return min(full, abs(r) / max(far, 1e-300)) * (1.0 if r > 0.0 else -1.0)
+    return e * (y - p) / (1.0 + e * far)

@@ -7,11 +7,9 @@ of the leader; and the posterior as it was before a restart, which returns if th
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from redescend.kernels.compiler import part, rare, shared, specialise
+from redescend.kernels.compiler import part, rare, shared
 from redescend.kernels.selftuning.covariance import LEFT, subtract
 from redescend.kernels.selftuning.layout import (
     AGE,
@@ -20,28 +18,25 @@ from redescend.kernels.selftuning.layout import (
     CREDIT,
     CURVATURE,
     DUE,
-    FAST,
+    FULL,
     INFORMATION,
     KNOWN,
+    LABELS,
     LEAD,
     MEMBERS,
     MODE,
     ORIGIN,
     OUT,
     POSTERIOR,
-    RESIDUALS,
     SEEN,
     SLOW,
     SNAPSHOT,
     SQUARE,
+    SQUARED,
     USUAL,
     Config,
-    Diagonal,
-    Full,
-    Insensitive,
-    Labels,
-    Quantile,
-    Squared,
+    Covariance,
+    Loss,
     State,
     Work,
 )
@@ -92,15 +87,13 @@ def move_posterior(y: float, g: float, h: float, c: float, config: Config, state
         h = min(h, (1.0 - LEFT) / c)
         move_along(POSTERIOR, g, work.Px, state, work)
         subtract(config.covariance, state.P, h, work.Px)
-        move_mode(config.loss, y, h, c, state, work)
+        if config.loss.family == SQUARED:
+            move_mode(y, h, c, state, work)
 
 
-def move_mode(loss: Any, y: float, h: float, c: float, state: State, work: Work) -> None:
+@part
+def move_mode(y: float, h: float, c: float, state: State, work: Work) -> None:
     """A Newton step of a tight Cauchy loss, implicit, where h and c are those of the posterior."""
-    raise NotImplementedError
-
-
-def _move_mode_squared(loss: Any, y: float, h: float, c: float, state: State, work: Work) -> None:
     scalar, r = state.scalar, y - work.predictions[MODE]
     near, width = max(1.0 / (scalar[AGE] + 4.0), 1e-3), MODE_TIGHT * state.scale[MODE] ** 2
     gate = width / (width + r * r)
@@ -108,13 +101,6 @@ def _move_mode_squared(loss: Any, y: float, h: float, c: float, state: State, wo
     scalar[CURVATURE] += near * (gate * (2.0 * gate - 1.0) - scalar[CURVATURE])
     e = scalar[INFORMATION] / max(scalar[CURVATURE], 0.15) * gate
     move_along(MODE, e * r / (1.0 + e * c), work.Px, state, work)
-
-
-def _move_mode_not(loss: Any, y: float, h: float, c: float, state: State, work: Work) -> None:
-    pass
-
-
-specialise(move_mode, dict.fromkeys((Quantile, Insensitive, Labels), _move_mode_not) | {Squared: _move_mode_squared})
 
 
 @part
@@ -137,36 +123,13 @@ def move_followers(y: float, config: Config, state: State, work: Work) -> None:
 # --- weights ---
 
 
-def first_weight(loss: Any, i: int) -> float:
+@part
+def first_weight(loss: Loss, i: int) -> float:
     """The weight of a member at the start; those without weight are not active. They need not add up to 1."""
-    raise NotImplementedError
-
-
-def _first_weight_squared(loss: Any, i: int) -> float:
-    return 0.7 if i == POSTERIOR else 0.1 if i <= ORIGIN else 0.0
-
-
-def _first_weight_linear(loss: Any, i: int) -> float:
-    return 0.7 if i == POSTERIOR else 0.1 if i <= FAST or i == ORIGIN else 0.0
-
-
-def _first_weight_label(loss: Any, i: int) -> float:
-    return 0.8 if i == POSTERIOR else 2e-6 / 3.0 if i == SLOW else 0.2 / 3.0 if i == ORIGIN else 0.0
-
-
-specialise(
-    first_weight,
-    dict.fromkeys((Quantile, Insensitive), _first_weight_linear)
-    | {Squared: _first_weight_squared, Labels: _first_weight_label},
-)
-
-
-def origin_share(loss: Any) -> float:
-    """What the origin gets of the share of another member."""
-    raise NotImplementedError
-
-
-specialise(origin_share, dict.fromkeys(RESIDUALS, lambda loss: ORIGIN_SHARE) | {Labels: lambda loss: 1.0})
+    if loss.family == LABELS:
+        return 0.8 if i == POSTERIOR else 2e-6 / 3.0 if i == SLOW else 0.2 / 3.0 if i == ORIGIN else 0.0
+    active = i <= ORIGIN and (i != MODE or loss.family == SQUARED)
+    return 0.7 if i == POSTERIOR else 0.1 if active else 0.0
 
 
 @part
@@ -181,7 +144,7 @@ def share_weights(total: float, config: Config, state: State) -> float:
             played[i] = weight[i] / total
             own = share / active
             if i == ORIGIN:
-                own *= origin_share(config.loss)
+                own *= 1.0 if config.loss.family == LABELS else ORIGIN_SHARE
             weight[i] = (1.0 - share) * played[i] + own
             if weight[i] > weight[lead] * (1.0 + 1e-9):
                 lead = i
@@ -219,30 +182,16 @@ def renew_members(floor: float, config: Config, state: State, work: Work) -> Non
     scalar[OUT] = scalar[OUT] + 1.0 if weight[POSTERIOR] < least else 0.0
 
 
-def is_wide(loss: Any, scale: float, usual: float) -> bool:
+@part
+def is_wide(loss: Loss, scale: float, usual: float) -> bool:
     """Whether the residuals of the posterior are wider than usual; logits have no scale that would say so."""
-    raise NotImplementedError
+    return loss.family == LABELS or scale > WIDER * usual
 
 
-specialise(
-    is_wide,
-    dict.fromkeys(RESIDUALS, lambda loss, scale, usual: scale > WIDER * usual)
-    | {Labels: lambda loss, scale, usual: True},
-)
-
-
-def may_copy(covariance: Any, scalar: Array) -> bool:
+@part
+def may_copy(covariance: Covariance, scalar: Array) -> bool:
     """Whether work that costs all features is allowed.
 
     At order 1 once as many non-zeros were seen as there are features, so that it costs no more than sparse records.
     """
-    raise NotImplementedError
-
-
-specialise(
-    may_copy,
-    {
-        Diagonal: lambda covariance, scalar: scalar[CREDIT] >= covariance.dim,
-        Full: lambda covariance, scalar: True,
-    },
-)
+    return covariance.order == FULL or scalar[CREDIT] >= covariance.dim

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
 
-from redescend.kernels.compiler import part, rare, specialise
+from redescend.kernels.compiler import part, rare
 from redescend.kernels.selftuning.covariance import copy_covariance, read_column, reset, subtract
 from redescend.kernels.selftuning.labels import penalise_lengths, resize, widen
 from redescend.kernels.selftuning.layout import (
@@ -14,6 +13,8 @@ from redescend.kernels.selftuning.layout import (
     COMMON,
     CONSTANT,
     CREDIT,
+    FULL,
+    LABELS,
     LARGE,
     LEAD,
     MIRRORED,
@@ -22,12 +23,12 @@ from redescend.kernels.selftuning.layout import (
     POSTERIOR,
     PRIOR,
     RESCALED,
-    RESIDUALS,
     RING,
     SIZE,
     SLOW,
     SMALLEST,
     SQUARE,
+    SQUARED,
     STORED,
     STORED_AGE,
     STREAK,
@@ -38,12 +39,7 @@ from redescend.kernels.selftuning.layout import (
     WIDENED,
     WIDEST,
     Config,
-    Diagonal,
-    Full,
-    Insensitive,
-    Labels,
-    Quantile,
-    Squared,
+    Loss,
     State,
     Work,
 )
@@ -79,7 +75,8 @@ def recover(config: Config, state: State, work: Work) -> bool:
     if scalar[MIRRORED] > scalar[WIDENED] + FOUND and scalar[AGE] >= RING:
         widen(OPEN, state, work)
         scalar[WIDENED] = scalar[MIRRORED]
-    resize(config.loss, state, work)
+    if config.loss.family == LABELS:
+        resize(state, work)
     lead, shifted = int(scalar[LEAD]), is_shifted(scalar)
     if shifted:
         rescale(state, work)
@@ -136,52 +133,27 @@ def rescale(state: State, work: Work) -> None:
     state.scalar[TYPICAL], state.scalar[STREAK] = 1.0, 0.0
 
 
-def prior_variance(loss: Any, covariance: Any) -> float:
-    """The prior variance of a prediction, in units of the squared typical target."""
-    raise NotImplementedError
+@part
+def prior_variance(config: Config) -> float:
+    """The prior variance of a prediction, in units of the squared typical target; of a logit, of 1."""
+    if config.loss.family == LABELS:
+        return LABEL_START if config.covariance.order == FULL else DIAGONAL_LABEL_START
+    return START
 
 
-def reopened_variance(loss: Any, scale: float, size: float) -> float:
-    """The variance of a prediction of a restarted posterior, in the same units."""
-    raise NotImplementedError
-
-
-def precision(loss: Any, s: float, target: float) -> float:
+@part
+def precision(loss: Loss, s: float, target: float) -> float:
     """The precision of an observation with one unit of penalty, where s is the scale of residuals."""
-    raise NotImplementedError
-
-
-def label_start(covariance: Any) -> float:
-    """The prior variance of a logit."""
-    raise NotImplementedError
-
-
-specialise(label_start, {Diagonal: lambda covariance: DIAGONAL_LABEL_START, Full: lambda covariance: LABEL_START})
-specialise(
-    prior_variance,
-    dict.fromkeys(RESIDUALS, lambda loss, covariance: START)
-    | {Labels: lambda loss, covariance: label_start(covariance)},
-)
-specialise(
-    reopened_variance,
-    dict.fromkeys(RESIDUALS, lambda loss, scale, size: REOPENED * (scale / size) ** 2)
-    | {Labels: lambda loss, scale, size: LABEL_REOPENED},
-)
-specialise(
-    precision,
-    {
-        Squared: lambda loss, s, target: 0.5 / (s * s),
-        Quantile: lambda loss, s, target: target / s,
-        Insensitive: lambda loss, s, target: target / s,
-        Labels: lambda loss, s, target: 1.0,
-    },
-)
+    if loss.family == LABELS:
+        return 1.0
+    return 0.5 / (s * s) if loss.family == SQUARED else target / s
 
 
 @part
 def reopened_share(config: Config, scale: float, size: float) -> float:
     """The share of the prior variance that a restarted posterior has."""
-    return reopened_variance(config.loss, scale, size) / prior_variance(config.loss, config.covariance)
+    reopened = LABEL_REOPENED if config.loss.family == LABELS else REOPENED * (scale / size) ** 2
+    return reopened / prior_variance(config)
 
 
 @rare
@@ -200,4 +172,5 @@ def shrink(turn: int, rounds: int, config: Config, state: State, work: Work) -> 
     for i in range(SLOW, MODE + 1):
         theta[i, turn] /= 1.0 + w * own
     subtract(config.covariance, state.P, h, v)
-    penalise_lengths(config.loss, config.l2 * rounds / unit / unit, turn, state)
+    if config.loss.family == LABELS:
+        penalise_lengths(config.loss, config.l2 * rounds / unit / unit, turn, state)

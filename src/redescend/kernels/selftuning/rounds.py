@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from redescend.kernels.compiler import part, shared, specialise
+from redescend.kernels.compiler import part, shared
 from redescend.kernels.selftuning.covariance import centre, multiply, reset
 from redescend.kernels.selftuning.judging import judge, mean_logit
 from redescend.kernels.selftuning.layout import (
@@ -16,14 +14,15 @@ from redescend.kernels.selftuning.layout import (
     CONSTANT,
     COUNT,
     CREDIT,
+    FULL,
     KNOWN,
+    LABELS,
     LAST,
     LAST_Y,
     LEVEL,
     MEAN,
     MEMBERS,
     PRIOR,
-    RESIDUALS,
     RING,
     SEEN,
     SLACK,
@@ -33,9 +32,8 @@ from redescend.kernels.selftuning.layout import (
     TOP,
     TYPICAL,
     Config,
-    Diagonal,
-    Full,
-    Labels,
+    Covariance,
+    Loss,
     State,
     Work,
 )
@@ -119,26 +117,18 @@ def leverage_of(length: float, state: State) -> float:
     return max(1.0, length / (LONG * state.scalar[TYPICAL]))
 
 
-def update_means(covariance: Any, x: Array, cap: float, missing: bool, state: State) -> None:
+@part
+def update_means(covariance: Covariance, x: Array, cap: float, missing: bool, state: State) -> None:
     """Means of features: at order 1 where they are not 0; at order 2, where missing values take them, of all values."""
-    raise NotImplementedError
-
-
-def _update_means_diagonal(covariance: Any, x: Array, cap: float, missing: bool, state: State) -> None:
     mean, count = state.feature[MEAN], state.feature[COUNT]
-    for j in range(len(x)):
-        if x[j] != 0.0:
-            mean[j] += (x[j] - mean[j]) * cap / min(count[j] + RING, MEMORY)
-
-
-def _update_means_full(covariance: Any, x: Array, cap: float, missing: bool, state: State) -> None:
-    if missing:
-        mean, near = state.feature[MEAN], cap / min(state.scalar[SEEN] + RING, MEMORY)
+    if covariance.order != FULL:
+        for j in range(len(x)):
+            if x[j] != 0.0:
+                mean[j] += (x[j] - mean[j]) * cap / min(count[j] + RING, MEMORY)
+    elif missing:
+        near = cap / min(state.scalar[SEEN] + RING, MEMORY)
         for j in range(len(x)):
             mean[j] += (x[j] - mean[j]) * near
-
-
-specialise(update_means, {Diagonal: _update_means_diagonal, Full: _update_means_full})
 
 
 @part
@@ -154,59 +144,23 @@ def learn_record(y: float, w: float, c: float, config: Config, state: State, wor
     renew_members(share_weights(total, config, state), config, state, work)
 
 
-def relearns(covariance: Any) -> bool:
-    """Whether records are stored after the start, and learned again when the posterior restarts."""
-    raise NotImplementedError
-
-
-specialise(relearns, {Diagonal: lambda covariance: False, Full: lambda covariance: True})
-
-
-def target_unit(loss: Any, y: float) -> float:
-    """The unit of targets like this one."""
-    raise NotImplementedError
-
-
-specialise(target_unit, dict.fromkeys(RESIDUALS, lambda loss, y: power_of_two(y)) | {Labels: lambda loss, y: 1.0})
-
-
-def skips_repeats(loss: Any) -> bool:
-    """Whether a record like the one before it tells nothing: its residual is that of the other."""
-    raise NotImplementedError
-
-
-specialise(skips_repeats, dict.fromkeys(RESIDUALS, lambda loss: True) | {Labels: lambda loss: False})
-
-
-def combine(loss: Any, values: Array, state: State) -> float:
+@part
+def combine(loss: Loss, values: Array, state: State) -> float:
     """What the mean of the members predicts, in the unit of the target, from a value of each."""
-    raise NotImplementedError
-
-
-def clip(loss: Any, prediction: float, scalar: Array) -> float:
-    """Keep a prediction within the range of clean targets, widened by half of it on both sides; a logit is as it is."""
-    raise NotImplementedError
-
-
-def _combine_numbers(loss: Any, values: Array, state: State) -> float:
+    if loss.family == LABELS:
+        return mean_logit(values, state) * state.scalar[COMMON]
     total = 0.0
     for i in range(MEMBERS):
         total += state.played[i] * values[i]
     return total * state.scalar[TARGET]
 
 
-def _combine_logits(loss: Any, values: Array, state: State) -> float:
-    return mean_logit(values, state) * state.scalar[COMMON]
-
-
-def _clip_number(loss: Any, prediction: float, scalar: Array) -> float:
+@part
+def clip(prediction: float, scalar: Array) -> float:
+    """Keep a prediction within the range of clean targets, widened by half of it on both sides."""
     slack = SLACK * (scalar[TOP] - scalar[BOTTOM])
     low, high = scalar[TARGET] * (scalar[BOTTOM] - slack), scalar[TARGET] * (scalar[TOP] + slack)
     return min(max(prediction, low), high)
-
-
-specialise(combine, dict.fromkeys(RESIDUALS, _combine_numbers) | {Labels: _combine_logits})
-specialise(clip, dict.fromkeys(RESIDUALS, _clip_number) | {Labels: lambda loss, prediction, scalar: prediction})
 
 
 @part
@@ -225,13 +179,16 @@ def play(X: Array, row: int, y: float, w: float, config: Config, state: State, w
             raw[j] = x[j]
         fill(x, state)
     predict_members(x, state, work.predictions)
-    prediction = clip(config.loss, combine(config.loss, work.predictions, state), scalar)
+    prediction, labels = combine(config.loss, work.predictions, state), config.loss.family == LABELS
+    if not labels:
+        prediction = clip(prediction, scalar)
     if not learning:
         return prediction, 1.0
     if scalar[TARGET] == 0.0:
-        scalar[TARGET] = target_unit(config.loss, y)
+        scalar[TARGET] = 1.0 if labels else power_of_two(y)
     y, identity = cut(y / scalar[TARGET]), checksum(raw, work.code)
-    repeated = new == 0 and skips_repeats(config.loss) and identity == scalar[CHECKSUM] and y == scalar[LAST_Y]
+    # A number like the one before it, with the same features, tells nothing: its residual is that of the other.
+    repeated = new == 0 and not labels and identity == scalar[CHECKSUM] and y == scalar[LAST_Y]
     if identity == 0.0 or (repeated and scalar[LAST] > 1.0):
         return prediction, scalar[CLEAN] if repeated else 1.0
     scalar[CHECKSUM], scalar[LAST_Y] = identity, y
@@ -245,7 +202,9 @@ def learn_from(raw: Array, y: float, w: float, new: int, config: Config, state: 
     scalar, ring, x, dim = state.scalar, state.ring, work.x, len(work.x)
     scalar[LAST] += 1.0
     last, constant = int(scalar[LAST]), int(scalar[CONSTANT])
-    if last <= RING or relearns(config.covariance):
+    # At order 2, records are stored after the start too, and learned again when the posterior restarts.
+    relearns = config.covariance.order == FULL
+    if last <= RING or relearns:
         place = (last - 1) % RING
         for j in range(dim):
             ring[place, 2 + j] = raw[j]
@@ -269,7 +228,7 @@ def learn_from(raw: Array, y: float, w: float, new: int, config: Config, state: 
             predict_members(x, state, work.predictions)
         learn_record(y, w, compute_variance(config, state, work), config, state, work)
         at += 1
-        if at == last and recover(config, state, work) and relearns(config.covariance):
+        if at == last and recover(config, state, work) and relearns:
             at, again = last - LOST, True
     if scalar[CLEAN] > 0.5:
         scalar[BOTTOM], scalar[TOP] = min(scalar[BOTTOM], y), max(scalar[TOP], y)

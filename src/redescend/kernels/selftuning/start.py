@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redescend.kernels.compiler import rare, specialise
+from redescend.kernels.compiler import part, rare
 from redescend.kernels.selftuning.covariance import open_feature, reset
 from redescend.kernels.selftuning.layout import (
     AGE,
@@ -22,6 +22,7 @@ from redescend.kernels.selftuning.layout import (
     INFORMATION,
     KNOWN,
     LABEL_PRIOR,
+    LABELS,
     LAST,
     LEAD,
     LEVEL,
@@ -33,7 +34,6 @@ from redescend.kernels.selftuning.layout import (
     POSITIVE,
     PRIOR,
     RATE,
-    RESIDUALS,
     RING,
     SCALES,
     SEEN,
@@ -49,7 +49,7 @@ from redescend.kernels.selftuning.layout import (
     USUALLY_FLIPPED,
     WIDENED,
     Config,
-    Labels,
+    Loss,
     State,
     Work,
 )
@@ -77,12 +77,11 @@ def median(values: Array, count: int) -> float:
     return values[0]
 
 
-def measure_targets(loss: Any, targets: Array, count: int, constant: int, values: Array) -> Any:
+@part
+def measure_targets(loss: Loss, targets: Array, count: int, constant: int, values: Array) -> Any:
     """The origin of the targets, which is 0 without a constant feature, and their typical distance from it."""
-    raise NotImplementedError
-
-
-def _measure_numbers(loss: Any, targets: Array, count: int, constant: int, values: Array) -> Any:
+    if loss.family == LABELS:
+        return 0.0, 1.0
     for i in range(count):
         values[i] = targets[i]
     origin, n = median(values, count) if constant >= 0 else 0.0, 0
@@ -93,34 +92,24 @@ def _measure_numbers(loss: Any, targets: Array, count: int, constant: int, value
     return origin, median(values, n) if n else max(abs(origin), SMALLEST)
 
 
-specialise(
-    measure_targets,
-    dict.fromkeys(RESIDUALS, _measure_numbers) | {Labels: lambda loss, targets, count, constant, values: (0.0, 1.0)},
-)
-
-
-def begin_noise(loss: Any, size: float, state: State) -> None:
-    """The prior of the noise: of scales, outliers and mirrored records, or of flipped labels."""
-    raise NotImplementedError
-
-
-def _begin_residuals(loss: Any, size: float, state: State) -> None:
-    cells, scalar = state.cells, state.scalar
-    for k in range(SCALES):
-        cells[k] = 1.0 / SCALES
-    reset_mirrors(cells, scalar)
-    scalar[LOW], scalar[RATE] = size * 2.0 ** (-SCALES // 2), RATE_START
-    scalar[FAR], scalar[NEAR], scalar[WIDENED] = size, NEAR_START, 0.0
-
-
-def _begin_labels(loss: Any, size: float, state: State) -> None:
+@part
+def begin_flips(state: State) -> None:
+    """The prior of the shares of flipped labels."""
     state.scalar[RATE] = 0.0
     for n in range(len(LABEL_PRIOR)):
         state.cells[n] = LABEL_PRIOR[n]
         state.scalar[RATE] += FLIPS[n % len(FLIPS)] * LABEL_PRIOR[n]
 
 
-specialise(begin_noise, dict.fromkeys(RESIDUALS, _begin_residuals) | {Labels: _begin_labels})
+@part
+def begin_noise(size: float, state: State) -> None:
+    """The prior of the noise: of scales, outliers and mirrored records."""
+    cells, scalar = state.cells, state.scalar
+    for k in range(SCALES):
+        cells[k] = 1.0 / SCALES
+    reset_mirrors(cells, scalar)
+    scalar[LOW], scalar[RATE] = size * 2.0 ** (-SCALES // 2), RATE_START
+    scalar[FAR], scalar[NEAR], scalar[WIDENED] = size, NEAR_START, 0.0
 
 
 @rare
@@ -185,8 +174,11 @@ def begin(config: Config, state: State, work: Work) -> None:
     scalar[BOTTOM], scalar[TOP] = origin - size, origin + size
     scalar[COMMON], scalar[USUAL], scalar[STRETCH] = size, size, 1.0
     scalar[INFORMATION] = scalar[CURVATURE] = 0.0
-    begin_noise(config.loss, size, state)
-    prior = prior_variance(config.loss, config.covariance)
+    if config.loss.family == LABELS:
+        begin_flips(state)
+    else:
+        begin_noise(size, state)
+    prior = prior_variance(config)
     for j in range(dim):
         measure_feature(j, count, size, prior, state, values)
     reset(config.covariance, state.P, state.feature[PRIOR], 1.0)
@@ -196,7 +188,7 @@ def begin(config: Config, state: State, work: Work) -> None:
 def add_features(x: Array, config: Config, state: State) -> None:
     """Prior variances of features that have their first value."""
     feature, scalar = state.feature, state.scalar
-    prior, often = prior_variance(config.loss, config.covariance), max(1.0 / (scalar[SEEN] + 1.0), 1.0 / RING)
+    prior, often = prior_variance(config), max(1.0 / (scalar[SEEN] + 1.0), 1.0 / RING)
     for j in range(len(x)):
         if feature[SQUARE, j] == 0.0 and x[j] != 0.0 and x[j] == x[j]:
             square = x[j] * x[j]

@@ -6,20 +6,20 @@ have the same bits.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from redescend.kernels.compiler import kernel, rare, specialise
+from redescend.kernels.compiler import kernel, part, rare
 from redescend.kernels.selftuning.judging import clean_probability
 from redescend.kernels.selftuning.layout import (
+    LABELS,
     LAST,
     MEMBERS,
-    RESIDUALS,
     ROUNDS,
     TARGET,
     TYPICAL,
     UNIT,
     Config,
-    Labels,
+    Loss,
     State,
     Work,
     split_state,
@@ -98,12 +98,10 @@ def penalty(config: Config, state: State, work: Work) -> float:
     return 0.5 * config.l2 * total
 
 
-def is_target(loss: Any, y: float) -> bool:
+@part
+def is_target(loss: Loss, y: float) -> bool:
     """Whether a number can be a target: labels are -1 and 1."""
-    raise NotImplementedError
-
-
-specialise(is_target, dict.fromkeys(RESIDUALS, lambda loss, y: True) | {Labels: lambda loss, y: y == 1.0 or y == -1.0})
+    return loss.family != LABELS or y == 1.0 or y == -1.0
 
 
 @rare

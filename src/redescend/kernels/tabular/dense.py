@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from redescend import gates, steps
-from redescend.kernels.compiler import compiled, inlined, muladd, summing, uncounted
+from redescend.kernels.compiler import compiled, inlined, kernel, muladd, shared, summing, uncounted
 from redescend.kernels.descent.decision import memory_of, settings_of
 from redescend.kernels.layout import DescentSettings
 from redescend.kernels.tables import Table
 from redescend.kernels.tabular import standardize as scaling
 from redescend.kernels.tabular.imputation import impute
+from redescend.kernels.views import view
 from redescend.losses import linear
 from redescend.numeric import LARGEST, Array
 
@@ -233,23 +234,22 @@ def learn(rows: Table, state: TableState, config: DescentConfig, out: TableOutco
     return len(X)
 
 
-@summing
-def predict_row(X: Array, row: int, coefficients: Array, k: int, medians: Array) -> float:
+@shared
+def predict_row(x: Array, coefficients: Array, medians: Array) -> float:
     total = 0.0
-    for j in range(X.shape[1]):
-        total += coefficients[k, j] * impute(X[row, j], medians[j])
+    for j in range(len(x)):
+        total += coefficients[j] * impute(x[j], medians[j])
     return total
 
 
-@compiled
-def predict(X: Array, coefficients: Array, intercepts: Array, medians: Array) -> Array:
-    """Finite predictions of every output for every row, with medians in place of NaN.
+@kernel
+def predict(X: Array, coefficients: Array, intercepts: Array, medians: Array, out: Array) -> None:
+    """Write finite predictions of every output for every row, with medians in place of NaN.
 
     Each has the same bits whatever other rows are in the table.
     """
-    out = np.empty((len(coefficients), len(X)))
+    X, coefficients, intercepts, medians, out = view((X, coefficients, intercepts, medians, out))
     for k in range(len(coefficients)):
         for row in range(len(X)):
-            p = predict_row(X, row, coefficients, k, medians) + intercepts[k]
+            p = predict_row(X[row], coefficients[k], medians) + intercepts[k]
             out[k, row] = min(max(p, -LARGEST), LARGEST) if p == p else 0.0
-    return out

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from redescend.kernels.compiler import inlined
+from redescend.kernels.compiler import part
 
 
-@inlined
+@part
 def impute(value: float, median: float) -> float:
     """The value, or the median if it is missing. A standardized feature has the median 0."""
     return value if value == value else median

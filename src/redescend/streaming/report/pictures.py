@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.histograms import FINE
 from redescend.numeric import Array
 from redescend.streaming.report.charts import Chart, ReportFigure, Scale, fit_scale
 from redescend.streaming.report.formatting import format_number, format_percent
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import Summary
+from redescend.streaming.summary.cells import FINE
 from redescend.streaming.summary.histograms import StreamHistograms
 
 BINS = 128

@@ -13,12 +13,12 @@ import numpy as np
 
 from redescend import transforms
 from redescend.errors import DataError
-from redescend.kernels import histograms as kernel
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, corrupt_state, read_arrays
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
+from redescend.streaming.summary import cells
 from redescend.streaming.summary.histograms import (
     BELIEF,
     FIXED_GATE,
@@ -99,8 +99,15 @@ class Summary:
         self.sample.add(plain)
         self.suspect_sample.add(plain[np.flatnonzero(suspect)])
         if len(self.confusion):
-            labels = (rounds.targets, rounds.predictions, rounds.probabilities)
-            kernel.count_labels(*labels, suspect.view(np.uint8), self.confusion, self.calibration)
+            self._add_labels(rounds, suspect.astype(np.int64))
+
+    def _add_labels(self, rounds: Rounds, suspect: Array) -> None:
+        labels, predicted = rounds.targets.astype(np.int64), rounds.predictions.astype(np.int64)
+        cells.add_at(self.confusion, labels * len(self.confusion) + predicted, suspect)
+        probability = np.nan_to_num(rounds.probabilities)
+        cell = np.minimum((CALIBRATION_CELLS * probability).astype(np.int64), CALIBRATION_CELLS - 1)
+        cells.add_at(self.calibration, cell, labels == predicted)
+        cells.add_at(self.calibration, cell, 2, np.rint(cells.FINE * probability).astype(np.int64))
 
     def add_rejected(self, rejected: Sequence[Bad]) -> None:
         """Add rejected records, in the order of their rows."""

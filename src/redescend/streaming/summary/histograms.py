@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.kernels import histograms as kernel
 from redescend.numeric import Array
 from redescend.state import ArraySpec, read_arrays, require
+from redescend.streaming.summary import cells
 
 BINS = 512
 """The most bins; as long as the stream is shorter, every row has its own."""
@@ -27,7 +27,7 @@ class SuspectLimits(NamedTuple):
     @property
     def cells(self) -> tuple[int, int]:
         """The first cells of weights above these two."""
-        return 1 + kernel.LEVELS.index(self.strong), 1 + kernel.LEVELS.index(self.suspect)
+        return 1 + cells.LEVELS.index(self.strong), 1 + cells.LEVELS.index(self.suspect)
 
 
 BELIEF, FIXED_GATE = SuspectLimits(0.1, 0.5), SuspectLimits(0.01, 0.1)
@@ -38,8 +38,8 @@ probability, and decreases more slowly."""
 def compute_quantile(counts: Array, share: float, width: int = 1) -> float:
     """A quantile of the losses in a histogram, interpolated linearly within a cell.
 
-    >>> counts = np.zeros(kernel.CELLS, dtype=np.int64)
-    >>> counts[kernel.CELLS // 2] = 100  # between 1 and 1 + 1/64
+    >>> counts = np.zeros(cells.CELLS, dtype=np.int64)
+    >>> counts[cells.CELLS // 2] = 100  # between 1 and 1 + 1/64
     >>> compute_quantile(counts, 0.5)
     1.0078125
     """
@@ -50,7 +50,7 @@ def compute_quantile(counts: Array, share: float, width: int = 1) -> float:
     cell = int(np.searchsorted(sums, wanted))
     if cell == 0:
         return 0.0  # the first cell spans many octaves and holds losses that are practically zero
-    low, high = kernel.cell_edges(np.array([cell, cell + 1]) * width)
+    low, high = cells.cell_edges(np.array([cell, cell + 1]) * width)
     return float(low + (high - low) * (wanted - float(sums[cell - 1])) / counts[cell])
 
 
@@ -69,9 +69,9 @@ class StreamHistograms:
         self.max_weight, self.limits = max_weight, limits
         self.rows, self.shift = 0, 0
         """The last row so far; a bin has 2^shift rows."""
-        self.all_losses = np.zeros(kernel.CELLS, dtype=np.int64)
-        self.weights = np.zeros((BINS, len(kernel.LEVELS) + 1), dtype=np.int64)
-        self.losses = np.zeros((BINS, kernel.CELLS // kernel.COARSE), dtype=np.int64)
+        self.all_losses = np.zeros(cells.CELLS, dtype=np.int64)
+        self.weights = np.zeros((BINS, len(cells.LEVELS) + 1), dtype=np.int64)
+        self.losses = np.zeros((BINS, cells.CELLS // cells.COARSE), dtype=np.int64)
         self.rejected = np.zeros(BINS, dtype=np.int64)
         self.coverage = np.zeros((BINS, 4), dtype=np.int64)
         """Numbers of records outside and within their intervals, and sums of their clean probabilities, in 1/FINE."""
@@ -80,15 +80,16 @@ class StreamHistograms:
         """Count rounds, with rows from 1."""
         if len(rows):
             self._extend_to(int(rows.max()))
-            bits = np.ascontiguousarray(losses, dtype=np.float64).view(np.int64)
-            counts = (self.all_losses, self.weights, self.losses)
-            kernel.count_rounds(rows, kernel.find_levels(weights, self.max_weight), bits, self.shift, *counts)
+            places, found = (rows - 1) >> self.shift, cells.find_cells(losses)
+            np.add.at(self.all_losses, found, 1)
+            cells.add_at(self.losses, places, found // cells.COARSE)
+            cells.add_at(self.weights, places, cells.find_levels(weights, self.max_weight))
 
     def add_intervals(self, rows: Array, inside: Array, clean_probability: Array) -> None:
         """Count which of these records, added before, are within their intervals."""
         places, inside = (rows - 1) >> self.shift, inside.astype(np.int64)
-        np.add.at(self.coverage, (places, inside), 1)
-        np.add.at(self.coverage, (places, 2 + inside), np.rint(kernel.FINE * clean_probability).astype(np.int64))
+        cells.add_at(self.coverage, places, inside)
+        cells.add_at(self.coverage, places, 2 + inside, np.rint(cells.FINE * clean_probability).astype(np.int64))
 
     def add_rejected(self, rows: Array) -> None:
         """Count rejected records."""
@@ -106,12 +107,12 @@ class StreamHistograms:
 
     @property
     def weight_counts(self) -> Array:
-        """Counts of weights over the whole stream, in the cells between `kernels.histograms.LEVELS`."""
+        """Counts of weights over the whole stream, in the cells between `cells.LEVELS`."""
         return self.weights.sum(axis=0)
 
     def quantiles(self, share: float, bins: int = BINS) -> Array:
         """A quantile of the losses in every bin; NaN where there are none."""
-        return np.array([compute_quantile(counts, share, kernel.COARSE) for counts in self.merge(self.losses, bins)])
+        return np.array([compute_quantile(counts, share, cells.COARSE) for counts in self.merge(self.losses, bins)])
 
     def merge(self, counts: Array, bins: int) -> Array:
         """Merge counts into at most this many bins, each of a power of two of the bins here."""

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.kernels import histograms as kernel
 from redescend.numeric import Array
 from redescend.sources import Batch
 from redescend.streaming.encoding.schema import Schema
@@ -45,22 +44,23 @@ class LeastCleanRecords:
 
     def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
         """Add rounds that were played on the records of a batch at these indices."""
-        probability = np.ascontiguousarray(rounds.clean_probability)
+        probability = rounds.clean_probability
         if not self.most:
             return
         if len(self.records) == self.most and not (probability <= self.records[-1].round.clean_probability).any():
             return
         before = [record.round for record in self.records]
-        rows = np.zeros(self.most, dtype=np.int64)
-        numbers, places = np.zeros((2, self.most)), np.full(self.most, -1)
-        for place, played in enumerate(before):
-            rows[place], numbers[:, place] = played.row, (played.clean_probability, played.loss)
-        count = kernel.insert_suspects(rounds.rows, probability, rounds.losses, len(before), rows, numbers, places)
-        known = {record.round.row: record for record in self.records}
-        fresh = places[:count][places[:count] >= 0]
-        for played, index in zip(rounds[fresh].records(self.schema), indices[fresh].tolist(), strict=True):
-            known[played.row] = Suspect(played, batch.files, read_values(self.schema, batch, index))
-        self.records = [known[row] for row in rows[:count].tolist()]
+        probability = np.append([played.clean_probability for played in before], probability)
+        losses = np.append([played.loss for played in before], rounds.losses)
+        # Earlier rows come first, and sorting leaves equals in their order.
+        places = np.lexsort([-losses, probability])[: self.most] - len(before)
+        fresh = places[places >= 0]
+        played = zip(rounds[fresh].records(self.schema), indices[fresh].tolist(), strict=True)
+        found = {
+            place: Suspect(record, batch.files, read_values(self.schema, batch, index))
+            for place, (record, index) in zip(fresh.tolist(), played, strict=True)
+        }
+        self.records = [self.records[place] if place < 0 else found[place] for place in places.tolist()]
 
     def state(self) -> list[Any]:
         return [[list(record.round), *record[1:]] for record in self.records]

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from redescend.kernels import histograms as kernel
 from redescend.numeric import Array
 from redescend.scaling import RunningQuantiles
 from redescend.state import ArraySpec, read_arrays, require
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
+from redescend.streaming.summary import cells
 from redescend.streaming.summary.histograms import compute_quantile
 
 REFRESH = 256
@@ -62,7 +62,7 @@ class NumberMetrics:
         """All and clean records; absolute and squared errors; predictors."""
         self.spread = np.zeros((2, 2))
         """All and clean records; sums of targets and of their squares, counted from the first target."""
-        self.cells = np.zeros((len(self.NAMES), kernel.CELLS), dtype=np.int64)
+        self.cells = np.zeros((len(self.NAMES), cells.CELLS), dtype=np.int64)
         """Histograms of absolute errors."""
         self.recent = np.zeros(3)
         """The first target, the last one, and the running median as it was computed last."""
@@ -79,14 +79,15 @@ class NumberMetrics:
         with np.errstate(over="ignore"):
             errors = np.abs(targets - np.concatenate([rounds.predictions[None], naive])[:, start:])
             shifted = targets - self.recent[0]
-        totals = (self.sums, self.spread, self.cells)
-        kernel.add_errors(errors, errors.view(np.int64), shifted, clean.view(np.uint8), *totals)
+            add_in_order(self.sums, _group(np.stack([errors, errors * errors]), clean))
+            add_in_order(self.spread, _group(np.stack([shifted, shifted * shifted]), clean))
+        cells.add_at(self.cells, np.arange(len(errors))[:, None], cells.find_cells(errors))
         self.counts += (len(targets), int(clean.sum()))
 
     def _compute_medians(self, rounds: Rounds) -> Array:
         """The running median before each target; adds the targets to it, after the first ones only a sample."""
         targets, medians, at = rounds.targets, np.empty(len(rounds)), 0
-        drawn = kernel.hash_rows(rounds.rows) % ONE_IN == 0
+        drawn = cells.hash_rows(rounds.rows) % ONE_IN == 0
         drawn[: max(0, ALL_OF - self.records)] = True
         while at < len(targets):
             left = REFRESH - self.records % REFRESH
@@ -125,10 +126,10 @@ class NumberMetrics:
         return scores
 
     def state(self) -> dict[str, Any]:
-        cells = np.flatnonzero(self.cells)
+        found = np.flatnonzero(self.cells)
         arrays = {name: getattr(self, name).copy() for name in ("counts", "sums", "spread", "recent")}
-        found = {"cells": np.stack([cells, self.cells.ravel()[cells]]), "records": np.array(self.records)}
-        return arrays | found | {"quantiles": self._quantiles.state()}
+        counts = {"cells": np.stack([found, self.cells.ravel()[found]]), "records": np.array(self.records)}
+        return arrays | counts | {"quantiles": self._quantiles.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state."""
@@ -143,9 +144,9 @@ class NumberMetrics:
         )
         arrays = read_arrays(specs, state, {}, OWNER, ("quantiles",))
         self._quantiles.restore(state["quantiles"])
-        cells = arrays.pop("cells")
+        places, counts = arrays.pop("cells")
         self.cells[...] = 0
-        self.cells.reshape(-1)[cells[0]] = cells[1]
+        self.cells.reshape(-1)[places] = counts
         self.records = int(arrays.pop("records"))
         self.__dict__ |= arrays
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from redescend.kernels import histograms as kernel
 from redescend.state import ArraySpec, read_arrays, require
 from redescend.streaming.rounds import Judged, Rounds
+from redescend.streaming.summary import cells
 
 
 class Reservoir:
@@ -17,11 +17,11 @@ class Reservoir:
     def __init__(self, size: int) -> None:
         self.size = size
         self.rounds = Rounds.concatenate([])
-        self._orders = kernel.hash_rows(self.rounds.rows)
+        self._orders = cells.hash_rows(self.rounds.rows)
 
     def add(self, rounds: Rounds) -> None:
         """Sample from these rounds as well."""
-        orders = kernel.hash_rows(rounds.rows)
+        orders = cells.hash_rows(rounds.rows)
         if len(self.rounds) == self.size:
             drawn = np.flatnonzero(orders < self._orders[-1])
             if not len(drawn):
@@ -50,4 +50,4 @@ class Reservoir:
         require(len(rows) <= self.size, "a sample", f"more than {self.size} records")
         require(len(parts) in (0, len(Judged._fields)), "a sample", f"{len(parts)} judgements")
         judged = Judged(*parts)._replace(suspect=parts[-1] != 0.0) if len(parts) else None
-        self.rounds, self._orders = Rounds(rows, *numbers, judged=judged), kernel.hash_rows(rows)
+        self.rounds, self._orders = Rounds(rows, *numbers, judged=judged), cells.hash_rows(rows)
