@@ -20,13 +20,16 @@ import numpy as np
 
 from redescend.kernels.compiler import kernel, part
 from redescend.kernels.selftuning.covariance import multiply_full, subtract_full
-from redescend.kernels.selftuning.layout import FLIP_PRIOR, FLIPS, HEAVIEST
+from redescend.kernels.selftuning.layout import FLIPS, HEAVIEST
 from redescend.kernels.views import splitter, view
 from redescend.numeric import Array
 from redescend.state import ArraySpec, packed_size, unpack
 
 PRIOR = 0.5
 """The variance of an entry of A at first, times the number of classes."""
+
+FLIP_PRIOR = np.array([0.9, 0.06, 0.02, 0.01, 0.005, 0.005])
+"""The prior of every share of wrong labels. One of two labels is flipped more often: see `selftuning.layout`."""
 
 RETURNING = 3e-4
 """The share of its distance to the prior that a variance returns in a round."""
