@@ -59,7 +59,7 @@ def learn_one_by_one(table, back):
             for name, value in known.items():
                 X[0, spans[f"{name}, lag {lag}"]] = value
                 X[0, -1] = max(X[0, -1], np.isnan(value))
-        scores, _, _ = engine.learn_rounds(X, np.array([[target]]))
+        scores, _ = engine.learn_rounds(X, np.array([[target]]))
         judged = learn_chunk(belief, EncodedChunk(X, np.array([target]), np.array([0])), scores)
         rows.append((scores[0, 0], judged.clean_log_odds[0]))
         x = X[0, spans["x"]]
