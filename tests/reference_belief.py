@@ -95,7 +95,7 @@ class Densities:
         n = counts.sum(axis=1) + 1
         share = (self.bad.sum(axis=1) @ n) / n.sum()
         self.n, self.eps = n, max(share, 0.01)
-        another = sigmoid(60 * (share - 0.33))  # the probability that what is far away is another population
+        another = sigmoid(60 * (share - 0.4))  # the probability that what is far away is another population
         good, bad = np.maximum(self.clean, 1e-300), np.maximum(self.bad, 1e-300)
         plain = np.log(good + another * bad) - np.log((1 - another) * bad)
         # They fall with the size of the residual, by a thousandth a cell at least.
@@ -156,7 +156,7 @@ class Key:
     def smallest(self):
         """Smaller residuals are not told apart: they are rounding errors, or next to nothing."""
         rounding = self.grid / 4 if self.multiples >= 16 else 0.0
-        return max(rounding, 2.0**-14 * np.exp(self.spread) if self.differences else 0.0)
+        return max(rounding, 2.0**-14 * np.exp(self.spread) if self.differences >= 6 else 0.0)
 
     def is_natural(self, target, predictions):
         """Whether targets are cut off at this one: it is frequent where predictions are near it or beyond."""
@@ -242,8 +242,10 @@ def judge_residuals(X, predictions, targets, keys=None):
                     k.multiples = 0 if common < 0.999 * k.grid else k.multiples + 1
                     k.grid = gap / round(gap / common)
             if gap > 0:
-                k.spread = k.spread if k.differences else np.log(gap)
-                k.spread += max(2 / (k.differences + 3), 0.005) * psi(gap / np.exp(k.spread))
+                if k.differences < 6:
+                    k.spread = min(k.spread, np.log(gap)) if k.differences else np.log(gap)
+                else:
+                    k.spread += max(2 / (k.differences + 3), 0.005) * psi(gap / np.exp(k.spread))
                 k.differences += 1
             if targets[t] != last:
                 k.since += 1
@@ -259,6 +261,8 @@ def judge_residuals(X, predictions, targets, keys=None):
                 cell = min(np.searchsorted(EDGES, abs(z[t]), side="right") - 1, 55)
                 recent[int(z[t] > 0), cell] += 1
                 every[int(z[t] > 0), cell] += t >= 100
+            if k.age < 6:
+                k.level, k.adjusted, k.quick = (min(one, np.log(size) + 5) for one in (k.level, k.adjusted, k.quick))
             u, v = size / np.exp(k.level), size / np.exp(k.adjusted + m)
             if k.age > 50:
                 gain = (-k.adjusted - m - np.log1p(v * v)) - (-k.level - np.log1p(u * u))
@@ -278,13 +282,13 @@ def judge_residuals(X, predictions, targets, keys=None):
             due = t + 1 + min(max(16, (t + 1) // 4), 512)
     fit.fit(every if every.sum() >= 100 else recent, 100)
     final, stuck = np.empty(n), np.array([said[4] for said in out])
+    held = stuck > 0.5
+    if np.mean(held) > 0.15:
+        value = np.median(targets[held])
+        beyond = min(np.mean(targets < value), np.mean(targets > value))
+        stuck = np.zeros(n) if beyond <= 0.01 or np.mean(held) > 0.5 else stuck
     for k in known.values():
         scale = np.maximum([out[t][3] for t in k.rows], k.smallest())
-        held = stuck[k.rows] > 0.5
-        if np.mean(held) > 0.15:
-            value = np.median(targets[k.rows][held])
-            beyond = min(np.mean(targets[k.rows] < value), np.mean(targets[k.rows] > value))
-            stuck[k.rows] = 0.0 if beyond <= 0.01 or np.mean(held) > 0.5 else stuck[k.rows]
         cut_off = np.array([k.is_natural(y, predictions[k.rows]) for y in targets[k.rows]])
         final[k.rows], stuck[k.rows] = final_verdict(fit, r[k.rows] / scale, targets[k.rows], stuck[k.rows], cut_off)
     return [np.array(column) for column in zip(*out, strict=True)], (final, stuck)

@@ -43,7 +43,8 @@ def test_every_round_is_judged_and_the_final_verdict_finds_the_wrong_records(lab
     late = slice(500, None)
     assert np.median(verdict.clean_probability[late][wrong[late]]) < np.quantile(verdict.clean_probability[late], 0.2)
     found = model.suspects(rounds, fdr=0.1)
-    found = found[found > 300]  # the first records are judged by little
+    if labels > 2:
+        found = found[found > 300]  # with several labels, the first records are judged by little
     assert np.mean(~wrong[found - 1]) < 0.2
     assert len(found) > 0.5 * np.count_nonzero(wrong)
     if not labels:

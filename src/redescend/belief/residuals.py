@@ -38,6 +38,7 @@ SPECS = (
             (..., layout.MULTIPLES): ArraySpec("shared", low=-1.0),
             (..., layout.HITS): _COUNT,
             (..., layout.SINCE): _COUNT,
+            (..., layout.POINT_LEVEL): ArraySpec("shared", low=-2.0 * layout.HUGE, high=2.0 * layout.HUGE),
             (..., layout.DIFFERENCES): _COUNT,
             (..., layout.SPREAD): ArraySpec("shared", low=-700.0, high=700.0),
         },
@@ -245,7 +246,7 @@ class ResidualBelief(Stateful):
     def judge_log(self, predictions: Any, targets: Any, judgements: Judgements, keys: Any = None) -> Verdict:
         """The final verdict, by all that is known now, on records that were given to `update` before."""
         records = self._read(predictions, targets, np.empty((len(predictions), self.dim)), keys, known=True)
-        scale, stuck = (np.ascontiguousarray(part, np.float64) for part in (judgements.scale, judgements.stuck))
+        scale, stuck = (np.array(part, np.float64) for part in (judgements.scale, judgements.stuck))
         if scale.shape != records.targets.shape or stuck.shape != scale.shape:
             raise DataError(f"judgements must have one entry for each of the {len(scale)} targets.")
         fitted = layout.Densities(*(array.copy() for array in self._state[4:]))
@@ -254,12 +255,12 @@ class ResidualBelief(Stateful):
         # The first scales were found before it was known that targets are rounded, and how much they differ.
         scale = np.maximum(scale, self._smallest_sizes()[records.places])
         log_odds = self._look_up(records, scale, fitted.log_odds, outliers)
+        if are_natural_runs(records.targets, stuck > HALF):
+            stuck[:] = 0.0
         # What is said of several records in a row is said of those of one key.
         order = np.argsort(records.places, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(records.places[order])) + 1):
             work, held = np.stack([log_odds[rows]] * 2), stuck[rows]
-            if are_natural_runs(records.targets[rows], held > HALF):
-                held[:] = 0.0
             rounds.combine_all(work, records.targets[rows], held, outliers)
             log_odds[rows], stuck[rows] = work[0], held
         return Verdict(log_odds, stuck, numbers=True)
@@ -302,13 +303,16 @@ class ResidualBelief(Stateful):
         """For every key, the size below which residuals are not told apart."""
         numbers = self._state.numbers
         rounding = np.where(numbers[:, layout.MULTIPLES] >= layout.ENOUGH, numbers[:, layout.GRID], 0.0)
-        spread = np.where(numbers[:, layout.DIFFERENCES] > 0.0, np.exp(numbers[:, layout.SPREAD]), 0.0)
+        known = numbers[:, layout.DIFFERENCES] >= layout.FIRST_DIFFERENCES
+        spread = np.where(known, np.exp(numbers[:, layout.SPREAD]), 0.0)
         return np.maximum(layout.ROUNDED * rounding, layout.SMALL * spread)
 
     def _look_up(self, records: layout.Records, scales: Array, log_odds: Array, outliers: float) -> Array:
         """The log-odds of records by their residuals, from a table by sign and cell."""
-        out = np.empty(len(records.targets))
-        rounds.look_up(records.targets - records.predictions, scales, log_odds, self._tables.centers, out)
+        out, largest = np.empty(len(records.targets)), np.finfo(float).max
+        with np.errstate(over="ignore"):
+            residuals = np.clip(records.targets - records.predictions, -largest, largest)
+        rounds.look_up(residuals, np.minimum(scales, largest), log_odds, self._tables.centers, out)
         rounds.excuse_points(records, self._state, outliers, out)
         return out
 
@@ -356,7 +360,7 @@ def are_natural_runs(targets: Array, stuck: Array) -> bool:
 
     In a sorted table all zeros are in a row, and in a table of groups the target may be that of the group.
     """
-    share = np.mean(stuck)
+    share = np.count_nonzero(stuck) / max(len(stuck), 1)
     if share <= layout.EDGE_SHARE or share > HALF:
         return bool(share > HALF)
     value = np.median(targets[stuck])

@@ -11,6 +11,7 @@ from redescend.engines import link
 from redescend.engines.engine import Engine, Runs, Shape
 from redescend.kernels.selftuning import layout, sparse
 from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, judge, make_config, new_work, read_actions
+from redescend.kernels.selftuning.imputation import impute_values
 from redescend.kernels.selftuning.tables import Models, Outcomes, learn
 from redescend.kernels.tables import SparseTable, Table
 from redescend.numeric import Array
@@ -162,9 +163,7 @@ class SelfTuningEngine(Engine):
 
     def _centres(self) -> Array:
         feature, scalar = (self._parts()[name][0] for name in ("feature", "scalar"))
-        share = np.minimum(1.0, feature[layout.COUNT] / max(scalar[layout.SEEN], 1.0))
-        with np.errstate(over="ignore"):
-            return np.nan_to_num((feature[layout.MEAN] * share * feature[layout.UNIT])[: self.dim])
+        return impute_values(feature, scalar)[: self.dim]
 
     def score(self, X: Any, Y: Array) -> Array:
         return self._judge(X, Y)[::2]

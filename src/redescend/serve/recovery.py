@@ -19,7 +19,7 @@ from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.encoding.schema import Schema
 
 CONFIG, START, SNAPSHOT = "config.json", "start.safetensors", "snapshot.safetensors"
-VERSION = 1
+VERSION = 2
 """Raised whenever the content of snapshots changes; those of other versions are refused."""
 
 SEGMENT = 64 << 20
@@ -132,14 +132,16 @@ def _learn_last(model: ServedModel, records: list[bytes], last: Frame | None) ->
 
     A commit that a model cannot learn from is taken back, but the server may be killed before that.
     """
+    count = 0 if last is None else len(last.records())
+    before, newest = records[: len(records) - count], records[len(records) - count :]
+    if before:
+        model.learn(before)
     try:
-        model.learn(records)
+        model.learn(newest)
     except (DataError, DivergenceError):
-        if last is None:
+        # Commits before others, or before a snapshot, were learned from once: they are never taken back.
+        if last is None or last.end != model.journal.end.offset:
             raise
         model.journal.take_back(model.journal.end._replace(offset=last.start))
         for _, key, _ in last.requests:
             model.keys.pop(key or "", None)
-        before = records[: len(records) - len(last.records())]
-        if before:
-            model.learn(before)

@@ -216,7 +216,7 @@ def _select(
     order = rank_records(rounds, probability)
     rounds, probability, stuck = rounds[order], probability[order], stuck[order]
     q_value = q_values(probability)
-    numbers = rounds.judged is not None and bool(np.isfinite(rounds.low).all())
+    numbers = rounds.judged is not None and not np.isnan(rounds.low).any()
     listed = int(np.count_nonzero((q_value <= fdr) & (probability <= largest_probability(fdr, numbers))))
     return FinalSuspects(rounds, probability, q_value, stuck, listed, runs, far)
 

@@ -86,7 +86,7 @@ where a long stream has fewer of them."""
 EDGE_SHARE, BEYOND_EDGE = 0.15, 0.01
 """Runs of more records than this share, at a target beyond which there is at most the next share, are not stuck."""
 
-MANY, MANY_STEEP = 0.33, 60.0
+MANY, MANY_STEEP = 0.4, 60.0
 """Outliers are errors up to about this share of the records, and above it another population; how sharply."""
 
 LEVEL, LEARN_RATE = 0.9, 0.02
@@ -103,8 +103,12 @@ STICKING, RUNS = 1e-5, 8.0
 LONGEST_RUN = 4
 """Natural runs are learned from up to this length, so that a stuck sensor does not look natural later."""
 
-SMALL = 2.0**-14
-"""Smaller residuals than this part of the typical difference between targets are taken for that part."""
+SMALL, FIRST_DIFFERENCES = 2.0**-14, 6
+"""Smaller residuals than this part of the typical difference between targets are taken for that part. At first it is
+the smallest of some differences, because each wrong target spoils two."""
+
+EARLY, WIDER = 6, 5.0
+"""A level exceeds none of so many first residuals by more than this, as logarithms: the first one may be wrong."""
 
 EXACT, FINEST, ENOUGH, ROUNDED = 1e-10, 100.0, 16, 0.25
 """Differences of targets are known up to the first part of them. Targets without a resolution above FINEST of these

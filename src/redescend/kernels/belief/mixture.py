@@ -127,8 +127,9 @@ def share_weights(values: Array) -> None:
 
 @part
 def excuse(log_odds: float, another: float) -> float:
-    """The log-odds of a clean record, if outliers are another population, and clean, with the probability `another`."""
-    return np.log(np.exp(min(log_odds, 700.0)) + another) - np.log(1.0 - another)
+    """The log-odds of a clean record, if outliers are another population, and clean, with the log-odds `another`."""
+    odds = np.exp(another)
+    return np.log(np.exp(min(log_odds, 700.0)) + odds / (1.0 + odds)) + np.log1p(odds)
 
 
 @part
@@ -183,7 +184,7 @@ def fit_densities(
             clean[sign, c] = good
             mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
-    another = 1.0 / (1.0 + np.exp(MANY_STEEP * (MANY - outliers / records)))
+    another = MANY_STEEP * (outliers / records - MANY)
     for sign in range(2):
         for c in range(CELLS):
             odds = excuse(log_odds[sign, c], another)

@@ -67,7 +67,7 @@ from redescend.numeric import Array
 def start_scale(size: float, numbers: Array) -> None:
     """Take the first residual for the scale, and a power of 2 near it, by which division is exact, for the unit."""
     numbers[UNIT] = 2.0 ** np.floor(np.log2(min(max(size, 1e-300), 1e300)))
-    first = np.log(min(size, HUGE * numbers[UNIT]) / numbers[UNIT])
+    first = np.log(min(size / numbers[UNIT], HUGE))
     numbers[STEADY] = numbers[ADJUSTED] = numbers[QUICK] = first
 
 
@@ -143,7 +143,7 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
             learn_grid(target, numbers)
             learn_spread(target, numbers)
             if not copy:
-                learn_point(target, prediction, numbers)
+                learn_point(target, record[len(record) - 1], numbers)
         numbers[LAST] = target
         # The first residual is the first scale. A repeated record, a target at a point mass and a size of 0 say nothing
         # about scales.

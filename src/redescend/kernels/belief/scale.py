@@ -15,12 +15,14 @@ from redescend.kernels.belief.layout import (
     CLIP,
     CONVINCED,
     DIFFERENCES,
+    EARLY,
     EFFECT,
     ENOUGH,
     EVIDENCE,
     EXACT,
     FAR,
     FINEST,
+    FIRST_DIFFERENCES,
     FORGET,
     GRID,
     HUGE,
@@ -41,6 +43,7 @@ from redescend.kernels.belief.layout import (
     STEADY,
     TRAVELLED,
     UNIT,
+    WIDER,
 )
 from redescend.kernels.compiler import part
 from redescend.numeric import Array
@@ -111,10 +114,11 @@ def learn_spread(target: float, numbers: Array) -> None:
     gap = abs(target - numbers[LAST])
     if gap > 0.0:
         log = np.log(min(max(gap, 1e-300), 1e300))
-        if numbers[DIFFERENCES] == 0.0:
-            numbers[SPREAD] = log
-        early = 2.0 / (numbers[DIFFERENCES] + 3.0)
-        numbers[SPREAD] += max(early, SLOWEST) * pull(np.exp(min(log - numbers[SPREAD], 200.0)))
+        if numbers[DIFFERENCES] < FIRST_DIFFERENCES:
+            numbers[SPREAD] = min(numbers[SPREAD], log) if numbers[DIFFERENCES] > 0.0 else log
+        else:
+            early = 2.0 / (numbers[DIFFERENCES] + 3.0)
+            numbers[SPREAD] += max(early, SLOWEST) * pull(np.exp(min(log - numbers[SPREAD], 200.0)))
         numbers[DIFFERENCES] += 1.0
 
 
@@ -122,11 +126,11 @@ def learn_spread(target: float, numbers: Array) -> None:
 def raise_scales(numbers: Array) -> float:
     """The size below which residuals are not told apart, in their unit: a rounding error, or next to nothing.
 
-    No scale is below it.
+    No level is below it.
     """
     if numbers[UNIT] <= 0.0:
         return 0.0
-    small = SMALL * np.exp(numbers[SPREAD]) if numbers[DIFFERENCES] > 0.0 else 0.0
+    small = SMALL * np.exp(numbers[SPREAD]) if numbers[DIFFERENCES] >= FIRST_DIFFERENCES else 0.0
     rounding = ROUNDED * numbers[GRID] if numbers[MULTIPLES] >= ENOUGH else 0.0
     size = min(max(small, rounding) / numbers[UNIT], HUGE)
     if size > 0.0:
@@ -163,6 +167,10 @@ def log_scale(numbers: Array, effect: float) -> float:
 def learn_scale(size: float, standard: Array, effect: float, numbers: Array, features: Array) -> None:
     """Learn from a residual of this size, which is not 0."""
     age, log = numbers[AGE], np.log(size)
+    if age < EARLY:
+        numbers[STEADY] = min(numbers[STEADY], log + WIDER)
+        numbers[ADJUSTED] = min(numbers[ADJUSTED], log + WIDER)
+        numbers[QUICK] = min(numbers[QUICK], log + WIDER)
     plain = np.exp(min(log - numbers[STEADY], 200.0))
     adjusted = np.exp(min(log - numbers[ADJUSTED] - effect, 200.0))
     if age > READY:

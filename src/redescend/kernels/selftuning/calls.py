@@ -45,6 +45,8 @@ def make_config(
         raise bad_parameter(owner, "loss", "a loss with a likelihood in kernels/selftuning/calls.py", loss)
     c, length = float(loss.setting), layout.row_size(dim, order)
     family, covariance = FAMILIES[loss.kind](c), Covariance(order, dim)
+    if family.family not in (SQUARED, QUANTILE, INSENSITIVE, LABELS):
+        raise ValueError(f"{family.family} is no family of kernels/selftuning/layout.py.")
     return Config(family, covariance, float(loss.l2), missing, intercept, loss.kind, c, offset, length)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from redescend.kernels.compiler import part, shared
 from redescend.kernels.selftuning.covariance import centre, multiply, reset
+from redescend.kernels.selftuning.imputation import impute_row
 from redescend.kernels.selftuning.judging import judge, mean_logit
 from redescend.kernels.selftuning.layout import (
     AGE,
@@ -40,7 +41,7 @@ from redescend.kernels.selftuning.layout import (
 from redescend.kernels.selftuning.members import LOST, move_followers, move_posterior, renew_members, share_weights
 from redescend.kernels.selftuning.restarts import recover
 from redescend.kernels.selftuning.start import add_features, begin
-from redescend.kernels.selftuning.units import LEAST, checksum, cut, fill, power_of_two, take_units, to_units
+from redescend.kernels.selftuning.units import LEAST, checksum, cut, power_of_two, take_units, to_units
 from redescend.numeric import Array
 
 MEMORY = 1000.0
@@ -177,7 +178,7 @@ def play(X: Array, row: int, y: float, w: float, config: Config, state: State, w
     if config.missing:
         for j in range(len(x)):
             raw[j] = x[j]
-        fill(x, state)
+        impute_row(x, state)
     predict_members(x, state, work.predictions)
     prediction, labels = combine(config.loss, work.predictions, state), config.loss.family == LABELS
     if not labels:
@@ -224,7 +225,7 @@ def learn_from(raw: Array, y: float, w: float, new: int, config: Config, state: 
                 x[j] = ring[place, 2 + j]
             y, w = ring[place, 0], ring[place, 1]
             if config.missing:
-                fill(x, state)
+                impute_row(x, state)
             predict_members(x, state, work.predictions)
         learn_record(y, w, compute_variance(config, state, work), config, state, work)
         at += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from redescend.kernels.compiler import kernel, part, rare
+from redescend.kernels.selftuning.imputation import impute_row
 from redescend.kernels.selftuning.judging import clean_probability
 from redescend.kernels.selftuning.layout import (
     LABELS,
@@ -34,7 +35,7 @@ from redescend.kernels.selftuning.rounds import (
     play,
     predict_members,
 )
-from redescend.kernels.selftuning.units import cut, fill, is_finite, to_units, write_codes
+from redescend.kernels.selftuning.units import cut, is_finite, to_units, write_codes
 from redescend.kernels.tables import Table
 from redescend.kernels.views import view
 from redescend.losses import linear
@@ -111,7 +112,7 @@ def judge_record(X: Array, row: int, y: float, k: int, config: Config, state: St
     out[2 * k, row] = out[2 * k + 1, row] = 1.0
     if scalar[LAST] > 0.0:
         to_units(X, row, state, work.x)
-        fill(work.x, state)
+        impute_row(work.x, state)
         predict_members(work.x, state, work.predictions)
         c, length = compute_variance(config, state, work), measure_length(state, work)
         leverage = leverage_of(length, state)

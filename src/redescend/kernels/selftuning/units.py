@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.kernels.compiler import part, rare, shared
-from redescend.kernels.selftuning.layout import COUNT, LARGE, MEAN, SEEN, UNIT, State
+from redescend.kernels.selftuning.layout import LARGE, UNIT, State
 from redescend.numeric import Array, splitmix64
 
 GOLDEN = 0.6180339887498949
@@ -67,15 +67,6 @@ def is_finite(X: Array, row: int, y: float, missing: bool) -> bool:
         for j in range(X.shape[1]):
             total += 0.0 * X[row, j]
     return total == 0.0
-
-
-@part
-def fill(x: Array, state: State) -> None:
-    """Replace missing values by the mean of their feature."""
-    feature, seen = state.feature, max(state.scalar[SEEN], 1.0)
-    for j in range(len(x)):
-        if x[j] != x[j]:
-            x[j] = feature[MEAN, j] * min(1.0, feature[COUNT, j] / seen)
 
 
 @rare

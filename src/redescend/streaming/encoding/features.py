@@ -4,8 +4,9 @@
   time of day, the day of the week and the day of the year, as far as these differ in the sample.
 - A text with at most `MAX_LEVELS` distinct values in the sample is one-hot encoded, with `UNSEEN` more columns that
   values which are not in the sample are hashed into. A text with more values is hashed into `HASHED` columns.
-- A missing number, boolean or date is imputed by the running median of its column; a missing text is 0 in all its
-  columns. A column with a missing value in the sample has a missing-value indicator of its own; the others share one.
+- A missing number, boolean or date is imputed by the running mean of its column, or with a transform by its running
+  median; a missing text is 0 in all its columns. A column with a missing value in the sample has a missing-value
+  indicator of its own; the others share one.
 - Excluded are ignored columns; columns without a value in the sample; constant columns; texts with more than half of at
   least `MIN_IDENTIFIERS` values distinct, which are taken for identifiers; and, unless no other column is left, whole
   numbers that number the records: they only grow, or are all different in a column named like an identifier. The first
