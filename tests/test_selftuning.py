@@ -357,6 +357,17 @@ def test_a_constant_target_is_learned(loss, order):
     assert trace.losses[-100:].mean() < 1e-2 * trace.losses[0]
 
 
+@pytest.mark.parametrize("loss", [losses.Squared(), losses.Logistic()], ids=name_of)
+def test_a_lattice_without_weight_is_refused(loss):
+    learner = rd.SelfTuning(2, loss=loss)
+    for x in np.random.default_rng(0).normal(size=(30, 2)):
+        learner.update(x, 1.0 if x[0] > 0.0 else -1.0)
+    state = learner.state()
+    learner.restore(state)
+    with pytest.raises(errors.DataError, match="lattice without weight"):
+        learner.restore(state | {"cells": np.zeros_like(state["cells"])})
+
+
 @every_order
 def test_labels_in_two_columns_are_all_learned_from(order):
     """Records with equal targets that differ in two columns of labels are no repetition of each other."""

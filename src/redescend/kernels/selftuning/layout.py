@@ -287,5 +287,8 @@ def check_state(arrays: Mapping[str, Array], order: int, owner: str) -> None:
         require((variances >= 0.0).all(), owner, "variances below 0")
     require((arrays["weight"].sum(axis=-1) > 0.0).all(), owner, "members without weight")
     require((arrays["scalar"][..., BOTTOM] <= arrays["scalar"][..., TOP]).all(), owner, "a range that is empty")
+    begun = arrays["scalar"][..., SEEN] > 0.0
+    for cells in np.split(arrays["cells"], [SCALES, SCALES + len(MIRRORS)], axis=-1):
+        require((cells.sum(axis=-1) > 0.0)[begun].all(), owner, "a lattice without weight")
     stored = arrays["ring"][..., 2:]
     require(not np.isinf(arrays["ring"]).any() and not (np.abs(stored) > LARGE).any(), owner, "impossible records")
