@@ -95,8 +95,9 @@ def test_sigterm_has_one_code_from_the_first_instant(in_a_folder, seconds):
     assert process.returncode in (143, -signal.SIGTERM)  # which a shell shows as 143
 
 
-def test_sigterm_in_a_callback_of_c_code_is_not_lost(in_a_folder):
-    """Python ignores exceptions in such callbacks, and the compiler calls some."""
+@pytest.mark.parametrize("afterwards", ["time.sleep(20)", "raise RuntimeError('the compiler has no result')"])
+def test_sigterm_in_a_callback_of_c_code_is_not_lost(in_a_folder, afterwards):
+    """Python ignores exceptions in such callbacks, and the compiler calls some, and fails without their result."""
     code = """
 import ctypes, os, signal, time
 from redescend.cli.exit_codes import exit_on_error
@@ -107,9 +108,9 @@ def callback():
 try:
     with exit_on_error(False):
         callback()
-        time.sleep(20)
+        AFTERWARDS
 except Exception as error:
     os._exit(error.exit_code)
-"""
+""".replace("AFTERWARDS", afterwards)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (143, "Interrupted.\n")

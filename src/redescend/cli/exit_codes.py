@@ -134,6 +134,10 @@ def _interrupt_on_sigterm(sentence: str) -> Iterator[None]:
     handler, descriptor = signal.signal(signal.SIGTERM, interrupt), signal.set_wakeup_fd(write)
     try:
         yield
+    except Exception:
+        if timers:  # what the signal interrupted may fail before it is sent again
+            raise Terminated from None
+        raise
     finally:
         for timer in timers:
             timer.cancel()
