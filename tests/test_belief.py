@@ -14,25 +14,7 @@ from redescend.kernels.belief.cells import CELLS
 from redescend.kernels.belief.thresholds import find_quantiles
 from redescend.state import CORRUPT
 from tests import reference_belief
-
-
-def stream(rounds: int, seed: int = 0, share: float = 0.05) -> tuple[Any, Any, Any, Any]:
-    """Heteroscedastic noise, outliers, a louder second half, a stuck sensor, copies, and a prediction that is exact."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(rounds, 2))
-    predictions = X @ [2.0, 1.0]
-    targets = predictions + np.exp(0.5 * X[:, 0]) * random.standard_t(4, size=rounds) * 0.3
-    targets[rounds // 2 :] += 2.0 * (targets - predictions)[rounds // 2 :]
-    clean = random.random(rounds) >= share
-    targets[~clean] += 30.0 * random.normal(size=np.count_nonzero(~clean))
-    at = rounds // 4
-    targets[at : at + 12] = targets[at]
-    X[at + 40 : at + 50], predictions[at + 40 : at + 50] = X[at + 40], predictions[at + 40]
-    targets[at + 40 : at + 50] = targets[at + 40]
-    targets[at + 60] = predictions[at + 60]
-    X[at + 70 : at + 75, 1] = np.nan
-    clean[at : at + 12] = True
-    return X, predictions, targets, clean
+from tests.belief_games import stream
 
 
 @pytest.mark.parametrize(("rounds", "count", "digits"), [(700, 1, 99), (700, 4, 1), (160, 1, 99)])
@@ -48,99 +30,6 @@ def test_every_judgement_is_that_of_the_slow_reference(rounds: int, count: int, 
     verdict = belief.judge_log(predictions, targets, judgements, keys)
     np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(verdict.stuck, stuck, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_targets_that_are_cut_off_are_those_of_the_slow_reference(count: int) -> None:
-    X, predictions, targets, _ = stream(900, seed=1)
-    targets = np.maximum(targets, -1.0)
-    keys = np.random.default_rng(6).integers(0, count, 900)
-    belief = ResidualBelief(2)
-    judgements = belief.update(predictions, targets, X, keys)
-    expected, (final, _) = reference_belief.judge_residuals(X, predictions, targets, keys)
-    np.testing.assert_allclose(judgements.clean_log_odds, expected[0], rtol=1e-9, atol=1e-9)
-    verdict = belief.judge_log(predictions, targets, judgements, keys)
-    np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
-
-
-def test_many_equal_targets_are_natural_where_predictions_are_near_or_beyond_them() -> None:
-    """A fifth of the targets is 0: because targets are not below 0, or because 0 is written where none was measured."""
-    random = np.random.default_rng(2)
-    predictions = 3.0 + 4.0 * random.normal(size=3000)
-    exact = predictions + 0.2 * random.normal(size=3000)
-    missing = random.random(3000) < 0.2
-    for targets, wrong in ((np.maximum(exact, 0.0), 0.0), (np.where(missing, -9.0, exact), 1.0)):
-        shares = []
-        for learn in ("update", "learn_table"):
-            belief = ResidualBelief()
-            judgements = getattr(belief, learn)(predictions, targets)
-            verdict = belief.judge_log(predictions, targets, judgements)
-            suspect = np.isin(np.arange(3000), verdict.suspects(0.1))
-            shares.append(suspect[(targets == 0.0) | (targets == -9.0)].mean())
-        np.testing.assert_allclose(shares, wrong, atol=0.03)
-    assert belief.judge([-100.0, 3.0], [0.0, 0.0])[0] < 0.0
-
-
-@pytest.mark.parametrize("place", [0, 1, 2, 10])
-@pytest.mark.parametrize("wild", [1e9, 1e12])
-def test_a_wild_target_at_the_start_blinds_nothing(place: int, wild: float) -> None:
-    random = np.random.default_rng(4)
-    predictions = 3.0 * random.normal(size=1000)
-    targets = predictions + 0.1 * random.normal(size=1000)
-    wrong = np.arange(100, 1000, 35)
-    targets[wrong] += 20.0
-    targets[place] = wild
-    belief = ResidualBelief()
-    verdict = belief.judge_log(predictions, targets, belief.update(predictions, targets))
-    assert np.isin(wrong, verdict.suspects(0.1)).mean() > 0.9
-
-
-def test_thirty_percent_of_errors_are_listed_and_half_are_another_population() -> None:
-    random = np.random.default_rng(5)
-    for share, listed in ((0.3, True), (0.5, False)):
-        predictions, bad = random.normal(size=3000), random.random(3000) < share
-        targets = predictions + 0.1 * random.normal(size=3000) + 50.0 * bad
-        belief = ResidualBelief()
-        verdict = belief.judge_log(predictions, targets, belief.update(predictions, targets))
-        assert (len(verdict.suspects(0.1)) > 0.9 * bad.sum()) == listed
-
-
-@pytest.mark.parametrize("jump", [1e9, 1e12, 1e200])
-@pytest.mark.parametrize("first", [2, 16])
-def test_beliefs_stay_finite_after_a_jump_beyond_all_others(jump: float, first: int) -> None:
-    random = np.random.default_rng(6)
-    targets = random.normal(size=1500) + jump * (np.arange(1500) >= first)
-    belief = ResidualBelief()
-    judgements = belief.update(np.zeros(1500), targets)
-    assert np.isfinite(judgements.clean_log_odds).all()
-    ResidualBelief().restore(belief.state())
-
-
-def test_predictions_and_residuals_of_any_size_leave_a_state_that_is_restored() -> None:
-    for predictions, targets in (
-        (np.tile([1.7e308, -1.7e308], 200), np.tile([0.0, 1.0, 0.0], 134)[:400]),
-        ([-1e308, 0.0], [1e308, 0.0]),
-        ([], []),
-    ):
-        belief = ResidualBelief()
-        judgements = belief.update(predictions, targets)
-        belief.judge_log(predictions, targets, judgements)
-        assert np.isfinite(judgements.clean_log_odds).all()
-        ResidualBelief().restore(belief.state())
-
-
-@pytest.mark.parametrize(("value", "rows", "stuck"), [(0.0, 400, False), (3.0, 400, True), (3.0, 600, False)])
-def test_a_sorted_table_with_its_zeros_in_a_row_has_no_stuck_sensor(value: float, rows: int, stuck: bool) -> None:
-    random = np.random.default_rng(3)
-    predictions = random.uniform(1.0, 6.0, 1000)
-    targets = predictions + 0.3 * random.normal(size=1000)
-    targets[-rows:] = value
-    targets, X = np.maximum(targets, 0.0), predictions[:, None].copy()
-    belief = ResidualBelief(1)
-    verdict = belief.judge_log(predictions, targets, belief.update(predictions, targets, X))
-    assert (verdict.stuck[610:] > 0.99).all() == (verdict.stuck[610:] > 0.0).any() == stuck
-    _, (final, _) = reference_belief.judge_residuals(X, predictions, targets)
-    np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
 
 
 def test_keys_have_scales_and_units_of_their_own_and_take_2_kilobytes() -> None:

@@ -176,15 +176,7 @@ def skip_blanks(text: Array, at: Any) -> Any:
 
 @brief
 def read_records(
-    text: Array,
-    lined: bool,
-    names: Array,
-    ends: Array,
-    columns: Array,
-    most: float,
-    out: Array,
-    bits: Array,
-    lines: Array,
+    text: Array, lined: bool, template: Any, most: float, out: Array, bits: Array, lines: Array
 ) -> tuple[Any, Any]:
     """Read an object of numbers, a list of them, or if `lined` several lines; all with the same names in one order.
 
@@ -192,10 +184,8 @@ def read_records(
     ----------
     text : array of uint8
         The text, and a zero behind it.
-    names, ends : arrays of uint8 and int64
-        The names with their quotes, one behind the other, and where each ends.
-    columns : array of int64
-        The column of `out` for each name.
+    template : tuple of arrays of uint8, int64 and int64
+        The names with their quotes, one behind the other; where each ends; and the column of `out` for each.
     most : float
         The largest absolute value.
     out, bits : arrays of float64 and uint64, with a row for each record
@@ -208,8 +198,8 @@ def read_records(
     records, used : int
         Their number, or -1 if anything else is there, and the bytes of `lines` that were used.
     """
-    text, names, ends, columns, lines = uncounted((text, names, ends, columns, lines))
-    out, bits = uncounted((out, bits))
+    text, lines, out, bits = uncounted(text), uncounted(lines), uncounted(out), uncounted(bits)
+    names, ends, columns = uncounted(template)
     count, used, last, width = U0, U0, np.uint64(len(text) - 1), np.uint64(len(ends))
     at = skip_blanks(text, U0)
     listed = text[at] == OPEN and not lined

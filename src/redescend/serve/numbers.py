@@ -199,7 +199,7 @@ class NumericRecords:
         most = len(text) // template.shortest + 1
         # Columns for the target, and for what is not used.
         out, lines = np.zeros((most, self._dim + 2)), np.empty(len(text) + most, np.uint8)
-        count, used = read_records(_to_bytes(text), lined, *template, EXACT, out, out.view(np.uint64), lines)
+        count, used = read_records(_to_bytes(text), lined, template, EXACT, out, out.view(np.uint64), lines)
         return NumericRows(lines[:used].tobytes(), out[:count, :-1]) if count > 0 else None
 
     def _find_template(self, text: bytes) -> Template | None:

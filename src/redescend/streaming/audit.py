@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from redescend.belief.suspects import HALF, q_values
+from redescend.belief.suspects import HALF, largest_probability, q_values
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sources import Batch, Kind, Source
@@ -276,9 +276,9 @@ def _select(
     probability = np.array([found[parts[at][0]][1][parts[at][1]] for at in chosen])
     cells = []
     for at, clean, q_value in zip(chosen, probability.tolist(), q_values(probability).tolist(), strict=True):
-        if q_value <= fdr:
-            place, index = parts[at]
-            name = names[place]
+        place, index = parts[at]
+        name = names[place]
+        if q_value <= fdr and clean <= largest_probability(fdr, numbers=not models[name].schema.classifies):
             record = found[place][0].record(index, models[name].schema)
             said = (record.target, record.prediction, record.low, record.high)
             cells.append(Cell(record.row, name, *said, clean, q_value, float(surprise[at])))

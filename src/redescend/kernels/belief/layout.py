@@ -108,7 +108,8 @@ SMALL, FIRST_DIFFERENCES = 2.0**-14, 6
 the smallest of some differences, because each wrong target spoils two."""
 
 EARLY, WIDER = 6, 5.0
-"""A level exceeds none of so many first residuals by more than this, as logarithms: the first one may be wrong."""
+"""During the first EARLY residuals, no level may exceed the logarithm of a residual by more than WIDER: the very first
+one, which sets the levels, may be wrong."""
 
 EXACT, FINEST, ENOUGH, ROUNDED = 1e-10, 100.0, 16, 0.25
 """Differences of targets are known up to the first part of them. Targets without a resolution above FINEST of these
@@ -116,8 +117,9 @@ errors are not rounded. A resolution counts after ENOUGH multiples; smaller resi
 for that part."""
 
 FEWEST, RARE_POINT, COMMON_POINT, NEARER = 8.0, 0.02, 0.25, 0.5
-"""A point mass has at least so many runs of equal targets, and this share of all. It is natural if it has the next
-share, or if the mean of the predictions at it is beyond it, or at most this part of the way to that of all."""
+"""A point mass needs FEWEST runs of equal targets, and the share RARE_POINT of all runs. It is natural if its share
+reaches COMMON_POINT, or if the mean prediction at the point lies beyond it, or at most the fraction NEARER of the way
+from it to the mean of all predictions."""
 
 HUGE = 1e100
 
