@@ -2,7 +2,8 @@
 
 On stationary streams, the figure is ‖θ − θ*‖² relative to least squares on the clean rows, which knows the wrong ones.
 A breakdown point is the largest share of wrong records with a ratio below 10. On real tables, the figure is the median
-absolute error of predictions before learning, relative to least squares refitted on the clean rows of the past.
+absolute error of predictions before learning, relative to least squares refitted on the clean rows of the past. After a
+jump, it is the sum of (⟨x, θ⟩ − ⟨x, θ*⟩)² over the clean rows, relative to a learner that starts at the jump.
 """
 
 from __future__ import annotations
@@ -146,6 +147,38 @@ def breakdown_table(seeds: range) -> Table:
     return table
 
 
+def jump_cost(dim: int, noise: float, share: float, seed: int) -> tuple[float, float]:
+    """The squared error after a jump to an independent truth, halfway in 3,000 rounds, and that of a fresh learner."""
+    rng = np.random.default_rng([seed, dim, 7])
+    X, half = rng.standard_normal((3000, dim)), 1500
+    before, after = (direction / np.linalg.norm(direction) for direction in rng.standard_normal((2, dim)))
+    signal = np.concatenate([X[:half] @ before, X[half:] @ after])
+    y = signal + noise * rng.standard_normal(len(X))
+    wrong = rng.random(len(X)) < share
+    y = np.where(wrong, 10.0 * rng.standard_normal(len(X)), y)
+
+    def cost(first: int) -> float:
+        learner = rd.SelfTuning(dim, loss=rd.losses.Squared(), order=2)
+        predictions = rd.play(learner, rd.Stream(X[first:], y[first:])).predictions
+        return float(np.sum((predictions[half - first :] - signal[half:])[~wrong[half:]] ** 2))
+
+    return cost(0), cost(half)
+
+
+def jump_table(seeds: range) -> Table:
+    """The ratio of the mean costs, at order 2."""
+    shares = (0.0, 0.1, 0.3)
+    table = Table(
+        "d, noise", *(f"{share:.0%} N(0, 10²)" for share in shares), title="Cost of a jump over a fresh start"
+    )
+    for noise in (1.0, 0.1):
+        for dim in (5, 20, 50):
+            costs = np.array([[jump_cost(dim, noise, share, seed) for seed in seeds] for share in shares])
+            ratios = costs[..., 0].mean(axis=1) / costs[..., 1].mean(axis=1)
+            table.add_row(f"{dim}, {noise:g}", *(f"{ratio:.2f}" for ratio in ratios))
+    return table
+
+
 def refitted(X: Array, y: Array, clean: Array) -> Array:
     """Predictions of least squares on all clean rows of the past, refitted every `REFIT` rows."""
     width = X.shape[1]
@@ -192,6 +225,7 @@ def real_table(split: str) -> Table:
 SECTIONS: dict[str, Callable[[range], Table]] = {
     "efficiency": efficiency_table,
     "breakdown": breakdown_table,
+    "jump": jump_table,
     "real": lambda seeds: real_table("tune"),
     "held": lambda seeds: real_table("held"),
 }
