@@ -337,7 +337,9 @@ class Reference(Likelihood):
             return False
         variance = 4.0 if self.labels else 8 * self.scale[self.lead] ** 2
         factor = variance / max(self.variance, 1e-100)
-        if not shifted and (self.out < LOST or self.age < RING or not (self.labels or factor > 2)):
+        if not shifted and (
+            self.out < LOST or self.age < RING or not (self.labels or factor > (2 if self.order == 2 else 64))
+        ):
             return False
         self.store()
         self.copy(self.lead, POSTERIOR)

@@ -58,9 +58,9 @@ the posterior learned a compromise."""
 REOPENED, LABEL_REOPENED = 8.0, 4.0
 """Variance of the predictions of a restarted posterior, in units of the leader's squared scale; of logits."""
 
-WORTH = 2.0
-"""The posterior restarts only if that makes the variance of its predictions WORTH times as large: otherwise it is still
-learning, not lost."""
+WORTH, DIAGONAL_WORTH = 2.0, 64.0
+"""The posterior restarts only if that makes the variance of its predictions this many times as large: otherwise it is
+still learning, not lost. At order 1 that variance is too small while many features are learned at once."""
 
 RESTARTED = 0.5
 """Weight of a restarted posterior relative to the leader's; of logits 1."""
@@ -118,7 +118,8 @@ def widening(config: Config, state: State) -> float:
 def is_lost(config: Config, state: State) -> bool:
     """Whether the posterior has to restart. The variance of logits does not tell: it stays large."""
     waited = state.scalar[OUT] >= LOST and state.scalar[AGE] >= RING
-    return waited and (config.loss.family == LABELS or widening(config, state) > WORTH)
+    worth = WORTH if config.covariance.order == FULL else DIAGONAL_WORTH
+    return waited and (config.loss.family == LABELS or widening(config, state) > worth)
 
 
 @rare
