@@ -327,7 +327,7 @@ class Reference(Likelihood):
             self.square = np.where(self.square > 0, np.maximum(self.square * self.typical, 1e-50), 0.0)
             self.prior, self.centre = self.prior / self.typical, self.centre * sqrt(self.typical)
             self.typical, self.streak = 1.0, 0
-        elif self.stored_age > 0 and self.W[STORED] > max(0.05, 2 * self.W[0]):
+        elif self.age < self.stored_age and self.W[STORED] > max(0.05, 2 * self.W[0]):
             self.copy(STORED, POSTERIOR)
             self.P = self.stored.copy()
             self.W[0] += self.W[STORED] - 1e-6

@@ -46,7 +46,7 @@ from redescend.kernels.selftuning.members import LOST, OUT_SHARE, copy_member, m
 from redescend.numeric import Array
 
 RETURN_SHARE = 0.05
-"""The stored posterior returns with this weight, if it is twice that of the posterior."""
+"""The stored posterior returns with this weight, if it is twice that of the posterior and knows more records."""
 
 SHIFT = 64.0
 """Features have another scale if the typical length of records, a square, is this many times as large or as small."""
@@ -86,7 +86,8 @@ def recover(config: Config, state: State, work: Work) -> bool:
     lead, shifted = int(scalar[LEAD]), is_shifted(scalar)
     if shifted:
         rescale(state, work)
-    if not shifted and scalar[STORED_AGE] > 0.0 and weight[STORED] > max(RETURN_SHARE, 2.0 * weight[POSTERIOR]):
+    younger = scalar[AGE] < scalar[STORED_AGE]
+    if not shifted and younger and weight[STORED] > max(RETURN_SHARE, 2.0 * weight[POSTERIOR]):
         copy_member(STORED, POSTERIOR, state, work)
         copy_covariance(state.stored, state.P)
         weight[POSTERIOR] += weight[STORED] - 1e-6
