@@ -11,7 +11,7 @@ from redescend import losses
 
 POSTERIOR, SLOW, FAST, MODE, ORIGIN, SNAPSHOT, STORED, MEMBERS = range(8)
 SCALES, RING, LOST = 16, 16, 8
-MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.1, 0.2, 0.3, 0.4]), np.array([0.98, 0.005, 0.005, 0.005, 0.005])
+MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.8]), np.array([0.98] + 5 * [0.004])
 FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.7, 0.2, 0.04, 0.02, 0.02, 0.02])
 LENGTHS, LENGTH_PRIOR = np.array([0.5, 1.0, 2.0, 4.0]), np.array([0.15, 0.75, 0.08, 0.02])
 LABEL_PRIOR = np.outer(LENGTH_PRIOR, FLIP_PRIOR)
@@ -131,6 +131,9 @@ class Likelihood:
         self.usually_flipped += max(1 / (t + 20), 5e-4) * (np.sum(m) / Z - self.usually_flipped)
         self.mirrors[side] = (1 - drift) * mirrors / mirrors.sum() + drift * MIRROR_PRIOR
         self.mirrored = min(self.mirrors @ MIRRORS)
+        if self.mirrored > 0.43:
+            self.mirrors = np.array([MIRROR_PRIOR] * 2)
+            self.mirrored, self.widened = MIRRORS @ MIRROR_PRIOR, 0.0
         self.rate = min(max(rate, 0.02), 0.45 - self.mirrored)
         if t < 64 or t % 8 == 0:
             third, mode = SCALES // 3, int(np.argmax(self.cells))

@@ -161,7 +161,7 @@ class Reference(Likelihood):
         self.mirrors, self.far, self.near, self.widened = np.array([MIRROR_PRIOR] * 2), self.size, 0.5, 0.0
         self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
         self.bottom, self.top = origin - self.size, origin + self.size
-        self.common = self.usual = self.size
+        self.common, self.variance = self.size, 0.0
         self.information, self.curvature, self.stretch, self.length = 0.0, 0.0, 1.0, 1.0
         self.streak, self.usually_flipped, self.positive = 0, 0.0, 0.5
         self.typical, self.due, self.low, self.clean = 1.0, 62, self.size * 2.0 ** (-SCALES // 2), 1.0
@@ -198,6 +198,7 @@ class Reference(Likelihood):
         self.seen += 1
         self.age += 1
         leverage = self.measure_leverage(x, xc)
+        self.variance += (c / leverage - self.variance) * max(1 / self.age, 0.02)
         if self.labels:
             g, h, gate, likelihood = self.judge_label(y, w, predictions, c, leverage)
         else:
@@ -304,9 +305,8 @@ class Reference(Likelihood):
             if self.lead != SNAPSHOT and self.W[SNAPSHOT] <= 0.5:
                 self.copy(self.lead, SNAPSHOT)
                 self.W[SNAPSHOT] = least
-        wide = self.labels or self.scale[0] > 2 * self.usual
-        self.usual *= (self.scale[0] / self.usual) ** max(1 / self.age, 0.01)
-        self.out = self.out + 1 if self.W[0] < max(2 * least, 0.01 if wide else 0.0) else 0
+        lost = self.W[0] < 2 * least and self.scale[0] > 2 * self.scale[self.lead]
+        self.out = self.out + 1 if lost or self.W[0] + self.W[MODE] < max(2 * least, 0.01) else 0
 
     def may_copy(self) -> bool:
         return self.order == 2 or self.credit >= self.d
@@ -327,24 +327,32 @@ class Reference(Likelihood):
             self.square = np.where(self.square > 0, np.maximum(self.square * self.typical, 1e-50), 0.0)
             self.prior, self.centre = self.prior / self.typical, self.centre * sqrt(self.typical)
             self.typical, self.streak = 1.0, 0
-        elif self.stored_age > 0 and self.W[STORED] > max(0.05, 2 * self.W[0]):
+        elif self.age < self.stored_age and self.W[STORED] > max(0.05, 2 * self.W[0]):
             self.copy(STORED, POSTERIOR)
             self.P = self.stored.copy()
             self.W[0] += self.W[STORED] - 1e-6
             self.W[STORED] = 1e-6
-            self.age, self.stored_age, self.lead, self.usual = self.stored_age, 0, POSTERIOR, self.common
+            self.age, self.stored_age, self.lead = self.stored_age, 0, POSTERIOR
             self.out = self.credit = 0
             return False
-        if not shifted and (self.out < LOST or self.age < RING):
+        variance = 4.0 if self.labels else 8 * self.scale[self.lead] ** 2
+        factor = variance / max(self.variance, 1e-100)
+        if not shifted and (
+            self.out < LOST or self.age < RING or not (self.labels or factor > (2 if self.order == 2 else 64))
+        ):
             return False
         self.store()
         self.copy(self.lead, POSTERIOR)
-        variance = 4.0 if self.labels else 8 * (self.scale[self.lead] / self.size) ** 2
-        self.P = np.diag(variance / self.prior_variance * self.prior)
-        self.usual = self.scale[self.lead]
+        share = variance / (self.prior_variance * (1.0 if self.labels else self.size**2))
+        if shifted or self.order == 1 or self.labels:
+            self.P = np.diag(share * self.prior)
+        else:
+            own = np.diag(self.P)
+            ratio = np.divide(max(share, 1.0) * self.prior, own, out=np.ones(self.d), where=own > 0)
+            by = np.sqrt(np.where(own > 0, np.minimum(factor, ratio), 1.0))
+            self.P = np.outer(by, by) * self.P
         self.out = self.age = self.credit = 0
-        self.W[self.lead] *= 0.5
-        self.W[0] = self.W[self.lead]
+        self.W[0] = (1.0 if self.labels else 0.5) * self.W[self.lead]
         return True
 
     def store(self) -> None:

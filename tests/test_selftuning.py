@@ -51,7 +51,7 @@ POSITIVES = [
     layout.MIRRORED,
     layout.CLEAN,
     layout.COMMON,
-    layout.USUAL,
+    layout.VARIANCE,
     layout.INFORMATION,
     layout.STRETCH,
     layout.USUALLY_FLIPPED,

@@ -19,8 +19,10 @@ snapshot of the leader, and the posterior as it was before a restart."""
 SCALES = 16
 """Octaves of the scales of noise."""
 
-MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.1, 0.2, 0.3, 0.4]), np.array([0.98, 0.005, 0.005, 0.005, 0.005])
-"""Shares of records with the wrong sign, and the prior of each, where predictions are below and above 0."""
+MIRRORS = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.8])
+MIRROR_PRIOR = np.array([0.98, 0.004, 0.004, 0.004, 0.004, 0.004])
+"""Shares of records with the wrong sign, and the prior of each, where predictions are below and above 0. If it seems to
+be the majority, the sign of the model is wrong."""
 
 FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.7, 0.2, 0.04, 0.02, 0.02, 0.02])
 LENGTHS, LENGTH_PRIOR = np.array([0.5, 1.0, 2.0, 4.0]), np.array([0.15, 0.75, 0.08, 0.02])
@@ -55,10 +57,10 @@ and its value."""
 """The unit of the target; the range of clean targets; their typical size; the lowest scale of noise; the shares of
 outliers, or of flipped labels, and of mirrored records; the last weight."""
 
-(COMMON, USUAL, INFORMATION, CURVATURE, STRETCH, USUALLY_FLIPPED, POSITIVE) = range(18, 25)
-"""The scale of residuals that all members share; the usual scale of the posterior's; the information and curvature of
-a record for the mode; the length of the posterior's logits; the usual share of mirrored records; and the share of
-labels +1. With labels, the first is the length of predictions, in units of the logit."""
+(COMMON, VARIANCE, INFORMATION, CURVATURE, STRETCH, USUALLY_FLIPPED, POSITIVE) = range(18, 25)
+"""The scale of residuals that all members share; the mean variance of the posterior's predictions; the information and
+curvature of a record for the mode; the length of the posterior's logits; the usual share of mirrored records; and the
+share of labels +1. With labels, the first is the length of predictions, in units of the logit."""
 
 (TYPICAL, STREAK, KNOWN, CREDIT, CHECKSUM, LAST_Y, FAR, NEAR, WIDENED) = range(25, 34)
 """The typical length of a record, and how many in a row were longer (or, below 0, shorter); features that were seen;
@@ -138,7 +140,7 @@ SPECS = (
             MIRRORED: _scalar("mirrored", low=0.0, high=0.5),
             CLEAN: _scalar("clean", low=0.0, high=1.0),
             COMMON: _scalar("common", low=1e-40, high=1e40),
-            USUAL: _scalar("usual", low=1e-40, high=1e40),
+            VARIANCE: _scalar("variance", low=0.0),
             INFORMATION: _scalar("information", low=0.0),
             CURVATURE: _scalar("curvature", low=-1.0, high=1.0),
             STRETCH: _scalar("stretch", low=0.1, high=10.0),
@@ -266,7 +268,7 @@ def new_row(dim: int, order: int, intercept: bool = False) -> Array:
     parts = unpack(SPECS, row, dims_of(dim, order))
     parts["weight"][POSTERIOR] = parts["scale"][:] = 1.0
     parts["scalar"][CONSTANT] = -1.0
-    parts["scalar"][[CLEAN, COMMON, USUAL, STRETCH]] = 1.0
+    parts["scalar"][[CLEAN, COMMON, STRETCH]] = 1.0
     if intercept:
         parts["feature"][UNIT, -1] = parts["scalar"][KNOWN] = 1.0
     return row

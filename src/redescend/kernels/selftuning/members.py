@@ -33,7 +33,6 @@ from redescend.kernels.selftuning.layout import (
     SNAPSHOT,
     SQUARE,
     SQUARED,
-    USUAL,
     Config,
     Covariance,
     Loss,
@@ -55,7 +54,8 @@ ORIGIN_SHARE = 0.1
 
 LOST, OUT_SHARE, WIDER = 8, 0.01, 2.0
 """The posterior restarts at the leader after LOST rounds out of favour, and then learns as many records again. It is
-out of favour below the shares of two, and below OUT_SHARE if its residuals are WIDER than usual."""
+out of favour if it and the mode, which moves in its metric, have less than OUT_SHARE of the weight, or if it has less
+than the shares of two and its residuals are WIDER than the leader's."""
 
 
 # --- moving ---
@@ -164,7 +164,7 @@ def copy_member(source: int, target: int, state: State, work: Work) -> None:
 @part
 def renew_members(floor: float, config: Config, state: State, work: Work) -> None:
     """Copy the leader to members that are out of favour, and to the snapshot when one is due."""
-    weight, scalar, scale = state.weight, state.scalar, state.scale
+    weight, scalar = state.weight, state.scalar
     lead = int(scalar[LEAD])
     if may_copy(config.covariance, scalar):
         for i in range(SLOW, MODE + 1):
@@ -177,15 +177,10 @@ def renew_members(floor: float, config: Config, state: State, work: Work) -> Non
             # The leader speaks for the former snapshot in the next round: what is played adds up to 1.
             copy_member(lead, SNAPSHOT, state, work)
             weight[SNAPSHOT] = floor
-    least = max(2.0 * floor, OUT_SHARE) if is_wide(config.loss, scale[POSTERIOR], scalar[USUAL]) else 2.0 * floor
-    scalar[USUAL] *= (scale[POSTERIOR] / scalar[USUAL]) ** max(1.0 / scalar[AGE], 0.01)
-    scalar[OUT] = scalar[OUT] + 1.0 if weight[POSTERIOR] < least else 0.0
-
-
-@part
-def is_wide(loss: Loss, scale: float, usual: float) -> bool:
-    """Whether the residuals of the posterior are wider than usual; logits have no scale that would say so."""
-    return loss.family == LABELS or scale > WIDER * usual
+    own = weight[POSTERIOR]
+    wider = state.scale[POSTERIOR] > WIDER * state.scale[lead]
+    out = own + weight[MODE] < max(2.0 * floor, OUT_SHARE) or (own < 2.0 * floor and wider)
+    scalar[OUT] = scalar[OUT] + 1.0 if out else 0.0
 
 
 @part

@@ -26,6 +26,7 @@ from redescend.kernels.selftuning.layout import (
     SCALES,
     SEEN,
     USUALLY_FLIPPED,
+    WIDENED,
     State,
     Work,
 )
@@ -52,6 +53,9 @@ PATIENCE = 1000.0
 
 EXACT = 3e-14
 """Residuals below this part of the target are rounding errors, which tell nothing about the noise."""
+
+MAJORITY = 0.43
+"""If more records than this seem mirrored, the model has the wrong sign, and the share starts again."""
 
 OCTAVE = 4.0 ** np.arange(SCALES)
 
@@ -148,9 +152,11 @@ def learn_noise(r: float, up: bool, wide: float, state: State, work: Work) -> No
         mass += cells[at + n]
     for n in range(len(MIRRORS)):
         cells[at + n] = (1.0 - drift) * cells[at + n] / mass + drift * MIRROR_PRIOR[n]
-    scalar[MIRRORED] = mean = mirrored_share(cells)
+    scalar[MIRRORED] = mirrored_share(cells)
+    if scalar[MIRRORED] > MAJORITY:
+        reset_mirrors(cells, scalar)
     scalar[USUALLY_FLIPPED] += gain * (min(b * mirror / total, 1.0) - scalar[USUALLY_FLIPPED])
-    scalar[RATE] = min(max(rate, RATE_LEAST), RATE_MOST - mean)
+    scalar[RATE] = min(max(rate, RATE_LEAST), RATE_MOST - scalar[MIRRORED])
     if t < 64.0 or t % 8.0 == 0.0:
         move_window(cells, scalar)
 
@@ -187,7 +193,7 @@ def reset_mirrors(cells: Array, scalar: Array) -> None:
     """Start again with the prior of mirrored records."""
     for n in range(len(MIRRORS)):
         cells[SCALES + n] = cells[SCALES + len(MIRRORS) + n] = MIRROR_PRIOR[n]
-    scalar[MIRRORED] = mirrored_share(cells)
+    scalar[MIRRORED], scalar[WIDENED] = mirrored_share(cells), 0.0
 
 
 @rare

@@ -5,12 +5,11 @@ from __future__ import annotations
 from math import sqrt
 
 from redescend.kernels.compiler import part, rare
-from redescend.kernels.selftuning.covariance import copy_covariance, read_column, reset, subtract
+from redescend.kernels.selftuning.covariance import copy_covariance, read_column, reset, subtract, variance_at
 from redescend.kernels.selftuning.labels import penalise_lengths, resize, widen
 from redescend.kernels.selftuning.layout import (
     AGE,
     CENTRE,
-    COMMON,
     CONSTANT,
     CREDIT,
     FULL,
@@ -35,7 +34,7 @@ from redescend.kernels.selftuning.layout import (
     TARGET,
     TYPICAL,
     UNIT,
-    USUAL,
+    VARIANCE,
     WIDENED,
     WIDEST,
     Config,
@@ -47,7 +46,7 @@ from redescend.kernels.selftuning.members import LOST, OUT_SHARE, copy_member, m
 from redescend.numeric import Array
 
 RETURN_SHARE = 0.05
-"""The stored posterior returns with this weight, if it is twice that of the posterior."""
+"""The stored posterior returns with this weight, if it is twice that of the posterior and knows more records."""
 
 SHIFT = 64.0
 """Features have another scale if the typical length of records, a square, is this many times as large or as small."""
@@ -57,7 +56,14 @@ FOUND, OPEN = 0.08, 8.0
 the posterior learned a compromise."""
 
 REOPENED, LABEL_REOPENED = 8.0, 4.0
-"""Variance of a restarted posterior, in units of the leader's squared scale; of logits."""
+"""Variance of the predictions of a restarted posterior, in units of the leader's squared scale; of logits."""
+
+WORTH, DIAGONAL_WORTH = 2.0, 64.0
+"""The posterior restarts only if that makes the variance of its predictions this many times as large: otherwise it is
+still learning, not lost. At order 1 that variance is too small while many features are learned at once."""
+
+RESTARTED = 0.5
+"""Weight of a restarted posterior relative to the leader's; of logits 1."""
 
 START, LABEL_START, DIAGONAL_LABEL_START = 256.0, 60.0, 20.0
 """Prior variance of a prediction, in units of the squared typical target; of a logit at order 2, and at order 1."""
@@ -67,7 +73,7 @@ START, LABEL_START, DIAGONAL_LABEL_START = 256.0, 60.0, 20.0
 def recover(config: Config, state: State, work: Work) -> bool:
     """Bring the stored posterior back if it is better, or restart the posterior if it is lost; returns whether it was.
 
-    A restart is at the leader, as wide as the leader is wrong.
+    A restart is at the leader, with a variance that matches the leader's error.
     """
     scalar, weight = state.scalar, state.weight
     if not may_copy(config.covariance, scalar):
@@ -80,24 +86,54 @@ def recover(config: Config, state: State, work: Work) -> bool:
     lead, shifted = int(scalar[LEAD]), is_shifted(scalar)
     if shifted:
         rescale(state, work)
-    if not shifted and scalar[STORED_AGE] > 0.0 and weight[STORED] > max(RETURN_SHARE, 2.0 * weight[POSTERIOR]):
+    younger = scalar[AGE] < scalar[STORED_AGE]
+    if not shifted and younger and weight[STORED] > max(RETURN_SHARE, 2.0 * weight[POSTERIOR]):
         copy_member(STORED, POSTERIOR, state, work)
         copy_covariance(state.stored, state.P)
         weight[POSTERIOR] += weight[STORED] - 1e-6
         weight[STORED] = 1e-6
         scalar[AGE], scalar[STORED_AGE] = scalar[STORED_AGE], 0.0
-        scalar[LEAD], scalar[USUAL] = POSTERIOR, scalar[COMMON]
+        scalar[LEAD] = POSTERIOR
         scalar[OUT] = scalar[CREDIT] = 0.0
-    elif shifted or (scalar[OUT] >= LOST and scalar[AGE] >= RING):
+    elif shifted or is_lost(config, state):
         store(state, work)
         copy_member(lead, POSTERIOR, state, work)
-        reset(config.covariance, state.P, state.feature[PRIOR], reopened_share(config, state.scale[lead], scalar[SIZE]))
-        scalar[USUAL] = state.scale[lead]
+        share = reopened_share(config, state.scale[lead], scalar[SIZE])
+        if shifted or config.covariance.order != FULL or config.loss.family == LABELS:
+            reset(config.covariance, state.P, state.feature[PRIOR], share)
+        else:
+            reopen(widening(config, state), max(share, 1.0), config, state, work)
         scalar[OUT] = scalar[AGE] = scalar[CREDIT] = 0.0
-        weight[lead] *= 0.5
-        weight[POSTERIOR] = weight[lead]
+        weight[POSTERIOR] = weight[lead] * (1.0 if config.loss.family == LABELS else RESTARTED)
         return True
     return False
+
+
+@part
+def widening(config: Config, state: State) -> float:
+    """By what a restart multiplies the variance of the posterior's predictions."""
+    return reopened(config, state.scale[int(state.scalar[LEAD])]) / max(state.scalar[VARIANCE], 1e-100)
+
+
+@part
+def is_lost(config: Config, state: State) -> bool:
+    """Whether the posterior has to restart. The variance of logits does not tell: it stays large."""
+    waited = state.scalar[OUT] >= LOST and state.scalar[AGE] >= RING
+    worth = WORTH if config.covariance.order == FULL else DIAGONAL_WORTH
+    return waited and (config.loss.family == LABELS or widening(config, state) > worth)
+
+
+@rare
+def reopen(factor: float, most: float, config: Config, state: State, work: Work) -> None:
+    """Multiply P, but no variance beyond `most` times its prior. What was learned of correlations stays."""
+    P, prior, at = state.P, state.feature[PRIOR], 0
+    for j in range(len(prior)):
+        own = P[variance_at(config.covariance, j)]
+        work.Dx[j] = sqrt(min(factor, most * prior[j] / own)) if own > 0.0 else 1.0
+    for j in range(len(prior)):
+        for k in range(j + 1):
+            P[at] *= work.Dx[j] * work.Dx[k]
+            at += 1
 
 
 @rare
@@ -150,10 +186,16 @@ def precision(loss: Loss, s: float, target: float) -> float:
 
 
 @part
+def reopened(config: Config, scale: float) -> float:
+    """The variance of the predictions of a restarted posterior, where `scale` is that of the leader's residuals."""
+    return LABEL_REOPENED if config.loss.family == LABELS else REOPENED * scale * scale
+
+
+@part
 def reopened_share(config: Config, scale: float, size: float) -> float:
     """The share of the prior variance that a restarted posterior has."""
-    reopened = LABEL_REOPENED if config.loss.family == LABELS else REOPENED * (scale / size) ** 2
-    return reopened / prior_variance(config)
+    unit = 1.0 if config.loss.family == LABELS else size * size
+    return reopened(config, scale) / (prior_variance(config) * unit)
 
 
 @rare

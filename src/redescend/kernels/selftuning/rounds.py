@@ -32,6 +32,7 @@ from redescend.kernels.selftuning.layout import (
     TARGET,
     TOP,
     TYPICAL,
+    VARIANCE,
     Config,
     Covariance,
     Loss,
@@ -46,6 +47,9 @@ from redescend.numeric import Array
 
 MEMORY = 1000.0
 """Records over which means and mean squares of features run."""
+
+RECENT = 0.02
+"""The smallest gain with which the mean variance of predictions follows."""
 
 LONG = 4.0
 """A record is long beyond LONG typical lengths."""
@@ -139,6 +143,7 @@ def learn_record(y: float, w: float, c: float, config: Config, state: State, wor
     scalar[SEEN] += 1.0
     scalar[AGE] += 1.0
     leverage = measure_leverage(config, state, work)
+    scalar[VARIANCE] += (c / leverage - scalar[VARIANCE]) * max(1.0 / scalar[AGE], RECENT)
     g, h, total = judge(config.loss, y, w, leverage, c, scalar[AGE], state, work)
     move_posterior(y, g, h, c, config, state, work)
     move_followers(y, config, state, work)

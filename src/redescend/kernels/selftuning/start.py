@@ -45,9 +45,8 @@ from redescend.kernels.selftuning.layout import (
     STRETCH,
     TOP,
     TYPICAL,
-    USUAL,
     USUALLY_FLIPPED,
-    WIDENED,
+    VARIANCE,
     Config,
     Loss,
     State,
@@ -109,7 +108,7 @@ def begin_noise(size: float, state: State) -> None:
         cells[k] = 1.0 / SCALES
     reset_mirrors(cells, scalar)
     scalar[LOW], scalar[RATE] = size * 2.0 ** (-SCALES // 2), RATE_START
-    scalar[FAR], scalar[NEAR], scalar[WIDENED] = size, NEAR_START, 0.0
+    scalar[FAR], scalar[NEAR] = size, NEAR_START
 
 
 @rare
@@ -172,7 +171,7 @@ def begin(config: Config, state: State, work: Work) -> None:
     scalar[CONSTANT], scalar[DUE], scalar[SIZE], scalar[CLEAN] = constant, FIRST_SNAPSHOT, size, 1.0
     scalar[LEVEL] = ring[0, 2 + constant] if constant >= 0 else 0.0
     scalar[BOTTOM], scalar[TOP] = origin - size, origin + size
-    scalar[COMMON], scalar[USUAL], scalar[STRETCH] = size, size, 1.0
+    scalar[COMMON], scalar[VARIANCE], scalar[STRETCH] = size, 0.0, 1.0
     scalar[INFORMATION] = scalar[CURVATURE] = 0.0
     if config.loss.family == LABELS:
         begin_flips(state)
