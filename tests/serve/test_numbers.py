@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from redescend.serve.folder import ModelFolder
 from redescend.serve.inference import infer
-from redescend.serve.model import LearnRequest
 from redescend.serve.numbers import NumericBatch, NumericRecords
 from redescend.serve.records import RecordParser, Records, read_records
 from redescend.serve.refusals import Unsupported
 from redescend.serve.replies import encode
+from redescend.serve.requests import LearnRequest
 from redescend.serve.settings import Limits
 from redescend.streaming.encoding.encoder import EncodedBatch
 from redescend.streaming.encoding.schema import Schema

@@ -130,7 +130,7 @@ def test_back_pressure_and_groups(tmp_path):
 
     async def run():
         with ThreadPoolExecutor(1) as executor:
-            writer = Writer(model, executor, lambda model: None)
+            writer = Writer(model, executor, lambda model: False, lambda model: None)
             lines = to_lines(make_records(12))
             first = writer.enqueue(make_request(lines[:1]))
             await asyncio.to_thread(begun.wait, 10)

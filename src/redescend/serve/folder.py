@@ -93,7 +93,7 @@ class ModelFolder:
     def _open(self, folder: Path) -> ServedModel:
         model = open_model(folder, self.limits, self.fsync)
         self._saved[model.name] = model.counts.records
-        self.writers[model.name] = Writer(model, self._executor, self._after_commit)
+        self.writers[model.name] = Writer(model, self._executor, self._is_due, self._snapshot)
         return model
 
     def writer(self, name: str) -> Writer:
@@ -172,9 +172,9 @@ class ModelFolder:
         self._executor.shutdown()
         os.close(self._lock)
 
-    def _after_commit(self, model: ServedModel) -> None:
-        if self.count_unsaved(model) >= self._every or model.journal.end.offset >= self._segment:
-            self._snapshot(model)
+    def _is_due(self, model: ServedModel) -> bool:
+        """Whether a snapshot is due."""
+        return self.count_unsaved(model) >= self._every or model.journal.end.offset >= self._segment
 
     def _snapshot(self, model: ServedModel) -> None:
         try:

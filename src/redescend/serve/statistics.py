@@ -36,7 +36,11 @@ class Statistics:
     def add(self, rounds: Rounds, rejected: Sequence[Bad]) -> None:
         """Count rounds, and rejected records in the order of their rows."""
         cells = np.ascontiguousarray(rounds.losses, dtype=np.float64).view(np.int64) >> SHIFT
-        self.losses.update(cells.tolist())
+        if len(cells):
+            first = cells.min()
+            counts = np.bincount(cells - first)
+            used = np.flatnonzero(counts)
+            self.losses.update(dict(zip((used + first).tolist(), counts[used].tolist(), strict=True)))
         self.rejections.add(rejected)
 
     @property
