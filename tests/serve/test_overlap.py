@@ -137,7 +137,7 @@ def test_killed_while_commits_overlap(tmp_path):
     play(tmp_path, clients=6, count=2000, kills=4, seed=3, sizes=[1, 200, 400], every=5000)
 
 
-@pytest.mark.parametrize("settings", [{}, {"lags": 2}, {"target": "town"}], ids=["numbers", "lags", "labels"])
+@pytest.mark.parametrize("settings", [{}, {"lags": [1, 2]}, {"target": "town"}], ids=["numbers", "lags", "labels"])
 def test_a_copy_continues_with_the_same_bits_and_leaves_the_first_alone(tmp_path, settings):
     model = make_model(tmp_path, **settings)
     send(model, make_records(200))

@@ -142,8 +142,8 @@ class NumericBatch:
     @staticmethod
     def join(parts: Sequence[NumericRows], before: int) -> NumericBatch:
         """The records of some requests; `before` is the number of those before."""
-        rows = np.concatenate([part.rows for part in parts])
-        X, targets = np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
+        X = np.concatenate([part.rows[:, :-1] for part in parts])
+        targets = np.concatenate([part.rows[:, -1] for part in parts])
         return NumericBatch(X, targets, np.arange(before + 1, before + 1 + len(X)))
 
     @property
