@@ -162,7 +162,10 @@ class Service:
             model = await asyncio.to_thread(self.folder.create, name, load_json(body))
         else:
             # A browser sends other types from any page, without asking the server before.
-            raise Unsupported(f"The content type {quote(kind)} is none of application/json, {', '.join(FILES)}.")
+            raise Unsupported(
+                f"A model cannot be created from {quote(kind)}: set Content-Type to application/json for settings, or "
+                f"to {FILES[0]} for a model file."
+            )
         return answer(describe_model(model), 201)
 
     async def delete(self, request: Request) -> Response:

@@ -102,7 +102,7 @@ class ModelFolder:
         if found is None:
             if name in self.broken:
                 raise Unavailable(f"The model {quote(name)} could not be opened: {self.broken[name]}")
-            raise NotFound(f"There is no model {quote(name)}.")
+            raise NotFound(f"There is no model {quote(name)}; GET /v2/models lists all.")
         return found
 
     def model(self, name: str) -> ServedModel:
@@ -142,7 +142,7 @@ class ModelFolder:
             writer = self.writers.pop(name)
             await writer.close()
         elif self.broken.pop(name, None) is None:
-            raise NotFound(f"There is no model {quote(name)}.")
+            raise NotFound(f"There is no model {quote(name)}; GET /v2/models lists all.")
         gone = self.path / "models" / f".{secrets.token_hex(8)}"
         os.rename(self.path / "models" / name, gone)
         sync_folder(gone.parent)

@@ -92,7 +92,8 @@ class ServedModel:
         """The schema, or an error that says what is missing."""
         if self._replicas is None:
             had, wanted = len(self.pending), self.settings.first
-            why = f"it has {had} of the {wanted} records" if had < wanted else self.failure
+            first = f"{had:,} of the {wanted:,} records that it is inferred from; learn from more, or give a schema"
+            why = f"the server has {first}" if had < wanted else self.failure
             raise Conflict(f"The model '{self.name}' has no schema yet: {why}.".replace("..", "."))
         return self._schema
 
