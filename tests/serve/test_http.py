@@ -257,6 +257,15 @@ def test_content_types(server):
     assert send(server, "POST", "/v2/models/price/learn", b"{}", Idempotency_Key="k" * 201)[0] == 400
 
 
+def test_a_file_that_is_no_model_is_refused_without_a_path_of_the_server(server):
+    kind = "application/octet-stream"
+    status, _, answer = send(server, "POST", "/v2/models/x", b"no model", Content_Type=kind)
+    assert (status, answer["error"][:33]) == (400, "The model file cannot be loaded: ")
+    assert "start" not in answer["error"]
+    refused = send(server, "POST", "/v2/models/price/learn", b"{}", Content_Type="text/csv")[2]["error"]
+    assert refused.startswith("Records cannot be sent as 'text/csv': set Content-Type to application/json")
+
+
 def test_a_thousand_mutilated_bodies_do_no_harm(server, client):
     choose = random.Random(0)
     table, sink = pa.Table.from_pylist(make_records(3)[:2]), io.BytesIO()

@@ -206,6 +206,23 @@ def test_saving_changes_no_prediction(tmp_path):
     assert served[0] == served[1]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.json", b"x", "a.json' is not JSON"),
+        ("a.json", b"\xff", "a.json' is not JSON"),
+        ("a.json", b"{}", "a.json': The setting 'target' is missing"),
+        ("a.csv", b"x", "a.csv': The model file cannot be loaded"),
+    ],
+)
+def test_a_file_that_makes_no_model_is_named(tmp_path, name, content, sentence):
+    path = tmp_path / name
+    path.write_bytes(content)
+    ended = CliRunner().invoke(app, ["serve", str(path), "--data", str(tmp_path / "data"), "--port", "0"])
+    assert ended.exit_code == 2
+    assert sentence in ended.stderr
+
+
 def test_more_connections_than_workers(tmp_path):
     """A daemon of Vowpal Wabbit corrupts a model with more connections than workers (vowpal_wabbit#628)."""
     records, connections = make_records(480, seed=9), 24

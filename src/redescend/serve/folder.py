@@ -193,7 +193,11 @@ def about(model: ServedModel) -> dict[str, Any]:
 
 def _describe_start(path: Path) -> dict[str, Any]:
     """The settings of a model that begins with a model file."""
-    model = load(path)
+    try:
+        model = load(path)
+    except DataError as error:
+        # The client knows no folder of the server.
+        raise DataError(str(error).replace(f"'{path}'", "The model file", 1)) from None
     if not isinstance(model, StreamModel | ModelStore):
         raise DataError(f"A {type(model).__name__} cannot be served; fit a model with redescend fit.")
     params = model.get_params()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import ipaddress
 import logging
+import os
 import signal
 import socket
 import threading
@@ -66,7 +67,9 @@ def run_server(folder: ModelFolder, host: str, port: int, token: str | None) -> 
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise ParameterError(f"{host}:{port} cannot be listened on: {error.strerror or error}.") from None
+        why = os.strerror(error.errno) if error.errno else str(error)
+        text = f"{host}:{port} cannot be listened on ({why}); choose another --port, or another --host."
+        raise ParameterError(text) from None
     calls = Calls(folder, token)
     config = uvicorn.Config(
         make_app(calls),
