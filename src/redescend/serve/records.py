@@ -75,8 +75,8 @@ def read_records(
     Records(lines=[b'{"x":1}', b'{"x":2}'], numbers=None)
     """
     kind = content_type.partition(";")[0].strip().lower() or JSON
-    plain = numeric is not None and (kind == JSON or kind in LINES) and len(body) <= LONGEST
-    found = numeric.read(body, lined=kind in LINES) if plain and numeric is not None else None
+    plain = kind == JSON or kind in LINES
+    found = numeric.read(body, lined=kind in LINES) if numeric is not None and plain else None
     if found is None:
         lines = _read_lines(body, kind, limits)
         if numeric is not None and kind in ARROW:
