@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import ipaddress
 import logging
@@ -10,7 +11,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 
@@ -26,6 +27,12 @@ LOGGER = logging.getLogger("redescend.serve")
 
 GRACE = 30
 """Seconds that open requests have when the server stops."""
+
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+"""Parameters of `mallopt`, from malloc.h."""
+
+KEPT = 32 << 20
+"""Bytes of freed memory that are not returned to the system."""
 
 CONNECTIONS = 4
 """Connections for each open request that is allowed."""
@@ -61,6 +68,14 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
+def keep_freed_memory() -> None:
+    """Keep the memory of one commit for the next: to return it to the system and to get it again takes longer."""
+    with suppress(OSError, AttributeError, TypeError):  # another C library than glibc
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(TRIM_THRESHOLD, KEPT)
+        mallopt(MMAP_THRESHOLD, KEPT // 8)
+
+
 def run_server(folder: ModelFolder, host: str, port: int, token: str | None) -> None:
     """Serve the models of a folder until SIGTERM or Ctrl-C; then finish what is open, and write snapshots."""
     check_host(host, token)
@@ -90,5 +105,6 @@ def run_server(folder: ModelFolder, host: str, port: int, token: str | None) -> 
         # What was imported stays: without it, garbage is collected soon, and in less than a millisecond.
         gc.collect()
         gc.freeze()
+        keep_freed_memory()
         Server(config).run(sockets=[listener])
         LOGGER.info("Stopped.")
