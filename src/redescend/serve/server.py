@@ -28,7 +28,7 @@ LOGGER = logging.getLogger("redescend.serve")
 GRACE = 30
 """Seconds that open requests have when the server stops."""
 
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8
 """Parameters of `mallopt`, from malloc.h."""
 
 KEPT = 32 << 20
@@ -72,6 +72,7 @@ def keep_freed_memory() -> None:
     """Keep the memory of one commit for the next: to return it to the system and to get it again takes longer."""
     with suppress(OSError, AttributeError, TypeError):  # another C library than glibc
         mallopt = ctypes.CDLL(None).mallopt
+        mallopt(ARENA_MAX, 1)
         mallopt(TRIM_THRESHOLD, KEPT)
         mallopt(MMAP_THRESHOLD, KEPT // 8)
 
