@@ -115,8 +115,11 @@ class Client:
         """Score `records` with their targets by a `model`, without learning from them; returns columns."""
         return dict(self._ask("POST", _path(model, "score"), records)["records"])
 
-    def predict(self, model: str, records: Sequence[Record]) -> dict[str, list[Any]]:
-        """The outputs of a `model` for `records`: predictions, ids for late labels and, of labels, probabilities."""
+    def predict(self, model: str, records: Sequence[Record] | Record) -> dict[str, list[Any]]:
+        """The outputs of a `model` for `records`: predictions, ids for late labels, and the ends of intervals of
+        numbers or the probabilities of labels.
+        """
+        records = [records] if isinstance(records, Mapping) else records
         names = [each["name"] for each in self._ask("GET", _path(model))["inputs"]]
         inputs = [_make_tensor(name, [record.get(name) for record in records]) for name in names]
         outputs = self._ask("POST", _path(model, "infer"), {"inputs": inputs})["outputs"]
@@ -142,9 +145,8 @@ class Client:
         body = content if content is None or isinstance(content, bytes) else json.dumps(content).encode()
         sent = {"Content-Type": "application/json", **self._headers, **headers}
         repeatable = method == "GET" or path.endswith(("/learn", "/score", "/infer"))
-        if (
-            not repeatable
-        ):  # on a connection that the server has closed meanwhile, nobody could tell whether it was done
+        if not repeatable:
+            # On a connection that the server has closed meanwhile, nobody could tell whether it was done.
             self._connection.close()
         for attempt in range(self._attempts):
             last = attempt == self._attempts - 1

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from redescend.client import Client, ServerError
-from redescend.serve.model import LearnRequest
 from redescend.serve.records import Records
+from redescend.serve.requests import LearnRequest
 
 COMMAND = [sys.executable, "-c", "from redescend.cli import app; app()"]
 

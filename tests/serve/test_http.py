@@ -185,6 +185,9 @@ BAD = {
     "no target": ("POST", "/v2/models/x", b"{}", 400, "'target' is missing"),
     "setting type": ("POST", "/v2/models/x", b'{"target": 5}', 400, "must be a text"),
     "bad loss": ("POST", "/v2/models/x", b'{"target": "y", "loss": "none"}', 400, "Unknown loss"),
+    "bad order": ("POST", "/v2/models/x", b'{"target": "y", "order": 3}', 400, "'auto', 1 or 2. Got 3"),
+    "bad task": ("POST", "/v2/models/x", b'{"target": "y", "task": "rank"}', 400, "'regression'"),
+    "both": ("POST", "/v2/models/x", b'{"target": "y", "order": 2, "transform": "huber(1)"}', 400, "'auto' or 1"),
     "no json": ("POST", "/v2/models/price/learn", b"{", 200, ""),
     "empty": ("POST", "/v2/models/price/learn", b"", 400, "Expecting value"),
     "no records": ("POST", "/v2/models/price/learn", b"[]", 400, "no record"),
@@ -216,6 +219,15 @@ def test_bad_requests_get_one_sentence(server, method, path, body, status, sente
         assert "Traceback" not in answer["error"]
 
 
+@pytest.mark.parametrize("body", ["%s", "[%s]", '[{"area": 1}, %s]'], ids=["object", "list", "second"])
+@pytest.mark.parametrize("name", ["area", "price"])
+def test_a_number_beyond_all_doubles_is_no_missing_value(server, body, name):
+    record = '{"area": 7, "age": 1, "town": "Rome", "price": 5}'.replace(f'"{name}": ', f'"{name}": 1e400, "old": ')
+    status, _, answer = send(server, "POST", "/v2/models/price/learn", body % record)
+    assert status == 200
+    assert answer["records"]["reason"][-1] == f"column '{name}': inf is not finite"
+
+
 @pytest.mark.parametrize(
     ("tensor", "sentence"),
     [
@@ -228,6 +240,7 @@ def test_bad_requests_get_one_sentence(server, method, path, body, status, sente
         ({"data": 5}, "no list of data"),
         ({"data": ["x"]}, "Record 1: column 'area': 'x' is not a number"),
         ({"data": [1e300]}, "Record 1"),
+        ({"data": [float("inf")]}, "Record 1: column 'area': inf is not finite"),
     ],
 )
 def test_bad_tensors(server, tensor, sentence):
@@ -242,6 +255,15 @@ def test_content_types(server):
         assert send(server, "POST", "/v2/models/price/learn", b"a,b", Content_Type=kind)[0] == status
     assert send(server, "POST", "/v2/models/price/learn", b"{}", Content_Encoding="gzip")[0] == 400
     assert send(server, "POST", "/v2/models/price/learn", b"{}", Idempotency_Key="k" * 201)[0] == 400
+
+
+def test_a_file_that_is_no_model_is_refused_without_a_path_of_the_server(server):
+    kind = "application/octet-stream"
+    status, _, answer = send(server, "POST", "/v2/models/x", b"no model", Content_Type=kind)
+    assert (status, answer["error"][:33]) == (400, "The model file cannot be loaded: ")
+    assert "start" not in answer["error"]
+    refused = send(server, "POST", "/v2/models/price/learn", b"{}", Content_Type="text/csv")[2]["error"]
+    assert refused.startswith("Records cannot be sent as 'text/csv': set Content-Type to application/json")
 
 
 def test_a_thousand_mutilated_bodies_do_no_harm(server, client):

@@ -13,6 +13,9 @@ from redescend.sources import open_source
 from redescend.streaming import fit_stream
 from tests.serve.servers import ServerProcess, fit, make_records, wait_for, write_settings
 
+SIZES = [1, 1, 3, 10]
+"""Numbers of records in a request."""
+
 
 class Sender(threading.Thread):
     """Sends its own records one after the other, some at a time, until each is acknowledged.
@@ -21,9 +24,9 @@ class Sender(threading.Thread):
     `up`, it waits.
     """
 
-    def __init__(self, number: int, count: int, up: threading.Event, enough: threading.Event) -> None:
+    def __init__(self, number: int, count: int, up: threading.Event, enough: threading.Event, sizes: list[int]) -> None:
         super().__init__(daemon=True)
-        self.number, self.count, self.up, self.enough = number, count, up, enough
+        self.number, self.count, self.up, self.enough, self.sizes = number, count, up, enough, sizes
         self.records, self.errors = make_records(count, number), []
         self.sent = 0
         self.address: str | None = None
@@ -31,7 +34,7 @@ class Sender(threading.Thread):
     def run(self) -> None:
         choose = random.Random(self.number)
         while self.sent < self.count or not self.enough.is_set():
-            places = range(self.sent, self.sent + choose.choice([1, 1, 3, 10]))
+            places = range(self.sent, self.sent + choose.choice(self.sizes))
             part = [self.records[place % self.count] | {"sender": self.number, "place": place} for place in places]
             self._learn(part, f"{self.number}:{self.sent}")
             self.sent = places.stop
@@ -60,12 +63,14 @@ class Sender(threading.Thread):
                 self.errors.append(error)
 
 
-def play(tmp_path, clients: int, count: int, kills: int, seed: int, *options: str) -> tuple[Path, bytes]:
+def play(
+    tmp_path, clients: int, count: int, kills: int, seed: int, sizes: list[int] = SIZES, every: int = 150
+) -> tuple[Path, bytes]:
     settings = write_settings(tmp_path, first=50, features=["area", "age", "town"])
     choose, data = random.Random(seed), tmp_path / "data"
     up, enough = threading.Event(), threading.Event()
-    senders = [Sender(number, count, up, enough) for number in range(clients)]
-    server = ServerProcess(data, settings, "--keep-journal", "--every", "150", *options)
+    senders = [Sender(number, count, up, enough, sizes) for number in range(clients)]
+    server = ServerProcess(data, settings, "--keep-journal", "--every", str(every))
     for sender in senders:
         sender.address = server.address
         sender.start()
@@ -76,7 +81,7 @@ def play(tmp_path, clients: int, count: int, kills: int, seed: int, *options: st
             threading.Event().wait(wait)
             server.kill()
             up.clear()
-            server = ServerProcess(data, "--keep-journal", "--every", "150", *options)
+            server = ServerProcess(data, "--keep-journal", "--every", str(every))
             for sender in senders:
                 sender.address = server.address
             up.set()

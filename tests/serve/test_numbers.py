@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from redescend.serve.folder import ModelFolder
 from redescend.serve.inference import infer
-from redescend.serve.model import LearnRequest
 from redescend.serve.numbers import NumericBatch, NumericRecords
 from redescend.serve.records import RecordParser, Records, read_records
 from redescend.serve.refusals import Unsupported
-from redescend.serve.replies import encode
+from redescend.serve.replies import encode, encode_in_parts
+from redescend.serve.requests import LearnRequest
 from redescend.serve.settings import Limits
+from redescend.sources.splitter import LONGEST
 from redescend.streaming.encoding.encoder import EncodedBatch
 from redescend.streaming.encoding.schema import Schema
 from tests.serve.servers import make_request
@@ -125,6 +126,30 @@ def test_other_columns_may_be_there(schema):
     body = rb'[{"\u0061": 1, "b": 2, "y": 3, "c": "text, with }"}]'
     assert check(schema, body) is None
     assert check(schema, rb'[{"b": 2, "c": 7e3, "a": 1, "y": 3}]') is not None
+
+
+def test_long_bodies_are_read_the_short_way_but_for_long_records(schema):
+    records = [b'{"a": %d, "b": 2.5, "y": 1}' % number for number in range(50_000)]
+    body = b"[" + b", ".join(records) + b"]"
+    assert len(body) > LONGEST
+    whole = read_records(body, JSON, NumericRecords(schema)).numbers
+    assert whole.lines == b"\n".join(records) + b"\n"
+    np.testing.assert_array_equal(whole.rows[:, NumericRecords(schema).inputs.columns[0]], range(50_000))
+    longest = b'{"a": 1, "b": 2, "y": 3' + b" " * (LONGEST - 24) + b"}"
+    for blanks, refused in ((b"", False), (b" ", True)):
+        record = longest.replace(b"}", blanks + b"}")
+        body = b"[" + b",".join([*records[:1000], record, records[0]]) + b"]"
+        found = NumericRecords(schema).read(body)
+        assert (found is None) == refused
+        if found is not None:
+            assert found.lines.split(b"\n")[1000] == record
+
+
+def test_long_answers_are_encoded_in_parts():
+    content = {"rows": np.arange(12_345), "why": [None, "é"] * 6000, "loss": np.full(10_001, np.nan), "few": {"a": 1}}
+    assert encode_in_parts(content) == encode(content)
+    large = {"row": [2**70] * 6000}
+    assert json.loads(encode_in_parts(large)) == large
 
 
 def test_models_are_equal(tmp_path):

@@ -130,7 +130,7 @@ def test_back_pressure_and_groups(tmp_path):
 
     async def run():
         with ThreadPoolExecutor(1) as executor:
-            writer = Writer(model, executor, lambda model: None)
+            writer = Writer(model, executor, lambda model: False, lambda model: None)
             lines = to_lines(make_records(12))
             first = writer.enqueue(make_request(lines[:1]))
             await asyncio.to_thread(begun.wait, 10)
@@ -204,6 +204,23 @@ def test_saving_changes_no_prediction(tmp_path):
         with ServerProcess(tmp_path / name) as server, server.client() as client:
             assert client.predict("price", asked)["prediction"] == answers[-1]
     assert served[0] == served[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.json", b"x", "a.json' is not JSON"),
+        ("a.json", b"\xff", "a.json' is not JSON"),
+        ("a.json", b"{}", "a.json': The setting 'target' is missing"),
+        ("a.csv", b"x", "a.csv': The model file cannot be loaded"),
+    ],
+)
+def test_a_file_that_makes_no_model_is_named(tmp_path, name, content, sentence):
+    path = tmp_path / name
+    path.write_bytes(content)
+    ended = CliRunner().invoke(app, ["serve", str(path), "--data", str(tmp_path / "data"), "--port", "0"])
+    assert ended.exit_code == 2
+    assert sentence in ended.stderr
 
 
 def test_more_connections_than_workers(tmp_path):

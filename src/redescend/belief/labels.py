@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from copy import copy
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit, stdtr
@@ -238,6 +239,11 @@ class LabelBelief(Stateful):
         if len(places) and not 0 <= places.min() <= places.max() < self.classes:
             raise DataError(f"labels must be at least 0 and below {self.classes}.")
         return table, places
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        other = copy(self)
+        other._state = kernels.State(*(array.copy() for array in self._state))
+        return other
 
     def state(self) -> dict[str, Any]:
         return {name: array.copy() for name, array in self._state._asdict().items()}

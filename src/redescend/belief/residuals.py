@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -105,6 +106,11 @@ class ResidualBelief(Stateful):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.dim})"
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        other = copy(self)
+        other._state = layout.State(*(array.copy() for array in self._state))
+        return other
 
     def _make_state(self) -> layout.State:
         families, widths, _ = self._tables.clean.shape

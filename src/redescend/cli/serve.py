@@ -95,11 +95,12 @@ def _create(folder: ModelFolder, path: Path) -> None:
     if name in folder.writers or name in folder.broken:
         return
     content = path.read_bytes()
-    if path.suffix.lower() != ".json":
-        folder.create(name, start=content)
-        return
     try:
-        settings = json.loads(content)
-    except ValueError as error:
+        if path.suffix.lower() == ".json":
+            folder.create(name, json.loads(content))
+        else:
+            folder.create(name, start=content)
+    except DataError as error:
+        raise DataError(f"'{path}': {error}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"'{path}' is not JSON: {error}.") from None
-    folder.create(name, settings)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from copy import copy
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -59,6 +60,12 @@ class SelfTuningEngine(Engine):
         name, width = type(self).__name__, width or self.width
         options: dict[str, Any] = {"missing": self.missing, "intercept": self.intercept, "offset": offset}
         return make_config(name, self.loss, width, self.order, **options)
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        other = copy(self)
+        other.models, other.means, other.link = self.models.copy(), self.means.copy(), self.link.copy()
+        other.work = np.empty(0)
+        return other
 
     @property
     def row_count(self) -> int:

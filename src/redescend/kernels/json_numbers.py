@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from redescend.kernels.compiler import brief, inlined, uncounted
+from redescend.kernels.compiler import brief, inlined, kernel, uncounted
 from redescend.numeric import Array
 
 SMALLEST, LARGEST = -64, 64
@@ -247,6 +247,14 @@ def read_records(
             return -1, 0
         at = skip_blanks(text, at + U1)
     return (np.int64(count), np.int64(used)) if at == last and count > U0 else (-1, 0)
+
+
+@kernel
+def read_many_records(
+    text: Array, lined: bool, template: Any, most: float, out: Array, bits: Array, lines: Array
+) -> tuple[Any, Any]:
+    """Read records like `read_records`, while other threads run."""
+    return read_records(text, lined, template, most, out, bits, lines)
 
 
 @brief

@@ -27,7 +27,7 @@ from redescend.serve.openapi import make_document
 from redescend.serve.page import PAGE, PAGE_HEADERS
 from redescend.serve.records import load_json
 from redescend.serve.refusals import NotFound, Refusal, TooLarge, TooSlow, Unsupported, WrongMethod
-from redescend.serve.replies import Reply, encode, refuse
+from redescend.serve.replies import Reply, encode, encode_in_parts, refuse
 from redescend.serve.settings import Limits
 
 BINARY = "application/octet-stream"
@@ -114,7 +114,7 @@ class Service:
         with suppress(Exception):
             # A client that leaves does not undo what it sent.
             await asyncio.shield(future)
-        return await self._off_loop(body, lambda: encode(learning.end(future)))
+        return await self._off_loop(body, lambda: encode_in_parts(learning.end(future)))
 
     async def score(self, request: Request) -> Response:
         writer, kind = self._find(request), request.headers.get("content-type", "")
@@ -162,7 +162,10 @@ class Service:
             model = await asyncio.to_thread(self.folder.create, name, load_json(body))
         else:
             # A browser sends other types from any page, without asking the server before.
-            raise Unsupported(f"The content type {quote(kind)} is none of application/json, {', '.join(FILES)}.")
+            raise Unsupported(
+                f"A model cannot be created from {quote(kind)}: set Content-Type to application/json for settings, or "
+                f"to {FILES[0]} for a model file."
+            )
         return answer(describe_model(model), 201)
 
     async def delete(self, request: Request) -> Response:

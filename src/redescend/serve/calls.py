@@ -11,7 +11,7 @@ from redescend.serve.learning import Learning
 from redescend.serve.metrics import RequestMetrics
 from redescend.serve.records import read_records
 from redescend.serve.refusals import Busy, Unauthorized
-from redescend.serve.replies import encode
+from redescend.serve.replies import encode, encode_in_parts
 from redescend.serve.writer import Writer
 
 MAX_KEY = 200
@@ -41,7 +41,7 @@ class Calls:
     def score(self, writer: Writer, body: bytes, content_type: str) -> bytes:
         """Say what would be said of records, without learning from them."""
         model, records = writer.model, read_records(body, content_type, limits=self.limits)
-        return encode({"model_name": model.name, "records": model.score(records.split())})
+        return encode_in_parts({"model_name": model.name, "records": model.score(records.split())})
 
     def begin_learning(self, writer: Writer, body: bytes, content_type: str, key: str | None) -> Learning:
         """Read the records of a request to learn, with its idempotency key."""

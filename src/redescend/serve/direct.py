@@ -13,9 +13,9 @@ from functools import partial
 
 from redescend.serve.calls import Calls
 from redescend.serve.learning import Learning
-from redescend.serve.model import Answer
 from redescend.serve.refusals import Refusal, TooSlow
 from redescend.serve.replies import Reply, encode, refuse
+from redescend.serve.requests import Answer
 from redescend.serve.writer import Writer
 
 PREFIX = b"/v2/models/"

@@ -93,7 +93,7 @@ class ModelFolder:
     def _open(self, folder: Path) -> ServedModel:
         model = open_model(folder, self.limits, self.fsync)
         self._saved[model.name] = model.counts.records
-        self.writers[model.name] = Writer(model, self._executor, self._after_commit)
+        self.writers[model.name] = Writer(model, self._executor, self._is_due, self._snapshot)
         return model
 
     def writer(self, name: str) -> Writer:
@@ -102,7 +102,7 @@ class ModelFolder:
         if found is None:
             if name in self.broken:
                 raise Unavailable(f"The model {quote(name)} could not be opened: {self.broken[name]}")
-            raise NotFound(f"There is no model {quote(name)}.")
+            raise NotFound(f"There is no model {quote(name)}; GET /v2/models lists all.")
         return found
 
     def model(self, name: str) -> ServedModel:
@@ -142,7 +142,7 @@ class ModelFolder:
             writer = self.writers.pop(name)
             await writer.close()
         elif self.broken.pop(name, None) is None:
-            raise NotFound(f"There is no model {quote(name)}.")
+            raise NotFound(f"There is no model {quote(name)}; GET /v2/models lists all.")
         gone = self.path / "models" / f".{secrets.token_hex(8)}"
         os.rename(self.path / "models" / name, gone)
         sync_folder(gone.parent)
@@ -172,9 +172,9 @@ class ModelFolder:
         self._executor.shutdown()
         os.close(self._lock)
 
-    def _after_commit(self, model: ServedModel) -> None:
-        if self.count_unsaved(model) >= self._every or model.journal.end.offset >= self._segment:
-            self._snapshot(model)
+    def _is_due(self, model: ServedModel) -> bool:
+        """Whether a snapshot is due."""
+        return self.count_unsaved(model) >= self._every or model.journal.end.offset >= self._segment
 
     def _snapshot(self, model: ServedModel) -> None:
         try:
@@ -193,7 +193,11 @@ def about(model: ServedModel) -> dict[str, Any]:
 
 def _describe_start(path: Path) -> dict[str, Any]:
     """The settings of a model that begins with a model file."""
-    model = load(path)
+    try:
+        model = load(path)
+    except DataError as error:
+        # The client knows no folder of the server.
+        raise DataError(str(error).replace(f"'{path}'", "The model file", 1)) from None
     if not isinstance(model, StreamModel | ModelStore):
         raise DataError(f"A {type(model).__name__} cannot be served; fit a model with redescend fit.")
     params = model.get_params()

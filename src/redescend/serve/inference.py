@@ -8,7 +8,8 @@ from typing import Any
 
 from redescend.errors import DataError, quote, suggest
 from redescend.numeric import Array
-from redescend.serve.model import ID, ServedModel, list_inputs
+from redescend.serve.columns import ID, list_inputs
+from redescend.serve.model import ServedModel
 from redescend.serve.records import check_records, dump_record, load_json
 from redescend.serve.tensors import Tensor, read_tensors
 from redescend.sources import Kind

@@ -27,7 +27,7 @@ Request = tuple[int, str | None, int]
 BLOCK = 1 << 20
 """Bytes that are written at a time, if they come in parts."""
 
-WRITERS = ThreadPoolExecutor(4, thread_name_prefix="journal")
+SYNCHRONIZERS = ThreadPoolExecutor(8, thread_name_prefix="synchronize")
 """Threads that wait for the disk."""
 
 
@@ -89,15 +89,32 @@ class Journal:
         """Append the records of some requests: parts of a text with a newline behind each record."""
         self._append([encode_line(COMMIT, requests, lines), *lines])
 
-    def begin_commit(self, requests: Sequence[Request], lines: Sequence[bytes]) -> Future[None]:
-        """Commit in another thread, so that a model can learn from the records while the disk writes them."""
-        return WRITERS.submit(self.commit, requests, lines)
+    def begin_commit(self, requests: Sequence[Request], lines: Sequence[bytes], *, wait: bool = False) -> Future[None]:
+        """Append the records of some requests like `commit`, but unless `wait` let a thread wait for the disk."""
+        if not wait and self.fsync is Fsync.ALWAYS:
+            return SYNCHRONIZERS.submit(self._close, self._write([encode_line(COMMIT, requests, lines), *lines]))
+        self.commit(requests, lines)
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def check(self) -> None:
+        """Raise if nobody knows what is on the disk."""
+        if self._broken:
+            raise OSError("the journal could not be written, and its end is unknown; start the server again")
+
+    def forget(self, end: Place) -> None:
+        """Do not count on commits behind a place: they may be on the disk or not."""
+        self.end = min(self.end, end)
 
     def take_back(self, end: Place) -> None:
         """Remove commits behind a place, which were not acknowledged."""
-        self._broken = True
-        self._cut(self._path(end.segment), end.offset)
-        self.end, self._broken = end, False
+        try:
+            self._cut(self._path(end.segment), end.offset)
+        except BaseException:
+            self._broken = True
+            raise
+        self.end = end
 
     def declare(self, declared: dict[str, Any]) -> None:
         """Append the schema."""
@@ -127,28 +144,44 @@ class Journal:
             self._unsynced = False
 
     def _append(self, frame: Sequence[bytes]) -> None:
-        if self._broken:
-            raise OSError("the journal could not be written, and its end is unknown; start the server again")
+        start = self.end
+        try:
+            self._close(self._write(frame))
+        except BaseException:
+            self.forget(start)
+            raise
+
+    def _write(self, frame: Sequence[bytes]) -> int:
+        """Write a frame; returns the descriptor of its file."""
+        self.check()
         descriptor = os.open(self._path(self.end.segment), os.O_WRONLY | os.O_APPEND)
         try:
+            for block in _make_blocks(frame):
+                view = memoryview(block)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+        except BaseException:
+            # What was not acknowledged must not come back.
             try:
-                for block in _make_blocks(frame):
-                    view = memoryview(block)
-                    while view:
-                        view = view[os.write(descriptor, view) :]
-            except BaseException:
-                # What was not acknowledged must not come back.
-                self._broken = True
                 os.ftruncate(descriptor, self.end.offset)
-                self._broken = False
+            except BaseException:
+                self._broken = True
                 raise
+            finally:
+                os.close(descriptor)
+            raise
+        self.end = Place(self.end.segment, self.end.offset + sum(map(len, frame)))
+        return descriptor
+
+    def _close(self, descriptor: int) -> None:
+        """Close a file that was written to, after its synchronization."""
+        try:
             if self.fsync is Fsync.ALWAYS:
                 self._sync(descriptor)
             else:
                 self._unsynced = self.fsync is Fsync.INTERVAL
         finally:
             os.close(descriptor)
-        self.end = Place(self.end.segment, self.end.offset + sum(map(len, frame)))
 
     def _sync(self, descriptor: int) -> None:
         try:

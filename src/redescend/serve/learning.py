@@ -9,9 +9,10 @@ from zlib import crc32
 
 from redescend.errors import DataError, quote
 from redescend.serve.labels import Waiting
-from redescend.serve.model import Answer, LearnRequest, ServedModel
+from redescend.serve.model import ServedModel
 from redescend.serve.outcomes import Outcome, Outcomes, insert
 from redescend.serve.records import Records, dump_record
+from redescend.serve.requests import Answer, LearnRequest
 from redescend.serve.writer import Writer
 from redescend.sources.jsonl import decode
 

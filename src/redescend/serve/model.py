@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from redescend.belief import ResidualBelief
 from redescend.errors import DataError, DivergenceError, RedescendError
-from redescend.serve.journal import Fsync, Journal
+from redescend.serve.columns import list_inputs, list_outputs
+from redescend.serve.journal import Fsync, Journal, Request
 from redescend.serve.labels import LateLabels
 from redescend.serve.numbers import NumericBatch, NumericRecords
 from redescend.serve.outcomes import Outcome, Outcomes, complete, describe_rounds, dump_model, pick, select
 from redescend.serve.recent import RecentRing, RecentRounds
-from redescend.serve.records import RecordParser, Records
+from redescend.serve.records import RecordParser
 from redescend.serve.refusals import Conflict
-from redescend.serve.replicas import Model, Reader, Replicas
+from redescend.serve.replicas import Model, Replicas, Versions, make_versions
+from redescend.serve.requests import Answer, Begun, Counts, LearnRequest, Remembered, Taught
 from redescend.serve.settings import Limits, ModelSettings
 from redescend.serve.statistics import Statistics
 from redescend.sources import SAMPLE, Batch, Kind, open_source
@@ -30,52 +34,17 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.predictor import Learned
 from redescend.streaming.summary.least_clean import read_values
 
-ID = "id"
-"""The output whose values clients send back with labels that come late."""
+MANY = 300
+"""Records that are learned from while the disk writes them: with fewer, it takes less time to wait for it."""
 
 NEWEST = 100
 """Suspects that are kept with their values."""
 
 
-class LearnRequest(NamedTuple):
-    """Records of one request, its idempotency key, and a digest of its body."""
-
-    records: Records
-    key: str | None = None
-    digest: int = 0
-
-
-class Remembered(NamedTuple):
-    """A request that was committed: the digest of its body, its first row and its number of records."""
-
-    digest: int
-    row: int
-    records: int
-
-
-class Answer(NamedTuple):
-    """What a client is told: the first row of its records, how many there are, and what became of them."""
-
-    row: int
-    records: int
-    outcomes: Outcomes
-    duplicate: bool = False
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Records of a model: all that were committed, those learned from, rejected ones, and suspects."""
-
-    records: int = 0
-    learned: int = 0
-    rejected: int = 0
-    suspects: int = 0
-
-
 class ServedModel:
     """A model in a folder of its own.
 
-    Only one thread at a time may call `commit`; everything else may be called from any thread.
+    Only one thread at a time may call `commit`, `begin` and `finish`; everything else may be called from any thread.
     `redescend.serve.recovery` makes one from its folder.
 
     Parameters
@@ -96,6 +65,8 @@ class ServedModel:
         self.labels = LateLabels(limits.labels, limits.label_seconds)
         self.counts = Counts()
         self.keys: OrderedDict[str, Remembered] = OrderedDict()
+        self._begun: deque[Begun] = deque()
+        """Commits that the disk writes."""
         self.pending: list[bytes] = []
         """Records that were committed before the schema was decided."""
         self.failure: str | None = None
@@ -104,7 +75,7 @@ class ServedModel:
         self.numeric: NumericRecords | None = None
         self._recent = RecentRing()
         self._lock = Lock()
-        self._replicas: Replicas | None = None
+        self._replicas: Versions | Replicas | None = None
 
     # --- the beginning ---
 
@@ -121,7 +92,8 @@ class ServedModel:
         """The schema, or an error that says what is missing."""
         if self._replicas is None:
             had, wanted = len(self.pending), self.settings.first
-            why = f"it has {had} of the {wanted} records" if had < wanted else self.failure
+            first = f"{had:,} of the {wanted:,} records that it is inferred from; learn from more, or give a schema"
+            why = f"the server has {first}" if had < wanted else self.failure
             raise Conflict(f"The model '{self.name}' has no schema yet: {why}.".replace("..", "."))
         return self._schema
 
@@ -134,12 +106,12 @@ class ServedModel:
         """Begin to predict and to learn with a model."""
         self._schema = schema = model.schema
         self.has_intervals = isinstance(model.belief, ResidualBelief)
-        self.outputs = _list_outputs(schema, self.has_intervals)
+        self.outputs = list_outputs(schema, self.has_intervals)
         self.statistics = Statistics(schema, self.config.transform) if statistics is None else statistics
         self._learning = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name)
         self._predicting = RecordParser({name: schema.kinds[name] for name in list_inputs(schema)}, self.name)
         self.numeric = NumericRecords(schema)
-        self._replicas = Replicas(model)
+        self._replicas = make_versions(model)
 
     def declare(self, schema: Schema) -> None:
         """Write the schema to the journal, where `redescend fit` finds it."""
@@ -164,7 +136,7 @@ class ServedModel:
         self.declare(schema)
         self.serve(model)
         self.pending = []
-        return self._note(batch, learned)
+        return self._note(self._describe(batch, learned))
 
     # --- the writer ---
 
@@ -201,37 +173,83 @@ class ServedModel:
             return [answer for request in requests for answer in self._commit([request])]
 
     def _commit_group(self, requests: list[LearnRequest]) -> list[Answer]:
-        noted = [(request.records.count, request.key, request.digest) for request in requests]
-        before = self.counts.records + len(self.pending)
         if self._replicas is not None:
-            batch = self._join_numbers(requests, before) or self._learning.parse(_split(requests), before)
-            end, written = self.journal.end, self.journal.begin_commit(noted, _join(requests))
-            try:
-                learned = self._replicas.prepare(batch)
-            except BaseException:
-                if written.exception() is None:
-                    self.journal.take_back(end)
-                raise
-            try:
-                written.result()
-            except BaseException:
-                self._replicas.discard()
-                raise
-            self._replicas.publish()
-            outcomes = self._note(batch, learned)
-        else:
-            outcomes = self._commit_pending(noted, requests)
+            self._begin(requests)
+            return self._finish()
+        noted, before = _list_counts(requests), len(self.pending)
+        return self._answer(noted, before, self._commit_pending(noted, requests))
+
+    # --- commits while the disk writes the one before ---
+
+    def begin(self, requests: list[LearnRequest]) -> Future[None] | None:
+        """Write requests to the journal and learn from them, before earlier commits are finished.
+
+        Returns a future that is done once they are on the disk; then `finish` is due. If it returns None, nothing was
+        done, and they need a `commit` of their own, after the others are finished.
+        """
+        if self._replicas is None or not self._replicas.overlapping or self.journal.fsync is not Fsync.ALWAYS:
+            return None
+        if sum(request.records.count for request in requests) < MANY:
+            return None
+        keys = [request.key for request in requests if request.key is not None]
+        if len(set(keys)) < len(keys) or any(key in self.keys or self._is_begun(key) for key in keys):
+            return None
+        try:
+            return self._begin(requests)
+        except (OSError, DataError, DivergenceError):
+            return None
+
+    def finish(self) -> list[Answer | Exception]:
+        """The answers to the first requests that were begun, after their future is done."""
+        requests = self._begun[0].requests
+        try:
+            return list(self._finish())
+        except OSError as error:
+            return [error] * len(requests)
+
+    def _begin(self, requests: list[LearnRequest]) -> Future[None]:
+        noted, before = _list_counts(requests), self.counts.records + sum(begun.taught.records for begun in self._begun)
+        batch = self._join_numbers(requests, before) or self._learning.parse(_split(requests), before)
+        start = self.journal.end
+        written = self.journal.begin_commit(noted, _join(requests), wait=batch.count < MANY)
+        try:
+            taught = self._teach(batch)
+        except BaseException:
+            if written.exception() is None:
+                self.journal.take_back(start)
+            raise
+        self._begun.append(Begun(start, noted, before, taught, written))
+        return written
+
+    def _finish(self) -> list[Answer]:
+        assert self._replicas is not None
+        start, noted, before, taught, written = self._begun.popleft()
+        try:
+            written.result()
+            self.journal.check()
+        except BaseException:
+            # Later ones have learned from what may not be on the disk: they fail as well.
+            self._replicas.discard()
+            self.journal.forget(start)
+            raise
+        self._replicas.publish()
+        return self._answer(noted, before, self._note(taught))
+
+    def _answer(self, noted: list[Request], before: int, outcomes: Outcomes) -> list[Answer]:
         answers = []
-        for place, request in zip(self.remember(noted, before), requests, strict=True):
-            first = place.row - before - 1
-            answers.append(Answer(place.row, place.records, select(outcomes, first, first + request.records.count)))
+        for _, row, records in self.remember(noted, before):
+            first = row - before - 1
+            answers.append(Answer(row, records, select(outcomes, first, first + records)))
         return answers
+
+    def _is_begun(self, key: str) -> bool:
+        return any(key == other for begun in self._begun for _, other, _ in begun.requests)
 
     def _join_numbers(self, requests: list[LearnRequest], before: int) -> NumericBatch | None:
         numbers = [request.records.numbers for request in requests if request.records.numbers is not None]
         return NumericBatch.join(numbers, before) if len(numbers) == len(requests) else None
 
-    def _commit_pending(self, noted: list[tuple[int, str | None, int]], requests: list[LearnRequest]) -> Outcomes:
+    def _commit_pending(self, noted: list[Request], requests: list[LearnRequest]) -> Outcomes:
         if len(self.pending) >= SAMPLE:
             raise Conflict(f"The model '{self.name}' cannot start: {self.failure}")
         self.journal.commit(noted, _join(requests))
@@ -247,12 +265,16 @@ class ServedModel:
     def learn(self, records: list[bytes]) -> None:
         """Learn from records that are in the journal."""
         assert self._replicas is not None
-        batch = self._learning.parse(records, self.counts.records)
-        learned = self._replicas.prepare(batch)
+        taught = self._teach(self._learning.parse(records, self.counts.records))
         self._replicas.publish()
-        self._note(batch, learned)
+        self._note(taught)
 
-    def _note(self, batch: Batch | NumericBatch, learned: Learned) -> Outcomes:
+    def _teach(self, batch: Batch | NumericBatch) -> Taught:
+        """Let the copy that readers do not see learn from a batch."""
+        assert self._replicas is not None
+        return self._describe(batch, self._replicas.prepare(batch))
+
+    def _describe(self, batch: Batch | NumericBatch, learned: Learned) -> Taught:
         are_suspects = self.statistics.are_suspects(learned.rounds)
         described = describe_rounds(learned.rounds, self._schema, are_suspects, "learned")
         suspects = [
@@ -260,18 +282,24 @@ class ServedModel:
             for place in np.flatnonzero(are_suspects)[-NEWEST:].tolist()
         ]
         rejected = sorted((*batch.bad, *learned.rejected), key=lambda bad: bad.row)
+        outcomes = complete(batch, learned, described)
+        return Taught(batch.count, learned.rounds, are_suspects, suspects, rejected, outcomes)
+
+    def _note(self, taught: Taught) -> Outcomes:
+        """Count what was learned from; returns what clients are told."""
+        records, rounds, are_suspects, suspects, rejected, outcomes = taught
         with self._lock:
-            self.statistics.add(learned.rounds, rejected)
+            self.statistics.add(rounds, rejected)
             self.newest.extend(suspects)
-            self._recent.add(learned.rounds, are_suspects)
+            self._recent.add(rounds, are_suspects)
             now = self.counts
             self.counts = Counts(
-                now.records + batch.count,
-                now.learned + len(learned.rounds),
+                now.records + records,
+                now.learned + len(rounds),
                 now.rejected + len(rejected),
                 now.suspects + int(are_suspects.sum()),
             )
-        return complete(batch, learned, described)
+        return outcomes
 
     def _read_values(self, batch: Batch | NumericBatch, index: int) -> dict[str, Any]:
         if isinstance(batch, NumericBatch):
@@ -288,7 +316,7 @@ class ServedModel:
             raise Conflict("The idempotency key was used before, for another body; use a new one.")
         return Answer(known.row, known.records, {}, duplicate=True)
 
-    def remember(self, requests: Sequence[tuple[int, str | None, int]], before: int) -> list[Remembered]:
+    def remember(self, requests: Sequence[Request], before: int) -> list[Remembered]:
         """Remember the keys of requests whose records come after the row `before`."""
         places = []
         for count, key, digest in requests:
@@ -316,7 +344,7 @@ class ServedModel:
         are_suspects = self.statistics.are_suspects(learned.rounds)
         return complete(batch, learned, describe_rounds(learned.rounds, self._schema, are_suspects, "scored"))
 
-    def read(self) -> Reader:
+    def read(self) -> AbstractContextManager[Model]:
         """A context with the whole model as it is now."""
         self.require_schema()
         assert self._replicas is not None
@@ -362,12 +390,9 @@ class ServedModel:
             return list(self.newest)[::-1]
 
 
-def list_inputs(schema: Schema) -> list[str]:
-    """The columns that a prediction needs: the features and, if there is one model per key, the key.
-
-    A model that looks back at earlier targets alone takes the target: null where it is unknown.
-    """
-    return [name for name in schema.columns if name != schema.target] or [schema.target]
+def _list_counts(requests: list[LearnRequest]) -> list[Request]:
+    """What the journal says of requests."""
+    return [(request.records.count, request.key, request.digest) for request in requests]
 
 
 def _join(requests: list[LearnRequest]) -> list[bytes]:
@@ -376,11 +401,3 @@ def _join(requests: list[LearnRequest]) -> list[bytes]:
 
 def _split(requests: list[LearnRequest]) -> list[bytes]:
     return [line for request in requests for line in request.records.split()]
-
-
-def _list_outputs(schema: Schema, intervals: bool) -> dict[str, str]:
-    """The outputs of a model, with their types: numbers have the ends of intervals, labels a probability."""
-    if schema.classifies:
-        return {"prediction": "BYTES", "probability": "FP64", ID: "BYTES"}
-    ends = {"low": "FP64", "high": "FP64"} if intervals else {}
-    return {"prediction": "FP64", **ends, ID: "BYTES"}

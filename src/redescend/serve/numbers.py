@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from redescend.kernels.json_numbers import DECIMALS, MARK, cut_lists, place_numbers, read_records
+from redescend.kernels.json_numbers import DECIMALS, MARK, cut_lists, place_numbers, read_many_records, read_records
 from redescend.numeric import Array
 from redescend.serve.tensors import TYPES
 from redescend.sources import Bad, Kind, Position
 from redescend.sources.batch import START
+from redescend.sources.splitter import LONGEST
 from redescend.streaming.encoding.features import MAX_NUMBER
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.model import StreamModel
@@ -25,6 +26,9 @@ from redescend.streaming.predictor import Learned
 
 EXACT = 2.0**53
 """Integers up to here are doubles."""
+
+LONG = 1 << 18
+"""Bytes that take long enough to read for other threads to run meanwhile."""
 
 PLAIN = frozenset(name for name in TYPES if name not in ("BOOL", "BYTES"))
 
@@ -34,6 +38,11 @@ MAX_TENSORS = 999
 def _to_bytes(text: bytes) -> Array:
     """A text for a kernel, which needs a zero behind it."""
     return np.frombuffer(text + b"\0", np.uint8)
+
+
+def _find_longest(lines: Array) -> int:
+    """The length of the longest line."""
+    return int(np.diff(np.flatnonzero(lines == ord("\n")), prepend=-1).max()) - 1
 
 
 class Layout(NamedTuple):
@@ -142,8 +151,8 @@ class NumericBatch:
     @staticmethod
     def join(parts: Sequence[NumericRows], before: int) -> NumericBatch:
         """The records of some requests; `before` is the number of those before."""
-        rows = np.concatenate([part.rows for part in parts])
-        X, targets = np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
+        X = np.concatenate([part.rows[:, :-1] for part in parts])
+        targets = np.concatenate([part.rows[:, -1] for part in parts])
         return NumericBatch(X, targets, np.arange(before + 1, before + 1 + len(X)))
 
     @property
@@ -199,8 +208,11 @@ class NumericRecords:
         most = len(text) // template.shortest + 1
         # Columns for the target, and for what is not used.
         out, lines = np.zeros((most, self._dim + 2)), np.empty(len(text) + most, np.uint8)
-        count, used = read_records(_to_bytes(text), lined, template, EXACT, out, out.view(np.uint64), lines)
-        return NumericRows(lines[:used].tobytes(), out[:count, :-1]) if count > 0 else None
+        read = read_records if len(text) <= LONG else read_many_records
+        count, used = read(_to_bytes(text), lined, template, EXACT, out, out.view(np.uint64), lines)
+        if count < 1 or (used > LONGEST and _find_longest(lines[:used]) > LONGEST):
+            return None
+        return NumericRows(lines[:used].tobytes(), out[:count, :-1])
 
     def _find_template(self, text: bytes) -> Template | None:
         """The template of the first record."""

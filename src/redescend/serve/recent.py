@@ -37,24 +37,25 @@ class RecentRing:
     """
 
     def __init__(self, size: int = SIZE) -> None:
-        self._ring = np.empty((size, len(RecentRounds._fields)))
+        self._ring = np.empty((len(RecentRounds._fields), size))
         self._count = 0
 
     def add(self, rounds: Rounds, suspects: Array) -> None:
         """Add rounds and whether they are suspects."""
-        size = len(self._ring)
+        size = self._ring.shape[1]
         numbers = (rounds.rows, rounds.targets, rounds.predictions, rounds.probabilities)
         columns = (*numbers, rounds.low, rounds.high, rounds.losses, suspects)
-        first = max(0, len(rounds) - size)
-        places = np.arange(self._count + first, self._count + len(rounds)) % size
-        for index, column in enumerate(columns):
-            self._ring[places, index] = column[first:]
+        added = np.stack([column[-size:] for column in columns])
         self._count += len(rounds)
+        start = (self._count - added.shape[1]) % size
+        end = min(start + added.shape[1], size)
+        self._ring[:, start:end] = added[:, : end - start]
+        self._ring[:, : added.shape[1] - (end - start)] = added[:, end - start :]
 
     def read(self) -> RecentRounds:
         """A copy of the rounds."""
-        size = len(self._ring)
+        size = self._ring.shape[1]
         ordered = (
-            self._ring[: self._count] if self._count <= size else np.roll(self._ring, -(self._count % size), axis=0)
+            self._ring[:, : self._count] if self._count <= size else np.roll(self._ring, -(self._count % size), axis=1)
         )
-        return RecentRounds(*ordered.T.copy())
+        return RecentRounds(*ordered.copy())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -74,8 +75,8 @@ def read_records(
     Records(lines=[b'{"x":1}', b'{"x":2}'], numbers=None)
     """
     kind = content_type.partition(";")[0].strip().lower() or JSON
-    plain = numeric is not None and (kind == JSON or kind in LINES) and len(body) <= LONGEST
-    found = numeric.read(body, lined=kind in LINES) if plain and numeric is not None else None
+    plain = kind == JSON or kind in LINES
+    found = numeric.read(body, lined=kind in LINES) if numeric is not None and plain else None
     if found is None:
         lines = _read_lines(body, kind, limits)
         if numeric is not None and kind in ARROW:
@@ -105,7 +106,8 @@ def _read_lines(body: bytes, kind: str, limits: Limits) -> list[bytes]:
     elif kind == JSON:
         records = _read_json(body)
     else:
-        raise Unsupported(f"The content type {quote(kind)} is none of {', '.join((JSON, LINES[0], ARROW[0]))}.")
+        others = ", ".join((LINES[0], *ARROW))
+        raise Unsupported(f"Records cannot be sent as {quote(kind)}: set Content-Type to {JSON}, or to {others}.")
     for number, record in enumerate(records, 1):
         if record.lstrip()[:1] != b"{":
             raise DataError(f"Record {number} is not a JSON object.")
@@ -151,12 +153,16 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def dump_record(values: Mapping[str, Any]) -> bytes:
-    """A record as a line; numbers that JSON lacks are missing values, and so they are read."""
+    """A record as a line."""
     try:
-        return orjson.dumps(values, default=str)
+        line = orjson.dumps(values, default=str)
     except TypeError:
         # An integer of more than 64 bits, or half of a surrogate pair.
         return json.dumps(values, default=str).encode()
+    if b"null" in line and any(type(value) is float and not math.isfinite(value) for value in values.values()):
+        # A number beyond all doubles, such as 1e400, is no missing value: the parser of records rejects it.
+        return json.dumps(values, default=str).encode()
+    return line
 
 
 def _read_json(body: bytes) -> list[bytes]:

@@ -10,7 +10,8 @@ from typing import Any
 from redescend.checkpoint import load, save
 from redescend.errors import DataError, DivergenceError
 from redescend.serve.journal import Fsync, Place
-from redescend.serve.model import Counts, Remembered, ServedModel
+from redescend.serve.model import ServedModel
+from redescend.serve.requests import Counts, Remembered
 from redescend.serve.settings import Limits, ModelSettings
 from redescend.serve.statistics import Statistics
 from redescend.sources.journal import SCHEMA, Frame

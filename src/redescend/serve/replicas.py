@@ -1,12 +1,13 @@
-"""Two copies of a model: readers use one while the other learns, so that nobody waits and nobody sees half a model."""
+"""Copies of a model: readers use one while another learns, so that nobody waits and nobody sees half a model."""
 
 from __future__ import annotations
 
+from collections import deque
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from threading import Condition
-from typing import Any
 
-from redescend.belief import densities, labels
+from redescend.engines.selftuning import SelfTuningEngine
 from redescend.serve.numbers import NumericBatch
 from redescend.sources import Batch
 from redescend.streaming import ModelStore, StreamModel
@@ -15,15 +16,13 @@ from redescend.streaming.predictor import Learned
 Model = StreamModel | ModelStore
 
 COPIED = 50
-"""Records from which on it takes less time to copy a model than to learn from them once more."""
+"""Records from which on it takes less time to copy a model with trees than to learn from them once more."""
 
 
 def copy_model(model: Model) -> Model:
     """A model that continues from the same state."""
     if isinstance(model, StreamModel):
-        # What never changes is shared.
-        constant: Any = (model.schema, model.config, densities.make_tables(), labels.make_tables())
-        return deepcopy(model, {id(part): part for part in constant})
+        return deepcopy(model)
     copied = type(model)(**model.get_params())
     if model.records:
         copied.restore(model.state())
@@ -38,8 +37,48 @@ def teach(model: Model, batch: Batch | NumericBatch) -> Learned:
     return model.learn(batch)
 
 
+def make_versions(model: Model) -> Versions | Replicas:
+    """Versions of a model that is quickly copied, such as any without trees; of others two replicas."""
+    quick = isinstance(model, StreamModel) and isinstance(model.engine, SelfTuningEngine)
+    return Versions(model) if quick else Replicas(model)
+
+
+class Versions:
+    """A model for readers (`read`), and newer ones, each a copy of the one before that has learned from a batch.
+
+    The one writer calls `prepare`, any number of times, and then either `publish`, as often, or, if the records shall
+    not count, `discard`. A version never changes, so readers keep the one that they have.
+    """
+
+    overlapping = True
+    """Whether a batch can be prepared before the last one is published."""
+
+    def __init__(self, model: Model) -> None:
+        self._front = model
+        self._newer: deque[Model] = deque()
+
+    def read(self) -> AbstractContextManager[Model]:
+        """A context with a whole model that does not change meanwhile."""
+        return nullcontext(self._front)
+
+    def prepare(self, batch: Batch | NumericBatch) -> Learned:
+        """Learn from a batch, unseen by readers."""
+        model = copy_model(self._newer[-1] if self._newer else self._front)
+        learned = teach(model, batch)
+        self._newer.append(model)
+        return learned
+
+    def publish(self) -> None:
+        """Let readers see the first of what was prepared."""
+        self._front = self._newer.popleft()
+
+    def discard(self) -> None:
+        """Forget what was prepared."""
+        self._newer.clear()
+
+
 class Reader:
-    """A context in which a model is read."""
+    """A context in which a replica is read."""
 
     __slots__ = ("_model", "_replicas")
 
@@ -55,12 +94,14 @@ class Reader:
 
 
 class Replicas:
-    """A model for readers (`read`), and its copy for the one writer.
+    """A model for readers (`read`), and its copy for the one writer, which learns what the other has learned before.
 
     The writer calls `prepare`, and then either `publish` or, if the records shall not count, `discard`. Both copies
     learn from the same records in the same order, and learning is deterministic, so they are equal to the last bit; or
     one is copied from the other.
     """
+
+    overlapping = False
 
     def __init__(self, model: Model) -> None:
         self._front, self._back = model, copy_model(model)

@@ -15,6 +15,9 @@ from redescend.serve.refusals import Busy, Refusal, TooLarge, TooSlow, Unauthori
 
 LOGGER = logging.getLogger("redescend.serve")
 
+PART = 5_000
+"""Values of a list that are encoded at a time."""
+
 NO_HEADERS: Mapping[str, str] = {}
 
 
@@ -38,6 +41,20 @@ def encode(content: Any) -> bytes:
     except TypeError:
         # An integer of more than 64 bits, or half of a surrogate pair.
         return json.dumps(_to_json(content)).encode()
+
+
+def encode_in_parts(content: Any) -> bytes:
+    """The same for a long value; other threads can run between its parts.
+
+    >>> encode_in_parts({"rows": np.arange(3), "count": 3})
+    b'{"rows":[0,1,2],"count":3}'
+    """
+    if isinstance(content, dict):
+        return b"{%s}" % b",".join([encode(name) + b":" + encode_in_parts(each) for name, each in content.items()])
+    if isinstance(content, list | np.ndarray) and len(content) > PART:
+        parts = [encode(content[first : first + PART])[1:-1] for first in range(0, len(content), PART)]
+        return b"[%s]" % b",".join(parts)
+    return encode(content)
 
 
 def _to_json(value: Any) -> Any:

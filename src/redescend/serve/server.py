@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import ipaddress
 import logging
+import os
 import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 
@@ -25,6 +27,12 @@ LOGGER = logging.getLogger("redescend.serve")
 
 GRACE = 30
 """Seconds that open requests have when the server stops."""
+
+TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8
+"""Parameters of `mallopt`, from malloc.h."""
+
+KEPT = 32 << 20
+"""Bytes of freed memory that are not returned to the system."""
 
 CONNECTIONS = 4
 """Connections for each open request that is allowed."""
@@ -60,13 +68,24 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
+def keep_freed_memory() -> None:
+    """Keep the memory of one commit for the next: to return it to the system and to get it again takes longer."""
+    with suppress(OSError, AttributeError, TypeError):  # another C library than glibc
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(ARENA_MAX, 1)
+        mallopt(TRIM_THRESHOLD, KEPT)
+        mallopt(MMAP_THRESHOLD, KEPT // 8)
+
+
 def run_server(folder: ModelFolder, host: str, port: int, token: str | None) -> None:
     """Serve the models of a folder until SIGTERM or Ctrl-C; then finish what is open, and write snapshots."""
     check_host(host, token)
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise ParameterError(f"{host}:{port} cannot be listened on: {error.strerror or error}.") from None
+        why = os.strerror(error.errno) if error.errno else str(error)
+        text = f"{host}:{port} cannot be listened on ({why}); choose another --port, or another --host."
+        raise ParameterError(text) from None
     calls = Calls(folder, token)
     config = uvicorn.Config(
         make_app(calls),
@@ -87,5 +106,6 @@ def run_server(folder: ModelFolder, host: str, port: int, token: str | None) -> 
         # What was imported stays: without it, garbage is collected soon, and in less than a millisecond.
         gc.collect()
         gc.freeze()
+        keep_freed_memory()
         Server(config).run(sockets=[listener])
         LOGGER.info("Stopped.")

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from redescend.engines.config import ModelConfig
 from redescend.errors import DataError, ParameterError, quote, suggest
+from redescend.parameters import check_choice
 from redescend.registry import LOSSES, TRANSFORMS
 from redescend.sources import SAMPLE
 from redescend.streaming.config import FitConfig
@@ -119,6 +121,11 @@ class ModelSettings:
                 given["loss"] = LOSSES.parse(given["loss"])
             if "transform" in given:
                 given["transform"] = TRANSFORMS.parse(given["transform"])
-            return ModelSettings(FitConfig(**given), first, schema)
+            config = FitConfig(**given)
+            check_choice("the model", "task", config.task, ("auto", "regression", "classification"))
+            unknown = "regression" if config.loss is None else None
+            task: Any = unknown if config.task == "auto" else config.task
+            ModelConfig.from_parameters("the model", task, **config.model_settings())
+            return ModelSettings(config, first, schema)
         except ParameterError as error:
             raise DataError(str(error)) from None

@@ -19,6 +19,9 @@ from redescend.streaming.summary.rejections import Rejections
 SHIFT = 48
 """Bits of a loss that are dropped: 16 cells are left between a number and its double."""
 
+MOST, MOST_COMMITS = 4096, 64
+"""Records and commits whose losses wait at most until they are counted."""
+
 
 class Statistics:
     """Counts of losses and of reasons, and which records are suspects."""
@@ -26,8 +29,14 @@ class Statistics:
     def __init__(self, schema: Schema, transform: transforms.Transform | None = None) -> None:
         self._rule = SuspectRule.make(schema, transform)
         self.rejections = Rejections()
-        self.losses: Counter[int] = Counter()
+        self._losses: Counter[int] = Counter()
         """Losses by their first bits."""
+        self._newest: list[Array] = []
+        """Losses that are not among them yet: to count many at once takes less time."""
+        self._waiting = 0
+        """Their number."""
+        self.learned = 0
+        """How many rounds were counted."""
 
     def are_suspects(self, rounds: Rounds) -> Array:
         """Which of these records are suspects, by the limits of `redescend fit`."""
@@ -35,21 +44,35 @@ class Statistics:
 
     def add(self, rounds: Rounds, rejected: Sequence[Bad]) -> None:
         """Count rounds, and rejected records in the order of their rows."""
-        cells = np.ascontiguousarray(rounds.losses, dtype=np.float64).view(np.int64) >> SHIFT
-        self.losses.update(cells.tolist())
+        self.learned += len(rounds)
+        if len(rounds):
+            self._newest.append(rounds.losses)
+            self._waiting += len(rounds)
+        if self._waiting > MOST or len(self._newest) > MOST_COMMITS:
+            self._count_newest()
         self.rejections.add(rejected)
 
     @property
-    def learned(self) -> int:
-        """How many rounds were counted."""
-        return self.losses.total()
+    def losses(self) -> Counter[int]:
+        """Losses by their first bits."""
+        self._count_newest()
+        return self._losses
+
+    def _count_newest(self) -> None:
+        if self._newest:
+            cells = np.concatenate(self._newest).astype(np.float64, copy=False).view(np.int64) >> SHIFT
+            first = cells.min()
+            counts = np.bincount(cells - first)
+            used = np.flatnonzero(counts)
+            self._losses.update(dict(zip((used + first).tolist(), counts[used].tolist(), strict=True)))
+        self._newest, self._waiting = [], 0
 
     @property
     def median_loss(self) -> float | None:
         """The median loss, within 4 %; None before the first record."""
-        below, half = 0, self.learned / 2
-        for cell in sorted(self.losses):
-            below += self.losses[cell]
+        below, half, losses = 0, self.learned / 2, self.losses
+        for cell in sorted(losses):
+            below += losses[cell]
             if below >= half:
                 ends = np.array([cell << SHIFT, (cell + 1) << SHIFT], dtype=np.int64).view(np.float64)
                 return float(ends.mean()) if np.isfinite(ends).all() else float(ends[0])
@@ -61,5 +84,6 @@ class Statistics:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state."""
-        self.losses = Counter({int(cell): int(count) for cell, count in state["losses"]})
+        self._losses = Counter({int(cell): int(count) for cell, count in state["losses"]})
+        self._newest, self._waiting, self.learned = [], 0, self._losses.total()
         self.rejections.restore(state["rejections"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy, deepcopy
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -199,6 +200,11 @@ class StreamModel(StreamPredictor):
         """
         self._engine, self._ones, self._belief, self._history = engine, ones, belief, history
         return self
+
+    def __deepcopy__(self, memo: Any) -> StreamModel:
+        # The schema and the parameters never change.
+        parts = deepcopy(self._engine, memo), self._ones.copy(), deepcopy(self._belief, memo), self.start_history()
+        return copy(self).adopt(*parts)
 
     def state(self) -> dict[str, Any]:
         """Return a copy of everything that was learned, as arrays and plain values."""

@@ -1,0 +1,74 @@
+"""Requests to learn and their answers, and what a model has learned from a group of them."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from redescend.numeric import Array
+from redescend.serve.journal import Place, Request
+from redescend.serve.outcomes import Outcome, Outcomes
+from redescend.serve.records import Records
+from redescend.sources import Bad
+from redescend.streaming.rounds import Rounds
+
+
+class LearnRequest(NamedTuple):
+    """Records of one request, its idempotency key, and a digest of its body."""
+
+    records: Records
+    key: str | None = None
+    digest: int = 0
+
+
+class Remembered(NamedTuple):
+    """A request that was committed: the digest of its body, its first row and its number of records."""
+
+    digest: int
+    row: int
+    records: int
+
+
+class Answer(NamedTuple):
+    """What a client is told: the first row of its records, how many there are, and what became of them."""
+
+    row: int
+    records: int
+    outcomes: Outcomes
+    duplicate: bool = False
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Records of a model: all that were committed, those learned from, rejected ones, and suspects."""
+
+    records: int = 0
+    learned: int = 0
+    rejected: int = 0
+    suspects: int = 0
+
+
+class Taught(NamedTuple):
+    """A batch that a model has learned from, and what clients are told.
+
+    Its number of records, its rounds, which of them are suspects, the newest of those with their values, and rejected
+    records.
+    """
+
+    records: int
+    rounds: Rounds
+    are_suspects: Array
+    suspects: list[Outcome]
+    rejected: list[Bad]
+    outcomes: Outcomes
+
+
+class Begun(NamedTuple):
+    """A commit that the disk writes: where it begins in the journal, its requests, and the number of records before."""
+
+    start: Place
+    requests: list[Request]
+    before: int
+    taught: Taught
+    written: Future[None]

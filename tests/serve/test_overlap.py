@@ -1,0 +1,150 @@
+"""Commits that begin while the disk still writes the one before: in their order, or none of them."""
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+
+import pytest
+
+from redescend.errors import DivergenceError
+from redescend.serve.folder import ModelFolder
+from redescend.serve.journal import Fsync
+from redescend.serve.outcomes import dump_model
+from redescend.serve.settings import Limits
+from redescend.streaming import StreamModel
+from tests.serve.servers import ServerProcess, make_records, make_request, write_settings
+from tests.serve.test_kills import play
+from tests.serve.test_models import fit, make_model, reopen, send, to_lines
+
+
+@pytest.fixture
+def model(tmp_path):
+    model = make_model(tmp_path)
+    send(model, make_records(100))
+    return model
+
+
+def make_groups(count, size=400):
+    """Groups of two requests each, with keys."""
+    lines = to_lines(make_records(count * size, 1))
+    parts = [lines[start : start + size // 2] for start in range(0, len(lines), size // 2)]
+    requests = [make_request(part, f"key {number}", number) for number, part in enumerate(parts)]
+    return [requests[number : number + 2] for number in range(0, len(requests), 2)]
+
+
+def test_commits_that_overlap_are_those_that_do_not(tmp_path, model):
+    other = make_model(tmp_path / "other")
+    send(other, make_records(100))
+    before, groups = model.dump(), make_groups(3)
+    written = [model.begin(group) for group in groups]
+    assert None not in written
+    assert model.dump() == before
+    assert model.begin(groups[0]) is None  # its keys are on their way
+    answers = [answer for _ in groups for answer in model.finish()]
+    expected = [answer for group in groups for answer in other.commit(group)]
+    assert [answer.row for answer in answers] == [answer.row for answer in expected]
+    for answer, same in zip(answers, expected, strict=True):
+        assert list(answer.outcomes["clean_probability"]) == list(same.outcomes["clean_probability"])
+    assert model.commit(groups[1])[0].duplicate
+    assert model.dump() == other.dump() == reopen(model).dump() == fit(model)
+    assert model.summarize() == other.summarize()
+
+
+def test_after_a_failed_synchronization_later_commits_fail_as_well(model, monkeypatch):
+    before, first, second = model.dump(), *make_groups(2)
+    held, real = threading.Event(), os.fdatasync
+
+    def synchronize(descriptor, calls=[]):  # noqa: B006
+        calls.append(descriptor)
+        if len(calls) == 1:
+            held.wait(10)
+            raise OSError(5, "Input/output error")
+        real(descriptor)
+
+    monkeypatch.setattr("redescend.serve.journal.os.fdatasync", synchronize)
+    end = model.journal.end
+    model.begin(first)
+    model.begin(second).result()
+    held.set()
+    answers = [*model.finish(), *model.finish()]
+    assert [str(answer)[:22] for answer in answers] == ["[Errno 5] Input/output"] * 2 + ["the journal could not "] * 2
+    assert model.dump() == before
+    assert model.journal.end == end
+    assert isinstance(model.commit(first)[0], OSError)
+    assert model.keys == {}
+
+
+def test_what_a_model_cannot_learn_from_does_not_harm_the_commit_before(model, monkeypatch):
+    real = StreamModel.learn
+
+    def learn(self, batch):
+        learned = real(self, batch)
+        if "poison" in batch.table.column("town").to_pylist():
+            raise DivergenceError("the update overflowed")
+        return learned
+
+    monkeypatch.setattr(StreamModel, "learn", learn)
+    (first,) = make_groups(1)
+    poison = [*to_lines(make_records(300, 2)), b'{"area": 1, "age": 1, "town": "poison", "price": 1}']
+    assert model.begin(first) is not None
+    assert model.begin([make_request(poison)]) is None
+    assert [answer.records for answer in model.finish()] == [200, 200]
+    monkeypatch.undo()
+    assert model.dump() == reopen(model).dump() == fit(model)
+
+
+@pytest.mark.parametrize("settings", [{"by": "town"}, {"order": 2}], ids=["keys", "one"])
+def test_only_models_that_are_copied_quickly_overlap(tmp_path, settings):
+    model = make_model(tmp_path, **settings)
+    send(model, make_records(100))
+    (group,) = make_groups(1)
+    assert (model.begin(group) is None) == ("by" in settings)
+
+
+def test_few_records_wait_for_the_disk(model):
+    assert model.begin([make_request(to_lines(make_records(20)))]) is None
+
+
+def test_many_clients_with_long_requests(tmp_path):
+    """More commits than one are on their way, and snapshots are taken between them."""
+    settings, most = write_settings(tmp_path, first=20), []
+    records = make_records(400)
+    with ServerProcess(tmp_path / "data", settings, "--every", "3000", "--keep-journal") as server:
+
+        def learn(number):
+            with server.client() as client:
+                rows = []
+                for _ in range(4):
+                    answer = client.learn("price", records)
+                    rows.append(answer["first_row"])
+                    most.append(client.summary("price")["records"] >= answer["first_row"] + 399)
+                return rows
+
+        with ThreadPoolExecutor(8) as pool:
+            rows = sorted(row for part in pool.map(learn, range(8)) for row in part)
+        with server.client() as client:
+            model = client.download("price")
+        assert server.stop() == 0
+    assert rows == [1 + 400 * number for number in range(32)]
+    assert all(most)
+    served = ModelFolder(tmp_path / "data", Limits(), Fsync.ALWAYS)
+    served.open_all()
+    assert served.model("price").dump() == model == fit(served.model("price"))
+
+
+def test_killed_while_commits_overlap(tmp_path):
+    play(tmp_path, clients=6, count=2000, kills=4, seed=3, sizes=[1, 200, 400], every=5000)
+
+
+@pytest.mark.parametrize("settings", [{}, {"lags": [1, 2]}, {"target": "town"}], ids=["numbers", "lags", "labels"])
+def test_a_copy_continues_with_the_same_bits_and_leaves_the_first_alone(tmp_path, settings):
+    model = make_model(tmp_path, **settings)
+    send(model, make_records(200))
+    parse = model._learning.parse
+    with model.read() as first:
+        before, copied = dump_model(first), deepcopy(first)
+        copied.learn(parse(to_lines(make_records(300, 1)), 200))
+        assert dump_model(first) == before
+        first.learn(parse(to_lines(make_records(300, 1)), 200))
+        assert dump_model(first) == dump_model(copied) != before
