@@ -49,7 +49,7 @@ class SlowMixture:
         told = np.log(self.likelihoods(members, y))
         total = np.logaddexp.reduce(self.logs + told)
         posterior = np.exp(self.logs + told - total)
-        heavy = np.where(posterior >= LIGHT * posterior.max(), posterior, 0.0)
+        heavy = np.where(self.labels | (posterior >= LIGHT * posterior.max()), posterior, 0.0)
         self.played = heavy / heavy.sum()
         share = 1.0 / (PATIENCE + self.count)
         self.logs = np.log((1.0 - share) * posterior + share / len(posterior))

@@ -26,7 +26,7 @@ FAR = 20.0
 """A residual counts at most FAR scales."""
 
 LIGHT = 0.1
-"""A member with less than this share of the largest weight is left out of the mean."""
+"""A member with less than this share of the largest weight is left out of the mean of numbers."""
 
 REACTION, SMALL, LEAST_RATIO = 0.02, 0.05, 1e-3
 """How fast scales follow residuals. Those of less than SMALL scales count by their logarithm, from LEAST_RATIO on, so
@@ -85,9 +85,9 @@ def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
             s, r = scale[i], min(abs(y - p[i]), FAR * scale[i])
             weight[i] *= s * scale[0] / (s * s + r * r)
         total, largest = total + weight[i], max(largest, weight[i])
-    share = 1.0 / (PATIENCE + scalar[COUNT, k])
+    share, light = 1.0 / (PATIENCE + scalar[COUNT, k]), 0.0 if labels else LIGHT * largest
     for i in range(MEMBERS):
-        played[i] = weight[i] if weight[i] >= LIGHT * largest else 0.0
+        played[i] = weight[i] if weight[i] >= light else 0.0
         kept += played[i]
         weight[i] = (1.0 - share) * (weight[i] / total if total > 0.0 else 1.0 / MEMBERS) + share / MEMBERS
     for i in range(MEMBERS):
