@@ -1,8 +1,8 @@
 """Classification with trees on real tables: ``python -m benchmarks.nonlinear_labels --split held``.
 
 Every record is predicted before it is learned from, without wrong labels and with 15 % of them. The figures are the
-log-loss of calibrated probabilities and the share of errors on right labels, relative to those of the linear model; with `--start`, of the records
-from there on. Tables are shuffled, at most 2,500 rows of each are used.
+log-loss of calibrated probabilities, relative to that of the linear model, and the share of errors, both on right
+labels. Tables are shuffled; at most 2,500 rows of each are used.
 """
 
 from __future__ import annotations
