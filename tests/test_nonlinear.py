@@ -179,6 +179,40 @@ def test_copies_learn_apart():
     assert twin.row_count == 400
 
 
+# --- rows that are learned from again ---
+
+
+def test_trees_start_anew_in_every_pass():
+    X, _ = friedman(300, 24, dim=8)
+    noise, Xt = np.random.default_rng(25).normal(size=300), X[:150].copy()
+    engine, linear = make(8), make_linear(8)
+    for _ in range(5):
+        engine.begin_pass()
+        engine.learn_rounds(Xt, noise[None, :150].copy())
+        linear.learn_rounds(Xt, noise[None, :150].copy())
+    # There is nothing to learn but noise: trees that see it again and again would be believed.
+    error, without = (np.abs(one.predict(X[150:].copy())[0] - noise[150:]).mean() for one in (engine, linear))
+    assert error < 1.03 * without
+    restored = make(8)
+    restored.restore(engine.state())
+    np.testing.assert_array_equal(restored.predict(X), engine.predict(X))
+
+
+def test_rows_are_predicted_by_trees_that_were_grown_without_them():
+    X, y = friedman(400, 26)
+    noise = y + 3.0 * np.random.default_rng(27).normal(size=400)
+    engine = make()
+    engine.learn_rounds(X, noise[None])
+    new, new_y = friedman(2000, 28)
+    new_y += 3.0 * np.random.default_rng(29).normal(size=2000)
+    true = np.median(np.abs(engine.predict(new)[0] - new_y))
+    seen, unseen = (
+        np.median(np.abs(told[0] - noise)) for told in (engine.predict(X), engine.predict_unseen(X, noise[None]))
+    )
+    assert seen < 0.9 * true
+    assert 0.92 * true < unseen < 1.15 * true
+
+
 # --- states ---
 
 
@@ -346,7 +380,7 @@ def test_estimators():
     X, y = friedman(1500, 22)
     model = RedescendingRegressor(features="auto").fit(X[:1000], y[:1000])
     linear = RedescendingRegressor(features="linear").fit(X[:1000], y[:1000])
-    assert model.n_iter_ == 1
+    assert model.n_iter_ == 2
     assert model.score(X[1000:], y[1000:]) > 0.88 > linear.score(X[1000:], y[1000:]) + 0.05
     assert not hasattr(model, "coef_")
     with pytest.raises(AttributeError, match="features='linear'"):

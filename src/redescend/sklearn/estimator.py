@@ -110,7 +110,7 @@ class LinearEstimator(JudgingEstimator):
     def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit a new model, or with `warm_start` continue the current one, on `max_iter` passes over the rows.
 
-        A model with trees takes one pass.
+        Each pass starts the trees of a model anew.
 
         Parameters
         ----------
@@ -146,7 +146,9 @@ class LinearEstimator(JudgingEstimator):
         table, Y, random = engine_input(X), self._encode(y), check_random_state(self.random_state)
         self.n_iter_ = self._count_passes()
         inlier_weights, predictions = np.empty((2, *Y.shape))
-        for _ in range(self.n_iter_):
+        for number in range(self.n_iter_):
+            if number > 0:
+                self._engine.begin_pass()
             order = random.permutation(len(weights)) if shuffle else np.arange(len(weights))
             rows, before = (table[order], np.ascontiguousarray(Y[:, order]), weights[order]), np.empty(Y.shape)
             inlier_weights[:, order] = self._engine.learn(*rows, before)
@@ -161,10 +163,10 @@ class LinearEstimator(JudgingEstimator):
         return self
 
     def _count_passes(self) -> int:
-        if isinstance(self._engine, NonlinearEngine):
-            return 1  # trees would learn the noise of rows that they see again
         if self.max_iter != "auto":
             return int(self.max_iter)
+        if isinstance(self._engine, NonlinearEngine):
+            return 2
         return 2 if isinstance(self._engine, SelfTuningEngine) and self._engine.order == 2 else 10
 
     @exclusive

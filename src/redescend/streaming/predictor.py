@@ -144,19 +144,30 @@ class StreamPredictor(ABC):
         return count_losses(self.config.loss, scores, Y)
 
     def review(
-        self, batch: Batch, *, target: bool = False, level: float | None = None, history: LagHistory | None = None
+        self,
+        batch: Batch,
+        *,
+        target: bool = False,
+        level: float | None = None,
+        history: LagHistory | None = None,
+        scores: Array | None = None,
     ) -> Learned:
         """Predict the records of a `batch`, and with `target` score them, without learning from them.
 
         Without `target`, the targets, losses and weights of the rounds are NaN, and there are intervals if a `level` is
         given. Lagged features look back at `history`, to which the records are appended, by default a copy of the
-        model's. The prediction stands in for an unknown target.
+        model's. The prediction stands in for an unknown target. `scores` of all records of the batch, a row for each
+        output, stand in for the predictions of the model.
         """
-        encoded, play = self._encode(batch.table, target), partial(self._review_chunk, target=target, level=level)
+        encoded = self._encode(batch.table, target)
+        play = partial(self._review_chunk, target=target, level=level, scores=scores)
         return self._collect(batch, encoded, self._play(encoded, batch.table, play, target, history))
 
-    def _review_chunk(self, chunk: EncodedChunk, *, target: bool, level: float | None = None) -> Played:
-        scores, losses = self._scores(chunk), np.full(len(chunk.X), np.nan)
+    def _review_chunk(
+        self, chunk: EncodedChunk, *, target: bool, level: float | None = None, scores: Array | None = None
+    ) -> Played:
+        scores = self._scores(chunk) if scores is None else np.ascontiguousarray(scores[:, chunk.indices])
+        losses = np.full(len(chunk.X), np.nan)
         weights, judged = losses, None
         if target:
             Y = output_targets(self.schema, chunk.targets)
