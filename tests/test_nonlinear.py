@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.sparse import csr_array
 
 import redescend as rd
 from redescend import losses, transforms
@@ -368,12 +369,46 @@ def test_a_run_resumes_only_with_the_same_features(tmp_path):
         rd.fit_stream(data, "y", linear=True, checkpoint=tmp_path / "run", resume=True)
 
 
-def test_models_of_keys_are_linear():
+@pytest.mark.parametrize(
+    ("settings", "obstacle"),
+    [
+        ({"by": "key"}, "one model per key"),
+        ({"loss": losses.Absolute()}, "the loss Absolute"),
+        ({"loss": losses.Squared(l2=0.1)}, "an l2 penalty"),
+        ({"transform": transforms.Huber(1.0)}, "a transform"),
+    ],
+)
+def test_streams_refuse_trees_that_they_cannot_have(settings, obstacle):
     X, y = friedman(100, 21)
     data = pa.table({"key": np.where(X[:, 4] > 0.5, "a", "b"), "x": X[:, 0], "y": y})
-    store, run = rd.fit_stream(data, "y", by="key", linear=False)
+    with pytest.raises(ParameterError, match=f"Trees .* cannot be combined with {obstacle}"):
+        rd.fit_stream(data, "y", linear=False, **settings)
+    store, run = rd.fit_stream(data, "y", linear=True, **settings)
     run.run()
-    assert isinstance(store["a"].engine, SelfTuningEngine)
+    assert store.records == 100
+
+
+def test_streams_refuse_trees_on_too_many_features():
+    X, y = np.random.default_rng(0).normal(size=(2, 50))
+    data = pa.table({f"x{j}": X for j in range(501)} | {"y": y})  # and one for missing values
+    with pytest.raises(ParameterError, match="502 encoded features, more than 500"):
+        rd.fit_stream(data, "y", linear=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "obstacle"),
+    [({"alpha": 0.1}, "an l2 penalty"), ({"average": True}, "averaging"), ({"fit_intercept": False}, "intercept")],
+)
+def test_estimators_warn_if_they_stay_linear(settings, obstacle):
+    X, y = friedman(50, 30)
+    with pytest.warns(UserWarning, match=f"The model is linear, because features='auto' .*{obstacle}"):
+        RedescendingRegressor(features="auto", **settings).fit(X, y)
+
+
+def test_sparse_rows_of_an_estimator_stay_linear():
+    X, y = friedman(50, 31)
+    with pytest.warns(UserWarning, match="sparse rows"):
+        RedescendingRegressor(features="auto").fit(csr_array(X), y)
 
 
 def test_estimators():

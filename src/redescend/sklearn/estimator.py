@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, ClassVar, TypeVar
@@ -226,7 +227,11 @@ class LinearEstimator(JudgingEstimator):
     def _make_engine(self, X: Any, outputs: int) -> None:
         parameters = self.get_params()
         chosen = {name: parameters[name] for name in ENGINE_PARAMETERS}
-        self._engine = self._config(chosen).make_engine(X.shape[1], outputs, sparse=issparse(X))
+        config, sparse = self._config(chosen), issparse(X)
+        self._engine = config.make_engine(X.shape[1], outputs, sparse=sparse)
+        if config.features == "auto" and (obstacle := config.find_obstacle(X.shape[1], sparse)) is not None:
+            message = f"The model is linear, because features='auto' cannot be combined with {obstacle}."
+            warnings.warn(message, stacklevel=3)
         # Searches pass NumPy scalars, which a state does not hold.
         self._engine_parameters = {
             name: value.item() if isinstance(value, np.generic) else value for name, value in chosen.items()

@@ -13,7 +13,7 @@ from redescend.belief import Verdict, to_probability
 from redescend.engines import Engine
 from redescend.engines.config import FEATURES, Features, ModelConfig
 from redescend.engines.one_vs_rest import count_losses
-from redescend.errors import DataError
+from redescend.errors import DataError, ParameterError
 from redescend.numeric import Array
 from redescend.parameters import Order, check_instance
 from redescend.sources import Bad, Batch
@@ -73,6 +73,9 @@ class StreamPredictor(ABC):
         self._history = LagHistory(self.schema, 0 if self.schema.by else 1) if self.schema.lagged else None
         self._params = {"order": order, "loss": loss, "transform": transform, "step": step, "features": features}
         self.config = ModelConfig.from_parameters(owner, self.schema.task, **self._params)
+        obstacle = self.config.find_obstacle(self.schema.dim) if self.schema.by is None else "one model per key"
+        if self.config.features == "auto" and obstacle is not None:
+            raise ParameterError(f"Trees (--trees, linear=False, features='auto') cannot be combined with {obstacle}.")
         self._reset()
 
     def __repr__(self) -> str:
