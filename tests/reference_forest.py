@@ -10,7 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from redescend.kernels.forest.growing import CUT, FORGET, FULL_GAIN, HALF, LEAST, LEAST_CURVATURE, PRIOR, SHRINKAGE
+from redescend.kernels.forest.growing import (
+    CUT,
+    FORGET,
+    FULL_GAIN,
+    HALF,
+    LEAST,
+    LEAST_CURVATURE,
+    LEAST_FLIPPED,
+    LEAST_LABELS,
+    PRIOR,
+    SHRINKAGE,
+)
 from redescend.kernels.forest.layout import BINS, COLUMNS, LEAST_SPLIT, LEAVES, NODES, TREES
 from redescend.kernels.forest.rounds import EARLY, EARLY_RECORDS, ONLINE, WORK
 from redescend.numeric import Array
@@ -115,6 +126,7 @@ class SlowForest:
         asked, weight = self.asked(old, median, rate)
         columns = draw_columns(self.gains, self.draws)
         self.draws += len(columns) if self.dim > COLUMNS else 0
+        least = LEAST_LABELS + LEAST_FLIPPED * rate if self.labels else LEAST
         members, parents = {0: np.ones(count, bool)}, {0: 0.0}
         values = np.zeros(LEAVES)
         for node in range(NODES + LEAVES):
@@ -124,7 +136,7 @@ class SlowForest:
             if node >= NODES:
                 values[node - NODES] = mean
                 continue
-            gains = self.split_gains(rows, weight, weight * asked, columns, edges)
+            gains = self.split_gains(rows, weight, weight * asked, columns, edges, least)
             best = max((gain for gain, surely in gains.values() if surely), default=0.0)
             taken = int(feature[node]), float(threshold[node])
             if threshold[node] == np.inf:
@@ -152,7 +164,7 @@ class SlowForest:
         return tree
 
     def split_gains(
-        self, rows: Array, weight: Array, pull: Array, columns: list[int], edges: list[Array]
+        self, rows: Array, weight: Array, pull: Array, columns: list[int], edges: list[Array], least: float
     ) -> dict[tuple[int, float], tuple[float, bool]]:
         """The gain of every split of a node that leaves enough on both sides, and whether it surely does."""
         w, v, gains = weight[rows].sum(), pull[rows].sum(), {}
@@ -160,7 +172,7 @@ class SlowForest:
             for edge in edges[j]:
                 left = rows & ~(self.X[:, j] > edge)
                 a, b = weight[left].sum(), pull[left].sum()
-                if min(a, w - a) >= LEAST * (1.0 - 1e-5):
+                if min(a, w - a) >= least * (1.0 - 1e-5):
                     gain = b * b / (a + PRIOR) + (v - b) ** 2 / (w - a + PRIOR) - v * v / (w + PRIOR)
-                    gains[j, float(edge)] = gain, min(a, w - a) >= LEAST * (1.0 + 1e-5)
+                    gains[j, float(edge)] = gain, min(a, w - a) >= least * (1.0 + 1e-5)
         return gains

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.kernels.forest.layout import FIRST_RATE
-from redescend.kernels.forest.mixture import FAR, LEAST_RATIO, LIGHT, PATIENCE, PRIOR, REACTION, SMALL
+from redescend.kernels.forest.mixture import COSTLY, FAR, LEAST_RATIO, LIGHT, MEMORY, PATIENCE, PRIOR, REACTION, SMALL
 from redescend.kernels.forest.rounds import FAST_RATE, LEAST_RATE, MOST_RATE
 from redescend.numeric import Array
 
@@ -16,6 +16,7 @@ class SlowMixture:
     def __init__(self, labels: bool) -> None:
         self.labels, self.count, self.rate = labels, 0, FIRST_RATE
         self.logs, self.played, self.scales = np.log(PRIOR), np.array(PRIOR), np.full(len(PRIOR), np.nan)
+        self.costs, self.distances = np.zeros(len(PRIOR)), np.zeros(len(PRIOR))
         self.member_losses: list[Array] = []
         self.losses: list[float] = []
 
@@ -43,13 +44,17 @@ class SlowMixture:
         shrunk = scales * np.exp(gain * np.log(np.maximum(sizes / scales, LEAST_RATIO)))
         followed = scales * (1.0 + gain * (sizes**2 - scales**2) / (sizes**2 + scales**2))
         self.scales = np.where(sizes < SMALL * scales, shrunk, followed)
+        apart, gain = np.abs(members - members[0]), max(1.0 / (self.count + 1.0), MEMORY)
+        self.costs += gain * (np.clip(sizes - sizes[0], -apart, apart) - self.costs)
+        self.distances += gain * (apart - self.distances)
 
     def learn(self, members: Array, y: float) -> None:
         self.follow(members, y)
         told = np.log(self.likelihoods(members, y))
         total = np.logaddexp.reduce(self.logs + told)
         posterior = np.exp(self.logs + told - total)
-        heavy = np.where(posterior >= LIGHT * posterior.max(), posterior, 0.0)
+        cheap = np.where(self.costs <= COSTLY * self.distances, posterior, 0.0)
+        heavy = np.where(self.labels | (cheap >= LIGHT * cheap.max()), cheap, 0.0)
         self.played = heavy / heavy.sum()
         share = 1.0 / (PATIENCE + self.count)
         self.logs = np.log((1.0 - share) * posterior + share / len(posterior))

@@ -31,6 +31,23 @@ def test_a_mixture_is_what_its_statement_says(labels):
     assert labels or (mixture.played[0] == 0.0).any()
 
 
+def test_a_member_with_few_but_large_errors_is_left_out():
+    random, count = np.random.default_rng(2), 2000
+    y, members = random.normal(size=count), np.zeros((count, MEMBERS))
+    members[:, 0] = y + random.choice([-1.0, 1.0], count)
+    errors = np.where(random.random(count) < 0.05, 100.0, 0.1)
+    members[:, 1:] = (y + errors * random.choice([-1.0, 1.0], count))[:, None]
+    told, mixture = np.empty((1, count)), new_mixture(1)
+    mix(mixture, members[None], y[None], np.ones(count), False, told)
+    assert mixture.weight[0, 0] < 0.01
+    np.testing.assert_allclose(mixture.played[0], [1.0, 0.0, 0.0, 0.0])
+    assert np.abs(told[0] - y)[200:].mean() < 1.03
+    wild = np.where(np.arange(count) % 10, y, 1e300)
+    mix(mixture := new_mixture(1), members[None], wild[None], np.ones(count), False, told)
+    assert all(np.isfinite(array).all() for array in mixture)
+    np.testing.assert_allclose(mixture.played[0], [1.0, 0.0, 0.0, 0.0])
+
+
 @pytest.mark.parametrize("loss", [losses.Squared(), losses.Logistic()])
 def test_the_log_loss_of_a_run_is_within_the_tracking_bound(loss):
     X, y = friedman(500, 23)

@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.sparse import csr_array
 
 import redescend as rd
 from redescend import losses, transforms
@@ -179,6 +180,40 @@ def test_copies_learn_apart():
     assert twin.row_count == 400
 
 
+# --- rows that are learned from again ---
+
+
+def test_trees_start_anew_in_every_pass():
+    X, _ = friedman(300, 24, dim=8)
+    noise, Xt = np.random.default_rng(25).normal(size=300), X[:150].copy()
+    engine, linear = make(8), make_linear(8)
+    for _ in range(5):
+        engine.begin_pass()
+        engine.learn_rounds(Xt, noise[None, :150].copy())
+        linear.learn_rounds(Xt, noise[None, :150].copy())
+    # There is nothing to learn but noise: trees that see it again and again would be believed.
+    error, without = (np.abs(one.predict(X[150:].copy())[0] - noise[150:]).mean() for one in (engine, linear))
+    assert error < 1.03 * without
+    restored = make(8)
+    restored.restore(engine.state())
+    np.testing.assert_array_equal(restored.predict(X), engine.predict(X))
+
+
+def test_rows_are_predicted_by_trees_that_were_grown_without_them():
+    X, y = friedman(400, 26)
+    noise = y + 3.0 * np.random.default_rng(27).normal(size=400)
+    engine = make()
+    engine.learn_rounds(X, noise[None])
+    new, new_y = friedman(2000, 28)
+    new_y += 3.0 * np.random.default_rng(29).normal(size=2000)
+    true = np.median(np.abs(engine.predict(new)[0] - new_y))
+    seen, unseen = (
+        np.median(np.abs(told[0] - noise)) for told in (engine.predict(X), engine.predict_unseen(X, noise[None]))
+    )
+    assert seen < 0.9 * true
+    assert 0.92 * true < unseen < 1.15 * true
+
+
 # --- states ---
 
 
@@ -334,19 +369,53 @@ def test_a_run_resumes_only_with_the_same_features(tmp_path):
         rd.fit_stream(data, "y", linear=True, checkpoint=tmp_path / "run", resume=True)
 
 
-def test_models_of_keys_are_linear():
+@pytest.mark.parametrize(
+    ("settings", "obstacle"),
+    [
+        ({"by": "key"}, "one model per key"),
+        ({"loss": losses.Absolute()}, "the loss Absolute"),
+        ({"loss": losses.Squared(l2=0.1)}, "an l2 penalty"),
+        ({"transform": transforms.Huber(1.0)}, "a transform"),
+    ],
+)
+def test_streams_refuse_trees_that_they_cannot_have(settings, obstacle):
     X, y = friedman(100, 21)
     data = pa.table({"key": np.where(X[:, 4] > 0.5, "a", "b"), "x": X[:, 0], "y": y})
-    store, run = rd.fit_stream(data, "y", by="key", linear=False)
+    with pytest.raises(ParameterError, match=f"Trees .* cannot be combined with {obstacle}"):
+        rd.fit_stream(data, "y", linear=False, **settings)
+    store, run = rd.fit_stream(data, "y", linear=True, **settings)
     run.run()
-    assert isinstance(store["a"].engine, SelfTuningEngine)
+    assert store.records == 100
+
+
+def test_streams_refuse_trees_on_too_many_features():
+    X, y = np.random.default_rng(0).normal(size=(2, 50))
+    data = pa.table({f"x{j}": X for j in range(501)} | {"y": y})  # and one for missing values
+    with pytest.raises(ParameterError, match="502 encoded features, more than 500"):
+        rd.fit_stream(data, "y", linear=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "obstacle"),
+    [({"alpha": 0.1}, "an l2 penalty"), ({"average": True}, "averaging"), ({"fit_intercept": False}, "intercept")],
+)
+def test_estimators_warn_if_they_stay_linear(settings, obstacle):
+    X, y = friedman(50, 30)
+    with pytest.warns(UserWarning, match=f"The model is linear, because features='auto' .*{obstacle}"):
+        RedescendingRegressor(features="auto", **settings).fit(X, y)
+
+
+def test_sparse_rows_of_an_estimator_stay_linear():
+    X, y = friedman(50, 31)
+    with pytest.warns(UserWarning, match="sparse rows"):
+        RedescendingRegressor(features="auto").fit(csr_array(X), y)
 
 
 def test_estimators():
     X, y = friedman(1500, 22)
     model = RedescendingRegressor(features="auto").fit(X[:1000], y[:1000])
     linear = RedescendingRegressor(features="linear").fit(X[:1000], y[:1000])
-    assert model.n_iter_ == 1
+    assert model.n_iter_ == 2
     assert model.score(X[1000:], y[1000:]) > 0.88 > linear.score(X[1000:], y[1000:]) + 0.05
     assert not hasattr(model, "coef_")
     with pytest.raises(AttributeError, match="features='linear'"):

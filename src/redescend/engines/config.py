@@ -204,9 +204,20 @@ class ModelConfig:
 
     def has_trees(self, dim: int, sparse: bool = False) -> bool:
         """Whether a model of this size has trees."""
-        requested = self.features == "auto" and self.transform is None and self.average is None and self.fit_intercept
-        has_loss = type(self.loss) in LOSSES_OF_TREES and self.loss.l2 == 0.0
-        return requested and has_loss and not sparse and dim <= MOST_FEATURES
+        return self.features == "auto" and self.find_obstacle(dim, sparse) is None
+
+    def find_obstacle(self, dim: int, sparse: bool = False) -> str | None:
+        """Find what a model with trees cannot have, in words; None if there is nothing."""
+        obstacles = {
+            "a transform": self.transform is not None,
+            "averaging": self.average is not None,
+            "a model without intercept": not self.fit_intercept,
+            f"the loss {type(self.loss).__name__}": type(self.loss) not in LOSSES_OF_TREES,
+            "an l2 penalty": self.loss.l2 != 0.0,
+            "sparse rows": sparse,
+            f"{dim:,} encoded features, more than {MOST_FEATURES}": dim > MOST_FEATURES,
+        }
+        return next((what for what, found in obstacles.items() if found), None)
 
     def make_learner(self, dim: int) -> Robust | SelfTuning:
         """Make a learner of one output in double precision; features are neither standardized nor averaged."""

@@ -185,6 +185,9 @@ class Engine(ABC):
     def exclude_from_scaling(self, features: Sequence[int]) -> None:  # noqa: B027
         """Do not standardize these features, such as indicators; call it before the first row."""
 
+    def begin_pass(self) -> None:  # noqa: B027
+        """Prepare for learning from the same rows once more: forget whatever would remember single rows."""
+
     # --- predicting and scoring ---
 
     def coefficients(self) -> tuple[Array, Array]:
@@ -196,6 +199,10 @@ class Engine(ABC):
     @abstractmethod
     def _compute_coefficients(self) -> tuple[Array, Array]:
         """Compute the coefficients and intercepts of the current models."""
+
+    def predict_unseen(self, X: Array, Y: Array) -> Array:
+        """Predict rows that were learned from as if their targets were not known, as far as that makes a difference."""
+        return self.predict(X)
 
     def predict(self, X: Array) -> Array:
         """Predictions of every output for the rows of a table."""

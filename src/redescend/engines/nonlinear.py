@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NoReturn
 
@@ -23,6 +24,9 @@ from redescend.state import read_arrays, require
 
 MEMBERS = ("linear", "trees", "linear + trees", "stack")
 """Names of the members, in the order of their weights."""
+
+FOLDS, FOLDED = 5, 1 << 14
+"""Parts of a table whose rows are predicted by trees that were grown on the others, and the rows of the largest one."""
 
 NO_COEFFICIENTS = (
     "A model with features='auto' has no coefficients, because it need not be linear. Make it with features='linear'."
@@ -55,9 +59,13 @@ class NonlinearEngine(Engine):
         super().__init__(Shape(dim, outputs, loss))
         self.order, self.missing = order, missing
         self.linear = SelfTuningEngine(Shape(dim, outputs, loss), order, missing)
-        self.stacks = [SelfTuningEngine(Shape(rounds.STACKED, 1, loss), 2) for _ in range(outputs)]
-        self.forests, self.mixture = layout.new_state(dim, outputs), mixture.new_mixture(outputs)
         self.link = link.make_link(outputs, loss)
+        self.begin_pass()
+
+    def begin_pass(self) -> None:
+        """Start forests, stacks and weights anew: trees would predict the noise of rows that they have seen."""
+        self.stacks = [SelfTuningEngine(Shape(rounds.STACKED, 1, self.loss), 2) for _ in range(self.outputs)]
+        self.forests, self.mixture = layout.new_state(self.dim, self.outputs), mixture.new_mixture(self.outputs)
         self._work: layout.Work | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -122,6 +130,21 @@ class NonlinearEngine(Engine):
         for rows, table in _tables(X):
             out[:, rows] = np.einsum("koi,ki->ko", self.predict_members(table), self.mixture.played)
         return link.apply_link(self.link, out)
+
+    def predict_unseen(self, X: Array, Y: Array) -> Array:
+        """Predict each row by trees that were grown without it, and the linear member as it is: `FOLDS` times.
+
+        In a table of more than `FOLDED` rows, single ones hardly matter.
+        """
+        if len(X) > FOLDED:
+            return self.predict(X)
+        out, fold = np.empty(Y.shape), np.arange(len(X)) % FOLDS
+        for number in range(FOLDS):
+            others, engine = fold != number, copy.deepcopy(self)
+            engine.begin_pass()
+            engine.learn(X[others], np.ascontiguousarray(Y[:, others]), np.ones(np.count_nonzero(others)))
+            out[:, ~others] = engine.predict(X[~others])
+        return out
 
     def member_weights(self) -> dict[str, Array]:
         """The weight that each member has in the prediction of every output."""
@@ -212,7 +235,7 @@ class NonlinearEngine(Engine):
         for stack, saved in zip(restored.stacks, stacks, strict=True):
             stack.restore(saved)
         counts = {stack.row_count for stack in restored.stacks}
-        require(counts == {restored.linear.row_count}, owner, "members that have not seen the same rows")
+        require(len(counts) == 1 and max(counts) <= restored.linear.row_count, owner, "members with other rows")
         self.linear, self.stacks = restored.linear, restored.stacks
         self.forests, self.mixture, self.link = layout.State(**forests), mixture.Mixture(**mixed), linked
         self._work = None  # it may be too small

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, ClassVar, TypeVar
@@ -110,7 +111,7 @@ class LinearEstimator(JudgingEstimator):
     def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit a new model, or with `warm_start` continue the current one, on `max_iter` passes over the rows.
 
-        A model with trees takes one pass.
+        Each pass starts the trees of a model anew.
 
         Parameters
         ----------
@@ -146,7 +147,9 @@ class LinearEstimator(JudgingEstimator):
         table, Y, random = engine_input(X), self._encode(y), check_random_state(self.random_state)
         self.n_iter_ = self._count_passes()
         inlier_weights, predictions = np.empty((2, *Y.shape))
-        for _ in range(self.n_iter_):
+        for number in range(self.n_iter_):
+            if number > 0:
+                self._engine.begin_pass()
             order = random.permutation(len(weights)) if shuffle else np.arange(len(weights))
             rows, before = (table[order], np.ascontiguousarray(Y[:, order]), weights[order]), np.empty(Y.shape)
             inlier_weights[:, order] = self._engine.learn(*rows, before)
@@ -161,10 +164,10 @@ class LinearEstimator(JudgingEstimator):
         return self
 
     def _count_passes(self) -> int:
-        if isinstance(self._engine, NonlinearEngine):
-            return 1  # trees would learn the noise of rows that they see again
         if self.max_iter != "auto":
             return int(self.max_iter)
+        if isinstance(self._engine, NonlinearEngine):
+            return 2
         return 2 if isinstance(self._engine, SelfTuningEngine) and self._engine.order == 2 else 10
 
     @exclusive
@@ -224,7 +227,11 @@ class LinearEstimator(JudgingEstimator):
     def _make_engine(self, X: Any, outputs: int) -> None:
         parameters = self.get_params()
         chosen = {name: parameters[name] for name in ENGINE_PARAMETERS}
-        self._engine = self._config(chosen).make_engine(X.shape[1], outputs, sparse=issparse(X))
+        config, sparse = self._config(chosen), issparse(X)
+        self._engine = config.make_engine(X.shape[1], outputs, sparse=sparse)
+        if config.features == "auto" and (obstacle := config.find_obstacle(X.shape[1], sparse)) is not None:
+            message = f"The model is linear, because features='auto' cannot be combined with {obstacle}."
+            warnings.warn(message, stacklevel=3)
         # Searches pass NumPy scalars, which a state does not hold.
         self._engine_parameters = {
             name: value.item() if isinstance(value, np.generic) else value for name, value in chosen.items()

@@ -52,8 +52,8 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         'auto': add trees, and weight their predictions and those of the linear model by Bayes' rule, if the loss is
         squared with alpha = 0, with an intercept, neither a transform nor averaging, and at most 500 dense features.
     max_iter : int or 'auto', default='auto'
-        Number of passes of `fit` over the rows. 'auto': 2 at order 2, where more bring little, otherwise 10. A model
-        with trees takes one.
+        Number of passes of `fit` over the rows. 'auto': 2 at order 2, where more bring little, or with trees, which
+        each pass starts anew; otherwise 10.
     shuffle : bool, default=True
         Whether `fit` shuffles the rows before each pass.
     random_state : int, RandomState or None, default=0

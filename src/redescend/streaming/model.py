@@ -132,8 +132,8 @@ class StreamModel(StreamPredictor):
         return Played(chunk, scores, self._losses(scores, Y), weights.min(axis=0), judged)
 
     @exclusive
-    def learn_belief(self, X: Array, targets: Array, order: Array) -> None:
-        """Learn a new belief from the errors of the current model on all records of a table.
+    def learn_belief(self, X: Array, targets: Array, scores: Array, order: Array) -> None:
+        """Learn a new belief from the errors of scores for all records of a table.
 
         Parameters
         ----------
@@ -141,22 +141,26 @@ class StreamModel(StreamPredictor):
             The records, encoded.
         targets : array of floats, shape (records,)
             Their encoded targets.
+        scores : array of floats, shape (outputs, records)
+            What was predicted for them.
         order : array of ints, shape (records,)
             The order in which they are learned from.
         """
         self._belief = belief = make_belief(self.schema)
-        scores = np.nan_to_num(self.engine.predict(X[order]))
+        scores = np.nan_to_num(scores[:, order])
         if isinstance(belief, ResidualBelief):
             belief.learn_table(scores[0], targets[order], X=X[order][:, : belief.dim])
         else:
             belief.learn_table(np.ascontiguousarray(scores.T), targets[order].astype(np.int64))
 
     def begin_reading(self) -> dict[str, Any]:
-        """Prepare for another pass over the same records: start a new belief, and keep what was learned.
+        """Prepare for another pass over the same records: start a new belief and new trees, keep what else was learned.
 
         Returns the state before, for `return_to`.
         """
         learned = self.state()
+        if self._engine is not None:
+            self._engine.begin_pass()
         self._belief = None if self._belief is None else make_belief(self.schema)
         if self._history is not None:
             self._history.clear()

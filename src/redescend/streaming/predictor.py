@@ -13,7 +13,7 @@ from redescend.belief import Verdict, to_probability
 from redescend.engines import Engine
 from redescend.engines.config import FEATURES, Features, ModelConfig
 from redescend.engines.one_vs_rest import count_losses
-from redescend.errors import DataError
+from redescend.errors import DataError, ParameterError
 from redescend.numeric import Array
 from redescend.parameters import Order, check_instance
 from redescend.sources import Bad, Batch
@@ -73,6 +73,9 @@ class StreamPredictor(ABC):
         self._history = LagHistory(self.schema, 0 if self.schema.by else 1) if self.schema.lagged else None
         self._params = {"order": order, "loss": loss, "transform": transform, "step": step, "features": features}
         self.config = ModelConfig.from_parameters(owner, self.schema.task, **self._params)
+        obstacle = self.config.find_obstacle(self.schema.dim) if self.schema.by is None else "one model per key"
+        if self.config.features == "auto" and obstacle is not None:
+            raise ParameterError(f"Trees (--trees, linear=False, features='auto') cannot be combined with {obstacle}.")
         self._reset()
 
     def __repr__(self) -> str:
@@ -144,19 +147,30 @@ class StreamPredictor(ABC):
         return count_losses(self.config.loss, scores, Y)
 
     def review(
-        self, batch: Batch, *, target: bool = False, level: float | None = None, history: LagHistory | None = None
+        self,
+        batch: Batch,
+        *,
+        target: bool = False,
+        level: float | None = None,
+        history: LagHistory | None = None,
+        scores: Array | None = None,
     ) -> Learned:
         """Predict the records of a `batch`, and with `target` score them, without learning from them.
 
         Without `target`, the targets, losses and weights of the rounds are NaN, and there are intervals if a `level` is
         given. Lagged features look back at `history`, to which the records are appended, by default a copy of the
-        model's. The prediction stands in for an unknown target.
+        model's. The prediction stands in for an unknown target. `scores` of all records of the batch, a row for each
+        output, stand in for the predictions of the model.
         """
-        encoded, play = self._encode(batch.table, target), partial(self._review_chunk, target=target, level=level)
+        encoded = self._encode(batch.table, target)
+        play = partial(self._review_chunk, target=target, level=level, scores=scores)
         return self._collect(batch, encoded, self._play(encoded, batch.table, play, target, history))
 
-    def _review_chunk(self, chunk: EncodedChunk, *, target: bool, level: float | None = None) -> Played:
-        scores, losses = self._scores(chunk), np.full(len(chunk.X), np.nan)
+    def _review_chunk(
+        self, chunk: EncodedChunk, *, target: bool, level: float | None = None, scores: Array | None = None
+    ) -> Played:
+        scores = self._scores(chunk) if scores is None else np.ascontiguousarray(scores[:, chunk.indices])
+        losses = np.full(len(chunk.X), np.nan)
         weights, judged = losses, None
         if target:
             Y = output_targets(self.schema, chunk.targets)

@@ -3,7 +3,8 @@
 What is believed of records depends on the order in which they come, a little, and whether a record is in the list may
 depend on little. So the records are held in memory, and what is believed begins anew: it is learned from all of them at
 once, by the errors of the final model, in an order that only their contents decide. Each is then judged as `score`
-would judge it. Only a sensor that is stuck is found in the order of the table, by the reading before.
+would judge it, but by trees that were grown without it. Only a sensor that is stuck is found in the order of the table,
+by the reading before.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from redescend.belief.suspects import HALF
 from redescend.numeric import Array
 from redescend.sources import Batch
 from redescend.streaming.audit_rows import mix_bits
+from redescend.streaming.encoding.encoder import EncodedChunk
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.encoding.target import decode_predictions
+from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned
 from redescend.streaming.rounds import Judged, Rounds
@@ -96,20 +98,36 @@ def judge_table(
     None if the order of the table says something: a model that follows it errs less than the final one, although that
     has learned from all records.
     """
-    chunks = [chunk for batch in batches for chunk in model.encode(batch.table)]
-    if not chunks:
+    encoded = [(batch, chunk) for batch in batches for chunk in model.encode(batch.table)]
+    if not encoded:
         return None
-    X, targets = (np.concatenate([chunk[place] for chunk in chunks]) for place in (0, 1))
-    predictions, _ = decode_predictions(model.schema, model.engine.predict(X))
+    X, targets = (np.concatenate([chunk[place] for _, chunk in encoded]) for place in (0, 1))
+    order, scores = order_by_content(X, targets), np.empty((model.schema.outputs, len(X)))
+    Y = np.ascontiguousarray(output_targets(model.schema, targets)[:, order])
+    scores[:, order] = model.engine.predict_unseen(X[order], Y)
+    predictions, _ = decode_predictions(model.schema, scores)
     if ordered.error < FOLLOWED * measure_error(targets - predictions, model.schema):
         return None
-    model.learn_belief(X, targets, order_by_content(X, targets))
-    return _review(model, batches, ordered)
+    model.learn_belief(X, targets, scores, order)
+    return _review(model, _spread(batches, encoded, scores), ordered)
 
 
-def _review(model: StreamModel, batches: list[Batch], ordered: OrderedLook) -> Iterator[tuple[Batch, Learned]]:
-    for batch in batches:
-        rounds, indices, rejected = model.review(batch, target=True)
+def _spread(
+    batches: list[Batch], encoded: list[tuple[Batch, EncodedChunk]], scores: Array
+) -> list[tuple[Batch, Array]]:
+    """The batches with the scores of their records; those of records that cannot be used are NaN."""
+    spread, first = {id(batch): np.full((len(scores), batch.table.num_rows), np.nan) for batch in batches}, 0
+    for batch, chunk in encoded:
+        spread[id(batch)][:, chunk.indices] = scores[:, first : first + len(chunk.X)]
+        first += len(chunk.X)
+    return [(batch, spread[id(batch)]) for batch in batches]
+
+
+def _review(
+    model: StreamModel, batches: list[tuple[Batch, Array]], ordered: OrderedLook
+) -> Iterator[tuple[Batch, Learned]]:
+    for batch, scores in batches:
+        rounds, indices, rejected = model.review(batch, target=True, scores=scores)
         judged = rounds.judged
         if judged is not None:  # a batch of which all records are rejected has no verdicts
             errors = np.ones(len(rounds))

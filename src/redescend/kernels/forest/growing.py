@@ -30,8 +30,8 @@ SHRINKAGE = 0.2
 PRIOR = 2.0
 """The mean of a node is shrunk to that of its parent as by this many records."""
 
-LEAST = 8.0
-"""Records of a leaf, by their weights."""
+LEAST, LEAST_LABELS, LEAST_FLIPPED = 8.0, 1.0, 40.0
+"""Records of a leaf, by their weights; of labels, LEAST_LABELS, and LEAST_FLIPPED times the share of flipped ones."""
 
 CUT, HALF = 4.0, 3.6
 """Residuals are cut off at CUT medians, and have weight 1/2 at HALF."""
@@ -152,24 +152,27 @@ def divide_histogram(pair: int, work: Work) -> None:
 
 
 @part
-def find_split(state: State, g: int, place: int, k: int, work: Work) -> bool:
-    """Split node k of a level, which is number `place` of its tree, where it gains most, if it gains anywhere."""
+def find_split(state: State, g: int, place: int, k: int, least: float, work: Work) -> bool:
+    """Split node k of a level, which is number `place` of its tree, where it gains most, if it gains anywhere.
+
+    Each child has at least the weight `least`.
+    """
     h, m, weight, pull = work.histogram, int(state.scalar[TREE, g]), 0.0, 0.0
     for q in range(BINS):
         weight += h[k, 0, q, 0]
         pull += h[k, 0, q, 1]
     whole = pull * pull / (weight + PRIOR)
     best, column, bin_ = whole, -1, BINS
-    if weight < 2.0 * LEAST:
+    if weight < 2.0 * least:
         return False
     for c in range(len(work.column)):
         w = v = 0.0
         for q in range(BINS - 1):
             w += h[k, c, q, 0]
             v += h[k, c, q, 1]
-            if w < LEAST:
+            if w < least:
                 continue
-            if weight - w < LEAST:
+            if weight - w < least:
                 break
             # The gain is v² / left + (pull − v)² / right; as most splits are not the best, none is divided in vain.
             left, right = w + PRIOR, weight - w + PRIOR
@@ -203,13 +206,13 @@ def divide_records(k: int, column: int, bin_: int, work: Work) -> None:
 
 
 @part
-def split_level(state: State, g: int, width: int, work: Work) -> None:
+def split_level(state: State, g: int, width: int, least: float, work: Work) -> None:
     """Split the nodes of a level that can gain, and send all records of the others to the left."""
     m, start, middle, open_ = int(state.scalar[TREE, g]), work.start, work.middle, work.open
     for k in range(width):
         place = width - 1 + k
         state.feature[g, m, place], state.threshold[g, m, place], middle[k] = 0, np.inf, start[k + 1]
-        open_[k] = open_[k] and find_split(state, g, place, k, work)
+        open_[k] = open_[k] and find_split(state, g, place, k, least, work)
     for k in range(width - 1, -1, -1):
         start[2 * k + 2], start[2 * k + 1] = start[k + 1], middle[k]
         open_[2 * k] = open_[2 * k + 1] = open_[k]
@@ -245,12 +248,13 @@ def set_values(state: State, g: int, m: int, unit: float, work: Work) -> None:
 def grow(state: State, g: int, labels: bool, work: Work) -> None:
     """Grow the next tree of forest g anew, on all stored records. A complete tree: a node may send all to the left."""
     m, count, width = int(state.scalar[TREE, g]), state.clock[HAVE], 1
+    least = LEAST_LABELS + LEAST_FLIPPED * state.output[RATE, g // FORESTS] if labels else LEAST
     draw_columns(state, g, work)
     ask(state, g, m, labels, work)
     work.start[0], work.start[1], work.open[0] = 0, count, True
     count_histogram(work.histogram, 0, 0, count, work)
     while width < LEAVES:
-        split_level(state, g, width, work)
+        split_level(state, g, width, least, work)
         width *= 2
     set_values(state, g, m, 1.0 if labels else state.scalar[MEDIAN, g] + TINY, work)
     for j in range(state.gain.shape[1]):

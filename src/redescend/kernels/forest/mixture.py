@@ -26,7 +26,11 @@ FAR = 20.0
 """A residual counts at most FAR scales."""
 
 LIGHT = 0.1
-"""A member with less than this share of the largest weight is left out of the mean."""
+"""A member with less than this share of the largest weight is left out of the mean of numbers."""
+
+COSTLY, MEMORY, BOUND = 0.05, 0.001, 1e300
+"""So is a member whose absolute errors, on the mean of some 1 / MEMORY records, are larger than the linear one's,
+by more than COSTLY of the distance between both: weights depend on typical errors, but a mean on the largest."""
 
 REACTION, SMALL, LEAST_RATIO = 0.02, 0.05, 1e-3
 """How fast scales follow residuals. Those of less than SMALL scales count by their logarithm, from LEAST_RATIO on, so
@@ -37,11 +41,17 @@ COUNT, RATE, MIXTURE_SCALARS = range(3)
 
 
 class Mixture(NamedTuple):
-    """Of every output: the weights of members, those that were played, their scales of residuals, and scalars."""
+    """Of every output: the weights of members, those that were played, their scales of residuals, and scalars.
+
+    `cost` is the mean of by how much a member's absolute errors are larger than those of the linear one, and `distance`
+    that of how far its predictions are away.
+    """
 
     weight: Array
     played: Array
     scale: Array
+    cost: Array
+    distance: Array
     scalar: Array
 
 
@@ -49,6 +59,8 @@ SPECS = (
     ArraySpec("weight", ("outputs", MEMBERS), low=0.0, high=1.0),
     ArraySpec("played", ("outputs", MEMBERS), low=0.0, high=1.0),
     ArraySpec("scale", ("outputs", MEMBERS), low=0.0),
+    ArraySpec("cost", ("outputs", MEMBERS), low=-2.0 * BOUND, high=2.0 * BOUND),
+    ArraySpec("distance", ("outputs", MEMBERS), low=0.0, high=2.0 * BOUND),
     ArraySpec(
         "scalar",
         (MIXTURE_SCALARS, "outputs"),
@@ -74,9 +86,21 @@ def follow_scales(y: float, p: Array, count: float, scale: Array) -> None:
 
 
 @part
+def follow_costs(y: float, p: Array, count: float, cost: Array, distance: Array) -> None:
+    """What it has cost to predict otherwise than the linear member."""
+    gain, linear = max(1.0 / (count + 1.0), MEMORY), min(abs(y - p[0]), BOUND)
+    for i in range(MEMBERS):
+        apart = min(abs(p[i] - p[0]), BOUND)
+        larger = min(max(min(abs(y - p[i]), BOUND) - linear, -apart), apart)
+        cost[i] += gain * (larger - cost[i])
+        distance[i] += gain * (apart - distance[i])
+
+
+@part
 def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
     """Bayes' rule, with a likelihood of Cauchy's for numbers, cut off far out; then a share of the weight for all."""
     weight, played, scale, scalar = mixture.weight[k], mixture.played[k], mixture.scale[k], mixture.scalar
+    cost, distance = mixture.cost[k], mixture.distance[k]
     rate, total, largest, kept = scalar[RATE, k], 0.0, 0.0, 0.0
     for i in range(MEMBERS):
         if labels:
@@ -84,10 +108,11 @@ def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
         else:
             s, r = scale[i], min(abs(y - p[i]), FAR * scale[i])
             weight[i] *= s * scale[0] / (s * s + r * r)
-        total, largest = total + weight[i], max(largest, weight[i])
-    share = 1.0 / (PATIENCE + scalar[COUNT, k])
+        total += weight[i]
+        largest = max(largest, weight[i]) if cost[i] <= COSTLY * distance[i] else largest
+    share, light = 1.0 / (PATIENCE + scalar[COUNT, k]), 0.0 if labels else LIGHT * largest
     for i in range(MEMBERS):
-        played[i] = weight[i] if weight[i] >= LIGHT * largest else 0.0
+        played[i] = weight[i] if weight[i] >= light and cost[i] <= COSTLY * distance[i] else 0.0
         kept += played[i]
         weight[i] = (1.0 - share) * (weight[i] / total if total > 0.0 else 1.0 / MEMBERS) + share / MEMBERS
     for i in range(MEMBERS):
@@ -117,6 +142,7 @@ def mix(mixture: Mixture, members: Array, Y: Array, sample_weight: Array, labels
                     scalar[RATE, k] = min(max(rate, LEAST_RATE), MOST_RATE)
                 else:
                     follow_scales(y, p, scalar[COUNT, k], mixture.scale[k])
+                    follow_costs(y, p, scalar[COUNT, k], mixture.cost[k], mixture.distance[k])
                 weigh(y, p, k, labels, mixture)
 
 
@@ -124,5 +150,5 @@ def new_mixture(outputs: int) -> Mixture:
     """The mixture before the first record."""
     scalar = np.zeros((MIXTURE_SCALARS, outputs))
     scalar[RATE] = FIRST_RATE
-    prior = np.tile(PRIOR, (outputs, 1))
-    return Mixture(prior, prior.copy(), np.zeros((outputs, MEMBERS)), scalar)
+    prior, (scale, cost, distance) = np.tile(PRIOR, (outputs, 1)), np.zeros((3, outputs, MEMBERS))
+    return Mixture(prior, prior.copy(), scale, cost, distance, scalar)

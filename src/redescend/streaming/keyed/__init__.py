@@ -51,7 +51,7 @@ class ModelStore(StreamPredictor):
     schema : Schema
         The target, the features and the column of keys; or its `to_dict`.
     order, loss, transform, step, features
-        As in `StreamModel`; the models of keys are linear.
+        As in `StreamModel`; `features` must be 'linear'.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class ModelStore(StreamPredictor):
         return self._belief
 
     def _make_model(self) -> StreamModel:
-        return StreamModel(replace(self.schema, by=None), **(self._params | {"features": "linear"}))
+        return StreamModel(replace(self.schema, by=None), **self._params)
 
     @cached_property
     def _shards(self) -> LocalShards | ClusterShards:
