@@ -18,6 +18,7 @@ from redescend.cli.standard_streams import discard_output
 if TYPE_CHECKING:
     from redescend.sources import Source
     from redescend.streaming import ModelStore, StreamModel
+    from redescend.streaming.audit import Cell
     from redescend.streaming.config import FitConfig
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.run import Run
@@ -170,6 +171,32 @@ def print_suspects(
         else:
             sys.stdout.buffer.write(_format_csv(suspects, schema, ids).encode("utf-8", "backslashreplace"))
             sys.stdout.buffer.flush()
+
+
+def print_cells(cells: Sequence[Cell], most: int) -> None:
+    """Print the first suspect cells of an audit as a table on a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from redescend.streaming.report.formatting import abbreviate, format_rounded, format_value, format_weight
+
+    if not cells:
+        return
+    table = Table(header_style="bold")
+    for heading in ("row", "column", "value", "expected", "clean", "kind"):
+        left, whole = heading in ("column", "kind"), heading in ("row", "clean")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=whole, overflow="fold")
+    for cell in cells[:most]:
+        value = format_value(cell.value) if cell.column else ""
+        expected = "" if cell.expected is None else format_rounded(cell.expected)
+        clean = "" if cell.clean_probability is None else format_weight(cell.clean_probability)
+        texts = (str(cell.row), cell.column, value, expected, clean, cell.kind)
+        table.add_row(*(Text(make_printable(abbreviate(text, 80))) for text in texts))
+    with reader_may_leave():
+        Console().print(table)
+    if len(cells) > most:
+        log(f"The first {most} of {len(cells):,} cells; --out FILE writes all, --top N shows more.")
 
 
 def suspect_to_dict(suspect: Suspect) -> dict[str, Any]:

@@ -13,9 +13,10 @@ import pyarrow as pa
 from redescend.belief.suspects import HALF, largest_probability, q_values
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.sources import Batch, Kind, Source
+from redescend.sources import Bad, Batch, Kind, Source
 from redescend.streaming.audit_kinds import Column, is_cycle, name_kind
 from redescend.streaming.audit_rows import RowCheck, count_along
+from redescend.streaming.audit_texts import TextCheck
 from redescend.streaming.audit_units import UnitStretch, find_unit_stretches, select_stretches
 from redescend.streaming.encoding.features import COUNTS, find_count, find_exclusion, to_floats
 from redescend.streaming.encoding.schema import Schema
@@ -43,7 +44,8 @@ class Cell(NamedTuple):
 
     `surprise` is how far the value is from the prediction, in units of the range of eight in ten values of its column;
     for labels, the log-odds of an error, divided by ten. `kind` says what is wrong, if that has a name, see
-    `redescend.streaming.audit_kinds`.
+    `redescend.streaming.audit_kinds`. Typos, dates out of order and records that cannot be read are found by a rule,
+    without a probability; the last have an empty column.
     """
 
     row: int
@@ -52,17 +54,19 @@ class Cell(NamedTuple):
     expected: Any
     low: float | None
     high: float | None
-    clean_probability: float
-    q_value: float
-    surprise: float
+    clean_probability: float | None
+    q_value: float | None
+    surprise: float | None
     kind: str = ""
 
 
 class Audit(NamedTuple):
-    """The cells of the list, the most surprising first; the columns that were audited; and why others were not.
+    """The cells of the list, the most surprising first, then those found by a rule; the columns that were audited; and
+    why others were not.
 
     `unpredictable` are those of the audited columns that have too many suspects to list them, `shares` the shares of
-    suspects in the audited columns along the table, and `told` what is wrong with whole rows, a sentence each.
+    suspects in the audited columns along the table, `told` what is wrong with whole rows, a sentence each, and
+    `unreadable` the records that could not be read, such as a word in a column of numbers; they are not audited.
     """
 
     cells: list[Cell]
@@ -72,11 +76,12 @@ class Audit(NamedTuple):
     unpredictable: list[str]
     shares: Array
     told: list[str]
+    unreadable: list[Bad]
 
     @property
     def false_alarms(self) -> float:
         """The expected number of listed cells that are right."""
-        return sum(cell.clean_probability for cell in self.cells)
+        return sum(cell.clean_probability or 0.0 for cell in self.cells)
 
 
 def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], object] = lambda records: None) -> Audit:
@@ -95,8 +100,9 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
     # Rows are copies if all their columns are equal, but for a number of the record.
     counters = [name for name, reason in skipped.items() if reason == COUNTS]
     others = [name for name in source.columns if name not in columns and name not in counters]
+    texts = TextCheck(name for name, kind in source.kinds.items() if kind is Kind.TEXT)
     source.read_as_text(others)
-    records, rows, expected = 0, RowCheck(counters), dict[str, list[Array]]()
+    records, rows, expected, unreadable = 0, RowCheck(counters), dict[str, list[Array]](), list[Bad]()
     for reading in range(2):
         numeric = [name for name, model in models.items() if reading and not model.schema.classifies]
         records, fixed = 0, {name: deepcopy(models[name]) for name in numeric}
@@ -111,6 +117,8 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
                     played[name].append(rounds)
             if reading:
                 rows.add(batch)
+                texts.add(batch)
+                unreadable += batch.bad
             records += batch.count
             progress(records)
         if not reading:
@@ -125,11 +133,31 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
         units[name] = [one for one in stretches if not rows.is_group(one.first, one.last)]
     units = select_stretches(units)
     cells = [cell._replace(kind=_name_kind(cell, whole, numbers, units)) for cell in cells]
+    cells = _add_findings(cells, texts, rows, unreadable)
     told = [sentence for name, one in zip(models, found, strict=True) for sentence in one.describe_stuck(name)]
     told += [stretch.describe(name) for name, stretches in units.items() for stretch in stretches]
     unpredictable = [name for name, one in zip(models, found, strict=True) if one.unpredictable]
     shares = np.array([count_along(one.suspects[0].rows, records) for one in found])
-    return Audit(cells, list(models), skipped, records, unpredictable, shares, [*told, *rows.describe()])
+    return Audit(cells, list(models), skipped, records, unpredictable, shares, [*told, *rows.describe()], unreadable)
+
+
+def _add_findings(cells: list[Cell], texts: TextCheck, rows: RowCheck, unreadable: list[Bad]) -> list[Cell]:
+    """Add what is found by a rule, in order of the rows: typos, dates out of order, and records that cannot be read.
+
+    A typo that is among the cells gets the name of its kind.
+    """
+    unsure = (None, None, None, None, None)
+    found = [
+        Cell(row, typo.column, typo.text, typo.meant, *unsure, "possible typo")
+        for typo in texts.typos()
+        for row in typo.rows
+    ]
+    found += [Cell(late.row, late.column, str(late), None, *unsure, "date out of order") for late in rows.late_dates()]
+    kinds = {(cell.row, cell.column): cell.kind for cell in found}
+    cells = [cell._replace(kind=kinds.pop((cell.row, cell.column), cell.kind)) for cell in cells]
+    found = [cell for cell in found if (cell.row, cell.column) in kinds]
+    found += [Cell(bad.row, "", None, None, *unsure, bad.reason) for bad in unreadable]
+    return cells + sorted(found, key=lambda cell: cell.row)
 
 
 def _name_kind(
