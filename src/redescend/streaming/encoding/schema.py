@@ -18,7 +18,14 @@ from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 from redescend.sources import Batch, Kind
 from redescend.state import CORRUPT
-from redescend.streaming.encoding.features import Feature, find_count, find_exclusion, infer_feature, quote_value
+from redescend.streaming.encoding.features import (
+    Feature,
+    find_count,
+    find_exclusion,
+    infer_feature,
+    pool_rare_levels,
+    quote_value,
+)
 from redescend.streaming.encoding.target import MAX_LABELS, Task, infer_task
 from redescend.streaming.report.formatting import format_first
 
@@ -239,6 +246,8 @@ class Schema:
         if not used and not lags:
             listed = "; ".join(f"{quote_value(name)} {reason}" for name, reason in excluded[:3])
             raise DataError(f"No column is left to predict {target!r} from: {listed or 'there is no other column'}.")
+        if inferred[0] == "classification":
+            used = pool_rare_levels(used, sample.table)
         schema = Schema(target, kinds[target], *inferred, used, excluded, by, notes)
         return _add_lags(schema, lags, lag_columns) if lags else schema
 
