@@ -257,3 +257,15 @@ def test_several_files_are_one_stream(in_a_folder):
     rows, files = zip(*((int(one["row"]), one["file"]) for one in csv.DictReader(io.StringIO(parts))), strict=True)
     assert list(rows) == [int(one["row"]) for one in csv.DictReader(io.StringIO(whole))]
     assert list(files) == ["a.csv" if row < 900 else "b.csv" for row in rows]
+
+
+def test_later_labels_of_a_pipe_are_named_with_what_to_do(in_a_folder):
+    labels = ["yes, please" if row % 2 else "no" for row in range(1200)] + ["maybe"] * 3
+    text = "x,y\n" + "".join(f'{row % 7},"{label}"\n' for row, label in enumerate(labels))
+    done = run("fit", "-", "--target", "y", input=text, code=3)
+    assert "3 × the target 'y': 'maybe' is none of the labels (such as row 1201 of standard input)" in done.stderr
+    assert "The labels of a pipe are those of its first 1,000 records." in done.stderr
+    assert 'write the records to a file, or add them to --labels no,"yes, please"\n' in done.stderr
+    run("fit", "-", "--target", "y", "--labels", 'no,"yes, please",maybe', input=text)
+    Path("late.csv").write_text(text)
+    run("fit", "late.csv", "--target", "y")

@@ -201,7 +201,8 @@ def test_a_schema_survives_json(target, how):
     schema = everything(target)
     assert [feature.how for feature in schema.features] == ["number", "boolean", "date", "levels", how]
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
-    assert schema.dim == len(schema.encoded) == len(set(schema.encoded)) == (149 if target is None else 2 + 1 + 1 + 3 + 8 + 256 + 1)
+    width = 149 if target is None else 2 + 1 + 1 + 3 + 8 + 256 + 1
+    assert schema.dim == len(schema.encoded) == len(set(schema.encoded)) == width
     assert [schema.encoded[place] for place in schema.indicators] == [
         name for name in schema.encoded if name not in ("number", "truth", "day")
     ]

@@ -132,8 +132,11 @@ def log_result(run: Run) -> None:
     for sentence in [*summarize(run.summary, run.counts), *final]:
         log(sentence)
     log_rejections(run.summary.rejections)
-    if not run.source.can_reread and any("is none of the" in kind for kind in run.summary.rejections.counts):
-        log("  A pipe is read once, so the labels are those of its first records; list all labels with --labels.")
+    if not run.source.can_reread and any("is none of the labels" in kind for kind in run.summary.rejections.counts):
+        log(
+            "  The labels of a pipe are those of its first 1,000 records. To use the others, write the records "
+            f"to a file, or add them to --labels {_join_labels(run.model.schema.labels)}"
+        )
     if run.source.unread:
         log(f"Files or folders skipped: {len(run.source.unread):,}.")
     outputs = run.config.outputs
@@ -142,6 +145,17 @@ def log_result(run: Run) -> None:
         # If no quarantine was written, a file of that name belongs to another run.
         if path.exists() and path != unwritten:
             log(f"{what.removeprefix('the ').capitalize()}: {path}")
+
+
+def _join_labels(labels: Sequence[str]) -> str:
+    """Labels as --labels takes them.
+
+    >>> _join_labels(["no", "yes, please"])
+    'no,"yes, please"'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(labels)
+    return text.getvalue()
 
 
 def log_plan(model: StreamModel | ModelStore, source: Source, passes: int, config: FitConfig) -> None:

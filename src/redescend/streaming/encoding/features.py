@@ -234,11 +234,17 @@ def find_exclusion(kind: Kind, column: Any, where: str) -> str | None:
     distinct = pc.unique(values)
     if len(values) == 0:
         return f"has no value in {where}"
-    if len(distinct) == 1 and len(values) == len(column):
+    if is_constant(column):
         return f"is always {quote_value(distinct[0].as_py())} in {where}"
     if kind is Kind.TEXT and len(values) >= MIN_IDENTIFIERS and 2 * len(distinct) > len(values):
         return f"has {len(distinct):,} distinct texts in {len(values):,} values, so it looks like an identifier"
     return None
+
+
+def is_constant(column: Any) -> bool:
+    """Whether a column has the same value in all records of the sample."""
+    values = drop_missing(column)
+    return len(values) == len(column) and len(pc.unique(values)) == 1
 
 
 def drop_missing(column: Any) -> Any:

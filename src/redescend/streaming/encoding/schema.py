@@ -23,6 +23,7 @@ from redescend.streaming.encoding.features import (
     find_count,
     find_exclusion,
     infer_feature,
+    is_constant,
     pool_rare_levels,
     quote_value,
 )
@@ -239,6 +240,9 @@ class Schema:
             if features is None and stream and counts[name] is None and find_count(name, kinds[name], column):
                 notes.append(Note(name, f"only grows, or only falls, in {where}; ignore it if it numbers the records"))
             reason = find_exclusion(kinds[name], column, where) if features is None else None
+            if reason is not None and stream and is_constant(column):
+                notes.append(Note(name, f"{reason}; it is used as soon as it varies"))
+                reason = None
             if reason is None:
                 used.append(infer_feature(name, kinds[name], column))
             else:
