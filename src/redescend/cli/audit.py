@@ -75,14 +75,13 @@ def _log_audit(result: Audit) -> None:
     """Print what an audit found, apart from its list."""
     from redescend.cli.console import log
     from redescend.sources.batch import count_bad
-    from redescend.streaming.audit import MOST_SUSPECTS
     from redescend.streaming.report.formatting import format_count
 
     for name, reason in result.skipped.items():
         log(f"Not audited: {name!r}: {reason}")
-    for name in result.unpredictable:
-        many = f"more than {MOST_SUSPECTS:.0%} of its cells would be suspects"
-        log(f"Hard to predict: {name!r}: {many}, so only extreme values are listed")
+    if result.unpredictable:
+        names = ", ".join(map(repr, result.unpredictable))
+        log(f"Hard to predict from the others, so that only extreme values are listed: {names}")
     for sentence in result.told:
         log(sentence)
     if result.unreadable:
