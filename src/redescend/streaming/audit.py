@@ -143,8 +143,8 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
         units[name] = [one for one in stretches if not rows.is_group(one.first, one.last)]
     units = select_stretches(units)
     cells = [cell._replace(kind=_name_kind(cell, whole, numbers, units)) for cell in cells]
-    numeric = {name: rounds for name, rounds in whole.items() if not models[name].schema.classifies}
-    cells = _add_findings(cells, numeric, texts, rows, unreadable)
+    numbered = {name: rounds for name, rounds in whole.items() if not models[name].schema.classifies}
+    cells = _add_findings(cells, numbered, texts, rows, unreadable)
     told = [sentence for name, one in zip(models, found, strict=True) for sentence in one.describe_stuck(name, rows)]
     told += [stretch.describe(name) for name, stretches in units.items() for stretch in stretches]
     unpredictable = [name for name, one in zip(models, found, strict=True) if one.unpredictable]
