@@ -252,3 +252,10 @@ def test_rare_texts_share_features_if_labels_are_learned_from_too_many():
     assert len(few.features[1].levels) == 20
     wide = {f"x{place}": [value + place for value in X] for place in range(150)}
     assert len(decided({**wide, "town": often, "y": texts(3)}, "y").features[-1].levels) > 150
+
+
+def test_a_constant_target_has_a_note():
+    assert decided({"x": X, "y": [3.0] * MANY}, "y").notes == [
+        ("y", "is always 3 in the first 600 records, so that there is nothing to predict")
+    ]
+    assert decided({"x": X, "y": [3.0, None] * (MANY // 2)}, "y").notes == []

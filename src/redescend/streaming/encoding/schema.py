@@ -235,6 +235,9 @@ class Schema:
             useful = [name for name in candidates if counts[name] is None] or candidates
             excluded += [Excluded(name, str(counts[name])) for name in candidates if name not in useful]
         notes = []
+        if inferred[0] == "regression" and is_constant(targets):
+            value = quote_value(targets[0].as_py())
+            notes.append(Note(target, f"is always {value} in {where}, so that there is nothing to predict"))
         for name in useful:
             column = sample.table.column(name)
             if features is None and stream and counts[name] is None and find_count(name, kinds[name], column):
