@@ -269,3 +269,23 @@ def test_later_labels_of_a_pipe_are_named_with_what_to_do(in_a_folder):
     run("fit", "-", "--target", "y", "--labels", 'no,"yes, please",maybe', input=text)
     Path("late.csv").write_text(text)
     run("fit", "late.csv", "--target", "y")
+
+
+def test_a_terminal_shows_life_at_once_and_whole_lines(records, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    app([*map(str, FIT), "--no-report"], standalone_mode=False)
+    shown = capsys.readouterr().err
+    assert shown.startswith("Starting …\r")
+    lines = shown.splitlines()
+    columns = lines[lines.index("Columns:") + 1 :][:2]
+    assert all(len(line) <= 40 for line in columns)
+    assert any(line.endswith("…") for line in columns)
+
+
+def test_rejected_records_are_followed_by_their_reasons(in_a_folder):
+    prices(in_a_folder / "prices.csv", 300, bad={7: "1,Rome,a lot"})
+    lines = run(*FIT, "--no-report", code=3).stderr.splitlines()
+    place = lines.index("1 record rejected and quarantined.")
+    assert lines[place + 1].startswith("  1 × column 'price': … is not a number")

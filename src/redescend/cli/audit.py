@@ -41,7 +41,9 @@ def audit(
     read twice.
     """
     with exit_on_error(running.debug):
-        from redescend.cli.console import announce_compilation, print_cells
+        from redescend.cli.console import announce_compilation, announce_start, print_cells
+
+        announce_start(running.quiet)
         from redescend.cli.progress import ProgressLine
         from redescend.cli.scoring import write_table
         from redescend.files import replace_file

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -65,6 +66,13 @@ def log(text: str) -> None:
         typer.echo(make_printable(text), err=True)
 
 
+def announce_start(quiet: bool) -> None:
+    """Show a sign of life on a terminal, until the first line replaces it: imports take a second."""
+    if not quiet and sys.stderr.isatty():
+        with suppress(OSError):
+            typer.echo("Starting …\r", err=True, nl=False)
+
+
 def announce_compilation(quiet: bool, log: Callable[[str], None] = log) -> AbstractContextManager[None]:
     """Print one line as soon as something has to be compiled, which takes a while on a new machine."""
     from redescend.kernels.compiler import on_compile
@@ -101,9 +109,11 @@ def format_facts(facts: Mapping[str, str | list[str]], most: int | None = None) 
 def log_schema(schema: Schema) -> None:
     """Print the inferred schema."""
     from redescend.streaming.report.describe import describe_schema
+    from redescend.streaming.report.formatting import abbreviate
 
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
     for line in format_facts(describe_schema(schema), MAX_LINES):
-        log(line)
+        log(line if width is None else abbreviate(line, width))
 
 
 def log_unread(source: Source) -> None:
@@ -128,8 +138,9 @@ def log_result(run: Run) -> None:
     """Print a summary of a run, and the files that it wrote."""
     from redescend.streaming.report.page import describe_final, summarize
 
+    *sentences, rejected = summarize(run.summary, run.counts)
     final = describe_final(run.summary) if run.summary.suspect_count else []
-    for sentence in [*summarize(run.summary, run.counts), *final]:
+    for sentence in [*sentences, *final, rejected]:
         log(sentence)
     log_rejections(run.summary.rejections)
     if not run.source.can_reread and any("is none of the labels" in kind for kind in run.summary.rejections.counts):

@@ -52,7 +52,7 @@ class Survey:
     @property
     def where(self) -> str | None:
         """A description of the sample, unless it is the first records."""
-        return f"{len(self.sample.table):,} records from all over it" if self.spread else None
+        return f"{len(self.sample.table):,} records from all over the source" if self.spread else None
 
 
 def survey_source(source: Source, target: str, labels: bool = True) -> Survey:
