@@ -257,3 +257,35 @@ def test_several_files_are_one_stream(in_a_folder):
     rows, files = zip(*((int(one["row"]), one["file"]) for one in csv.DictReader(io.StringIO(parts))), strict=True)
     assert list(rows) == [int(one["row"]) for one in csv.DictReader(io.StringIO(whole))]
     assert list(files) == ["a.csv" if row < 900 else "b.csv" for row in rows]
+
+
+def test_later_labels_of_a_pipe_are_named_with_what_to_do(in_a_folder):
+    labels = ["yes, please" if row % 2 else "no" for row in range(1200)] + ["maybe"] * 3
+    text = "x,y\n" + "".join(f'{row % 7},"{label}"\n' for row, label in enumerate(labels))
+    done = run("fit", "-", "--target", "y", input=text, code=3)
+    assert "3 × the target 'y': 'maybe' is none of the labels (such as row 1201 of standard input)" in done.stderr
+    assert "The labels of a pipe are those of its first 1,000 records." in done.stderr
+    assert 'write the records to a file, or add them to --labels no,"yes, please"\n' in done.stderr
+    run("fit", "-", "--target", "y", "--labels", 'no,"yes, please",maybe', input=text)
+    Path("late.csv").write_text(text)
+    run("fit", "late.csv", "--target", "y")
+
+
+def test_a_terminal_shows_life_at_once_and_whole_lines(records, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    app([*map(str, FIT), "--no-report"], standalone_mode=False)
+    shown = capsys.readouterr().err
+    assert shown.startswith("Starting …\r")
+    lines = shown.splitlines()
+    columns = lines[lines.index("Columns:") + 1 :][:2]
+    assert all(len(line) <= 40 for line in columns)
+    assert any(line.endswith("…") for line in columns)
+
+
+def test_rejected_records_are_followed_by_their_reasons(in_a_folder):
+    prices(in_a_folder / "prices.csv", 300, bad={7: "1,Rome,a lot"})
+    lines = run(*FIT, "--no-report", code=3).stderr.splitlines()
+    place = lines.index("1 record rejected and quarantined.")
+    assert lines[place + 1].startswith("  1 × column 'price': … is not a number")

@@ -36,7 +36,9 @@ def test_numbers(texts, numbers):
 
 
 def test_what_is_ambiguous_is_decided_by_others_or_stays_text():
-    assert read("a;b\n1,234;x\n2,345;y\n")[0].kinds["a"] is Kind.TEXT
+    assert read("a\tb\n1,234\tx\n2,345\ty\n")[0].kinds["a"] is Kind.TEXT
+    assert read("a;b\n1,234;x\n2,345;y\n")[1].table.column("a").to_pylist() == [1.234, 2.345]  # as semicolons suggest
+    assert read("a;b\n1,234;1.5\n2,345;2.25\n")[0].kinds["b"] is Kind.NUMBER
     assert read("a;b\n1,234;0,5\n2,345;1,25\n")[1].table.column("a").to_pylist() == [1.234, 2.345]
     assert read("a;b\n1,234;x\n2,345;y\n", decimal=",")[1].table.column("a").to_pylist() == [1.234, 2.345]
     assert read("a;b\n1,234;x\n2,345;y\n", decimal=".")[1].table.column("a").to_pylist() == [1234.0, 2345.0]
@@ -54,6 +56,10 @@ def test_what_is_ambiguous_is_decided_by_others_or_stays_text():
         (["02/01/2020", "03/04/2021"], "%m/%d/%Y"),
         (["31-01-2020 10:00:05", "02-01-2020 11:00:00"], "%d-%m-%Y %H:%M:%S"),
         (["2020/01/31", "2020/02/01"], "%Y/%m/%d"),
+        (["31 Jan 2020 10:00", "1 sep 2020 09:30"], "%d %b %Y %H:%M"),
+        (["31-JAN-2020", "01-Dec-2020"], "%d-%b-%Y"),
+        (["31May2020", "01Jun2020"], "%d%b%Y"),
+        (['"January 31, 2020"', '"July 4, 2020"'], '"%B %d, %Y"'),
     ],
 )
 def test_dates(texts, format):

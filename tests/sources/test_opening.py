@@ -107,6 +107,8 @@ def test_without_a_header_columns_are_numbered():
         ("a.csv", "größe\n1\n".encode("latin-1"), "header of .* is not UTF-8"),
         ("a.csv", "a\n1\n".encode("utf-16"), "is UTF-16"),
         ("a.json", b'[{"a": 1}]', "one JSON array"),
+        ("a.csv", b"\x89PNG\r\n\x1a\n", "is a PNG image"),
+        ("report.data", b"%PDF-1.7\n1 0 obj\n", "is a PDF document"),
         ("a.jsonl", b"1\n2\n", "has no record that can be read; the first: not a JSON object"),
         ("a.jsonl", b'{"x": [1]}\n', "has no columns of numbers"),
         ("a.csv.gz", b"a\n1\n", "is not gzip data"),

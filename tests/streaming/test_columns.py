@@ -19,6 +19,11 @@ from redescend.streaming.report.describe import describe_schema
 ROWS = 4000
 
 
+def pipe(header: str, *rows: str) -> io.BytesIO:
+    """A source that can be read once."""
+    return io.BytesIO("".join([f"{header}\n", *rows]).encode())
+
+
 @pytest.mark.parametrize(
     ("name", "values", "found"),
     [
@@ -68,15 +73,36 @@ def test_a_file_that_only_begins_sorted_has_no_counter(gap):
 
 
 def test_a_column_that_may_count_the_records_of_a_stream_is_kept_with_a_note():
-    rows = "".join(f"{depth},{depth % 7},{2 * depth}\n" for depth in range(20, 220))
-    schema = fit_stream(io.BytesIO(f"depth,x,y\n{rows}".encode()), "y", format="csv")[0].schema
+    rows = [f"{depth},{depth % 7},{2 * depth}\n" for depth in range(20, 1120)]
+    schema = fit_stream(pipe("depth,x,y", *rows), "y", format="csv")[0].schema
     assert schema.inputs == ["depth", "x"]
     assert schema.notes == [
-        ("depth", "only grows, or only falls, in the first 200 records; ignore it if it numbers the records")
+        ("depth", "only grows, or only falls, in the first 1,000 records; ignore it if it numbers the records")
     ]
+    ended = fit_stream(pipe("depth,x,y", *rows[:200]), "y", format="csv")[0].schema  # all of it is known
+    assert (ended.inputs, ended.notes) == (["x"], [])
     assert Schema.from_dict(schema.to_dict()) == schema
     assert describe_schema(schema)["Notes"][0].startswith("'depth': only grows")
     assert "notes" not in replace(schema, notes=[]).to_dict()
+
+
+def test_a_column_of_a_stream_that_is_constant_at_first_is_used_once_it_varies():
+    random = np.random.default_rng(0)
+    x, late = random.normal(size=(2, ROWS))
+    late[:1500] = 5.0
+    towns = np.where(np.arange(ROWS) < 1500, "Rome", random.choice(["Rome", "Oslo"], ROWS))
+    y = 2.0 * x + 3.0 * late + 4.0 * (towns == "Oslo") + 0.1 * random.normal(size=ROWS)
+    rows = [f"{a},{b},{town},{c}\n" for a, b, town, c in zip(x, late, towns, y, strict=True)]
+    model, run = fit_stream(pipe("x,late,town,y", *rows), "y")
+    assert model.schema.inputs == ["x", "late", "town"]
+    assert model.schema.notes == [
+        ("late", "is always 5 in the first 1,000 records; it is used as soon as it varies"),
+        ("town", "is always 'Rome' in the first 1,000 records; it is used as soon as it varies"),
+    ]
+    errors = np.concatenate([np.abs(rounds.predictions - rounds.targets) for rounds in run.batches()])
+    assert np.median(errors[1600:]) < 0.15
+    ended, _ = fit_stream(pipe("x,late,town,y", *rows[:900]), "y")
+    assert ended.schema.inputs == ["x"]
 
 
 def test_a_counter_is_left_out_unless_it_is_all_there_is_or_is_requested():

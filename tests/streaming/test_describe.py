@@ -50,7 +50,7 @@ def test_a_regression_in_words(tmp_path):
     assert 0.2 < float(re.fullmatch(r"about ([\d.]+) .*", said["Noise scale"])[1]) < 1.0
     assert said["Columns"] == [
         "'when': date, in days since 1970-01-01, with the day of the week and the day of the year",
-        "'shop': text with 3 values: 'Bonn', 'Oslo', 'Rome'; other values are hashed",
+        "'shop': text with 3 values: 'Bonn', 'Oslo', 'Rome'",
         "'size': number; with a missing-value indicator",
         "'open': true or false",
     ]

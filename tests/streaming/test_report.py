@@ -114,6 +114,21 @@ def test_the_final_list_says_how_much_of_it_may_be_right_and_what_is_stuck(tmp_p
     assert "q-value" not in text
 
 
+@pytest.mark.parametrize(("wrong", "words"), [(0, "None of them is a suspect."), (1, "The first is a suspect.")])
+def test_records_that_are_no_suspects_are_not_called_suspects(wrong, words, tmp_path):
+    random = np.random.default_rng(10)
+    x = random.normal(size=600)
+    target = 3.0 * x + random.normal(size=600)
+    target[:wrong] = 1000.0
+    run, text = written(tmp_path, pa.table({"x": x, "price": target}), "price", final_look=True, passes=None)
+    assert run.final.listed == wrong
+    assert "The 10 records that are least likely clean" in Page(text).words
+    assert words in Page(text).words
+    assert "Top" not in Page(text).words
+    assert text.count('class="chip"') == wrong
+    assert text.count('class="chip calm"') == 10 - wrong
+
+
 def test_the_intervals_are_drawn_and_compared_with_the_records(tmp_path):
     _, text = written(tmp_path, numbers(5000), "price")
     picture = text[text.index('id="coverage"') :]
@@ -299,3 +314,4 @@ def test_a_scale_has_round_ticks():
     assert Scale(-3.0, 21.0).ticks() == [0.0, 5.0, 10.0, 15.0, 20.0]
     assert Scale(0.0, 0.07).ticks() == pytest.approx([0.0, 0.02, 0.04, 0.06])
     assert Scale(2.0, 7.0, log=True).ticks() == [2.0, 4.0, 6.0]
+    assert Scale(0.96, 1.02, percent=True).ticks()[-1] == 1.0

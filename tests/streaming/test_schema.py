@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+from typing import Any
 
 import pytest
 
@@ -182,7 +183,7 @@ def test_columns_that_cannot_be_asked_for(named, words):
 # --- plain values ---
 
 
-def everything() -> Schema:
+def everything(target: Any = None) -> Schema:
     columns = {
         "number": [*X[:-1], None],
         "truth": [value > 3 for value in X],
@@ -192,14 +193,16 @@ def everything() -> Schema:
         "name": [f"{row}" for row in range(MANY)],
         "key": texts(5),
     }
-    return decided({**columns, "y": texts(4)}, "y", by="key")
+    return decided({**columns, "y": texts(4) if target is None else target}, "y", by="key")
 
 
-def test_a_schema_survives_json():
-    schema = everything()
-    assert [feature.how for feature in schema.features] == ["number", "boolean", "date", "levels", "hashed"]
+@pytest.mark.parametrize(("target", "how"), [(None, "levels"), (X, "hashed")])
+def test_a_schema_survives_json(target, how):
+    schema = everything(target)
+    assert [feature.how for feature in schema.features] == ["number", "boolean", "date", "levels", how]
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
-    assert schema.dim == len(schema.encoded) == len(set(schema.encoded)) == 2 + 1 + 1 + 3 + 8 + 256 + 1
+    width = 149 if target is None else 2 + 1 + 1 + 3 + 8 + 256 + 1
+    assert schema.dim == len(schema.encoded) == len(set(schema.encoded)) == width
     assert [schema.encoded[place] for place in schema.indicators] == [
         name for name in schema.encoded if name not in ("number", "truth", "day")
     ]
@@ -236,3 +239,23 @@ def test_an_altered_schema_is_refused(alteration):
     assert "the file is corrupt or was written by an incompatible version" in refusal(
         DataError, Schema.from_dict, plain
     )
+
+
+def test_rare_texts_share_features_if_labels_are_learned_from_too_many():
+    often = ["Rome" if row % 2 else f"village {row % 400}" for row in range(MANY)]
+    labels = decided({"x": X, "town": often, "y": texts(3)}, "y")
+    assert labels.dim + 1 == 150  # the widest model of order 2
+    assert "Rome" in labels.features[1].levels
+    numbers = decided({"x": X, "town": often, "y": [*X[1:], 0.5]}, "y")
+    assert numbers.dim + 1 > 150
+    few = decided({"x": X, "town": texts(20), "y": texts(3)}, "y")
+    assert len(few.features[1].levels) == 20
+    wide = {f"x{place}": [value + place for value in X] for place in range(150)}
+    assert len(decided({**wide, "town": often, "y": texts(3)}, "y").features[-1].levels) > 150
+
+
+def test_a_constant_target_has_a_note():
+    assert decided({"x": X, "y": [3.0] * MANY}, "y").notes == [
+        ("y", "is always 3 in the first 600 records, so that there is nothing to predict")
+    ]
+    assert decided({"x": X, "y": [3.0, None] * (MANY // 2)}, "y").notes == []

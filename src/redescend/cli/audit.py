@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from redescend.cli import options
-from redescend.cli.exit_codes import exit_on_error
+from redescend.cli.exit_codes import Code, exit_on_error
 
-TOP_HELP = "Output at most this many cells. Default: all."
+if TYPE_CHECKING:
+    from redescend.streaming.audit import Audit, Cell
+
+MAX_CELLS = 20
+"""Cells that a terminal shows, unless another number is requested."""
+
+TOP_HELP = f"Output at most this many cells. Default: all, or {MAX_CELLS} on a terminal."
+OUT_HELP = "Write a .csv, .jsonl or .parquet file. Default: a table on a terminal, otherwise CSV on standard output."
 MAP_HELP = "Draw a heat map of the suspect cells: columns against rows."
 FDR_HELP = "Largest expected share of false alarms in the list, over all columns."
 
@@ -17,11 +28,11 @@ FDR_HELP = "Largest expected share of false alarms in the list, over all columns
 def audit(
     source: options.Sources,
     *,
-    out: Annotated[Path | None, options.optional(options.OUTPUT, "FILE", options.OUT_HELP)] = None,
+    out: Annotated[Path | None, options.optional(options.OUTPUT, "FILE", OUT_HELP)] = None,
     top: Annotated[int | None, options.optional(options.OUTPUT, "N", TOP_HELP, min=0)] = None,
     fdr: Annotated[float, options.option(options.OUTPUT, FDR_HELP, metavar="SHARE", min=0.0, max=1.0)] = 0.1,
     heat_map: Annotated[Path | None, options.optional(options.OUTPUT, "FILE.svg", MAP_HELP)] = None,
-    reading: options.InputOptions,
+    reading: options.FormatOptions,
     running: options.RunOptions,
 ) -> None:
     """Predict every column from all the others, and list the cells that do not fit, the most surprising first.
@@ -30,16 +41,15 @@ def audit(
     read twice.
     """
     with exit_on_error(running.debug):
-        import pyarrow as pa
+        from redescend.cli.console import announce_compilation, announce_start, print_cells
 
-        from redescend.cli.console import announce_compilation, log
+        announce_start(running.quiet)
         from redescend.cli.progress import ProgressLine
         from redescend.cli.scoring import write_table
         from redescend.files import replace_file
-        from redescend.streaming.audit import MOST_SUSPECTS, Cell, audit_source
+        from redescend.streaming.audit import audit_source
         from redescend.streaming.io.collisions import check_outputs
         from redescend.streaming.io.tables import choose_writer
-        from redescend.streaming.report.formatting import format_count
         from redescend.streaming.report.heat_map import draw_heat_map
 
         if out is not None:
@@ -49,28 +59,53 @@ def audit(
         with announce_compilation(running.quiet), ProgressLine(opened, quiet=running.quiet) as line:
             result = audit_source(opened, fdr, line.report)
         if not running.quiet:
-            for name, reason in result.skipped.items():
-                log(f"Not audited: {name!r}: {reason}")
-            for name in result.unpredictable:
-                many = f"more than {MOST_SUSPECTS:.0%} of its cells would be suspects"
-                log(f"Hard to predict: {name!r}: {many}, so only extreme values are listed")
-            for sentence in result.told:
-                log(sentence)
-            read, listed = f"{result.records:,} records, {len(result.audited)} columns audited", len(result.cells)
-            log(f"{format_count(listed, 'suspect cell')} in {read}.")
-            if listed:
-                log(f"Expected false alarms: about {result.false_alarms:,.0f}.")
+            _log_audit(result)
         if heat_map is not None:
             with replace_file(heat_map) as file:
                 file.write(draw_heat_map(result.audited, result.shares, result.records).encode())
         cells = result.cells if top is None else result.cells[:top]
-        types = {"row": pa.int64(), **dict.fromkeys(("column", "value", "expected", "kind"), pa.string())}
-        columns = {}
-        for name in Cell._fields:
-            values, type_ = [getattr(cell, name) for cell in cells], types.get(name, pa.float64())
-            if type_ == pa.string():
-                values = [None if value is None else str(value) for value in values]
-            columns[name] = pa.array(values, type_)
-        batch = pa.record_batch(columns)
-        with write_table(out, batch.schema) as write:
-            write(batch)
+        if out is None and sys.stdout.isatty():
+            print_cells(cells, MAX_CELLS if top is None else top)
+        else:
+            batch = _tabulate(cells)
+            with write_table(out, batch.schema) as write:
+                write(batch)
+        raise typer.Exit(Code.REJECTED if result.unreadable or opened.unread else Code.DONE)
+
+
+def _log_audit(result: Audit) -> None:
+    """Print what an audit found, apart from its list."""
+    from redescend.cli.console import log
+    from redescend.sources.batch import count_bad
+    from redescend.streaming.report.formatting import format_count
+
+    for name, reason in result.skipped.items():
+        log(f"Not audited: {name!r}: {reason}")
+    if result.unpredictable:
+        names = ", ".join(map(repr, result.unpredictable))
+        log(f"Hard to predict from the others, so that only extreme values are listed: {names}")
+    for sentence in result.told:
+        log(sentence)
+    if result.unreadable:
+        log(f"Not audited: {format_count(count_bad(result.unreadable))} that cannot be read, see the end of the list")
+    listed = len(result.cells) - len(result.unreadable)
+    columns = format_count(len(result.audited), "column")
+    log(f"{format_count(listed, 'suspect cell')} in {format_count(result.records)}, {columns} audited.")
+    if listed:
+        log(f"Expected false alarms: about {result.false_alarms:,.0f}.")
+
+
+def _tabulate(cells: Sequence[Cell]) -> Any:
+    """The cells as a record batch; values of all columns are texts."""
+    import pyarrow as pa
+
+    from redescend.streaming.audit import Cell
+
+    types = {"row": pa.int64(), **dict.fromkeys(("column", "value", "expected", "kind"), pa.string())}
+    columns = {}
+    for name in Cell._fields:
+        values, type_ = [getattr(cell, name) for cell in cells], types.get(name, pa.float64())
+        if type_ == pa.string():
+            values = [None if value is None else str(value) for value in values]
+        columns[name] = pa.array(values, type_)
+    return pa.record_batch(columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -18,6 +19,7 @@ from redescend.cli.standard_streams import discard_output
 if TYPE_CHECKING:
     from redescend.sources import Source
     from redescend.streaming import ModelStore, StreamModel
+    from redescend.streaming.audit import Cell
     from redescend.streaming.config import FitConfig
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.run import Run
@@ -64,6 +66,13 @@ def log(text: str) -> None:
         typer.echo(make_printable(text), err=True)
 
 
+def announce_start(quiet: bool) -> None:
+    """Show a sign of life on a terminal, until the first line replaces it: imports take a second."""
+    if not quiet and sys.stderr.isatty():
+        with suppress(OSError):
+            typer.echo("Starting …\r", err=True, nl=False)
+
+
 def announce_compilation(quiet: bool, log: Callable[[str], None] = log) -> AbstractContextManager[None]:
     """Print one line as soon as something has to be compiled, which takes a while on a new machine."""
     from redescend.kernels.compiler import on_compile
@@ -100,9 +109,11 @@ def format_facts(facts: Mapping[str, str | list[str]], most: int | None = None) 
 def log_schema(schema: Schema) -> None:
     """Print the inferred schema."""
     from redescend.streaming.report.describe import describe_schema
+    from redescend.streaming.report.formatting import abbreviate
 
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
     for line in format_facts(describe_schema(schema), MAX_LINES):
-        log(line)
+        log(line if width is None else abbreviate(line, width))
 
 
 def log_unread(source: Source) -> None:
@@ -127,12 +138,16 @@ def log_result(run: Run) -> None:
     """Print a summary of a run, and the files that it wrote."""
     from redescend.streaming.report.page import describe_final, summarize
 
+    *sentences, rejected = summarize(run.summary, run.counts)
     final = describe_final(run.summary) if run.summary.suspect_count else []
-    for sentence in [*summarize(run.summary, run.counts), *final]:
+    for sentence in [*sentences, *final, rejected]:
         log(sentence)
     log_rejections(run.summary.rejections)
-    if not run.source.can_reread and any("is none of the" in kind for kind in run.summary.rejections.counts):
-        log("  A pipe is read once, so the labels are those of its first records; list all labels with --labels.")
+    if not run.source.can_reread and any("is none of the labels" in kind for kind in run.summary.rejections.counts):
+        log(
+            "  The labels of a pipe are those of its first 1,000 records. To use the others, write the records "
+            f"to a file, or add them to --labels {_join_labels(run.model.schema.labels)}"
+        )
     if run.source.unread:
         log(f"Files or folders skipped: {len(run.source.unread):,}.")
     outputs = run.config.outputs
@@ -141,6 +156,17 @@ def log_result(run: Run) -> None:
         # If no quarantine was written, a file of that name belongs to another run.
         if path.exists() and path != unwritten:
             log(f"{what.removeprefix('the ').capitalize()}: {path}")
+
+
+def _join_labels(labels: Sequence[str]) -> str:
+    """Labels as --labels takes them.
+
+    >>> _join_labels(["no", "yes, please"])
+    'no,"yes, please"'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(labels)
+    return text.getvalue()
 
 
 def log_plan(model: StreamModel | ModelStore, source: Source, passes: int, config: FitConfig) -> None:
@@ -170,6 +196,32 @@ def print_suspects(
         else:
             sys.stdout.buffer.write(_format_csv(suspects, schema, ids).encode("utf-8", "backslashreplace"))
             sys.stdout.buffer.flush()
+
+
+def print_cells(cells: Sequence[Cell], most: int) -> None:
+    """Print the first suspect cells of an audit as a table on a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from redescend.streaming.report.formatting import abbreviate, format_rounded, format_value, format_weight
+
+    if not cells:
+        return
+    table = Table(header_style="bold")
+    for heading in ("row", "column", "value", "expected", "clean", "kind"):
+        left, whole = heading in ("column", "kind"), heading in ("row", "clean")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=whole, overflow="fold")
+    for cell in cells[:most]:
+        value = format_value(cell.value) if cell.column else ""
+        expected = "" if cell.expected is None else format_rounded(cell.expected)
+        clean = "" if cell.clean_probability is None else format_weight(cell.clean_probability)
+        texts = (str(cell.row), cell.column, value, expected, clean, cell.kind)
+        table.add_row(*(Text(make_printable(abbreviate(text, 80))) for text in texts))
+    with reader_may_leave():
+        Console().print(table)
+    if len(cells) > most:
+        log(f"The first {most} of {len(cells):,} cells; --out FILE writes all, --top N shows more.")
 
 
 def suspect_to_dict(suspect: Suspect) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def explain(
     *,
     row: Annotated[int, options.option(options.COLUMNS, ROW_HELP, metavar="N", min=1)],
     as_json: Annotated[bool, options.option(options.OUTPUT, "Output a JSON object.", "--json")] = False,
-    reading: options.InputOptions,
+    reading: options.FormatOptions,
     debug: options.Debug = False,
 ) -> None:
     """Explain the prediction for a record: its interval, the contribution of each column, and plausible values.

@@ -46,7 +46,9 @@ def fit(
     clean go to standard output: as a table on a terminal, otherwise as CSV. --suspects writes all suspects to a file.
     """
     with exit_on_error(running.debug, _how_to_resume(checkpoints.checkpoint)):
-        from redescend.cli.console import announce_compilation, log_plan
+        from redescend.cli.console import announce_compilation, announce_start, log_plan
+
+        announce_start(running.quiet)
         from redescend.cli.schema import read_schema_file
         from redescend.cli.training import choose_outputs, exit_code, make_config
         from redescend.streaming.fit import plan_run, start_run
@@ -98,7 +100,8 @@ def _play(run: Run, quiet: bool) -> None:
         if shown and (run.final is None or shown <= listed):
             log("Top suspects:")
         elif shown:
-            which = f"the first {listed} are suspects" if listed else "none is a suspect"
+            several = "the first is a suspect" if listed == 1 else f"the first {listed} are suspects"
+            which = several if listed else "none is a suspect"
             log(f"The {format_count(shown)} that are least likely clean ({which}):")
     model = run.model
     important = [one.far_out for one in run.summary.least if one.far_out is not None]

@@ -140,10 +140,9 @@ class ModelOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputOptions:
-    """Options of the input: all commands that read records."""
+class FormatOptions:
+    """Options of the format of the input: all commands that read records."""
 
-    on_bad: Annotated[OnBad, option(INPUT, ON_BAD_HELP, metavar="WHAT")] = OnBad.QUARANTINE
     format: Annotated[
         str | None,
         optional(
@@ -159,6 +158,13 @@ class InputOptions:
 
         single = sources[0] if len(sources) == 1 else list(sources)
         return open_source(single, format=self.format, header=not self.no_header, decimal=self.decimal, **settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions(FormatOptions):
+    """Options of the input: all commands that use every record."""
+
+    on_bad: Annotated[OnBad, option(INPUT, ON_BAD_HELP, metavar="WHAT")] = OnBad.QUARANTINE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +233,7 @@ def flatten(command: Callable[..., None]) -> Callable[..., None]:
 
     >>> def show(name: str, reading: InputOptions) -> None: ...
     >>> list(inspect.signature(flatten(show)).parameters)
-    ['name', 'on_bad', 'format', 'decimal', 'no_header']
+    ['name', 'format', 'decimal', 'no_header', 'on_bad']
     """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}

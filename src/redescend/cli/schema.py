@@ -22,7 +22,7 @@ def schema(
     source: options.Sources,
     *,
     out: Annotated[Path | None, options.optional(options.OUTPUT, "FILE.toml", OUT_HELP)] = None,
-    reading: options.InputOptions,
+    reading: options.FormatOptions,
     debug: options.Debug = False,
 ) -> None:
     """Show the columns of a source and their types, inferred from its first records.

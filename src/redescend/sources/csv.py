@@ -101,7 +101,9 @@ class CsvFile(TextFile):
         check_names(self.name, names)
         table = read_sample(files, dict.fromkeys(names, Kind.TEXT)).table
         zoned = frozenset(name for name in names if has_time_zones(table.column(name)))
-        forms = infer_notations({name: table.column(name) for name in names}, self.options.decimal)
+        # Files are separated by semicolons where the comma is the decimal mark.
+        likely = "," if self.head.grammar.delimiter == ord(";") else None
+        forms = infer_notations({name: table.column(name) for name in names}, self.options.decimal, likely)
         for file in files:
             file.zoned, file.forms = zoned, forms
         kinds = {name: infer_text_kind(table.column(name)) for name in names}

@@ -164,6 +164,22 @@ def check_number_of_columns(file: str, count: int) -> None:
 
 F = TypeVar("F", bound=type[SourceFile])
 
+OTHER_CONTENT = {
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"%PDF-": "a PDF document",
+    b"PK\x03\x04": "a ZIP archive",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"Rar!": "a RAR archive",
+    b"\x89HDF": "an HDF5 file",
+    b"\x93NUMPY": "a NumPy array",
+    b"RDX": "an R data file",
+    b"<!DOCTYPE html": "an HTML page",
+    b"<html": "an HTML page",
+}
+"""Files that are sometimes taken for tables, by their first bytes."""
+
 FORMATS: dict[str, type[SourceFile]] = {}
 """All formats by name."""
 
@@ -245,6 +261,10 @@ def detect(origin: Origin, requested: type[SourceFile] | None) -> tuple[type[Sou
     if chosen is None:
         first = first if compression is None else _read_first(origin, compression)
         chosen = next((each for each in FORMATS.values() if each.recognizes(first)), FORMATS[FALLBACK])
+    if chosen is FORMATS[FALLBACK] and compression is None:
+        for magic, what in OTHER_CONTENT.items():
+            if first.startswith(magic):
+                raise DataError(f"{origin.name} is {what}, not a table that can be read.")
     return chosen, compression
 
 

@@ -59,7 +59,9 @@ class JsonLinesFile(TextFile):
             check_blank(self.name, len(first) - len(first.lstrip()))
         begin = len(BOM) if first.startswith(BOM) else 0
         if first[begin:].lstrip()[:1] == b"[":
-            raise DataError(f"{self.name} is one JSON array; write one JSON object a line.")
+            raise DataError(
+                f"{self.name} is one JSON array; write one JSON object per line, for example with jq -c '.[]'."
+            )
         text.push_back(first[begin:])
         return Head(begin, Grammar(carriage=ord("\r"), longest=self.options.longest), None)
 

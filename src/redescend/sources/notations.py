@@ -2,7 +2,8 @@
 
 A notation is inferred for a column if nine in ten of its values have it. Where a value is ambiguous, such as 1,234 or
 01/02/2020, other values of the column decide or, for numbers, those of the file. If these are ambiguous as well,
-numbers stay text, and dates are month first with slashes and day first with dots and dashes.
+numbers have decimal commas in a file that is separated by semicolons and otherwise stay text, and dates are month first
+with slashes and day first with dots and dashes. Names of months are English.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Notation:
     def _to_dates(self, texts: pa.Array) -> pa.Array:
         parts = pc.extract_regex(texts, self.date)
         year, month, day, time = (parts.field(name) for name in ("year", "month", "day", "time"))
+        for number, name in enumerate(_MONTHS if _NAME in self.date else (), 1):
+            month = pc.replace_substring_regex(month, rf"(?i)^{name}$", str(number))
         time = pc.if_else(pc.equal(time, ""), " 00:00:00", time)
         time = pc.replace_substring_regex(time, r"^[ T](\d):", r" 0\1:")
         time = pc.replace_substring_regex(time, r"^[ T]?(\d\d:\d\d)$", r" \1:00")
@@ -93,6 +96,12 @@ def _number_notation(name: str, thousands: str, decimal: str) -> Notation:
 
 _YEAR, _MONTH, _DAY = r"(?P<year>\d{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<day>0?[1-9]|[12]\d|3[01])"
 
+_MONTHS = (
+    *("jan(?:uary)?", "feb(?:ruary)?", "mar(?:ch)?", "apr(?:il)?", "may", "june?"),
+    *("july?", "aug(?:ust)?", "sept?(?:ember)?", "oct(?:ober)?", "nov(?:ember)?", "dec(?:ember)?"),
+)
+_NAME = rf"(?P<month>(?i:{'|'.join(_MONTHS)}))\.?"
+
 
 def _date_notation(name: str, order: Iterable[str], separator: str, distinctive: str) -> Notation:
     date = separator.join(order)
@@ -110,11 +119,17 @@ DATE_FORMS = (
     _date_notation("day.month.year", (_DAY, _MONTH, _YEAR), r"\.", "."),
     _date_notation("day-month-year", (_DAY, _MONTH, _YEAR), "-", "."),
     _date_notation("year/month/day", (_YEAR, _MONTH, _DAY), "/", "."),
+    _date_notation("day month year", (_DAY, _NAME, _YEAR), r"[ -]?", "."),
+    _date_notation("month day, year", (_NAME, _DAY, _YEAR), r",? +", "."),
 )
 
 
-def infer_notations(columns: dict[str, pa.Array], decimal: str | None = None) -> dict[str, Notation]:
-    """Infer the notations of text columns that are not of a plain kind; `decimal` is the decimal mark, if known.
+def infer_notations(
+    columns: dict[str, pa.Array], decimal: str | None = None, likely: str | None = None
+) -> dict[str, Notation]:
+    """Infer the notations of text columns that are not of a plain kind.
+
+    `decimal` is the decimal mark, if known, and `likely` the one to assume if no number tells it.
 
     >>> texts = {"a": ["1,5", "2,25"], "b": ["1,234"], "c": ["31.01.2020 00:00"], "d": ["€ 3"]}
     >>> notations = infer_notations({name: pa.array(column) for name, column in texts.items()})
@@ -145,6 +160,7 @@ def infer_notations(columns: dict[str, pa.Array], decimal: str | None = None) ->
             notations[name] = numbers[0]
             clear |= {name} if count_matches(present, r"[.,]\d") else set()
     marks = {decimal} if decimal else {form.decimal for name, form in notations.items() if name in clear}
+    marks = marks or ({likely} if likely else set())
     if len(marks) == 1:
         form = next(form for form in NUMBER_FORMS if form.decimal in marks)
         notations |= dict.fromkeys(unclear, form)

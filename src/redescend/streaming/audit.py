@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from redescend.belief.suspects import HALF, largest_probability, q_values
+from redescend.belief.suspects import HALF, q_values
 from redescend.errors import DataError
 from redescend.numeric import Array
-from redescend.sources import Batch, Kind, Source
+from redescend.sources import Bad, Batch, Kind, Source
 from redescend.streaming.audit_kinds import Column, is_cycle, name_kind
+from redescend.streaming.audit_numbers import find_odd_numbers
 from redescend.streaming.audit_rows import RowCheck, count_along
+from redescend.streaming.audit_texts import TextCheck
 from redescend.streaming.audit_units import UnitStretch, find_unit_stretches, select_stretches
 from redescend.streaming.encoding.features import COUNTS, find_count, find_exclusion, to_floats
 from redescend.streaming.encoding.schema import Schema
@@ -34,8 +36,17 @@ MOST_SUSPECTS = 0.05
 """A column with a larger share of suspects is not predicted well enough: only values that are far out are listed."""
 
 
+MOST_MISTAKES, NEARLY_ALL = 0.02, 0.9
+"""Labels are not predicted well enough either if a larger share of the predictions is wrong, unless this share of the
+wrong ones are suspects: a wrong label is told from a rare one only where the others are right."""
+
+
 LONG_RUN, MOST_RUNS = 30, 3
 """Records of a stuck run that is told, at least, and runs that are told of a column, at most."""
+
+
+CHANCE = 0.01
+"""The expected number of runs as long as a stuck run, if its value is frequent elsewhere, at most."""
 
 
 class Cell(NamedTuple):
@@ -43,7 +54,8 @@ class Cell(NamedTuple):
 
     `surprise` is how far the value is from the prediction, in units of the range of eight in ten values of its column;
     for labels, the log-odds of an error, divided by ten. `kind` says what is wrong, if that has a name, see
-    `redescend.streaming.audit_kinds`.
+    `redescend.streaming.audit_kinds`. Typos, wrong signs, dates out of order and records that cannot be read are
+    found by a rule, without a probability; the last have an empty column.
     """
 
     row: int
@@ -52,17 +64,19 @@ class Cell(NamedTuple):
     expected: Any
     low: float | None
     high: float | None
-    clean_probability: float
-    q_value: float
-    surprise: float
+    clean_probability: float | None
+    q_value: float | None
+    surprise: float | None
     kind: str = ""
 
 
 class Audit(NamedTuple):
-    """The cells of the list, the most surprising first; the columns that were audited; and why others were not.
+    """The cells of the list, the most surprising first, then those found by a rule; the columns that were audited; and
+    why others were not.
 
     `unpredictable` are those of the audited columns that have too many suspects to list them, `shares` the shares of
-    suspects in the audited columns along the table, and `told` what is wrong with whole rows, a sentence each.
+    suspects in the audited columns along the table, `told` what is wrong with whole rows, a sentence each, and
+    `unreadable` the records that could not be read, such as a word in a column of numbers; they are not audited.
     """
 
     cells: list[Cell]
@@ -72,11 +86,12 @@ class Audit(NamedTuple):
     unpredictable: list[str]
     shares: Array
     told: list[str]
+    unreadable: list[Bad]
 
     @property
     def false_alarms(self) -> float:
         """The expected number of listed cells that are right."""
-        return sum(cell.clean_probability for cell in self.cells)
+        return sum(cell.clean_probability or 0.0 for cell in self.cells)
 
 
 def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], object] = lambda records: None) -> Audit:
@@ -95,8 +110,9 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
     # Rows are copies if all their columns are equal, but for a number of the record.
     counters = [name for name, reason in skipped.items() if reason == COUNTS]
     others = [name for name in source.columns if name not in columns and name not in counters]
+    texts = TextCheck(name for name, kind in source.kinds.items() if kind is Kind.TEXT)
     source.read_as_text(others)
-    records, rows, expected = 0, RowCheck(counters), dict[str, list[Array]]()
+    records, rows, expected, unreadable = 0, RowCheck(counters), dict[str, list[Array]](), list[Bad]()
     for reading in range(2):
         numeric = [name for name, model in models.items() if reading and not model.schema.classifies]
         records, fixed = 0, {name: deepcopy(models[name]) for name in numeric}
@@ -111,6 +127,8 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
                     played[name].append(rounds)
             if reading:
                 rows.add(batch)
+                texts.add(batch)
+                unreadable += batch.bad
             records += batch.count
             progress(records)
         if not reading:
@@ -125,11 +143,41 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
         units[name] = [one for one in stretches if not rows.is_group(one.first, one.last)]
     units = select_stretches(units)
     cells = [cell._replace(kind=_name_kind(cell, whole, numbers, units)) for cell in cells]
-    told = [sentence for name, one in zip(models, found, strict=True) for sentence in one.describe_stuck(name)]
+    numbered = {name: rounds for name, rounds in whole.items() if not models[name].schema.classifies}
+    cells = _add_findings(cells, numbered, texts, rows, unreadable)
+    told = [sentence for name, one in zip(models, found, strict=True) for sentence in one.describe_stuck(name, rows)]
     told += [stretch.describe(name) for name, stretches in units.items() for stretch in stretches]
     unpredictable = [name for name, one in zip(models, found, strict=True) if one.unpredictable]
     shares = np.array([count_along(one.suspects[0].rows, records) for one in found])
-    return Audit(cells, list(models), skipped, records, unpredictable, shares, [*told, *rows.describe()])
+    return Audit(cells, list(models), skipped, records, unpredictable, shares, [*told, *rows.describe()], unreadable)
+
+
+def _add_findings(
+    cells: list[Cell], numeric: dict[str, Rounds], texts: TextCheck, rows: RowCheck, unreadable: list[Bad]
+) -> list[Cell]:
+    """Add what is found by a rule, in order of the rows, and name the kinds of cells that are also found by a rule.
+
+    These are typos, sentinel values and wrong signs in columns of numbers, whose rounds are `numeric`, dates out of
+    order, and records that cannot be read.
+    """
+    unsure = (None, None, None, None, None)
+    found = [
+        Cell(row, typo.column, typo.text, typo.meant, *unsure, "possible typo")
+        for typo in texts.typos()
+        for row in typo.rows
+    ]
+    for name, rounds in numeric.items():
+        for place, kind in find_odd_numbers(rounds.targets).items():
+            known = (float(rounds.targets[place]), float(rounds.predictions[place]))
+            found.append(Cell(int(rounds.rows[place]), name, *known, *unsure, kind))
+    found += [Cell(late.row, late.column, str(late), None, *unsure, "date out of order") for late in rows.late_dates()]
+    kinds = {(cell.row, cell.column): cell.kind for cell in found}
+    cells = [cell._replace(kind=cell.kind or kinds.get((cell.row, cell.column), "")) for cell in cells]
+    for cell in cells:
+        kinds.pop((cell.row, cell.column), None)
+    found = [cell for cell in found if (cell.row, cell.column) in kinds]
+    found += [Cell(bad.row, "", None, None, *unsure, bad.reason) for bad in unreadable]
+    return cells + sorted(found, key=lambda cell: cell.row)
 
 
 def _name_kind(
@@ -214,11 +262,12 @@ class _Judged(NamedTuple):
     unpredictable: bool
     stuck: list[StuckRun]
 
-    def describe_stuck(self, name: str) -> list[str]:
-        """Where the column is stuck, a sentence each."""
+    def describe_stuck(self, name: str, rows: RowCheck) -> list[str]:
+        """Where the column is stuck, a sentence each; not where `rows` are a group, such as all records of a shop."""
         return [
             f"{name!r} is stuck at {format_value(run.target)} from row {run.first:,} to row {run.last:,}."
             for run in self.stuck
+            if not rows.is_group(run.first, run.last)
         ]
 
 
@@ -230,7 +279,11 @@ def _judge_column(model: StreamModel, rounds: Rounds) -> _Judged:
     verdict, judged = model.give_verdict(rounds), rounds.judged
     assert judged is not None
     probability = verdict.clean_probability
-    unpredictable = np.count_nonzero(probability <= HALF) > MOST_SUSPECTS * len(rounds)
+    suspects = np.count_nonzero(probability <= HALF)
+    unpredictable = suspects > MOST_SUSPECTS * len(rounds)
+    if model.schema.classifies:
+        mistakes = np.count_nonzero(rounds.predictions != rounds.targets)
+        unpredictable |= mistakes > MOST_MISTAKES * len(rounds) and suspects < NEARLY_ALL * mistakes
     if unpredictable:
         probability = np.ones(len(rounds))
     if model.schema.classifies:
@@ -241,6 +294,9 @@ def _judge_column(model: StreamModel, rounds: Rounds) -> _Judged:
         spread = spread if spread > 1e-9 * float(np.std(rounds.targets)) else float(np.std(rounds.targets)) or 1.0
         errors = np.abs(rounds.targets - rounds.predictions)
         surprise = errors / spread
+        # A prediction beyond all other values of the column is wrong itself.
+        within = np.clip(rounds.predictions, *np.quantile(rounds.targets, [0.01, 0.99]))
+        probability = np.where(2.0 * np.abs(rounds.targets - within) <= rounds.high - rounds.low, 1.0, probability)
         # Where most errors are nearly 0, the tail of the column itself says more; a value that was expected is not far.
         distances = np.abs(rounds.targets - np.median(rounds.targets))
         for tail, deviations in (
@@ -251,8 +307,15 @@ def _judge_column(model: StreamModel, rounds: Rounds) -> _Judged:
                 probability = np.minimum(probability, tail.count_expected(deviations))
     found, runs = np.flatnonzero(probability <= HALF), StuckRuns()
     runs.add(rounds, verdict.stuck)
-    stuck = [run for run in runs.longest(MOST_RUNS) if run.records >= LONG_RUN]
+    stuck = [run for run in runs.longest(MOST_RUNS) if run.records >= LONG_RUN and _beats_chance(run, rounds.targets)]
     return _Judged((rounds[found], probability[found], surprise[found]), bool(unpredictable), stuck)
+
+
+def _beats_chance(run: StuckRun, targets: Array) -> bool:
+    """Whether a run is longer than independent values with the share of its value elsewhere would make it."""
+    others = max(len(targets) - run.records, 1)
+    elsewhere = max(int(np.count_nonzero(targets == run.target)) - run.records, 0)
+    return bool(others * (elsewhere / others) ** run.records <= CHANCE)
 
 
 def _select(
@@ -278,7 +341,7 @@ def _select(
     for at, clean, q_value in zip(chosen, probability.tolist(), q_values(probability).tolist(), strict=True):
         place, index = parts[at]
         name = names[place]
-        if q_value <= fdr and clean <= largest_probability(fdr, numbers=not models[name].schema.classifies):
+        if q_value <= fdr and clean <= (HALF if models[name].schema.classifies else fdr):
             record = found[place][0].record(index, models[name].schema)
             said = (record.target, record.prediction, record.low, record.high)
             cells.append(Cell(record.row, name, *said, clean, q_value, float(surprise[at])))

@@ -68,14 +68,18 @@ class RowCheck:
             elif pa.types.is_string(column.type):
                 self._texts.setdefault(name, []).append(hash_column(column))
 
+    def late_dates(self) -> list[LateDate]:
+        """The dates that are out of order, a column after the other."""
+        rows = np.concatenate([np.empty(0, np.int64), *self._rows])
+        late = (find_late_dates(name, np.concatenate(parts), rows) for name, parts in self._dates.items())
+        return list(itertools.chain.from_iterable(late))
+
     def describe(self) -> list[str]:
         """Describe the errors, a sentence each."""
         if not self._rows:
             return []
-        rows = np.concatenate(self._rows)
-        late = {name: find_late_dates(name, np.concatenate(parts), rows) for name, parts in self._dates.items()}
-        copies = find_copies(np.concatenate(self._hashes), rows)
-        return describe_rows(copies, itertools.chain(*late.values()), self._apart)
+        copies = find_copies(np.concatenate(self._hashes), np.concatenate(self._rows))
+        return describe_rows(copies, self.late_dates(), self._apart)
 
     def is_group(self, first: int, last: int) -> bool:
         """Whether rows from `first` to `last` are mostly those with certain texts, such as all records of a shop."""

@@ -3,7 +3,9 @@
 - A number is one column. So are booleans, as 0 and 1, and dates, as days since 1970-01-01; dates also have waves of the
   time of day, the day of the week and the day of the year, as far as these differ in the sample.
 - A text with at most `MAX_LEVELS` distinct values in the sample is one-hot encoded, with `UNSEEN` more columns that
-  values which are not in the sample are hashed into. A text with more values is hashed into `HASHED` columns.
+  values which are not in the sample are hashed into. A text with more values is hashed into `HASHED` columns. If the
+  target is a label and all columns together are too many for a model of order 2, only the most frequent values have a
+  column of their own, as many as order 2 allows.
 - A missing number, boolean or date is imputed by the running mean of its column, or with a transform by its running
   median; a missing text is 0 in all its columns. A column with a missing value in the sample has a missing-value
   indicator of its own; the others share one.
@@ -19,7 +21,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 from zlib import crc32
 
@@ -28,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from redescend.errors import quote
+from redescend.learners.selftuning import WIDEST_FULL
 from redescend.numeric import Array
 from redescend.sources import Kind
 from redescend.sources.kinds import SAMPLE
@@ -157,6 +160,37 @@ def infer_feature(name: str, kind: Kind, column: Any) -> Feature:
     return Feature(name, kind, ENCODINGS[kind][0], levels, missing=len(values) < len(column))
 
 
+def pool_rare_levels(features: list[Feature], table: Any) -> list[Feature]:
+    """Encode the most frequent texts only, and hash the others, if all would be too many features for order 2.
+
+    Used for labels: they are learned better by a model of order 2 with fewer features than by one of order 1. If the
+    other features are too many, nothing is changed.
+
+    >>> towns = pa.table({"town": [*(["Rome"] * 500), *(f"village {n % 200}" for n in range(500))]})
+    >>> [feature] = pool_rare_levels([infer_feature("town", Kind.TEXT, towns["town"])], towns)
+    >>> len(feature.encoded), "Rome" in feature.levels, "village 199" in feature.levels
+    (148, True, False)
+    """
+    texts = [feature for feature in features if feature.kind is Kind.TEXT]
+    width = sum(len(feature.encoded) for feature in features)
+    pooled = [replace(feature, how="levels", levels=[]) for feature in texts]
+    room = WIDEST_FULL - 2 - width + sum(len(feature.encoded) for feature in texts)
+    room -= sum(len(feature.encoded) for feature in pooled)
+    if not texts or width + 2 <= WIDEST_FULL or room < 0:
+        return features
+    counts = [
+        (-one["counts"], feature.name, one["values"])
+        for feature in texts
+        for one in pc.value_counts(drop_missing(table.column(feature.name))).to_pylist()
+    ]
+    frequent = sorted(counts)[:room]
+    levels = {name: sorted(text for _, own, text in frequent if own == name) for name in {text.name for text in texts}}
+    return [
+        replace(feature, how="levels", levels=levels[feature.name]) if feature.kind is Kind.TEXT else feature
+        for feature in features
+    ]
+
+
 def _find_cycles(days: Array) -> list[str]:
     """The cycles of dates: the times of day differ, and the dates span two weeks, or most of a year."""
     span = float(np.ptp(days)) if len(days) else 0.0
@@ -200,11 +234,17 @@ def find_exclusion(kind: Kind, column: Any, where: str) -> str | None:
     distinct = pc.unique(values)
     if len(values) == 0:
         return f"has no value in {where}"
-    if len(distinct) == 1 and len(values) == len(column):
+    if is_constant(column):
         return f"is always {quote_value(distinct[0].as_py())} in {where}"
     if kind is Kind.TEXT and len(values) >= MIN_IDENTIFIERS and 2 * len(distinct) > len(values):
         return f"has {len(distinct):,} distinct texts in {len(values):,} values, so it looks like an identifier"
     return None
+
+
+def is_constant(column: Any) -> bool:
+    """Whether a column has the same value in all records of the sample."""
+    values = drop_missing(column)
+    return len(values) == len(column) and len(pc.unique(values)) == 1
 
 
 def drop_missing(column: Any) -> Any:

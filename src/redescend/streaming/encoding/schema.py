@@ -18,7 +18,15 @@ from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 from redescend.sources import Batch, Kind
 from redescend.state import CORRUPT
-from redescend.streaming.encoding.features import Feature, find_count, find_exclusion, infer_feature, quote_value
+from redescend.streaming.encoding.features import (
+    Feature,
+    find_count,
+    find_exclusion,
+    infer_feature,
+    is_constant,
+    pool_rare_levels,
+    quote_value,
+)
 from redescend.streaming.encoding.target import MAX_LABELS, Task, infer_task
 from redescend.streaming.report.formatting import format_first
 
@@ -227,11 +235,17 @@ class Schema:
             useful = [name for name in candidates if counts[name] is None] or candidates
             excluded += [Excluded(name, str(counts[name])) for name in candidates if name not in useful]
         notes = []
+        if inferred[0] == "regression" and is_constant(targets):
+            value = quote_value(targets[0].as_py())
+            notes.append(Note(target, f"is always {value} in {where}, so that there is nothing to predict"))
         for name in useful:
             column = sample.table.column(name)
             if features is None and stream and counts[name] is None and find_count(name, kinds[name], column):
                 notes.append(Note(name, f"only grows, or only falls, in {where}; ignore it if it numbers the records"))
             reason = find_exclusion(kinds[name], column, where) if features is None else None
+            if reason is not None and stream and is_constant(column):
+                notes.append(Note(name, f"{reason}; it is used as soon as it varies"))
+                reason = None
             if reason is None:
                 used.append(infer_feature(name, kinds[name], column))
             else:
@@ -239,6 +253,8 @@ class Schema:
         if not used and not lags:
             listed = "; ".join(f"{quote_value(name)} {reason}" for name, reason in excluded[:3])
             raise DataError(f"No column is left to predict {target!r} from: {listed or 'there is no other column'}.")
+        if inferred[0] == "classification":
+            used = pool_rare_levels(used, sample.table)
         schema = Schema(target, kinds[target], *inferred, used, excluded, by, notes)
         return _add_lags(schema, lags, lag_columns) if lags else schema
 

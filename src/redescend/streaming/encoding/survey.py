@@ -52,14 +52,15 @@ class Survey:
     @property
     def where(self) -> str | None:
         """A description of the sample, unless it is the first records."""
-        return f"{len(self.sample.table):,} records from all over it" if self.spread else None
+        return f"{len(self.sample.table):,} records from all over the source" if self.spread else None
 
 
 def survey_source(source: Source, target: str, labels: bool = True) -> Survey:
     """Sample a source and, if its target may be a label, read all its `labels`."""
     sample = source.sample
     if not source.can_reread or sample.count < SAMPLE or not len(sample.rows):
-        return Survey(sample, stream=not source.can_reread)
+        # A pipe with fewer records than a sample has ended, so that all of it is known.
+        return Survey(sample, stream=not source.can_reread and sample.count >= SAMPLE)
     table = pa.concat_batches([sample.table, source.read_spread()])
     spread = replace(sample, table=table)
     if not labels or target not in source.kinds or not _may_be_label(source.kinds[target], table.column(target)):

@@ -54,7 +54,7 @@ def infer_task(
         if kind is Kind.TEXT:
             raise DataError(
                 f"The target {name!r} is text, such as {quote_value(values[0].as_py())}, but regression needs numbers; "
-                "try classification."
+                "remove units and words if it is a number (or set the decimal mark), or try classification."
             )
         if labels is not None:
             raise bad_parameter("fit_stream", "labels", "None in regression", labels)
@@ -62,7 +62,7 @@ def infer_task(
     if kind is Kind.DATE:
         raise DataError(f"The target {name!r} is a date, which cannot be a label; try regression.")
     if labels is None:
-        _check_labels(name, distinct, where)
+        _check_labels(name, kind, distinct, where)
         return "classification", distinct
     return "classification", _parse_labels(name, kind, labels)
 
@@ -77,7 +77,7 @@ def _distinct_labels(kind: Kind, values: Any) -> list[str]:
     return [format_exactly(value) for value in sorted(usable)]
 
 
-def _check_labels(name: str, labels: list[str], where: str) -> None:
+def _check_labels(name: str, kind: Kind, labels: list[str], where: str) -> None:
     if not labels:
         raise DataError(f"The target {name!r} has no number in {where} that can be a label.")
     if len(labels) == 1:
@@ -86,9 +86,13 @@ def _check_labels(name: str, labels: list[str], where: str) -> None:
             "labels; list all possible labels."
         )
     if len(labels) > MAX_LABELS:
+        many = f"{len(labels):,} distinct values in {where}, such as {quote_value(labels[len(labels) // 2])}"
+        number = "try regression"
+        if kind is Kind.TEXT:
+            number = "remove units and words if it is a number (or set the decimal mark)"
         raise DataError(
-            f"The target {name!r} has {len(labels):,} distinct values in {where}, but a classifier has at most "
-            f"{MAX_LABELS} labels; list those that matter, or try regression if it is a number."
+            f"The target {name!r} has {many}, but a classifier has at most {MAX_LABELS} labels; {number}, or list the "
+            "labels that matter."
         )
 
 

@@ -44,7 +44,8 @@ class Scale:
         raw = (self.high / most) - (self.low / most)
         power = 10.0 ** math.floor(math.log10(raw))
         each = next(power * step for step in (1.0, 2.0, 5.0, 10.0) if power * step >= raw * (1.0 - 1e-9))
-        first, last = math.ceil(self.low / each - 1e-9), math.floor(self.high / each + 1e-9)
+        high = min(self.high, 1.0) if self.percent else self.high
+        first, last = math.ceil(self.low / each - 1e-9), math.floor(high / each + 1e-9)
         return [place * each for place in range(first, last + 1)]
 
     def label(self, value: float) -> str:

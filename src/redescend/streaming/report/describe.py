@@ -137,7 +137,7 @@ def _describe_feature(feature: Feature) -> str:
         "number": "number",
         "boolean": "true or false",
         "date": f"date, in days since 1970-01-01{cycles}",
-        "levels": f"text with {len(feature.levels)} values: {_list(feature.levels)}; other values are hashed",
+        "levels": f"text with {len(feature.levels)} values: {_list(feature.levels)}",
         "hashed": "text, hashed",
     }[feature.how]
     if feature.lag:

@@ -40,7 +40,7 @@ from redescend.streaming.run import Counts
 from redescend.streaming.summary import Summary
 from redescend.streaming.summary.least_clean import Suspect
 
-MAX_VALUES, MAX_LABELS, MAX_FEATURES = 12, 20, 15
+MAX_VALUES, MAX_LABELS, MAX_FEATURES = 5, 20, 15
 """The most columns of a suspect, labels and important features to show."""
 
 SHOWN_ELSEWHERE = ("Clean labels", "Noise scale", "Most important columns")
@@ -236,14 +236,14 @@ def _format_metric(name: str, value: float) -> str:
 
 
 def _explain(summary: Summary) -> list[Explained]:
-    """The suspects with an explanation."""
+    """The suspects with an explanation; other records of the list need none."""
     return [
         Explained(
             one.round.row,
             describe_suspect(one, summary.schema),
             [] if "outdated" in one.why else _draw_bars(summary.schema, one.why),
         )
-        for one in summary.least
+        for one in summary.least[: summary.suspect_count]
         if one.why is not None
     ]
 

@@ -15,6 +15,8 @@ OTHER = "other reasons"
 # The name of a column is part of a reason; a value or number in it is not.
 _PARTS = re.compile(r"((?:column|target) '[^']*')|'[^']*'|[-+]?\b\d[\w.+]*")
 
+_UNKNOWN_LABEL = re.compile(r"(the target .*: .* is none of the) \d+ (labels)", re.DOTALL)
+
 
 class Example(NamedTuple):
     """A rejected record."""
@@ -30,7 +32,11 @@ def classify_reason(reason: str) -> str:
 
     >>> classify_reason("column 'x1': 'abc' is not a number"), classify_reason("3 values where the header has 20")
     ("column 'x1': … is not a number", '… values where the header has …')
+    >>> classify_reason("the target 'y': 'maybe' is none of the 2 labels")  # a label is part of the reason
+    "the target 'y': 'maybe' is none of the labels"
     """
+    if found := _UNKNOWN_LABEL.fullmatch(reason):
+        return shorten(f"{found[1]} {found[2]}")
     return shorten(_PARTS.sub(lambda found: found[1] or "…", reason))
 
 

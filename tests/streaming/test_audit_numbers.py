@@ -1,0 +1,92 @@
+"""Sentinel values and wrong signs are found by a rule; frequent values are not stuck; labels must be predictable."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from redescend.sources import open_source
+from redescend.streaming.audit import audit_source
+from redescend.streaming.audit_numbers import find_odd_numbers
+from redescend.streaming.audit_units import find_unit_stretches
+
+ROWS = 1000
+
+
+def column(*changes: float, low: float = 5.0) -> np.ndarray:
+    values = np.random.default_rng(0).uniform(low, 900.0, ROWS)
+    values[: len(changes)] = changes
+    return values
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ([-999.0], {0: "sentinel value"}),
+        ([-99.0, -99.0], {0: "sentinel value", 1: "sentinel value"}),  # the only negative numbers
+        ([9999.0], {0: "sentinel value"}),
+        ([999.0], {}),  # near the others
+        ([99.0], {}),  # among the others
+        ([-450.0], {0: "negative, unlike the others"}),
+        ([-1.0], {}),  # nearly 0
+        ([-5000.0], {}),  # no ordinary number without its sign
+        ([-450.0] * 20, {}),  # too many
+        ([9999.0] * 400, {}),  # too many
+        ([np.nan, 7.0], {}),
+    ],
+)
+def test_odd_numbers(changes, found):
+    assert find_odd_numbers(column(*changes)) == found
+
+
+def test_nothing_is_odd_in_a_short_or_signed_column():
+    assert find_odd_numbers(column(-999.0)[:90]) == {}
+    assert find_odd_numbers(column(-450.0, low=-900.0)) == {}
+    assert find_odd_numbers(np.empty(0)) == {}
+
+
+def make_table() -> dict[str, np.ndarray]:
+    random = np.random.default_rng(1)
+    x = random.normal(size=ROWS)
+    return {"x": x, "skewed": random.lognormal(3.0, 1.5, ROWS), "y": 2.0 * x + random.normal(size=ROWS)}
+
+
+def test_a_sentinel_in_a_column_that_is_hard_to_predict_is_listed():
+    columns = make_table()
+    columns["skewed"][70] = -999.0
+    cells = audit_source(open_source(pa.table(columns))).cells
+    assert [(cell.row, cell.column, cell.value, cell.kind) for cell in cells if cell.kind] == [
+        (71, "skewed", -999.0, "sentinel value")
+    ]
+
+
+def test_a_run_of_a_frequent_value_is_not_stuck():
+    columns = make_table()
+    random = np.random.default_rng(2)
+    columns["rare"] = np.where(random.random(ROWS) < 0.04, random.normal(5.0, 1.0, ROWS), 0.0)
+    columns["rare"][300:400] = 0.0
+    assert audit_source(open_source(pa.table(columns))).told == []
+    columns["y"][300:400] = 1.5
+    assert audit_source(open_source(pa.table(columns))).told == ["'y' is stuck at 1.5 from row 302 to row 400."]
+
+
+def test_labels_that_are_often_predicted_wrongly_are_not_listed():
+    columns = make_table()
+    random = np.random.default_rng(3)
+    columns["unclear"] = np.where(columns["x"] + random.normal(size=ROWS) > 0.0, "up", "down")
+    columns["clear"] = np.where(columns["x"] > 0.0, "left", "right")
+    far = np.flatnonzero(np.abs(columns["x"]) > 1.0)[:3]
+    columns["clear"][far] = np.where(columns["x"][far] > 0.0, "right", "left")
+    found = audit_source(open_source(pa.table(columns)))
+    assert "unclear" in found.unpredictable
+    assert {cell.row - 1 for cell in found.cells if cell.column == "clear"} >= set(far.tolist())
+    assert not [cell for cell in found.cells if cell.column == "unclear"]
+
+
+def test_large_values_where_small_ones_are_expected_are_in_no_other_unit():
+    random = np.random.default_rng(4)
+    expected = 0.5 + 0.01 * random.normal(size=500)
+    values = expected + random.normal(size=500)
+    values[200:300] = random.uniform(400.0, 900.0, 100)  # a busy time, not a thousand times as much
+    assert find_unit_stretches(np.arange(1, 501), values, expected) == []

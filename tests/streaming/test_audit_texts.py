@@ -1,0 +1,102 @@
+"""Typos, dates out of order and records that cannot be read are in the list of an audit."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import redescend
+from redescend.cli import app
+from redescend.sources import open_source
+from redescend.streaming.audit import audit_source
+from redescend.streaming.audit_texts import find_typos
+from tests.cli.commands import run
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("Adelei", "Adelie"), ("Adlie", "Adelie"), ("Adeliee", "Adelie"), ("Adilie", "Adelie"), ("ADELIE", "Adelie")],
+)
+def test_one_edit_or_another_case_is_a_typo(text, meant):
+    counts = {"Adelie": 150, "Gentoo": 120, "Chinstrap": 68}
+    assert find_typos(counts | {text: 1}) == {text: meant}
+    assert find_typos(counts | {text: 40}) == {}  # a value of its own
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"": 5, "a": 3},
+        {"grade 1": 500, "grade 2": 2},  # another digit is another code
+        {"cat": 500, "bat": 1},  # short
+        {"6.7": 1, "67": 500},  # numbers
+        {"north": 500, "east": 400, "south": 1},  # two edits
+        {"carat": 500, "caret": 400, "carot": 1},  # frequent texts are one edit apart themselves
+        {"anna": 500, "hanna": 1, "hannah": 400},  # between two others
+        {},
+    ],
+)
+def test_texts_of_their_own_are_no_typos(counts):
+    assert find_typos(counts) == {}
+
+
+def make_table() -> pa.Table:
+    random = np.random.default_rng(0)
+    day = (np.datetime64("2020-01-01") + np.arange(600)).astype("datetime64[us]")
+    day[400] += np.timedelta64(90, "D")
+    kind = random.choice(["Adelie", "Gentoo"], 600).astype(object)
+    kind[100], kind[200] = "Adelei", "gentoo"
+    length = random.normal(40.0, 2.0, 600)
+    return pa.table({"day": day, "kind": kind, "length": length, "depth": 0.5 * length + random.normal(size=600)})
+
+
+def test_findings_follow_the_cells_with_their_rows():
+    found = audit_source(open_source(make_table())).cells
+    assert [(cell.row, cell.column, cell.value, cell.expected, cell.kind) for cell in found[-3:]] == [
+        (101, "kind", "Adelei", "Adelie", "possible typo"),
+        (201, "kind", "gentoo", "Gentoo", "possible typo"),
+        (401, "day", "2021-05-05", None, "date out of order"),
+    ]
+    assert all(cell.surprise is not None for cell in found[:-3])
+
+
+def test_records_that_cannot_be_read_are_listed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pa.csv.write_csv(make_table(), "t.csv")
+    with open("t.csv", "a") as file:
+        file.write("2022-01-01,Adelie,long,20\n")
+    done = run("audit", "t.csv", code=3)
+    last = list(csv.DictReader(io.StringIO(done.stdout)))[-1]
+    assert (last["row"], last["column"], last["kind"]) == ("601", "", "column 'length': 'long' is not a number")
+    assert "Not audited: 1 record that cannot be read, see the end of the list" in done.stderr
+    assert "3 suspect cells in 601 records, 3 columns audited." in done.stderr
+
+
+@pytest.mark.parametrize("command", ["audit", "explain", "schema"])
+def test_commands_that_learn_from_no_record_have_no_treatment_of_bad_ones(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "No such option" in run(command, "t.csv", "--on-bad", "skip", code=2).stderr
+
+
+def test_a_terminal_shows_a_table_of_the_first_cells(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    pa.csv.write_csv(make_table(), "t.csv")
+    app(["audit", "t.csv", "--top", "1"], standalone_mode=False)
+    shown = capsys.readouterr()
+    assert "\u2502 101 \u2502 kind   \u2502 Adelei \u2502   Adelie \u2502" in shown.out
+    assert "clean_probability" not in shown.out
+
+
+def test_the_package_is_a_command(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "redescend", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{redescend.__version__}\n"
