@@ -22,7 +22,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
-from redescend.kernels import parts
+from redescend.kernels import lowering, parts
 from redescend.kernels.cache import make_cache
 from redescend.kernels.parts import KERNEL, PART, RARE, SHARED
 from redescend.losses import linear
@@ -99,11 +99,11 @@ def _imports(file: Path) -> frozenset[Path]:
 def module_digest(file: Path) -> str:
     """Hash of a kernel's file and of all the kernels and formulas that it imports, directly or not.
 
-    This file and `parts`, which say how to compile, are hashed but their imports are not followed: this one registers
+    This file, `parts` and `lowering`, which say how to compile, are hashed but their imports are not followed: this one registers
     every formula, and a kernel that calls one imports it.
     """
     sources, pending = set(_kernel_sources()), [file]
-    used = {file, Path(__file__), Path(str(parts.__file__))}
+    used = {file, *(Path(str(each)) for each in (__file__, parts.__file__, lowering.__file__))}
     while pending:
         more = (_imports(pending.pop()) & sources) - used
         used |= more

@@ -6,19 +6,10 @@ import gc
 from typing import Any
 
 from llvmlite.binding import Linkage
-from numba.core.cgutils import alloca_once
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
-from numba.core.lowering import Lower
-from numba.core.typed_passes import (
-    AnnotateTypes,
-    IRLegalization,
-    NativeLowering,
-    NoPythonBackend,
-    NopythonTypeInference,
-    PreLowerStripPhis,
-)
+from numba.core.typed_passes import AnnotateTypes, NoPythonBackend, PreLowerStripPhis
 from numba.core.untyped_passes import (
     DeadBranchPrune,
     FixupArgs,
@@ -27,6 +18,8 @@ from numba.core.untyped_passes import (
     ReconstructSSA,
     TranslateByteCode,
 )
+
+from redescend.kernels.lowering import Inference, lowering
 
 
 class _PartLibrary(JITCodeLibrary):
@@ -156,37 +149,11 @@ def _library_pass(kind: type[JITCodeLibrary]) -> Any:
     return UseLibrary
 
 
-class _Lower(Lower):
-    """Variables without sizes, which only a debugger needs and LLVM is asked for in text.
-
-    Where no references are counted (`_nrt`), nothing is released.
-    """
-
-    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
-        return alloca_once(self.builder, lltype, name=name, zfill=False)
-
-    def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
-        super().storevar(value, name, argidx if self.context.enable_nrt else None)
-
-    def delvar(self, name: str) -> None:
-        if self.context.enable_nrt:
-            super().delvar(name)
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(NativeLowering):
-    _name = "redescend_lowering"
-
-    @property
-    def lowering_class(self) -> Any:
-        return _Lower
-
-
 BEFORE = (
     *(TranslateByteCode, FixupArgs, IRProcessing, DeadBranchPrune, GenericRewrites),
-    *(ReconstructSSA, NopythonTypeInference),
+    *(ReconstructSSA, Inference),
 )
-AFTER = PreLowerStripPhis, IRLegalization, AnnotateTypes, _Lowering, NoPythonBackend
+AFTER = PreLowerStripPhis, AnnotateTypes, lowering(_PartLibrary), NoPythonBackend
 """The passes that kernels need. Numba's other passes are for closures, literals, generators, expressions of arrays and
 exceptions, which kernels do not have; they take a quarter of the time.
 """
@@ -230,11 +197,11 @@ class _RareCompiler(CompilerBase):
         return _manage(*BEFORE, _library_pass(_RareLibrary), *AFTER)
 
 
-KERNEL = {"no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
-"""Options of kernels, which are called from Python."""
+KERNEL = {"_nrt": False, "no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
+"""Options of kernels, which are called from Python. References to arrays are not counted, and nothing is allocated."""
 
-PART = {**KERNEL, "_nrt": False, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
-"""Options of parts, which cannot be. References to arrays are not counted in them, and nothing is allocated."""
+PART = {**KERNEL, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+"""Options of parts, which are not called from Python."""
 
 RARE = {**PART, "pipeline_class": _RareCompiler}
 """Options of parts that seldom run."""
