@@ -24,7 +24,7 @@ from numba.extending import intrinsic, overload, register_jitable
 from redescend import domains, gates, numeric, steps, transforms
 from redescend.kernels import lowering, parts
 from redescend.kernels.cache import make_cache
-from redescend.kernels.parts import KERNEL, PART, RARE, SHARED
+from redescend.kernels.parts import COMPILED, INLINED, KERNEL, PART, RARE, SHARED
 from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -152,7 +152,7 @@ def on_compile(callback: Callable[[str], None]) -> Iterator[None]:
 
 def compiled(function: F) -> F:
     """Compile on first use, and cache the result on disk, if it can be written, until its sources change."""
-    return _with_cache(njit(**FLAGS)(function))
+    return _with_cache(njit(**COMPILED, **FLAGS)(function))
 
 
 def kernel(function: F) -> F:
@@ -179,12 +179,12 @@ def _with_cache(dispatcher: Any) -> Any:
 
 def inlined(function: F) -> F:
     """Compile a part of a kernel, inlined where it is called."""
-    return njit(forceinline=True, **FLAGS)(function)
+    return njit(**INLINED, **FLAGS)(function)
 
 
 def summing(function: F) -> F:
     """Compile a part of a kernel that sums over features, in any order."""
-    return njit(forceinline=True, **SUMS)(function)
+    return njit(**INLINED, **SUMS)(function)
 
 
 def part(function: F) -> F:

@@ -7,9 +7,9 @@ from typing import Any
 
 from llvmlite.binding import Linkage
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
-from numba.core.typed_passes import AnnotateTypes, NoPythonBackend, PreLowerStripPhis
+from numba.core.typed_passes import AnnotateTypes, NoPythonBackend, NopythonTypeInference, PreLowerStripPhis
 from numba.core.untyped_passes import (
     DeadBranchPrune,
     FixupArgs,
@@ -90,6 +90,21 @@ def _link_init(library: Any, others: list[Any]) -> None:
     for other in others:
         if reload := getattr(other, "_reload_init", None):  # which Numba 0.61 does not have
             library._reload_init.update(reload)
+
+
+class _InlinedLibrary(JITCodeLibrary):
+    """The code of a part of a function that is no kernel: optimized by itself, but never run by itself."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    codegen = _PartLibrary.codegen
+    set_env = _PartLibrary.set_env
 
 
 class _RareLibrary(_PartLibrary):
@@ -196,6 +211,28 @@ class _RareCompiler(CompilerBase):
     def define_pipelines(self) -> Any:
         return _manage(*BEFORE, _library_pass(_RareLibrary), *AFTER)
 
+
+class _CompiledCompiler(CompilerBase):
+    """Numba's own passes, for functions that slice arrays or allocate some, with types that are remembered."""
+
+    inference: tuple[Any, ...] = (Inference,)
+
+    def define_pipelines(self) -> Any:
+        passes = []
+        for each, _ in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            passes += self.inference if each is NopythonTypeInference else (each,)
+        return _manage(*passes)
+
+
+class _InlinedCompiler(_CompiledCompiler):
+    inference = (Inference, _library_pass(_InlinedLibrary))
+
+
+COMPILED = {"pipeline_class": _CompiledCompiler}
+"""Options of functions that are no kernels."""
+
+INLINED = {"forceinline": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": _InlinedCompiler}
+"""Options of their parts."""
 
 KERNEL = {"_nrt": False, "no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
 """Options of kernels, which are called from Python. References to arrays are not counted, and nothing is allocated."""
