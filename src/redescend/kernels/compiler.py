@@ -24,7 +24,7 @@ from numba.extending import intrinsic, overload, register_jitable
 from redescend import domains, gates, numeric, steps, transforms
 from redescend.kernels import lowering, parts
 from redescend.kernels.cache import make_cache
-from redescend.kernels.parts import COMPILED, INLINED, KERNEL, PART, RARE, SHARED
+from redescend.kernels.parts import COMPILED, INLINED, KERNEL, PART, RARE, SHARED, SUMMING
 from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -184,7 +184,7 @@ def inlined(function: F) -> F:
 
 def summing(function: F) -> F:
     """Compile a part of a kernel that sums over features, in any order."""
-    return njit(**INLINED, **SUMS)(function)
+    return njit(**SUMMING, **SUMS)(function)
 
 
 def part(function: F) -> F:

@@ -92,8 +92,8 @@ def _link_init(library: Any, others: list[Any]) -> None:
             library._reload_init.update(reload)
 
 
-class _InlinedLibrary(JITCodeLibrary):
-    """The code of a part of a function that is no kernel: optimized by itself, but never run by itself."""
+class _SummingLibrary(JITCodeLibrary):
+    """The code of a part that sums: optimized by itself, so that it rounds alike wherever it is called, but never run."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -225,7 +225,11 @@ class _CompiledCompiler(CompilerBase):
 
 
 class _InlinedCompiler(_CompiledCompiler):
-    inference = (Inference, _library_pass(_InlinedLibrary))
+    inference = (Inference, _library_pass(_PartLibrary))
+
+
+class _SummingCompiler(_CompiledCompiler):
+    inference = (Inference, _library_pass(_SummingLibrary))
 
 
 COMPILED = {"pipeline_class": _CompiledCompiler}
@@ -233,6 +237,9 @@ COMPILED = {"pipeline_class": _CompiledCompiler}
 
 INLINED = {"forceinline": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": _InlinedCompiler}
 """Options of their parts."""
+
+SUMMING = {**INLINED, "pipeline_class": _SummingCompiler}
+"""Options of their parts that sum over features."""
 
 KERNEL = {"_nrt": False, "no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
 """Options of kernels, which are called from Python. References to arrays are not counted, and nothing is allocated."""
