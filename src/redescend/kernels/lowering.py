@@ -116,15 +116,25 @@ class _Lower(Lower):
         return super()._lower_call_normal(fnty, expr, signature)
 
     def lower_expr(self, resty: Any, expr: Any) -> Any:
-        """Lower a loop over `range` as a counter and an end, and everything else like Numba."""
+        """Lower a loop over `range` as a counter and what is left to count, and everything else like Numba."""
+        builder = self.builder
         if expr.op == "getiter" and isinstance(ends := self.loadvar(expr.value.name), tuple):
-            counter = self.alloca_lltype("counter", ends[0].type)
-            self.builder.store(ends[0], counter)
-            return counter, ends[1]
+            state = self.alloca_lltype("at", ends[0].type), self.alloca_lltype("left", ends[0].type)
+            many, none = builder.sub(ends[1], ends[0]), ends[0].type(0)
+            builder.store(ends[0], state[0])
+            with builder.if_else(builder.icmp_signed(">", many, none)) as (some, nothing):
+                with some:
+                    builder.store(many, state[1])
+                with nothing:
+                    builder.store(none, state[1])
+            return state
         if expr.op == "iternext" and isinstance(state := self.loadvar(expr.value.name), tuple):
-            value = self.builder.load(state[0])
-            self.builder.store(self.builder.add(value, value.type(1)), state[0])
-            return value, self.builder.icmp_signed("<", value, state[1])
+            at, left = (builder.load(each) for each in state)
+            more = builder.icmp_signed(">", left, left.type(0))
+            with builder.if_then(more):
+                builder.store(builder.add(at, at.type(1)), state[0])
+                builder.store(builder.sub(left, left.type(1), flags=["nsw"]), state[1])
+            return at, more
         if expr.op in ("pair_first", "pair_second") and isinstance(pair := self.loadvar(expr.value.name), tuple):
             return pair[expr.op == "pair_second"]
         return super().lower_expr(resty, expr)
