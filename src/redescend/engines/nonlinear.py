@@ -154,7 +154,7 @@ class NonlinearEngine(Engine):
         """The predictions that the stack combines; see `kernels.forest.rounds`."""
         out = np.empty((self.outputs, len(X), rounds.STACKED))
         linear = np.ascontiguousarray(self.linear.predict(X))
-        _predict(self.forests, X, linear, self.loss.margin, out)
+        _predict(self.forests, X, linear, self.loss.margin, out, rounds.new_leaves(self.forests))
         return out
 
     def contributions(self, X: Array, output: int = 0) -> Array:

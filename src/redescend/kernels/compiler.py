@@ -22,9 +22,9 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
-from redescend.kernels import parts
+from redescend.kernels import lowering, parts
 from redescend.kernels.cache import make_cache
-from redescend.kernels.parts import KERNEL, PART, RARE, SHARED
+from redescend.kernels.parts import COMPILED, INLINED, KERNEL, PART, RARE, SHARED, SUMMING
 from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -99,11 +99,11 @@ def _imports(file: Path) -> frozenset[Path]:
 def module_digest(file: Path) -> str:
     """Hash of a kernel's file and of all the kernels and formulas that it imports, directly or not.
 
-    This file and `parts`, which say how to compile, are hashed but their imports are not followed: this one registers
+    This file, `parts` and `lowering`, which say how to compile, are hashed but their imports are not followed: this one registers
     every formula, and a kernel that calls one imports it.
     """
     sources, pending = set(_kernel_sources()), [file]
-    used = {file, Path(__file__), Path(str(parts.__file__))}
+    used = {file, *(Path(str(each)) for each in (__file__, parts.__file__, lowering.__file__))}
     while pending:
         more = (_imports(pending.pop()) & sources) - used
         used |= more
@@ -152,7 +152,7 @@ def on_compile(callback: Callable[[str], None]) -> Iterator[None]:
 
 def compiled(function: F) -> F:
     """Compile on first use, and cache the result on disk, if it can be written, until its sources change."""
-    return _with_cache(njit(**FLAGS)(function))
+    return _with_cache(njit(**COMPILED, **FLAGS)(function))
 
 
 def kernel(function: F) -> F:
@@ -179,12 +179,12 @@ def _with_cache(dispatcher: Any) -> Any:
 
 def inlined(function: F) -> F:
     """Compile a part of a kernel, inlined where it is called."""
-    return njit(forceinline=True, **FLAGS)(function)
+    return njit(**INLINED, **FLAGS)(function)
 
 
 def summing(function: F) -> F:
     """Compile a part of a kernel that sums over features, in any order."""
-    return njit(forceinline=True, **SUMS)(function)
+    return njit(**SUMMING, **SUMS)(function)
 
 
 def part(function: F) -> F:

@@ -6,19 +6,10 @@ import gc
 from typing import Any
 
 from llvmlite.binding import Linkage
-from numba.core.cgutils import alloca_once
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
-from numba.core.lowering import Lower
-from numba.core.typed_passes import (
-    AnnotateTypes,
-    IRLegalization,
-    NativeLowering,
-    NoPythonBackend,
-    NopythonTypeInference,
-    PreLowerStripPhis,
-)
+from numba.core.typed_passes import AnnotateTypes, NoPythonBackend, NopythonTypeInference, PreLowerStripPhis
 from numba.core.untyped_passes import (
     DeadBranchPrune,
     FixupArgs,
@@ -27,6 +18,8 @@ from numba.core.untyped_passes import (
     ReconstructSSA,
     TranslateByteCode,
 )
+
+from redescend.kernels.lowering import Inference, lowering
 
 
 class _PartLibrary(JITCodeLibrary):
@@ -99,6 +92,21 @@ def _link_init(library: Any, others: list[Any]) -> None:
             library._reload_init.update(reload)
 
 
+class _SummingLibrary(JITCodeLibrary):
+    """The code of a part that sums: optimized by itself, so that it rounds alike wherever it is called, but never run."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    codegen = _PartLibrary.codegen
+    set_env = _PartLibrary.set_env
+
+
 class _RareLibrary(_PartLibrary):
     """The code of a part that seldom runs: it is called, so that nothing around it grows."""
 
@@ -156,37 +164,11 @@ def _library_pass(kind: type[JITCodeLibrary]) -> Any:
     return UseLibrary
 
 
-class _Lower(Lower):
-    """Variables without sizes, which only a debugger needs and LLVM is asked for in text.
-
-    Where no references are counted (`_nrt`), nothing is released.
-    """
-
-    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
-        return alloca_once(self.builder, lltype, name=name, zfill=False)
-
-    def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
-        super().storevar(value, name, argidx if self.context.enable_nrt else None)
-
-    def delvar(self, name: str) -> None:
-        if self.context.enable_nrt:
-            super().delvar(name)
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(NativeLowering):
-    _name = "redescend_lowering"
-
-    @property
-    def lowering_class(self) -> Any:
-        return _Lower
-
-
 BEFORE = (
     *(TranslateByteCode, FixupArgs, IRProcessing, DeadBranchPrune, GenericRewrites),
-    *(ReconstructSSA, NopythonTypeInference),
+    *(ReconstructSSA, Inference),
 )
-AFTER = PreLowerStripPhis, IRLegalization, AnnotateTypes, _Lowering, NoPythonBackend
+AFTER = PreLowerStripPhis, AnnotateTypes, lowering(_PartLibrary), NoPythonBackend
 """The passes that kernels need. Numba's other passes are for closures, literals, generators, expressions of arrays and
 exceptions, which kernels do not have; they take a quarter of the time.
 """
@@ -230,11 +212,40 @@ class _RareCompiler(CompilerBase):
         return _manage(*BEFORE, _library_pass(_RareLibrary), *AFTER)
 
 
-KERNEL = {"no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
-"""Options of kernels, which are called from Python."""
+class _CompiledCompiler(CompilerBase):
+    """Numba's own passes, for functions that slice arrays or allocate some, with types that are remembered."""
 
-PART = {**KERNEL, "_nrt": False, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
-"""Options of parts, which cannot be. References to arrays are not counted in them, and nothing is allocated."""
+    inference: tuple[Any, ...] = (Inference,)
+
+    def define_pipelines(self) -> Any:
+        passes = []
+        for each, _ in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            passes += self.inference if each is NopythonTypeInference else (each,)
+        return _manage(*passes)
+
+
+class _InlinedCompiler(_CompiledCompiler):
+    inference = (Inference, _library_pass(_PartLibrary))
+
+
+class _SummingCompiler(_CompiledCompiler):
+    inference = (Inference, _library_pass(_SummingLibrary))
+
+
+COMPILED = {"pipeline_class": _CompiledCompiler}
+"""Options of functions that are no kernels."""
+
+INLINED = {"forceinline": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": _InlinedCompiler}
+"""Options of their parts."""
+
+SUMMING = {**INLINED, "pipeline_class": _SummingCompiler}
+"""Options of their parts that sum over features."""
+
+KERNEL = {"_nrt": False, "no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
+"""Options of kernels, which are called from Python. References to arrays are not counted, and nothing is allocated."""
+
+PART = {**KERNEL, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+"""Options of parts, which are not called from Python."""
 
 RARE = {**PART, "pipeline_class": _RareCompiler}
 """Options of parts that seldom run."""

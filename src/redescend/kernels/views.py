@@ -11,7 +11,7 @@ import functools
 import math
 import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -117,24 +117,24 @@ def _total_size(builder: Any, view: Any, value: Any) -> Any:
     return functools.reduce(builder.mul, [_size(builder, value, axis) for axis in range(view.ndim)])
 
 
-def _check(builder: Any, comparison: str, place: Any, size: Any) -> Any:
-    """Return a place; if bounds are checked, end the process unless it compares like this with a size."""
-    if config.BOUNDSCHECK:
-        with builder.if_then(builder.not_(builder.icmp_unsigned(comparison, place, size)), likely=False):
-            trap = builder.module.declare_intrinsic("llvm.trap", (), ir.FunctionType(ir.VoidType(), ()))
-            builder.call(trap, [])
-    return place
+def _check(builder: Any, comparison: str, place: Any, size: Any) -> None:
+    """End the process unless a place compares like this with a size."""
+    with builder.if_then(builder.not_(builder.icmp_unsigned(comparison, place, size)), likely=False):
+        trap = builder.module.declare_intrinsic("llvm.trap", (), ir.FunctionType(ir.VoidType(), ()))
+        builder.call(trap, [])
 
 
 def _find(builder: Any, view: Any, value: Any, index: Any, indices: int) -> Any:
     """The pointer to what an index leads to."""
-    place = builder.extract_value(index, 0) if indices else index
-    _check(builder, "<", place, _size(builder, value, 0))
+    places = [builder.extract_value(index, axis) for axis in range(indices)] if indices else [index]
+    if config.BOUNDSCHECK:
+        for axis, place in enumerate(places):
+            _check(builder, "<", place, _size(builder, value, axis))
+    place = places[0]
     for axis in range(1, view.ndim):
         place = builder.mul(place, _size(builder, value, axis))
         if axis < indices:
-            own = _check(builder, "<", builder.extract_value(index, axis), _size(builder, value, axis))
-            place = builder.add(place, own)
+            place = builder.add(place, places[axis])
     return builder.gep(builder.extract_value(value, 0), [place], inbounds=True)
 
 
@@ -220,8 +220,9 @@ def window(typing: Any, memory: Any, at: Any, shape: Any) -> Any:
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         data = builder.gep(builder.extract_value(args[0], 0), [args[1]], inbounds=True)
         items = [builder.extract_value(args[2], i) for i in range(sizes)] if sig.args[2] != types.intp else [args[2]]
-        end = builder.add(args[1], functools.reduce(builder.mul, items))
-        _check(builder, "<=", end, _total_size(builder, memory, args[0]))
+        if config.BOUNDSCHECK:
+            end = builder.add(args[1], functools.reduce(builder.mul, items))
+            _check(builder, "<=", end, _total_size(builder, memory, args[0]))
         return _make(context, builder, out, data, items)
 
     return out(memory, types.intp, types.UniTuple(types.intp, sizes) if sizes > 1 else types.intp), generate
@@ -268,19 +269,20 @@ class _Fields(AttributeTemplate):
         return View(split.dtype, len(split.shapes[field])) if field in split.shapes else None
 
 
-def _offset(builder: Any, split: Any, field: str, sizes: dict[str, Any]) -> Any:
-    place = ir.IntType(64)(0)
-    for names, count in split.offset(field).items():
-        product = functools.reduce(builder.mul, [sizes[name] for name in names], place.type(count))
-        place = builder.add(place, product)
-    return place
+def _offset(builder: Any, split: Any, field: str, sizes: Callable[[str], Any]) -> Any:
+    number = ir.IntType(64)
+    products = [
+        functools.reduce(builder.mul, [sizes(name) for name in names], number(count))
+        for names, count in split.offset(field).items()
+    ]
+    return functools.reduce(builder.add, products, number(0))
 
 
 @lower_getattr_generic(Split)
 def _field(context: Any, builder: Any, split: Any, value: Any, field: str) -> Any:
-    sizes = {name: builder.extract_value(value, [1, i]) for i, name in enumerate(split.names)}
+    sizes = functools.cache(lambda name: builder.extract_value(value, [1, split.names.index(name)]))
     number, place = ir.IntType(64), _offset(builder, split, field, sizes)
-    shape = [sizes[axis] if isinstance(axis, str) else number(axis) for axis in split.shapes[field]]
+    shape = [sizes(axis) if isinstance(axis, str) else number(axis) for axis in split.shapes[field]]
     data = builder.gep(builder.extract_value(value, 0), [place], inbounds=True)
     return _make(context, builder, View(split.dtype, len(shape)), data, shape)
 
@@ -295,9 +297,10 @@ def splitter(kind: Any, shapes: Sequence[Shape], names: Sequence[str]) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             value = ir.Constant(context.get_value_type(out), ir.Undefined)
             data = builder.gep(builder.extract_value(args[0], 0), [args[1]], inbounds=True)
-            sizes = {name: builder.extract_value(args[2], i) for i, name in enumerate(names)}
-            end = builder.add(args[1], _offset(builder, out, "", sizes))
-            _check(builder, "<=", end, _total_size(builder, memory, args[0]))
+            if config.BOUNDSCHECK:
+                sizes = {name: builder.extract_value(args[2], i) for i, name in enumerate(names)}
+                end = builder.add(args[1], _offset(builder, out, "", sizes.__getitem__))
+                _check(builder, "<=", end, _total_size(builder, memory, args[0]))
             return builder.insert_value(builder.insert_value(value, data, 0), args[2], 1)
 
         return out(memory, types.intp, types.UniTuple(types.intp, len(names))), generate

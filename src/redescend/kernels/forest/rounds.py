@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from redescend.kernels.compiler import kernel, part, uncounted
+from redescend.kernels.compiler import kernel, part
 from redescend.kernels.forest.bins import find_bin, renew_bins, sort_values
 from redescend.kernels.forest.growing import CUT, HALF, SHRINKAGE, TINY, grow, is_right, sigmoid
 from redescend.kernels.forest.layout import (
@@ -34,6 +34,7 @@ from redescend.kernels.forest.layout import (
     Work,
 )
 from redescend.kernels.selftuning.layout import SLACK
+from redescend.kernels.views import view
 from redescend.numeric import Array
 
 WORK, EARLY, EARLY_RECORDS = 1300.0, 4.0, 4096.0
@@ -240,7 +241,7 @@ def learn(state: State, rows: Rows, first: int, most: int, labels: bool, out: Ar
     `out` gets, for every output and row, the predictions of the linear member, of the forest on the target, and of the
     linear member with the forest on what it leaves.
     """
-    state, rows, out, work = uncounted(state), uncounted(rows), uncounted(out), uncounted(work)
+    state, rows, out, work = view((state, rows, out, work))
     for row in range(first, len(rows.X)):
         x = rows.X[row]
         if state.clock[HAVE] == len(state.X) and len(state.X) < most:
@@ -258,11 +259,17 @@ def learn(state: State, rows: Rows, first: int, most: int, labels: bool, out: Ar
     return len(rows.X)
 
 
+def new_leaves(state: State) -> tuple[Array, Array]:
+    """Buffers of `predict`."""
+    return np.empty(TREES, np.int64), np.empty(state.scalar.shape[1])
+
+
 @kernel
-def predict(state: State, X: Array, linear: Array, labels: bool, out: Array) -> None:
-    """The same without learning; several threads may predict at once."""
-    state, X, linear, out = uncounted(state), uncounted(X), uncounted(linear), uncounted(out)
-    leaves, fits = np.empty(TREES, np.int64), np.empty(state.scalar.shape[1])
+def predict(
+    state: State, X: Array, linear: Array, labels: bool, out: Array, buffers: tuple[Array, Array]
+) -> None:
+    """The same without learning; several threads may predict at once, each with its own buffers."""
+    state, X, linear, out, (leaves, fits) = view((state, X, linear, out, buffers))
     for row in range(len(X)):
         for k in range(len(linear)):
             for g in range(FORESTS * k, FORESTS * (k + 1)):

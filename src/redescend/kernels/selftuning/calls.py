@@ -47,7 +47,9 @@ def make_config(
     family, covariance = FAMILIES[loss.kind](c), Covariance(order, dim)
     if family.family not in (SQUARED, QUANTILE, INSENSITIVE, LABELS):
         raise ValueError(f"{family.family} is no family of kernels/selftuning/layout.py.")
-    return Config(family, covariance, float(loss.l2), missing, intercept, loss.kind, c, offset, length)
+    # Numbers pass from part to part more easily than booleans.
+    flags = int(missing), int(intercept)
+    return Config(family, covariance, float(loss.l2), *flags, loss.kind, c, offset, length)
 
 
 def compile_for(kernel: Any, *arguments: Any) -> Any:

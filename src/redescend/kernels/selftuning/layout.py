@@ -184,8 +184,8 @@ class Covariance(NamedTuple):
 
 
 class Config(NamedTuple):
-    """The settings: family of the loss, covariance, l2, whether NaN is a missing value and there is
-    an intercept; code and constant of the loss.
+    """The settings: family of the loss, covariance, l2, 1 if NaN is a missing value and 1 if there is an intercept, or
+    else 0; code and constant of the loss.
 
     States begin at `offset` in a row of memory, and have this `length`.
     """
@@ -193,8 +193,8 @@ class Config(NamedTuple):
     loss: Loss
     covariance: Covariance
     l2: float
-    missing: bool
-    intercept: bool
+    missing: int
+    intercept: int
     kind: int
     c: float
     offset: int

@@ -123,7 +123,7 @@ def leverage_of(length: float, state: State) -> float:
 
 
 @part
-def update_means(covariance: Covariance, x: Array, cap: float, missing: bool, state: State) -> None:
+def update_means(covariance: Covariance, x: Array, cap: float, missing: int, state: State) -> None:
     """Means of features: at order 1 where they are not 0; at order 2, where missing values take them, of all values."""
     mean, count = state.feature[MEAN], state.feature[COUNT]
     if covariance.order != FULL:

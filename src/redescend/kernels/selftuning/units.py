@@ -57,7 +57,7 @@ def take_units(X: Array, row: int, state: State) -> None:
 
 
 @part
-def is_finite(X: Array, row: int, y: float, missing: bool) -> bool:
+def is_finite(X: Array, row: int, y: float, missing: int) -> bool:
     """Whether all values are finite, or missing where that is allowed."""
     total = 0.0 * y
     if missing:

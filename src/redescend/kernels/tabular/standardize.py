@@ -168,7 +168,9 @@ def standardize_row(X: Array, row: int, method: int, stats: Array, out: Array, p
         if method == WITH_MISSING:
             z = impute(z, 0.0)
         out[place, j] = z
-        norm2 += z * z
+    # A loop of its own, which stores nothing: how it rounds does not depend on where arrays are in memory.
+    for j in range(dim):
+        norm2 += out[place, j] * out[place, j]
     if out.shape[1] > dim:
         out[place, dim] = 1.0
         norm2 += 1.0
