@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,6 +92,13 @@ def p_value(one: Array, two: Array) -> float:
     return float(2.0 * stdtr(len(difference) - 1, -abs(t)))
 
 
+def exceeds(high: Array, low: Array, factor: float = 1.0) -> float:
+    """The degree to which `high` exceeds `factor` times `low`: 1 if clearly, ½ if only on average, otherwise 0."""
+    if not np.mean(high) > factor * np.mean(low):
+        return 0.0
+    return 1.0 if p_value(high, factor * low) < CLEAR else 0.5
+
+
 def mean_and_error(values: Array) -> tuple[float, float]:
     """Mean and standard error; (inf, NaN) if any run diverged, and a NaN error for a single run."""
     if not np.isfinite(values).all():
@@ -124,6 +132,17 @@ def read_theta(results: Results, count: str, learner: str) -> Array:
     if not all(map(len, theta)):
         raise MissingResultsError(f"There is no boundary of {learner} at k = {count}.")
     return np.concatenate(theta)
+
+
+def read_angles(results: Results, learners: Sequence[str]) -> dict[tuple[str, str], float]:
+    """The angle of every learner to the truth, by (count, learner)."""
+    angles = {}
+    for count in COUNTS:
+        truth, *thetas = (read_theta(results, count, name) for name in ("truth", *learners))
+        for name, theta in zip(learners, thetas, strict=True):
+            # An action of 0 has no boundary, which counts as the largest angle.
+            angles[count, name] = angle_between(theta, truth) if theta.any() else 180.0
+    return angles
 
 
 def format_number(value: float) -> str:
