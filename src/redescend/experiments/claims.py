@@ -9,7 +9,7 @@ clearly so. A rule without results raises `MissingResultsError`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -94,13 +94,12 @@ def judge(results: Results) -> list[Judgement]:
     return judged
 
 
-def _decide(holds: Iterable[float]) -> Verdict:
-    each = list(holds)
-    return "supported" if min(each) == 1.0 else "contradicted" if max(each) == 0.0 else "partly"
+def _decide(holds: Sequence[float]) -> Verdict:
+    return "supported" if min(holds) == 1.0 else "contradicted" if max(holds) == 0.0 else "partly"
 
 
 def _judge(cases: list[Case], sentence: str, separator: str = ", ") -> Measured:
-    return _decide(hold for hold, _ in cases), f"{sentence}{separator.join(part for _, part in cases)}."
+    return _decide([hold for hold, _ in cases]), f"{sentence}{separator.join(part for _, part in cases)}."
 
 
 def _ratio(high: float, low: float) -> float:
@@ -264,29 +263,30 @@ def needs_the_larger_step(_: Results, finals: Finals) -> Measured:
     return _decide(holds), f"For k = {' | '.join(COUNTS)}: {'; '.join(parts)}."
 
 
-@claim(
+def _are_close(cells: Iterable[tuple[str, str]], sentence: str, part: str) -> Rule:
+    """Whether the boundaries of these (count, learner) are within 5° of the truth; `part` formats one of them."""
+
+    def check(results: Results, _: Finals) -> Measured:
+        angles = {cell: read_angles(results, PAPER)[cell] for cell in cells}
+        texts = [part.format(count=count, learner=name, angle=angle) for (count, name), angle in angles.items()]
+        return _judge([(angle <= 5.0, text) for angle, text in zip(angles.values(), texts, strict=True)], sentence)
+
+    return check
+
+
+claim(
     "recovered",
     "without outliers ‘all methods accurately learn’ the true decision boundary.",
     "With k = 0 the boundary of each of the paper's four is within 5° of the truth, in one run.",
     picture="boundaries",
-)
-def all_recover(results: Results, _: Finals) -> Measured:
-    angles = read_angles(results, PAPER)
-    cases: list[Case] = [(angles["0", name] <= 5.0, f"{name} {angles['0', name]:.1f}°") for name in PAPER]
-    return _judge(cases, "Angle to the truth with k = 0: ")
+)(_are_close([("0", name) for name in PAPER], "Angle to the truth with k = 0: ", "{learner} {angle:.1f}°"))
 
-
-@claim(
+claim(
     "stays-close",
     "with outliers LEARN keeps ‘a decision boundary close to the optimal configuration’.",
     "LEARN's boundary is within 5° of the truth at k = √T, T^⅔ and T/4, in one run.",
     picture="boundaries",
-)
-def learn_stays_close(results: Results, _: Finals) -> Measured:
-    angles = read_angles(results, PAPER)
-    learn = {count: angles[count, "LEARN"] for count in COUNTS[1:]}
-    cases: list[Case] = [(angle <= 5.0, f"{angle:.1f}° at k = {count}") for count, angle in learn.items()]
-    return _judge(cases, "LEARN's angle to the truth: ")
+)(_are_close([(count, "LEARN") for count in COUNTS[1:]], "LEARN's angle to the truth: ", "{angle:.1f}° at k = {count}"))
 
 
 @claim(
