@@ -58,7 +58,7 @@ class ScalarAdversary(Adversary):
     Parameters
     ----------
     by : float
-        What is added, or the factor.
+        The shift, or the factor.
     """
 
     by: Finite

@@ -122,7 +122,7 @@ class Serializer:
 
 
 class Deserializer:
-    """Makes what a `Serializer` wrote, from the arrays of a file of `file_size` bytes."""
+    """Makes a model from the description that a `Serializer` made, and the arrays of a file of `file_size` bytes."""
 
     def __init__(self, arrays: dict[str, Array], file_size: int) -> None:
         self._arrays, self._file_size = arrays, file_size

@@ -114,7 +114,7 @@ def _grows(before: str, after: str, names: tuple[str, ...], factor: float, spare
     def check(_: Results, finals: Finals) -> Measured:
         cases = []
         for name in (*names, *spared):
-            low, high = finals.pair_runs((before, name), (after, name))
+            low, high = finals.select_paired_runs((before, name), (after, name))
             grew = exceeds(high, low, factor)
             cases.append((1.0 - grew if name in spared else grew, f"{name} {_mean(low)} → {_mean(high)}"))
         return _judge(cases, f"From k = {before} to k = {after}: ", "; ")
@@ -128,7 +128,7 @@ def _grows(before: str, after: str, names: tuple[str, ...], factor: float, spare
     "With k = 0 LEARN's final regret is clearly higher than that of OGD, Top-k and Uncertain Top-k.",
 )
 def is_cautious(_: Results, finals: Finals) -> Measured:
-    pairs = {name: finals.pair_runs(("0", "LEARN"), ("0", name)) for name in BASELINES}
+    pairs = {name: finals.select_paired_runs(("0", "LEARN"), ("0", name)) for name in BASELINES}
     cases = [(exceeds(learn, other), f"{name} {_mean(other)}") for name, (learn, other) in pairs.items()]
     return _judge(cases, f"With k = 0: LEARN {_mean(pairs[BASELINES[-1]][0])}; ")
 
@@ -141,8 +141,8 @@ def is_cautious(_: Results, finals: Finals) -> Measured:
 def levels_off(_: Results, finals: Finals) -> Measured:
     cases: list[Case] = []
     for count in COUNTS[:3]:
-        (final,) = finals.pair_runs((count, "LEARN"))
-        share = _ratio(finals.late_rate(count, "LEARN").mean(), final.mean() / finals.rounds)
+        (final,) = finals.select_paired_runs((count, "LEARN"))
+        share = _ratio(finals.compute_late_rate(count, "LEARN").mean(), final.mean() / finals.rounds)
         cases.append((bool(share < 0.5), f"{share:.0%} at k = {count}"))
     return _judge(cases, "LEARN's regret per round in the second half, relative to its average: ")
 
@@ -156,7 +156,7 @@ def levels_off(_: Results, finals: Finals) -> Measured:
 def stays_the_same(_: Results, finals: Finals) -> Measured:
     growth = {}
     for name in PAPER:
-        before, after = finals.pair_runs(("0", name), ("T^⅔", name))
+        before, after = finals.select_paired_runs(("0", name), ("T^⅔", name))
         growth[name] = _ratio(after.mean(), before.mean())
     learn = growth.pop("LEARN")
     verdict: Verdict = "supported" if learn <= 1.25 else "partly" if learn < min(growth.values()) else "contradicted"
@@ -173,7 +173,7 @@ def is_near_level(_: Results, finals: Finals) -> Measured:
     paper, level = PROBLEMS[finals.problem]().rounds, LEVELS[finals.problem]
     if finals.rounds != paper:
         raise MissingResultsError(f"The claim is about T = {paper:,}; these runs have T = {finals.rounds:,}.")
-    means = {count: finals.pair_runs((count, "LEARN"))[0].mean() for count in COUNTS[:3]}
+    means = {count: finals.select_paired_runs((count, "LEARN"))[0].mean() for count in COUNTS[:3]}
     cases: list[Case] = [
         (abs(mean - level) <= 0.2 * level, f"{format_number(mean)} at k = {count}") for count, mean in means.items()
     ]
@@ -196,7 +196,7 @@ claim(
 def grows_fastest(_: Results, finals: Finals) -> Measured:
     cases = []
     for count in COUNTS[1:]:
-        rates = {name: finals.late_rate(count, name) for name in PAPER}
+        rates = {name: finals.compute_late_rate(count, name) for name in PAPER}
         ogd = rates.pop("OGD")
         other = max(rates, key=lambda name: float(rates[name].mean()))
         text = f"{ogd.mean():.3g} at k = {count} (others up to {rates[other].mean():.3g}, {other})"
@@ -212,7 +212,7 @@ def grows_fastest(_: Results, finals: Finals) -> Measured:
 def is_best(_: Results, finals: Finals) -> Measured:
     cases = []
     for count in COUNTS[2:]:
-        learn, *others = finals.pair_runs(*((count, name) for name in PAPER))
+        learn, *others = finals.select_paired_runs(*((count, name) for name in PAPER))
         listed = ", ".join(f"{name} {_mean(other)}" for name, other in zip(BASELINES, others, strict=True))
         cases.append((min(exceeds(other, learn) for other in others), f"k = {count}: LEARN {_mean(learn)}, {listed}"))
     return _judge(cases, "", "; ")
@@ -256,7 +256,7 @@ claim(
 def needs_the_larger_step(_: Results, finals: Finals) -> Measured:
     holds, parts = [], []
     for name in ("OGD", "Top-k"):
-        pairs = [finals.pair_runs((count, f"{name}, 1/(m·t)"), (count, name)) for count in COUNTS]
+        pairs = [finals.select_paired_runs((count, f"{name}, 1/(m·t)"), (count, name)) for count in COUNTS]
         holds += [exceeds(steep, level) for steep, level in pairs]
         steep, level = (" | ".join(_mean(pair[place]) for pair in pairs) for place in (0, 1))
         parts.append(f"{name} has {steep} at 1/(m·t) against {level} at 1/√T")
@@ -333,7 +333,7 @@ def equals_a_smaller_step(_: Results, finals: Finals) -> Measured:
     name = next(iter(finals.find_learners("OGD, step/")), "OGD, step/11")
     cases = []
     for count in COUNTS:
-        learn, smaller = finals.pair_runs((count, "LEARN"), (count, name))
+        learn, smaller = finals.select_paired_runs((count, "LEARN"), (count, name))
         text = f"{_mean(learn)} against {_mean(smaller)} at k = {count}"
         cases.append((1.0 - exceeds(smaller, learn, 1.01), text))
     shows = [count for count, (same, _) in zip(COUNTS, cases, strict=True) if same == 0.0]
@@ -354,7 +354,7 @@ def loses_to_a_classic(_: Results, finals: Finals) -> Measured:
         raise MissingResultsError(f"{finals.problem} has no results of a classic redescending transform.")
     cases: dict[str, list[Case]] = {}
     for name in names:
-        pairs = {count: finals.pair_runs((count, "LEARN"), (count, name)) for count in COUNTS}
+        pairs = {count: finals.select_paired_runs((count, "LEARN"), (count, name)) for count in COUNTS}
         cases[name] = [
             (exceeds(learn, classic), f"{_mean(classic)} against LEARN's {_mean(learn)} at k = {count}")
             for count, (learn, classic) in pairs.items()

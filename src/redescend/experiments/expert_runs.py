@@ -65,10 +65,10 @@ def _compute(name: str, place: int, rounds: int, run: int, seed: int, unit: floa
             continue
         columns = {"experiment": "experts", "problem": title, "run": run, "rounds": rounds, "count": count}
         columns["k"] = stream.corrupted
-        yield from _compare(problem, _rescale(stream, unit), columns)
+        yield from _compare(problem, _rescale_stream(stream, unit), columns)
 
 
-def _rescale(stream: Stream, unit: float) -> Stream:
+def _rescale_stream(stream: Stream, unit: float) -> Stream:
     labels = set(np.unique(stream.y)) <= {-1.0, 1.0}
     X, y = (stream.X / unit, stream.y) if labels else (stream.X, stream.y * unit)
     assert stream.truth is not None
@@ -79,10 +79,10 @@ def _compare(problem: Problem, stream: Stream, columns: Block) -> Iterator[Block
     common: dict[str, Any] = {"loss": problem.loss, "a": problem.a, "b": problem.b}
     printed = LearnWithExperts(stream.dim, rounds=len(stream), **common)
     robust = LearnWithExperts(stream.dim, meta="robust", **common)
-    first, score = columns["run"] == 0, _Score(problem, stream)
+    first, score = columns["run"] == 0, _RegretScorer(problem, stream)
     finals = {}
     for learner_name, learner in {PRINTED: printed, ROBUST: robust}.items():
-        finals[learner_name], blocks = _observe(learner, stream, problem)
+        finals[learner_name], blocks = _play_in_parts(learner, stream, problem)
         if first:
             yield from ({**columns, "learner": learner_name, **block} for block in blocks)
     finals["LEARN"] = score.learn
@@ -100,7 +100,7 @@ def _compare(problem: Problem, stream: Stream, columns: Block) -> Iterator[Block
                 yield {**columns, "learner": PRINTED, "a": expert.step, "b": min(expert.radius, 1e300), **block}
 
 
-class _Score:
+class _RegretScorer:
     """Final clean regret of learners on one stream; the loss of the minimisers is computed once."""
 
     def __init__(self, problem: Problem, stream: Stream) -> None:
@@ -116,7 +116,7 @@ class _Score:
             return np.inf
 
 
-def _observe(learner: LearnWithExperts, stream: Stream, problem: Problem) -> tuple[float, list[Block]]:
+def _play_in_parts(learner: LearnWithExperts, stream: Stream, problem: Problem) -> tuple[float, list[Block]]:
     """Final regret; and along the game, the number of distinct experts and the weight of each step."""
     ends = np.unique(np.geomspace(1, len(stream), LOOKS).astype(int))
     blocks: list[Block] = []

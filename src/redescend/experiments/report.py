@@ -29,7 +29,7 @@ from redescend.experiments.results import (
     mean_and_error,
     p_value,
 )
-from redescend.experiments.suite.ratios import make_section
+from redescend.experiments.suite.ratios import make_suite_section
 from redescend.files import replace_file
 from redescend.numeric import Array
 
@@ -246,7 +246,7 @@ def write_report(
             sections[next((section for word, section in _SECTIONS.items() if word in name), "more")].append(picture)
     problems = [_describe_problem(results, name) for name in PROBLEMS]
     judged = judge(results)
-    suite = make_section(results)
+    suite = make_suite_section(results)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     source = resources.files("redescend.experiments").joinpath("template.html.j2").read_text(encoding="utf-8")
     page = environment.from_string(source).render(

@@ -173,7 +173,7 @@ class Finals:
         self._middle = max(seen, default=0)
         self._early = _group_runs(Results(regret).select(round=self._middle).table)
 
-    def pair_runs(self, *cells: tuple[str, str]) -> list[Array]:
+    def select_paired_runs(self, *cells: tuple[str, str]) -> list[Array]:
         """Final regrets of several (count, learner) in the runs that all of them have; at least two runs."""
         for count, learner in cells:
             if (count, learner) not in self.cells:
@@ -183,9 +183,9 @@ class Finals:
             raise MissingResultsError(f"{self.problem} has {len(runs)} paired runs; the rule needs at least two.")
         return [np.array([self.cells[cell][run] for run in runs]) for cell in cells]
 
-    def late_rate(self, count: str, learner: str) -> Array:
+    def compute_late_rate(self, count: str, learner: str) -> Array:
         """Regret per round in the second half of every run."""
-        (final,) = self.pair_runs((count, learner))
+        (final,) = self.select_paired_runs((count, learner))
         early = self._early.get((count, learner), {})
         before = np.array([early.get(run, np.nan) for run in sorted(self.cells[count, learner])])
         before[np.isinf(final)] = 0.0

@@ -94,7 +94,7 @@ class Descent(Learner):
         self._identity = repr(self)
         self._choose_loops()
         self._allocate(check_dtype(name, dtype))
-        self._place(_first_action(name, self.dim, domain, start))
+        self._place(_choose_first_action(name, self.dim, domain, start))
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Show the parameters that a recipe passes on in its signature."""
@@ -168,7 +168,7 @@ class Descent(Learner):
         if type(x) is not ndarray or x.dtype is not self.dtype or x.shape != self._shape or not x.flags.carray:
             x = self._convert(x, y)
         if self._is_playing:
-            raise self._used_elsewhere()
+            raise self._concurrent_use_error()
         self._is_playing = True
         try:
             played = self._run_one(x, y, self._pair, self._config)
@@ -295,7 +295,7 @@ def _settings_array(loss: losses.Loss, gate: gates.Gate, step: steps.Step, domai
     return config
 
 
-def _first_action(owner: str, dim: int, domain: domains.Domain, start: Any) -> Array:
+def _choose_first_action(owner: str, dim: int, domain: domains.Domain, start: Any) -> Array:
     if start is None:
         return domain.project(np.zeros(dim))
     theta = float_array("start", start, 1).astype(np.float64)

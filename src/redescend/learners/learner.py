@@ -193,14 +193,14 @@ class Learner(ABC):
     def playing(self) -> Iterator[None]:
         """Play rounds within a with statement; raises if another thread does: rounds would be lost."""
         if self._is_playing:
-            raise self._used_elsewhere()
+            raise self._concurrent_use_error()
         self._is_playing = True
         try:
             yield
         finally:
             self._is_playing = False
 
-    def _used_elsewhere(self) -> ConcurrentUseError:
+    def _concurrent_use_error(self) -> ConcurrentUseError:
         return ConcurrentUseError(
             f"This {type(self).__name__} is played by another thread, and rounds would be lost; use one learner for "
             "each thread, or a lock."
@@ -273,7 +273,7 @@ def read_state(
 
 
 def constructor_arguments(kind: type, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Collect the arguments of a learner's constructor from what is known."""
+    """Select the arguments of a learner's constructor from these values, by name."""
     return {name: known[name] for name in signature(kind).parameters if name != "start"}
 
 

@@ -33,7 +33,7 @@ class RedescendingFilter(Stateful, base.AnomalyFilter):
     ----------
     threshold : float, optional
         Hold a record back if its score, one minus the probability that it is clean, is at least this. Default: 0.5, or
-        0.99 for numbers with a transform, whose weight is no probability.
+        0.99 for numbers with a transform, whose weight is not a probability.
     loss : str or LinearLoss
         "squared", "absolute", "epsilon_insensitive", "pinball", "logistic", "hinge", or a loss.
     order, transform, step, fit_intercept

@@ -178,7 +178,7 @@ def read_weights(w: Any, rows: int) -> list[float] | None:
 def read_numbers(targets: Any, weights: list[float] | None = None) -> Array:
     """Targets as finite floats; 0 in rows of weight 0."""
     try:
-        values = np.asarray(targets if weights is None else blank_rows(targets, weights), dtype=np.float64)
+        values = np.asarray(targets if weights is None else zero_out_rows(targets, weights), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"y must be numbers, but cannot be read as such: {error}.") from None
     if not has_finite_square(values) and not np.isfinite(values).all():
@@ -187,7 +187,7 @@ def read_numbers(targets: Any, weights: list[float] | None = None) -> Array:
     return values
 
 
-def blank_rows(values: Array, weights: list[float]) -> Array:
+def zero_out_rows(values: Array, weights: list[float]) -> Array:
     """The rows of an array, with 0 in those of weight 0; the others keep their index, which errors name."""
     if all(weights):
         return values

@@ -16,14 +16,14 @@ from redescend.parameters import bad_parameter, check_choice
 REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"none": lambda each: each, "mean": torch.mean, "sum": torch.sum}
 
 
-def at_least_single(f: Tensor) -> Tensor:
+def to_single_precision(f: Tensor) -> Tensor:
     """Convert half precision to single precision."""
     return f.float() if f.dtype in (torch.float16, torch.bfloat16) else f
 
 
 def gate_logit(f: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """−f/a − ln b: the logit of the LEARN weight, in single precision at least, so that f/a does not overflow."""
-    f = at_least_single(f)
+    f = to_single_precision(f)
     return -f / a.to(f.dtype) - torch.log(b).to(f.dtype)
 
 
@@ -65,12 +65,12 @@ class GatedLoss(nn.Module):
         f = self._sample_losses(*args, **keywords)
         ignored = self._find_ignored(f, *args, **keywords)
         self._observe(f if ignored is None else torch.where(ignored, torch.nan, f), *args, **keywords)
-        each = learn_value(f, *self._constants())
+        each = learn_value(f, *self._copy_constants())
         if ignored is None:
             return REDUCTIONS[self.reduction](each)
         each = torch.where(ignored, 0.0, each)
         if self.reduction == "mean":
-            return (at_least_single(each).sum() / (~ignored).sum()).to(each.dtype)
+            return (to_single_precision(each).sum() / (~ignored).sum()).to(each.dtype)
         return REDUCTIONS[self.reduction](each)
 
     def weights(self, *args: Any, **keywords: Any) -> Tensor:
@@ -79,9 +79,9 @@ class GatedLoss(nn.Module):
         `args` and `keywords` are those of the wrapped loss.
         """
         with torch.no_grad():
-            return learn_weight(self._sample_losses(*args, **keywords), *self._constants())
+            return learn_weight(self._sample_losses(*args, **keywords), *self._copy_constants())
 
-    def _constants(self) -> tuple[Tensor, Tensor]:
+    def _copy_constants(self) -> tuple[Tensor, Tensor]:
         """Copies of a and b: the buffers may change before this batch is propagated back."""
         return self.a[0].clone(), self.b[0].clone()
 

@@ -174,7 +174,7 @@ class Bar(NamedTuple):
     lower: bool
 
 
-class Explained(NamedTuple):
+class ExplainedSuspect(NamedTuple):
     """A suspect, a line to report it with, and the contributions to its prediction."""
 
     row: int
@@ -227,10 +227,10 @@ def _format_metric(name: str, value: float) -> str:
     return f"{value:.3f}" if name == "R²" and abs(value) < 100.0 else formatting.format_number(value)
 
 
-def _explain(summary: Summary) -> list[Explained]:
+def _explain(summary: Summary) -> list[ExplainedSuspect]:
     """The suspects with an explanation."""
     return [
-        Explained(
+        ExplainedSuspect(
             one.round.row,
             describe_suspect(one, summary.schema),
             [] if "outdated" in one.why else _draw_bars(summary.schema, one.why),
