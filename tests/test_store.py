@@ -15,7 +15,7 @@ import pytest
 from redescend.errors import ParameterError
 from redescend.experiments import store as module
 from redescend.experiments.store import Store
-from redescend.experiments.tasks import SCHEMA, Task, table
+from redescend.experiments.tasks import SCHEMA, Task, join_blocks
 
 TASK = Task("ridge", (("run", 3), ("scale", 0.5), ("kind", "√T")))
 OTHER = Task("svm", (("run", 3),))
@@ -26,7 +26,7 @@ def rows(seed=0, size=20):
     row = {"experiment": "ridge", "problem": "ridge", "run": seed, "rounds": size, "count": "√T", "k": 1}
     first = row | {"learner": "LEARN", "a": 10.0, "b": 0.1, "round": np.arange(size), "measure": "regret"}
     second = row | {"learner": "OGD", "round": np.arange(size), "measure": "regret"}
-    return table([first | {"value": values}, second | {"value": -values}])
+    return join_blocks([first | {"value": values}, second | {"value": -values}])
 
 
 def path_of(store, task=TASK):

@@ -17,7 +17,7 @@ from redescend.experiments.results import Results
 from redescend.experiments.suite import players, ratios
 from redescend.experiments.suite import settings as design
 from redescend.experiments.suite.settings import SuiteSetting
-from redescend.experiments.tasks import Options, table
+from redescend.experiments.tasks import Options, join_blocks
 from redescend.learners.recipes import OGD
 
 FACTORS = {
@@ -96,7 +96,7 @@ def test_a_setting_is_what_its_name_says():
     for setting in design.choose_settings(0):
         assert SuiteSetting.parse(setting.name, setting.count) == setting
         for word in (setting.task, setting.count):
-            assert word in setting.words
+            assert word in setting.description
 
 
 # --- games ---
@@ -201,7 +201,7 @@ BY_HAND = [
 
 @pytest.fixture
 def by_hand():
-    return ratios.read_ratios(Results(table(rows(BY_HAND))))
+    return ratios.read_ratios(Results(join_blocks(rows(BY_HAND))))
 
 
 def test_ratios_are_to_the_oracle_with_the_best_step(by_hand):
@@ -227,7 +227,7 @@ def test_a_cell_is_what_a_person_would_compute(by_hand):
 
 
 def test_the_worst_settings_come_first_and_say_who_is_best_there(by_hand):
-    first, second = by_hand.describe_losses("OGD", number=2)
+    first, second = by_hand.describe_worst_settings("OGD", number=2)
     assert first.endswith("d = 2: diverged (lowest there: LEARN, 2)")
     assert second.endswith("d = 1: 3 times the oracle (lowest there: LEARN, 1.2)")
 
@@ -236,8 +236,8 @@ def test_an_unfinished_setting_is_left_out():
     blocks = [
         block for block in rows(BY_HAND) if not (block["problem"].endswith("; 2") and block["learner"] == "LEARN")
     ]
-    assert [setting.dim for setting in ratios.read_ratios(Results(table(blocks))).settings] == [1, 3]
-    assert ratios.read_ratios(Results(table([]))).settings == []
+    assert [setting.dim for setting in ratios.read_ratios(Results(join_blocks(blocks))).settings] == [1, 3]
+    assert ratios.read_ratios(Results(join_blocks([]))).settings == []
 
 
 def test_the_profile_against_counting():
@@ -256,7 +256,7 @@ def small():
     """The first task, with real streams, and the last, with the adversary that sees the action."""
     tasks = list(players.SUITE.tasks(Options(rounds=100, quick=True)))
     return Results(
-        table(block for task in (tasks[0], tasks[-1]) for block in players.SUITE.compute(**dict(task.settings)))
+        join_blocks(block for task in (tasks[0], tasks[-1]) for block in players.SUITE.compute(**dict(task.settings)))
     )
 
 
@@ -324,7 +324,7 @@ def test_one_line_adds_a_learner_without_a_step(monkeypatch, tmp_path):
         players.UNTUNED, name, lambda game: OGD(game.stream.dim, loss=game.rules.loss, step=steps.AdaptiveNorm())
     )
     settings = {"first": len(design.choose_settings(0, quick=True)) // 2, "quick": 1, "rounds": 100, "seed": 0}
-    results = Results(table(players.SUITE.compute(**settings)))
+    results = Results(join_blocks(players.SUITE.compute(**settings)))
     assert name in ratios.read_ratios(results).learners
     section = ratios.make_suite_section(results)
     assert section["kinds"]["no step"] == list(players.UNTUNED)

@@ -34,7 +34,7 @@ def replace_file(target: Path) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(target))
     remove_leftovers(target)
     mode = stat.S_IMODE(target.stat().st_mode) & 0o777 if target.exists() else None
-    part, descriptor = _create(target, 0o666 if mode is None else 0o600)
+    part, descriptor = _create_part(target, 0o666 if mode is None else 0o600)
     try:
         # Open, and therefore locked, until it has replaced the target; without locks, open files cannot be replaced.
         with open(descriptor, "wb", closefd=os.name != "posix") as file:
@@ -104,7 +104,7 @@ def _hash_name(target: Path) -> str:
     return hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]
 
 
-def _create(target: Path, mode: int) -> tuple[Path, int]:
+def _create_part(target: Path, mode: int) -> tuple[Path, int]:
     """Create a locked file to write the target to."""
     while True:
         part = name_part(target)

@@ -114,7 +114,7 @@ class DescentEngine(Engine):
 
     # --- learning ---
 
-    def _can_learn_sparse(self, rows: Any) -> bool:
+    def _can_learn_sparse(self) -> bool:
         return self.method != scaling.CENTRED and not len(self.means)
 
     def exclude_from_scaling(self, features: Sequence[int]) -> None:

@@ -66,7 +66,7 @@ class SelfTuningEngine(Engine):
 
     # --- learning ---
 
-    def _can_learn_sparse(self, rows: Any) -> bool:
+    def _can_learn_sparse(self) -> bool:
         return self.order == 1 and self.average is None
 
     def _learn_table(

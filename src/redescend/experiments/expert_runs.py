@@ -14,7 +14,7 @@ import numpy as np
 
 from redescend import domains, regret
 from redescend.errors import DivergenceError
-from redescend.experiments.problems import PROBLEMS, QUICK_ROUNDS, Problem, count_rounds
+from redescend.experiments.problems import PROBLEMS, QUICK_ROUNDS, Problem, choose_rounds
 from redescend.experiments.results import Results, format_number, mean_and_error
 from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point
 from redescend.game import Stream, play
@@ -41,7 +41,7 @@ LOOKS = 60
 
 def _list_tasks(options: Options) -> Iterator[Task]:
     for name in PROBLEMS:
-        rounds = count_rounds(name, options)
+        rounds = choose_rounds(name, options)
         runs = min(options.runs, 1 if options.quick else RUNS[name])
         games = [(place, rounds, run, 1.0) for run in range(runs) for place in range(4)]
         games += [(EVERY, min(rounds, QUICK_ROUNDS[name]), 0, unit) for unit in UNITS]

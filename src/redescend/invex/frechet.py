@@ -199,7 +199,7 @@ class RobustFrechetMean:
         distances = np.array([*(geodesic.length for geodesic in geodesics), played])
         if not distances.any():
             return Round(0.0, 1.0)
-        densities = self._noise.observe(distances)
+        densities = self._noise.compute_densities(distances)
         weights = self._noise.weigh(densities)
         self._update_shares(densities)
         if distances[self._leader] > 0.0:
@@ -218,7 +218,7 @@ class RobustFrechetMean:
 
         The start gets no fixed share, so that later outliers near it cannot bring it back.
         """
-        gains = self._noise.compare(densities, self._leader)[:-1]
+        gains = self._noise.likelihood_ratios(densities, self._leader)[:-1]
         shares = self._shares * np.minimum(gains, LUCK)
         shares *= (1.0 - SHARE) / shares.sum()
         shares[:-1] += SHARE / len(MEMORIES)

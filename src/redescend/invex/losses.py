@@ -99,15 +99,15 @@ class SquaredDistance(InvexLoss):
         return np.stack(points)
 
     def value(self, theta: Array, record: Array) -> float:
-        points = self._stack(record)
+        points = self._to_stack(record)
         return sum(self.space.distance(theta, point) ** 2 for point in points) / (2.0 * len(points))
 
     def at(self, theta: Array, record: Array) -> ValueAndGradient:
-        points = self._stack(record)
+        points = self._to_stack(record)
         pull = sum((self.space.log(theta, point) for point in points), np.zeros(self.space.shape)) / len(points)
         return ValueAndGradient(self.value(theta, record), -pull)
 
-    def _stack(self, record: Array) -> Array:
+    def _to_stack(self, record: Array) -> Array:
         return record if record.ndim > len(self.space.shape) else record[None]
 
 

@@ -26,10 +26,10 @@ from redescend.learners.learner import (
     check_dtype,
     check_features,
     check_record,
-    constructor_arguments,
     float_array,
     float_number,
     read_state,
+    select_constructor_arguments,
 )
 from redescend.numeric import LARGEST, Array, norm
 from redescend.parameters import check_instance
@@ -130,7 +130,7 @@ class Descent(Learner):
         # The parameters of a recipe are those of its gate.
         own = {**vars(getattr(self.gate, "transform", self.gate)), **vars(self.gate)}
         precision = None if self._free_precision else self.dtype.name
-        return constructor_arguments(type(self), {**own, **vars(self), "dtype": precision})
+        return select_constructor_arguments(type(self), {**own, **vars(self), "dtype": precision})
 
     @property
     def _memory(self) -> Array:

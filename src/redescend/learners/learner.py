@@ -81,7 +81,7 @@ class Learner(ABC):
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor that make another learner like this one, without `start`."""
-        return constructor_arguments(type(self), vars(self))
+        return select_constructor_arguments(type(self), vars(self))
 
     @property
     @abstractmethod
@@ -272,7 +272,7 @@ def read_state(
     return read_arrays(specs, state, dims, owner, others=("learner", *others))
 
 
-def constructor_arguments(kind: type, known: Mapping[str, Any]) -> dict[str, Any]:
+def select_constructor_arguments(kind: type, known: Mapping[str, Any]) -> dict[str, Any]:
     """Select the arguments of a learner's constructor from these values, by name."""
     return {name: known[name] for name in signature(kind).parameters if name != "start"}
 

@@ -210,12 +210,16 @@ class DictModel(Stateful):
     def state(self) -> dict[str, Any]:
         learned = None if self._is_fresh else self._learner.learner.state()
         belief = None if self.belief is None else self.belief.state()
-        return {"features": [records.to_plain(name) for name in self._features], "learner": learned, "belief": belief}
+        return {
+            "features": [records.key_to_plain(name) for name in self._features],
+            "learner": learned,
+            "belief": belief,
+        }
 
     def restore(self, state: Any) -> None:
         check_keys(state, ("features", "learner", "belief"), "a linear model")
         try:
-            features = dict.fromkeys((records.to_key(name) for name in state["features"]), 0.0)
+            features = dict.fromkeys((records.plain_to_key(name) for name in state["features"]), 0.0)
             learned, needed = state["learner"], len(features) + len(self._constant)
             dim = 1 if learned is None else infer_dim(learned)
             is_valid = len(features) == len(state["features"]) and dim >= needed and not (learned is None and features)

@@ -19,16 +19,16 @@ class NotFiniteError(DataError):
     """A number is NaN or infinite."""
 
 
-def to_plain(key: Any) -> Any:
+def key_to_plain(key: Any) -> Any:
     """The name of a feature or a label as a plain value; a tuple as a list."""
     if isinstance(key, tuple):
-        return [to_plain(part) for part in key]
+        return [key_to_plain(part) for part in key]
     return key.item() if isinstance(key, np.generic) else key
 
 
-def to_key(value: Any) -> Any:
-    """Undo `to_plain`."""
-    return tuple(to_key(part) for part in value) if isinstance(value, list) else value
+def plain_to_key(value: Any) -> Any:
+    """Undo `key_to_plain`."""
+    return tuple(plain_to_key(part) for part in value) if isinstance(value, list) else value
 
 
 class BinaryLabels:
@@ -76,10 +76,10 @@ class BinaryLabels:
         return {negative: 1.0 - shares, positive: shares}
 
     def state(self) -> list[Any]:
-        return [[to_plain(label), sign] for label, sign in self._signs.items()]
+        return [[key_to_plain(label), sign] for label, sign in self._signs.items()]
 
     def restore(self, state: Any) -> None:
-        signs = {to_key(label): float(sign) for label, sign in state}
+        signs = {plain_to_key(label): float(sign) for label, sign in state}
         if len(signs) != len(state) or sorted(signs.values()) not in ([], [-1.0], [1.0], [-1.0, 1.0]):
             raise ValueError
         self._signs = signs

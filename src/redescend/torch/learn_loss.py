@@ -16,14 +16,14 @@ from redescend.parameters import bad_parameter, check_choice
 REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"none": lambda each: each, "mean": torch.mean, "sum": torch.sum}
 
 
-def to_single_precision(f: Tensor) -> Tensor:
+def upcast_half_precision(f: Tensor) -> Tensor:
     """Convert half precision to single precision."""
     return f.float() if f.dtype in (torch.float16, torch.bfloat16) else f
 
 
 def gate_logit(f: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """−f/a − ln b: the logit of the LEARN weight, in single precision at least, so that f/a does not overflow."""
-    f = to_single_precision(f)
+    f = upcast_half_precision(f)
     return -f / a.to(f.dtype) - torch.log(b).to(f.dtype)
 
 
@@ -70,7 +70,7 @@ class GatedLoss(nn.Module):
             return REDUCTIONS[self.reduction](each)
         each = torch.where(ignored, 0.0, each)
         if self.reduction == "mean":
-            return (to_single_precision(each).sum() / (~ignored).sum()).to(each.dtype)
+            return (upcast_half_precision(each).sum() / (~ignored).sum()).to(each.dtype)
         return REDUCTIONS[self.reduction](each)
 
     def weights(self, *args: Any, **keywords: Any) -> Tensor:
@@ -117,7 +117,7 @@ class GatedLoss(nn.Module):
         for part, named in buffers.items():
             for name, old in named.items():
                 device = function(torch.empty(0, device=old.device)).device
-                part._buffers[name] = _move(old, device)
+                part._buffers[name] = _move_buffer(old, device)
         return self
 
     def _gate_modules(self) -> list[nn.Module]:
@@ -125,7 +125,7 @@ class GatedLoss(nn.Module):
         return [self]
 
 
-def _move(old: Tensor, device: torch.device) -> Tensor:
+def _move_buffer(old: Tensor, device: torch.device) -> Tensor:
     # Apple's devices have no float64.
     dtype = torch.float32 if old.dtype == torch.float64 and device.type == "mps" else old.dtype
     return torch.empty_like(old, device=device, dtype=dtype) if old.is_meta else old.to(device, dtype)

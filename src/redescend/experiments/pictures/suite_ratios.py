@@ -28,7 +28,7 @@ def draw_profile(results: Results, folder: Path) -> Picture | None:
     if not ratios.settings:
         return None
     title = f"Share of {len(ratios.settings)} settings within ρ of the oracle with the best step in hindsight"
-    groups = ratios.groups()
+    groups = ratios.group_by_step()
     free = groups.pop("no step")
     with open_sheet(folder, "suite-profile", title, 5.2) as sheet:
         within = np.geomspace(NEAR, FAR, 600)
@@ -103,7 +103,7 @@ def draw_kinds(results: Results, folder: Path) -> Picture | None:
     if not ratios.settings:
         return None
     title = "Regret as a multiple of the oracle's with the best step, geometric mean"
-    heads = {head: learners for head, learners in ratios.groups().items() if learners}
+    heads = {head: learners for head, learners in ratios.group_by_step().items() if learners}
     kinds = {kind: _read_rows(ratios, levels, heads) for kind, levels in _group_by_level().items()}
     kinds = {kind: rows for kind, rows in kinds.items() if rows}
     cell, gap, top, left = 0.232, 0.1, 2.0, 2.35

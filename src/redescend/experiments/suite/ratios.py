@@ -67,7 +67,7 @@ class Ratios:
         """The learners that do not know which rounds are clean."""
         return [learner for learner in self.learners if not learner.startswith(ORACLE)]
 
-    def groups(self) -> dict[str, list[str]]:
+    def group_by_step(self) -> dict[str, list[str]]:
         """The learners by how they got their step, without the oracle of the ratios."""
         listed = [learner for learner in self.learners if learner != TUNED_ORACLE]
         tuned = [learner for learner in listed if learner.endswith(BEST)]
@@ -79,7 +79,7 @@ class Ratios:
         """The learner that the report is about: the first without a step, or LEARN."""
         return next((name for name in UNTUNED if name in self.learners), "LEARN")
 
-    def describe_losses(self, learner: str, number: int = 10) -> list[str]:
+    def describe_worst_settings(self, learner: str, number: int = 10) -> list[str]:
         """The settings with a learner's largest ratios, the worst first, and who is best there."""
         blind, values = self.blind_learners(), self.ratios_of(learner)
         sentences = []
@@ -88,7 +88,7 @@ class Ratios:
             best = min(ratios, key=lambda name: ratios[name])
             ratio = f"{format_number(values[row])} times the oracle" if values[row] < np.inf else "diverged"
             lowest = f"lowest there: {best}, {format_number(ratios[best])}"
-            sentences.append(f"{self.settings[row].words}: {ratio} ({lowest})")
+            sentences.append(f"{self.settings[row].description}: {ratio} ({lowest})")
         return sentences
 
 
@@ -123,7 +123,7 @@ def make_suite_section(results: Results) -> dict[str, Any] | None:
     ratios = read_ratios(results)
     if not ratios.settings:
         return None
-    kinds = {kind: members for kind, members in ratios.groups().items() if members}
+    kinds = {kind: members for kind, members in ratios.group_by_step().items() if members}
     listed = [learner for members in kinds.values() for learner in members]
     cells = {
         (learner, group): ratios.summarise_group(learner, members)
@@ -143,7 +143,7 @@ def make_suite_section(results: Results) -> dict[str, Any] | None:
         "cells": {place: format_cell(cell) for place, cell in full.items()},
         "best": {(min(blind, key=lambda learner: full[learner, group].mean), group) for group in columns},
         "subject": subject,
-        "losses": ratios.describe_losses(subject),
+        "losses": ratios.describe_worst_settings(subject),
     }
 
 

@@ -297,16 +297,16 @@ class RunWriters:
         self._final = log
         return log
 
-    def publish(self, schema: Schema, keys: Sequence[str] = (), judged: bool = False) -> None:
+    def write_final_files(self, schema: Schema, keys: Sequence[str] = (), judged: bool = False) -> None:
         """Write the final files from the logs; `judged` if the model has a belief."""
-        self.publish_rejected()
+        self.write_quarantine()
         if self._outputs.rounds is not None:
             table = RoundTable(schema, keys, judged)
             with table.write(self._outputs.rounds) as write:
                 for entries in read_groups(self.read_log("rounds"), table.entry):
                     write(table.make(entries))
 
-    def publish_rejected(self) -> None:
+    def write_quarantine(self) -> None:
         """Write the quarantine from its log."""
         outputs = self._outputs
         if outputs.quarantine is None:

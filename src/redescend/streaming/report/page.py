@@ -26,7 +26,7 @@ with needs_extra("The report needs Jinja2", "cli"):
 
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.model import StreamModel
-from redescend.streaming.report.dependence import draw_dependences
+from redescend.streaming.report.dependence_plots import draw_dependences
 from redescend.streaming.report.pictures import draw_all, typical_error
 from redescend.streaming.run import Counts
 from redescend.streaming.summary import Summary
