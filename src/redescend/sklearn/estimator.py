@@ -224,7 +224,7 @@ class LinearEstimator(JudgingEstimator):
     def _make_engine(self, X: Any, outputs: int) -> None:
         parameters = self.get_params()
         chosen = {name: parameters[name] for name in ENGINE_PARAMETERS}
-        self._engine = self._make_config(chosen).make_engine(X.shape[1], outputs, sparse=issparse(X))
+        self._engine = self._config(chosen).make_engine(X.shape[1], outputs, sparse=issparse(X))
         # Searches pass NumPy scalars, which a state does not hold.
         self._engine_parameters = {
             name: value.item() if isinstance(value, np.generic) else value for name, value in chosen.items()
@@ -236,7 +236,7 @@ class LinearEstimator(JudgingEstimator):
     def _make_beliefs(self, dim: int, outputs: int) -> RowBeliefs:
         return RowBeliefs(dim, outputs, self.TASK == "classification")
 
-    def _make_config(self, parameters: dict[str, Any]) -> ModelConfig:
+    def _config(self, parameters: dict[str, Any]) -> ModelConfig:
         return ModelConfig.from_parameters(type(self).__name__, self.TASK, **parameters)
 
     # --- fitted attributes and predictions ---
@@ -337,7 +337,7 @@ class LinearEstimator(JudgingEstimator):
         owner, engine_state, passes = type(self).__name__, state["engine"], state["passes"]
         made_with = state["made_with"]
         parameters = {name: Deserializer({}, file_size=0).deserialize(made_with[name]) for name in ENGINE_PARAMETERS}
-        engine = self._make_config(parameters).restore_engine(engine_state)
+        engine = self._config(parameters).restore_engine(engine_state)
         require(state["precision"] in ("float32", "float64"), owner, "an unknown precision")
         require(passes is None or (type(passes) is int and passes > 0), owner, "an impossible number of passes")
         beliefs = None
