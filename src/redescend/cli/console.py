@@ -72,7 +72,7 @@ def announce_compilation(quiet: bool, log: Callable[[str], None] = log) -> Abstr
 
 
 @contextmanager
-def allow_closed_pipe() -> Iterator[Event]:
+def reader_may_leave() -> Iterator[Event]:
     """Write to standard output; a reader that closes the pipe, as `head` does, sets the event and is not an error."""
     left = Event()
     try:
@@ -164,7 +164,7 @@ def print_suspects(
     suspects: Sequence[Suspect], schema: Schema, important: Sequence[str] = (), ids: Sequence[str] = ()
 ) -> None:
     """Print suspects on standard output: as a table on a terminal, important columns first; else as CSV."""
-    with allow_closed_pipe():
+    with reader_may_leave():
         if sys.stdout.isatty():
             _print_table(suspects, schema, [*ids, *important], ids)
         else:

@@ -38,7 +38,7 @@ def explain(
     differently at the time (see fit --rounds).
     """
     with exit_on_error(debug):
-        from redescend.cli.console import allow_closed_pipe, announce_compilation, format_json, make_printable
+        from redescend.cli.console import announce_compilation, format_json, make_printable, reader_may_leave
         from redescend.cli.scoring import read_model
         from redescend.streaming.explanation import explain_record, find_nearest, find_record
 
@@ -49,7 +49,7 @@ def explain(
             why = explain_record(loaded, batch, index, history)
             if opened.can_reread:
                 why = replace(why, nearest=find_nearest(loaded, opened, batch, index))
-        with allow_closed_pipe():
+        with reader_may_leave():
             if as_json:
                 typer.echo(format_json(why.to_dict(), indent=2))
                 return

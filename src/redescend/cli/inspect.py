@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from redescend.cli import options
-from redescend.cli.console import allow_closed_pipe, format_facts, format_json, make_printable
+from redescend.cli.console import format_facts, format_json, make_printable, reader_may_leave
 from redescend.cli.exit_codes import exit_on_error
 
 
@@ -35,6 +35,6 @@ def inspect(
         else:
             facts = describe.inspect(model) if key is None else describe.describe(read_key_model(model, key))
             text = list(map(make_printable, format_facts(facts)))
-        with allow_closed_pipe():
+        with reader_may_leave():
             for line in text:
                 typer.echo(line)

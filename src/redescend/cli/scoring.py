@@ -16,12 +16,12 @@ from redescend.belief.suspects import HALF
 from redescend.checkpoint import load
 from redescend.cli.console import (
     PROBABILITY,
-    allow_closed_pipe,
     announce_compilation,
     log,
     log_rejections,
     log_unread,
     make_printable,
+    reader_may_leave,
 )
 from redescend.cli.exit_codes import Code
 from redescend.cli.options import InputOptions, ResultOptions, parse_names
@@ -211,7 +211,7 @@ def write_table(path: Path | None, schema: pa.Schema) -> Iterator[Write]:
     without an error.
     """
     if path is None:
-        with allow_closed_pipe(), _write_to_stream(schema) as write:
+        with reader_may_leave(), _write_to_stream(schema) as write:
             yield write
         return
     with replace_file(path) as file, choose_writer(path)(file, schema) as write:
