@@ -9,7 +9,7 @@ import scipy.stats
 from redescend.experiments import claims, problems
 from redescend.experiments.pictures import PICTURES
 from redescend.experiments.results import COUNTS, Results, p_value
-from redescend.experiments.tasks import table
+from redescend.experiments.tasks import join_blocks
 
 RUNS = 6
 SCALES = {"ridge": 1.0, "svm": 0.9}
@@ -53,7 +53,7 @@ def regret_blocks(problem, finals, late, random):
 
 def problems_counts(problem):
     rounds = getattr(problems, problem)().rounds
-    return {count: problems.count_outliers(count, rounds) for count in COUNTS}
+    return {count: problems.resolve_outlier_count(count, rounds) for count in COUNTS}
 
 
 def weight_blocks(problem, weights):
@@ -108,7 +108,7 @@ def world(finals=None, late=None, weights=None, angles=None, exponents=(0.5, 0.5
         blocks += regret_blocks(problem, FINALS | (finals or {}), LATE | (late or {}), random)
         blocks += weight_blocks(problem, WEIGHTS | (weights or {}))
         blocks += sweep_blocks(problem, exponents, best)
-    return Results(table(blocks))
+    return Results(join_blocks(blocks))
 
 
 def verdicts(results):
@@ -178,7 +178,7 @@ def test_every_claim_is_turned_over_both_ways():
 def test_without_its_results_a_claim_was_not_run(rows):
     full = world()
     if rows == "none":
-        assert set(verdicts(Results(table([]))).values()) == {"not run"}
+        assert set(verdicts(Results(join_blocks([]))).values()) == {"not run"}
         return
     kept = full.select(run=0) if rows == "one run" else full.select(count="0")
     found = verdicts(kept)
@@ -190,7 +190,7 @@ def test_the_papers_number_is_asked_only_at_the_papers_length():
     here = {"experiment": "svm", "problem": "svm", "run": np.arange(3), "k": 0, "learner": "LEARN", "measure": "regret"}
     last = {"rounds": 4, "round": 4, "value": 900.0 + np.arange(3)}
     shorter = [{**here, **last, "count": count} for count in COUNTS]
-    near = next(own for own in claims.judge(Results(table(shorter))) if own.claim.name == "near-svm")
+    near = next(own for own in claims.judge(Results(join_blocks(shorter))) if own.claim.name == "near-svm")
     assert near.verdict == "not run"
     assert "T = 10,000" in near.measured
 
@@ -199,7 +199,7 @@ def test_a_difference_that_is_not_clear_neither_supports_nor_contradicts():
     here = {"experiment": "svm", "problem": "svm", "run": np.arange(3), "rounds": 4, "count": "0", "k": 0, "round": 4}
     values = dict.fromkeys(problems.PAPER, (1.0, 3.0, 2.0)) | {"LEARN": (2.0, 2.0, 3.3)}
     blocks = [{**here, "learner": name, "measure": "regret", "value": np.array(row)} for name, row in values.items()]
-    assert verdicts(Results(table(blocks)))["cautious-svm"] == "partly"
+    assert verdicts(Results(join_blocks(blocks)))["cautious-svm"] == "partly"
 
 
 @pytest.mark.parametrize("huge", [1e160, 1e300, np.nan, np.inf])

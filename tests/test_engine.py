@@ -23,7 +23,7 @@ from redescend import cluster
 from redescend.errors import ParameterError
 from redescend.experiments.runner import TaskError, run
 from redescend.experiments.store import Store
-from redescend.experiments.tasks import Task, table
+from redescend.experiments.tasks import Task, join_blocks
 
 ROOT = Path(__file__).parents[1]
 # Workers are processes of their own, and must find the functions below.
@@ -43,7 +43,7 @@ def compute(task):
     random = np.random.default_rng(seed)
     values = (random.normal(size=(300, 700)) @ random.normal(size=(700, 300))).sum(axis=0)
     shared = {"experiment": "toy", "problem": "toy", "run": seed, "rounds": 300, "count": "0", "k": 0}
-    return table([shared | {"learner": "x", "round": np.arange(300), "measure": "y", "value": values}])
+    return join_blocks([shared | {"learner": "x", "round": np.arange(300), "measure": "y", "value": values}])
 
 
 def slowly(task):

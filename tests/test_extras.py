@@ -14,7 +14,7 @@ CASES = {
     "sklearn": ("redescend.sklearn needs scikit-learn", "sklearn", "import redescend.sklearn"),
     "river": ("redescend.river needs River", "river", "import redescend.river"),
     "torch": ("redescend.torch needs PyTorch", "torch", "import redescend.torch"),
-    "onnx": ("Exports to ONNX need onnx", "onnx", "import redescend.exports.graph"),
+    "onnx": ("Exports to ONNX need onnx", "onnx", "import redescend.exports.onnx"),
     "jinja2": (
         *("The report needs Jinja2", "experiments", "from redescend.experiments.report import write_report"),
         "write_report(None, [], None, options={}, command='', seconds={}, notes=[])",

@@ -11,7 +11,7 @@ from redescend.invex.noise_posterior import NoisePosterior
 
 
 def seen(noise, *distances):
-    return noise.observe(np.array(distances))
+    return noise.compute_densities(np.array(distances))
 
 
 def test_densities_are_those_of_the_statement():
@@ -39,7 +39,9 @@ def test_the_weight_of_a_cell_is_that_of_learn():
     distances = np.linspace(0.05, 0.99, 7) * tau
     constant = (1 - k / 2) * np.log(2) - np.log(1.0) + (k / 2) * np.log(k)  # Γ(2) = 1
     transform = rd.transforms.Learn(a=tau**2 / k, b=epsilon * np.exp(-constant) / (2 * (1 - epsilon)))
-    np.testing.assert_allclose(noise.weigh(noise.observe(distances)), transform.weight(distances**2 / 2), rtol=1e-12)
+    np.testing.assert_allclose(
+        noise.weigh(noise.compute_densities(distances)), transform.weight(distances**2 / 2), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("spread_in", [2, 15])

@@ -11,7 +11,7 @@ import pytest
 from redescend.experiments.pictures import PICTURES, canvas, loss_curves, paper_runs, sweeps
 from redescend.experiments.problems import ridge, svm
 from redescend.experiments.results import Results, angle_between
-from redescend.experiments.tasks import SCHEMA, table
+from redescend.experiments.tasks import SCHEMA, join_blocks
 from tests.picture_results import (
     COUNTS,
     LEARNERS,
@@ -43,7 +43,7 @@ def _small_pictures():
 
 @pytest.fixture(scope="module")
 def results():
-    return Results(table(every_block()))
+    return Results(join_blocks(every_block()))
 
 
 ONCE = [name for name in PICTURES if "ridge" not in name]
@@ -155,7 +155,7 @@ def test_without_results_only_the_losses_are_drawn(tmp_path):
 
 @pytest.mark.usefixtures("unsaved")
 def test_results_of_one_problem_draw_its_pictures_alone(tmp_path):
-    drawn = draw_all(Results(table(regret_blocks("svm"))), tmp_path)
+    drawn = draw_all(Results(join_blocks(regret_blocks("svm"))), tmp_path)
     assert [picture.name for picture in drawn] == ["losses", "svm-regret", "svm-weights", "svm-bounds"]
 
 
@@ -173,19 +173,19 @@ def test_a_learner_that_never_moved_has_no_boundary(tmp_path):
     for block in blocks:
         if block["learner"] == "OGD":
             block["value"] = np.zeros(1)
-    caption = PICTURES["boundaries"](Results(table(blocks)), tmp_path).caption
+    caption = PICTURES["boundaries"](Results(join_blocks(blocks)), tmp_path).caption
     assert "LEARN 45.0°." in caption
     assert "OGD" not in caption
 
 
 def test_a_sweep_over_no_outliers_is_no_growth(tmp_path):
     blocks = [block for block in sweep_blocks("ridge") if block["problem"] != "ridge-k" or block["k"] == 0]
-    assert PICTURES["ridge-growth"](Results(table(blocks)), tmp_path) is None
+    assert PICTURES["ridge-growth"](Results(join_blocks(blocks)), tmp_path) is None
 
 
 def test_half_of_a_sweep_is_no_growth(tmp_path):
     blocks = [block for block in sweep_blocks("ridge") if block["problem"] == "ridge-k"]
-    assert PICTURES["ridge-growth"](Results(table(blocks)), tmp_path) is None
+    assert PICTURES["ridge-growth"](Results(join_blocks(blocks)), tmp_path) is None
 
 
 def test_an_error_while_drawing_leaves_no_file(tmp_path):
@@ -250,7 +250,7 @@ def test_a_drawn_learner_looks_the_same_whoever_else_is_there(tmp_path, monkeypa
             block for block in regret_blocks("ridge") if block["learner"] in learners and block["measure"] == "regret"
         ]
         plotted.clear()
-        PICTURES["ridge-regret"](Results(table(blocks)), tmp_path)
+        PICTURES["ridge-regret"](Results(join_blocks(blocks)), tmp_path)
         look = canvas.line_style("Huber, c = 1")
         seen.append(plotted.count((look.color, (0, look.dash))))
     assert seen == [len(COUNTS)] * 3
@@ -286,7 +286,7 @@ def test_there_is_no_exponent_of_one_point(x, y):
 
 @pytest.mark.usefixtures("unsaved")
 def test_growth_tells_the_fitted_exponents_beside_the_theorems(tmp_path):
-    picture = PICTURES["ridge-growth"](Results(table(sweep_blocks("ridge", 0.9, 0.55))), tmp_path)
+    picture = PICTURES["ridge-growth"](Results(join_blocks(sweep_blocks("ridge", 0.9, 0.55))), tmp_path)
     assert "LEARN k^0.90, T^0.55" in picture.caption
     assert "The theorem allows k^1.00, T^0.67 against" in picture.caption
 
@@ -297,14 +297,14 @@ def test_a_learner_that_diverges_in_the_sweep_has_no_exponent(tmp_path):
     for block in blocks:
         if block["learner"] == "OGD" and block["problem"] == "ridge-T":
             block["value"] = 1e200 / np.array([block["rounds"] + block["run"]])
-    picture = PICTURES["ridge-growth"](Results(table(blocks)), tmp_path)
+    picture = PICTURES["ridge-growth"](Results(join_blocks(blocks)), tmp_path)
     assert "OGD k^1.00, T: diverges" in picture.caption
 
 
 def test_the_mean_and_error_of_a_line_are_over_its_runs():
     where = {"rounds": np.array([10, 10, 20]), "value": np.array([1.0, 4.0, 9.0]), "run": np.array([0, 1, 0])}
     block = {"experiment": "sweep", "problem": "p", "count": "", "k": 0, "learner": "L", "round": 1, "measure": "m"}
-    x, mean, error = Results(table([block | where])).read_lines("rounds")["L"]
+    x, mean, error = Results(join_blocks([block | where])).read_lines("rounds")["L"]
     assert x.tolist() == [10.0, 20.0]
     assert mean.tolist() == [2.5, 9.0]
     assert error.tolist() == pytest.approx([1.5, 0.0])
@@ -325,7 +325,7 @@ def test_a_cell_without_a_result_is_neither_best_nor_the_papers():
 
 def test_a_grid_in_which_nothing_was_learned_is_not_drawn(tmp_path):
     blocks = [block | {"value": np.array([np.inf])} for block in sweep_blocks("ridge")]
-    assert PICTURES["ridge-grid"](Results(table(blocks)), tmp_path) is None
+    assert PICTURES["ridge-grid"](Results(join_blocks(blocks)), tmp_path) is None
 
 
 def test_weights_tell_how_much_less_a_corrupted_round_weighs(pictures):
@@ -342,7 +342,7 @@ def test_bounds_tell_how_many_runs_are_in_order(pictures, tmp_path):
     for block in blocks:
         if block["measure"] == "certificate" and block["run"] == 2:
             block["value"] = 1e-9 * block["value"]
-    assert "in 8 of 12 runs" in PICTURES["svm-bounds"](Results(table(blocks)), tmp_path).caption
+    assert "in 8 of 12 runs" in PICTURES["svm-bounds"](Results(join_blocks(blocks)), tmp_path).caption
 
 
 def test_medians_use_every_round_once():

@@ -17,7 +17,7 @@ import scipy.stats
 from redescend.experiments import claims, report
 from redescend.experiments.pictures import Picture
 from redescend.experiments.results import COUNTS, Results
-from redescend.experiments.tasks import table
+from redescend.experiments.tasks import join_blocks
 from tests.pages import Page
 
 HOSTILE = '<script>alert("x")</script>&'
@@ -42,7 +42,7 @@ def results(counts=COUNTS, runs=5, names=("LEARN", "OGD", "Top-k", HOSTILE, "ora
             here = {"experiment": problem, "problem": problem, "run": np.arange(runs), "rounds": 1000, "count": count}
             own = {"k": 5, "round": 1000, "measure": "regret"}
             blocks += [{**here, **own, "learner": name, "value": levels[name] + noise[name]} for name in names]
-    return Results(table(blocks))
+    return Results(join_blocks(blocks))
 
 
 def png(path: Path, colour) -> Path:
@@ -141,12 +141,12 @@ def test_what_is_missing_is_said(tmp_path, experiment, runs, sentences):
 def test_a_length_that_is_not_the_papers_is_said(tmp_path):
     _, text = written(tmp_path)
     assert "Online support vector machine has T = 1,000 here and 10,000 in the paper" in "".join(Page(text).text)
-    _, text = written(tmp_path, Results(table([])))
+    _, text = written(tmp_path, Results(join_blocks([])))
     assert "in the paper: verdicts" not in "".join(Page(text).text)
 
 
 def test_an_empty_result_still_gives_a_report(tmp_path):
-    _, text = written(tmp_path, Results(table([])), notes=["Interrupted by Ctrl-C."])
+    _, text = written(tmp_path, Results(join_blocks([])), notes=["Interrupted by Ctrl-C."])
     words = "".join(Page(text).text)
     assert "cannot test any claim of the paper" in words
     assert "Interrupted by Ctrl-C." in words
@@ -205,7 +205,7 @@ def test_one_run_and_diverged_runs_are_said_so():
     assert row.lead == "no other learner to compare with"
     here = {"experiment": "svm", "problem": "svm", "run": np.arange(2), "rounds": 9, "count": "0", "k": 0, "round": 3}
     lost = {**here, "learner": "OGD", "measure": "diverged", "value": np.ones(2)}
-    (row,) = report.summarise_regret(Results(table([lost])), "svm")
+    (row,) = report.summarise_regret(Results(join_blocks([lost])), "svm")
     assert row.text == "diverged"
     assert "not tested" in report.summarise_regret(results(runs=1), "svm")[3].lead
 
@@ -214,7 +214,7 @@ def test_noise_is_not_a_lead():
     here = {"experiment": "svm", "problem": "svm", "rounds": 9, "count": "0", "k": 0, "round": 9, "measure": "regret"}
     values = {"OGD": [1.0, 3.0, 2.0], "LEARN": [2.0, 1.0, 3.3]}
     blocks = [{**here, "learner": name, "run": np.arange(3), "value": np.array(row)} for name, row in values.items()]
-    row = report.summarise_regret(Results(table(blocks)), "svm")[0]
+    row = report.summarise_regret(Results(join_blocks(blocks)), "svm")[0]
     assert row.best
     assert "not clearly below LEARN" in row.lead
 

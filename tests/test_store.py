@@ -15,7 +15,7 @@ import pytest
 from redescend.errors import ParameterError
 from redescend.experiments import store as module
 from redescend.experiments.store import Store
-from redescend.experiments.tasks import SCHEMA, Task, table
+from redescend.experiments.tasks import SCHEMA, Task, join_blocks
 
 TASK = Task("ridge", (("run", 3), ("scale", 0.5), ("kind", "√T")))
 OTHER = Task("svm", (("run", 3),))
@@ -26,7 +26,7 @@ def rows(seed=0, size=20):
     row = {"experiment": "ridge", "problem": "ridge", "run": seed, "rounds": size, "count": "√T", "k": 1}
     first = row | {"learner": "LEARN", "a": 10.0, "b": 0.1, "round": np.arange(size), "measure": "regret"}
     second = row | {"learner": "OGD", "round": np.arange(size), "measure": "regret"}
-    return table([first | {"value": values}, second | {"value": -values}])
+    return join_blocks([first | {"value": values}, second | {"value": -values}])
 
 
 def path_of(store, task=TASK):
@@ -211,7 +211,7 @@ def test_stale_parts_are_cleaned_up_and_those_being_written_are_not(tmp_path):
     assert not any(part.exists() for part in stale)
     assert all(part.exists() for part in fresh)
     assert store.quarantined == []
-    assert store.tidy([TASK]).num_rows == 0
+    assert store.read_rows([TASK]).num_rows == 0
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
@@ -243,8 +243,8 @@ def test_tidy_and_missing_keep_the_order_given(tmp_path):
     tasks = [Task("ridge", (("run", run),)) for run in (2, 0, 1)]
     for run, task in zip((2, 0), tasks, strict=False):
         store.save(task, rows(run), 0.1)
-    assert store.tidy(tasks).equals(pa.concat_tables([rows(2), rows(0)]))
-    assert store.tidy(tasks[::-1]).equals(pa.concat_tables([rows(0), rows(2)]))
+    assert store.read_rows(tasks).equals(pa.concat_tables([rows(2), rows(0)]))
+    assert store.read_rows(tasks[::-1]).equals(pa.concat_tables([rows(0), rows(2)]))
     assert store.missing([tasks[2], *tasks, OTHER, OTHER]) == [tasks[2], OTHER]
 
 

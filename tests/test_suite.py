@@ -17,7 +17,7 @@ from redescend.experiments.results import Results
 from redescend.experiments.suite import players, ratios
 from redescend.experiments.suite import settings as design
 from redescend.experiments.suite.settings import SuiteSetting
-from redescend.experiments.tasks import Options, table
+from redescend.experiments.tasks import Options, join_blocks
 from redescend.learners.recipes import OGD
 
 FACTORS = {
@@ -96,7 +96,7 @@ def test_a_setting_is_what_its_name_says():
     for setting in design.choose_settings(0):
         assert SuiteSetting.parse(setting.name, setting.count) == setting
         for word in (setting.task, setting.count):
-            assert word in setting.words
+            assert word in setting.description
 
 
 # --- games ---
@@ -201,27 +201,33 @@ BY_HAND = [
 
 @pytest.fixture
 def by_hand():
-    return ratios.read_ratios(Results(table(rows(BY_HAND))))
+    return ratios.read_ratios(Results(join_blocks(rows(BY_HAND))))
 
 
 def test_ratios_are_to_the_oracle_with_the_best_step(by_hand):
     assert by_hand.learners == ["LEARN", "OGD", "oracle", "oracle, best step"]
-    np.testing.assert_allclose(by_hand.of("OGD"), [3.0, np.inf, 0.1])
-    np.testing.assert_allclose(by_hand.of("LEARN"), [1.2, 2.0, 4.5])
-    np.testing.assert_array_equal(by_hand.of("oracle, best step"), 1.0)
+    np.testing.assert_allclose(by_hand.ratios_of("OGD"), [3.0, np.inf, 0.1])
+    np.testing.assert_allclose(by_hand.ratios_of("LEARN"), [1.2, 2.0, 4.5])
+    np.testing.assert_array_equal(by_hand.ratios_of("oracle, best step"), 1.0)
 
 
 def test_a_cell_is_what_a_person_would_compute(by_hand):
-    every = by_hand.cell("LEARN", lambda setting: True)
+    every = by_hand.summarise_group("LEARN", lambda setting: True)
     assert every == (3, pytest.approx((1.2 * 2.0 * 4.5) ** (1 / 3)), pytest.approx(1 / 3), pytest.approx(1 / 3), 4.5)
-    diverged = by_hand.cell("OGD", lambda setting: True)
+    diverged = by_hand.summarise_group("OGD", lambda setting: True)
     assert diverged == (3, pytest.approx((3.0 * 1000.0 * 0.1) ** (1 / 3)), 1 / 3, 1 / 3, math.inf)
-    assert by_hand.cell("OGD", lambda setting: setting.count == "T/4") == (1, pytest.approx(1000.0), 0.0, 0.0, math.inf)
-    assert by_hand.cell("OGD", lambda setting: False) is None
+    assert by_hand.summarise_group("OGD", lambda setting: setting.count == "T/4") == (
+        1,
+        pytest.approx(1000.0),
+        0.0,
+        0.0,
+        math.inf,
+    )
+    assert by_hand.summarise_group("OGD", lambda setting: False) is None
 
 
 def test_the_worst_settings_come_first_and_say_who_is_best_there(by_hand):
-    first, second = by_hand.describe_losses("OGD", number=2)
+    first, second = by_hand.describe_worst_settings("OGD", number=2)
     assert first.endswith("d = 2: diverged (lowest there: LEARN, 2)")
     assert second.endswith("d = 1: 3 times the oracle (lowest there: LEARN, 1.2)")
 
@@ -230,8 +236,8 @@ def test_an_unfinished_setting_is_left_out():
     blocks = [
         block for block in rows(BY_HAND) if not (block["problem"].endswith("; 2") and block["learner"] == "LEARN")
     ]
-    assert [setting.dim for setting in ratios.read_ratios(Results(table(blocks))).settings] == [1, 3]
-    assert ratios.read_ratios(Results(table([]))).settings == []
+    assert [setting.dim for setting in ratios.read_ratios(Results(join_blocks(blocks))).settings] == [1, 3]
+    assert ratios.read_ratios(Results(join_blocks([]))).settings == []
 
 
 def test_the_profile_against_counting():
@@ -250,7 +256,7 @@ def small():
     """The first task, with real streams, and the last, with the adversary that sees the action."""
     tasks = list(players.SUITE.tasks(Options(rounds=100, quick=True)))
     return Results(
-        table(block for task in (tasks[0], tasks[-1]) for block in players.SUITE.compute(**dict(task.settings)))
+        join_blocks(block for task in (tasks[0], tasks[-1]) for block in players.SUITE.compute(**dict(task.settings)))
     )
 
 
@@ -262,7 +268,7 @@ def test_every_learner_has_a_result_in_every_setting(small):
     assert {row["learner"] for row in finals} == names
     found = ratios.read_ratios(small)
     assert len(found.settings) == len(settings)
-    assert np.isfinite(found.of("oracle, best step")).all()
+    assert np.isfinite(found.ratios_of("oracle, best step")).all()
     assert any(setting.when == design.ADAPTIVE for setting in found.settings)
     assert any(setting.source != design.SYNTHETIC for setting in found.settings)
 
@@ -281,12 +287,12 @@ def test_the_report_has_the_table_the_pictures_and_where_it_loses(small, tmp_pat
         small, pictures, tmp_path, options={"experiment": "suite"}, command="redescend", seconds={}, notes=[]
     )
     text = re.sub(r"data:image/png;base64,[^\"]*", "", path.read_text(encoding="utf-8"))
-    section = ratios.make_section(small)
+    section = ratios.make_suite_section(small)
     assert text.count('id="suite"') == 1
     assert "picture-suite-profile" in text
     assert "picture-suite-kinds" in text
     assert f"Where {section['subject']} loses" in text
-    share = np.mean(ratios.read_ratios(small).of(section["subject"]) <= 1.5)
+    share = np.mean(ratios.read_ratios(small).ratios_of(section["subject"]) <= 1.5)
     assert f"{section['subject']} is within 1.5 times the regret of an oracle with the best step in {share:.0%}" in text
     for mean, below in section["cells"].values():
         assert f"{mean}<br>" in text
@@ -294,17 +300,17 @@ def test_the_report_has_the_table_the_pictures_and_where_it_loses(small, tmp_pat
     assert len(section["losses"]) == len(ratios.read_ratios(small).settings[:10])
     assert "This report is not complete" not in text
     found = ratios.read_ratios(small)
-    share = np.mean(found.of(found.subject()) <= 1.5)
+    share = np.mean(found.ratios_of(found.main_learner()) <= 1.5)
     profile, kinds = (picture.caption for picture in pictures)
-    assert f"{found.subject()} {share:.0%}" in profile
+    assert f"{found.main_learner()} {share:.0%}" in profile
     assert "loses most with: " in kinds
 
 
 def test_the_star_is_at_the_lowest_without_an_oracle(small):
-    found, section = ratios.read_ratios(small), ratios.make_section(small)
+    found, section = ratios.read_ratios(small), ratios.make_suite_section(small)
     for learner, group in section["best"]:
         cells = {
-            name: found.cell(name, ratios.GROUPS[group]).mean
+            name: found.summarise_group(name, ratios.GROUPS[group]).mean
             for name in found.learners
             if not name.startswith("oracle")
         }
@@ -318,9 +324,9 @@ def test_one_line_adds_a_learner_without_a_step(monkeypatch, tmp_path):
         players.UNTUNED, name, lambda game: OGD(game.stream.dim, loss=game.rules.loss, step=steps.AdaptiveNorm())
     )
     settings = {"first": len(design.choose_settings(0, quick=True)) // 2, "quick": 1, "rounds": 100, "seed": 0}
-    results = Results(table(players.SUITE.compute(**settings)))
+    results = Results(join_blocks(players.SUITE.compute(**settings)))
     assert name in ratios.read_ratios(results).learners
-    section = ratios.make_section(results)
+    section = ratios.make_suite_section(results)
     assert section["kinds"]["no step"] == list(players.UNTUNED)
     assert section["subject"] == next(iter(players.UNTUNED))
     assert not results.select(learner=name, measure="step")

@@ -161,7 +161,6 @@ class Domain(Component, ABC):
         return largest_entry(self.project(point) - point) <= tolerance * largest_entry(point)
 
 
-@dataclass(frozen=True)
 class Reals(Domain):
     """All of ℝᵈ: no constraint.
 
@@ -197,7 +196,6 @@ class NormBall(Domain):
         return 2.0 * self.radius
 
 
-@dataclass(frozen=True)
 class Ball(NormBall):
     """The Euclidean ball ‖θ‖ ≤ radius.
 
@@ -211,7 +209,6 @@ class Ball(NormBall):
     radial: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
 class L1Ball(NormBall):
     """Σ|θⱼ| ≤ radius.
 

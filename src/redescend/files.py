@@ -34,9 +34,9 @@ def replace_file(target: Path) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(target))
     remove_leftovers(target)
     mode = stat.S_IMODE(target.stat().st_mode) & 0o777 if target.exists() else None
-    part, descriptor = _create(target, 0o666 if mode is None else 0o600)
+    part, descriptor = _create_part(target, 0o666 if mode is None else 0o600)
     try:
-        # Open, and so locked, until it is in its place; where there are no locks, open files cannot be replaced.
+        # Open, and therefore locked, until it has replaced the target; without locks, open files cannot be replaced.
         with open(descriptor, "wb", closefd=os.name != "posix") as file:
             yield file
             file.flush()
@@ -62,12 +62,12 @@ def name_part(target: Path) -> Path:
     >>> name_part(Path("model")).name[:9] == name_part(Path("model")).name[:9] != name_part(Path("rounds")).name[:9]
     True
     """
-    return target.with_name(f".{_prefix(target)}{secrets.token_hex(4)}{PART}")
+    return target.with_name(f".{_hash_name(target)}{secrets.token_hex(4)}{PART}")
 
 
 def remove_leftovers(target: Path) -> None:
     """Remove files and folders beside the target that a killed process was writing it to; those in use stay."""
-    for part in target.parent.glob(f".{_prefix(target)}????????{PART}"):
+    for part in target.parent.glob(f".{_hash_name(target)}????????{PART}"):
         with suppress(OSError):
             descriptor = os.open(part, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
             try:
@@ -93,24 +93,24 @@ def lock(descriptor: int, *, wait: bool = False) -> bool:
     return True
 
 
-def lock_new(part: Path, descriptor: int) -> bool:
+def lock_created(part: Path, descriptor: int) -> bool:
     """Lock a file or folder that was just created; False if another process took it for a leftover and removed it."""
     # Who removes it has locked it meanwhile: without waiting, it would still be there now, and gone later.
     lock(descriptor, wait=True)
     return part.exists()
 
 
-def _prefix(target: Path) -> str:
+def _hash_name(target: Path) -> str:
     return hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]
 
 
-def _create(target: Path, mode: int) -> tuple[Path, int]:
+def _create_part(target: Path, mode: int) -> tuple[Path, int]:
     """Create a locked file to write the target to."""
     while True:
         part = name_part(target)
         ACTIVE.add(part)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        if lock_new(part, descriptor):
+        if lock_created(part, descriptor):
             return part, descriptor
         os.close(descriptor)
         ACTIVE.discard(part)

@@ -256,11 +256,11 @@ def play(
     check_choice("play", "bad_rows", bad_rows, ("raise", "skip"))
     if stream.dim != learner.dim:
         raise DataError(f"The learner has {learner.dim} features and the stream has {stream.dim}; they must agree.")
-    continued = _continue_belief(learner, belief)
+    continued = _copy_belief(learner, belief)
     with learner.playing():
         out, skipped = _play_rounds(learner, stream, keep_actions, progress, bad_rows)
         theta = learner.theta
-    judged = () if continued is None else _judge(continued, stream, out.predictions, skipped)
+    judged = () if continued is None else _judge_rounds(continued, stream, out.predictions, skipped)
     actions = out.actions if keep_actions else None
     return Trace(out.losses, out.weights, actions, theta, skipped, out.predictions, *judged)
 
@@ -274,11 +274,11 @@ def _play_rounds(
     learner.settle_precision(stream.X.dtype)
     actions = np.empty((rounds if keep_actions else 0, learner.dim), learner.dtype)
     out = Outcomes(np.empty(rounds), np.empty(rounds), np.empty(rounds), actions)
-    y = _plain(stream.y, np.dtype(np.float64))
+    y = _prepare_for_kernel(stream.y, np.dtype(np.float64))
     skipped: list[int] = []
     try:
-        for first, last in _chunks(rounds, progress):
-            X, at = _plain(stream.X[first:last], learner.dtype), first
+        for first, last in _iterate_chunks(rounds, progress):
+            X, at = _prepare_for_kernel(stream.X[first:last], learner.dtype), first
             while (bad := learner.learn_rows(X[at - first :], y[at:last], out.rows(at, last))) is not None:
                 row = at + bad.row
                 if bad_rows == "raise":
@@ -297,7 +297,7 @@ def _play_rounds(
     return out, np.array(skipped, dtype=np.intp)
 
 
-def _continue_belief(learner: Learner, belief: Belief | None) -> Belief | None:
+def _copy_belief(learner: Learner, belief: Belief | None) -> Belief | None:
     """A copy of the belief, or a new one; None if the learner's records are not judged."""
     if not isinstance(learner, SelfTuning):
         if belief is not None:
@@ -313,7 +313,9 @@ def _continue_belief(learner: Learner, belief: Belief | None) -> Belief | None:
     return out
 
 
-def _judge(belief: Belief, stream: Stream, predictions: Array, skipped: Array) -> tuple[Array, Array, Array, Belief]:
+def _judge_rounds(
+    belief: Belief, stream: Stream, predictions: Array, skipped: Array
+) -> tuple[Array, Array, Array, Belief]:
     """Log-odds and intervals of all rounds, and the belief that has learned from them."""
     log_odds, low, high = np.full((3, len(stream)), np.nan)
     played = np.ones(len(stream), bool)
@@ -328,7 +330,7 @@ def _judge(belief: Belief, stream: Stream, predictions: Array, skipped: Array) -
     return log_odds, low, high, belief
 
 
-def _chunks(rounds: int, progress: bool) -> Iterator[tuple[int, int]]:
+def _iterate_chunks(rounds: int, progress: bool) -> Iterator[tuple[int, int]]:
     """Yield the rows to play next: few at first, and twice as many whenever they are played quickly."""
     with _progress_bar(rounds) if progress else nullcontext(lambda played: None) as show:
         first, size = 0, FIRST_ROWS
@@ -350,7 +352,7 @@ def _progress_bar(rounds: int) -> Iterator[Callable[[int], None]]:
         yield lambda played: bar.update(task, completed=played)
 
 
-class _Alias:
+class _WritableAlias:
     """A view of a read-only array that Numba takes for a writable one; nothing writes to it."""
 
     def __init__(self, array: Array) -> None:
@@ -360,8 +362,8 @@ class _Alias:
         self.__array_interface__ = interface
 
 
-def _plain(array: Array, dtype: np.dtype[Any]) -> Array:
+def _prepare_for_kernel(array: Array, dtype: np.dtype[Any]) -> Array:
     """Convert an array to the order and precision of the compiled loop; copied only if needed."""
     with np.errstate(over="ignore"):
         array = np.require(array, dtype, ["C", "A"])
-    return array if array.flags.writeable else np.asarray(_Alias(array))
+    return array if array.flags.writeable else np.asarray(_WritableAlias(array))

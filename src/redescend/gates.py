@@ -136,7 +136,6 @@ class Gate(Component):
         return ArraySpec("memory", (len(self.fresh_memory()),), low=0.0)
 
 
-@dataclass(frozen=True)
 class Always(Gate):
     """Weight 1 for every round: plain online gradient descent.
 

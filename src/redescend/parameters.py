@@ -109,7 +109,7 @@ def bad_parameter(owner: str, name: str, rule: object, value: object) -> Paramet
 
 
 @functools.cache
-def _rules(kind: type) -> dict[str, Interval]:
+def _read_rules(kind: type) -> dict[str, Interval]:
     hints = get_type_hints(kind, include_extras=True)
     marks = {field.name: getattr(hints[field.name], "__metadata__", ()) for field in fields(kind)}
     return {name: mark[0] for name, mark in marks.items() if mark}
@@ -121,6 +121,6 @@ class Component:
 
     def __post_init__(self) -> None:
         kind: Any = type(self)
-        for name, rule in _rules(kind).items():
+        for name, rule in _read_rules(kind).items():
             value = check(kind.__name__, name, getattr(self, name), rule)
             object.__setattr__(self, name, value)

@@ -47,7 +47,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         self.noun, self.base, self.module = noun, base, module.__name__
         self._classes: dict[str, type[T]] = {
             snake_case(member.__name__): member
-            for member in _subclasses(base)
+            for member in _list_subclasses(base)
             if vars(module).get(member.__name__) == member and hasattr(member, "kind")
         }
 
@@ -98,8 +98,8 @@ class Registry(Mapping[str, type[T]], Generic[T]):
                 positional = [float(number) for number in parts["numbers"].split(",")]
             elif parts and parts["arguments"]:
                 call: Any = ast.parse(f"_({parts['arguments'].strip()})", mode="eval").body
-                positional = [_evaluate(one) for one in call.args]
-                keywords = {one.arg: _evaluate(one.value) for one in call.keywords}
+                positional = [_parse_node(one) for one in call.args]
+                keywords = {one.arg: _parse_node(one.value) for one in call.keywords}
         except ParameterError:
             raise
         except (SyntaxError, ValueError, TypeError, AttributeError, StopIteration, RecursionError, MemoryError):
@@ -127,12 +127,12 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?<!Mc)(?=[A-Z])", "_", name).lower()
 
 
-def _subclasses(base: Any) -> list[Any]:
+def _list_subclasses(base: Any) -> list[Any]:
     """All subclasses, in the order of definition."""
-    return [one for child in base.__subclasses__() for one in (child, *_subclasses(child))]
+    return [one for child in base.__subclasses__() for one in (child, *_list_subclasses(child))]
 
 
-def _evaluate(node: ast.expr) -> Any:
+def _parse_node(node: ast.expr) -> Any:
     """The value of a literal, of inf, or of a nested text such as the step in normalised(constant(0.1))."""
     if isinstance(node, ast.Call):
         text = ast.unparse(node)
@@ -140,8 +140,8 @@ def _evaluate(node: ast.expr) -> Any:
     if isinstance(node, ast.Name):
         return float(node.id)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_evaluate(node.operand)
-    return [_evaluate(one) for one in node.elts] if isinstance(node, ast.List) else ast.literal_eval(node)
+        return -_parse_node(node.operand)
+    return [_parse_node(one) for one in node.elts] if isinstance(node, ast.List) else ast.literal_eval(node)
 
 
 LOSSES: Registry[losses.LinearLoss] = Registry("loss", losses, losses.LinearLoss)

@@ -160,7 +160,6 @@ class Transform(Component):
         return out.astype(dtype)[()] if dtype != np.float64 or losses.ndim else float(out)
 
 
-@dataclass(frozen=True)
 class Identity(Transform):
     r"""No transform: h(f) = f, with weight 1.
 
@@ -237,7 +236,6 @@ class ScaledTransform(Transform):
         return self.c, 1.0
 
 
-@dataclass(frozen=True)
 class Huber(ScaledTransform):
     r"""h(f) = f up to c², then 2c√f − c²: the square turns into the absolute value at a residual of c.
 
@@ -250,7 +248,6 @@ class Huber(ScaledTransform):
     kind: ClassVar[int] = HUBER
 
 
-@dataclass(frozen=True)
 class Cauchy(ScaledTransform):
     r"""h(f) = 2c²·log(1 + f/2c²). The weight is ½ at a residual of √2·c.
 
@@ -263,7 +260,6 @@ class Cauchy(ScaledTransform):
     kind: ClassVar[int] = CAUCHY
 
 
-@dataclass(frozen=True)
 class Welsch(ScaledTransform):
     r"""h(f) = 2c²·(1 − exp(−f/2c²)). The weight is 1/e at a residual of √2·c.
 
@@ -276,7 +272,6 @@ class Welsch(ScaledTransform):
     kind: ClassVar[int] = WELSCH
 
 
-@dataclass(frozen=True)
 class GemanMcClure(ScaledTransform):
     r"""h(f) = f/(1 + f/4c²). The weight is ¼ at a residual of 2c.
 
@@ -289,7 +284,6 @@ class GemanMcClure(ScaledTransform):
     kind: ClassVar[int] = GEMAN_MCCLURE
 
 
-@dataclass(frozen=True)
 class Tukey(ScaledTransform):
     r"""Tukey's biweight: h(f) = (c²/3)(1 − (1 − f/c²)³) up to f = c², then constant: weight 0 from a residual of c on.
 

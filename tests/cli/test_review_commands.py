@@ -152,7 +152,7 @@ def test_a_terminal_is_not_moved_by_labels(in_a_folder, monkeypatch, capsys, com
 
 def test_a_model_in_words(models):
     facts = describe.inspect("m")
-    assert json.loads(run("inspect", "m", "--json").stdout) == describe.inspect_data("m")
+    assert json.loads(run("inspect", "m", "--json").stdout) == describe.inspect_as_data("m")
     said = run("inspect", "m").stdout.splitlines()
     assert f"Task: {facts['Task']}" in said
     at = said.index("Columns:")

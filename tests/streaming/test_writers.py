@@ -132,7 +132,7 @@ def test_the_round_log_holds_every_round_in_groups_that_do_not_depend_on_batches
         with closing(RunWriters(Outputs(rounds=target))) as writers:
             for start in range(0, count, most):
                 writers.write(rounds[start : start + most], [])
-            writers.publish(schema)
+            writers.write_final_files(schema)
         contents.append(target.read_bytes())
     assert contents[0] == contents[1]
     file = parquet.ParquetFile(target)
@@ -182,7 +182,7 @@ def test_an_empty_quarantine_is_not_written_unless_it_is_to_be_kept(tmp_path):
     ):
         with closing(RunWriters(Outputs(quarantine=target, keep_empty_quarantine=False))) as writers:
             writers.write(some_rounds(0, 1), bad)
-            writers.publish(NUMBERS)
+            writers.write_final_files(NUMBERS)
         assert target.read_bytes() == expected
 
 

@@ -132,5 +132,5 @@ class Adaptive(Component):
             return [(x_new, -y) for x_new in played]
         residuals = np.geomspace(self.smallest, self.largest, self.sizes)
         offsets = np.concatenate([residuals, -residuals])
-        kind = type(y)  # what is tried must be what the stream can hold
+        kind = type(y)  # candidates have the precision of the stream
         return [(x_new, kind(float(x_new @ theta) + offset)) for x_new in played for offset in offsets]

@@ -58,13 +58,12 @@ class ScalarAdversary(Adversary):
     Parameters
     ----------
     by : float
-        What is added, or the factor.
+        The shift, or the factor.
     """
 
     by: Finite
 
 
-@dataclass(frozen=True)
 class LabelFlip(Adversary):
     """y becomes −y: the paper's adversary of classification.
 
@@ -110,7 +109,6 @@ class UniformResponse(Adversary):
         return None, random.uniform(self.low, self.high, len(rows))
 
 
-@dataclass(frozen=True)
 class ShiftResponse(ScalarAdversary):
     """y becomes y + by: an instrument that has lost its zero.
 
@@ -124,7 +122,6 @@ class ShiftResponse(ScalarAdversary):
         return None, stream.y[rows] + self.by
 
 
-@dataclass(frozen=True)
 class ScaleResponse(ScalarAdversary):
     """y becomes by·y: a response in the wrong unit, or with by = −1 of the wrong sign.
 
@@ -138,7 +135,6 @@ class ScaleResponse(ScalarAdversary):
         return None, self.by * stream.y[rows]
 
 
-@dataclass(frozen=True)
 class ReplaceResponse(Adversary):
     """y becomes that of a round drawn at random: the response of something else. Labels stay labels.
 
@@ -152,7 +148,6 @@ class ReplaceResponse(Adversary):
         return None, random.choice(stream.y, len(rows))
 
 
-@dataclass(frozen=True)
 class ScaleFeatures(ScalarAdversary):
     """x becomes by·x: a record in the wrong unit.
 

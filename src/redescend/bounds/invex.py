@@ -66,15 +66,15 @@ def dynamic_regret(
     printed proof has Δ(θ_{t+1}, u_{t+1}) in the cross term of the law of cosines where Δ(θ_{t+1}, u_t) belongs; both
     are at most R, so that nothing else changes.
     """
-    away = _row("distances", distances)
+    away = _check_row("distances", distances)
     rounds = len(away) - 1
-    moved, slopes = _row("path", path, rounds), _row("gradients", gradients, rounds)
-    alpha = _row("steps", np.broadcast_to(steps, rounds), rounds)
+    moved, slopes = _check_row("path", path, rounds), _check_row("gradients", gradients, rounds)
+    alpha = _check_row("steps", np.broadcast_to(steps, rounds), rounds)
     if (alpha <= 0.0).any():
         raise ParameterError(f"steps must be positive. Got {alpha.min()} instead.")
     radius = float(check("dynamic_regret", "diameter", diameter, NONNEGATIVE))
     first, second, third, fourth = (
-        _row(name, np.broadcast_to(gamma, rounds), rounds)
+        _check_row(name, np.broadcast_to(gamma, rounds), rounds)
         for name, gamma in {"gamma1": gamma1, "gamma2": gamma2, "gamma3": gamma3, "gamma4": gamma4}.items()
     )
     nearer = away[:-1] ** 2 - away[1:] ** 2
@@ -125,7 +125,7 @@ def constant_step(
     return ConstantStep(bound=float(gamma4 * np.sqrt(reach * cost)), step=float(np.sqrt(reach / cost)))
 
 
-def _row(name: str, values: Values, length: int | None = None) -> Array:
+def _check_row(name: str, values: Values, length: int | None = None) -> Array:
     row = np.asarray(values, dtype=np.float64)
     if row.ndim != 1 or not len(row) or not np.isfinite(row).all() or (length is not None and len(row) != length):
         count = "a row of" if length is None else f"{length}"

@@ -17,7 +17,7 @@ from redescend.losses.linear import jump
 from redescend.numeric import LARGEST, Array
 from redescend.parameters import check_instance
 from redescend.regret import BLOCK, check_game
-from redescend.regret.minimisers import best_actions, row_products
+from redescend.regret.minimisers import best_actions, row_inner_products
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,47 +62,47 @@ def measure_game(trace: Trace, stream: Stream, learner: Descent) -> Measurements
     out = {name: np.zeros(rounds) for name in Measurements.__annotations__ if name not in FROM_TRACE}
     size = max(1, BLOCK // stream.dim)
     with np.errstate(all="ignore"):
-        alpha = _step_sizes(learner, stream, actions, played, weights)
+        alpha = _compute_step_sizes(learner, stream, actions, played, weights)
         for first in range(0, rounds, size):
             rows, last = slice(first, first + size), min(first + size, rounds)
             count, wide = last - first, played[first : last + 1]
             X, y = stream.X[played[rows]].astype(np.float64), stream.y[played[rows]]
             theta, after = (actions[at : at + count].astype(np.float64) for at in (first, first + 1))
             seen = best_actions(loss, nature.X[wide].astype(np.float64), nature.y[wide], domain)
-            u, ahead = _with_next(seen.copy(), count)
+            u, ahead = _pair_with_next(seen.copy(), count)
             changed = wide[~stream.clean[wide]]
             if len(changed):
                 X_seen = stream.X[changed].astype(np.float64)
                 seen[~stream.clean[wide]] = best_actions(loss, X_seen, stream.y[changed], domain)
-            omega, beyond = _with_next(seen, count)
-            g = _gradients(loss, theta, X, y)
+            omega, beyond = _pair_with_next(seen, count)
+            g = _compute_gradients(loss, theta, X, y)
             out["gradient"][rows] = _row_norms(g)
             rate = np.where(weights[rows] > 0.0, alpha[rows] * weights[rows], 0.0)[:, None]
             exact = _project(domain, np.where(rate > 0.0, theta - rate * g, theta))
             out["record"][rows] = _row_norms(X)
-            out["slack"][rows] = row_products(g, theta - u)
+            out["slack"][rows] = row_inner_products(g, theta - u)
             for name, point in (("squared_after", u), ("squared_next", ahead)):
-                out[name][rows] = row_products(after - point, after - point)
-            out["squared_decrease"][rows] = row_products(theta - after, theta + after - 2.0 * u)
+                out[name][rows] = row_inner_products(after - point, after - point)
+            out["squared_decrease"][rows] = row_inner_products(theta - after, theta + after - 2.0 * u)
             # `exact` itself has the rounding error of its terms.
             out["error"][rows] = _row_norms(after - exact) + DIGITS * (_row_norms(theta) + _row_norms(after))
             out["path"][rows], out["path_all"][rows] = _row_norms(u - ahead), _row_norms(omega - beyond)
             out["deviation"][rows], out["comparator"][rows] = _row_norms(omega - u), _row_norms(u)
             out["reach"][rows] = np.maximum.reduce([_row_norms(points) for points in (theta, after, omega, u)])
             # Without constraints 0 is a subgradient at ω.
-            still = 0.0 if isinstance(domain, Reals) else _row_norms(_gradients(loss, omega, X, y))
+            still = 0.0 if isinstance(domain, Reals) else _row_norms(_compute_gradients(loss, omega, X, y))
             out["rest"][rows] = still + jump(loss.kind) * out["record"][rows]
     finite = {name: np.nan_to_num(value, nan=LARGEST, posinf=LARGEST) for name, value in out.items()}
     return Measurements(clean=stream.clean[played], losses=trace.losses[played], weights=weights, steps=alpha, **finite)
 
 
-def _with_next(points: Array, count: int) -> tuple[Array, Array]:
+def _pair_with_next(points: Array, count: int) -> tuple[Array, Array]:
     """The first `count` points, and the one after each; the last is followed by itself."""
     return points[:count], np.vstack([points, points[-1:]])[1 : count + 1]
 
 
 def _row_norms(vectors: Array) -> Array:
-    return np.minimum(np.sqrt(row_products(vectors, vectors)), LARGEST)
+    return np.minimum(np.sqrt(row_inner_products(vectors, vectors)), LARGEST)
 
 
 def _project(domain: Domain, points: Array) -> Array:
@@ -132,12 +132,12 @@ def _check_game(trace: Trace, stream: Stream, learner: Descent) -> LinearLoss:
     return loss
 
 
-def _gradients(loss: LinearLoss, theta: Array, X: Array, y: Array) -> Array:
+def _compute_gradients(loss: LinearLoss, theta: Array, X: Array, y: Array) -> Array:
     theta, X = theta.astype(np.float64), X.astype(np.float64)
-    return loss.slope(row_products(X, theta), y)[:, None] * X + loss.l2 * theta
+    return loss.slope(row_inner_products(X, theta), y)[:, None] * X + loss.l2 * theta
 
 
-def _step_sizes(learner: Descent, stream: Stream, actions: Array, played: Array, weights: Array) -> Array:
+def _compute_step_sizes(learner: Descent, stream: Stream, actions: Array, played: Array, weights: Array) -> Array:
     """α_t of every round that was played."""
     kind, (scale, normalised), rounds = learner.step.kind, learner.step.settings, len(stream)
     t: Any = learner.rounds - rounds + 1.0 + played
@@ -146,7 +146,7 @@ def _step_sizes(learner: Descent, stream: Stream, actions: Array, played: Array,
     if kind == steps.PER_TRAVELLED and learner.rounds > rounds:
         raise DataError("A step that sums gradients can only be measured in the learner's first game.")
     assert isinstance(learner.loss, LinearLoss)
-    gradient = _row_norms(_gradients(learner.loss, actions[:-1], stream.X[played], stream.y[played]))
+    gradient = _row_norms(_compute_gradients(learner.loss, actions[:-1], stream.X[played], stream.y[played]))
     travelled = np.sqrt(np.cumsum(np.where(weights > 0.0, weights * gradient, 0.0) ** 2))
     rows = zip(t, travelled, gradient, strict=True)
     return np.array([steps.size(kind, scale, normalised, *map(float, row)) for row in rows])

@@ -83,15 +83,15 @@ def constants(m: float, G: float, L: float, a: float, b: float, B: float, sharp:
     xi = 1.0 + math.exp(min(math.log(b) + B / a, 709.7))
     c = m / (2.0 * a)
     if sharp:
-        phi, kappa = _largest_distance(b) / math.sqrt(c), _lambert(1.0 / (math.e * b)) / c
-        psi, nu = _largest_gradient(G, L, b, c), a * _lambert(1.0 / (math.e * b))
+        phi, kappa = _largest_distance(b) / math.sqrt(c), _lambert_w(1.0 / (math.e * b)) / c
+        psi, nu = _largest_gradient(G, L, b, c), a * _lambert_w(1.0 / (math.e * b))
     else:
         phi, kappa = max(c, 1.0 / c / c) / b, max(c, 1.0 / c) / b
         psi, nu = G + L * min(phi, LARGEST), max(a, 1.0 / a) / b
     return Constants(*(min(value, LARGEST) for value in (psi, phi, kappa, nu, xi)))
 
 
-def _lambert(x: float) -> float:
+def _lambert_w(x: float) -> float:
     from scipy.special import lambertw
 
     return float(lambertw(x).real)
@@ -100,7 +100,7 @@ def _lambert(x: float) -> float:
 def _largest_distance(b: float) -> float:
     """max over r of r/(1 + b·exp(r²))."""
     # With z = r², the maximum has 2z·b·e^z = 1 + b·e^z. In v = z − ½ that is v·e^v = e^(−½)/(2b), and η there is v/z.
-    v = _lambert(math.exp(-0.5) / (2.0 * b))
+    v = _lambert_w(math.exp(-0.5) / (2.0 * b))
     return v / math.sqrt(0.5 + v)
 
 
@@ -111,7 +111,7 @@ def _largest_gradient(G: float, L: float, b: float, c: float) -> float:
 
     if L == 0.0:
         return G / (1.0 + b)
-    offset, reach = G / L * math.sqrt(c), math.sqrt(0.5 + _lambert(math.exp(-0.5) / (2.0 * b)))
+    offset, reach = G / L * math.sqrt(c), math.sqrt(0.5 + _lambert_w(math.exp(-0.5) / (2.0 * b)))
 
     def slope(r: float) -> float:
         return 1.0 - (offset + r) * 2.0 * r * float(expit(math.log(b) + r * r))

@@ -71,7 +71,7 @@ def invex_dynamic(setting: Setting, a: float, b: float, sharp: bool = False, ste
     (15.72, 0.509)
     """
     c = check_instance("invex_dynamic", "setting", setting, Setting, "a Setting").constants(a, b, sharp, True)
-    value, prescribed = _descent(setting, c.psi, step, setting.path_all)
+    value, prescribed = _bound_descent(setting, c.psi, step, setting.path_all)
     assumptions = (CONVEX, GRADIENTS, "losses of all rounds are at most B_all", BOUNDED, CONSTANT)
     return Bound(_cap(c.xi * value), prescribed, assumptions)
 
@@ -99,13 +99,13 @@ def clean_dynamic(setting: Setting, a: float, b: float, sharp: bool = False, ste
     True
     """
     c = check_instance("clean_dynamic", "setting", setting, Setting, "a Setting").constants(a, b, sharp)
-    value, prescribed = _descent(setting, c.psi, step, setting.path)
+    value, prescribed = _bound_descent(setting, c.psi, step, setting.path)
     G, L, delta = setting.G, setting.L, setting.deviation
     outliers = setting.k * _cap(G * c.phi + L * c.kappa + (G + L * c.phi) * delta)
     return Bound(_cap(c.xi * (value + outliers)), prescribed, (CONVEX, GRADIENTS, CLEAN_LOSSES, BOUNDED, CONSTANT))
 
 
-def _descent(setting: Setting, longest: float, step: float | None, path: float) -> tuple[float, float]:
+def _bound_descent(setting: Setting, longest: float, step: float | None, path: float) -> tuple[float, float]:
     """(4D² + 6D·V_T)/(2α) + (α/2)·T times the square of the longest pull, and the α that makes it least."""
     reach, longest = setting.D * (4.0 * setting.D + 6.0 * path), max(longest, 1e-300)
     best = sqrt(reach / setting.rounds) / longest
@@ -228,7 +228,7 @@ def top_k(setting: Setting, step: float | None = None) -> Bound:
     """
     check_instance("top_k", "setting", setting, Setting, "a Setting")
     # A gradient that passes the filter is at most twice the longest clean one.
-    value, prescribed = _descent(setting, 2.0 * setting.gradient, step, setting.path)
+    value, prescribed = _bound_descent(setting, 2.0 * setting.gradient, step, setting.path)
     value += 2.0 * (2.0 * setting.D) * setting.gradient * (2 * setting.k + 1)
     return Bound(_cap(value), prescribed, ("every loss is convex", BOUNDED, "k is known to the filter", CONSTANT))
 
@@ -262,7 +262,7 @@ def normalised(setting: Setting, K: float | None = None, step: float | None = No
     """
     check_instance("normalised", "setting", setting, Setting, "a Setting")
     slope = setting.gradient if K is None else check("normalised", "K", K, POSITIVE)
-    value, prescribed = _descent(setting, 1.0, step, setting.path)
+    value, prescribed = _bound_descent(setting, 1.0, step, setting.path)
     assumptions = ("clean losses are weakly pseudo-convex with K", BOUNDED, CONSTANT)
     return Bound(_cap(slope * (value + 2.0 * setting.D * setting.k)), prescribed, assumptions)
 

@@ -25,8 +25,8 @@ from redescend.parameters import AT_LEAST_ONE, Interval, check, check_instance
 def tracking(rounds: int, members: int, switches: int = 0, prior: float = 0.1) -> float:
     r"""Bound how much the learner's log-loss Σ −ln Z_t exceeds that of any sequence of members.
 
-    ln(1/prior) + S·ln(10·n·(999 + T)) + ln((999 + T)/1000): the shares decay, so what a sequence without switches costs
-    grows with ln T only. It holds as long as the posterior does not restart; then the next sequence begins.
+    ln(1/prior) + S·ln(10·n·(999 + T)) + ln((999 + T)/1000): the shares decay, so the cost of a sequence without
+    switches grows only with ln T. It holds until the posterior restarts; then the next sequence begins.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def follow(learner: SelfTuning, stream: Stream) -> Ledger:
             begins = True
             continue
         prior, posterior = weight / weight.sum(), state.played.copy()
-        # The played share of a snapshot that was just replaced is 0: it had what is missing.
+        # The played share of a snapshot that was just replaced is 0; before, it had the rest.
         replaced = bool(prior[layout.SNAPSHOT] > 0.0 and posterior[layout.SNAPSHOT] == 0.0)
         if replaced:
             posterior[layout.SNAPSHOT] = max(1.0 - posterior.sum(), 0.0)

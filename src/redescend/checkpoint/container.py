@@ -38,7 +38,7 @@ def write_chunks(description: Any, arrays: dict[str, Array]) -> Iterator[bytes |
 
 
 def read_content(content: bytes) -> tuple[Any, dict[str, Array]]:
-    """The description and the arrays in a file; raises if it is not what was written."""
+    """The description and the arrays in a file; raises an error if the file was changed."""
     text = read_metadata(content)
     version = text.get("format") if isinstance(text, dict) else None
     if type(version) is not int or version < 1:

@@ -114,7 +114,9 @@ class Serializer:
                 f"'{where}' cannot be saved, because it is a {kind.__module__}.{kind.__qualname__}. Files contain only "
                 "models of redescend, numbers, strings and arrays."
             )
-        settings = {key: self.serialize(value, f"{where}.{key}") for key, value in _parameters(model).items()}
+        settings = {
+            key: self.serialize(value, f"{where}.{key}") for key, value in _constructor_parameters(model).items()
+        }
         description = {"class": name, "settings": settings}
         if not isinstance(model, Component):
             description["state"] = self.serialize(model.state(), f"{where}.state")
@@ -122,7 +124,7 @@ class Serializer:
 
 
 class Deserializer:
-    """Makes what a `Serializer` wrote, from the arrays of a file of `file_size` bytes."""
+    """Makes a model from the description that a `Serializer` made, and the arrays of a file of `file_size` bytes."""
 
     def __init__(self, arrays: dict[str, Array], file_size: int) -> None:
         self._arrays, self._file_size = arrays, file_size
@@ -189,7 +191,7 @@ def _check_sizes(parameters: dict[str, Any], values: int) -> None:
             raise DataError(f"it is too short for a model of order 2 and dim = {size}.")
 
 
-def _parameters(model: Any) -> dict[str, Any]:
+def _constructor_parameters(model: Any) -> dict[str, Any]:
     """The parameters that the constructor of a model takes, by name."""
     if isinstance(model, Component):
         return {field.name: getattr(model, field.name) for field in fields(model)}

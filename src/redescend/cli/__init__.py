@@ -24,7 +24,7 @@ from redescend.cli.reproduce import reproduce
 from redescend.cli.schema import schema
 from redescend.cli.score import score
 from redescend.cli.serve import serve
-from redescend.cli.standard_streams import complete_output
+from redescend.cli.standard_streams import ensure_complete_output
 from redescend.cli.tail import tail
 from redescend.cli.toml_defaults import read_settings
 
@@ -35,7 +35,7 @@ class App(typer.Typer):
     """The command with all of its subcommands."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        with complete_output():
+        with ensure_complete_output():
             return super().__call__(*arguments, **options)
 
 

@@ -45,7 +45,7 @@ def fit(
     records are judged by the final model, for which a file is read once more. The ten records that are least likely
     clean go to standard output: as a table on a terminal, otherwise as CSV. --suspects writes all suspects to a file.
     """
-    with exit_on_error(running.debug, _how_to_resume(checkpoints.checkpoint)):
+    with exit_on_error(running.debug, _explain_resuming(checkpoints.checkpoint)):
         from redescend.cli.console import announce_compilation, announce_start, log_plan
 
         announce_start(running.quiet)
@@ -109,7 +109,7 @@ def _play(run: Run, quiet: bool) -> None:
     print_suspects(run.summary.least, model.schema, important, config.id)
 
 
-def _how_to_resume(checkpoint: Path | None) -> str:
+def _explain_resuming(checkpoint: Path | None) -> str:
     if checkpoint is None:
         return " before the end. With --checkpoint FOLDER, a run can be resumed"
     return f"; run the same command with --resume to continue from the checkpoint in '{checkpoint}'"

@@ -26,7 +26,11 @@ def inspect(
 
         check_model_exists(model)
         if as_json:
-            data = describe.inspect_data(model) if key is None else describe.describe_data(read_key_model(model, key))
+            data = (
+                describe.inspect_as_data(model)
+                if key is None
+                else describe.describe_as_data(read_key_model(model, key))
+            )
             text = [format_json(data, indent=2)]
         else:
             facts = describe.inspect(model) if key is None else describe.describe(read_key_model(model, key))

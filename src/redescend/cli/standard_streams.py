@@ -48,7 +48,7 @@ class CompleteWriter(io.RawIOBase):
 
 
 @contextmanager
-def complete_output() -> Iterator[None]:
+def ensure_complete_output() -> Iterator[None]:
     """Make all writes to standard output complete, and end with an error if the last of them fails."""
     before: Any = sys.stdout
     real: Any = sys.__stdout__

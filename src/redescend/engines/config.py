@@ -164,7 +164,7 @@ class ModelConfig:
         if self.transform is None:
             order = resolve_order(self.order, dim + self.fit_intercept, sparse)
             return SelfTuningEngine(shape, order, missing, linked=True)
-        method = WITH_MISSING if missing else self._standardization(sparse)
+        method = WITH_MISSING if missing else self._choose_standardization(sparse)
         return DescentEngine(shape, method, self.transform, self.step)
 
     def restore_engine(self, state: dict[str, Any], *, missing: bool = False) -> Engine:
@@ -226,7 +226,7 @@ class ModelConfig:
         step = LEARNER_STEP if self.step is None else self.step
         return Robust(dim, loss=self.loss, transform=self.transform, step=step, dtype=np.float64)
 
-    def _standardization(self, sparse: bool) -> int:
+    def _choose_standardization(self, sparse: bool) -> int:
         if not self.standardize:
             return UNSCALED
         return SCALED if self.standardize == "scale" or sparse or not self.fit_intercept else CENTRED

@@ -32,7 +32,7 @@ _learn_sparse: Any = sparse.learn
 _learn_fleet: Any = fleet.learn
 
 
-def stats_spec(name: str, features: Any) -> ArraySpec:
+def make_stats_spec(name: str, features: Any) -> ArraySpec:
     """The spec of running statistics; see `kernels.tabular.standardize`."""
     rules = {
         scaling.COUNT: ArraySpec("count", kind="count"),
@@ -57,12 +57,12 @@ class DescentEngine(Engine):
 
     SPECS = (
         ArraySpec("sample", ("sampled", scaling.SAMPLE)),
-        stats_spec("units", "dim"),
+        make_stats_spec("units", "dim"),
         ArraySpec("means", ("averaged", "width"), low=-LONGEST, high=LONGEST),
         ArraySpec("clock", (2,), kind="count"),
         ArraySpec("states", ("outputs", "length")),
         ArraySpec("seen", (lambda dims: dims["outputs"] + 1, scaling.SAMPLE)),
-        stats_spec("standing", lambda dims: dims["outputs"] + 1),
+        make_stats_spec("standing", lambda dims: dims["outputs"] + 1),
     )
     ATTRIBUTES = {
         "units": "stats",
@@ -114,7 +114,7 @@ class DescentEngine(Engine):
 
     # --- learning ---
 
-    def _takes(self, rows: Any) -> bool:
+    def _can_learn_sparse(self) -> bool:
         return self.method != scaling.CENTRED and not len(self.means)
 
     def exclude_from_scaling(self, features: Sequence[int]) -> None:
@@ -133,7 +133,7 @@ class DescentEngine(Engine):
         config = (self.method, self.settings, True) if unchecked else config
         learned = _learn(rows, state, config, out, self.work)
         if 0 <= learned < len(rows.X):
-            raise _divergence(first + learned)
+            raise _divergence_error(first + learned)
         return bool(learned >= 0)
 
     def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
@@ -144,7 +144,7 @@ class DescentEngine(Engine):
         buffers = (*places, np.empty(longest))
         learned = _learn_sparse(rows, self._kernel_state(), config, (weights, EMPTY), buffers)
         if learned < len(sample_weight):
-            raise _divergence(learned)
+            raise _divergence_error(learned)
 
     def learn_packed(
         self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs
@@ -236,7 +236,7 @@ class DescentEngine(Engine):
         check_arrays([spec], {"coefficients": self._multiply_out(models)}, {}, owner)
 
 
-def _divergence(row: int) -> DivergenceError:
+def _divergence_error(row: int) -> DivergenceError:
     return DivergenceError(
         f"Row {row}: the update overflowed, so the model is unchanged since the row before. "
         "Try a smaller step, or a transform that closes, such as Learn."

@@ -121,7 +121,7 @@ class Engine(ABC):
         self._coefficients = None
         if isinstance(X, np.ndarray):
             self._learn_table(Table(X, Y, sample_weight), weights, predictions)
-        elif self._takes(X):
+        elif self._can_learn_sparse():
             self._learn_sparse(X, Y, sample_weight, weights, predictions)
         else:
             for first in range(0, X.shape[0], DENSE_ROWS):
@@ -154,7 +154,7 @@ class Engine(ABC):
             return None
         return weights
 
-    def _takes(self, rows: Any) -> bool:
+    def _can_learn_sparse(self) -> bool:
         """Whether sparse rows can be learned from without converting them to a table."""
         return False
 
@@ -231,7 +231,7 @@ class Engine(ABC):
         return predictions
 
     def _centres(self) -> Array:
-        """The replacements of missing values."""
+        """The values that replace missing ones, by feature."""
         raise NotImplementedError
 
     def linear_form(self) -> LinearForm:

@@ -66,7 +66,7 @@ class Fleet:
         # Arrays from a network can be read-only, which the kernels do not accept.
         for owner in (self, self._pattern):
             arrays = {name: part for name, part in vars(owner).items() if isinstance(part, np.ndarray)}
-            vars(owner).update({name: _writable(part) for name, part in arrays.items()})
+            vars(owner).update({name: _make_writable(part) for name, part in arrays.items()})
 
     @property
     def rows(self) -> Array:
@@ -90,7 +90,7 @@ class Fleet:
         """
         if len(places) and not 0 <= places.min() <= places.max() < self._count:
             raise IndexError("There is no engine at one of the places.")
-        runs = Runs(_writable(X), _writable(Y), _writable(starts), _writable(places))
+        runs = Runs(_make_writable(X), _make_writable(Y), _make_writable(starts), _make_writable(places))
         return self._pattern.learn_packed(self._rows, self._spans, self._indicators, runs)
 
     def engine(self, place: int) -> Engine:
@@ -128,5 +128,5 @@ class Fleet:
         return {name: part.reshape(*rows.shape[:-1], *self._shapes[name]) for name, part in parts.items()}
 
 
-def _writable(array: Array) -> Array:
+def _make_writable(array: Array) -> Array:
     return array if array.flags.carray else np.require(array, None, ["C", "A", "W"])

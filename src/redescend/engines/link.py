@@ -49,7 +49,7 @@ def apply_link(link: Array, scores: Array, constant: float = 1.0) -> Array:
 
 
 def check_link(links: Array, outputs: int, owner: object) -> None:
-    """Raise if rows of floats are no links."""
+    """Raise an error if these rows of floats are not links."""
     if links.shape[-1]:
         arrays = read_link(links, outputs)
         check_arrays(SPECS, arrays, {"classes": outputs}, owner)

@@ -73,24 +73,24 @@ class SelfTuningEngine(Engine):
 
     # --- learning ---
 
-    def _takes(self, rows: Any) -> bool:
+    def _can_learn_sparse(self) -> bool:
         return self.order == 1 and self.average is None
 
     def _learn_table(
         self, rows: Table, weights: Array, predictions: Array | None, *, unchecked: bool = False, first: int = 0
     ) -> bool:
-        self._arrange(sparse=False)
+        self._set_layout(sparse=False)
         count = len(rows.X)
         predicted = weights.copy() if predictions is None else predictions
         out = Outcomes(weights, predicted, EMPTY, NO_ACTIONS, self.means, EMPTY)
         models = Models(self.models.reshape(1, -1), np.array([0, count]), FIRST)
-        if _learn(models, rows, self.config, out, self._buffer()) < count:
+        if _learn(models, rows, self.config, out, self._get_work()) < count:
             return False
         link.learn_scores(self.link, rows.Y, rows.sample_weight, predicted)
         return True
 
     def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
-        self._arrange(sparse=True)
+        self._set_layout(sparse=True)
         indices, starts = X.indices.astype(np.int64), X.indptr.astype(np.int64)
         longest = int(np.diff(starts).max(initial=0))
         scalars = self.models[:, -layout.SCALARS :]
@@ -125,12 +125,12 @@ class SelfTuningEngine(Engine):
     def packed_row_counts(self, rows: Array, spans: Mapping[str, slice]) -> Array:
         return rows[:, spans["states"].start + self.models.shape[1] - layout.SCALARS + layout.ROUNDS].copy()
 
-    def _buffer(self) -> Array:
+    def _get_work(self) -> Array:
         if not len(self.work):
             self.work = new_work(self.config)
         return self.work
 
-    def _arrange(self, sparse: bool) -> None:
+    def _set_layout(self, sparse: bool) -> None:
         """Store the arrays of features by feature, for sparse rows, or by array."""
         if self.sparse != sparse:
             self.models, self.sparse = self._transpose(self.models, sparse), sparse
@@ -142,13 +142,13 @@ class SelfTuningEngine(Engine):
         out[:, :size] = models[:, :size].reshape(-1, *shape).swapaxes(1, 2).reshape(len(models), size)
         return out
 
-    def _tables(self) -> Array:
+    def _dense_states(self) -> Array:
         """The states, arranged for tables."""
         return self._transpose(self.models, False) if self.sparse else self.models
 
-    def _parts(self) -> dict[str, Array]:
+    def _unpack_states(self) -> dict[str, Array]:
         """The arrays of all outputs by name."""
-        return unpack(layout.SPECS, self._tables(), layout.dims_of(self.width, self.order))
+        return unpack(layout.SPECS, self._dense_states(), layout.dims_of(self.width, self.order))
 
     # --- predicting and scoring ---
 
@@ -156,7 +156,7 @@ class SelfTuningEngine(Engine):
         if len(self.means) and self.row_count > self.means[0, -1]:
             actions = self.means[:, :-1]
         else:
-            actions = read_actions(self._tables().reshape(1, -1), self.config, self.outputs, self.dim)
+            actions = read_actions(self._dense_states().reshape(1, -1), self.config, self.outputs, self.dim)
         actions = np.nan_to_num(actions)
         intercepts = actions[:, -1:] if self.intercept else np.zeros((self.outputs, 1))
         coefficients = link.apply_link(self.link, actions[:, : self.dim], constant=0.0)
@@ -169,7 +169,7 @@ class SelfTuningEngine(Engine):
         return np.minimum(np.maximum(predictions, low[:, None]), high[:, None])
 
     def _centres(self) -> Array:
-        feature, scalar = (self._parts()[name][0] for name in ("feature", "scalar"))
+        feature, scalar = (self._unpack_states()[name][0] for name in ("feature", "scalar"))
         return impute_values(feature, scalar)[: self.dim]
 
     def score(self, X: Any, Y: Array) -> Array:
@@ -188,9 +188,9 @@ class SelfTuningEngine(Engine):
         """Split rows into tables, each with the states of the features that it has: sparse rows have few."""
         if isinstance(X, np.ndarray):
             table = np.require(X, np.float64, ["C", "A", "W"])
-            yield slice(None), table, self._tables().reshape(1, -1), self.config
+            yield slice(None), table, self._dense_states().reshape(1, -1), self.config
             return
-        parts = self._parts()
+        parts = self._unpack_states()
         for first in range(0, X.shape[0], SCORED_ROWS):
             rows = slice(first, first + SCORED_ROWS)
             some = X[rows].tocsr()
@@ -198,12 +198,12 @@ class SelfTuningEngine(Engine):
             chosen = np.append(features, self.width - 1) if self.intercept else features
             config = self._make_config(width=max(len(chosen), 1))
             table = np.ascontiguousarray(some[:, features].toarray(), dtype=np.float64)
-            yield rows, table, self._select(parts, chosen), config
+            yield rows, table, self._select_features(parts, chosen), config
 
-    def _select(self, parts: Mapping[str, Array], chosen: Array) -> Array:
+    def _select_features(self, parts: Mapping[str, Array], chosen: Array) -> Array:
         """Select the states of some features; they predict the same where the others are 0."""
         if self.order == 2:
-            return self._tables().reshape(1, -1)
+            return self._dense_states().reshape(1, -1)
         width = max(len(chosen), 1)
         out = np.tile(layout.new_row(width, self.order), (self.outputs, 1))
         small = unpack(layout.SPECS, out, layout.dims_of(width, self.order))
@@ -218,7 +218,7 @@ class SelfTuningEngine(Engine):
         return out.reshape(1, -1)
 
     def scales(self) -> Array:
-        feature = self._parts()["feature"][0]
+        feature = self._unpack_states()["feature"][0]
         # Long records count less: the intercept's mean square is the mean of their weights.
         mean = feature[layout.SQUARE, -1] if self.intercept and feature[layout.SQUARE, -1] > 0.0 else 1.0
         with np.errstate(over="ignore"):
@@ -227,7 +227,7 @@ class SelfTuningEngine(Engine):
 
     def estimate_noise(self) -> tuple[Array, Array]:
         """The scale of the noise (its mean on a log scale) and the share of outliers that every output assumes."""
-        parts = self._parts()
+        parts = self._unpack_states()
         cells, scalar = parts["cells"][:, : layout.SCALES], parts["scalar"]
         octaves = cells @ np.arange(layout.SCALES) / np.maximum(cells.sum(axis=1), 1e-300)
         scales = scalar[:, layout.LOW] * 2.0**octaves * scalar[:, layout.TARGET]

@@ -14,7 +14,7 @@ import numpy as np
 
 from redescend import domains, regret
 from redescend.errors import DivergenceError
-from redescend.experiments.problems import PROBLEMS, QUICK_ROUNDS, Problem, count_rounds
+from redescend.experiments.problems import PROBLEMS, QUICK_ROUNDS, Problem, choose_rounds
 from redescend.experiments.results import Results, format_number, mean_and_error
 from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point
 from redescend.game import Stream, play
@@ -41,7 +41,7 @@ LOOKS = 60
 
 def _list_tasks(options: Options) -> Iterator[Task]:
     for name in PROBLEMS:
-        rounds = count_rounds(name, options)
+        rounds = choose_rounds(name, options)
         runs = min(options.runs, 1 if options.quick else RUNS[name])
         games = [(place, rounds, run, 1.0) for run in range(runs) for place in range(4)]
         games += [(EVERY, min(rounds, QUICK_ROUNDS[name]), 0, unit) for unit in UNITS]
@@ -65,10 +65,10 @@ def _compute(name: str, place: int, rounds: int, run: int, seed: int, unit: floa
             continue
         columns = {"experiment": "experts", "problem": title, "run": run, "rounds": rounds, "count": count}
         columns["k"] = stream.corrupted
-        yield from _compare(problem, _rescale(stream, unit), columns)
+        yield from _compare(problem, _rescale_stream(stream, unit), columns)
 
 
-def _rescale(stream: Stream, unit: float) -> Stream:
+def _rescale_stream(stream: Stream, unit: float) -> Stream:
     labels = set(np.unique(stream.y)) <= {-1.0, 1.0}
     X, y = (stream.X / unit, stream.y) if labels else (stream.X, stream.y * unit)
     assert stream.truth is not None
@@ -79,10 +79,10 @@ def _compare(problem: Problem, stream: Stream, columns: Block) -> Iterator[Block
     common: dict[str, Any] = {"loss": problem.loss, "a": problem.a, "b": problem.b}
     printed = LearnWithExperts(stream.dim, rounds=len(stream), **common)
     robust = LearnWithExperts(stream.dim, meta="robust", **common)
-    first, score = columns["run"] == 0, _Score(problem, stream)
+    first, score = columns["run"] == 0, _RegretScorer(problem, stream)
     finals = {}
     for learner_name, learner in {PRINTED: printed, ROBUST: robust}.items():
-        finals[learner_name], blocks = _observe(learner, stream, problem)
+        finals[learner_name], blocks = _play_in_parts(learner, stream, problem)
         if first:
             yield from ({**columns, "learner": learner_name, **block} for block in blocks)
     finals["LEARN"] = score.learn
@@ -100,7 +100,7 @@ def _compare(problem: Problem, stream: Stream, columns: Block) -> Iterator[Block
                 yield {**columns, "learner": PRINTED, "a": expert.step, "b": min(expert.radius, 1e300), **block}
 
 
-class _Score:
+class _RegretScorer:
     """Final clean regret of learners on one stream; the loss of the minimisers is computed once."""
 
     def __init__(self, problem: Problem, stream: Stream) -> None:
@@ -116,7 +116,7 @@ class _Score:
             return np.inf
 
 
-def _observe(learner: LearnWithExperts, stream: Stream, problem: Problem) -> tuple[float, list[Block]]:
+def _play_in_parts(learner: LearnWithExperts, stream: Stream, problem: Problem) -> tuple[float, list[Block]]:
     """Final regret; and along the game, the number of distinct experts and the weight of each step."""
     ends = np.unique(np.geomspace(1, len(stream), LOOKS).astype(int))
     blocks: list[Block] = []

@@ -18,9 +18,9 @@ from redescend.bounds.setting import make_setting
 from redescend.bounds.theorems import clean_dynamic
 from redescend.errors import DivergenceError
 from redescend.experiments.expert_runs import EXPERTS
-from redescend.experiments.problems import MEASURES, ORACLE, PAPER, PROBLEMS, Problem, count_rounds, svm
+from redescend.experiments.problems import MEASURES, ORACLE, PAPER, PROBLEMS, Problem, choose_rounds, svm
 from redescend.experiments.suite.players import SUITE
-from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point, table
+from redescend.experiments.tasks import Block, Experiment, Options, Task, join_blocks, make_point
 from redescend.game import Stream, Trace, play
 from redescend.learners.learner import Learner
 from redescend.learners.recipes import Learn
@@ -37,7 +37,7 @@ SWEPT = ("LEARN", "OGD", "Top-k", "OGD, step/11", ORACLE)
 
 def compute(task: Task) -> pa.Table:
     """Compute the rows of one task, with equal bits in every process."""
-    return table(EXPERIMENTS[task.experiment].compute(**dict(task.settings)))
+    return join_blocks(EXPERIMENTS[task.experiment].compute(**dict(task.settings)))
 
 
 def _play_to_end(problem: Problem, stream: Stream, learner: Learner) -> Block:
@@ -54,7 +54,7 @@ def _play_to_end(problem: Problem, stream: Stream, learner: Learner) -> Block:
 
 def _list_regret_tasks(name: str, options: Options) -> Iterator[Task]:
     for run in range(options.runs):
-        rounds = count_rounds(name, options)
+        rounds = choose_rounds(name, options)
         yield Task(name, (("name", name), ("rounds", rounds), ("run", run), ("seed", options.seed)))
 
 
@@ -103,7 +103,7 @@ def _sample_weights(columns: Block, trace: Trace, stream: Stream, seed: int) -> 
 
 
 def _list_boundary_tasks(options: Options) -> Iterator[Task]:
-    yield Task("boundaries", (("rounds", count_rounds("svm", options)), ("seed", options.seed)))
+    yield Task("boundaries", (("rounds", choose_rounds("svm", options)), ("seed", options.seed)))
 
 
 def _compute_boundaries(rounds: int, seed: int) -> Iterator[Block]:
@@ -134,7 +134,7 @@ def _compute_boundaries(rounds: int, seed: int) -> Iterator[Block]:
 def _list_sweep_tasks(options: Options) -> Iterator[Task]:
     runs = min(options.runs, 2 if options.quick else 10)
     for name in PROBLEMS:
-        rounds = min(count_rounds(name, options), 20_000)
+        rounds = min(choose_rounds(name, options), 20_000)
         for run in range(runs):
             for kind in ("k", "T", "ab"):
                 settings = (("kind", kind), ("name", name), ("rounds", rounds), ("run", run), ("seed", options.seed))

@@ -44,7 +44,7 @@ class Problem:
         """One clean stream, corrupted in k rounds for each k."""
         clean = self.clean_stream(self.rounds, seed, self.dim)
         return {
-            name: self.adversary.corrupt(clean, count_outliers(name, self.rounds), [seed, place])
+            name: self.adversary.corrupt(clean, resolve_outlier_count(name, self.rounds), [seed, place])
             for place, name in enumerate(COUNTS)
         }
 
@@ -82,10 +82,10 @@ class Problem:
         return learners
 
 
-def count_outliers(name: str, rounds: int) -> int:
+def resolve_outlier_count(name: str, rounds: int) -> int:
     """The number of outliers that a name stands for.
 
-    >>> [count_outliers(name, 8000) for name in ("0", "√T", "T^⅔", "T/10", "T/4")]
+    >>> [resolve_outlier_count(name, 8000) for name in ("0", "√T", "T^⅔", "T/10", "T/4")]
     [0, 89, 400, 800, 2000]
     """
     root, power = isqrt(rounds), int(round(rounds ** (2 / 3), 9))
@@ -111,6 +111,6 @@ QUICK_ROUNDS = {"ridge": 20_000, "svm": 2_000}
 """Below about 10⁴ rounds ridge with 100 features diverges at the step 1/√T."""
 
 
-def count_rounds(name: str, options: Options) -> int:
+def choose_rounds(name: str, options: Options) -> int:
     """The length of a run of a problem: as requested, or as in the paper, or fewer if it is quick."""
     return options.rounds or (QUICK_ROUNDS[name] if options.quick else PROBLEMS[name]().rounds)

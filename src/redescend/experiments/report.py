@@ -29,7 +29,7 @@ from redescend.experiments.results import (
     mean_and_error,
     p_value,
 )
-from redescend.experiments.suite.ratios import make_section
+from redescend.experiments.suite.ratios import make_suite_section
 from redescend.files import replace_file
 from redescend.numeric import Array
 
@@ -85,19 +85,19 @@ def summarise_regret(results: Results, problem: str) -> list[Row]:
         cells = {name: runs for (where, name), runs in finals.cells.items() if where == count}
         best, runner_up, p = _find_winner({name: runs for name, runs in cells.items() if name != ORACLE})
         for name, runs in cells.items():
-            mean, error = mean_and_error(_to_array(runs, runs))
+            mean, error = mean_and_error(_sort_by_run(runs, runs))
             rank = (True, runner_up, p) if name in best else (False, "", nan)
             rows.append(Row(name, count, finals.k[count], len(runs), mean, error, *rank))
     return rows
 
 
-def _to_array(regrets: dict[int, float], runs: Iterable[int]) -> Array:
+def _sort_by_run(regrets: dict[int, float], runs: Iterable[int]) -> Array:
     return np.array([regrets[run] for run in sorted(runs)])
 
 
 def _find_winner(cells: dict[str, dict[int, float]]) -> tuple[set[str], str, float]:
     """The lowest and its equals, the lowest of the others, and the p-value between them in their common runs."""
-    ranked = sorted(cells, key=lambda name: mean_and_error(_to_array(cells[name], cells[name]))[0])
+    ranked = sorted(cells, key=lambda name: mean_and_error(_sort_by_run(cells[name], cells[name]))[0])
     if not ranked:
         return set(), "", nan
     first = cells[ranked[0]]
@@ -105,7 +105,7 @@ def _find_winner(cells: dict[str, dict[int, float]]) -> tuple[set[str], str, flo
     for name in ranked:
         if name not in best:
             shared = first.keys() & cells[name].keys()
-            return best, name, p_value(_to_array(first, shared), _to_array(cells[name], shared))
+            return best, name, p_value(_sort_by_run(first, shared), _sort_by_run(cells[name], shared))
     return best, "", nan
 
 
@@ -246,7 +246,7 @@ def write_report(
             sections[next((section for word, section in _SECTIONS.items() if word in name), "more")].append(picture)
     problems = [_describe_problem(results, name) for name in PROBLEMS]
     judged = judge(results)
-    suite = make_section(results)
+    suite = make_suite_section(results)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     source = resources.files("redescend.experiments").joinpath("template.html.j2").read_text(encoding="utf-8")
     page = environment.from_string(source).render(

@@ -17,7 +17,7 @@ from redescend.experiments import paper, pictures, report, runner
 from redescend.experiments.problems import ORACLE, PROBLEMS
 from redescend.experiments.results import Results
 from redescend.experiments.store import Store
-from redescend.experiments.suite.ratios import make_section
+from redescend.experiments.suite.ratios import make_suite_section
 from redescend.experiments.suite.settings import TASKS
 from redescend.experiments.tasks import Options, Task
 
@@ -63,7 +63,7 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
     every = request.list_tasks(paper.EXPERIMENTS)
     missing = set(store.missing(every))
     finished = [task for task in every if task not in missing]
-    results = Results(store.tidy(finished))
+    results = Results(store.read_rows(finished))
     store.export(finished)
     notes = list(store.quarantined)
     if not complete:
@@ -94,7 +94,7 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
         rows = report.summarise_regret(results, problem)
         if rows:
             console.print(_make_regret_table(problem, rows))
-    suite = make_section(results)
+    suite = make_suite_section(results)
     if suite is not None:
         console.print(_make_suite_table(suite))
     for note in notes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,6 +92,13 @@ def p_value(one: Array, two: Array) -> float:
     return float(2.0 * stdtr(len(difference) - 1, -abs(t)))
 
 
+def exceeds(high: Array, low: Array, factor: float = 1.0) -> float:
+    """The degree to which `high` exceeds `factor` times `low`: 1 if clearly, ½ if only on average, otherwise 0."""
+    if not np.mean(high) > factor * np.mean(low):
+        return 0.0
+    return 1.0 if p_value(high, factor * low) < CLEAR else 0.5
+
+
 def mean_and_error(values: Array) -> tuple[float, float]:
     """Mean and standard error; (inf, NaN) if any run diverged, and a NaN error for a single run."""
     if not np.isfinite(values).all():
@@ -126,6 +134,17 @@ def read_theta(results: Results, count: str, learner: str) -> Array:
     return np.concatenate(theta)
 
 
+def read_angles(results: Results, learners: Sequence[str]) -> dict[tuple[str, str], float]:
+    """The angle of every learner to the truth, by (count, learner)."""
+    angles = {}
+    for count in COUNTS:
+        truth, *thetas = (read_theta(results, count, name) for name in ("truth", *learners))
+        for name, theta in zip(learners, thetas, strict=True):
+            # An action of 0 has no boundary, which counts as the largest angle.
+            angles[count, name] = angle_between(theta, truth) if theta.any() else 180.0
+    return angles
+
+
 def format_number(value: float) -> str:
     """A number with three significant digits, or as a whole number.
 
@@ -154,7 +173,7 @@ class Finals:
         self._middle = max(seen, default=0)
         self._early = _group_runs(Results(regret).select(round=self._middle).table)
 
-    def pair_runs(self, *cells: tuple[str, str]) -> list[Array]:
+    def select_paired_runs(self, *cells: tuple[str, str]) -> list[Array]:
         """Final regrets of several (count, learner) in the runs that all of them have; at least two runs."""
         for count, learner in cells:
             if (count, learner) not in self.cells:
@@ -164,9 +183,9 @@ class Finals:
             raise MissingResultsError(f"{self.problem} has {len(runs)} paired runs; the rule needs at least two.")
         return [np.array([self.cells[cell][run] for run in runs]) for cell in cells]
 
-    def late_rate(self, count: str, learner: str) -> Array:
+    def compute_late_rate(self, count: str, learner: str) -> Array:
         """Regret per round in the second half of every run."""
-        (final,) = self.pair_runs((count, learner))
+        (final,) = self.select_paired_runs((count, learner))
         early = self._early.get((count, learner), {})
         before = np.array([early.get(run, np.nan) for run in sorted(self.cells[count, learner])])
         before[np.isinf(final)] = 0.0

@@ -48,7 +48,7 @@ class Store:
             if blocking is not None:
                 raise ParameterError(f"Results need a folder, but '{blocking}' is a file.") from None
             raise ParameterError(f"Results cannot be written to '{self.folder}': {error.strerror}.") from None
-        self._sweep()
+        self._clean_up()
 
     def load(self, task: Task) -> pa.Table | None:
         """Rows of a finished task, or None."""
@@ -75,7 +75,7 @@ class Store:
             raise ParameterError(
                 f"The rows of {task} must be a table with the columns of SCHEMA. Got {what!r} instead."
             )
-        metadata = _identity(task) | {"seconds": repr(float(seconds))}
+        metadata = _describe_task(task) | {"seconds": repr(float(seconds))}
         metadata["digest"] = _digest(metadata, table)
         with replace_file(self._path(task)) as file:
             parquet.write_table(table.replace_schema_metadata(metadata), file, compression="zstd")
@@ -85,14 +85,14 @@ class Store:
         """The tasks that are not finished, without duplicates, in the given order."""
         return [task for task in dict.fromkeys(tasks) if self.load(task) is None]
 
-    def tidy(self, tasks: Iterable[Task]) -> pa.Table:
+    def read_rows(self, tasks: Iterable[Task]) -> pa.Table:
         """The rows of the finished tasks, in the given order."""
         parts = [rows for rows in map(self.load, tasks) if rows is not None]
         return pa.concat_tables(parts) if parts else SCHEMA.empty_table()
 
     def export(self, tasks: Iterable[Task]) -> list[Path]:
         """Write the tidy table as `results.parquet` and `results.csv`."""
-        rows = self.tidy(tasks)
+        rows = self.read_rows(tasks)
         paths = [self.folder / "results.parquet", self.folder / "results.csv"]
         with replace_file(paths[0]) as file:
             parquet.write_table(rows, file, compression="zstd")
@@ -103,7 +103,7 @@ class Store:
     def _path(self, task: Task) -> Path:
         return self._tasks / f"{task.experiment}-{task.key}.parquet"
 
-    def _sweep(self) -> None:
+    def _clean_up(self) -> None:
         for part in [*self.folder.glob(f".*{PART}"), *self._tasks.glob(f".*{PART}")]:
             if part.is_file() and time.time() - part.stat().st_mtime > _STALE_SECONDS:
                 part.unlink(missing_ok=True)
@@ -134,14 +134,14 @@ def _read(path: Path, task: Task) -> tuple[pa.Table, float]:
     if not stored.schema.equals(SCHEMA):
         raise DataError("its columns are not those of a task")
     digest = metadata.pop("digest", None)
-    if any(metadata.get(name) != value for name, value in _identity(task).items()):
+    if any(metadata.get(name) != value for name, value in _describe_task(task).items()):
         raise DataError(f"it does not hold {task}")
     if digest is None or digest != _digest(metadata, stored):
         raise DataError("its digest does not match its contents")
     return stored.replace_schema_metadata(None), float(metadata["seconds"])
 
 
-def _identity(task: Task) -> dict[str, str]:
+def _describe_task(task: Task) -> dict[str, str]:
     return {"experiment": task.experiment, "settings": json.dumps(dict(task.settings)), "key": task.key}
 
 

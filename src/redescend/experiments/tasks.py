@@ -82,7 +82,7 @@ def make_point(round_: int, measure: str, value: float) -> Block:
     return {"round": np.array([round_]), "measure": measure, "value": np.array([min(value, np.finfo(float).max)])}
 
 
-def table(blocks: Iterable[Block]) -> pa.Table:
+def join_blocks(blocks: Iterable[Block]) -> pa.Table:
     """Join blocks of rows."""
     parts = [SCHEMA.empty_table()]
     for block in blocks:

@@ -31,7 +31,7 @@ class RedescendModel(pyfunc.PythonModel):
         """Load the model file among the artifacts of `context`."""
         self._model = load(context.artifacts["model"])
 
-    # Without annotations, of which MLflow would make a schema.
+    # Without annotations: MLflow would derive a schema from them.
     def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
         """Predict the records `model_input`, a data frame or an array; `context` and `params` are ignored."""
         return self._model.predict(model_input)

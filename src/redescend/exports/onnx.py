@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,24 @@ import numpy as np
 
 from redescend import __version__
 from redescend.engines.engine import LinearForm
-from redescend.errors import DataError
-from redescend.exports.graph import DOUBLE, TEXT, Graph
+from redescend.errors import DataError, needs_extra
 from redescend.files import replace_file
 from redescend.numeric import Array
+
+with needs_extra("Exports to ONNX need onnx", "onnx"):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 9
+"""Versions that ONNX Runtime knows since 1.16."""
+
+DOUBLE, TEXT, WHOLE = TensorProto.DOUBLE, TensorProto.STRING, TensorProto.INT64
+
+REASONS = {
+    "hashed": "its texts are hashed, which ONNX cannot do; ",
+    "date": "dates cannot be exported; ",
+}
+"""Why columns with these encodings cannot be exported."""
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
@@ -120,7 +135,7 @@ def _add_columns(graph: Graph, schema: Any, form: LinearForm) -> str:
             terms.append(term)
         else:
             raise DataError(
-                f"The model cannot be exported, because of column '{feature.name}': {_REASONS.get(feature.how, '')}"
+                f"The model cannot be exported, because of column '{feature.name}': {REASONS.get(feature.how, '')}"
                 "leave it out with ignore=[...]."
             )
         if feature.missing:
@@ -139,12 +154,6 @@ def _add_columns(graph: Graph, schema: Any, form: LinearForm) -> str:
     return graph.sum_all(terms)
 
 
-_REASONS = {
-    "hashed": "its texts are hashed, which ONNX cannot do; ",
-    "date": "dates cannot be exported; ",
-}
-
-
 def _add_texts(graph: Graph, feature: Any, coefficients: Array) -> tuple[str, str]:
     """The contribution of the texts of a column to each output, and which of them are missing."""
     count = len(feature.levels)
@@ -156,3 +165,83 @@ def _add_texts(graph: Graph, feature: Any, coefficients: Array) -> tuple[str, st
     table[:count] = coefficients[:, :count].T
     term = graph.apply("Gather", graph.constant(table), graph.apply("Squeeze", place, graph.constant(np.array([1]))))
     return term, graph.apply("Equal", place, graph.constant(np.array(count)))
+
+
+class Graph:
+    """Nodes in order of addition; each operator returns the name of its result."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
+
+    def _new_name(self) -> str:
+        return f"_{len(self.nodes) + len(self.constants)}"
+
+    def constant(self, values: Any) -> str:
+        """A constant of numbers or booleans; floats are doubles."""
+        name = self._new_name()
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
+        return name
+
+    def apply(self, operator: str, *arguments: str, ml: bool = False, **attributes: Any) -> str:
+        """Add an operator, with `ml` one of those for machine learning."""
+        name = self._new_name()
+        domain = "ai.onnx.ml" if ml else ""
+        self.nodes.append(helper.make_node(operator, list(arguments), [name], domain=domain, **attributes))
+        return name
+
+    def add_input(self, name: str, kind: int, width: int) -> str:
+        self.inputs.append(helper.make_tensor_value_info(name, kind, [None, width]))
+        return name
+
+    def add_output(self, name: str, value: str, kind: int, shape: Sequence[int | None]) -> None:
+        self.nodes.append(helper.make_node("Identity", [value], [name]))
+        self.outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
+
+    # --- shared parts of models ---
+
+    def clip(self, value: str, low: Array, high: Array) -> str:
+        """Clip every column to its range."""
+        if np.isfinite(low).any():
+            value = self.apply("Max", value, self.constant(low[None, :]))
+        if np.isfinite(high).any():
+            value = self.apply("Min", value, self.constant(high[None, :]))
+        return value
+
+    def sum_all(self, values: Sequence[str]) -> str:
+        total = values[0]
+        for value in values[1:]:
+            total = self.apply("Add", total, value)
+        return total
+
+    def add_labels(self, margins: str, labels: Array, with_probabilities: bool) -> None:
+        """The outputs for labels, from one margin for two labels or a margin for each of more."""
+        if len(labels) == 2:
+            place = self.apply("Cast", self.apply("Greater", margins, self.constant(0.0)), to=WHOLE)
+            place = self.apply("Squeeze", place, self.constant(np.array([1])))
+            both = self.apply("Concat", self.apply("Neg", margins), margins, axis=1)
+            chances = self.apply("Sigmoid", both)
+        else:
+            place = self.apply("ArgMax", margins, axis=1, keepdims=0)
+            chances = self.apply("Softmax", margins, axis=1)
+        if labels.dtype.kind in "biu":
+            values, kind = labels.astype(np.int64), WHOLE
+        elif labels.dtype.kind == "f":
+            values, kind = labels.astype(np.float64), DOUBLE
+        else:
+            values, kind = np.array([str(label) for label in labels], dtype=object), TEXT
+        self.add_output("label", self.apply("Gather", self.constant(values), place), kind, [None])
+        self.add_output("margins", margins, DOUBLE, [None, len(labels) if len(labels) > 2 else 1])
+        if with_probabilities:
+            self.add_output("probabilities", chances, DOUBLE, [None, len(labels)])
+
+    def finish(self, name: str, properties: dict[str, str]) -> Any:
+        """The model, checked."""
+        graph = helper.make_graph(self.nodes, name, self.inputs, self.outputs, self.constants)
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, producer_name="redescend", ir_version=IR_VERSION)
+        helper.set_model_props(model, properties)
+        onnx.checker.check_model(model)
+        return model

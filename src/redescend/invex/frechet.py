@@ -199,32 +199,32 @@ class RobustFrechetMean:
         distances = np.array([*(geodesic.length for geodesic in geodesics), played])
         if not distances.any():
             return Round(0.0, 1.0)
-        densities = self._noise.observe(distances)
+        densities = self._noise.compute_densities(distances)
         weights = self._noise.weigh(densities)
-        self._reweigh(densities)
+        self._update_shares(densities)
         if distances[self._leader] > 0.0:
             # Not the mean's distances, which are wider while members disagree.
             self._noise.learn(densities, self._leader)
-        self._follow(geodesics, weights)
-        self._theta = self._mean()
+        self._move_followers(geodesics, weights)
+        self._theta = self._mean_of_members()
         return Round(0.5 * played**2, float(weights[-1]))
 
     @property
     def _leader(self) -> int:
         return int((self._shares >= TIED * self._shares.max()).argmax())
 
-    def _reweigh(self, densities: Densities) -> None:
+    def _update_shares(self, densities: Densities) -> None:
         """Bayes' rule with a fixed share for followers; none gains more than `LUCK` on the leader by one record.
 
         The start gets no fixed share, so that later outliers near it cannot bring it back.
         """
-        gains = self._noise.compare(densities, self._leader)[:-1]
+        gains = self._noise.likelihood_ratios(densities, self._leader)[:-1]
         shares = self._shares * np.minimum(gains, LUCK)
         shares *= (1.0 - SHARE) / shares.sum()
         shares[:-1] += SHARE / len(MEMORIES)
         self._shares = shares
 
-    def _follow(self, geodesics: list[Geodesic], weights: Array) -> None:
+    def _move_followers(self, geodesics: list[Geodesic], weights: Array) -> None:
         worth = self._noise.typical**-2
         leader = self._leader
         for i, memory in enumerate(MEMORIES):
@@ -238,7 +238,7 @@ class RobustFrechetMean:
                 count = self._counts[leader] if leader < len(MEMORIES) else 0.0
                 self._counts[i] = min(count, memory * worth)
 
-    def _mean(self) -> Array:
+    def _mean_of_members(self) -> Array:
         """The weighted mean along geodesics of the members above the floor, starting at the leader."""
         order = np.argsort(-self._shares, kind="stable")
         mean, total = self._points[order[0]], self._shares[order[0]]

@@ -55,7 +55,7 @@ class Hyperboloid(Component, Space):
         return np.concatenate([[math.hypot(1.0, norm(free))], free])
 
     def distance(self, p: Array, q: Array) -> float:
-        return 2.0 * math.asinh(0.5 * math.sqrt(_gap(p, q)))
+        return 2.0 * math.asinh(0.5 * math.sqrt(_squared_chord(p, q)))
 
     def inner(self, p: Array, u: Array, v: Array) -> float:
         # Across p the metric is flat, along it a factor p₀⁻². The Lorentz product would lose p₀² of the digits.
@@ -75,7 +75,7 @@ class Hyperboloid(Component, Space):
         return self.lift(math.cosh(length) * p[1:] + sinhc * u[1:])
 
     def log(self, p: Array, q: Array) -> Array:
-        gap = _gap(p, q)
+        gap = _squared_chord(p, q)
         distance = 2.0 * math.asinh(0.5 * math.sqrt(gap))
         ratio = distance / math.sinh(distance) if distance > 1e-8 else 1.0
         free = ratio * ((q[1:] - p[1:]) - 0.5 * gap * p[1:])
@@ -113,7 +113,7 @@ def _sinh_ratio(part: float, whole: float) -> float:
     return math.exp(part - whole) * (math.expm1(-2.0 * part) / math.expm1(-2.0 * whole))
 
 
-def _gap(p: Array, q: Array) -> float:
+def _squared_chord(p: Array, q: Array) -> float:
     r"""⟨p − q, p − q⟩_L = 2·(cosh Δ − 1), without the cancellation of either form near Δ = 0.
 
     With m = p + q, S = m₀ and a the part of p − q along m, the gap g satisfies g = |across|² + (a/S)²·(4 + g).

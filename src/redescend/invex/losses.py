@@ -99,15 +99,15 @@ class SquaredDistance(InvexLoss):
         return np.stack(points)
 
     def value(self, theta: Array, record: Array) -> float:
-        points = self._stack(record)
+        points = self._to_stack(record)
         return sum(self.space.distance(theta, point) ** 2 for point in points) / (2.0 * len(points))
 
     def at(self, theta: Array, record: Array) -> ValueAndGradient:
-        points = self._stack(record)
+        points = self._to_stack(record)
         pull = sum((self.space.log(theta, point) for point in points), np.zeros(self.space.shape)) / len(points)
         return ValueAndGradient(self.value(theta, record), -pull)
 
-    def _stack(self, record: Array) -> Array:
+    def _to_stack(self, record: Array) -> Array:
         return record if record.ndim > len(self.space.shape) else record[None]
 
 
@@ -151,13 +151,13 @@ class OperatorScaling(InvexLoss):
 
     def value(self, theta: Array, record: Array) -> float:
         top = float(np.max(np.abs(record)))
-        image = _image(theta, record / top)
+        image = _apply_operator(theta, record / top)
         logs = np.linalg.slogdet(image)[1] - np.linalg.slogdet(theta)[1]
         return float(logs + 2.0 * self.space.size * math.log(top))
 
     def at(self, theta: Array, record: Array) -> ValueAndGradient:
         scaled = record / float(np.max(np.abs(record)))
-        inner = np.linalg.solve(_image(theta, scaled), scaled)
+        inner = np.linalg.solve(_apply_operator(theta, scaled), scaled)
         pulled = theta @ (scaled.transpose(0, 2, 1) @ inner).sum(axis=0) @ theta - theta
         return ValueAndGradient(self.value(theta, record), 0.5 * (pulled + pulled.T))
 
@@ -229,7 +229,7 @@ class Pseudoconvex(InvexLoss):
         return self.K / length if length > 0.0 else 1.0
 
 
-def _image(theta: Array, record: Array) -> Array:
+def _apply_operator(theta: Array, record: Array) -> Array:
     return (record @ theta @ record.transpose(0, 2, 1)).sum(axis=0)
 
 

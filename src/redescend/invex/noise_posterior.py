@@ -87,7 +87,7 @@ class NoisePosterior:
         """exp(E[ln τ]), the typical distance of clean records."""
         return math.exp(self.lowest + float(self._offsets @ self._masses.sum(axis=1)))
 
-    def observe(self, distances: Array) -> Densities:
+    def compute_densities(self, distances: Array) -> Densities:
         """Densities of a record at its distances from several points; the first positive one places the window."""
         logs = np.log(np.clip(distances, SMALLEST, LONGEST))
         if not self.ready:
@@ -107,7 +107,7 @@ class NoisePosterior:
         clean = ((self._masses - self._bad) * densities.clean * factor).sum(axis=(1, 2))
         return clean / (clean + (self._bad * densities.outlier * factor).sum(axis=(1, 2)))
 
-    def compare(self, densities: Densities, leader: int) -> Array:
+    def likelihood_ratios(self, densities: Densities, leader: int) -> Array:
         """Likelihood ratio of the record for each point against the leader, averaged over k.
 
         In k dimensions, the density of a record at distance d is that of its distance over d^(k−1).

@@ -62,7 +62,7 @@ class SPD(Component, Space):
         return np.eye(self.size)
 
     def distance(self, p: Array, q: Array) -> float:
-        logs, _ = _compare(p, q)
+        logs, _ = _log_eigenvalues(p, q)
         return math.sqrt(logs @ logs)
 
     def inner(self, p: Array, u: Array, v: Array) -> float:
@@ -73,15 +73,15 @@ class SPD(Component, Space):
     def exp(self, p: Array, u: Array) -> Array:
         values, vectors = _solve_eigen(u, p)
         with np.errstate(over="ignore", invalid="ignore"):
-            return _along(p, vectors, np.exp(values))
+            return _recompose(p, vectors, np.exp(values))
 
     def log(self, p: Array, q: Array) -> Array:
-        logs, vectors = _compare(p, q)
-        return _along(p, vectors, logs)
+        logs, vectors = _log_eigenvalues(p, q)
+        return _recompose(p, vectors, logs)
 
     def geodesic(self, p: Array, q: Array) -> Geodesic:
-        logs, vectors = _compare(p, q)
-        return Geodesic(math.sqrt(logs @ logs), lambda share: _along(p, vectors, np.exp(share * logs)))
+        logs, vectors = _log_eigenvalues(p, q)
+        return Geodesic(math.sqrt(logs @ logs), lambda share: _recompose(p, vectors, np.exp(share * logs)))
 
     def check(self, name: str, point: Any) -> Array:
         array = check_floats(name, point, self.shape)
@@ -113,7 +113,7 @@ def _solve_eigen(a: Array, p: Array) -> tuple[Array, Array]:
     return values, vectors
 
 
-def _compare(p: Array, q: Array) -> tuple[Array, Array]:
+def _log_eigenvalues(p: Array, q: Array) -> tuple[Array, Array]:
     """ln λ of q against p; near points use q − p, because λ ≈ 1 would lose digits."""
     values, vectors = _solve_eigen(q, p)
     if abs(values[0] - 1.0) < NEAR and abs(values[-1] - 1.0) < NEAR:
@@ -123,7 +123,7 @@ def _compare(p: Array, q: Array) -> tuple[Array, Array]:
     return np.log(np.maximum(values, FLATTEST * values[-1])), vectors
 
 
-def _along(p: Array, vectors: Array, values: Array) -> Array:
+def _recompose(p: Array, vectors: Array, values: Array) -> Array:
     """P·X·diag(values)·Xᵀ·P, symmetric to the last bit."""
     frame = p @ vectors
     out = (frame * values) @ frame.T

@@ -26,10 +26,10 @@ from redescend.learners.learner import (
     check_dtype,
     check_features,
     check_record,
-    constructor_arguments,
     float_array,
     float_number,
     read_state,
+    select_constructor_arguments,
 )
 from redescend.numeric import LARGEST, Array, norm
 from redescend.parameters import check_instance
@@ -94,7 +94,7 @@ class Descent(Learner):
         self._identity = repr(self)
         self._choose_loops()
         self._allocate(check_dtype(name, dtype))
-        self._place(_first_action(name, self.dim, domain, start))
+        self._place(_choose_first_action(name, self.dim, domain, start))
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Show the parameters that a recipe passes on in its signature."""
@@ -130,7 +130,7 @@ class Descent(Learner):
         # The parameters of a recipe are those of its gate.
         own = {**vars(getattr(self.gate, "transform", self.gate)), **vars(self.gate)}
         precision = None if self._free_precision else self.dtype.name
-        return constructor_arguments(type(self), {**own, **vars(self), "dtype": precision})
+        return select_constructor_arguments(type(self), {**own, **vars(self), "dtype": precision})
 
     @property
     def _memory(self) -> Array:
@@ -168,7 +168,7 @@ class Descent(Learner):
         if type(x) is not ndarray or x.dtype is not self.dtype or x.shape != self._shape or not x.flags.carray:
             x = self._convert(x, y)
         if self._is_playing:
-            raise self._used_elsewhere()
+            raise self._concurrent_use_error()
         self._is_playing = True
         try:
             played = self._run_one(x, y, self._pair, self._config)
@@ -295,7 +295,7 @@ def _settings_array(loss: losses.Loss, gate: gates.Gate, step: steps.Step, domai
     return config
 
 
-def _first_action(owner: str, dim: int, domain: domains.Domain, start: Any) -> Array:
+def _choose_first_action(owner: str, dim: int, domain: domains.Domain, start: Any) -> Array:
     if start is None:
         return domain.project(np.zeros(dim))
     theta = float_array("start", start, 1).astype(np.float64)

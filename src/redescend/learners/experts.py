@@ -94,10 +94,10 @@ class LearnWithExperts(Experts):
         self.epsilon = check(name, "epsilon", epsilon, SCALE)
         self.a_max = 2.0 * sqrt(T) if a_max is None else check(name, "a_max", a_max, A_MAX)
         learn = transforms.Learn(a, b)
-        settings = self._paper_grid(learn, T) if meta == "paper" else self._robust_grid()
+        settings = self._make_paper_grid(learn, T) if meta == "paper" else self._make_robust_grid()
         super().__init__(dim, loss=loss, transform=learn, domain=domain, **settings)
 
-    def _paper_grid(self, learn: transforms.Learn, T: float) -> dict[str, Any]:
+    def _make_paper_grid(self, learn: transforms.Learn, T: float) -> dict[str, Any]:
         count = 1
         while 2.0**count < self.a_max:
             count += 1
@@ -110,7 +110,7 @@ class LearnWithExperts(Experts):
             "groups": [[step, i, 1.0, T, 0.0] for i, step in enumerate(steps)],
         }
 
-    def _robust_grid(self) -> dict[str, Any]:
+    def _make_robust_grid(self) -> dict[str, Any]:
         self._weighting = layout.ADAPTIVE
         groups = [[0.5**i, i, ANY_RADIUS, ANY_RADIUS, -log(HALVINGS)] for i in range(HALVINGS)]
         return {"rounds": inf, "rate": 0.0, "unit": 1.0, "groups": groups}
@@ -258,7 +258,7 @@ class JacobsenCutkosky(Experts):
         steps = [first]
         while steps[-1] < largest and len(steps) <= T:
             steps.append(min(2.0 * steps[-1], largest))
-        prior = self._prior(np.array(steps), T)
+        prior = self._compute_prior(np.array(steps), T)
         radii = prior.shape[1]
         logs = np.log(prior.mean(axis=1))
         super().__init__(
@@ -274,7 +274,7 @@ class JacobsenCutkosky(Experts):
             expert_weights=prior,
         )
 
-    def _prior(self, steps: Array, T: int) -> Array:
+    def _compute_prior(self, steps: Array, T: int) -> Array:
         D = self.epsilon / T * 2.0 ** np.arange(min(T, 1000) + 1)
         with np.errstate(over="ignore"):
             rates = 0.5 / (D * (self.gradient + D / steps[:, None]))

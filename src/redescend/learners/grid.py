@@ -12,7 +12,7 @@ from redescend.errors import DivergenceError
 from redescend.kernels.experts import groups as layout
 from redescend.kernels.experts import loop as kernel
 from redescend.kernels.layout import Outcomes
-from redescend.learners.learner import Ensemble, Round, constructor_arguments, read_state
+from redescend.learners.learner import Ensemble, Round, read_state, select_constructor_arguments
 from redescend.losses import LinearLoss
 from redescend.numeric import LARGEST, Array
 from redescend.parameters import Interval, bad_parameter, check_instance
@@ -76,7 +76,7 @@ class Experts(Ensemble):
             raise bad_parameter(name, "domain", "a domain that contains 0, where all experts start", domain)
         self.transform = transform
         self.horizon = rounds
-        self._config = self._make_settings(rate, unit, gradient), self._domain_code()
+        self._config = self._make_settings(rate, unit, gradient), self._encode_domain()
         groups = np.array(groups, dtype=np.float64)
         self._experts = _count_experts(groups)
         self._first = groups[:, : layout.LOG_WEIGHT].copy()
@@ -98,7 +98,7 @@ class Experts(Ensemble):
         settings[[layout.META, layout.RATE, layout.UNIT, layout.GRADIENT]] = self._weighting, rate, unit, gradient
         return settings
 
-    def _domain_code(self) -> Array | None:
+    def _encode_domain(self) -> Array | None:
         """The code of the domain within a ball, whose radius is its last number; None if only the ball limits it."""
         if isinstance(self.domain, domains.Reals):
             return None
@@ -108,7 +108,9 @@ class Experts(Ensemble):
     def parameters(self) -> dict[str, Any]:
         known = {**vars(self.transform), **vars(self), "rounds": self.horizon}
         # An infinite horizon, and the longest step that goes with it, are defaults.
-        return {n: None if value == inf else value for n, value in constructor_arguments(type(self), known).items()}
+        return {
+            n: None if value == inf else value for n, value in select_constructor_arguments(type(self), known).items()
+        }
 
     @property
     def _state(self) -> Any:

@@ -81,7 +81,7 @@ class Learner(ABC):
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the constructor that make another learner like this one, without `start`."""
-        return constructor_arguments(type(self), vars(self))
+        return select_constructor_arguments(type(self), vars(self))
 
     @property
     @abstractmethod
@@ -193,14 +193,14 @@ class Learner(ABC):
     def playing(self) -> Iterator[None]:
         """Play rounds within a with statement; raises if another thread does: rounds would be lost."""
         if self._is_playing:
-            raise self._used_elsewhere()
+            raise self._concurrent_use_error()
         self._is_playing = True
         try:
             yield
         finally:
             self._is_playing = False
 
-    def _used_elsewhere(self) -> ConcurrentUseError:
+    def _concurrent_use_error(self) -> ConcurrentUseError:
         return ConcurrentUseError(
             f"This {type(self).__name__} is played by another thread, and rounds would be lost; use one learner for "
             "each thread, or a lock."
@@ -272,8 +272,8 @@ def read_state(
     return read_arrays(specs, state, dims, owner, others=("learner", *others))
 
 
-def constructor_arguments(kind: type, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Collect the arguments of a learner's constructor from what is known."""
+def select_constructor_arguments(kind: type, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Select the arguments of a learner's constructor from these values, by name."""
     return {name: known[name] for name in signature(kind).parameters if name != "start"}
 
 

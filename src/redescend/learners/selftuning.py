@@ -126,7 +126,7 @@ class SelfTuning(Ensemble):
             check_features(x, self.dim)
         y = y if type(y) is float else float_number("y", y)
         if self._is_playing:
-            raise self._used_elsewhere()
+            raise self._concurrent_use_error()
         self._is_playing = True
         try:
             caller.x[:] = x

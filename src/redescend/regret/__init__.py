@@ -26,7 +26,7 @@ from redescend.losses import Loss
 from redescend.numeric import LARGEST, Array
 from redescend.parameters import bad_parameter, check_instance
 from redescend.regret.hindsight import best_action
-from redescend.regret.minimisers import best_actions, least_values, values_at
+from redescend.regret.minimisers import best_actions, losses_at, minimum_losses
 from redescend.transforms import Transform
 
 __all__ = ["best_fixed", "clean_dynamic", "clean_static", "deviation", "invex_dynamic", "path_length", "split"]
@@ -69,10 +69,10 @@ def clean_dynamic(
     """
     counted = _select_rounds("clean_dynamic", trace, stream, loss, domain)
     if isinstance(comparator, str) and comparator == "round":
-        least = least_values(loss, stream.X, stream.y, domain, counted)
+        least = minimum_losses(loss, stream.X, stream.y, domain, counted)
     else:
-        least = values_at(loss, stream.X, stream.y, _read_comparator(comparator, stream), counted)
-    return _curve(trace.losses, least, counted)
+        least = losses_at(loss, stream.X, stream.y, _read_comparator(comparator, stream), counted)
+    return _cumulate(trace.losses, least, counted)
 
 
 class Split(NamedTuple):
@@ -147,7 +147,7 @@ def clean_static(trace: Trace, stream: Stream, loss: Loss, domain: Domain | None
     """
     counted = _select_rounds("clean_static", trace, stream, loss, domain)
     theta = best_fixed(Stream(stream.X, stream.y, counted), loss, domain)
-    return _curve(trace.losses, values_at(loss, stream.X, stream.y, theta, counted), counted)
+    return _cumulate(trace.losses, losses_at(loss, stream.X, stream.y, theta, counted), counted)
 
 
 def best_fixed(stream: Stream, loss: Loss, domain: Domain | None = None) -> Array:
@@ -210,8 +210,8 @@ def invex_dynamic(
     """
     counted = _select_rounds("invex_dynamic", trace, stream, loss, domain, only_clean=False)
     check_instance("invex_dynamic", "transform", transform, Transform, "a transform, such as Learn(10.0, 10.0)")
-    least = least_values(loss, stream.X, stream.y, domain, counted)
-    return _curve(transform.value(trace.losses), transform.value(least), counted)
+    least = minimum_losses(loss, stream.X, stream.y, domain, counted)
+    return _cumulate(transform.value(trace.losses), transform.value(least), counted)
 
 
 def path_length(stream: Stream, loss: Loss, domain: Domain | None = None) -> Array:
@@ -286,7 +286,7 @@ def deviation(stream: Stream, loss: Loss, domain: Domain | None = None) -> float
         return min(float(np.linalg.norm(ends[0] - ends[1], axis=1).max()), LARGEST)
 
 
-def _curve(losses: Array, least: Array, counted: Array) -> Array:
+def _cumulate(losses: Array, least: Array, counted: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         curve: Array = np.cumsum(np.where(counted, losses - least, 0.0))
     return np.clip(curve, -LARGEST, LARGEST)

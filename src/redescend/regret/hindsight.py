@@ -40,19 +40,19 @@ def best_action(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
         return free
     start, project = domain.project(free), domain.project
     if isinstance(loss, Squared | Logistic):
-        return accelerated_descent(_smooth(loss, X, y, ridge), start, project, curvature(loss.kind))
+        return accelerated_descent(_make_smooth(loss, X, y, ridge), start, project, curvature(loss.kind))
 
     def minimise(inner: Objective, theta: Array, bend: float) -> Array:
         return accelerated_descent(inner, theta, project, bend)
 
-    return _minimise_kinks(_kinks(loss, X, y), ridge, start, minimise)
+    return _minimise_kinks(_make_kinks(loss, X, y), ridge, start, minimise)
 
 
 def _minimise_free(loss: LinearLoss, X: Array, y: Array, ridge: float) -> Array:
     start = np.zeros(X.shape[1])
     if isinstance(loss, Squared | Logistic):
-        return newton(_smooth(loss, X, y, ridge), start)
-    return _minimise_kinks(_kinks(loss, X, y), ridge, start, lambda inner, theta, _: newton(inner, theta))
+        return newton(_make_smooth(loss, X, y, ridge), start)
+    return _minimise_kinks(_make_kinks(loss, X, y), ridge, start, lambda inner, theta, _: newton(inner, theta))
 
 
 def _minimise_in_ball(loss: LinearLoss, X: Array, y: Array, ridge: float, ball: Ball) -> Array:
@@ -73,7 +73,7 @@ def _minimise_in_ball(loss: LinearLoss, X: Array, y: Array, ridge: float, ball: 
     return ball.project(minimise(weakest))
 
 
-def _smooth(loss: Squared | Logistic, X: Array, y: Array, ridge: float) -> Objective:
+def _make_smooth(loss: Squared | Logistic, X: Array, y: Array, ridge: float) -> Objective:
     def parts(p: Array) -> tuple[Array, Array, Array]:
         f, slope = loss.of_prediction(p, y), loss.slope(p, y)
         # For the logistic loss ψ'' = s·(1 − s), with s = |ψ'|.
@@ -96,7 +96,7 @@ class Kinks(NamedTuple):
         return np.maximum(self.low * r, self.high * r), r
 
 
-def _kinks(loss: LinearLoss, X: Array, y: Array) -> Kinks:
+def _make_kinks(loss: LinearLoss, X: Array, y: Array) -> Kinks:
     if isinstance(loss, Hinge):
         return Kinks(y[:, None] * X, np.ones(len(y)), 0.0, 1.0)
     if isinstance(loss, EpsilonInsensitive):

@@ -42,7 +42,7 @@ class DictModel(Stateful):
         self._features: dict[Any, float] = {}
         self._is_fresh = True
         self.belief = self._make_belief() if config.transform is None else None
-        self._bind(make_row_learner(config.make_learner(1)))
+        self._use_learner(make_row_learner(config.make_learner(1)))
         self.frames = records.FrameReader()
         self._columns: list[Any] = []
         self._places_of_columns: Array = np.empty(0, dtype=np.intp)
@@ -117,16 +117,16 @@ class DictModel(Stateful):
         try:
             # A subclass of dict may return a default for a name that it does not have.
             is_usual = type(x) is dict and len(x) == self._count
-            values = self._get_values(x) if is_usual else self._gather(x, y, learn)
+            values = self._get_values(x) if is_usual else self._collect_values(x, y, learn)
         except KeyError:
-            values = self._gather(x, y, learn)
+            values = self._collect_values(x, y, learn)
         try:
             self._write(self._bytes, 0, y, *self._constant, *values)
         except (struct.error, OverflowError):
             records.check_record(x, y)
             raise
 
-    def _gather(self, x: Any, y: Any, learn: bool) -> Iterable[Any]:
+    def _collect_values(self, x: Any, y: Any, learn: bool) -> Iterable[Any]:
         """The values of all features in the order of their places."""
         if not isinstance(x, Mapping):
             records.check_record(x, y)
@@ -143,7 +143,7 @@ class DictModel(Stateful):
     def learn_rows(self, columns: list[Any], values: Array, y: Array, weights: list[float] | None = None) -> None:
         """Learn from the rows of a table in turn; from none of them if a value is not finite."""
         if weights is not None:
-            values = records.blank_rows(values, weights)
+            values = records.zero_out_rows(values, weights)
         if len(values) == 0 or (weights is not None and not any(weights)):
             return
         if self._is_fresh or columns != self._columns:
@@ -210,12 +210,16 @@ class DictModel(Stateful):
     def state(self) -> dict[str, Any]:
         learned = None if self._is_fresh else self._learner.learner.state()
         belief = None if self.belief is None else self.belief.state()
-        return {"features": [records.to_plain(name) for name in self._features], "learner": learned, "belief": belief}
+        return {
+            "features": [records.key_to_plain(name) for name in self._features],
+            "learner": learned,
+            "belief": belief,
+        }
 
     def restore(self, state: Any) -> None:
         check_keys(state, ("features", "learner", "belief"), "a linear model")
         try:
-            features = dict.fromkeys((records.to_key(name) for name in state["features"]), 0.0)
+            features = dict.fromkeys((records.plain_to_key(name) for name in state["features"]), 0.0)
             learned, needed = state["learner"], len(features) + len(self._constant)
             dim = 1 if learned is None else infer_dim(learned)
             is_valid = len(features) == len(state["features"]) and dim >= needed and not (learned is None and features)
@@ -234,7 +238,7 @@ class DictModel(Stateful):
             belief.restore(state["belief"])
         self.belief = belief
         self._features, self._is_fresh, self._columns = features, learned is None, []
-        self._bind(make_row_learner(learner))
+        self._use_learner(make_row_learner(learner))
 
     # --- growing ---
 
@@ -259,9 +263,9 @@ class DictModel(Stateful):
             learner.restore(widen_state(row.learner.state(), learner.state()))
             row = make_row_learner(learner)
         self._is_fresh = False
-        self._bind(row)
+        self._use_learner(row)
 
-    def _bind(self, learner: RowLearner) -> None:
+    def _use_learner(self, learner: RowLearner) -> None:
         """Write records into the row of this learner from now on."""
         self._learner = learner
         self._count = -1 if self._is_fresh else len(self._features)

@@ -13,7 +13,7 @@ from redescend.engines.config import check_loss
 from redescend.exclusive import exclusive
 from redescend.parameters import COUNT, Interval, check
 from redescend.river.classifier import RedescendingClassifier
-from redescend.river.records import NotFiniteError, check_record, to_key, to_plain
+from redescend.river.records import NotFiniteError, check_record, key_to_plain, plain_to_key
 from redescend.river.regressor import RedescendingRegressor
 from redescend.state import Stateful, check_keys, corrupt_state, require
 
@@ -33,7 +33,7 @@ class RedescendingFilter(Stateful, base.AnomalyFilter):
     ----------
     threshold : float, optional
         Hold a record back if its score, one minus the probability that it is clean, is at least this. Default: 0.5, or
-        0.99 for numbers with a transform, whose weight is no probability.
+        0.99 for numbers with a transform, whose weight is not a probability.
     loss : str or LinearLoss
         "squared", "absolute", "epsilon_insensitive", "pinball", "logistic", "hinge", or a loss.
     order, transform, step, fit_intercept
@@ -121,8 +121,8 @@ class RedescendingFilter(Stateful, base.AnomalyFilter):
         last = None
         if self._last is not None:
             x, y, score = self._last
-            target = to_plain(y) if self._has_labels else float(y)
-            last = [[[to_plain(name), float(value)] for name, value in x.items()], target, score]
+            target = key_to_plain(y) if self._has_labels else float(y)
+            last = [[[key_to_plain(name), float(value)] for name, value in x.items()], target, score]
         counts = {"seen": self.seen, "held_back": self.held_back}
         return {"model": self.anomaly_detector.state(), **counts, "last": last}
 
@@ -144,4 +144,4 @@ def _read_record(state: Any) -> tuple[dict[Any, Any], Any, float] | None:
     if state is None:
         return None
     features, target, score = state
-    return {to_key(name): float(value) for name, value in features}, to_key(target), float(score)
+    return {plain_to_key(name): float(value) for name, value in features}, plain_to_key(target), float(score)

@@ -56,24 +56,24 @@ class LearnLoss(optim.losses.RegressionLoss, optim.losses.BinaryLoss):
 
     def __call__(self, y_true: Any, y_pred: Any) -> Any:
         """Return the loss of one prediction `y_pred` of the target `y_true`, or of an array of them."""
-        return self._like(y_pred, self._learn.value(self._phi.of_prediction(y_pred, self._target(y_true))))
+        return self._match_type(y_pred, self._learn.value(self._phi.of_prediction(y_pred, self._encode_target(y_true))))
 
     def gradient(self, y_true: Any, y_pred: Any) -> Any:
         """Return the derivative of the loss of the target `y_true` with respect to the prediction `y_pred`."""
         if not isinstance(y_pred, np.ndarray):
             y = (1.0 if y_true > 0 else -1.0) if self._phi.margin else float(y_true)
             return robust_slope(*self._formula, float(y_pred), y)
-        target = self._target(y_true)
+        target = self._encode_target(y_true)
         return self._learn.weight(self._phi.of_prediction(y_pred, target)) * self._phi.slope(y_pred, target)
 
     def mean_func(self, y_pred: Any) -> Any:
         """Return what a raw prediction `y_pred` means: itself, or the probability of the label True."""
-        return self._like(y_pred, expit(y_pred)) if self._phi.margin else y_pred
+        return self._match_type(y_pred, expit(y_pred)) if self._phi.margin else y_pred
 
-    def _target(self, y_true: Any) -> Any:
+    def _encode_target(self, y_true: Any) -> Any:
         y = np.asarray(y_true, dtype=np.float64)
         return choose(y > 0.0, 1.0, -1.0) if self._phi.margin else y
 
     @staticmethod
-    def _like(y_pred: Any, result: Any) -> Any:
+    def _match_type(y_pred: Any, result: Any) -> Any:
         return result if isinstance(y_pred, np.ndarray) else float(result)

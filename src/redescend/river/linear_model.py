@@ -14,7 +14,7 @@ from redescend.numeric import Array
 from redescend.parameters import Order
 from redescend.river import records
 from redescend.river.dict_model import DictModel
-from redescend.river.records import BinaryLabels, to_key, to_plain
+from redescend.river.records import BinaryLabels, key_to_plain, plain_to_key
 from redescend.state import Stateful, check_keys, corrupt_state
 
 
@@ -119,7 +119,7 @@ class LinearModel(Stateful):
         return self._model.intercept
 
     def state(self) -> dict[str, Any]:
-        return {"linear": self._model.state(), "labels": self._labels.state(), "target": to_plain(self._y_name)}
+        return {"linear": self._model.state(), "labels": self._labels.state(), "target": key_to_plain(self._y_name)}
 
     def restore(self, state: dict[str, Any]) -> None:
         owner = type(self).__name__
@@ -130,4 +130,4 @@ class LinearModel(Stateful):
         except (TypeError, ValueError):
             raise corrupt_state(owner, "invalid labels") from None
         self._model.restore(state["linear"])
-        self._labels, self._y_name = labels, to_key(state["target"])
+        self._labels, self._y_name = labels, plain_to_key(state["target"])

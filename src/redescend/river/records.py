@@ -19,16 +19,16 @@ class NotFiniteError(DataError):
     """A number is NaN or infinite."""
 
 
-def to_plain(key: Any) -> Any:
+def key_to_plain(key: Any) -> Any:
     """The name of a feature or a label as a plain value; a tuple as a list."""
     if isinstance(key, tuple):
-        return [to_plain(part) for part in key]
+        return [key_to_plain(part) for part in key]
     return key.item() if isinstance(key, np.generic) else key
 
 
-def to_key(value: Any) -> Any:
-    """Undo `to_plain`."""
-    return tuple(to_key(part) for part in value) if isinstance(value, list) else value
+def plain_to_key(value: Any) -> Any:
+    """Undo `key_to_plain`."""
+    return tuple(plain_to_key(part) for part in value) if isinstance(value, list) else value
 
 
 class BinaryLabels:
@@ -76,10 +76,10 @@ class BinaryLabels:
         return {negative: 1.0 - shares, positive: shares}
 
     def state(self) -> list[Any]:
-        return [[to_plain(label), sign] for label, sign in self._signs.items()]
+        return [[key_to_plain(label), sign] for label, sign in self._signs.items()]
 
     def restore(self, state: Any) -> None:
-        signs = {to_key(label): float(sign) for label, sign in state}
+        signs = {plain_to_key(label): float(sign) for label, sign in state}
         if len(signs) != len(state) or sorted(signs.values()) not in ([], [-1.0], [1.0], [-1.0, 1.0]):
             raise ValueError
         self._signs = signs
@@ -178,7 +178,7 @@ def read_weights(w: Any, rows: int) -> list[float] | None:
 def read_numbers(targets: Any, weights: list[float] | None = None) -> Array:
     """Targets as finite floats; 0 in rows of weight 0."""
     try:
-        values = np.asarray(targets if weights is None else blank_rows(targets, weights), dtype=np.float64)
+        values = np.asarray(targets if weights is None else zero_out_rows(targets, weights), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"y must be numbers, but cannot be read as such: {error}.") from None
     if not has_finite_square(values) and not np.isfinite(values).all():
@@ -187,7 +187,7 @@ def read_numbers(targets: Any, weights: list[float] | None = None) -> Array:
     return values
 
 
-def blank_rows(values: Array, weights: list[float]) -> Array:
+def zero_out_rows(values: Array, weights: list[float]) -> Array:
     """The rows of an array, with 0 in those of weight 0; the others keep their index, which errors name."""
     if all(weights):
         return values

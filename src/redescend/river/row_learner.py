@@ -99,7 +99,7 @@ def infer_dim(state: dict[str, Any]) -> int:
 
 
 def widen_state(state: dict[str, Any], wider: dict[str, Any]) -> dict[str, Any]:
-    """A state with as many features as that of a wider, fresh learner; what was learned does not change."""
+    """Widen a state to the features of a new, wider learner; predictions do not change."""
     out = {**state, "learner": wider["learner"]}
     if "P" in state and len(wider["P"]) == wider["theta"].shape[1]:
         # The wider learner may be of order 1, which needs the diagonal of the triangle alone.

@@ -23,7 +23,7 @@ from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check_bool
 from redescend.sklearn.row_beliefs import JudgingEstimator, RowBeliefs
-from redescend.sklearn.rows import cast, check_sample_weight, engine_input, predict_linear, smallest
+from redescend.sklearn.rows import cast_clipped, check_sample_weight, min_over_outputs, predict_linear, to_engine_input
 from redescend.state import ArraySpec, read_arrays, require
 
 Self = TypeVar("Self", bound="LinearEstimator")
@@ -144,7 +144,7 @@ class LinearEstimator(JudgingEstimator):
             raise DataError("sample_weight must not be zero for all rows.")
         if is_new:
             self._start(X, y, None)
-        table, Y, random = engine_input(X), self._encode(y), check_random_state(self.random_state)
+        table, Y, random = to_engine_input(X), self._encode(y), check_random_state(self.random_state)
         self.n_iter_ = self._count_passes()
         inlier_weights, predictions = np.empty((2, *Y.shape))
         for number in range(self.n_iter_):
@@ -154,13 +154,13 @@ class LinearEstimator(JudgingEstimator):
             rows, before = (table[order], np.ascontiguousarray(Y[:, order]), weights[order]), np.empty(Y.shape)
             inlier_weights[:, order] = self._engine.learn(*rows, before)
             predictions[:, order] = before
-        self.inlier_weight_ = smallest(inlier_weights)
+        self.inlier_weight_ = min_over_outputs(inlier_weights)
         if self._beliefs is not None and isinstance(self._engine, NonlinearEngine):
             self._beliefs.start()
             self._beliefs.add(table, Y, predictions, order[weights[order] > 0.0])
         elif self._beliefs is not None:
             used = np.flatnonzero(weights > 0.0)
-            self._beliefs.fit(table, Y, self._raw_predictions(table), inlier_weights, used)
+            self._beliefs.fit(table, Y, self._predict_unrounded(table), inlier_weights, used)
         return self
 
     def _count_passes(self) -> int:
@@ -185,7 +185,7 @@ class LinearEstimator(JudgingEstimator):
         if weights.any():
             if is_new:
                 self._start(X, y, classes)
-            self._learn(engine_input(X), self._encode(y), weights)
+            self._learn(to_engine_input(X), self._encode(y), weights)
         return self
 
     def _learn(self, X: Any, Y: Array, weights: Array | None) -> bool:
@@ -197,13 +197,13 @@ class LinearEstimator(JudgingEstimator):
             inlier_weights = engine.learn(X, Y, weights, predictions)
         if inlier_weights is None:
             return False
-        self.inlier_weight_ = smallest(inlier_weights)
+        self.inlier_weight_ = min_over_outputs(inlier_weights)
         if self._beliefs is not None and predictions is not None:
             self._beliefs.add(X, Y, predictions, None if weights is None else np.flatnonzero(weights > 0.0))
         return True
 
     def _is_plain(self, X: Any, y: Any) -> bool:
-        """Whether both are plain arrays like those before, of which only the values are left to check.
+        """Whether both are plain arrays of the same type and width as before, so that only values must be checked.
 
         Full validation costs more than learning from a few rows does, and reads a large table once more.
         """
@@ -257,13 +257,13 @@ class LinearEstimator(JudgingEstimator):
     def coef_(self) -> Array:
         """Coefficients of the features, in their original units; a model with trees has none."""
         coefficients, _ = self._fitted().coefficients()
-        return self._shape_coefficients(cast(self._dtype, coefficients))
+        return self._shape_coefficients(cast_clipped(self._dtype, coefficients))
 
     @property
     def intercept_(self) -> Array:
         """Prediction of each output where all features are 0; a model with trees has none."""
         _, intercepts = self._fitted().coefficients()
-        return cast(self._dtype, intercepts)
+        return cast_clipped(self._dtype, intercepts)
 
     def linear_form(self) -> LinearForm:
         """Return the coefficients, centres and limits of predictions, for exports."""
@@ -276,12 +276,12 @@ class LinearEstimator(JudgingEstimator):
         """The prediction of every output, a column each."""
         X = self._validate_features(X)
         if isinstance(self._engine, NonlinearEngine):
-            return cast(self._dtype, self._engine.predict(X).T)
+            return cast_clipped(self._dtype, self._engine.predict(X).T)
         coefficients, intercepts = self._engine.coefficients()
-        predictions = predict_linear(X, cast(self._dtype, coefficients), cast(self._dtype, intercepts))
-        return cast(self._dtype, self._engine.clip(predictions.T).T)
+        predictions = predict_linear(X, cast_clipped(self._dtype, coefficients), cast_clipped(self._dtype, intercepts))
+        return cast_clipped(self._dtype, self._engine.clip(predictions.T).T)
 
-    def _raw_predictions(self, X: Any) -> Array:
+    def _predict_unrounded(self, X: Any) -> Array:
         """The predictions in double precision, as in learning, a row for each output."""
         if isinstance(self._engine, NonlinearEngine):
             return self._engine.predict(X)
@@ -323,10 +323,10 @@ class LinearEstimator(JudgingEstimator):
             return self._engine.score_features(checked)
         X, y = self._validate(X, y, reset=False)
         # In double precision, as the records were learned from.
-        table, Y = engine_input(X), self._encode(y)
+        table, Y = to_engine_input(X), self._encode(y)
         if self._beliefs is None:
-            return smallest(self._engine.score(table, Y))
-        return to_probability(self._beliefs.judge(table, Y, self._raw_predictions(table)))
+            return min_over_outputs(self._engine.score(table, Y))
+        return to_probability(self._beliefs.judge(table, Y, self._predict_unrounded(table)))
 
     # --- state ---
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sklearn.estimator import DOUBLE, LinearEstimator
-from redescend.sklearn.rows import cast, engine_input
+from redescend.sklearn.rows import cast_clipped, to_engine_input
 from redescend.state import require
 
 
@@ -169,11 +169,12 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         >>> bool(0.85 < np.mean((low <= y[800:]) & (y[800:] <= high)) < 0.95)
         True
         """
-        X = engine_input(self._validate_features(X))
+        X = to_engine_input(self._validate_features(X))
         if self._beliefs is None:
             raise DataError("Intervals need a model without a fixed transform.")
         low, high = (
-            cast(self._dtype, end.T) for end in self._beliefs.predict_interval(X, self._raw_predictions(X), level)
+            cast_clipped(self._dtype, end.T)
+            for end in self._beliefs.predict_interval(X, self._predict_unrounded(X), level)
         )
         return (low[:, 0], high[:, 0]) if self._target_ndim == 1 else (low, high)
 

@@ -27,7 +27,7 @@ def check_sample_weight(sample_weight: Any, rows: int) -> Array:
     return np.minimum(np.broadcast_to(weights, (rows,)), HEAVIEST)
 
 
-def engine_input(X: Any) -> Any:
+def to_engine_input(X: Any) -> Any:
     """Validated features as an engine takes them."""
     if isinstance(X, np.ndarray):
         return np.require(X, np.float64, ["C", "A", "W"])
@@ -43,12 +43,12 @@ def to_dense(X: Any) -> Array:
     return np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)
 
 
-def smallest(weights: Array) -> Array:
+def min_over_outputs(weights: Array) -> Array:
     """The smallest weight of each row over all outputs."""
     return weights[0] if len(weights) == 1 else weights.min(axis=0)
 
 
-def cast(dtype: np.dtype[Any], values: Array) -> Array:
+def cast_clipped(dtype: np.dtype[Any], values: Array) -> Array:
     """Values in this precision, clipped to its range."""
     limit = np.finfo(dtype).max
     return np.clip(values, -limit, limit).astype(dtype)

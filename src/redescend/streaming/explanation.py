@@ -82,7 +82,9 @@ def explain_record(
     if isinstance(model, ModelStore):
         model = model[str(table.column(str(model.schema.by))[0].as_py())]
     schema, record = model.schema, rounds.record(0, model.schema)
-    typical, total, contributions = _contribute(model, chunk, int(rounds.predictions[0]) if schema.classifies else 0)
+    typical, total, contributions = _compute_contributions(
+        model, chunk, int(rounds.predictions[0]) if schema.classifies else 0
+    )
     values = {name: to_json_value(table.column(name)[0].as_py()) for name in schema.inputs}
     values |= _read_lagged(schema, chunk)
     return Explanation(
@@ -111,7 +113,9 @@ def _read_lagged(schema: Schema, chunk: EncodedChunk) -> dict[str, Any]:
     return values
 
 
-def _contribute(model: StreamModel, chunk: EncodedChunk, label: int) -> tuple[float, float, list[tuple[str, float]]]:
+def _compute_contributions(
+    model: StreamModel, chunk: EncodedChunk, label: int
+) -> tuple[float, float, list[tuple[str, float]]]:
     """The predictions for a typical record and for this one, and the contributions of its columns, largest first."""
     schema, engine = model.schema, model.engine
     output, sign = (0, 1.0 if label or not schema.classifies else -1.0) if schema.outputs == 1 else (label, 1.0)

@@ -27,10 +27,10 @@ from redescend.streaming.run import Run, Watch
 
 StrPath = str | os.PathLike[str]
 
-Start = tuple[StreamModel | ModelStore, Source, dict[str, Any]]
+PreparedRun = tuple[StreamModel | ModelStore, Source, dict[str, Any]]
 """The model of a run, its source, and a fingerprint of its first records."""
 
-Planned = tuple[StreamModel | ModelStore, Source, int]
+RunPlan = tuple[StreamModel | ModelStore, Source, int]
 """The model of a run, its source, shuffled if need be, and the number of passes."""
 
 RECOGNIZED_BY = 100
@@ -159,33 +159,10 @@ def fit_stream(
     >>> rounds.bad[0].row, rounds.bad[0].reason
     (31, "column 'price': 'a lot' is not a number")
     """
-    config = FitConfig(
-        target=target,
-        features=features,
-        ignore=ignore,
-        task=task,
-        labels=labels,
-        order=order,
-        loss=loss,
-        transform=transform,
-        step=step,
-        linear=linear,
-        on_bad=on_bad,
-        format=format,
-        header=header,
-        by=by,
-        lags=list(lags),
-        lag_columns=lag_columns,
-        outputs=Outputs(rounds=_path(rounds), quarantine=_path(quarantine)),
-        checkpoint=_path(checkpoint),
-        every=every,
-        resume=resume,
-        jobs=jobs,
-        cluster=cluster,
-        passes=passes,
-        shuffle=shuffle,
-        final_look=final_look,
-    )
+    # All parameters with the name of a setting; those of files and lags are converted.
+    settings = {name: value for name, value in locals().items() if name in FitConfig.__dataclass_fields__}
+    outputs = Outputs(rounds=_path(rounds), quarantine=_path(quarantine))
+    config = FitConfig(**settings | {"outputs": outputs, "checkpoint": _path(checkpoint), "lags": list(lags)})
     run = start_run(source, config, watch=watch, follow=follow)
     return run.model, run
 
@@ -218,7 +195,7 @@ def start_run(source: Any, config: FitConfig, *, watch: Watch | None = None, fol
     return run
 
 
-def plan_run(source: Any, config: FitConfig) -> Planned:
+def plan_run(source: Any, config: FitConfig) -> RunPlan:
     """Check a run as `start_run` does, and return its new model, its source and its passes; write nothing."""
     check_outputs(config.outputs.by_content(), source, config.checkpoint)
     model, opened, _ = _start_fresh(source, config, None)
@@ -259,7 +236,7 @@ def _choose_logs(config: FitConfig, source: Source, passes: int) -> list[str]:
     return ["final"] if looks or passes > 1 else []
 
 
-def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> Start:
+def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> PreparedRun:
     kinds = {name: Kind(kind) for name, kind in config.kinds} | ({} if config.by is None else {config.by: Kind.TEXT})
     opened = open_source(source, **config.select("format", "header", "decimal"), kinds=kinds)
     if lacking := [name for name, _ in config.kinds if name not in opened.kinds]:
@@ -293,7 +270,7 @@ def _choose_schema(source: Source, config: FitConfig, survey: Survey) -> Schema:
     return Schema.infer(survey.sample, source.kinds, **settings, **known)
 
 
-def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | None) -> Start:
+def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | None) -> PreparedRun:
     if follow is not None and last.ended:
         raise ParameterError(
             f"The run in '{config.checkpoint}' has reached its end and cannot follow a file; name another folder."

@@ -287,7 +287,7 @@ class Run:
         if self._follow is None and (self.config.final_look or (self._passes > 1 and isinstance(model, StreamModel))):
             self._look_again(model)
         else:
-            self._writers.publish(model.schema, model.keys, judged=model.belief is not None)
+            self._writers.write_final_files(model.schema, model.keys, judged=model.belief is not None)
         if outputs.model is not None:
             save(model, outputs.model)
         if outputs.report is not None:
@@ -313,9 +313,9 @@ class Run:
         else:
             last, far, judged = writers.read_log("rounds"), FarRecords(), False
         if not config.final_look or model.belief is None:
-            writers.publish(schema, model.keys, judged=model.belief is not None)
+            writers.write_final_files(schema, model.keys, judged=model.belief is not None)
             return
-        writers.publish_rejected()
+        writers.write_quarantine()
         final = judge_finally(model, config, first, last, far, judged)
         # In a random order, repeated targets are not a stuck sensor.
         self.final = final = final._replace(runs=[]) if self.source.is_shuffled else final

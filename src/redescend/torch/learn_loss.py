@@ -16,14 +16,14 @@ from redescend.parameters import bad_parameter, check_choice
 REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"none": lambda each: each, "mean": torch.mean, "sum": torch.sum}
 
 
-def at_least_single(f: Tensor) -> Tensor:
+def upcast_half_precision(f: Tensor) -> Tensor:
     """Convert half precision to single precision."""
     return f.float() if f.dtype in (torch.float16, torch.bfloat16) else f
 
 
 def gate_logit(f: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """−f/a − ln b: the logit of the LEARN weight, in single precision at least, so that f/a does not overflow."""
-    f = at_least_single(f)
+    f = upcast_half_precision(f)
     return -f / a.to(f.dtype) - torch.log(b).to(f.dtype)
 
 
@@ -65,12 +65,12 @@ class GatedLoss(nn.Module):
         f = self._sample_losses(*args, **keywords)
         ignored = self._find_ignored(f, *args, **keywords)
         self._observe(f if ignored is None else torch.where(ignored, torch.nan, f), *args, **keywords)
-        each = learn_value(f, *self._constants())
+        each = learn_value(f, *self._copy_constants())
         if ignored is None:
             return REDUCTIONS[self.reduction](each)
         each = torch.where(ignored, 0.0, each)
         if self.reduction == "mean":
-            return (at_least_single(each).sum() / (~ignored).sum()).to(each.dtype)
+            return (upcast_half_precision(each).sum() / (~ignored).sum()).to(each.dtype)
         return REDUCTIONS[self.reduction](each)
 
     def weights(self, *args: Any, **keywords: Any) -> Tensor:
@@ -79,9 +79,9 @@ class GatedLoss(nn.Module):
         `args` and `keywords` are those of the wrapped loss.
         """
         with torch.no_grad():
-            return learn_weight(self._sample_losses(*args, **keywords), *self._constants())
+            return learn_weight(self._sample_losses(*args, **keywords), *self._copy_constants())
 
-    def _constants(self) -> tuple[Tensor, Tensor]:
+    def _copy_constants(self) -> tuple[Tensor, Tensor]:
         """Copies of a and b: the buffers may change before this batch is propagated back."""
         return self.a[0].clone(), self.b[0].clone()
 
@@ -117,7 +117,7 @@ class GatedLoss(nn.Module):
         for part, named in buffers.items():
             for name, old in named.items():
                 device = function(torch.empty(0, device=old.device)).device
-                part._buffers[name] = _move(old, device)
+                part._buffers[name] = _move_buffer(old, device)
         return self
 
     def _gate_modules(self) -> list[nn.Module]:
@@ -125,7 +125,7 @@ class GatedLoss(nn.Module):
         return [self]
 
 
-def _move(old: Tensor, device: torch.device) -> Tensor:
+def _move_buffer(old: Tensor, device: torch.device) -> Tensor:
     # Apple's devices have no float64.
     dtype = torch.float32 if old.dtype == torch.float64 and device.type == "mps" else old.dtype
     return torch.empty_like(old, device=device, dtype=dtype) if old.is_meta else old.to(device, dtype)

@@ -46,7 +46,7 @@ SOFTNESS = 4.0
 
 
 class LabelNoise(nn.Module):
-    r"""Labels of which a share ε is replaced by one of the K − 1 others.
+    r"""Noise of labels: a share ε of them is replaced by one of the K − 1 others.
 
     The unit a is such that the median loss of the first batch is that of a guess among K labels, a·ln K; if a later
     batch does worse than a guess, the unit grows. The share follows from the losses by Bayes' rule. A network that
@@ -87,7 +87,7 @@ class LabelNoise(nn.Module):
 
 
 class ValueNoise(nn.Module):
-    """Targets with noise of any scale: the threshold is a running mean of what is far in each batch, in logarithms.
+    """Noise of values, of any scale: the threshold is a running mean of the limits of the batches, in logarithms.
 
     The median and the quartile below it are those of clean samples as long as at most half are outliers.
     """

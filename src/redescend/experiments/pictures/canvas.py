@@ -127,10 +127,10 @@ FAR = 100.0
 """A learner with this many times the regret of the paper's best leaves the panel at the top."""
 
 
-def panel_top(peaks: dict[str, float]) -> float:
+def find_panel_top(peaks: dict[str, float]) -> float:
     """The highest regret that a panel shows, from the peak of each learner; one that diverges must not flatten it.
 
-    >>> panel_top({"LEARN": 5.0, "OGD": 80.0, "Top-k": 1e9, "oracle": 1.0})
+    >>> find_panel_top({"LEARN": 5.0, "OGD": 80.0, "Top-k": 1e9, "oracle": 1.0})
     80.0
     """
     best = min(peaks[learner] for learner in [name for name in PAPER if name in peaks] or peaks)
@@ -148,7 +148,7 @@ class Sheet:
     def picture(self) -> Picture:
         return Picture(self.name, self.title, self.caption, self.png, self.svg)
 
-    def panels(
+    def add_panels(
         self, titles: list[str], *, right: float = 0.3, bottom: float = 1.0, gap: float = 0.35, head: float = 0.5
     ) -> list[Axes]:
         """Two panels per row with titles; the margins on the right, below, between and above are in inches.
@@ -167,7 +167,7 @@ class Sheet:
             panels.append(axes)
         return panels
 
-    def legend_below(self, handles: dict[str, Any], columns: int, markers: float = 1.0) -> None:
+    def add_legend_below(self, handles: dict[str, Any], columns: int, markers: float = 1.0) -> None:
         """One legend for all panels below them, with markers this many times larger than in the panels."""
         place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.0), "columnspacing": 1.6}
         self.figure.legend(handles.values(), handles.keys(), ncols=columns, markerscale=markers, **place)

@@ -32,7 +32,7 @@ def draw_alone(problem: str, results: Results, folder: Path) -> Picture | None:
     title = f"{TITLES[problem]}: every expert of the paper's grid alone, and the learners that combine them"
     handles: dict[str, Any] = {}
     with canvas.open_sheet(folder, f"experts-{problem}-alone", title, 7.6) as sheet:
-        panels = sheet.panels(list(titles.values()))
+        panels = sheet.add_panels(list(titles.values()))
         least = min(by_learner[name] for by_learner in regrets.values() for name in (BEST, ROBUST))
         top = min(CEILING * least, float(np.max(alone.column("value"))))
         for axes, count in zip(panels, titles, strict=True):
@@ -47,7 +47,7 @@ def draw_alone(problem: str, results: Results, folder: Path) -> Picture | None:
         canvas.label_outer(panels, "step α of the expert", "clean regret")
         for axes in panels:
             canvas.format_log_axis(axes.yaxis)
-        sheet.legend_below(handles, 3)
+        sheet.add_legend_below(handles, 3)
         printed, robust = (
             _format_range([row[name] / row[BEST] for row in regrets.values()]) for name in (PRINTED, ROBUST)
         )
@@ -78,7 +78,7 @@ def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None
     title = f"{TITLES[problem]}: weights of the experts by step"
     with canvas.open_sheet(folder, f"experts-{problem}-weights", title, 7.6) as sheet:
         headings = [f"{learner}\n{titles[count]}" for learner, count in cells]
-        panels = sheet.panels(headings, bottom=0.7, head=0.75)
+        panels = sheet.add_panels(headings, bottom=0.7, head=0.75)
         for axes, cell in zip(panels, cells, strict=True):
             _draw_shares(axes, shares[cell], relative=cell[0] == ROBUST)
         canvas.label_outer(panels, "round", "share of the weight")
@@ -127,7 +127,7 @@ def draw_distinct(results: Results, folder: Path) -> Picture | None:
     parts = []
     handles: dict[str, Any] = {}
     with canvas.open_sheet(folder, "experts-distinct", "Distinct experts in the paper's full grid", 4.6) as sheet:
-        panels = sheet.panels([TITLES[problem] for problem in problems], bottom=0.9)
+        panels = sheet.add_panels([TITLES[problem] for problem in problems], bottom=0.9)
         for axes, problem in zip(panels, problems, strict=True):
             selected = rows.select(problem=problem)
             for count, color in zip(selected.unique("count"), (GREY, BLUE, ORANGE, VERMILION), strict=False):
@@ -139,6 +139,6 @@ def draw_distinct(results: Results, folder: Path) -> Picture | None:
             grid = int(selected.column("rounds")[0]) * len(np.unique(weights.column("a")))
             parts.append(f"{int(selected.column('value').max())} of {grid:,} in {TITLES[problem].lower()}")
         canvas.label_outer(panels, "round", "distinct experts")
-        sheet.legend_below(handles, 4)
+        sheet.add_legend_below(handles, 4)
         sheet.caption = f"At the end {' and '.join(parts)} are distinct; the others still have the same action."
     return sheet.picture

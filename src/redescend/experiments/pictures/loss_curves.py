@@ -39,14 +39,14 @@ def draw(results: Results, folder: Path) -> Picture:
     handles: dict[str, Any] = {}
     with open_sheet(folder, "losses", "Robust losses of a residual r, and their weights", 5.4) as sheet:
         titles = ["loss, shifted to 0 at r = 0", "weight h′(r²), relative to r = 0"]
-        left, right = sheet.panels(titles, bottom=1.15, gap=0.6)
+        left, right = sheet.add_panels(titles, bottom=1.15, gap=0.6)
         for label, (transform, factor, line) in curves.items():
             left.plot(r, factor * (transform.value(r * r) - transform.value(0.0)), **line)
             (handles[label],) = right.plot(r, transform.weight(r * r) / transform.weight(0.0), **line)
         (handles["LEARN, absolute weight"],) = right.plot(r, learn.weight(r * r), **(style | {"linewidth": 0.9}))
         left.set(xlim=(-REACH, REACH), ylim=(0.0, CEILING), xlabel="residual r", ylabel="loss")
         right.set(xlim=(-REACH, REACH), ylim=(0.0, 1.05), xlabel="residual r")
-        sheet.legend_below(handles, 3)
+        sheet.add_legend_below(handles, 3)
         sheet.caption = _describe(learn)
     return sheet.picture
 

@@ -46,7 +46,7 @@ def draw_regret(problem: str, results: Results, folder: Path) -> Picture | None:
     title = f"{TITLES[problem]}: clean dynamic regret, mean of {runs} runs ± standard error"
     lines: dict[str, Any] = {}
     with canvas.open_sheet(folder, f"{problem}-regret", title, 7.6) as sheet:
-        panels = sheet.panels(list(titles.values()), right=2.1, bottom=0.6, gap=0.55)
+        panels = sheet.add_panels(list(titles.values()), right=2.1, bottom=0.6, gap=0.55)
         for axes, by_learner in zip(panels, curves.values(), strict=True):
             axes.set(xscale="log", yscale="log", xlim=(first, max(last, first + 1)), ylim=(low, high))
             lines |= _draw_curves(axes, by_learner)
@@ -93,7 +93,7 @@ def _find_limits(curves: LinesByCount, first: int) -> tuple[float, float]:
         mean = line.mean[line.where >= first]
         peaks[learner] = max(peaks.get(learner, 0.0), float(mean.max(initial=0.0)))
         lowest = min(lowest, float(mean[mean > 0.0].min(initial=np.inf)))
-    high = 1.3 * canvas.panel_top(peaks)
+    high = 1.3 * canvas.find_panel_top(peaks)
     return min(0.8 * lowest, 0.5 * high), high
 
 
@@ -130,7 +130,7 @@ def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None
     handles: dict[str, Any] = {}
     title = f"{TITLES[problem]}: LEARN's weight of each round, in one run"
     with canvas.open_sheet(folder, f"{problem}-weights", title, 7.6) as sheet:
-        panels = sheet.panels(list(titles.values()))
+        panels = sheet.add_panels(list(titles.values()))
         for axes, count in zip(panels, titles, strict=True):
             for kind in KINDS:
                 at_count = weights[kind].select(count=count)
@@ -142,7 +142,7 @@ def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None
             axes.locator_params("x", nbins=5)
             axes.xaxis.set_major_formatter("{x:,.0f}")
         canvas.label_outer(panels, "round", "weight of a round")
-        sheet.legend_below(handles | {"largest possible, 1/(1 + b)": limit}, 3, markers=2.0)
+        sheet.add_legend_below(handles | {"largest possible, 1/(1 + b)": limit}, 3, markers=2.0)
         sheet.caption = _describe_weights(means)
     return sheet.picture
 
@@ -203,7 +203,7 @@ def draw_bounds(problem: str, results: Results, folder: Path) -> Picture | None:
         axes.set(xscale="log", xlabel="regret", ylim=(-len(values) + 0.4, 0.6))
         axes.set_yticks(-np.arange(len(values)), list(titles.values()))
         axes.grid(visible=False, axis="y")
-        sheet.legend_below(handles, 3, markers=2.0)
+        sheet.add_legend_below(handles, 3, markers=2.0)
         sheet.caption = _describe_bounds(np.hstack(list(values.values())))
     return sheet.picture
 
@@ -229,7 +229,7 @@ def draw_boundaries(results: Results, folder: Path) -> Picture | None:
     angles: dict[str, dict[str, float]] = {}
     handles: dict[str, Any] = {}
     with canvas.open_sheet(folder, "boundaries", title, 11.0) as sheet:
-        panels = sheet.panels(list(titles.values()), head=0.7)
+        panels = sheet.add_panels(list(titles.values()), head=0.7)
         for axes, count in zip(panels, titles, strict=True):
             at_count = rows.select(count=count)
             learners = [learner for learner in at_count.unique("learner") if learner != "stream"]
@@ -245,7 +245,7 @@ def draw_boundaries(results: Results, folder: Path) -> Picture | None:
         canvas.label_outer(panels, "first feature", "second feature")
         learners = canvas.sort_learners({learner for by_learner in angles.values() for learner in by_learner})
         listed = learners + [key for key in handles if key not in learners]
-        sheet.legend_below({key: handles[key] for key in listed}, 4, markers=1.5)
+        sheet.add_legend_below({key: handles[key] for key in listed}, 4, markers=1.5)
         sheet.caption = "The broad grey line is the true boundary; rings mark corrupted rounds."
         if any(angles.values()):
             count = list(angles)[-1]

@@ -28,25 +28,25 @@ def draw_profile(results: Results, folder: Path) -> Picture | None:
     if not ratios.settings:
         return None
     title = f"Share of {len(ratios.settings)} settings within ρ of the oracle with the best step in hindsight"
-    groups = ratios.groups()
+    groups = ratios.group_by_step()
     free = groups.pop("no step")
     with open_sheet(folder, "suite-profile", title, 5.2) as sheet:
         within = np.geomspace(NEAR, FAR, 600)
-        panels = sheet.panels(list(groups), right=2.2, bottom=0.65, gap=2.5, head=0.65)
+        panels = sheet.add_panels(list(groups), right=2.2, bottom=0.65, gap=2.5, head=0.65)
         for axes, learners in zip(panels, groups.values(), strict=True):
             axes.axvline(1.0, color=GREY, linewidth=1.0)
             axes.axvline(1.5, color=GREY, linewidth=1.0, linestyle=(0, (2.0, 2.0)))
             for learner in (*free, *learners):
-                share = 100.0 * compute_profile(ratios.of(learner), within)
-                axes.plot(within, share, **line_style(_family(learner)).options)
+                share = 100.0 * compute_profile(ratios.ratios_of(learner), within)
+                axes.plot(within, share, **line_style(_strip_suffix(learner)).options)
             axes.set(xscale="log", xlim=(NEAR, FAR), ylim=(0.0, 101.0), xlabel="ρ (log scale)")
             axes.set_xticks([0.3, 1.0, 1.5, 3.0, 10.0, 30.0], ["0.3", "1", "1.5", "3", "10", "30"])
             axes.set_xticks([], minor=True)
-            _rank(axes, ratios, [*free, *learners])
+            _draw_ranking(axes, ratios, [*free, *learners])
         panels[0].set_ylabel("share of settings, %")
         shares = {learner: ratios.share_within(learner) for learner in ratios.blind_learners()}
         first = sorted(shares, key=lambda name: -shares[name])[:4]
-        listed = ", ".join(f"{name} {shares[name]:.0%}" for name in dict.fromkeys([*first, ratios.subject()]))
+        listed = ", ".join(f"{name} {shares[name]:.0%}" for name in dict.fromkeys([*first, ratios.main_learner()]))
         sheet.caption = (
             "Higher and further left is better: a learner that is never worse than the oracle is at 100 % from ρ = 1 "
             f"on. Within 1.5 (the dashed line): {listed}."
@@ -54,23 +54,23 @@ def draw_profile(results: Results, folder: Path) -> Picture | None:
     return sheet.picture
 
 
-def _family(learner: str) -> str:
+def _strip_suffix(learner: str) -> str:
     return learner.removesuffix(BEST)
 
 
-def _rank(axes: canvas.Axes, ratios: Ratios, learners: list[str]) -> None:
+def _draw_ranking(axes: canvas.Axes, ratios: Ratios, learners: list[str]) -> None:
     """List the learners beside the panel by their share within 1.5."""
     shares = {learner: 100.0 * ratios.share_within(learner) for learner in learners}
     place: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
     axes.text(1.03, 1.0, "within 1.5", va="center", fontsize=9.0, color=GREY, **place)
     for row, learner in enumerate(sorted(shares, key=lambda learner: -shares[learner])):
         height = 0.93 - 0.07 * row
-        axes.plot([1.03, 1.14], [height, height], **place, **line_style(_family(learner)).options)
+        axes.plot([1.03, 1.14], [height, height], **place, **line_style(_strip_suffix(learner)).options)
         axes.text(1.31, height, f"{shares[learner]:.0f} %", ha="right", va="center", fontsize=9.0, **place)
-        axes.text(1.34, height, _family(learner), va="center", fontsize=9.0, **place)
+        axes.text(1.34, height, _strip_suffix(learner), va="center", fontsize=9.0, **place)
 
 
-def _make_kinds() -> dict[str, dict[str, Members]]:
+def _group_by_level() -> dict[str, dict[str, Members]]:
     """The rows of the heat map: every level of every factor, by factor.
 
     Feature sizes other than 1 have rows of their own, because a step that ignores them hides all other effects.
@@ -103,8 +103,8 @@ def draw_kinds(results: Results, folder: Path) -> Picture | None:
     if not ratios.settings:
         return None
     title = "Regret as a multiple of the oracle's with the best step, geometric mean"
-    heads = {head: learners for head, learners in ratios.groups().items() if learners}
-    kinds = {kind: _read_rows(ratios, levels, heads) for kind, levels in _make_kinds().items()}
+    heads = {head: learners for head, learners in ratios.group_by_step().items() if learners}
+    kinds = {kind: _read_rows(ratios, levels, heads) for kind, levels in _group_by_level().items()}
     kinds = {kind: rows for kind, rows in kinds.items() if rows}
     cell, gap, top, left = 0.232, 0.1, 2.0, 2.35
     height = top + sum(cell * len(rows) + gap for rows in kinds.values()) + 0.1
@@ -131,14 +131,16 @@ def draw_kinds(results: Results, folder: Path) -> Picture | None:
                     _write_head(axes, head, learners)
                 across += size[0] + gap
             at += cell * len(rows) + gap
-        sheet.caption = _describe_kinds(ratios.subject(), kinds)
+        sheet.caption = _describe_kinds(ratios.main_learner(), kinds)
     return sheet.picture
 
 
 def _read_rows(ratios: Ratios, levels: dict[str, Members], heads: dict[str, list[str]]) -> dict[str, dict[str, float]]:
     rows = {}
     for level, members in levels.items():
-        cells = {learner: ratios.cell(learner, members) for learners in heads.values() for learner in learners}
+        cells = {
+            learner: ratios.summarise_group(learner, members) for learners in heads.values() for learner in learners
+        }
         if all(cells.values()):
             rows[level] = {learner: cell.mean for learner, cell in cells.items() if cell is not None}
     return rows
@@ -159,7 +161,7 @@ def _write_values(axes: canvas.Axes, values: Any) -> None:
 def _write_head(axes: canvas.Axes, head: str, learners: list[str]) -> None:
     axes.tick_params(labeltop=True)
     axes.set_xticks(
-        range(len(learners)), [_family(learner) for learner in learners], rotation=55.0, ha="left", va="bottom"
+        range(len(learners)), [_strip_suffix(learner) for learner in learners], rotation=55.0, ha="left", va="bottom"
     )
     axes.set_xticks([], minor=True)
     axes.annotate(head, (0.0, 1.0), (0.0, 97.0), xycoords="axes fraction", textcoords="offset points", fontsize=9.0)

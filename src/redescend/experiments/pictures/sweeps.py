@@ -41,13 +41,15 @@ def draw_growth(problem: str, results: Results, folder: Path) -> Picture | None:
     length = int(sweep.select(problem=f"{problem}-k").column("rounds").max())
     titles = [f"T = {length:,} rounds", f"k = {canvas.typeset_outlier_count('T^⅔')} outliers"]
     with canvas.open_sheet(folder, f"{problem}-growth", f"{TITLES[problem]}: how final regret grows", 6.0) as sheet:
-        left, right = sheet.panels(titles, bottom=1.2, gap=0.8)
+        left, right = sheet.add_panels(titles, bottom=1.2, gap=0.8)
         handles = _draw_lines(left, lines["k"], lambda k: np.sqrt(length) + k)
         handles |= _draw_lines(right, lines["rounds"], lambda T: np.sqrt(T) + T ** THEOREM["rounds"])
         left.set(xlabel="outliers k (log scale, and 0)", ylabel="final regret (log scale)")
         right.set(xlabel="rounds T (log scale)")
         listed = [*canvas.sort_learners(each for each in handles if each != BOUND), BOUND]
-        sheet.legend_below({f"{each}: {_format_exponents(each, fits, RAISED)}": handles[each] for each in listed}, 3)
+        sheet.add_legend_below(
+            {f"{each}: {_format_exponents(each, fits, RAISED)}": handles[each] for each in listed}, 3
+        )
         listed_names = [name for name in ("LEARN", "OGD", "Top-k") if name in fits["k"]]
         sheet.caption = (
             "Compare the slopes with the broad grey line, the theorem's √T + k scaled to LEARN's last point. Exponents "
@@ -97,7 +99,7 @@ def _fit_exponents(lines: dict[str, Line]) -> dict[str, float]:
 
 
 def _find_top(lines: dict[str, Line]) -> float:
-    return canvas.panel_top({learner: float(line.mean.max()) for learner, line in lines.items()})
+    return canvas.find_panel_top({learner: float(line.mean.max()) for learner, line in lines.items()})
 
 
 def fit_exponent(where: Array, values: Array) -> float:
@@ -157,7 +159,7 @@ def draw_grid(problem: str, results: Results, folder: Path) -> Picture | None:
         # Constants that never learn must not take the whole colour scale.
         top = min(float(every.max()), WORST * float(every.min()))
         scale = LogNorm(float(every.min()), top)
-        panels = sheet.panels(list(titles.values()), right=1.2)
+        panels = sheet.add_panels(list(titles.values()), right=1.2)
         for axes, (count, grid) in zip(panels, grids.items(), strict=True):
             image = axes.imshow(grid.regret, norm=scale, cmap="viridis", origin="lower", aspect="auto")
             axes.set_facecolor(PALE)
@@ -165,10 +167,10 @@ def draw_grid(problem: str, results: Results, folder: Path) -> Picture | None:
             axes.set_yticks(range(len(grid.b)), [_format_power(value) for value in grid.b])
             axes.grid(False)
             best, paper = grid.find_best(), grid.find(a, b)
-            handles["lowest on the grid"] = _mark(axes, best, "*", 16.0)
+            handles["lowest on the grid"] = _draw_mark(axes, best, "*", 16.0)
             heading = f"lowest {format_number(grid.regret[best])}"
             if paper is not None:
-                handles[f"the paper's choice, a = {a:,.0f}, b = {b:,.0f}"] = _mark(axes, paper, "s", 17.0)
+                handles[f"the paper's choice, a = {a:,.0f}, b = {b:,.0f}"] = _draw_mark(axes, paper, "s", 17.0)
                 heading += f", the paper's {format_number(grid.regret[paper])}"
                 times = format_number(grid.regret[paper] / grid.regret[best])
                 constants = f"a = {format_number(grid.a[best[1]])}, b = {format_number(grid.b[best[0]])}"
@@ -184,7 +186,7 @@ def draw_grid(problem: str, results: Results, folder: Path) -> Picture | None:
             label="final regret (log scale)",
         )
         canvas.format_log_axis(bar.ax.yaxis)
-        sheet.legend_below(handles, 2)
+        sheet.add_legend_below(handles, 2)
         sheet.caption = "The star marks the constants with the lowest regret."
         if parts:
             sheet.caption += f" The regret of the paper's choice, as a multiple of the star's: {', '.join(parts)}."
@@ -208,7 +210,7 @@ def _format_power(value: float) -> str:
     return rf"$\mathregular{{10^{{{power:.0f}}}}}$" if np.isclose(power, round(power)) else f"{value:.2g}"
 
 
-def _mark(axes: canvas.Axes, cell: Cell, marker: str, size: float) -> Any:
+def _draw_mark(axes: canvas.Axes, cell: Cell, marker: str, size: float) -> Any:
     """White on black, which is visible on every colour of the map."""
     marks = []
     for color, width in (("black", 4.5), ("white", 2.0)):

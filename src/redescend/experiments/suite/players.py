@@ -33,7 +33,7 @@ NORMALISED = "normalised OGD"
 Peer = Callable[[Game, steps.Step], Learner]
 
 
-def _robust(kind: type[transforms.Huber] | type[transforms.Cauchy] | type[transforms.Welsch]) -> Peer:
+def _make_robust_peer(kind: type[transforms.Huber] | type[transforms.Cauchy] | type[transforms.Welsch]) -> Peer:
     return lambda game, step: Robust(game.stream.dim, loss=game.rules.loss, transform=kind(game.rules.c), step=step)
 
 
@@ -43,9 +43,9 @@ PEERS: dict[str, Peer] = {
     "Top-k": lambda game, step: TopK(game.stream.dim, loss=game.rules.loss, k=game.k, step=step),
     NORMALISED: lambda game, step: NormalisedOGD(game.stream.dim, loss=game.rules.loss, step=step),
     "median clip": lambda game, step: ClippedOGD(game.stream.dim, loss=game.rules.loss, step=step),
-    "Huber": _robust(transforms.Huber),
-    "Cauchy": _robust(transforms.Cauchy),
-    "Welsch": _robust(transforms.Welsch),
+    "Huber": _make_robust_peer(transforms.Huber),
+    "Cauchy": _make_robust_peer(transforms.Cauchy),
+    "Welsch": _make_robust_peer(transforms.Welsch),
     ORACLE: lambda game, step: Oracle(game.stream.dim, loss=game.rules.loss, clean=game.stream.clean, step=step),
 }
 """Learners with a step. Top-k knows k, and the oracle knows which rounds are clean."""
@@ -68,15 +68,15 @@ def play_all(game: Game) -> Iterator[Result]:
     for name, untuned in UNTUNED.items():
         yield name, game.play(untuned(game)), np.nan
     for name in PEERS:
-        yield name, *_play_with(game, name, steps.Horizon(game.rounds))
-        yield f"{name}{BEST}", *_tune(game, name)
+        yield name, *_play_with_step(game, name, steps.Horizon(game.rounds))
+        yield f"{name}{BEST}", *_play_with_best_step(game, name)
 
 
-def _play_with(game: Game, name: str, step: steps.Step) -> tuple[float, float]:
+def _play_with_step(game: Game, name: str, step: steps.Step) -> tuple[float, float]:
     return game.play(PEERS[name](game, step)), step.settings[0]
 
 
-def _tune(game: Game, name: str) -> tuple[float, float]:
+def _play_with_best_step(game: Game, name: str) -> tuple[float, float]:
     """The lowest regret over steps that are powers of 2.
 
     For the oracle all powers are tried, since every ratio depends on it; for a peer every fourth, then those near the
@@ -85,7 +85,7 @@ def _tune(game: Game, name: str) -> tuple[float, float]:
     unit, stride = compute_unit_step(game, name), 1 if name == ORACLE else 4
 
     def at(power: int) -> tuple[float, float]:
-        return _play_with(game, name, steps.Constant(unit * 2.0**power))
+        return _play_with_step(game, name, steps.Constant(unit * 2.0**power))
 
     tried = {power: at(power) for power in POWERS[::stride]}
     best = min(tried, key=lambda power: tried[power])

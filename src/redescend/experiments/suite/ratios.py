@@ -48,12 +48,12 @@ class Ratios:
     learners: list[str]
     values: Array
 
-    def of(self, learner: str) -> Array:
+    def ratios_of(self, learner: str) -> Array:
         return self.values[:, self.learners.index(learner)]
 
-    def cell(self, learner: str, group: Callable[[SuiteSetting], bool]) -> Cell | None:
+    def summarise_group(self, learner: str, group: Callable[[SuiteSetting], bool]) -> Cell | None:
         """A learner in a group, or None if the group has no setting."""
-        ratios = self.of(learner)[[bool(group(setting)) for setting in self.settings]]
+        ratios = self.ratios_of(learner)[[bool(group(setting)) for setting in self.settings]]
         if not len(ratios):
             return None
         within = [float(np.mean(ratios <= bound)) for bound in (1.2, 1.5)]
@@ -61,13 +61,13 @@ class Ratios:
         return Cell(len(ratios), float(mean), within[0], within[1], float(ratios.max()))
 
     def share_within(self, learner: str) -> float:
-        return float(np.mean(self.of(learner) <= 1.5))
+        return float(np.mean(self.ratios_of(learner) <= 1.5))
 
     def blind_learners(self) -> list[str]:
         """The learners that do not know which rounds are clean."""
         return [learner for learner in self.learners if not learner.startswith(ORACLE)]
 
-    def groups(self) -> dict[str, list[str]]:
+    def group_by_step(self) -> dict[str, list[str]]:
         """The learners by how they got their step, without the oracle of the ratios."""
         listed = [learner for learner in self.learners if learner != TUNED_ORACLE]
         tuned = [learner for learner in listed if learner.endswith(BEST)]
@@ -75,20 +75,20 @@ class Ratios:
         usual = [learner for learner in listed if learner not in (*tuned, *free)]
         return {"no step": free, "step 1/√T": usual, "best step in hindsight": tuned}
 
-    def subject(self) -> str:
+    def main_learner(self) -> str:
         """The learner that the report is about: the first without a step, or LEARN."""
         return next((name for name in UNTUNED if name in self.learners), "LEARN")
 
-    def describe_losses(self, learner: str, number: int = 10) -> list[str]:
+    def describe_worst_settings(self, learner: str, number: int = 10) -> list[str]:
         """The settings with a learner's largest ratios, the worst first, and who is best there."""
-        blind, values = self.blind_learners(), self.of(learner)
+        blind, values = self.blind_learners(), self.ratios_of(learner)
         sentences = []
         for row in np.argsort(-values, kind="stable")[:number]:
-            ratios = {name: float(self.of(name)[row]) for name in blind}
+            ratios = {name: float(self.ratios_of(name)[row]) for name in blind}
             best = min(ratios, key=lambda name: ratios[name])
             ratio = f"{format_number(values[row])} times the oracle" if values[row] < np.inf else "diverged"
             lowest = f"lowest there: {best}, {format_number(ratios[best])}"
-            sentences.append(f"{self.settings[row].words}: {ratio} ({lowest})")
+            sentences.append(f"{self.settings[row].description}: {ratio} ({lowest})")
         return sentences
 
 
@@ -118,18 +118,22 @@ def _sort_learners(learners: set[str]) -> list[str]:
     return [*(name for name in ordered if name in learners), *sorted(learners - {*ordered})]
 
 
-def make_section(results: Results) -> dict[str, Any] | None:
+def make_suite_section(results: Results) -> dict[str, Any] | None:
     """The report's table of ratios and worst settings, or None without results."""
     ratios = read_ratios(results)
     if not ratios.settings:
         return None
-    kinds = {kind: members for kind, members in ratios.groups().items() if members}
+    kinds = {kind: members for kind, members in ratios.group_by_step().items() if members}
     listed = [learner for members in kinds.values() for learner in members]
-    cells = {(learner, group): ratios.cell(learner, members) for learner in listed for group, members in GROUPS.items()}
+    cells = {
+        (learner, group): ratios.summarise_group(learner, members)
+        for learner in listed
+        for group, members in GROUPS.items()
+    }
     full = {place: cell for place, cell in cells.items() if cell is not None}
     columns = {group: cell.settings for (learner, group), cell in full.items() if learner == listed[0]}
     blind = ratios.blind_learners()
-    subject = ratios.subject()
+    subject = ratios.main_learner()
     return {
         "answer": _summarise_suite(ratios),
         "settings": len(ratios.settings),
@@ -139,13 +143,13 @@ def make_section(results: Results) -> dict[str, Any] | None:
         "cells": {place: format_cell(cell) for place, cell in full.items()},
         "best": {(min(blind, key=lambda learner: full[learner, group].mean), group) for group in columns},
         "subject": subject,
-        "losses": ratios.describe_losses(subject),
+        "losses": ratios.describe_worst_settings(subject),
     }
 
 
 def _summarise_suite(ratios: Ratios) -> str:
     """The suite in one sentence: the subject, and the best of the others."""
-    subject = ratios.subject()
+    subject = ratios.main_learner()
     within = {learner: ratios.share_within(learner) for learner in ratios.blind_learners()}
     family = subject.partition(",")[0]
     best = max((learner for learner in within if not learner.startswith(family)), key=lambda learner: within[learner])

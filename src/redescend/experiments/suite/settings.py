@@ -8,7 +8,7 @@ shuffles the levels and uses the next number of features.
 >>> settings = choose_settings(seed=0)
 >>> len(settings)
 361
->>> print(settings[0].words)
+>>> print(settings[0].description)
 regression: the stream nox; no outliers, k = 0
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 from redescend import adversaries, losses, streams
 from redescend.adversaries.oblivious import TIMES
 from redescend.errors import DivergenceError
-from redescend.experiments.problems import Problem, count_outliers, ridge, svm
+from redescend.experiments.problems import Problem, resolve_outlier_count, ridge, svm
 from redescend.game import Stream, Trace, play
 from redescend.learners.learner import Learner
 from redescend.learners.recipes import Oracle
@@ -75,11 +75,11 @@ class SuiteSetting:
         return cls(task, source, drift, noise, scales, when, what, count, int(dim))
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """A description in words.
 
         >>> parts = ("regression", "synthetic", "jump", "student", "1", "burst", "sign flipped", "T/4", 20)
-        >>> print(SuiteSetting(*parts).words)
+        >>> print(SuiteSetting(*parts).description)
         regression: sign flipped in a burst, k = T/4; the truth jumps, Student's noise, features of size 1, d = 20
         """
         outliers = f"{self.what} {_WHEN[self.when]}, k = {self.count}" if self.count != "0" else "no outliers, k = 0"
@@ -105,18 +105,18 @@ _NOISE = {"gaussian": "normal noise", "student": "Student's noise", "heterosceda
 def choose_settings(seed: int, quick: bool = False) -> list[SuiteSetting]:
     """The settings of the suite for a seed, real streams first, without duplicates; `quick` gives fewer."""
     random = np.random.default_rng([seed, 5])
-    settings = [*_list_real(quick)]
+    settings = [*_list_real_settings(quick)]
     for task in TASKS:
-        clean = list(_list_clean(task, random))
+        clean = list(_list_clean_settings(task, random))
         settings += [*clean[: 4 if quick else None]]
         for block in range(1 if quick else BLOCKS):
-            settings += _list_block(task, DIMS[block % len(DIMS)], random)
-        adaptive = list(_list_adaptive(task))
+            settings += _list_block_settings(task, DIMS[block % len(DIMS)], random)
+        adaptive = list(_list_adaptive_settings(task))
         settings += adaptive[: 1 if quick else None]
     return list(dict.fromkeys(settings))
 
 
-def _list_real(quick: bool) -> Iterator[SuiteSetting]:
+def _list_real_settings(quick: bool) -> Iterator[SuiteSetting]:
     for task, names in zip(TASKS, (real.REGRESSION, real.CLASSIFICATION), strict=True):
         for name in names[:: 3 if quick else 1]:
             stream = (task, name, OWN, OWN, OWN)
@@ -125,7 +125,7 @@ def _list_real(quick: bool) -> Iterator[SuiteSetting]:
                 yield SuiteSetting(*stream, when, what, count, 0)
 
 
-def _list_clean(task: str, random: np.random.Generator) -> Iterator[SuiteSetting]:
+def _list_clean_settings(task: str, random: np.random.Generator) -> Iterator[SuiteSetting]:
     """Every pair of levels of drift, noise and scales, as a Latin square of noise."""
     turned = random.permutation(len(NOISES))
     for place, scales in enumerate(SCALES):
@@ -134,7 +134,7 @@ def _list_clean(task: str, random: np.random.Generator) -> Iterator[SuiteSetting
             yield SuiteSetting(task, SYNTHETIC, drift, noise, scales, NONE, NONE, "0", DIMS[(row + place) % len(DIMS)])
 
 
-def _list_block(task: str, dim: int, random: np.random.Generator) -> Iterator[SuiteSetting]:
+def _list_block_settings(task: str, dim: int, random: np.random.Generator) -> Iterator[SuiteSetting]:
     # Features of size 1 have two of the five places, because a fixed step is poor at other scales.
     factors = (TIMES, WHATS, COUNTS, DRIFTS, NOISES, ("1", *SCALES))
     # The level of each of five places; a factor with fewer levels has some of them twice.
@@ -148,7 +148,7 @@ def _list_block(task: str, dim: int, random: np.random.Generator) -> Iterator[Su
             yield SuiteSetting(task, SYNTHETIC, drift, noise, scales, when, what, count, dim)
 
 
-def _list_adaptive(task: str) -> Iterator[SuiteSetting]:
+def _list_adaptive_settings(task: str) -> Iterator[SuiteSetting]:
     """An adversary that sees the action and chooses the record, with each drift."""
     for drift, noise, count in zip(("none", *DRIFTS), ("gaussian", *NOISES), ("T^⅔", *["√T"] * 3), strict=True):
         yield SuiteSetting(task, SYNTHETIC, drift, noise, "1", ADAPTIVE, "record chosen", count, DIMS[0])
@@ -187,7 +187,7 @@ class Game:
 
     @property
     def k(self) -> int:
-        return count_outliers(self.setting.count, self.rounds)
+        return resolve_outlier_count(self.setting.count, self.rounds)
 
     def play(self, learner: Learner) -> float:
         """Final clean dynamic regret against the minimiser of each round; infinite if the learner diverged."""
@@ -207,14 +207,14 @@ class Game:
 
 def make_game(setting: SuiteSetting, rounds: int, seed: tuple[int, ...]) -> Game:
     """The game of a setting with this length; a real stream may be shorter."""
-    clean = _make_clean(setting, rounds, seed)
-    k = count_outliers(setting.count, len(clean))
+    clean = _make_clean_stream(setting, rounds, seed)
+    k = resolve_outlier_count(setting.count, len(clean))
     when = "random" if setting.when == ADAPTIVE else setting.when
     # The seed draws the same rounds for an adaptive adversary, so that an oracle can skip them.
     return Game(setting, clean if k == 0 else _make_adversary(setting, clean).corrupt(clean, k, seed, when), seed)
 
 
-def _make_clean(setting: SuiteSetting, rounds: int, seed: tuple[int, ...]) -> Stream:
+def _make_clean_stream(setting: SuiteSetting, rounds: int, seed: tuple[int, ...]) -> Stream:
     if setting.source != SYNTHETIC:
         return real.load(setting.source, rounds)
     make = {"regression": streams.regression, "classification": streams.classification}[setting.task]

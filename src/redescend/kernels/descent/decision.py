@@ -18,7 +18,7 @@ UNDERFLOW, CANCELLED = 1e-280, 1e-4
 
 
 @inlined
-def settings_of(config: Array) -> DescentSettings:
+def read_settings(config: Array) -> DescentSettings:
     """Read the settings from the array of a learner."""
     adaptive = config[layout.NORMALISED] != 0.0 or config[layout.STEP] == steps.PER_TRAVELLED
     needs_length = adaptive or gates.needs_length(int(config[layout.GATE]))
@@ -40,7 +40,7 @@ def settings_of(config: Array) -> DescentSettings:
 
 
 @inlined
-def memory_of(config: Array) -> Array:
+def view_memory(config: Array) -> Array:
     """View the gate's memory in the array of a learner."""
     return config[int(config[layout.MEMORY]) :]
 

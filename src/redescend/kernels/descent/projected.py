@@ -10,7 +10,7 @@ import numpy as np
 from redescend import domains, gates
 from redescend.kernels import layout
 from redescend.kernels.compiler import compiled, muladd, summing
-from redescend.kernels.descent.decision import decide, is_playable, memory_of, settings_of
+from redescend.kernels.descent.decision import decide, is_playable, read_settings, view_memory
 from redescend.numeric import Array
 
 
@@ -24,7 +24,7 @@ def project(theta: Array, code: Array) -> Array:
 
 
 @summing
-def products(X: Array, row: int, theta: Array) -> tuple[float, float]:
+def inner_products(X: Array, row: int, theta: Array) -> tuple[float, float]:
     """⟨x, θ⟩ and ‖x‖², in double precision."""
     p = xx = 0.0
     for j in range(len(theta)):
@@ -39,14 +39,14 @@ def run(X: Array, y: Array, pair: Array, config: Array, out: tuple[Array, ...]) 
     """Play the rows of X until one cannot be played; see `radial.run`."""
     losses, weights, predictions, actions = out
     rows, dim = X.shape
-    s = settings_of(config)
-    memory = memory_of(config)
+    s = read_settings(config)
+    memory = view_memory(config)
     domain = config[layout.DOMAIN :]
     t, travelled, tt = int(config[layout.ROUNDS]), config[layout.TRAVELLED], config[layout.NORM2]
     theta = pair[0]
 
     for row in range(rows):
-        p, xx = products(X, row, theta)
+        p, xx = inner_products(X, row, theta)
         target = y[row]
         f, weight, length, travelled_now, keep, move = decide(s, memory, t, travelled, p, xx, tt, target)
         moved = np.empty(dim)

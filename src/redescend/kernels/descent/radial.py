@@ -20,7 +20,7 @@ from numba import carray
 from redescend import gates
 from redescend.kernels import layout
 from redescend.kernels.compiler import compiled, inlined, muladd, pointer, prefetch, summing
-from redescend.kernels.descent.decision import decide, is_playable, memory_of, settings_of
+from redescend.kernels.descent.decision import decide, is_playable, read_settings, view_memory
 from redescend.kernels.layout import DescentSettings, Live
 from redescend.numeric import Array
 
@@ -42,7 +42,7 @@ def move_on(out: Array, theta: Array, keep: float, step: float, record: Array) -
 
 
 @inlined
-def vector(address: int, dim: int, like: Array) -> Array:
+def view_vector(address: int, dim: int, like: Array) -> Array:
     """View the config at an address as an array without reference count."""
     return carray(pointer(address), dim, like.dtype)
 
@@ -161,12 +161,12 @@ def run(X: Array, y: Array, pair: Array, config: Array, out: tuple[Array, ...]) 
     """
     losses, weights, predictions, actions = out
     rows, dim = X.shape
-    s = settings_of(config)
-    memory = memory_of(config)
+    s = read_settings(config)
+    memory = view_memory(config)
     now = load(config)
     row_bytes = dim * X.itemsize
-    previous = vector(pair.ctypes.data, dim, X)
-    last = vector(pair.ctypes.data + row_bytes, dim, X)
+    previous = view_vector(pair.ctypes.data, dim, X)
+    last = view_vector(pair.ctypes.data + row_bytes, dim, X)
     older = last
     row = 0
     while row < rows:
@@ -174,7 +174,7 @@ def run(X: Array, y: Array, pair: Array, config: Array, out: tuple[Array, ...]) 
         if row_bytes <= FETCH_ROW:
             for line in range(0, row_bytes, LINE):
                 prefetch(here + FETCH_AHEAD + line)
-        x = vector(here, dim, X)
+        x = view_vector(here, dim, X)
         now, then, p, f, weight, length, stale, valid = attempt(s, memory, now, previous, last, older, x, y[row])
         if not valid:
             break
@@ -197,10 +197,10 @@ def run(X: Array, y: Array, pair: Array, config: Array, out: tuple[Array, ...]) 
 def run_one(x: Array, target: float, pair: Array, config: Array) -> tuple[float, float]:
     """Play one record; returns its loss and weight. A weight of `UNPLAYED` means that nothing changed."""
     dim = len(x)
-    s = settings_of(config)
-    memory = memory_of(config)
-    previous = vector(pair.ctypes.data, dim, x)
-    last = vector(pair.ctypes.data + dim * pair.itemsize, dim, x)
+    s = read_settings(config)
+    memory = view_memory(config)
+    previous = view_vector(pair.ctypes.data, dim, x)
+    last = view_vector(pair.ctypes.data + dim * pair.itemsize, dim, x)
     now, then, _, f, weight, length, stale, valid = attempt(s, memory, load(config), previous, last, last, x, target)
     if not valid:
         store(now, previous, last, last, pair, config)

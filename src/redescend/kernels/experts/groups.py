@@ -44,7 +44,7 @@ Config: TypeAlias = tuple[Array, Array | None]
 
 
 @inlined
-def shares(groups: Array, count: int, out: Array) -> None:
+def write_shares(groups: Array, count: int, out: Array) -> None:
     """Write the weight of each group; they sum to 1."""
     total = 0.0
     for k in range(count):
@@ -59,7 +59,7 @@ def mean_action(thetas: Array, groups: Array, counters: Array) -> Array:
     """Compute the action: the weighted mean of the iterates."""
     count = int(counters[GROUPS])
     share = np.empty(count)
-    shares(groups, count, share)
+    write_shares(groups, count, share)
     out = np.zeros(thetas.shape[1])
     for k in range(count):
         for j in range(len(out)):
@@ -76,7 +76,7 @@ def inner(left: Array, right: Array) -> float:
 
 
 @inlined
-def radius(settings: Array, exponent: float) -> float:
+def ball_radius(settings: Array, exponent: float) -> float:
     """unit·2^j; infinite where no float holds it, and no finite iterate reaches it."""
     return ldexp(settings[UNIT], int(min(exponent, 4096.0)))
 
@@ -85,13 +85,13 @@ def radius(settings: Array, exponent: float) -> float:
 def count_splits(settings: Array, groups: Array, k: int, length: float) -> int:
     """Count the experts that split off from group k when its iterate has this length."""
     exponent = groups[k, LOW]
-    while exponent < groups[k, HIGH] and radius(settings, exponent) < length:
+    while exponent < groups[k, HIGH] and ball_radius(settings, exponent) < length:
         exponent += 1.0
     return int(exponent - groups[k, LOW])
 
 
 @inlined
-def confine(point: Array, length: float, edge: float, code: Array | None, out: Array, k: int) -> None:
+def project_into_ball(point: Array, length: float, edge: float, code: Array | None, out: Array, k: int) -> None:
     """Write to row k the nearest point of the domain within the ball of radius `edge`; without a code, of the ball."""
     if code is None:
         shrink = edge / length if length > edge else 1.0
@@ -103,7 +103,7 @@ def confine(point: Array, length: float, edge: float, code: Array | None, out: A
 
 
 @inlined
-def hedge(groups: Array, count: int, rate: float, losses: Array, gates: Array) -> None:
+def update_by_hedge(groups: Array, count: int, rate: float, losses: Array, gates: Array) -> None:
     """Exponential weights on trust × loss; the trust in a round is the smallest gate weight of all experts."""
     trust = gates[0]
     for k in range(1, count):
@@ -117,7 +117,7 @@ def hedge(groups: Array, count: int, rate: float, losses: Array, gates: Array) -
 
 
 @inlined
-def adaptive(groups: Array, count: int, counters: Array, rises: Array) -> None:
+def update_by_adahedge(groups: Array, count: int, counters: Array, rises: Array) -> None:
     """AdaHedge on bounded losses, with a uniform share of 1/(t + 1).
 
     The rate is ln K over the summed gap between the loss of the mean and that of the mixture. It adapts to the scale of
@@ -146,14 +146,16 @@ def adaptive(groups: Array, count: int, counters: Array, rises: Array) -> None:
 
 
 @inlined
-def own_rate(settings: Array, step: float, exponent: float) -> float:
+def expert_rate(settings: Array, step: float, exponent: float) -> float:
     """μ = 1/(2D(G + D/η)), the rate of the expert with step η in the ball of radius D."""
-    edge = radius(settings, exponent)
+    edge = ball_radius(settings, exponent)
     return 0.5 / (edge * (settings[GRADIENT] + edge / step))
 
 
 @compiled
-def centred(groups: Array, count: int, settings: Array, expert_weights: Array, losses: Array, origin: float) -> None:
+def update_by_own_rates(
+    groups: Array, count: int, settings: Array, expert_weights: Array, losses: Array, origin: float
+) -> None:
     """Weigh every expert at its own rate by its loss beyond that of the action 0, and mix in a little of the prior.
 
     q = p·exp(−(2μ/9)·(ℓ + μℓ² + λ)) with Σq = 1, then p ← (1 − β)·q + β·prior. The sum falls in λ and its logarithm is
@@ -165,7 +167,7 @@ def centred(groups: Array, count: int, settings: Array, expert_weights: Array, l
     for k in range(count):
         place, lost = int(groups[k, PLACE]), min(max(losses[k] - origin, -1e140), 1e140)
         for j in range(int(groups[k, LOW]), int(groups[k, HIGH]) + 1):
-            rate = own_rate(settings, groups[k, STEP], j)
+            rate = expert_rate(settings, groups[k, STEP], j)
             rates[place, j] = rate
             excess[place, j] = lost + rate * lost * lost
             total += rate * rate

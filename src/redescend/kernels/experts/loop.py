@@ -46,7 +46,7 @@ def observe(counters: Array, norm2: float, scale: float, l2: float) -> float:
 
 
 @inlined
-def stretch(meta: float, step: float, curvature: float, transform: int, c: float, b: float) -> float:
+def step_factor(meta: float, step: float, curvature: float, transform: int, c: float, b: float) -> float:
     """The factor of a step in this round."""
     if meta == layout.CENTRED:
         return 1.0 + 8.0 * step * curvature
@@ -64,7 +64,7 @@ def settle(state: layout.State, config: layout.Config, moved: Array, losses: Arr
     inside, lengths = np.empty((count, dim)), np.empty(count)
     spare = len(groups)
     for k in range(count):
-        layout.confine(moved[k], 0.0, np.inf, code, inside, k)
+        layout.project_into_ball(moved[k], 0.0, np.inf, code, inside, k)
         lengths[k] = np.sqrt(layout.inner(inside[k], inside[k]))
         if not lengths[k] < FARTHEST:
             if settings[layout.META] != layout.ADAPTIVE:
@@ -78,25 +78,27 @@ def settle(state: layout.State, config: layout.Config, moved: Array, losses: Arr
 
     meta = settings[layout.META]
     if meta == layout.HEDGE:
-        layout.hedge(groups, count, settings[layout.RATE], losses, gates)
+        layout.update_by_hedge(groups, count, settings[layout.RATE], losses, gates)
     elif meta == layout.CENTRED:
-        layout.centred(groups, count, settings, expert_weights, losses, origin)
+        layout.update_by_own_rates(groups, count, settings, expert_weights, losses, origin)
     else:
         for k in range(count):
             losses[k] = transforms.learn_rise(losses[k], settings[layout.GATE_C], settings[layout.GATE_B])
-        layout.adaptive(groups, count, counters, losses)
+        layout.update_by_adahedge(groups, count, counters, losses)
     at = count
     for k in range(count):
         for _ in range(layout.count_splits(settings, groups, k, lengths[k])):
             for field in range(groups.shape[1]):
                 groups[at, field] = groups[k, field]
             groups[at, layout.HIGH] = groups[at, layout.LOW]
-            layout.confine(moved[k], lengths[k], layout.radius(settings, groups[at, layout.LOW]), code, thetas, at)
+            layout.project_into_ball(
+                moved[k], lengths[k], layout.ball_radius(settings, groups[at, layout.LOW]), code, thetas, at
+            )
             groups[k, layout.LOW] += 1.0
             at += 1
-        edge = layout.radius(settings, groups[k, layout.LOW])
+        edge = layout.ball_radius(settings, groups[k, layout.LOW])
         if lengths[k] > edge:
-            layout.confine(moved[k], lengths[k], edge, code, thetas, k)
+            layout.project_into_ball(moved[k], lengths[k], edge, code, thetas, k)
         else:
             for j in range(dim):
                 thetas[k, j] = inside[k, j]
@@ -145,7 +147,7 @@ def run(X: Array, y: Array, state: layout.State, config: layout.Config, out: tup
         if meta != layout.ADAPTIVE or curvature > 0.0:
             for k in range(count):
                 step = groups[k, layout.STEP]
-                rate = gates[k] * step * stretch(meta, step, curvature, transform, gate_c, gate_b)
+                rate = gates[k] * step * step_factor(meta, step, curvature, transform, gate_c, gate_b)
                 keep, move = 1.0 - rate * l2, rate * slopes[k]
                 for j in range(dim):
                     moved[k, j] = muladd(keep, thetas[k, j], -(move * x[j]))

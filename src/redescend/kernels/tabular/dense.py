@@ -8,7 +8,7 @@ import numpy as np
 
 from redescend import gates, steps
 from redescend.kernels.compiler import compiled, inlined, kernel, muladd, shared, summing, uncounted
-from redescend.kernels.descent.decision import memory_of, settings_of
+from redescend.kernels.descent.decision import read_settings, view_memory
 from redescend.kernels.layout import DescentSettings
 from redescend.kernels.tables import Table
 from redescend.kernels.tabular import standardize as scaling
@@ -21,7 +21,7 @@ from redescend.numeric import LARGEST, Array
 (SHRINK, SIZE2, TRAVELLED, TOUCHED) = range(4)
 SCALARS = 4
 
-# what is decided of a row for each output before any moves; a weight below 0: the output does not learn from it
+# the decision on a row for each output, before any model moves; a weight below 0: the output does not learn from it
 (WEIGHT, TRAVELLED_THEN, KEEP, MOVE, LINEAR) = range(5)
 DECISION = 5
 
@@ -120,7 +120,7 @@ def decide(
 
 
 @summing
-def product(z: Array, models: Array, k: int, width: int) -> float:
+def inner_product(z: Array, models: Array, k: int, width: int) -> float:
     p = 0.0
     for j in range(width):
         p += z[0, j] * models[k, j]
@@ -128,7 +128,7 @@ def product(z: Array, models: Array, k: int, width: int) -> float:
 
 
 @summing
-def size2_of(models: Array, k: int, dim: int) -> float:
+def squared_norm(models: Array, k: int, dim: int) -> float:
     """‖raw‖² without the intercept."""
     out = 0.0
     for j in range(dim):
@@ -137,17 +137,17 @@ def size2_of(models: Array, k: int, dim: int) -> float:
 
 
 @inlined
-def within(value: float, limit: float) -> float:
+def clip_to(value: float, limit: float) -> float:
     return min(max(value, -limit), limit)
 
 
 @inlined
-def rebase(vector: Array, dim: int, ratios: Array, shifts: Array) -> None:
+def rescale_model(vector: Array, dim: int, ratios: Array, shifts: Array) -> None:
     """Rewrite a model in new scales; its predictions stay the same."""
     for j in range(dim):
         if len(vector) > dim:
-            vector[dim] = within(muladd(vector[j], shifts[j], vector[dim]), FARTHEST)
-        vector[j] = within(vector[j] * ratios[j], FARTHEST)
+            vector[dim] = clip_to(muladd(vector[j], shifts[j], vector[dim]), FARTHEST)
+        vector[j] = clip_to(vector[j] * ratios[j], FARTHEST)
 
 
 @inlined
@@ -182,7 +182,7 @@ def learn(rows: Table, state: TableState, config: DescentConfig, out: TableOutco
     config, out, work = DescentConfig(*uncounted(config)), TableOutcomes(*uncounted(out)), uncounted(work)
     dim, outputs, width = X.shape[1], len(models), models.shape[1] - SCALARS
     penalised = min(dim, width)
-    s, memory = settings_of(config.settings), memory_of(config.settings)
+    s, memory = read_settings(config.settings), view_memory(config.settings)
     z, ratios, shifts = work[:width].reshape(1, width), work[width : width + dim], work[width + dim :]
     follows_target = s.scale == 0.0 and linear.curvature(s.loss) == 0.0
     decisions = np.empty((outputs, DECISION))
@@ -194,9 +194,9 @@ def learn(rows: Table, state: TableState, config: DescentConfig, out: TableOutco
             continue
         if scaling.observe_row(X, row, config.method, sample, stats, ratios, shifts):
             for k in range(outputs):
-                rebase(models[k, :width], dim, ratios, shifts)
+                rescale_model(models[k, :width], dim, ratios, shifts)
                 if len(means):
-                    rebase(means[k], dim, ratios, shifts)
+                    rescale_model(means[k], dim, ratios, shifts)
         xx, t = scaling.standardize_row(X, row, config.method, stats, z, 0), progress[ROW_COUNT]
         if config.unchecked and not xx < np.inf:
             return -1
@@ -208,7 +208,7 @@ def learn(rows: Table, state: TableState, config: DescentConfig, out: TableOutco
             if follows_target:
                 observe_number(y, k, target_sample, target_stats)
             decisions[k, WEIGHT] = -1.0
-            p, tt = product(z, models, k, width), size2_of(models, k, penalised) if s.l2 > 0.0 else 0.0
+            p, tt = inner_product(z, models, k, width), squared_norm(models, k, penalised) if s.l2 > 0.0 else 0.0
             if out.predictions.size:
                 out.predictions[k, row] = p
             if not (0.0 < xx < LONGEST2 and abs(y) < FARTHEST):

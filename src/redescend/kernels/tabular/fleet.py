@@ -38,18 +38,18 @@ class PackedModels(NamedTuple):
 
 
 @inlined
-def part(row: Array, ends: Array, which: int) -> Array:
+def view_part(row: Array, ends: Array, which: int) -> Array:
     return row[ends[which] : ends[which + 1]]
 
 
 @inlined
-def table(row: Array, ends: Array, which: int, height: int) -> Array:
-    flat = part(row, ends, which)
+def view_table(row: Array, ends: Array, which: int, height: int) -> Array:
+    flat = view_part(row, ends, which)
     return flat.reshape(height, len(flat) // height)
 
 
 @inlined
-def longest_run(starts: Array) -> int:
+def find_longest_run(starts: Array) -> int:
     longest = 0
     for run in range(len(starts) - 1):
         longest = max(longest, starts[run + 1] - starts[run])
@@ -79,26 +79,26 @@ def end_run(
     for k in range(len(weights)):
         for i in range(weights.shape[1]):
             out.weights[k, first + i], out.predictions[k, first + i] = weights[k, i], predictions[k, i]
-    ones = part(row, fleet.ends, ONES)
+    ones = view_part(row, fleet.ends, ONES)
     for i in range(first, first + weights.shape[1]):
         for j in range(len(fleet.indicators)):
             ones[j] += X[i, fleet.indicators[j]]
 
 
 @inlined
-def state_of(row: Array, ends: Array, outputs: int, dim: int, means: Array) -> tuple[Array, ...]:
+def view_state(row: Array, ends: Array, outputs: int, dim: int, means: Array) -> tuple[Array, ...]:
     """The fields of `dense.TableState`; the statistics of targets are empty where there are none.
 
     Plain tuples, as engines pass them: `learn` is then compiled only once for both.
     """
     return (
-        table(row, ends, MODELS, outputs),
+        view_table(row, ends, MODELS, outputs),
         means,
-        part(row, ends, PROGRESS),
-        table(row, ends, SAMPLE, dim),
-        table(row, ends, STATS, STATISTICS),
-        table(row, ends, TARGET_SAMPLE, outputs + 1),
-        table(row, ends, TARGET_STATS, STATISTICS),
+        view_part(row, ends, PROGRESS),
+        view_table(row, ends, SAMPLE, dim),
+        view_table(row, ends, STATS, STATISTICS),
+        view_table(row, ends, TARGET_SAMPLE, outputs + 1),
+        view_table(row, ends, TARGET_STATS, STATISTICS),
     )
 
 
@@ -106,13 +106,13 @@ def state_of(row: Array, ends: Array, outputs: int, dim: int, means: Array) -> t
 def learn(fleet: PackedModels, runs: Runs, config: dense.DescentConfig, out: dense.TableOutcomes, size: int) -> None:
     """Learn from runs of records; where a model would move too far, the rest of its run has weights of NaN."""
     fleet, runs, out = PackedModels(*uncounted(fleet)), Runs(*uncounted(runs)), dense.TableOutcomes(*uncounted(out))
-    outputs, dim, longest = len(runs.Y), runs.X.shape[1], longest_run(runs.starts)
+    outputs, dim, longest = len(runs.Y), runs.X.shape[1], find_longest_run(runs.starts)
     buffer, ones = np.empty((3, outputs * longest)), np.ones(longest)
     work, means = np.empty(size), np.empty((0, dim + 1))
     for run in range(len(runs.places)):
         first, last, row = runs.starts[run], runs.starts[run + 1], fleet.rows[runs.places[run]]
         y, own = begin_run(buffer, runs.Y, first, last)
         rows = (runs.X[first:last], y, ones[: last - first])
-        learned = _learn(rows, state_of(row, fleet.ends, outputs, dim, means), config, own, work)
+        learned = _learn(rows, view_state(row, fleet.ends, outputs, dim, means), config, own, work)
         own[0][:, learned:] = np.nan
         end_run(runs.X, first, fleet, row, own, out)

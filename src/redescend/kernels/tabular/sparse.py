@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from redescend.kernels.compiler import compiled, inlined, uncounted
-from redescend.kernels.descent.decision import memory_of, settings_of
+from redescend.kernels.descent.decision import read_settings, view_memory
 from redescend.kernels.tables import SparseTable
 from redescend.kernels.tabular import dense
 from redescend.kernels.tabular import standardize as scaling
-from redescend.kernels.tabular.dense import SHRINK, SIZE2, TOUCHED, TRAVELLED, within
+from redescend.kernels.tabular.dense import SHRINK, SIZE2, TOUCHED, TRAVELLED, clip_to
 from redescend.losses.linear import curvature
 from redescend.numeric import Array
 
@@ -55,14 +55,14 @@ def gather(
 
 
 @inlined
-def refresh(models: Array, k: int, dim: int, width: int) -> None:
+def recompute_norm(models: Array, k: int, dim: int, width: int) -> None:
     """Multiply the factor out and compute ‖θ‖² again when they have lost digits."""
     shrink, size2, touched = models[k, width + SHRINK], models[k, width + SIZE2], models[k, width + TOUCHED]
     if shrink < FADED or not size2 >= 0.0 or touched > REFRESH * dim:
         for j in range(dim):
             models[k, j] *= shrink
         models[k, width + SHRINK], models[k, width + TOUCHED] = 1.0, 0.0
-        models[k, width + SIZE2] = dense.size2_of(models, k, dim)
+        models[k, width + SIZE2] = dense.squared_norm(models, k, dim)
 
 
 @compiled
@@ -75,7 +75,7 @@ def learn(
     config, weights = dense.DescentConfig(*uncounted(config)), uncounted(out[0])
     features, z, changed, ratios, _ = buffers
     dim, outputs, width = stats.shape[1], len(models), models.shape[1] - dense.SCALARS
-    s, memory = settings_of(config.settings), memory_of(config.settings)
+    s, memory = read_settings(config.settings), view_memory(config.settings)
     follows_target = s.scale == 0.0 and curvature(s.loss) == 0.0
     constant = 1.0 if width > dim else 0.0
     decisions = np.empty((outputs, dense.DECISION))
@@ -89,11 +89,11 @@ def learn(
         dense.observe_number(xx, outputs, target_sample, target_stats)
         for k in range(outputs):
             model, y = models[k], rows.Y[k, row]
-            refresh(models, k, dim, width)
+            recompute_norm(models, k, dim, width)
             shrink = model[width + SHRINK]
             for a in range(events):
                 j, old = changed[a], model[changed[a]]
-                model[j] = within(old * ratios[a], dense.FARTHEST)
+                model[j] = clip_to(old * ratios[a], dense.FARTHEST)
                 model[width + SIZE2] += shrink * shrink * (model[j] * model[j] - old * old)
             decisions[k, dense.WEIGHT] = -1.0
             if follows_target:

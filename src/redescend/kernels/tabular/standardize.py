@@ -53,7 +53,7 @@ def pseudo_uniform(n: int) -> float:
 
 
 @inlined
-def schedule(stats: Array, j: int) -> tuple[int, bool]:
+def plan_sampling(stats: Array, j: int) -> tuple[int, bool]:
     """What to do with the value just counted: its slot in the sample or −1, and whether a new scale is due."""
     count = int(stats[COUNT, j])
     slot, due = -1, count >= stats[DUE, j]
@@ -123,7 +123,7 @@ def observe(sample: Array, stats: Array, j: int, value: float) -> bool:
     stats[COUNT, j] += 1.0
     if stats[COUNT, j] < stats[WAKE, j]:
         return False
-    slot, due = schedule(stats, j)
+    slot, due = plan_sampling(stats, j)
     if slot >= 0:
         sample[j, slot] = value
     return due
@@ -140,7 +140,7 @@ def observe_row(X: Array, row: int, method: int, sample: Array, stats: Array, ra
         stats[COUNT, 0] += 1.0
         if stats[COUNT, 0] < stats[WAKE, 0]:
             return False
-        slot, changed = schedule(stats, 0)
+        slot, changed = plan_sampling(stats, 0)
         if slot >= 0:
             for j in range(dim):
                 sample[j, slot] = X[row, j]

@@ -29,7 +29,7 @@ def check_outputs(
         ...
     redescend.errors.ParameterError: 'lock' cannot be both the model and a file of the checkpoint; name another file.
     """
-    seen = {os.path.realpath(path): "the input" for path in (*also_read, *_files(source))}
+    seen = {os.path.realpath(path): "the input" for path in (*also_read, *_list_files(source))}
     if checkpoint is not None:
         seen |= {os.path.realpath(checkpoint / name): "a file of the checkpoint" for name in CHECKPOINT_FILES}
     written = {content: path for content, path in outputs.items() if path is not None}
@@ -38,7 +38,7 @@ def check_outputs(
         if other != content:
             raise ParameterError(f"'{path}' cannot be both {content} and {other}; name another file.")
     folders = {} if checkpoint is None else {"the folder of checkpoints": checkpoint}
-    for folder, (content, path) in itertools.product(_folders(source), (written | folders).items()):
+    for folder, (content, path) in itertools.product(_list_folders(source), (written | folders).items()):
         whole, inside = Path(os.path.realpath(folder)), Path(os.path.realpath(path))
         if inside.is_relative_to(whole) and is_data_path(inside.relative_to(whole)):
             reason = f"because every file in the folder '{folder}' is read"
@@ -49,9 +49,9 @@ def check_outputs(
             check_writable(path)
 
 
-def _files(source: Any) -> Iterator[str | Path]:
+def _list_files(source: Any) -> Iterator[str | Path]:
     """The files that a source consists of, as far as they can be known before it is opened."""
-    for part in _parts(source):
+    for part in _flatten(source):
         if isinstance(part, str | os.PathLike):
             with suppress(DataError):  # a missing file is reported when it is opened
                 yield from find_files(part)
@@ -59,18 +59,18 @@ def _files(source: Any) -> Iterator[str | Path]:
             yield name
 
 
-def _folders(source: Any) -> Iterator[Path]:
-    for part in _parts(source):
+def _list_folders(source: Any) -> Iterator[Path]:
+    for part in _flatten(source):
         if isinstance(part, str | os.PathLike):
             is_pattern = not Path(part).exists() and PATTERN & set(str(part))
             found = glob.glob(str(part), recursive=True) if is_pattern else [part]
             yield from filter(Path.is_dir, map(Path, found))
 
 
-def _parts(source: Any) -> Iterator[Any]:
+def _flatten(source: Any) -> Iterator[Any]:
     """The paths and file objects of a source, which may be a list of lists."""
     if isinstance(source, Sequence) and not isinstance(source, str):
         for part in source:
-            yield from _parts(part)
+            yield from _flatten(part)
     else:
         yield source

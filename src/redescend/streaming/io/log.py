@@ -52,7 +52,7 @@ class AppendLog:
     def sync(self) -> int:
         """Write everything to disk and return the size."""
         self.flush()
-        with self._writing():
+        with self._explain_errors():
             os.fsync(self._file.fileno())
         return self._size
 
@@ -72,12 +72,12 @@ class AppendLog:
     def _write(self, data: bytes) -> None:
         block = memoryview(HEAD.pack(len(data), zlib.crc32(data)) + data)
         self._size += len(block)
-        with self._writing():
+        with self._explain_errors():
             while block:
                 block = block[self._file.write(block) or 0 :]
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

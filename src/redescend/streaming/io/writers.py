@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from redescend.belief import to_probability
-from redescend.files import ACTIVE, lock_new, name_part, remove_leftovers, replace_file
+from redescend.files import ACTIVE, lock_created, name_part, remove_leftovers, replace_file
 from redescend.numeric import Array
 from redescend.sources import Bad
 from redescend.streaming.config import Outputs
@@ -78,7 +78,7 @@ class RoundTable:
 
     def __init__(self, schema: Schema, keys: Sequence[str] = (), judged: bool = False, final: bool = False) -> None:
         self.entry = choose_entry(judged, schema.by is not None)
-        self.fields = _fields(schema, judged, final)
+        self.fields = _make_fields(schema, judged, final)
         labels = pa.array(schema.labels, pa.string())
         self._texts = {field.name: labels for field in self.fields if field.type == pa.string()}
         self._texts |= {"key": pa.array(keys, pa.string())} if schema.by is not None else {}
@@ -87,7 +87,7 @@ class RoundTable:
         """Make a table from entries of the log and columns of the `final` verdict, by name."""
         final = final or {}
         columns = [
-            _column(final[name] if name in final else _values(entries, name), self._texts.get(name))
+            _make_column(final[name] if name in final else _read_column(entries, name), self._texts.get(name))
             for name in self.fields.names
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.fields)
@@ -127,13 +127,13 @@ def unpack_rounds(entries: Array, names: Sequence[str] = ()) -> Rounds:
     return Rounds(*numbers, keys=keys, names=names, judged=judged)
 
 
-def _values(entries: Array, name: str) -> Array:
+def _read_column(entries: Array, name: str) -> Array:
     if name == "clean_probability":
         return to_probability(entries["clean_log_odds"])
     return entries["margin" if name == "scale" else name]
 
 
-def _fields(schema: Schema, judged: bool, final: bool) -> pa.Schema:
+def _make_fields(schema: Schema, judged: bool, final: bool) -> pa.Schema:
     target = pa.string() if schema.classifies else pa.float64()
     types = {"row": pa.int64(), "key": pa.string(), "suspect": pa.bool_()}
     types |= dict.fromkeys(("target", "prediction", "final_prediction"), target)
@@ -149,7 +149,7 @@ def _fields(schema: Schema, judged: bool, final: bool) -> pa.Schema:
     return pa.schema([pa.field(name, types.get(name, pa.float64()), nullable=False) for name in names])
 
 
-def _column(values: Array, texts: pa.Array | None) -> pa.Array:
+def _make_column(values: Array, texts: pa.Array | None) -> pa.Array:
     if texts is None:
         return pa.array(np.ascontiguousarray(values))
     return texts.take(pa.array(values.astype(np.int64)))
@@ -256,7 +256,7 @@ class RunWriters:
             folder.mkdir(0o700)
             with suppress(FileNotFoundError):
                 self._lock = os.open(folder, os.O_RDONLY)
-                if lock_new(folder, self._lock):
+                if lock_created(folder, self._lock):
                     return folder
             self.close()
 
@@ -297,16 +297,16 @@ class RunWriters:
         self._final = log
         return log
 
-    def publish(self, schema: Schema, keys: Sequence[str] = (), judged: bool = False) -> None:
+    def write_final_files(self, schema: Schema, keys: Sequence[str] = (), judged: bool = False) -> None:
         """Write the final files from the logs; `judged` if the model has a belief."""
-        self.publish_rejected()
+        self.write_quarantine()
         if self._outputs.rounds is not None:
             table = RoundTable(schema, keys, judged)
             with table.write(self._outputs.rounds) as write:
                 for entries in read_groups(self.read_log("rounds"), table.entry):
                     write(table.make(entries))
 
-    def publish_rejected(self) -> None:
+    def write_quarantine(self) -> None:
         """Write the quarantine from its log."""
         outputs = self._outputs
         if outputs.quarantine is None:

@@ -93,16 +93,16 @@ class ModelStore(StreamPredictor):
         return LocalShards(self._make_fleets())
 
     def _make_fleets(self) -> list[Fleet]:
-        if 3 * 8 * self._least_values() > MOST_MEMORY:
+        if 3 * 8 * self._min_model_size() > MOST_MEMORY:
             raise DataError(
-                f"A model of the {self.schema.dim:,} encoded columns takes {8 * self._least_values() / 2**30:.1f} GiB, "
-                "and one for each key does not fit in the memory of this machine. Use fewer columns, or order 1."
+                f"A model of the {self.schema.dim:,} encoded columns takes {8 * self._min_model_size() / 2**30:.1f} "
+                "GiB, and one for each key does not fit in the memory of this machine. Use fewer columns, or order 1."
             )
         fleet = Fleet(self._make_model().engine, self.schema.indicators)
         self._row_bytes = 8 * fleet.rows.shape[1]
         return [fleet, *(copy.copy(fleet) for _ in range(SHARDS - 1))]
 
-    def _least_values(self) -> int:
+    def _min_model_size(self) -> int:
         """A lower bound on the numbers of a model; nothing is allocated."""
         width = self.schema.dim + 1
         is_matrix = self.config.transform is None and resolve_order(self.config.order, width) == 2
@@ -136,8 +136,8 @@ class ModelStore(StreamPredictor):
         return self._make_model().adopt(fleet.engine(place), fleet.count_ones(place), None, history)
 
     def _find(self, index: int) -> tuple[Fleet, int]:
-        shard, place = self._keys.places(index)
-        return self._shards.fleets()[shard], int(place)
+        shard, place = self._keys.locate(index)
+        return self._shards.fetch_fleets()[shard], int(place)
 
     # --- learning ---
 
@@ -170,7 +170,7 @@ class ModelStore(StreamPredictor):
         """Group the records by shard and key, each in its order, and learn from them."""
         trained = self._shards
         self._check_memory()
-        shards, places = self._keys.places(chunk.keys)
+        shards, places = self._keys.locate(chunk.keys)
         order = np.lexsort((places, shards))
         ends = np.searchsorted(shards[order], np.arange(SHARDS + 1))
         groups = {shard: order[ends[shard] : ends[shard + 1]] for shard in np.flatnonzero(np.diff(ends)).tolist()}
@@ -202,14 +202,14 @@ class ModelStore(StreamPredictor):
         if jobs is not None:
             jobs = check(type(self).__name__, "jobs", jobs, AT_LEAST_ONE)
         self.settle()
-        fleets = self._shards.fleets()
+        fleets = self._shards.fetch_fleets()
         self._shards = LocalShards(fleets, jobs or 1) if cluster is None else ClusterShards(fleets, cluster)
 
     def settle(self) -> None:
         """Fetch all models to this process, and release threads and clusters."""
         shards = self._shards
         try:
-            self._shards = LocalShards(shards.fleets())
+            self._shards = LocalShards(shards.fetch_fleets())
         finally:
             shards.close()
 
@@ -230,7 +230,7 @@ class ModelStore(StreamPredictor):
     def state(self) -> dict[str, Any]:
         """Return copies of the keys, the models of each shard as rows, and the belief."""
         belief = None if self._belief is None else self._belief.state()
-        shards = [fleet.rows.copy() for fleet in self._shards.fleets()]
+        shards = [fleet.rows.copy() for fleet in self._shards.fetch_fleets()]
         state = {"keys": self.keys, "shards": shards, "belief": belief}
         return state if self._history is None else state | {"history": self._history.state(len(self))}
 
@@ -240,7 +240,7 @@ class ModelStore(StreamPredictor):
         same = len(keys.names) == len(names) and keys.sizes == [shape[0] for shape in shapes]
         require(same, owner, "other keys than models")
         # Before anything is allocated: a small file cannot claim a large model.
-        large = all(shape[1] >= self._least_values() for shape in shapes if shape[0])
+        large = all(shape[1] >= self._min_model_size() for shape in shapes if shape[0])
         require(large, owner, f"models too small for {self.schema.dim:,} encoded columns")
         fleets = self._make_fleets() if names else []
         for fleet, rows in zip(fleets, state["shards"], strict=bool(names)):

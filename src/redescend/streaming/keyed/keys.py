@@ -56,11 +56,11 @@ class Keys:
             self._add(name)
 
     def index(self, key: str) -> int:
-        """The index of a key; −1 if it is unknown."""
+        """Find the index of a key; −1 if it is unknown."""
         return self._indices.get(key, -1)
 
     def indices(self, texts: Any, *, add: bool = False) -> Array:
-        """The indices of keys, none of which is missing; unknown ones are added, or −1."""
+        """Find the indices of keys without missing values; unknown keys are added, or have the index −1."""
         encoded = texts.dictionary_encode()
         distinct = encoded.dictionary.to_pylist()
         found = np.fromiter((self._indices.get(text, -1) for text in distinct), np.int64, len(distinct))
@@ -69,7 +69,7 @@ class Keys:
                 found[place] = self._add(distinct[place])
         return found[encoded.indices.to_numpy(zero_copy_only=False)]
 
-    def places(self, indices: Array | int) -> tuple[Any, Any]:
+    def locate(self, indices: Array | int) -> tuple[Any, Any]:
         """The shards of keys, and their places in the shards."""
         found = self._places[indices]
         return found[..., 0], found[..., 1]

@@ -59,7 +59,7 @@ class LocalShards:
     def _learn(self, tasks: Sequence[ShardTask]) -> list[ShardResult]:
         return [run_task(self._fleets[task.shard], task) for task in tasks]
 
-    def fleets(self) -> list[Fleet]:
+    def fetch_fleets(self) -> list[Fleet]:
         return self._fleets
 
     def close(self) -> None:
@@ -100,14 +100,14 @@ class ClusterShards:
             if self._chain % MAX_CHAIN == 0:
                 self._states = self._send(self._fetch())
         except Exception as error:
-            raise self._lost(error) from None
+            raise self._lost_models_error(error) from None
         return gathered
 
-    def fleets(self) -> list[Fleet]:
+    def fetch_fleets(self) -> list[Fleet]:
         try:
             return self._fetch()
         except Exception as error:
-            raise self._lost(error) from None
+            raise self._lost_models_error(error) from None
 
     def close(self) -> None:
         with suppress(OSError):
@@ -120,7 +120,7 @@ class ClusterShards:
     def _fetch(self) -> list[Fleet]:
         return [fleet for fleet, _ in self._client.gather(self._states)]
 
-    def _lost(self, error: Exception) -> DataError:
+    def _lost_models_error(self, error: Exception) -> DataError:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         return DataError(
             f"The Dask cluster at '{self._address}' has lost models ({what}); resume from the last checkpoint, or "

@@ -66,11 +66,11 @@ def inspect(path: str | os.PathLike[str]) -> Facts:
     return facts | (describe(model) if hasattr(model, "schema") else {"Model": repr(model)})
 
 
-def inspect_data(path: str | os.PathLike[str]) -> dict[str, Any]:
+def inspect_as_data(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Describe a file as `inspect`, by numbers, texts and lists."""
     model, size, written = _read_file(path)
     file = {"file": str(path), "bytes": size, "format": written["format"], "version": written["library"]}
-    return file | (describe_data(model) if hasattr(model, "schema") else {"model": repr(model)})
+    return file | (describe_as_data(model) if hasattr(model, "schema") else {"model": repr(model)})
 
 
 def _read_file(path: str | os.PathLike[str]) -> tuple[Any, int, dict[str, Any]]:
@@ -80,7 +80,7 @@ def _read_file(path: str | os.PathLike[str]) -> tuple[Any, int, dict[str, Any]]:
     return model, len(content), container.read_metadata(content)
 
 
-def describe_data(model: StreamModel | ModelStore) -> dict[str, Any]:
+def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:
     """Describe a model by numbers, texts and lists."""
     schema, config = model.schema, model.config
     single = None if isinstance(model, ModelStore) else model

@@ -19,14 +19,6 @@ from redescend.files import replace_file
 from redescend.streaming.importance import rank_features
 from redescend.streaming.report import formatting
 from redescend.streaming.report.describe import describe, describe_schema
-from redescend.streaming.report.formatting import (
-    format_count,
-    format_number,
-    format_percent,
-    format_rounded,
-    format_value,
-    format_weight,
-)
 
 with needs_extra("The report needs Jinja2", "cli"):
     from jinja2 import Environment, StrictUndefined
@@ -34,7 +26,7 @@ with needs_extra("The report needs Jinja2", "cli"):
 
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.model import StreamModel
-from redescend.streaming.report.dependence import draw_dependences
+from redescend.streaming.report.dependence_plots import draw_dependences
 from redescend.streaming.report.pictures import draw_all, typical_error
 from redescend.streaming.run import Counts
 from redescend.streaming.summary import Summary
@@ -111,13 +103,13 @@ def summarize(summary: Summary, counts: Counts) -> list[str]:
     """The result of a run in a few sentences."""
     if not counts.records:
         return ["The stream has no records."]
-    sentences = [f"Learned from {counts.learned:,} of {format_count(counts.records)}."]
+    sentences = [f"Learned from {counts.learned:,} of {formatting.format_count(counts.records)}."]
     if counts.learned:
-        share = format_percent(summary.suspect_count / summary.learned)
-        sentences.append(f"{format_count(summary.suspect_count, 'suspect')} ({share}).")
+        share = formatting.format_percent(summary.suspect_count / summary.learned)
+        sentences.append(f"{formatting.format_count(summary.suspect_count, 'suspect')} ({share}).")
     for count, action in ((counts.quarantined, "quarantined"), (counts.skipped, "skipped")):
         if count:
-            sentences.append(f"{format_count(count)} rejected and {action}.")
+            sentences.append(f"{formatting.format_count(count)} rejected and {action}.")
     if not counts.quarantined + counts.skipped:
         sentences.append("No rejected records.")
     return sentences
@@ -129,9 +121,9 @@ def _note_many_suspects(summary: Summary) -> str:
         return ""
     remedy = "more columns" if summary.schema.classifies else "the logarithm of the target, or another loss"
     return (
-        f"{format_percent(1.0 - summary.clean_share)} of the records are suspects. Most of them are probably correct: "
-        "the model may not predict the target well, or the noise may have heavy tails. Look at the pictures, and try "
-        f"--trees, or {remedy}."
+        f"{formatting.format_percent(1.0 - summary.clean_share)} of the records are suspects. Most of them are "
+        "probably correct: the model may not predict the target well, or the noise may have heavy tails. Look at the "
+        f"pictures, and try --trees, or {remedy}."
     )
 
 
@@ -143,16 +135,16 @@ def describe_final(summary: Summary) -> list[str]:
     if not listed:
         return ["No record is in the list of suspects."]
     about = f"about {clean:,.0f}" if clean >= 0.5 else "less than 1"
-    sentences = [f"Expected false alarms: {about} of {format_count(listed, 'suspect')}."]
+    sentences = [f"Expected false alarms: {about} of {formatting.format_count(listed, 'suspect')}."]
     for run in stuck:
         name = summary.schema.target if run.key is None else f"{summary.schema.target} of {run.key}"
         sentences.append(
-            f"{name} is stuck at {format_value(run.target)} from row {run.first:,} to row {run.last:,} "
-            f"({format_count(run.records)})."
+            f"{name} is stuck at {formatting.format_value(run.target)} from row {run.first:,} to row {run.last:,} "
+            f"({formatting.format_count(run.records)})."
         )
     return sentences + [
-        f"{one.column} has an extreme value in {format_count(one.records)}, first in row {one.row:,}: "
-        f"{format_value(one.value)}."
+        f"{one.column} has an extreme value in {formatting.format_count(one.records)}, first in row {one.row:,}: "
+        f"{formatting.format_value(one.value)}."
         for one in far
     ]
 
@@ -169,7 +161,7 @@ def _relative_errors(summary: Summary) -> list[str]:
     scale = 0.0 if summary.schema.classifies else typical_error(summary)
     rounds = [(one.round.target, one.round.prediction) for one in summary.least]
     numbers = [(y, p) for y, p in rounds if isinstance(y, float) and isinstance(p, float)]
-    return [format_number(abs(y - p) / scale) for y, p in numbers] if scale > 0.0 else []
+    return [formatting.format_number(abs(y - p) / scale) for y, p in numbers] if scale > 0.0 else []
 
 
 class Bar(NamedTuple):
@@ -182,7 +174,7 @@ class Bar(NamedTuple):
     lower: bool
 
 
-class Explained(NamedTuple):
+class ExplainedSuspect(NamedTuple):
     """A suspect, a line to report it with, and the contributions to its prediction."""
 
     row: int
@@ -193,17 +185,17 @@ class Explained(NamedTuple):
 def describe_suspect(suspect: Suspect, schema: Schema) -> str:
     """Describe a suspect in a line to paste into a ticket: where it is, and what is wrong."""
     played, name, far = suspect.round, schema.target, suspect.far_out
-    line = f"{suspect.file} row {played.row}: {name} is {format_value(played.target)}, "
+    line = f"{suspect.file} row {played.row}: {name} is {formatting.format_value(played.target)}, "
     if far is not None and far != name:
-        value = format_value(suspect.values.get(far))
+        value = formatting.format_value(suspect.values.get(far))
         line = f"{suspect.file} row {played.row}: {far} is {value}, an extreme value"
     elif schema.classifies:
-        line += f"expected {format_value(played.prediction)}"
+        line += f"expected {formatting.format_value(played.prediction)}"
     elif played.low is None or played.high is None:
-        line += f"expected about {format_rounded(played.prediction)}"
+        line += f"expected about {formatting.format_rounded(played.prediction)}"
     else:
-        line += f"expected {format_rounded(played.low)} to {format_rounded(played.high)}"
-    return f"{line} (clean with probability {format_weight(played.clean_probability)})"
+        line += f"expected {formatting.format_rounded(played.low)} to {formatting.format_rounded(played.high)}"
+    return f"{line} (clean with probability {formatting.format_weight(played.clean_probability)})"
 
 
 class MetricRow(NamedTuple):
@@ -231,14 +223,14 @@ def _format_metric(name: str, value: float) -> str:
     if not np.isfinite(value):
         return "–"
     if name == "correct":
-        return format_percent(value)
-    return f"{value:.3f}" if name == "R²" and abs(value) < 100.0 else format_number(value)
+        return formatting.format_percent(value)
+    return f"{value:.3f}" if name == "R²" and abs(value) < 100.0 else formatting.format_number(value)
 
 
-def _explain(summary: Summary) -> list[Explained]:
+def _explain(summary: Summary) -> list[ExplainedSuspect]:
     """The suspects with an explanation; other records of the list need none."""
     return [
-        Explained(
+        ExplainedSuspect(
             one.round.row,
             describe_suspect(one, summary.schema),
             [] if "outdated" in one.why else _draw_bars(summary.schema, one.why),
@@ -252,22 +244,24 @@ def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
     """The steps from the prediction for a typical record to that for the suspect."""
     parts = [(one["column"], one["value"], one["contribution"]) for one in why["contributions"]]
     shown, rest, known = parts[:MAX_PARTS], parts[MAX_PARTS:], {feature.name for feature in schema.features}
-    steps = [(f"{name} = {format_value(value)}" if name in known else name, part) for name, value, part in shown]
+    steps = [
+        (f"{name} = {formatting.format_value(value)}" if name in known else name, part) for name, value, part in shown
+    ]
     if rest:
-        steps.append((f"{format_count(len(rest), 'other column')}", sum(part for _, _, part in rest)))
+        steps.append((f"{formatting.format_count(len(rest), 'other column')}", sum(part for _, _, part in rest)))
     ends = np.cumsum([why["typical"], *(part for _, part in steps)])
     low, high = float(ends.min()), float(ends.max())
     places = (ends - low) / (high - low) if high > low else np.full(len(ends), 0.5)
-    bars = [Bar("a typical record", format_rounded(why["typical"]), places[0], places[0], False)]
+    bars = [Bar("a typical record", formatting.format_rounded(why["typical"]), places[0], places[0], False)]
     for place, (text, part) in enumerate(steps):
         start, end = sorted(places[place : place + 2].tolist())
         sign = "+" if part > 0.0 else ""
-        bars.append(Bar(text, f"{sign}{format_rounded(part)}", start, end, part < 0.0))
+        bars.append(Bar(text, f"{sign}{formatting.format_rounded(part)}", start, end, part < 0.0))
     return [
         *bars,
         Bar(
             "prediction" if not schema.classifies else "logit",
-            format_rounded(why["total"]),
+            formatting.format_rounded(why["total"]),
             places[-1],
             places[-1],
             False,

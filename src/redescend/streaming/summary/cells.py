@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.numeric import Array, splitmix64
+from redescend.state import ArraySpec
 
 LEVELS = (1e-6, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9)
 """Edges between the cells of a histogram of weights, as shares of the largest weight."""
@@ -43,6 +44,24 @@ def find_cells(sizes: Array) -> Array:
 def add_at(counts: Array, row: Array, column: Array | int, amounts: Array | int = 1) -> None:
     """Add amounts to the counts at these places, which may come more than once."""
     np.add.at(counts.reshape(-1), (row * counts.shape[-1] + column).reshape(-1), amounts)
+
+
+def pack_counts(counts: Array) -> Array:
+    """Pack counts for a state: the indices and the values of those that are not 0."""
+    indices = np.flatnonzero(counts)
+    return np.stack([indices, counts.ravel()[indices]])
+
+
+def packed_spec(name: str, counts: Array) -> ArraySpec:
+    """The spec of packed counts."""
+    parts = {0: ArraySpec(name, (), "index", high=counts.size), 1: ArraySpec(name, (), "count", low=1)}
+    return ArraySpec(name, (2, f"{name} cells"), "count", dtype=np.int64, parts=parts)
+
+
+def unpack_counts(packed: Array, counts: Array) -> None:
+    """Write packed counts; all others are 0."""
+    counts[...] = 0
+    counts.reshape(-1)[packed[0]] = packed[1]
 
 
 def cell_edges(cells: Array) -> Array:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend.numeric import Array
-from redescend.state import ArraySpec, read_arrays, require
+from redescend.state import read_arrays, require
 from redescend.streaming.summary import cells
 
 BINS = 512
-"""The most bins; as long as the stream is shorter, every row has its own."""
+"""The maximum number of bins; in a shorter stream, every row has a bin of its own."""
 
 
 class SuspectLimits(NamedTuple):
@@ -125,29 +125,22 @@ class StreamHistograms:
         width = 1 << max(self.shift, _find_shift(self.rows, bins))
         return np.append(np.arange(1, self.rows + 1, width), self.rows + 1)
 
-    def _counts(self) -> dict[str, Array]:
+    def _named_counts(self) -> dict[str, Array]:
         return {name: getattr(self, name) for name in ("all_losses", "weights", "losses", "rejected", "coverage")}
 
     def state(self) -> dict[str, Any]:
         """All counts; of the histograms only the indices and values of cells that are not 0."""
-        state: dict[str, Any] = {"rows": self.rows, "shift": self.shift}
-        for name, counts in self._counts().items():
-            indices = np.flatnonzero(counts)
-            state[name] = np.stack([indices, counts.ravel()[indices]])
-        return state
+        packed = {name: cells.pack_counts(counts) for name, counts in self._named_counts().items()}
+        return {"rows": self.rows, "shift": self.shift, **packed}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state; an invalid one raises an error and changes nothing."""
         fresh = StreamHistograms(self.max_weight, self.limits)
-        specs = []
-        for name, counts in fresh._counts().items():
-            parts = {0: ArraySpec(name, (), "index", high=counts.size), 1: ArraySpec(name, (), "count", low=1)}
-            specs.append(ArraySpec(name, (2, f"{name} cells"), "count", dtype=np.int64, parts=parts))
+        specs = [cells.packed_spec(name, counts) for name, counts in fresh._named_counts().items()]
         arrays = read_arrays(specs, state, {}, "the histograms", ("rows", "shift"))
         rows, shift = state["rows"], state["shift"]
         whole = type(rows) is type(shift) is int and 0 <= rows < 2**62
         require(whole and shift == _find_shift(rows), "the histograms", f"{rows!r} rows in bins of 2^{shift!r}")
-        for name, counts in fresh._counts().items():
-            indices, values = arrays[name]
-            counts.reshape(-1)[indices] = values
+        for name, counts in fresh._named_counts().items():
+            cells.unpack_counts(arrays[name], counts)
         self.__dict__ |= fresh.__dict__ | {"rows": rows, "shift": shift}

@@ -43,7 +43,7 @@ def add_in_order(totals: Array, values: Array) -> None:
         totals[...] = np.add.accumulate(np.concatenate([totals[..., None], values], axis=-1), axis=-1)[..., -1]
 
 
-def _group(values: Array, clean: Array) -> Array:
+def _stack_all_and_clean(values: Array, clean: Array) -> Array:
     """Values of all records, and of the clean ones with 0 for the others."""
     return np.stack([values, np.where(clean, values, 0.0)])
 
@@ -79,8 +79,8 @@ class NumberMetrics:
         with np.errstate(over="ignore"):
             errors = np.abs(targets - np.concatenate([rounds.predictions[None], naive])[:, start:])
             shifted = targets - self.recent[0]
-            add_in_order(self.sums, _group(np.stack([errors, errors * errors]), clean))
-            add_in_order(self.spread, _group(np.stack([shifted, shifted * shifted]), clean))
+            add_in_order(self.sums, _stack_all_and_clean(np.stack([errors, errors * errors]), clean))
+            add_in_order(self.spread, _stack_all_and_clean(np.stack([shifted, shifted * shifted]), clean))
         cells.add_at(self.cells, np.arange(len(errors))[:, None], cells.find_cells(errors))
         self.counts += (len(targets), int(clean.sum()))
 
@@ -116,37 +116,33 @@ class NumberMetrics:
                 Score(
                     name,
                     {
-                        "mean absolute error": _pair(means[:, 0, place]),
-                        "root mean squared error": _pair(np.sqrt(means[:, 1, place])),
+                        "mean absolute error": _to_pair(means[:, 0, place]),
+                        "root mean squared error": _to_pair(np.sqrt(means[:, 1, place])),
                         "median error": (median, float("nan")),
-                        "R²": _pair(explained[:, place]),
+                        "R²": _to_pair(explained[:, place]),
                     },
                 )
             )
         return scores
 
     def state(self) -> dict[str, Any]:
-        found = np.flatnonzero(self.cells)
         arrays = {name: getattr(self, name).copy() for name in ("counts", "sums", "spread", "recent")}
-        counts = {"cells": np.stack([found, self.cells.ravel()[found]]), "records": np.array(self.records)}
+        counts = {"cells": cells.pack_counts(self.cells), "records": np.array(self.records)}
         return arrays | counts | {"quantiles": self._quantiles.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state."""
-        places = {0: ArraySpec("cells", (), "index", high=self.cells.size), 1: ArraySpec("cells", (), "count", low=1)}
         specs = (
             ArraySpec("records", (), "count", dtype=np.int64),
             ArraySpec("counts", (2,), "count", dtype=np.int64),
             ArraySpec("sums", self.sums.shape, finite=False),
             ArraySpec("spread", self.spread.shape, finite=False),
             ArraySpec("recent", (3,)),
-            ArraySpec("cells", (2, "cells"), "count", dtype=np.int64, parts=places),
+            cells.packed_spec("cells", self.cells),
         )
         arrays = read_arrays(specs, state, {}, OWNER, ("quantiles",))
         self._quantiles.restore(state["quantiles"])
-        places, counts = arrays.pop("cells")
-        self.cells[...] = 0
-        self.cells.reshape(-1)[places] = counts
+        cells.unpack_counts(arrays.pop("cells"), self.cells)
         self.records = int(arrays.pop("records"))
         self.__dict__ |= arrays
 
@@ -180,7 +176,7 @@ class LabelMetrics:
         sure = rounds.probabilities[start:]
         given = np.where(correct[0], sure, 1.0 - sure)
         clean = clean[start:]
-        add_in_order(self.log_losses, _group(-np.log(np.maximum([given, shares[start:]], TINY)), clean))
+        add_in_order(self.log_losses, _stack_all_and_clean(-np.log(np.maximum([given, shares[start:]], TINY)), clean))
         self.correct += np.stack([correct.sum(axis=1), correct[:, clean].sum(axis=1)])
         self.counts += (len(clean), int(clean.sum()))
 
@@ -201,11 +197,11 @@ class LabelMetrics:
         """The accuracy of each predictor; with two labels also the log loss."""
         counts = np.maximum(self.counts, 1)
         accuracy, losses = self.correct / counts[:, None], self.log_losses / counts[:, None]
-        scores = [Score(name, {"correct": _pair(accuracy[:, place])}) for place, name in enumerate(self.NAMES)]
+        scores = [Score(name, {"correct": _to_pair(accuracy[:, place])}) for place, name in enumerate(self.NAMES)]
         if len(self.frequencies) == 2:
             unknown = np.full(2, np.nan)
             for score, loss in zip(scores, (losses[:, 0], unknown, losses[:, 1]), strict=True):
-                score.values["log loss"] = _pair(loss)
+                score.values["log loss"] = _to_pair(loss)
         return scores
 
     def state(self) -> dict[str, Any]:
@@ -234,5 +230,5 @@ def make_metrics(schema: Schema) -> Metrics:
     return LabelMetrics(len(schema.labels)) if schema.classifies else NumberMetrics()
 
 
-def _pair(values: Array) -> tuple[float, float]:
+def _to_pair(values: Array) -> tuple[float, float]:
     return float(values[0]), float(values[1])
