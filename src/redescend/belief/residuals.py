@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from redescend.belief.densities import make_tables
-from redescend.belief.suspects import HALF, SHARE
+from redescend.belief.effects import WIDEST, fit_effects
+from redescend.belief.suspects import HALF, SHARE, to_probability
 from redescend.belief.verdicts import Judgements, Verdict
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
@@ -199,8 +200,8 @@ class ResidualBelief(Stateful):
     def learn_table(self, predictions: Any, targets: Any, X: Any = None) -> Judgements:
         """Learn from records whose order says nothing, all at once.
 
-        The densities are those of all records, not of recent ones, and the first records, which came before the scale
-        of the noise was known, get the scale that is known in the end.
+        All records get the scale that is known in the end, whose dependence on the features is fitted to all of them,
+        and the densities are those of all records, not of recent ones.
 
         Parameters
         ----------
@@ -215,12 +216,50 @@ class ResidualBelief(Stateful):
         records = self._read(predictions, targets, X, None)
         said = self.update_checked(records)
         state, shared = self._state, self._state.shared
-        state.counts[layout.RECENT] = final_counts(state.counts, shared[layout.INCREMENT])
-        shared[layout.INCREMENT] = 1.0
-        self._fit_recent(layout.FINAL_ITERATIONS)
-        scales, _, _ = self._find_scales(records)
-        said.scale[: layout.WARM] = scales[: layout.WARM]
+        usable, sizes = self._usable_sizes(records)
+        if usable.any():
+            self._fit_effects(records, usable, sizes)
+            said.scale[:] = self._find_scales(records)[0]
+            signs = (records.targets > records.predictions)[usable].astype(np.int64)
+            cells = np.searchsorted(self._tables.edges, sizes[usable] / said.scale[usable], side="right") - 1
+            state.counts[:] = 0.0
+            np.add.at(state.counts, (slice(None), signs, np.minimum(cells, CELLS - 1)), 1.0)
+            shared[layout.INCREMENT] = 1.0
+            self._fit_recent(layout.FINAL_ITERATIONS)
+            self._correct_ends(records, said.scale)
         return said
+
+    def _correct_ends(self, records: layout.Records, scales: Array) -> None:
+        """Correct the ends of intervals so that the usual share of the clean records is within them."""
+        clean = to_probability(self._look_up(records, scales, self._state.log_odds, self.outlier_share))
+        ratios, tail = _find_residuals(records) / scales, 0.5 * (1.0 - layout.LEVEL)
+        order, numbers, shared = np.argsort(ratios, kind="stable"), self._state.numbers[0], self._state.shared
+        ends = np.interp([tail, 1.0 - tail], np.cumsum(clean[order]) / clean.sum(), ratios[order])
+        for place, usual, end in ((layout.LOWER, layout.BELOW, -ends[0]), (layout.HIGHER, layout.ABOVE, ends[1])):
+            numbers[place] = np.log(end / shared[usual]) if min(end, shared[usual]) > 0.0 else 0.0
+
+    def _usable_sizes(self, records: layout.Records) -> tuple[Array, Array]:
+        """Which residuals say something about the noise, and the sizes of all.
+
+        Those of repeated records and of targets at a natural point mass do not, nor does a size of 0.
+        """
+        points = np.full(len(records.targets), -np.inf)
+        rounds.excuse_points(records, self._state, 0.0, points)
+        sizes = np.maximum(np.abs(_find_residuals(records)), self._smallest_sizes()[0])
+        usable = np.isneginf(points) & (sizes > 0.0)
+        same = (records.X[1:] == records.X[:-1]).all(axis=1) & (records.targets[1:] == records.targets[:-1])
+        usable[1:] &= ~same
+        return usable, sizes
+
+    def _fit_effects(self, records: layout.Records, usable: Array, sizes: Array) -> None:
+        """Replace the effects of features on the scale by those that fit these records best."""
+        numbers, features = self._state.numbers[0], self._state.features[0]
+        if self.dim < WIDEST:
+            work = np.empty((1 + len(sizes), self.dim + 1))
+            rounds.find_scales(records, self._state, work, np.empty((3, len(sizes))))
+            level, features[layout.EFFECT] = fit_effects(work[1:][usable], np.log(sizes[usable]))
+            numbers[layout.ADJUSTED] = level - np.log(numbers[layout.UNIT])
+            numbers[layout.EVIDENCE] = layout.CONVINCED
 
     def _fit_recent(self, iterations: int = layout.ITERATIONS) -> None:
         """Fit the densities to recent records, and what follows from them."""
@@ -310,9 +349,7 @@ class ResidualBelief(Stateful):
     def _look_up(self, records: layout.Records, scales: Array, log_odds: Array, outliers: float) -> Array:
         """The log-odds of records by their residuals, from a table by sign and cell."""
         out, largest = np.empty(len(records.targets)), np.finfo(float).max
-        with np.errstate(over="ignore"):
-            residuals = np.clip(records.targets - records.predictions, -largest, largest)
-        rounds.look_up(residuals, np.minimum(scales, largest), log_odds, self._tables.centers, out)
+        rounds.look_up(_find_residuals(records), np.minimum(scales, largest), log_odds, self._tables.centers, out)
         rounds.excuse_points(records, self._state, outliers, out)
         return out
 
@@ -353,6 +390,13 @@ class ResidualBelief(Stateful):
         require((np.abs(others) <= 2.0 * layout.HUGE).all(), self, "features that are too large")
         require((arrays["outliers"].sum(axis=2) < 1.0).all(), self, "shares of outliers whose sum is above 1")
         self._state, self._keys = layout.State(**arrays), len(arrays["numbers"])
+
+
+def _find_residuals(records: layout.Records) -> Array:
+    """Targets without predictions; finite, even if the difference is not."""
+    largest = np.finfo(float).max
+    with np.errstate(over="ignore"):
+        return np.clip(records.targets - records.predictions, -largest, largest)
 
 
 def are_natural_runs(targets: Array, stuck: Array) -> bool:

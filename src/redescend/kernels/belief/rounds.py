@@ -161,11 +161,13 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
 def find_scales(records: Records, state: State, work: Array, out: Array) -> None:
     """Write the scale of every residual, and the ends of intervals in scales per quantile; nothing is learned.
 
-    `work` has two rows for the features, `out` three for the records.
+    `work` has a row for the features, and at least one for standardised features, those of the last records. `out` has
+    three rows for the records.
     """
     records, state, work, out = view((records, state, work, out))
-    record, standard = work[0], work[1]
+    record = work[0]
     for t in range(len(records.targets)):
+        standard = work[1 + t % (len(work) - 1)]
         numbers, features = state.numbers[records.places[t]], state.features[records.places[t]]
         read_record(records.X[t], records.predictions[t], features[MEAN], record)
         standardize(record, numbers[ROUNDS], features, standard)
