@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from redescend.belief.densities import make_tables
-from redescend.belief.effects import WIDEST, fit_effects
+from redescend.belief.final import are_natural_runs, final_counts, find_residuals
 from redescend.belief.suspects import HALF, SHARE, to_probability
+from redescend.belief.table import WIDEST, choose_some, correct_ends, count_cells, divide, fit_effects
 from redescend.belief.verdicts import Judgements, Verdict
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
@@ -215,49 +216,39 @@ class ResidualBelief(Stateful):
         """
         records = self._read(predictions, targets, X, None)
         said = self.update_checked(records)
-        state, shared = self._state, self._state.shared
-        usable, sizes = self._usable_sizes(records)
-        if usable.any():
-            self._fit_effects(records, usable, sizes)
-            said.scale[:] = self._find_scales(records)[0]
-            signs = (records.targets > records.predictions)[usable].astype(np.int64)
-            cells = np.searchsorted(self._tables.edges, sizes[usable] / said.scale[usable], side="right") - 1
-            state.counts[:] = 0.0
-            np.add.at(state.counts, (slice(None), signs, np.minimum(cells, CELLS - 1)), 1.0)
-            shared[layout.INCREMENT] = 1.0
+        state, residuals = self._state, find_residuals(records)
+        sizes = np.maximum(np.abs(residuals), self._smallest_sizes()[0])
+        usable = self._find_usable(records) & (sizes > 0.0)
+        if state.numbers[0, layout.UNIT] > 0.0 and usable.any():
+            self._fit_effects(records, sizes, choose_some(usable))
+            state.numbers[0, [layout.LOWER, layout.HIGHER]] = 0.0
+            said.scale[:], widths, _ = self._find_scales(records)
+            ratios = divide(np.copysign(sizes, residuals), said.scale)[usable]
+            state.counts[:] = count_cells(ratios, self._tables.edges)
+            state.shared[layout.INCREMENT] = 1.0
             self._fit_recent(layout.FINAL_ITERATIONS)
-            self._correct_ends(records, said.scale)
+            clean = to_probability(self._look_up(records, said.scale, state.log_odds, self.outlier_share))
+            usual, tail = state.shared[[layout.BELOW, layout.ABOVE]], 0.5 * (1.0 - layout.LEVEL)
+            corrected = correct_ends(divide(residuals, widths), clean, usual, tail)
+            state.numbers[0, [layout.LOWER, layout.HIGHER]] = corrected
         return said
 
-    def _correct_ends(self, records: layout.Records, scales: Array) -> None:
-        """Correct the ends of intervals so that the usual share of the clean records is within them."""
-        clean = to_probability(self._look_up(records, scales, self._state.log_odds, self.outlier_share))
-        ratios, tail = _find_residuals(records) / scales, 0.5 * (1.0 - layout.LEVEL)
-        order, numbers, shared = np.argsort(ratios, kind="stable"), self._state.numbers[0], self._state.shared
-        ends = np.interp([tail, 1.0 - tail], np.cumsum(clean[order]) / clean.sum(), ratios[order])
-        for place, usual, end in ((layout.LOWER, layout.BELOW, -ends[0]), (layout.HIGHER, layout.ABOVE, ends[1])):
-            numbers[place] = np.log(end / shared[usual]) if min(end, shared[usual]) > 0.0 else 0.0
+    def _find_usable(self, records: layout.Records) -> Array:
+        """Which records say something about the noise: neither repeated ones nor those at a natural point mass."""
+        excused = np.full(len(records.targets), -np.inf)
+        rounds.excuse_points(records, self._state, 0.0, excused)
+        usable = np.isneginf(excused)
+        usable[1:] &= (records.X[1:] != records.X[:-1]).any(axis=1) | (records.targets[1:] != records.targets[:-1])
+        return usable
 
-    def _usable_sizes(self, records: layout.Records) -> tuple[Array, Array]:
-        """Which residuals say something about the noise, and the sizes of all.
-
-        Those of repeated records and of targets at a natural point mass do not, nor does a size of 0.
-        """
-        points = np.full(len(records.targets), -np.inf)
-        rounds.excuse_points(records, self._state, 0.0, points)
-        sizes = np.maximum(np.abs(_find_residuals(records)), self._smallest_sizes()[0])
-        usable = np.isneginf(points) & (sizes > 0.0)
-        same = (records.X[1:] == records.X[:-1]).all(axis=1) & (records.targets[1:] == records.targets[:-1])
-        usable[1:] &= ~same
-        return usable, sizes
-
-    def _fit_effects(self, records: layout.Records, usable: Array, sizes: Array) -> None:
+    def _fit_effects(self, records: layout.Records, sizes: Array, some: Array) -> None:
         """Replace the effects of features on the scale by those that fit these records best."""
         numbers, features = self._state.numbers[0], self._state.features[0]
         if self.dim < WIDEST:
-            work = np.empty((1 + len(sizes), self.dim + 1))
-            rounds.find_scales(records, self._state, work, np.empty((3, len(sizes))))
-            level, features[layout.EFFECT] = fit_effects(work[1:][usable], np.log(sizes[usable]))
+            work = np.empty((1 + len(some), self.dim + 1))
+            chosen = layout.Records(*(part[some] for part in records))
+            rounds.find_scales(chosen, self._state, work, np.empty((3, len(some))))
+            level, features[layout.EFFECT] = fit_effects(work[1:], np.log(sizes[some]))
             numbers[layout.ADJUSTED] = level - np.log(numbers[layout.UNIT])
             numbers[layout.EVIDENCE] = layout.CONVINCED
 
@@ -327,13 +318,13 @@ class ResidualBelief(Stateful):
         """
         level = check(f"{type(self).__name__}.predict_interval", "level", level, SHARE)
         records = self._read(predictions, predictions, X, keys, known=True)
-        scales, lower, higher = self._find_scales(records)
+        _, lower, higher = self._find_scales(records)
         counts = self._state.counts[layout.RECENT]
         below, above = find_quantiles(self._state.clean, counts, self._tables.edges, level)
-        return records.predictions - below * lower * scales, records.predictions + above * higher * scales
+        return records.predictions - below * lower, records.predictions + above * higher
 
     def _find_scales(self, records: layout.Records) -> Array:
-        """The scales of residuals, and the ends of intervals below and above in scales per quantile."""
+        """The scales of residuals, and the ends of intervals below and above per quantile."""
         out = np.empty((3, len(records.targets)))
         rounds.find_scales(records, self._state, np.empty((2, self.dim + 1)), out)
         return out
@@ -349,7 +340,7 @@ class ResidualBelief(Stateful):
     def _look_up(self, records: layout.Records, scales: Array, log_odds: Array, outliers: float) -> Array:
         """The log-odds of records by their residuals, from a table by sign and cell."""
         out, largest = np.empty(len(records.targets)), np.finfo(float).max
-        rounds.look_up(_find_residuals(records), np.minimum(scales, largest), log_odds, self._tables.centers, out)
+        rounds.look_up(find_residuals(records), np.minimum(scales, largest), log_odds, self._tables.centers, out)
         rounds.excuse_points(records, self._state, outliers, out)
         return out
 
@@ -390,27 +381,3 @@ class ResidualBelief(Stateful):
         require((np.abs(others) <= 2.0 * layout.HUGE).all(), self, "features that are too large")
         require((arrays["outliers"].sum(axis=2) < 1.0).all(), self, "shares of outliers whose sum is above 1")
         self._state, self._keys = layout.State(**arrays), len(arrays["numbers"])
-
-
-def _find_residuals(records: layout.Records) -> Array:
-    """Targets without predictions; finite, even if the difference is not."""
-    largest = np.finfo(float).max
-    with np.errstate(over="ignore"):
-        return np.clip(records.targets - records.predictions, -largest, largest)
-
-
-def are_natural_runs(targets: Array, stuck: Array) -> bool:
-    """Whether runs of equal targets are no stuck sensor: they are most records, or many and at an edge of the targets.
-
-    In a sorted table all zeros are in a row, and in a table of groups the target may be that of the group.
-    """
-    share = np.count_nonzero(stuck) / max(len(stuck), 1)
-    if share <= layout.EDGE_SHARE or share > HALF:
-        return bool(share > HALF)
-    value = np.median(targets[stuck])
-    return bool(min(np.mean(targets < value), np.mean(targets > value)) <= layout.BEYOND_EDGE)
-
-
-def final_counts(counts: Array, increment: float) -> Array:
-    """The histogram for the final verdict: of all records, or in a short stream the recent one, which has the first."""
-    return counts[layout.ALL] if counts[layout.ALL].sum() >= layout.WARM else counts[layout.RECENT] / increment

@@ -25,7 +25,7 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned
 from redescend.streaming.rounds import Judged, Rounds
 
-FOLLOWED = 0.9
+FOLLOWED = 0.8
 """The order says something if a model that follows it has at most this share of the errors of the final one."""
 
 PREDICTED = 0.01

@@ -21,6 +21,7 @@ from redescend.kernels.belief.layout import (
     EVIDENCE,
     EXACT,
     FAR,
+    FEW_FEATURES,
     FINEST,
     FIRST_DIFFERENCES,
     FORGET,
@@ -179,10 +180,11 @@ def learn_scale(size: float, standard: Array, effect: float, numbers: Array, fea
         norm = dot(standard, standard) / len(standard)
         strength = pull(adjusted) / (max(1.0, norm) * (1.0 + (adjusted / FAR) ** 2))
         effects, travelled = features[EFFECT], features[TRAVELLED]
+        rate = RATE / np.sqrt(max(1.0, len(standard) / FEW_FEATURES))
         for j in range(len(standard)):
             slope = strength * standard[j]
             travelled[j] += slope * slope
-            effects[j] += RATE * slope / np.sqrt(travelled[j])
+            effects[j] += rate * slope / np.sqrt(travelled[j])
     early = 2.0 / (age + 3.0)
     numbers[STEADY] += max(early, SLOWEST) * pull(plain)
     numbers[ADJUSTED] += max(early, SLOWEST) * pull(adjusted)
