@@ -198,7 +198,8 @@ def judge_residuals(X, predictions, targets, keys=None):
         trust = sigmoid(k.evidence)
         s = width = 1.0
         if k.level is not None:
-            s, width = (np.exp((1 - trust) * k.level + trust * (k.adjusted + part * m)) for part in (0.75, 1))
+            s = np.exp((1 - trust) * k.level + trust * (k.adjusted + m))
+            width = np.exp(k.adjusted + m if k.evidence > 0 else k.level)
         size = max(abs(r[t]), smallest)
         z[t] = size / s if r[t] > 0 else -size / s
         plain = fit.look_up(z[t])
@@ -271,7 +272,7 @@ def judge_residuals(X, predictions, targets, keys=None):
                 k.evidence = np.clip(0.999 * k.evidence + gain, -10, 10)
                 g = psi(v) * f / (max(1, f @ f / d) * (1 + (v / 8) ** 2))
                 k.travelled += g * g
-                k.beta += 0.1 / np.sqrt(max(1, d / 4)) * g / np.sqrt(k.travelled)
+                k.beta += 0.1 * g / np.sqrt(k.travelled)
             early = 2 / (k.age + 3)
             k.level, k.adjusted = k.level + max(early, 0.005) * psi(u), k.adjusted + max(early, 0.005) * psi(v)
             k.quick += max(early, 0.05) * psi(size / np.exp(k.quick))

@@ -8,8 +8,9 @@ import numpy as np
 
 from redescend.belief.densities import make_tables
 from redescend.belief.final import are_natural_runs, final_counts, find_residuals
+from redescend.belief.specs import SPECS
 from redescend.belief.suspects import HALF, SHARE, to_probability
-from redescend.belief.table import WIDEST, choose_some, correct_ends, count_cells, divide, fit_effects
+from redescend.belief.table import TRUST, WIDEST, choose_some, correct_ends, count_cells, divide, fit_effects
 from redescend.belief.verdicts import Judgements, Verdict
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
@@ -18,59 +19,7 @@ from redescend.kernels.belief.mixture import fit_densities, make_work
 from redescend.kernels.belief.thresholds import find_quantiles
 from redescend.numeric import Array
 from redescend.parameters import COUNT, check
-from redescend.state import ArraySpec, Stateful, read_arrays, require
-
-_COUNT, _SHARE = ArraySpec("shared", kind="count"), ArraySpec("shared", low=0.0, high=1.0)
-_POSITIVE, _NOT_NEGATIVE = ArraySpec("shared", low=1e-300), ArraySpec("shared", low=0.0)
-
-_LEAST, _MOST = 1e-30, 1e100
-"""Bounds of shares in natural tails and of counts, which no stream reaches; beyond them, densities underflow."""
-
-SPECS = (
-    ArraySpec(
-        "numbers",
-        ("keys", layout.NUMBERS),
-        parts={
-            (..., layout.ROUNDS): _COUNT,
-            (..., layout.UNIT): _NOT_NEGATIVE,
-            (..., layout.AGE): _NOT_NEGATIVE,
-            (..., layout.LOST): _SHARE,
-            (..., layout.REPEATS): _COUNT,
-            (..., layout.GRID): ArraySpec("shared", low=-1.0),
-            (..., layout.MULTIPLES): ArraySpec("shared", low=-1.0),
-            (..., layout.HITS): _COUNT,
-            (..., layout.SINCE): _COUNT,
-            (..., layout.POINT_LEVEL): ArraySpec("shared", low=-2.0 * layout.HUGE, high=2.0 * layout.HUGE),
-            (..., layout.DIFFERENCES): _COUNT,
-            (..., layout.SPREAD): ArraySpec("shared", low=-700.0, high=700.0),
-        },
-    ),
-    ArraySpec("features", ("keys", layout.FEATURES, lambda dims: dims["dim"] + 1)),
-    ArraySpec(
-        "shared",
-        (layout.SHARED,),
-        parts={
-            layout.TOTAL: _COUNT,
-            layout.COUNTED: _COUNT,
-            layout.INCREMENT: ArraySpec("shared", low=1.0),
-            layout.OUTLIERS: _SHARE,
-            layout.THRESHOLD: _SHARE,
-            layout.BELOW: _NOT_NEGATIVE,
-            layout.ABOVE: _NOT_NEGATIVE,
-            layout.FIRST_TIES: _POSITIVE,
-            layout.FIRST_CHANCES: _POSITIVE,
-            layout.NEXT_TIES: _POSITIVE,
-            layout.NEXT_CHANCES: _POSITIVE,
-        },
-    ),
-    ArraySpec("counts", (2, 2, CELLS), low=0.0, high=_MOST),
-    ArraySpec("scales", (2, "families"), kind="index", high="widths"),
-    ArraySpec("natural", (2, "families"), low=_LEAST, high=layout.NATURAL),
-    ArraySpec("outliers", (2, "families", "atoms"), low=0.0, high=1.0),
-    ArraySpec("clean", (2, CELLS), low=0.0, high=1.0),
-    ArraySpec("log_odds", (2, CELLS)),
-)
-"""The arrays of the state, in the order of `layout.State`."""
+from redescend.state import Stateful, read_arrays, require
 
 
 class ResidualBelief(Stateful):
@@ -217,9 +166,8 @@ class ResidualBelief(Stateful):
         records = self._read(predictions, targets, X, None)
         said = self.update_checked(records)
         state, residuals = self._state, find_residuals(records)
-        sizes = np.maximum(np.abs(residuals), self._smallest_sizes()[0])
-        usable = self._find_usable(records) & (sizes > 0.0)
-        if state.numbers[0, layout.UNIT] > 0.0 and usable.any():
+        sizes, usable = self._find_usable(records)
+        if usable.any():
             self._fit_effects(records, sizes, choose_some(usable))
             state.numbers[0, [layout.LOWER, layout.HIGHER]] = 0.0
             said.scale[:], widths, _ = self._find_scales(records)
@@ -233,13 +181,40 @@ class ResidualBelief(Stateful):
             state.numbers[0, [layout.LOWER, layout.HIGHER]] = corrected
         return said
 
-    def _find_usable(self, records: layout.Records) -> Array:
-        """Which records say something about the noise: neither repeated ones nor those at a natural point mass."""
+    def learn_again(self, predictions: Any, targets: Any, X: Any = None) -> Judgements:
+        """Learn from the records of `update` once more, in their order and from the start, but with the effects of the
+        features on the scale fitted to all of them.
+
+        Parameters
+        ----------
+        predictions, targets, X
+            As in `update`: the same records, without keys.
+
+        Returns
+        -------
+        Judgements
+            One entry for each record; `judge_log` gives the verdict on them.
+        """
+        records = self._read(predictions, targets, X, None)
+        sizes, usable = self._find_usable(records)
+        if usable.any():
+            self._fit_effects(records, sizes, choose_some(usable))
+        known, self._state = self._state.features[0], self._make_state()
+        self._state.features[0, [layout.EFFECT, layout.TRAVELLED]] = known[[layout.EFFECT, layout.TRAVELLED]]
+        self._state.numbers[0, layout.EVIDENCE] = -layout.DOUBT
+        return self.update_checked(records)
+
+    def _find_usable(self, records: layout.Records) -> tuple[Array, Array]:
+        """The sizes of residuals, and which of them say something about the noise.
+
+        Neither those of repeated records nor of targets at a natural point mass do, nor sizes of 0.
+        """
         excused = np.full(len(records.targets), -np.inf)
         rounds.excuse_points(records, self._state, 0.0, excused)
-        usable = np.isneginf(excused)
+        sizes = np.maximum(np.abs(find_residuals(records)), self._smallest_sizes()[0])
+        usable = np.isneginf(excused) & (sizes > 0.0) & (self._state.numbers[0, layout.UNIT] > 0.0)
         usable[1:] &= (records.X[1:] != records.X[:-1]).any(axis=1) | (records.targets[1:] != records.targets[:-1])
-        return usable
+        return sizes, usable
 
     def _fit_effects(self, records: layout.Records, sizes: Array, some: Array) -> None:
         """Replace the effects of features on the scale by those that fit these records best."""
@@ -250,7 +225,7 @@ class ResidualBelief(Stateful):
             rounds.find_scales(chosen, self._state, work, np.empty((3, len(some))))
             level, features[layout.EFFECT] = fit_effects(work[1:], np.log(sizes[some]))
             numbers[layout.ADJUSTED] = level - np.log(numbers[layout.UNIT])
-            numbers[layout.EVIDENCE] = layout.CONVINCED
+            numbers[layout.EVIDENCE] = np.log(TRUST / (1.0 - TRUST))
 
     def _fit_recent(self, iterations: int = layout.ITERATIONS) -> None:
         """Fit the densities to recent records, and what follows from them."""

@@ -16,6 +16,10 @@ from redescend.numeric import Array
 RIDGE = 100.0
 """Prior records whose scale does not depend on the features."""
 
+TRUST = 0.75
+"""How far effects are trusted in judgements. Errors do not grow with the noise as clean residuals do: a smaller part of
+the effects ranks errors of one size better, a larger one errors in proportion to the target."""
+
 WIDEST, MOST_RECORDS = 300, 1 << 13
 """With more features, effects are left as they were learned; of more records, some from all over are used."""
 

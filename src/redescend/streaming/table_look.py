@@ -37,28 +37,31 @@ MOST_CELLS = 1 << 23
 
 class OrderedLook(NamedTuple):
     """What the reading before, in the order of the table, says: which rows are probably stuck and how they were judged,
-    and the typical error of a model that follows the order.
+    the typical error of a model that follows the order, and all rounds.
     """
 
     rows: Array
     verdict: Verdict
     error: float
+    rounds: Rounds
 
     @classmethod
     def collect(cls, parts: Iterator[tuple[Rounds, Verdict]], schema: Schema) -> OrderedLook:
         """From the rounds of all parts, with their verdicts."""
-        rows, odds, stuck, errors = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)], [np.empty(0)]
+        rows, odds, stuck, errors, played = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)], [np.empty(0)], []
         for rounds, verdict in parts:
+            played.append(rounds)
             which = verdict.stuck > HALF
             for found, values in ((rows, rounds.rows), (odds, verdict.clean_log_odds), (stuck, verdict.stuck)):
                 found.append(values[which])
             errors.append(rounds.targets - rounds.predictions)
         error = measure_error(np.concatenate(errors), schema)
-        return cls(np.concatenate(rows), Verdict(np.concatenate(odds), np.concatenate(stuck)), error)
+        verdict = Verdict(np.concatenate(odds), np.concatenate(stuck))
+        return cls(np.concatenate(rows), verdict, error, Rounds.concatenate(played))
 
     def without_stuck(self) -> OrderedLook:
         """The same without stuck records."""
-        return OrderedLook(self.rows[:0], Verdict(np.empty(0), np.empty(0)), self.error)
+        return self._replace(rows=self.rows[:0], verdict=Verdict(np.empty(0), np.empty(0)))
 
     def apply(self, rows: Array, judged: Judged, errors: Array) -> Judged:
         """The belief in these records; that of stuck ones is from the reading in order, unless the final model predicts
@@ -89,22 +92,32 @@ def measure_error(differences: Array, schema: Schema) -> float:
 
 
 def judge_table(
-    model: StreamModel, batches: list[Batch], ordered: OrderedLook
-) -> Iterator[tuple[Batch, Learned]] | None:
+    model: StreamModel, batches: list[Batch], ordered: OrderedLook, follow: bool = False
+) -> tuple[Iterator[tuple[Batch, Learned]], bool]:
     """Judge all records of a table by the model as it is; what is believed of them is learned anew.
 
-    None if the order of the table says something: a model that follows it errs less than the final one, although that
-    has learned from all records.
+    If `follow` or the order of the table says something, the rounds of the model that followed it are judged again
+    instead. It does if that model errs less than the final one, although the final one has learned from all records.
+    The second result says whether verdicts are final.
     """
     chunks = [chunk for batch in batches for chunk in model.encode(batch.table)]
     if not chunks:
-        return None
+        return _follow(model, batches, ordered.rounds), False
     X, targets = (np.concatenate([chunk[place] for chunk in chunks]) for place in (0, 1))
     predictions, _ = decode_predictions(model.schema, model.engine.predict(X))
-    if ordered.error < FOLLOWED * measure_error(targets - predictions, model.schema):
-        return None
+    if follow or ordered.error < FOLLOWED * measure_error(targets - predictions, model.schema):
+        return _follow(model, batches, model.learn_belief_again(X, ordered.rounds)), False
     model.learn_belief(X, targets, order_by_content(X, targets))
-    return _review(model, batches, ordered)
+    return _review(model, batches, ordered), True
+
+
+def _follow(model: StreamModel, batches: list[Batch], rounds: Rounds) -> Iterator[tuple[Batch, Learned]]:
+    first = 0
+    for batch in batches:
+        reviewed = model.review(batch, target=True)
+        last = first + len(reviewed.rounds)
+        yield batch, reviewed._replace(rounds=rounds[first:last])
+        first = last
 
 
 def _review(model: StreamModel, batches: list[Batch], ordered: OrderedLook) -> Iterator[tuple[Batch, Learned]]:

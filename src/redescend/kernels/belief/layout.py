@@ -64,11 +64,6 @@ SLOWEST, QUICKEST, APART = 0.005, 0.05, 0.8
 READY, RATE, FAR, LARGEST_EFFECT = 50, 0.1, 8.0, 2.5
 """When the effect of features is learned, how fast, from which residuals hardly, and how large it may be."""
 
-USED_EFFECT, FEW_FEATURES = 0.75, 4.0
-"""The share of the effect of features by which residuals are judged; intervals use all of it. Errors do not grow with
-the noise as clean residuals do: a smaller share ranks errors of one size better, a larger one errors in proportion to
-the target. With more features than FEW_FEATURES, each learns more slowly, so that their sum is no less exact."""
-
 FORGET, CONVINCED, DOUBT = 0.999, 10.0, -3.0
 """How evidence for the effect of features fades, its limit and its first value."""
 

@@ -40,7 +40,6 @@ from redescend.kernels.belief.layout import (
     THRESHOLD,
     TOTAL,
     UNIT,
-    USED_EFFECT,
     WARM,
     YOUNG,
     Outputs,
@@ -54,6 +53,7 @@ from redescend.kernels.belief.scale import (
     learn_scale,
     learn_spread,
     log_scale,
+    log_width,
     raise_scales,
     read_record,
     remember_features,
@@ -126,7 +126,7 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
         copy = remember_features(record, rounds, features) and target == numbers[LAST]
         stuck = filter_stuck(rounds > 0.0 and target == numbers[LAST], copy, numbers, shared)
         effect = find_effect(standard, features)
-        scale, width = np.exp(log_scale(numbers, USED_EFFECT * effect)), np.exp(log_scale(numbers, effect))
+        scale, width = np.exp(log_scale(numbers, effect)), np.exp(log_width(numbers, effect))
         plain = interpolate(min(size / scale, HUGE), state.log_odds[sign], centers)
         natural = is_natural(target, features[MEAN, features.shape[1] - 1], numbers)
         if natural:
@@ -173,7 +173,7 @@ def find_scales(records: Records, state: State, work: Array, out: Array) -> None
         read_record(records.X[t], records.predictions[t], features[MEAN], record)
         standardize(record, numbers[ROUNDS], features, standard)
         effect = find_effect(standard, features)
-        scale, width = np.exp(log_scale(numbers, USED_EFFECT * effect)), np.exp(log_scale(numbers, effect))
+        scale, width = np.exp(log_scale(numbers, effect)), np.exp(log_width(numbers, effect))
         unit = numbers[UNIT] if numbers[UNIT] > 0.0 else 1.0
         out[0, t], out[1, t] = scale * unit, np.exp(numbers[LOWER]) * width * unit
         out[2, t] = np.exp(numbers[HIGHER]) * width * unit

@@ -21,7 +21,6 @@ from redescend.kernels.belief.layout import (
     EVIDENCE,
     EXACT,
     FAR,
-    FEW_FEATURES,
     FINEST,
     FIRST_DIFFERENCES,
     FORGET,
@@ -165,6 +164,12 @@ def log_scale(numbers: Array, effect: float) -> float:
 
 
 @part
+def log_width(numbers: Array, effect: float) -> float:
+    """The same by the likelier one alone, for intervals."""
+    return numbers[ADJUSTED] + effect if numbers[EVIDENCE] > 0.0 else numbers[STEADY]
+
+
+@part
 def learn_scale(size: float, standard: Array, effect: float, numbers: Array, features: Array) -> None:
     """Learn from a residual of this size, which is not 0."""
     age, log = numbers[AGE], np.log(size)
@@ -180,11 +185,10 @@ def learn_scale(size: float, standard: Array, effect: float, numbers: Array, fea
         norm = dot(standard, standard) / len(standard)
         strength = pull(adjusted) / (max(1.0, norm) * (1.0 + (adjusted / FAR) ** 2))
         effects, travelled = features[EFFECT], features[TRAVELLED]
-        rate = RATE / np.sqrt(max(1.0, len(standard) / FEW_FEATURES))
         for j in range(len(standard)):
             slope = strength * standard[j]
             travelled[j] += slope * slope
-            effects[j] += rate * slope / np.sqrt(travelled[j])
+            effects[j] += RATE * slope / np.sqrt(travelled[j])
     early = 2.0 / (age + 3.0)
     numbers[STEADY] += max(early, SLOWEST) * pull(plain)
     numbers[ADJUSTED] += max(early, SLOWEST) * pull(adjusted)
