@@ -136,8 +136,8 @@ def read_again(
     verdicts = ((rounds, verdict) for _, rounds, verdict in _judge_parts(model, last.log.path, FarRecords()))
     ordered = OrderedLook.collect(verdicts, model.schema)
     ordered = ordered.without_stuck() if source.is_shuffled else ordered
-    batches = list(_read_first(source, model.schema.columns, records))
-    return note(*judge_table(model, batches, ordered, follow=passes == 1))
+    table = list(_read_first(source, model.schema.columns, records))
+    return note(*judge_table(model, table, ordered, follow=passes == 1))
 
 
 def _read_first(source: Source, columns: Sequence[str], records: int) -> Iterator[Batch]:

@@ -4,6 +4,9 @@ What is believed of records depends on the order in which they come, a little, a
 depend on little. So the records are held in memory, and what is believed begins anew: it is learned from all of them at
 once, by the errors of the final model, in an order that only their contents decide. Each is then judged as `score`
 would judge it. Only a sensor that is stuck is found in the order of the table, by the reading before.
+
+A table whose order says something is judged by the model that followed it, in the reading before. What is believed
+begins anew there, too, with what all records say about how the noise depends on the features.
 """
 
 from __future__ import annotations
