@@ -59,7 +59,8 @@ def judge(case: Case, recipe: Recipe | None = None) -> Scores:
     belief = ResidualBelief(case.X.shape[1])
     judgements = belief.update(predictions, case.y, case.X)
     verdict = belief.judge_log(predictions, case.y, judgements)
-    out = score(case.name, case.clean, verdict.clean_probability, judgements.clean_probability, judgements.suspect)
+    said = (verdict.clean_probability, judgements.clean_probability, judgements.suspect)
+    out = score(case.name, case.clean, *said, numbers=True)
     out.add_ranks(case.clean, verdict.clean_log_odds, weights)
     out.add_intervals(case, judgements.low, judgements.high)
     if recipe is not None:

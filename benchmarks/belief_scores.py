@@ -58,10 +58,10 @@ class Scores:
         self.width = float(np.median(widths[START:] / (case.true_scale[START:] * width)))
 
 
-def score(name: str, clean: Array, final: Array, online: Array, flagged: Array) -> Scores:
-    """Calibration of both probabilities, and both lists of suspects."""
+def score(name: str, clean: Array, final: Array, online: Array, flagged: Array, numbers: bool = False) -> Scores:
+    """Calibration of both probabilities, and both lists of suspects; `numbers` have a rule of their own."""
     clean, final, online, flagged = clean[START:], final[START:], online[START:], flagged[START:]
-    found, errors = select_suspects(final, 0.1), int(np.count_nonzero(~clean))
+    found, errors = select_suspects(final, 0.1, numbers), int(np.count_nonzero(~clean))
     false, online_false = int(np.count_nonzero(clean[found])), int(np.count_nonzero(clean & flagged))
     return Scores(
         name,

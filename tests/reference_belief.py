@@ -196,7 +196,10 @@ def judge_residuals(X, predictions, targets, keys=None):
             f[varies] = np.clip((F[t] - mean)[varies] / spread[varies], -3, 3)
         m = np.clip(k.beta @ f, -2.5, 2.5)
         trust = sigmoid(k.evidence)
-        s = np.exp((1 - trust) * k.level + trust * (k.adjusted + m)) if k.level is not None else 1.0
+        s = width = 1.0
+        if k.level is not None:
+            s = np.exp((1 - trust) * k.level + trust * (k.adjusted + m))
+            width = np.exp(k.adjusted + m if k.evidence > 0 else k.level)
         size = max(abs(r[t]), smallest)
         z[t] = size / s if r[t] > 0 else -size / s
         plain = fit.look_up(z[t])
@@ -226,8 +229,8 @@ def judge_residuals(X, predictions, targets, keys=None):
         good = (lost * (1 - fit.eps) + (1 - lost) * sigmoid(plain)) * (1 - stuck)
         bad = (lost * fit.eps + (1 - lost) * sigmoid(-plain)) * (1 - stuck) + stuck
         p = good / (good + bad)
-        low = predictions[t] - quantiles[0] * np.exp(k.theta[0]) * s
-        high = predictions[t] + quantiles[1] * np.exp(k.theta[1]) * s
+        low = predictions[t] - quantiles[0] * np.exp(k.theta[0]) * width
+        high = predictions[t] + quantiles[1] * np.exp(k.theta[1]) * width
         out.append((np.log(good / bad), low, high, s, stuck, p <= threshold))
         if p > 0.5:
             k.theta += 0.02 * (np.array([targets[t] < low, targets[t] > high]) - 0.05)

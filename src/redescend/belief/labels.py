@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import expit, stdtr
 
-from redescend.belief.residuals import final_counts
+from redescend.belief.final import final_counts
 from redescend.belief.suspects import to_probability
 from redescend.belief.verdicts import Verdict
 from redescend.errors import DataError

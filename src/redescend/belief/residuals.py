@@ -8,7 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from redescend.belief.densities import make_tables
-from redescend.belief.suspects import HALF, SHARE
+from redescend.belief.final import are_natural_runs, final_counts, find_residuals
+from redescend.belief.specs import SPECS
+from redescend.belief.suspects import HALF, SHARE, to_probability
+from redescend.belief.table import TRUST, WIDEST, choose_some, correct_ends, count_cells, divide, fit_effects
 from redescend.belief.verdicts import Judgements, Verdict
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
@@ -17,59 +20,7 @@ from redescend.kernels.belief.mixture import fit_densities, make_work
 from redescend.kernels.belief.thresholds import find_quantiles
 from redescend.numeric import Array
 from redescend.parameters import COUNT, check
-from redescend.state import ArraySpec, Stateful, read_arrays, require
-
-_COUNT, _SHARE = ArraySpec("shared", kind="count"), ArraySpec("shared", low=0.0, high=1.0)
-_POSITIVE, _NOT_NEGATIVE = ArraySpec("shared", low=1e-300), ArraySpec("shared", low=0.0)
-
-_LEAST, _MOST = 1e-30, 1e100
-"""Bounds of shares in natural tails and of counts, which no stream reaches; beyond them, densities underflow."""
-
-SPECS = (
-    ArraySpec(
-        "numbers",
-        ("keys", layout.NUMBERS),
-        parts={
-            (..., layout.ROUNDS): _COUNT,
-            (..., layout.UNIT): _NOT_NEGATIVE,
-            (..., layout.AGE): _NOT_NEGATIVE,
-            (..., layout.LOST): _SHARE,
-            (..., layout.REPEATS): _COUNT,
-            (..., layout.GRID): ArraySpec("shared", low=-1.0),
-            (..., layout.MULTIPLES): ArraySpec("shared", low=-1.0),
-            (..., layout.HITS): _COUNT,
-            (..., layout.SINCE): _COUNT,
-            (..., layout.POINT_LEVEL): ArraySpec("shared", low=-2.0 * layout.HUGE, high=2.0 * layout.HUGE),
-            (..., layout.DIFFERENCES): _COUNT,
-            (..., layout.SPREAD): ArraySpec("shared", low=-700.0, high=700.0),
-        },
-    ),
-    ArraySpec("features", ("keys", layout.FEATURES, lambda dims: dims["dim"] + 1)),
-    ArraySpec(
-        "shared",
-        (layout.SHARED,),
-        parts={
-            layout.TOTAL: _COUNT,
-            layout.COUNTED: _COUNT,
-            layout.INCREMENT: ArraySpec("shared", low=1.0),
-            layout.OUTLIERS: _SHARE,
-            layout.THRESHOLD: _SHARE,
-            layout.BELOW: _NOT_NEGATIVE,
-            layout.ABOVE: _NOT_NEGATIVE,
-            layout.FIRST_TIES: _POSITIVE,
-            layout.FIRST_CHANCES: _POSITIVE,
-            layout.NEXT_TIES: _POSITIVE,
-            layout.NEXT_CHANCES: _POSITIVE,
-        },
-    ),
-    ArraySpec("counts", (2, 2, CELLS), low=0.0, high=_MOST),
-    ArraySpec("scales", (2, "families"), kind="index", high="widths"),
-    ArraySpec("natural", (2, "families"), low=_LEAST, high=layout.NATURAL),
-    ArraySpec("outliers", (2, "families", "atoms"), low=0.0, high=1.0),
-    ArraySpec("clean", (2, CELLS), low=0.0, high=1.0),
-    ArraySpec("log_odds", (2, CELLS)),
-)
-"""The arrays of the state, in the order of `layout.State`."""
+from redescend.state import Stateful, read_arrays, require
 
 
 class ResidualBelief(Stateful):
@@ -205,8 +156,8 @@ class ResidualBelief(Stateful):
     def learn_table(self, predictions: Any, targets: Any, X: Any = None) -> Judgements:
         """Learn from records whose order says nothing, all at once.
 
-        The densities are those of all records, not of recent ones, and the first records, which came before the scale
-        of the noise was known, get the scale that is known in the end.
+        All records get the scale that is known in the end, whose dependence on the features is fitted to all of them,
+        and the densities are those of all records, not of recent ones.
 
         Parameters
         ----------
@@ -220,13 +171,67 @@ class ResidualBelief(Stateful):
         """
         records = self._read(predictions, targets, X, None)
         said = self.update_checked(records)
-        state, shared = self._state, self._state.shared
-        state.counts[layout.RECENT] = final_counts(state.counts, shared[layout.INCREMENT])
-        shared[layout.INCREMENT] = 1.0
-        self._fit_recent(layout.FINAL_ITERATIONS)
-        scales, _, _ = self._find_scales(records)
-        said.scale[: layout.WARM] = scales[: layout.WARM]
+        state, residuals = self._state, find_residuals(records)
+        sizes, usable = self._find_usable(records)
+        if usable.any():
+            self._fit_effects(records, sizes, choose_some(usable))
+            state.numbers[0, [layout.LOWER, layout.HIGHER]] = 0.0
+            said.scale[:], widths, _ = self._find_scales(records)
+            ratios = divide(np.copysign(sizes, residuals), said.scale)[usable]
+            state.counts[:] = count_cells(ratios, self._tables.edges)
+            state.shared[layout.INCREMENT] = 1.0
+            self._fit_recent(layout.FINAL_ITERATIONS)
+            clean = to_probability(self._look_up(records, said.scale, state.log_odds, self.outlier_share))
+            usual, tail = state.shared[[layout.BELOW, layout.ABOVE]], 0.5 * (1.0 - layout.LEVEL)
+            corrected = correct_ends(divide(residuals, widths), clean, usual, tail)
+            state.numbers[0, [layout.LOWER, layout.HIGHER]] = corrected
         return said
+
+    def learn_again(self, predictions: Any, targets: Any, X: Any = None) -> Judgements:
+        """Learn from the records of `update` once more, in their order and from the start, but with the effects of the
+        features on the scale fitted to all of them.
+
+        Parameters
+        ----------
+        predictions, targets, X
+            As in `update`: the same records, without keys.
+
+        Returns
+        -------
+        Judgements
+            One entry for each record; `judge_log` gives the verdict on them.
+        """
+        records = self._read(predictions, targets, X, None)
+        sizes, usable = self._find_usable(records)
+        if usable.any():
+            self._fit_effects(records, sizes, choose_some(usable))
+        known, self._state = self._state.features[0], self._make_state()
+        self._state.features[0, [layout.EFFECT, layout.TRAVELLED]] = known[[layout.EFFECT, layout.TRAVELLED]]
+        self._state.numbers[0, layout.EVIDENCE] = -layout.DOUBT
+        return self.update_checked(records)
+
+    def _find_usable(self, records: layout.Records) -> tuple[Array, Array]:
+        """The sizes of residuals, and which of them say something about the noise.
+
+        Neither those of repeated records nor of targets at a natural point mass do, nor sizes of 0.
+        """
+        excused = np.full(len(records.targets), -np.inf)
+        rounds.excuse_points(records, self._state, 0.0, excused)
+        sizes = np.maximum(np.abs(find_residuals(records)), self._smallest_sizes()[0])
+        usable = np.isneginf(excused) & (sizes > 0.0) & (self._state.numbers[0, layout.UNIT] > 0.0)
+        usable[1:] &= (records.X[1:] != records.X[:-1]).any(axis=1) | (records.targets[1:] != records.targets[:-1])
+        return sizes, usable
+
+    def _fit_effects(self, records: layout.Records, sizes: Array, some: Array) -> None:
+        """Replace the effects of features on the scale by those that fit these records best."""
+        numbers, features = self._state.numbers[0], self._state.features[0]
+        if self.dim < WIDEST:
+            work = np.empty((1 + len(some), self.dim + 1))
+            chosen = layout.Records(*(part[some] for part in records))
+            rounds.find_scales(chosen, self._state, work, np.empty((3, len(some))))
+            level, features[layout.EFFECT] = fit_effects(work[1:], np.log(sizes[some]))
+            numbers[layout.ADJUSTED] = level - np.log(numbers[layout.UNIT])
+            numbers[layout.EVIDENCE] = np.log(TRUST / (1.0 - TRUST))
 
     def _fit_recent(self, iterations: int = layout.ITERATIONS) -> None:
         """Fit the densities to recent records, and what follows from them."""
@@ -294,13 +299,13 @@ class ResidualBelief(Stateful):
         """
         level = check(f"{type(self).__name__}.predict_interval", "level", level, SHARE)
         records = self._read(predictions, predictions, X, keys, known=True)
-        scales, lower, higher = self._find_scales(records)
+        _, lower, higher = self._find_scales(records)
         counts = self._state.counts[layout.RECENT]
         below, above = find_quantiles(self._state.clean, counts, self._tables.edges, level)
-        return records.predictions - below * lower * scales, records.predictions + above * higher * scales
+        return records.predictions - below * lower, records.predictions + above * higher
 
     def _find_scales(self, records: layout.Records) -> Array:
-        """The scales of residuals, and the ends of intervals below and above in scales per quantile."""
+        """The scales of residuals, and the ends of intervals below and above per quantile."""
         out = np.empty((3, len(records.targets)))
         rounds.find_scales(records, self._state, np.empty((2, self.dim + 1)), out)
         return out
@@ -316,9 +321,7 @@ class ResidualBelief(Stateful):
     def _look_up(self, records: layout.Records, scales: Array, log_odds: Array, outliers: float) -> Array:
         """The log-odds of records by their residuals, from a table by sign and cell."""
         out, largest = np.empty(len(records.targets)), np.finfo(float).max
-        with np.errstate(over="ignore"):
-            residuals = np.clip(records.targets - records.predictions, -largest, largest)
-        rounds.look_up(residuals, np.minimum(scales, largest), log_odds, self._tables.centers, out)
+        rounds.look_up(find_residuals(records), np.minimum(scales, largest), log_odds, self._tables.centers, out)
         rounds.excuse_points(records, self._state, outliers, out)
         return out
 
@@ -359,20 +362,3 @@ class ResidualBelief(Stateful):
         require((np.abs(others) <= 2.0 * layout.HUGE).all(), self, "features that are too large")
         require((arrays["outliers"].sum(axis=2) < 1.0).all(), self, "shares of outliers whose sum is above 1")
         self._state, self._keys = layout.State(**arrays), len(arrays["numbers"])
-
-
-def are_natural_runs(targets: Array, stuck: Array) -> bool:
-    """Whether runs of equal targets are no stuck sensor: they are most records, or many and at an edge of the targets.
-
-    In a sorted table all zeros are in a row, and in a table of groups the target may be that of the group.
-    """
-    share = np.count_nonzero(stuck) / max(len(stuck), 1)
-    if share <= layout.EDGE_SHARE or share > HALF:
-        return bool(share > HALF)
-    value = np.median(targets[stuck])
-    return bool(min(np.mean(targets < value), np.mean(targets > value)) <= layout.BEYOND_EDGE)
-
-
-def final_counts(counts: Array, increment: float) -> Array:
-    """The histogram for the final verdict: of all records, or in a short stream the recent one, which has the first."""
-    return counts[layout.ALL] if counts[layout.ALL].sum() >= layout.WARM else counts[layout.RECENT] / increment

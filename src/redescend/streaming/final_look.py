@@ -129,15 +129,15 @@ def read_again(
         last = note((batch, model.learn(batch)) for batch in batches)
         if reading > passes:
             model.return_to(before)
-    if passes == 1 or not config.final_look or model.belief is None or records * model.schema.dim > MOST_CELLS:
+    if not config.final_look or model.belief is None or records * model.schema.dim > MOST_CELLS:
         return last
-    if model.schema.lagged:  # what records look back at is their order
+    if model.schema.lagged or (passes == 1 and model.schema.classifies):  # lags look back at records in their order
         return last
     verdicts = ((rounds, verdict) for _, rounds, verdict in _judge_parts(model, last.log.path, FarRecords()))
     ordered = OrderedLook.collect(verdicts, model.schema)
     ordered = ordered.without_stuck() if source.is_shuffled else ordered
-    outcomes = judge_table(model, list(_read_first(source, model.schema.columns, records)), ordered)
-    return last if outcomes is None else note(outcomes, judged=True)
+    table = list(_read_first(source, model.schema.columns, records))
+    return note(*judge_table(model, table, ordered, follow=passes == 1))
 
 
 def _read_first(source: Source, columns: Sequence[str], records: int) -> Iterator[Batch]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy, deepcopy
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from redescend.streaming.encoding.target import decode_predictions, output_targe
 from redescend.streaming.importance import compute_effects
 from redescend.streaming.lags import LagHistory, Undo, play_lagged
 from redescend.streaming.predictor import Learned, Played, StreamPredictor
+from redescend.streaming.rounds import Judged, Rounds
 
 NO_ENDS = np.empty(0)
 
@@ -152,6 +154,28 @@ class StreamModel(StreamPredictor):
             belief.learn_table(scores[0], targets[order], X=X[order][:, : belief.dim])
         else:
             belief.learn_table(np.ascontiguousarray(scores.T), targets[order].astype(np.int64))
+
+    @exclusive
+    def learn_belief_again(self, X: Array, rounds: Rounds) -> Rounds:
+        """Let the belief of the last reading learn from its rounds again, with effects of features fitted to all.
+
+        Parameters
+        ----------
+        X : array of floats, shape (rounds, features)
+            The records, encoded.
+        rounds : Rounds
+            The rounds of the reading.
+
+        Returns
+        -------
+        Rounds
+            The same rounds with the new judgements.
+        """
+        belief = self._belief
+        if not isinstance(belief, ResidualBelief):
+            return rounds
+        predictions = np.nan_to_num(rounds.predictions)
+        return replace(rounds, judged=Judged(*belief.learn_again(predictions, rounds.targets, X[:, : belief.dim])))
 
     def begin_reading(self) -> dict[str, Any]:
         """Prepare for another pass over the same records: start a new belief and new trees, keep what else was learned.

@@ -5,6 +5,9 @@ depend on little. So the records are held in memory, and what is believed begins
 once, by the errors of the final model, in an order that only their contents decide. Each is then judged as `score`
 would judge it, but by trees that were grown without it. Only a sensor that is stuck is found in the order of the table,
 by the reading before.
+
+A table whose order says something is judged by the model that followed it, in the reading before. What is believed
+begins anew there, too, with what all records say about how the noise depends on the features.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned
 from redescend.streaming.rounds import Judged, Rounds
 
-FOLLOWED = 0.9
+FOLLOWED = 0.8
 """The order says something if a model that follows it has at most this share of the errors of the final one."""
 
 PREDICTED = 0.01
@@ -39,28 +42,31 @@ MOST_CELLS = 1 << 23
 
 class OrderedLook(NamedTuple):
     """What the reading before, in the order of the table, says: which rows are probably stuck and how they were judged,
-    and the typical error of a model that follows the order.
+    the typical error of a model that follows the order, and all rounds.
     """
 
     rows: Array
     verdict: Verdict
     error: float
+    rounds: Rounds
 
     @classmethod
     def collect(cls, parts: Iterator[tuple[Rounds, Verdict]], schema: Schema) -> OrderedLook:
         """From the rounds of all parts, with their verdicts."""
-        rows, odds, stuck, errors = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)], [np.empty(0)]
+        rows, odds, stuck, errors, played = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)], [np.empty(0)], []
         for rounds, verdict in parts:
+            played.append(rounds)
             which = verdict.stuck > HALF
             for found, values in ((rows, rounds.rows), (odds, verdict.clean_log_odds), (stuck, verdict.stuck)):
                 found.append(values[which])
             errors.append(rounds.targets - rounds.predictions)
         error = measure_error(np.concatenate(errors), schema)
-        return cls(np.concatenate(rows), Verdict(np.concatenate(odds), np.concatenate(stuck)), error)
+        verdict = Verdict(np.concatenate(odds), np.concatenate(stuck))
+        return cls(np.concatenate(rows), verdict, error, Rounds.concatenate(played))
 
     def without_stuck(self) -> OrderedLook:
         """The same without stuck records."""
-        return OrderedLook(self.rows[:0], Verdict(np.empty(0), np.empty(0)), self.error)
+        return self._replace(rows=self.rows[:0], verdict=Verdict(np.empty(0), np.empty(0)))
 
     def apply(self, rows: Array, judged: Judged, errors: Array) -> Judged:
         """The belief in these records; that of stuck ones is from the reading in order, unless the final model predicts
@@ -91,25 +97,35 @@ def measure_error(differences: Array, schema: Schema) -> float:
 
 
 def judge_table(
-    model: StreamModel, batches: list[Batch], ordered: OrderedLook
-) -> Iterator[tuple[Batch, Learned]] | None:
+    model: StreamModel, batches: list[Batch], ordered: OrderedLook, follow: bool = False
+) -> tuple[Iterator[tuple[Batch, Learned]], bool]:
     """Judge all records of a table by the model as it is; what is believed of them is learned anew.
 
-    None if the order of the table says something: a model that follows it errs less than the final one, although that
-    has learned from all records.
+    If `follow` or the order of the table says something, the rounds of the model that followed it are judged again
+    instead. It does if that model errs less than the final one, although the final one has learned from all records.
+    The second result says whether verdicts are final.
     """
     encoded = [(batch, chunk) for batch in batches for chunk in model.encode(batch.table)]
     if not encoded:
-        return None
+        return _follow(model, batches, ordered.rounds), False
     X, targets = (np.concatenate([chunk[place] for _, chunk in encoded]) for place in (0, 1))
     order, scores = order_by_content(X, targets), np.empty((model.schema.outputs, len(X)))
     Y = np.ascontiguousarray(output_targets(model.schema, targets)[:, order])
     scores[:, order] = model.engine.predict_unseen(X[order], Y)
     predictions, _ = decode_predictions(model.schema, scores)
-    if ordered.error < FOLLOWED * measure_error(targets - predictions, model.schema):
-        return None
+    if follow or ordered.error < FOLLOWED * measure_error(targets - predictions, model.schema):
+        return _follow(model, batches, model.learn_belief_again(X, ordered.rounds)), False
     model.learn_belief(X, targets, scores, order)
-    return _review(model, _spread(batches, encoded, scores), ordered)
+    return _review(model, _spread(batches, encoded, scores), ordered), True
+
+
+def _follow(model: StreamModel, batches: list[Batch], rounds: Rounds) -> Iterator[tuple[Batch, Learned]]:
+    first = 0
+    for batch in batches:
+        reviewed = model.review(batch, target=True)
+        last = first + len(reviewed.rounds)
+        yield batch, reviewed._replace(rounds=rounds[first:last])
+        first = last
 
 
 def _spread(

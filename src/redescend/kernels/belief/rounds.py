@@ -53,6 +53,7 @@ from redescend.kernels.belief.scale import (
     learn_scale,
     learn_spread,
     log_scale,
+    log_width,
     raise_scales,
     read_record,
     remember_features,
@@ -125,15 +126,15 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
         copy = remember_features(record, rounds, features) and target == numbers[LAST]
         stuck = filter_stuck(rounds > 0.0 and target == numbers[LAST], copy, numbers, shared)
         effect = find_effect(standard, features)
-        scale = np.exp(log_scale(numbers, effect))
+        scale, width = np.exp(log_scale(numbers, effect)), np.exp(log_width(numbers, effect))
         plain = interpolate(min(size / scale, HUGE), state.log_odds[sign], centers)
         natural = is_natural(target, features[MEAN, features.shape[1] - 1], numbers)
         if natural:
             plain = max(plain, no_evidence(shared[OUTLIERS]))
         numbers[LOST] = filter_lost(numbers[LOST], plain, shared[OUTLIERS])
         log_odds = combine(plain, numbers[LOST], shared[OUTLIERS], stuck)
-        low = prediction - shared[BELOW] * np.exp(numbers[LOWER]) * scale * unit
-        high = prediction + shared[ABOVE] * np.exp(numbers[HIGHER]) * scale * unit
+        low = prediction - shared[BELOW] * np.exp(numbers[LOWER]) * width * unit
+        high = prediction + shared[ABOVE] * np.exp(numbers[HIGHER]) * width * unit
         clean = sigmoid(log_odds)
         out.clean_log_odds[t], out.low[t], out.high[t] = log_odds, low, high
         out.scale[t], out.stuck[t], out.suspect[t] = scale * unit, stuck, clean <= shared[THRESHOLD]
@@ -159,19 +160,23 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
 
 @kernel
 def find_scales(records: Records, state: State, work: Array, out: Array) -> None:
-    """Write the scale of every residual, and the ends of intervals in scales per quantile; nothing is learned.
+    """Write the scale of every residual, and the ends of intervals below and above per quantile; nothing is learned.
 
-    `work` has two rows for the features, `out` three for the records.
+    `work` has a row for the features, and at least one for standardised features, those of the last records. `out` has
+    three rows for the records.
     """
     records, state, work, out = view((records, state, work, out))
-    record, standard = work[0], work[1]
+    record = work[0]
     for t in range(len(records.targets)):
+        standard = work[1 + t % (len(work) - 1)]
         numbers, features = state.numbers[records.places[t]], state.features[records.places[t]]
         read_record(records.X[t], records.predictions[t], features[MEAN], record)
         standardize(record, numbers[ROUNDS], features, standard)
-        scale = np.exp(log_scale(numbers, find_effect(standard, features)))
-        out[0, t] = scale * (numbers[UNIT] if numbers[UNIT] > 0.0 else 1.0)
-        out[1, t], out[2, t] = np.exp(numbers[LOWER]), np.exp(numbers[HIGHER])
+        effect = find_effect(standard, features)
+        scale, width = np.exp(log_scale(numbers, effect)), np.exp(log_width(numbers, effect))
+        unit = numbers[UNIT] if numbers[UNIT] > 0.0 else 1.0
+        out[0, t], out[1, t] = scale * unit, np.exp(numbers[LOWER]) * width * unit
+        out[2, t] = np.exp(numbers[HIGHER]) * width * unit
 
 
 @kernel

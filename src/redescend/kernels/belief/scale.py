@@ -164,6 +164,12 @@ def log_scale(numbers: Array, effect: float) -> float:
 
 
 @part
+def log_width(numbers: Array, effect: float) -> float:
+    """The same by the likelier one alone, for intervals."""
+    return numbers[ADJUSTED] + effect if numbers[EVIDENCE] > 0.0 else numbers[STEADY]
+
+
+@part
 def learn_scale(size: float, standard: Array, effect: float, numbers: Array, features: Array) -> None:
     """Learn from a residual of this size, which is not 0."""
     age, log = numbers[AGE], np.log(size)

@@ -1,0 +1,100 @@
+"""Beliefs about whole tables: the scale by the features is the likeliest, and what follows from it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from redescend.belief import ResidualBelief
+from redescend.belief.table import RIDGE, fit_effects
+from tests import reference_belief
+
+
+def likeliest_effects(standard, logs):
+    """The level and the effects of features by a general optimiser."""
+
+    def cost(effects):
+        scale = effects[0] + standard @ effects[1:]
+        return np.sum(scale + np.log1p(np.exp(2 * (logs - scale)))) + RIDGE / 2 * np.sum(effects[1:] ** 2)
+
+    found = minimize(cost, np.append(np.median(logs), np.zeros(standard.shape[1])), method="BFGS", tol=1e-9).x
+    return found[0], found[1:]
+
+
+def heteroscedastic(rows, seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(rows, 3))
+    scale = np.exp(0.8 * X[:, 0])
+    predictions = 2.0 * X[:, 1]
+    return X, predictions, predictions + scale * random.normal(size=rows), scale
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_effects_on_the_scale_are_the_likeliest(seed):
+    random = np.random.default_rng(seed)
+    standard = random.normal(size=(400, 4))
+    logs = np.log(np.abs(random.standard_t(2, size=400))) + standard @ [0.5, -0.3, 0.0, 0.1]
+    logs[::20] += 5.0
+    level, effects = fit_effects(standard, logs)
+    expected = likeliest_effects(standard, logs)
+    np.testing.assert_allclose(level, expected[0], atol=1e-4)
+    np.testing.assert_allclose(effects, expected[1], atol=1e-4)
+
+
+def test_a_table_is_judged_as_by_the_slow_reference():
+    X, predictions, targets, _ = heteroscedastic(700, seed=3)
+    targets[::35] += 9.0
+    belief = ResidualBelief(3)
+    belief.learn_table(predictions, targets, X)
+    features = np.column_stack([X, predictions])
+    standard = np.clip((features - features.mean(axis=0)) / features.std(axis=0), -3, 3)
+    level, effects = likeliest_effects(standard, np.log(np.abs(targets - predictions)))
+    ratios = (targets - predictions) / np.exp(level + 0.75 * standard @ effects)
+    cells = np.searchsorted(reference_belief.EDGES, np.abs(ratios), side="right") - 1
+    counts = np.zeros((2, 56))
+    np.add.at(counts, ((ratios > 0).astype(int), cells), 1.0)
+    fit = reference_belief.Densities()
+    fit.fit(counts, 300)
+    expected = [fit.look_up(ratio) for ratio in ratios]
+    np.testing.assert_allclose(belief.judge(predictions, targets, X), expected, atol=0.05)
+
+
+def test_intervals_of_a_table_are_as_wide_as_its_noise():
+    X, predictions, targets, scale = heteroscedastic(4000, seed=0)
+    belief = ResidualBelief(3)
+    belief.learn_table(predictions, targets, X)
+    low, high = belief.predict_interval(predictions, X)
+    inside = (low <= targets) & (targets <= high)
+    assert abs(inside.mean() - 0.9) < 0.005
+    for quiet in (scale < 0.7, scale > 1.4):
+        assert abs(inside[quiet].mean() - 0.9) < 0.03  # without the effects of features 0.99 and 0.75
+
+
+def test_gross_errors_are_found_in_wide_tables():
+    """With many features that do not matter, their effects stay small."""
+    random = np.random.default_rng(1)
+    X, targets = random.normal(size=(2000, 60)), random.normal(size=2000)
+    wrong = np.arange(0, 2000, 50)
+    targets[wrong] += 8.0
+    belief = ResidualBelief(60)
+    judgements = belief.learn_table(np.zeros(2000), targets, X)
+    suspects = belief.judge_log(np.zeros(2000), targets, judgements).suspects(0.1)
+    assert np.isin(wrong, suspects).mean() > 0.9
+    assert np.isin(suspects, wrong).mean() > 0.9
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
+@pytest.mark.parametrize("rows", [1, 2, 40])
+def test_odd_tables_leave_beliefs_finite(rows, size):
+    random = np.random.default_rng(0)
+    X = np.column_stack([np.zeros(rows), random.normal(size=rows) * size])
+    wild = random.normal(size=rows)
+    wild[rows // 2] = 1e300
+    for targets in (np.zeros(rows), np.ones(rows) * size, random.normal(size=rows) * size, wild):
+        belief = ResidualBelief(2)
+        belief.learn_table(np.zeros(rows), targets, X)
+        assert np.isfinite(belief.judge(np.zeros(rows), targets, X)).all()
+        assert np.isfinite(belief.predict_interval(np.zeros(rows), X)).all()
+        copy = ResidualBelief(2)
+        copy.restore(belief.state())
