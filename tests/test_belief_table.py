@@ -98,3 +98,22 @@ def test_odd_tables_leave_beliefs_finite(rows, size):
         assert np.isfinite(belief.predict_interval(np.zeros(rows), X)).all()
         copy = ResidualBelief(2)
         copy.restore(belief.state())
+
+
+def test_records_in_order_are_judged_again_by_the_noise_of_their_groups():
+    """Of 40 groups, each has its own noise: too many for effects that are learned along 1,200 records."""
+    random = np.random.default_rng(2)
+    groups = random.integers(0, 40, 1200)
+    scale = np.exp(random.normal(size=40))[groups]
+    X = (groups[:, None] == np.arange(40)).astype(float)
+    predictions = np.cumsum(random.normal(size=1200))
+    targets = predictions + scale * random.normal(size=1200)
+    belief = ResidualBelief(40)
+    first = belief.update(predictions, targets, X)
+    again = belief.learn_again(predictions, targets, X)
+    assert belief.rounds == 1200
+    errors = [np.std(np.log(said.scale / scale)[100:]) for said in (first, again)]
+    assert errors[1] < 0.8 * errors[0]
+    inside = (again.low <= targets) & (targets <= again.high)
+    assert abs(inside[100:].mean() - 0.9) < 0.02
+    assert not len(belief.judge_log(predictions, targets, again).suspects(0.1))
