@@ -133,6 +133,19 @@ class StreamModel(StreamPredictor):
         judged = None if self._belief is None else learn_chunk(self._belief, chunk, scores)
         return Played(chunk, scores, self._losses(scores, Y), weights.min(axis=0), judged)
 
+    def train_engine(self, X: Array, Y: Array) -> Engine:
+        """A new engine that has learned from the rows of a table, in their order, as often as the model has."""
+        fresh = type(self)(self.schema, **self._params).engine
+        for turn in range(max(1, self.records // max(1, len(X)))):
+            if turn:
+                fresh.begin_pass()
+            fresh.learn_rounds(X, Y)
+        return fresh
+
+    def replace_engine(self, engine: Engine) -> None:
+        """Continue from an engine that has learned from the same records."""
+        self._engine = engine
+
     @exclusive
     def learn_belief(self, X: Array, targets: Array, scores: Array, order: Array) -> None:
         """Learn a new belief from the errors of scores for all records of a table.

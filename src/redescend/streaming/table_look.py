@@ -1,10 +1,11 @@
-"""The final look at a table whose order says nothing: the final model judges every record, whatever their order is.
+"""The final look at a table whose order says nothing: its model, and the verdicts on its records, do not depend on it.
 
-What is believed of records depends on the order in which they come, a little, and whether a record is in the list may
-depend on little. So the records are held in memory, and what is believed begins anew: it is learned from all of them at
-once, by the errors of the final model, in an order that only their contents decide. Each is then judged as `score`
-would judge it, but by trees that were grown without it. Only a sensor that is stuck is found in the order of the table,
-by the reading before.
+What a model has learned at the end of a stream depends on the order of records: where they are sorted or in groups, it
+is that of the last ones. So the records are held in memory, and learned from anew as often as before, in an order that
+looks random and that only their contents decide. That is the model of the table. What is believed of records begins
+anew, too: it is learned from all of them at once, by the errors of this model. Each is then judged as `score` would
+judge it, but by trees that were grown without it. Only a sensor that is stuck is found in the order of the table, by
+the reading before.
 
 A table whose order says something is judged by the model that followed it, in the reading before. What is believed
 begins anew there, too, with what all records say about how the noise depends on the features.
@@ -31,7 +32,7 @@ from redescend.streaming.predictor import Learned
 from redescend.streaming.rounds import Judged, Rounds
 
 FOLLOWED = 0.8
-"""The order says something if a model that follows it has at most this share of the errors of the final one."""
+"""The order says something if a model that follows it has at most this share of the errors of one that does not."""
 
 PREDICTED = 0.01
 """A target that the final model predicts up to this part of half an interval is not stuck."""
@@ -99,22 +100,24 @@ def measure_error(differences: Array, schema: Schema) -> float:
 def judge_table(
     model: StreamModel, batches: list[Batch], ordered: OrderedLook, follow: bool = False
 ) -> tuple[Iterator[tuple[Batch, Learned]], bool]:
-    """Judge all records of a table by the model as it is; what is believed of them is learned anew.
+    """Learn from a table anew, in an order that its contents decide, and judge all its records by the result.
 
     If `follow` or the order of the table says something, the rounds of the model that followed it are judged again
-    instead. It does if that model errs less than the final one, although the final one has learned from all records.
-    The second result says whether verdicts are final.
+    instead. It does if that model errs less than the other, although the other has learned from all records. The second
+    result says whether verdicts are final.
     """
     encoded = [(batch, chunk) for batch in batches for chunk in model.encode(batch.table)]
     if not encoded:
         return _follow(model, batches, ordered.rounds), False
     X, targets = (np.concatenate([chunk[place] for _, chunk in encoded]) for place in (0, 1))
     order, scores = order_by_content(X, targets), np.empty((model.schema.outputs, len(X)))
-    Y = np.ascontiguousarray(output_targets(model.schema, targets)[:, order])
-    scores[:, order] = model.engine.predict_unseen(X[order], Y)
+    shuffled, Y = X[order], np.ascontiguousarray(output_targets(model.schema, targets)[:, order])
+    engine = model.engine if follow else model.train_engine(shuffled, Y)
+    scores[:, order] = engine.predict_unseen(shuffled, Y)
     predictions, _ = decode_predictions(model.schema, scores)
     if follow or ordered.error < FOLLOWED * measure_error(targets - predictions, model.schema):
         return _follow(model, batches, model.learn_belief_again(X, ordered.rounds)), False
+    model.replace_engine(engine)
     model.learn_belief(X, targets, scores, order)
     return _review(model, _spread(batches, encoded, scores), ordered), True
 
