@@ -48,7 +48,7 @@ def view_vector(address: int, dim: int, like: Array) -> Array:
 
 
 @inlined
-def load(config: Array) -> Live:
+def load_live(config: Array) -> Live:
     """Read the scalar state from the array of a learner."""
     return Live(
         int(config[layout.ROUNDS]),
@@ -63,7 +63,7 @@ def load(config: Array) -> Live:
 
 
 @summing
-def predict(now: Live, previous: Array, last: Array, older: Array, x: Array) -> tuple[Live, float, float]:
+def move_and_predict(now: Live, previous: Array, last: Array, older: Array, x: Array) -> tuple[Live, float, float]:
     """Compute ⟨x, θ⟩ and ‖x‖² in the loop that applies an old move."""
     number = x.dtype.type
     dim = len(x)
@@ -118,7 +118,7 @@ def settle(now: Live, previous: Array, last: Array, older: Array) -> Live:
 
 
 @inlined
-def store(now: Live, previous: Array, last: Array, older: Array, pair: Array, config: Array) -> None:
+def store_live(now: Live, previous: Array, last: Array, older: Array, pair: Array, config: Array) -> None:
     """Write the state back. In narrow rows the last move stays pending, in wide ones none does."""
     keep, move = now.keep, now.move
     if len(previous) < WIDE:
@@ -147,7 +147,7 @@ def attempt(
     The action is as it was, though an old move may have been applied.
     """
     number = x.dtype.type
-    now, p, xx = predict(now, previous, last, older, x)
+    now, p, xx = move_and_predict(now, previous, last, older, x)
     then, f, weight, length, stale = play(s, memory, now, p, xx, target)
     valid = is_playable(s, p, xx, target, length, number(then.move), number(then.tt))
     return now, then, p, f, weight, length, stale, valid
@@ -163,7 +163,7 @@ def run(X: Array, y: Array, pair: Array, config: Array, out: tuple[Array, ...]) 
     rows, dim = X.shape
     s = read_settings(config)
     memory = view_memory(config)
-    now = load(config)
+    now = load_live(config)
     row_bytes = dim * X.itemsize
     previous = view_vector(pair.ctypes.data, dim, X)
     last = view_vector(pair.ctypes.data + row_bytes, dim, X)
@@ -189,7 +189,7 @@ def run(X: Array, y: Array, pair: Array, config: Array, out: tuple[Array, ...]) 
         if stale:
             now = settle(now, previous, last, older)
         row += 1
-    store(now, previous, last, older, pair, config)
+    store_live(now, previous, last, older, pair, config)
     return row
 
 
@@ -201,12 +201,14 @@ def run_one(x: Array, target: float, pair: Array, config: Array) -> tuple[float,
     memory = view_memory(config)
     previous = view_vector(pair.ctypes.data, dim, x)
     last = view_vector(pair.ctypes.data + dim * pair.itemsize, dim, x)
-    now, then, _, f, weight, length, stale, valid = attempt(s, memory, load(config), previous, last, last, x, target)
+    now, then, _, f, weight, length, stale, valid = attempt(
+        s, memory, load_live(config), previous, last, last, x, target
+    )
     if not valid:
-        store(now, previous, last, last, pair, config)
+        store_live(now, previous, last, last, pair, config)
         return 0.0, layout.UNPLAYED
     gates.remember(s.gate, memory, length)
     if stale:
         then = settle(then, previous, x, last)
-    store(then, previous, x, last, pair, config)
+    store_live(then, previous, x, last, pair, config)
     return f, weight
