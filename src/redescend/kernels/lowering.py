@@ -1,7 +1,7 @@
 """How Numba types and translates kernels and their parts: like any function, but without what only others need.
 
 Kernels and parts count no references, and parts raise no exceptions and are not debugged. Without the code for these, a
-function has half the instructions, and LLVM half the work.
+function has two thirds of the instructions.
 """
 
 from __future__ import annotations
