@@ -113,3 +113,18 @@ def test_sparse_rows_are_dense_rows_through_every_restart(loss, change):
     np.testing.assert_allclose(*weights, atol=1e-7)
     coefficients = dense.coefficients()[0], sparse.coefficients()[0]
     np.testing.assert_allclose(*coefficients, atol=1e-7 * np.abs(coefficients[0]).max())
+
+
+def test_a_row_is_learned_alike_wherever_it_is_in_memory():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, 20))
+    Y, found = (X @ random.normal(size=20))[None], []
+    for gap in (0, 1, 2, 5, 8, 15):  # numbers between a row and the buffer for the standardized row
+        engine = DescentEngine(Shape(20, 1, losses.Squared()), scaling.UNSCALED, transforms.GemanMcClure(1.0))
+        memory = np.zeros(20 + gap + len(engine.work))
+        row, engine.work = memory[:20].reshape(1, 20), memory[20 + gap :]
+        for t in range(200):
+            row[:] = X[t]
+            engine.learn_rounds(row, Y[:, t : t + 1].copy())
+        found.append(engine.models.copy())
+    assert all((models == found[0]).all() for models in found)

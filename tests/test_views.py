@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numba.core.errors import TypingError
+from numba.core.errors import TypingError, UnsupportedError
 
-from redescend.kernels.compiler import compiled
+from redescend.kernels.compiler import compiled, kernel, part
 from redescend.kernels.views import splitter, view, window
 from redescend.numeric import Array
 
@@ -97,3 +97,44 @@ def test_bounds_are_checked_if_numba_checks_them(what, number, within):
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[1])
     assert done.returncode == (0 if within else -signal.SIGILL), done.stderr
     assert done.stdout == ("1.0\n" if within else "")
+
+
+@part
+def add_up(values: Array, first: int, last: int) -> float:
+    total = 0.0
+    for i in range(first, last):
+        if i == 3:
+            continue
+        total += values[i]
+    for i in range(last, first, -2):
+        total += 100.0 * i
+    return total
+
+
+@kernel
+def add_all(values: Array, ends: tuple[int, int]) -> tuple[float, float]:
+    values, (first, last) = view((values, ends))
+    outer = 0.0
+    for i in range(2):
+        for j in range(i, 3):
+            outer += 10.0 * i + j
+    return add_up(values, first, last), outer
+
+
+@kernel
+def refuse(value: float) -> float:
+    if value < 0.0:
+        raise ValueError("below 0")
+    return value
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 6), (2, 5), (4, 4), (5, 1)])
+def test_loops_of_kernels_are_those_of_python(first: int, last: int):
+    values = np.arange(6.0) ** 2
+    expected = add_up.py_func(values, first, last), 0.0 + 1 + 2 + 11 + 12
+    assert add_all(values, (first, last)) == expected
+
+
+def test_a_kernel_that_raises_is_not_compiled():
+    with pytest.raises(UnsupportedError, match="raise no exceptions"):
+        refuse(1.0)

@@ -40,7 +40,7 @@ SUMS = {**FLAGS, "fastmath": {"contract", "reassoc"}}
 # The rounds of the self-tuning learner: products with inverses are allowed too.
 CORE = {**FLAGS, **PART, "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 
-COMPILING = "Compiling for the first use on this machine. This takes 10 to 20 seconds, once; the result is cached."
+COMPILING = "Compiling for the first use on this machine. This takes 5 to 15 seconds, once; the result is cached."
 
 
 OVERLOADED = (numeric.choose, numeric.unknown_code)
@@ -99,8 +99,8 @@ def _imports(file: Path) -> frozenset[Path]:
 def module_digest(file: Path) -> str:
     """Hash of a kernel's file and of all the kernels and formulas that it imports, directly or not.
 
-    This file, `parts` and `lowering`, which say how to compile, are hashed but their imports are not followed: this one registers
-    every formula, and a kernel that calls one imports it.
+    This file, `parts` and `lowering`, which say how to compile, are hashed but their imports are not followed: this one
+    registers every formula, and a kernel that calls one imports it.
     """
     sources, pending = set(_kernel_sources()), [file]
     used = {file, *(Path(str(each)) for each in (__file__, parts.__file__, lowering.__file__))}

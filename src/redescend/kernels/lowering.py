@@ -1,7 +1,7 @@
 """How Numba types and translates kernels and their parts: like any function, but without what only others need.
 
 Kernels and parts count no references, and parts raise no exceptions and are not debugged. Without the code for these, a
-function has half the instructions, and LLVM half the work.
+function has two thirds of the instructions.
 """
 
 from __future__ import annotations
@@ -35,16 +35,21 @@ class _Memo(Context):
 
     def resolve_function_type(self, function: Any, args: Any, kws: Any) -> Any:
         if isinstance(function, types.Function) and not kws:
-            return self._resolve_builtin(function, tuple(args))
+            return _type_call(self, function, tuple(args))
         return super().resolve_function_type(function, args, kws)
 
-    @functools.cache
-    def _resolve_builtin(self, function: Any, args: Any) -> Any:
-        return super().resolve_function_type(function, args, {})
-
-    @functools.cache
     def resolve_getattr(self, kind: Any, name: str) -> Any:
-        return super().resolve_getattr(kind, name)
+        return _type_attribute(self, kind, name)
+
+
+@functools.cache
+def _type_call(context: Any, function: Any, args: Any) -> Any:
+    return Context.resolve_function_type(context, function, args, {})
+
+
+@functools.cache
+def _type_attribute(context: Any, kind: Any, name: str) -> Any:
+    return Context.resolve_getattr(context, kind, name)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

@@ -93,7 +93,7 @@ def _link_init(library: Any, others: list[Any]) -> None:
 
 
 class _SummingLibrary(JITCodeLibrary):
-    """The code of a part that sums: optimized by itself, so that it rounds alike wherever it is called, but never run."""
+    """The code of a part that sums: optimized by itself, so that it rounds alike wherever it is called."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -218,7 +218,7 @@ class _CompiledCompiler(CompilerBase):
     inference: tuple[Any, ...] = (Inference,)
 
     def define_pipelines(self) -> Any:
-        passes = []
+        passes: list[Any] = []
         for each, _ in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             passes += self.inference if each is NopythonTypeInference else (each,)
         return _manage(*passes)
@@ -235,7 +235,12 @@ class _SummingCompiler(_CompiledCompiler):
 COMPILED = {"pipeline_class": _CompiledCompiler}
 """Options of functions that are no kernels."""
 
-INLINED = {"forceinline": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": _InlinedCompiler}
+INLINED = {
+    "forceinline": True,
+    "no_cfunc_wrapper": True,
+    "no_cpython_wrapper": True,
+    "pipeline_class": _InlinedCompiler,
+}
 """Options of their parts."""
 
 SUMMING = {**INLINED, "pipeline_class": _SummingCompiler}

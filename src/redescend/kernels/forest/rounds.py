@@ -265,9 +265,7 @@ def new_leaves(state: State) -> tuple[Array, Array]:
 
 
 @kernel
-def predict(
-    state: State, X: Array, linear: Array, labels: bool, out: Array, buffers: tuple[Array, Array]
-) -> None:
+def predict(state: State, X: Array, linear: Array, labels: bool, out: Array, buffers: tuple[Array, Array]) -> None:
     """The same without learning; several threads may predict at once, each with its own buffers."""
     state, X, linear, out, (leaves, fits) = view((state, X, linear, out, buffers))
     for row in range(len(X)):

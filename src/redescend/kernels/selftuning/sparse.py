@@ -77,7 +77,7 @@ def add_place(j: int, value: float, count: int, buffers: Buffers) -> int:
 
 @part
 def list_features(
-    table: SparseTable, row: int, block: Array, scalar: Array, intercept: bool, config: Config, buffers: Buffers
+    table: SparseTable, row: int, block: Array, scalar: Array, intercept: int, config: Config, buffers: Buffers
 ) -> int:
     """List the features of a row: those that are not 0, the intercept, the constant, and the next that l2 shrinks.
 
