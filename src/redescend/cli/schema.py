@@ -51,8 +51,8 @@ def format_schema(name: str, kinds: dict[str, str], sample: Any) -> str:
     lines.append("[columns]")
     for column, kind in kinds.items():
         values = sample.table.column(column).drop_null()
-        example = f"  # for example {' '.join(format_value(values[0].as_py()).split())[:40]}" if len(values) else "  # no values"
-        lines.append(f"{json.dumps(column, ensure_ascii=False)} = {json.dumps(kind)}{example}")
+        shown = f"for example {' '.join(format_value(values[0].as_py()).split())[:40]}" if len(values) else "no values"
+        lines.append(f"{json.dumps(column, ensure_ascii=False)} = {json.dumps(kind)}  # {shown}")
     return "\n".join(lines) + "\n"
 
 

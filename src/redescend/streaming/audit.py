@@ -46,8 +46,8 @@ LONG_RUN, MOST_RUNS = 30, 3
 
 
 LARGE = 1.0
-"""The surprise from which a number may be as probably right as a suspect of `fit`. A smaller deviation is listed only
-if it is no more probably right than the share of false alarms asked for: in many columns, such deviations are common."""
+"""The surprise from which a number may be as probably right as a suspect of `fit`. Smaller deviations are common in
+many columns: they are listed only if they are no more probably right than the share of false alarms asked for."""
 
 
 CHANCE = 0.01
