@@ -45,12 +45,14 @@ def schema(
 
 def format_schema(name: str, kinds: dict[str, str], sample: Any) -> str:
     """The columns as TOML, each with an example."""
+    from redescend.streaming.report.formatting import format_value
+
     lines = [f"# Types of the columns of {' '.join(name.split())}: {', '.join(TYPES)}. Other values are rejected."]
     lines.append("[columns]")
     for column, kind in kinds.items():
         values = sample.table.column(column).drop_null()
-        example = f"  # for example {' '.join(str(values[0].as_py()).split())[:40]}" if len(values) else "  # no values"
-        lines.append(f"{json.dumps(column, ensure_ascii=False)} = {json.dumps(kind)}{example}")
+        shown = f"for example {' '.join(format_value(values[0].as_py()).split())[:40]}" if len(values) else "no values"
+        lines.append(f"{json.dumps(column, ensure_ascii=False)} = {json.dumps(kind)}  # {shown}")
     return "\n".join(lines) + "\n"
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from redescend.belief.suspects import HALF, q_values
+from redescend.belief.suspects import HALF, largest_probability, q_values
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch, Kind, Source
@@ -43,6 +43,11 @@ wrong ones are suspects: a wrong label is told from a rare one only where the ot
 
 LONG_RUN, MOST_RUNS = 30, 3
 """Records of a stuck run that is told, at least, and runs that are told of a column, at most."""
+
+
+LARGE = 1.0
+"""The surprise from which a number may be as probably right as a suspect of `fit`. Smaller deviations are common in
+many columns: they are listed only if they are no more probably right than the share of false alarms asked for."""
 
 
 CHANCE = 0.01
@@ -341,7 +346,9 @@ def _select(
     for at, clean, q_value in zip(chosen, probability.tolist(), q_values(probability).tolist(), strict=True):
         place, index = parts[at]
         name = names[place]
-        if q_value <= fdr and clean <= (HALF if models[name].schema.classifies else fdr):
+        labels = models[name].schema.classifies
+        largest = largest_probability(fdr, numbers=not labels) if labels or surprise[at] >= LARGE else fdr
+        if q_value <= fdr and clean <= largest:
             record = found[place][0].record(index, models[name].schema)
             said = (record.target, record.prediction, record.low, record.high)
             cells.append(Cell(record.row, name, *said, clean, q_value, float(surprise[at])))
