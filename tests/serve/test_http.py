@@ -257,6 +257,12 @@ def test_content_types(server):
     assert send(server, "POST", "/v2/models/price/learn", b"{}", Idempotency_Key="k" * 201)[0] == 400
 
 
+def test_the_client_predicts_one_record_or_several(client):
+    record = {"area": 70.0, "age": 3, "town": "Rome"}
+    one, several = client.predict("price", record), client.predict("price", [record, record])
+    assert one["prediction"] * 2 == several["prediction"]
+
+
 def test_a_file_that_is_no_model_is_refused_without_a_path_of_the_server(server):
     kind = "application/octet-stream"
     status, _, answer = send(server, "POST", "/v2/models/x", b"no model", Content_Type=kind)
