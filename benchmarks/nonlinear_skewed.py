@@ -41,7 +41,7 @@ TABLES = {
     ),
 }
 """Package, table and target: 99.9 % quantiles are more than 15 medians. The rule that leaves members out was chosen on
-the first; the second are held out and were run once."""
+the first; the second are held out."""
 
 
 def load(package: str, item: str, target: str) -> Stream:
