@@ -109,6 +109,15 @@ def test_neither_the_model_nor_the_list_depends_on_the_order_of_a_table():
     assert len(lists[0]) > 20
 
 
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_run_says_whether_the_order_of_a_table_matters(shuffle):
+    x = np.linspace(0.0, 6.0, 1500)
+    y = np.sin(3.0 * x) + 0.05 * np.random.default_rng(0).normal(size=1500)
+    _, run = fit_stream(pa.table({"x": x, "y": y}), "y", passes=2, shuffle=shuffle, final_look=True)
+    run.run()
+    assert run.followed is not shuffle
+
+
 def test_the_order_by_content_is_that_of_the_contents():
     random = np.random.default_rng(5)
     X, y = np.round(random.normal(size=(300, 3)), 1), random.normal(size=300)

@@ -94,6 +94,11 @@ def _play(run: Run, quiet: bool) -> None:
         if finished:
             log(f"The run in '{config.checkpoint}' was already finished: nothing was learned or written.")
         log_result(run)
+        if run.followed and not run.source.is_shuffled:
+            log(
+                "The order of the records matters: a model that follows it has smaller errors. The final model is that "
+                "of the last records; if their order means nothing, use --shuffle."
+            )
         if config.outputs.model is None:
             log("The model was not saved; to save it, use --model FILE.")
         shown, listed = len(run.summary.least), run.summary.suspect_count

@@ -78,13 +78,14 @@ class FinalSuspects(NamedTuple):
 class Reading(NamedTuple):
     """What a further reading gives: a summary, the log of its rounds and the records that are far out.
 
-    `judged` says whether the rounds have final verdicts.
+    `judged` says whether the rounds have final verdicts, and `followed` whether the order of a table says something.
     """
 
     summary: Summary
     log: AppendLog
     far: FarRecords
     judged: bool = False
+    followed: bool = False
 
 
 def read_again(
@@ -137,7 +138,8 @@ def read_again(
     ordered = OrderedLook.collect(verdicts, model.schema)
     ordered = ordered.without_stuck() if source.is_shuffled else ordered
     table = list(_read_first(source, model.schema.columns, records))
-    return note(*judge_table(model, table, ordered, follow=passes == 1))
+    reading = note(*judge_table(model, table, ordered, follow=passes == 1))
+    return reading._replace(followed=passes > 1 and not reading.judged)
 
 
 def _read_first(source: Source, columns: Sequence[str], records: int) -> Iterator[Batch]:

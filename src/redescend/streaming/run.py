@@ -74,6 +74,8 @@ class Run:
         Numbers of records and statistics of the rounds so far.
     final : FinalSuspects or None
         The suspects of the final look, once the run is finished; None if it was not requested.
+    followed : bool
+        Whether the final look found that the order of a table matters, so that the model is that of the last records.
     resumed : int
         The number of records read before the run was resumed; 0 for a new run.
     position, latest : Position or None, LastBatch or None
@@ -99,6 +101,7 @@ class Run:
         self.config, self.model, self.source = config, model, source
         self.counts, self.summary = Counts(), Summary(model.schema, config.transform, config.top)
         self.final: FinalSuspects | None = None
+        self.followed = False
         self.on_look: Callable[[int], object] = lambda records: None
         self._passes = passes
         self.resumed, self.ended, self.finished = 0, False, False
@@ -306,7 +309,7 @@ class Run:
             # The errors of later passes are in-sample.
             metrics = self.summary.metrics
             counted = {"records": self.counts.records, "learned": self.counts.learned}
-            self.summary, log, far, judged = read_again(
+            self.summary, log, far, judged, self.followed = read_again(
                 model, self.source, config, writers, self._passes, self.on_look, **counted
             )
             self.summary.metrics, last = metrics, log.path
