@@ -94,6 +94,24 @@ def test_what_a_model_cannot_learn_from_does_not_harm_the_commit_before(model, m
     assert model.dump() == reopen(model).dump() == fit(model)
 
 
+@pytest.mark.parametrize("trees", [False, True])
+def test_a_reply_that_cannot_be_made_leaves_nothing_learned(tmp_path, trees, monkeypatch):
+    model = make_model(tmp_path, linear=not trees)
+    send(model, make_records(100))
+    first, second = make_groups(2)
+
+    def fail(*arguments):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("redescend.serve.model.describe_rounds", fail)
+        with pytest.raises(MemoryError):
+            model.commit(first) if trees else model.begin(first)
+    model.commit(second)
+    assert model.dump() == reopen(model).dump() == fit(model, linear=not trees)
+    assert model.counts.learned == model.statistics.learned
+
+
 @pytest.mark.parametrize("settings", [{"by": "town"}, {"order": 2}], ids=["keys", "one"])
 def test_only_models_that_are_copied_quickly_overlap(tmp_path, settings):
     model = make_model(tmp_path, **settings)

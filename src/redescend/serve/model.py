@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -24,7 +25,17 @@ from redescend.serve.recent import RecentRing, RecentRounds
 from redescend.serve.records import RecordParser
 from redescend.serve.refusals import Conflict
 from redescend.serve.replicas import Model, Replicas, Versions, make_versions
-from redescend.serve.requests import Answer, Begun, Counts, LearnRequest, Remembered, Taught
+from redescend.serve.requests import (
+    Answer,
+    Begun,
+    Counts,
+    LearnRequest,
+    Remembered,
+    Taught,
+    join_records,
+    list_counts,
+    split_records,
+)
 from redescend.serve.settings import Limits, ModelSettings
 from redescend.serve.statistics import Statistics
 from redescend.sources import SAMPLE, Batch, Kind, open_source
@@ -176,7 +187,7 @@ class ServedModel:
         if self._replicas is not None:
             self._begin(requests)
             return self._finish()
-        noted, before = _list_counts(requests), len(self.pending)
+        noted, before = list_counts(requests), len(self.pending)
         return self._answer(noted, before, self._commit_pending(noted, requests))
 
     # --- commits while the disk writes the one before ---
@@ -208,10 +219,10 @@ class ServedModel:
             return [error] * len(requests)
 
     def _begin(self, requests: list[LearnRequest]) -> Future[None]:
-        noted, before = _list_counts(requests), self.counts.records + sum(begun.taught.records for begun in self._begun)
-        batch = self._join_numbers(requests, before) or self._learning.parse(_split(requests), before)
+        noted, before = list_counts(requests), self.counts.records + sum(begun.taught.records for begun in self._begun)
+        batch = self._join_numbers(requests, before) or self._learning.parse(split_records(requests), before)
         start = self.journal.end
-        written = self.journal.begin_commit(noted, _join(requests), wait=batch.count < MANY)
+        written = self.journal.begin_commit(noted, join_records(requests), wait=batch.count < MANY)
         try:
             taught = self._teach(batch)
         except BaseException:
@@ -252,8 +263,8 @@ class ServedModel:
     def _commit_pending(self, noted: list[Request], requests: list[LearnRequest]) -> Outcomes:
         if len(self.pending) >= SAMPLE:
             raise Conflict(f"The model '{self.name}' cannot start: {self.failure}")
-        self.journal.commit(noted, _join(requests))
-        before, records = len(self.pending), _split(requests)
+        self.journal.commit(noted, join_records(requests))
+        before, records = len(self.pending), split_records(requests)
         self.pending += records
         outcomes = self.start() if len(self.pending) >= self.settings.first else None
         if outcomes is None:
@@ -272,7 +283,7 @@ class ServedModel:
     def _teach(self, batch: Batch | NumericBatch) -> Taught:
         """Let the copy that readers do not see learn from a batch."""
         assert self._replicas is not None
-        return self._describe(batch, self._replicas.prepare(batch))
+        return self._replicas.prepare(batch, partial(self._describe, batch))
 
     def _describe(self, batch: Batch | NumericBatch, learned: Learned) -> Taught:
         are_suspects = self.statistics.are_suspects(learned.rounds)
@@ -388,16 +399,3 @@ class ServedModel:
         """The newest suspects with their values, the newest first."""
         with self._lock:
             return list(self.newest)[::-1]
-
-
-def _list_counts(requests: list[LearnRequest]) -> list[Request]:
-    """What the journal says of requests."""
-    return [(request.records.count, request.key, request.digest) for request in requests]
-
-
-def _join(requests: list[LearnRequest]) -> list[bytes]:
-    return [request.records.join() for request in requests]
-
-
-def _split(requests: list[LearnRequest]) -> list[bytes]:
-    return [line for request in requests for line in request.records.split()]

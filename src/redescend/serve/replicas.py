@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from threading import Condition
+from typing import TypeVar
 
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.serve.numbers import NumericBatch
@@ -14,6 +16,7 @@ from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.predictor import Learned
 
 Model = StreamModel | ModelStore
+T = TypeVar("T")
 
 COPIED = 50
 """Records from which on it takes less time to copy a model with trees than to learn from them once more."""
@@ -61,12 +64,12 @@ class Versions:
         """A context with a whole model that does not change meanwhile."""
         return nullcontext(self._front)
 
-    def prepare(self, batch: Batch | NumericBatch) -> Learned:
-        """Learn from a batch, unseen by readers."""
+    def prepare(self, batch: Batch | NumericBatch, describe: Callable[[Learned], T]) -> T:
+        """Learn from a batch, unseen by readers, and describe the outcome; if either fails, nothing was learned."""
         model = copy_model(self._newer[-1] if self._newer else self._front)
-        learned = teach(model, batch)
+        described = describe(teach(model, batch))
         self._newer.append(model)
-        return learned
+        return described
 
     def publish(self) -> None:
         """Let readers see the first of what was prepared."""
@@ -130,19 +133,19 @@ class Replicas:
             if model is not self._front:
                 self._left.notify_all()
 
-    def prepare(self, batch: Batch | NumericBatch) -> Learned:
-        """Learn from a batch, unseen by readers."""
+    def prepare(self, batch: Batch | NumericBatch, describe: Callable[[Learned], T]) -> T:
+        """Learn from a batch, unseen by readers, and describe the outcome; if either fails, nothing was learned."""
         with self._left:
             # Readers that came before the last batch was published.
             self._left.wait_for(lambda: not self._readers[id(self._back)])
         try:
             self._catch_up()
-            learned = teach(self._back, batch)
+            described = describe(teach(self._back, batch))
         except BaseException:
             self.discard()
             raise
         self._prepared = batch
-        return learned
+        return described
 
     def _catch_up(self) -> None:
         """Let the back know what the front has learned before."""

@@ -72,3 +72,18 @@ class Begun(NamedTuple):
     before: int
     taught: Taught
     written: Future[None]
+
+
+def list_counts(requests: list[LearnRequest]) -> list[Request]:
+    """What the journal says of requests."""
+    return [(request.records.count, request.key, request.digest) for request in requests]
+
+
+def join_records(requests: list[LearnRequest]) -> list[bytes]:
+    """The records of each request, as one text."""
+    return [request.records.join() for request in requests]
+
+
+def split_records(requests: list[LearnRequest]) -> list[bytes]:
+    """The records of all requests."""
+    return [line for request in requests for line in request.records.split()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ class Statistics:
         """Their number."""
         self.learned = 0
         """How many rounds were counted."""
+        self._lock = Lock()
+        """Held while losses are counted: a snapshot is taken while others read."""
 
     def are_suspects(self, rounds: Rounds) -> Array:
         """Which of these records are suspects, by the limits of `redescend fit`."""
@@ -44,19 +47,20 @@ class Statistics:
 
     def add(self, rounds: Rounds, rejected: Sequence[Bad]) -> None:
         """Count rounds, and rejected records in the order of their rows."""
-        self.learned += len(rounds)
-        if len(rounds):
-            self._newest.append(rounds.losses)
-            self._waiting += len(rounds)
-        if self._waiting > MOST or len(self._newest) > MOST_COMMITS:
-            self._count_newest()
-        self.rejections.add(rejected)
+        with self._lock:
+            self.learned += len(rounds)
+            if len(rounds):
+                self._newest.append(rounds.losses)
+                self._waiting += len(rounds)
+            if self._waiting > MOST or len(self._newest) > MOST_COMMITS:
+                self._count_newest()
+            self.rejections.add(rejected)
 
-    @property
-    def losses(self) -> Counter[int]:
-        """Losses by their first bits."""
-        self._count_newest()
-        return self._losses
+    def count_losses(self) -> list[tuple[int, int]]:
+        """The first bits of losses, each with the number of records."""
+        with self._lock:
+            self._count_newest()
+            return list(self._losses.items())
 
     def _count_newest(self) -> None:
         if self._newest:
@@ -70,9 +74,9 @@ class Statistics:
     @property
     def median_loss(self) -> float | None:
         """The median loss, within 4 %; None before the first record."""
-        below, half, losses = 0, self.learned / 2, self.losses
-        for cell in sorted(losses):
-            below += losses[cell]
+        below, half = 0, self.learned / 2
+        for cell, count in sorted(self.count_losses()):
+            below += count
             if below >= half:
                 ends = np.array([cell << SHIFT, (cell + 1) << SHIFT], dtype=np.int64).view(np.float64)
                 return float(ends.mean()) if np.isfinite(ends).all() else float(ends[0])
@@ -80,7 +84,7 @@ class Statistics:
 
     def state(self) -> dict[str, Any]:
         """Everything, as plain values."""
-        return {"losses": [list(each) for each in self.losses.items()], "rejections": self.rejections.state()}
+        return {"losses": [list(each) for each in self.count_losses()], "rejections": self.rejections.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state."""
