@@ -194,7 +194,7 @@ def judge_residuals(X, predictions, targets, keys=None):
             mean, spread = past.mean(axis=0), past.std(axis=0)
             varies = spread > 1e-12 * abs(mean)
             f[varies] = np.clip((F[t] - mean)[varies] / spread[varies], -3, 3)
-        m = np.clip(k.beta @ f, -2.5, 2.5)
+        m = np.clip(k.beta @ f, -1.0, 1.0)
         trust = sigmoid(k.evidence)
         s = width = 1.0
         if k.level is not None:

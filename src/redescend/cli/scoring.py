@@ -149,12 +149,12 @@ def apply_model(
             rounds, indices, bad = model.review(batch, target=target, level=level, history=history)
             rejected.add(list(heapq.merge(batch.bad, bad, key=lambda record: record.row)))
             suspects += int((rounds.clean_probability < HALF).sum()) if target else 0
+            records += batch.count
             if below is not None:
                 low = rounds.clean_probability < below
                 rounds, indices = rounds[low], indices[low]
             table = batch.table.take(pa.array(indices)) if keep else None
             write(_add_columns(_tabulate(schema, rounds, target, level), source, keep, table))
-            records += batch.count
             line.report(records)
     if not quiet and model.belief is not None and suspects > MANY_SUSPECTS * records:
         log(

@@ -132,7 +132,7 @@ class NonlinearEngine(Engine):
         return link.apply_link(self.link, out)
 
     def predict_unseen(self, X: Array, Y: Array) -> Array:
-        """Predict each row by trees that were grown without it, and the linear member as it is: `FOLDS` times.
+        """Predict each row by trees that were grown without it; the linear member knows it. There are `FOLDS` parts.
 
         In a table of more than `FOLDED` rows, single ones hardly matter.
         """

@@ -300,8 +300,11 @@ def _judge_column(model: StreamModel, rounds: Rounds) -> _Judged:
         errors = np.abs(rounds.targets - rounds.predictions)
         surprise = errors / spread
         # A prediction beyond all other values of the column is wrong itself.
-        within = np.clip(rounds.predictions, *np.quantile(rounds.targets, [0.01, 0.99]))
-        probability = np.where(2.0 * np.abs(rounds.targets - within) <= rounds.high - rounds.low, 1.0, probability)
+        low, high = np.quantile(rounds.targets, [0.01, 0.99])
+        within = np.clip(rounds.predictions, low, high)
+        ordinary = (rounds.predictions != within) & (rounds.targets >= low) & (rounds.targets <= high)
+        ordinary |= 2.0 * np.abs(rounds.targets - within) <= rounds.high - rounds.low
+        probability = np.where(ordinary, 1.0, probability)
         # Where most errors are nearly 0, the tail of the column itself says more; a value that was expected is not far.
         distances = np.abs(rounds.targets - np.median(rounds.targets))
         for tail, deviations in (

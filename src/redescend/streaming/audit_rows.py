@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from redescend.numeric import Array
+from redescend.numeric import Array, mix_bits
 from redescend.sources import Batch
 from redescend.streaming.encoding.features import MICROSECONDS_PER_DAY, to_floats
 
@@ -128,14 +128,6 @@ def hash_column(column: Any) -> Array:
     texts = [text.encode() for text in encoded.dictionary.to_pylist()]
     codes = np.array([zlib.crc32(text) + (zlib.adler32(text) << 32) for text in texts] + [1], np.uint64)
     return codes[encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
-
-
-def mix_bits(numbers: Array) -> Array:
-    """The finalizer of SplitMix64."""
-    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))
 
 
 def find_copies(hashes: Array, rows: Array, most: int = 5) -> Copies | None:

@@ -134,7 +134,19 @@ class StreamModel(StreamPredictor):
         return Played(chunk, scores, self._losses(scores, Y), weights.min(axis=0), judged)
 
     def train_engine(self, X: Array, Y: Array) -> Engine:
-        """A new engine that has learned from the rows of a table, in their order, as often as the model has."""
+        """Train a new engine on the rows of a table, in their order, as often as the model has learned from them.
+
+        Parameters
+        ----------
+        X : array of floats, shape (rows, features)
+            The records, encoded.
+        Y : array of floats, shape (outputs, rows)
+            The targets of every output.
+
+        Returns
+        -------
+        Engine
+        """
         fresh = type(self)(self.schema, **self._params).engine
         for turn in range(max(1, self.records // max(1, len(X)))):
             if turn:

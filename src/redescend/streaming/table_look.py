@@ -21,9 +21,8 @@ import numpy as np
 
 from redescend.belief import Verdict
 from redescend.belief.suspects import HALF
-from redescend.numeric import Array
+from redescend.numeric import Array, mix_bits
 from redescend.sources import Batch
-from redescend.streaming.audit_rows import mix_bits
 from redescend.streaming.encoding.encoder import EncodedChunk
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, output_targets
@@ -110,12 +109,14 @@ def judge_table(
     if not encoded:
         return _follow(model, batches, ordered.rounds), False
     X, targets = (np.concatenate([chunk[place] for _, chunk in encoded]) for place in (0, 1))
+    if follow:
+        return _follow(model, batches, model.learn_belief_again(X, ordered.rounds)), False
     order, scores = order_by_content(X, targets), np.empty((model.schema.outputs, len(X)))
     shuffled, Y = X[order], np.ascontiguousarray(output_targets(model.schema, targets)[:, order])
-    engine = model.engine if follow else model.train_engine(shuffled, Y)
+    engine = model.train_engine(shuffled, Y)
     scores[:, order] = engine.predict_unseen(shuffled, Y)
     predictions, _ = decode_predictions(model.schema, scores)
-    if follow or ordered.error < FOLLOWED * measure_error(targets - predictions, model.schema):
+    if ordered.error < FOLLOWED * measure_error(targets - predictions, model.schema):
         return _follow(model, batches, model.learn_belief_again(X, ordered.rounds)), False
     model.replace_engine(engine)
     model.learn_belief(X, targets, scores, order)
