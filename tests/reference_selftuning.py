@@ -106,6 +106,10 @@ class Reference(Likelihood):
             return prediction, 1.0
         if self.target == 0:
             self.target = 1.0 if self.labels else float(power_of_two(y))
+        elif not self.labels and self.last < RING and abs(y) >= LEAST and abs(y) < self.target / 1e25:
+            unit = float(power_of_two(y))
+            self.ring = [(x, float(cut(known * self.target / unit)), w) for x, known, w in self.ring]
+            self.target = unit
         y = float(cut(y / self.target))
         if not np.any(raw):
             return prediction, 1.0

@@ -10,6 +10,7 @@ import redescend as rd
 from redescend import adversaries, losses, regret, streams
 from redescend.experiments.problems import svm
 from redescend.kernels.selftuning import layout
+from tests import reference_selftuning
 from tests.selftuning_games import every_loss, every_order, played, records
 
 
@@ -167,3 +168,17 @@ def test_a_quantile_of_clean_records_is_nearly_as_cheap_as_the_best(quantile, wi
     paid = played(rd.SelfTuning(4, loss=loss, order=order), X, X @ [10.0, 1.0, 2.0, 3.0] + noise).losses[3000:]
     best = loss.of_prediction(norm.ppf(quantile), noise[3000:])
     assert paid.mean() <= within * best.mean()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("first", [1, 3])
+@pytest.mark.parametrize("size", [1e20, 1e30, -3.4028235e38, 1e300])
+def test_absurd_first_targets_do_not_blind_it(order, first, size):
+    random = np.random.default_rng(5)
+    X = random.normal(size=(1_000, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.1 * random.normal(size=1_000)
+    y[:first] = size
+    trace = played(rd.SelfTuning(3, loss=losses.Squared(), order=order), X, y, keep_actions=True)
+    expected = reference_selftuning.play(X[:200], y[:200], loss=losses.Squared(), order=order)
+    np.testing.assert_allclose(trace.actions[20:200], expected.actions[20:200], rtol=1e-6, atol=1e-9)
+    assert np.linalg.norm(trace.theta - [1.0, -2.0, 0.5]) < 0.1

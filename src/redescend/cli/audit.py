@@ -93,8 +93,8 @@ def _log_audit(result: Audit) -> None:
     log(f"{format_count(listed, 'suspect cell')} in {format_count(result.records)}, {columns} audited.")
     if listed:
         judged = sum(cell.clean_probability is not None for cell in result.cells)
-        rules = f"; {listed - judged:,} more were found by a rule" if judged < listed else ""
-        log(f"Expected false alarms: about {result.false_alarms:,.0f} of {judged:,} cells with a probability{rules}.")
+        of = f" of {judged:,} cells; the others were found by rules" if judged < listed else ""
+        log(f"Expected false alarms: about {result.false_alarms:,.0f}{of}.")
 
 
 def _tabulate(cells: Sequence[Cell]) -> Any:

@@ -18,6 +18,7 @@ from redescend.kernels.selftuning.layout import (
     FULL,
     KNOWN,
     LABELS,
+    LARGE,
     LAST,
     LAST_Y,
     LEVEL,
@@ -41,7 +42,7 @@ from redescend.kernels.selftuning.layout import (
 )
 from redescend.kernels.selftuning.members import LOST, move_followers, move_posterior, renew_members, share_weights
 from redescend.kernels.selftuning.restarts import recover
-from redescend.kernels.selftuning.start import add_features, begin
+from redescend.kernels.selftuning.start import add_features, begin, take_smaller_unit
 from redescend.kernels.selftuning.units import LEAST, checksum, cut, power_of_two, take_units, to_units
 from redescend.numeric import Array
 
@@ -192,6 +193,8 @@ def play(X: Array, row: int, y: float, w: float, config: Config, state: State, w
         return prediction, 1.0
     if scalar[TARGET] == 0.0:
         scalar[TARGET] = 1.0 if labels else power_of_two(y)
+    elif not labels and scalar[LAST] < RING and abs(y) >= LEAST and abs(y) < scalar[TARGET] / LARGE:
+        take_smaller_unit(y, state)
     y, identity = cut(y / scalar[TARGET]), checksum(raw, work.code)
     # A number like the one before it, with the same features, tells nothing: its residual is that of the other.
     repeated = new == 0 and not labels and identity == scalar[CHECKSUM] and y == scalar[LAST_Y]

@@ -43,6 +43,7 @@ from redescend.kernels.selftuning.layout import (
     STORED_AGE,
     STREAK,
     STRETCH,
+    TARGET,
     TOP,
     TYPICAL,
     USUALLY_FLIPPED,
@@ -55,6 +56,7 @@ from redescend.kernels.selftuning.layout import (
 from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import NEAR_START, reset_mirrors
 from redescend.kernels.selftuning.restarts import prior_variance
+from redescend.kernels.selftuning.units import cut, power_of_two
 from redescend.numeric import Array
 
 RATE_START = 0.15
@@ -181,6 +183,15 @@ def begin(config: Config, state: State, work: Work) -> None:
     for j in range(dim):
         measure_feature(j, count, size, prior, state, values)
     reset(config.covariance, state.P, state.feature[PRIOR], 1.0)
+
+
+@rare
+def take_smaller_unit(y: float, state: State) -> None:
+    """Measure targets in the unit of this one: it is nothing beside the first ones, which are wrong then."""
+    scalar, ring, unit = state.scalar, state.ring, power_of_two(y)
+    for i in range(int(scalar[LAST])):
+        ring[i, 0] = cut(ring[i, 0] * scalar[TARGET] / unit)
+    scalar[TARGET] = unit
 
 
 @rare
