@@ -194,11 +194,11 @@ def judge_residuals(X, predictions, targets, keys=None):
             mean, spread = past.mean(axis=0), past.std(axis=0)
             varies = spread > 1e-12 * abs(mean)
             f[varies] = np.clip((F[t] - mean)[varies] / spread[varies], -3, 3)
-        m = np.clip(k.beta @ f, -1.0, 1.0)
+        m = np.clip(k.beta @ f, -2.5, 2.5)
         trust = sigmoid(k.evidence)
         s = width = 1.0
         if k.level is not None:
-            s = np.exp((1 - trust) * k.level + trust * (k.adjusted + m))
+            s = np.exp((1 - trust) * k.level + trust * (k.adjusted + min(m, 1.0)))
             width = np.exp(k.adjusted + m if k.evidence > 0 else k.level)
         size = max(abs(r[t]), smallest)
         z[t] = size / s if r[t] > 0 else -size / s

@@ -61,9 +61,11 @@ ITERATIONS, FINAL_ITERATIONS = 3, 100
 SLOWEST, QUICKEST, APART = 0.005, 0.05, 0.8
 """Gains of the two scales, and by how much they may differ before the quick one replaces the steady one."""
 
-READY, RATE, FAR, LARGEST_EFFECT = 50, 0.1, 8.0, 1.0
-"""When the effect of features is learned, how fast, from which residuals hardly, and how large it may be. Where
-features are wrong it is large, and would excuse the record."""
+READY, RATE, FAR, LARGEST_EFFECT = 50, 0.1, 8.0, 2.5
+"""When the effect of features is learned, how fast, from which residuals hardly, and how large it may be."""
+
+MOST_EXCUSED = 1.0
+"""The largest effect in judgements: where features are wrong it is large, and would excuse the record."""
 
 FORGET, CONVINCED, DOUBT = 0.999, 10.0, -3.0
 """How evidence for the effect of features fades, its limit and its first value."""
