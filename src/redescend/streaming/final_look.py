@@ -138,8 +138,8 @@ def read_again(
     ordered = OrderedLook.collect(verdicts, model.schema)
     ordered = ordered.without_stuck() if source.is_shuffled else ordered
     table = list(_read_first(source, model.schema.columns, records))
-    reading = note(*judge_table(model, table, ordered, follow=passes == 1))
-    return reading._replace(followed=passes > 1 and not reading.judged)
+    last = note(*judge_table(model, table, ordered, follow=passes == 1))
+    return last._replace(followed=passes > 1 and not last.judged)
 
 
 def _read_first(source: Source, columns: Sequence[str], records: int) -> Iterator[Batch]:
