@@ -160,7 +160,7 @@ def dump_record(values: Mapping[str, Any]) -> bytes:
         # An integer of more than 64 bits, or half of a surrogate pair.
         return json.dumps(values, default=str).encode()
     if b"null" in line and any(type(value) is float and not math.isfinite(value) for value in values.values()):
-        # A number beyond all doubles, such as 1e400, is no missing value: the parser of records rejects it.
+        # A number that overflows, such as 1e400, is not a missing value: the parser of records rejects it.
         return json.dumps(values, default=str).encode()
     return line
 

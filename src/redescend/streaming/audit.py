@@ -299,7 +299,7 @@ def _judge_column(model: StreamModel, rounds: Rounds) -> _Judged:
         spread = spread if spread > 1e-9 * float(np.std(rounds.targets)) else float(np.std(rounds.targets)) or 1.0
         errors = np.abs(rounds.targets - rounds.predictions)
         surprise = errors / spread
-        # A prediction beyond all other values of the column is wrong itself.
+        # If a prediction is outside the range of the column, the prediction is wrong, not an ordinary value.
         low, high = np.quantile(rounds.targets, [0.01, 0.99])
         within = np.clip(rounds.predictions, low, high)
         ordinary = (rounds.predictions != within) & (rounds.targets >= low) & (rounds.targets <= high)
