@@ -11,11 +11,11 @@ import numpy as np
 
 from redescend.belief import Verdict, to_probability
 from redescend.engines import Engine
-from redescend.engines.config import FEATURES, Features, ModelConfig
+from redescend.engines.config import FEATURES, Features, ModelConfig, ModelParameters
 from redescend.engines.one_vs_rest import count_losses
 from redescend.errors import DataError, ParameterError
 from redescend.numeric import Array
-from redescend.parameters import Order, check_instance
+from redescend.parameters import check_instance
 from redescend.sources import Bad, Batch
 from redescend.state import corrupt_state
 from redescend.streaming.belief import Belief, give_verdict, judge_chunk, predict_chunk, predict_labels
@@ -57,21 +57,13 @@ class Played(NamedTuple):
 class StreamPredictor(ABC):
     """Base class of a model of a stream and of a store with one model per key."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        order: Order = "auto",
-        loss: Any = None,
-        transform: Any = None,
-        step: Any = None,
-        features: Features = FEATURES,
-    ) -> None:
+    def __init__(self, schema: Schema, *, features: Features = FEATURES, **parameters: Any) -> None:
         owner = type(self).__name__
         if isinstance(schema, Mapping):
             schema = Schema.from_dict(schema)
         self.schema: Schema = check_instance(owner, "schema", schema, Schema, "a Schema")
         self._history = LagHistory(self.schema, 0 if self.schema.by else 1) if self.schema.lagged else None
-        self._params = {"order": order, "loss": loss, "transform": transform, "step": step, "features": features}
+        self._params = ModelParameters(**parameters).model_parameters() | {"features": features}
         self.config = ModelConfig.from_parameters(owner, self.schema.task, **self._params)
         obstacle = self.config.find_obstacle(self.schema.dim) if self.schema.by is None else "one model per key"
         if self.config.features == "auto" and obstacle is not None:
