@@ -17,7 +17,8 @@ import pytest
 
 import redescend
 
-ROOT = Path(redescend.__file__).parents[2]
+PACKAGE = Path(redescend.__file__).parent
+ROOT = PACKAGE.parents[1]
 RECIPES = re.findall(
     r"^## To add a (loss|gate|transform|command option)$.*?^```diff\n(.*?)^```$",
     (ROOT / "CONTRIBUTING.md").read_text(),
@@ -142,3 +143,28 @@ def test_the_option_reaches_the_model_the_file_and_the_checkpoint(extended):
     command = "fit records.csv --target y --passes 1 --no-shuffle --no-report -q --model model.safetensors --alpha 100"
     run(extended, "-m", "redescend", *command.split())
     run(extended, "-c", OPTION_PROGRAM)
+
+
+def read_section(title: str) -> str:
+    found = re.search(rf"^## {title}$(.*?)(?=^## )", (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S)
+    assert found is not None
+    return found[1]
+
+
+def test_each_task_of_the_table_touches_at_most_three_files_which_exist():
+    rows = [line.strip("|").split("|") for line in read_section("Where to change what").splitlines() if "`" in line]
+    assert len(rows) >= 8
+    for task, *cells, count in rows:
+        assert max(int(number) for number in re.findall(r"\d+", count)) <= 3, task
+        folder = Path()
+        for name in re.findall(r"`([\w/.]+)`", " ".join(cells)):
+            places = (PACKAGE / name, ROOT / name, folder / name)
+            found = next((place for place in places if place.exists()), None)
+            assert found is not None, f"{task}: there is no {name}"
+            folder = found if found.is_dir() else found.parent
+
+
+def test_the_map_names_every_package_and_module_at_the_top():
+    words = set(re.findall(r"\w+", read_section("The map")))
+    here = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert here - words <= {"__init__", "__main__"}

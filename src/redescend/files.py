@@ -95,7 +95,7 @@ def lock(descriptor: int, *, wait: bool = False) -> bool:
 
 def lock_created(part: Path, descriptor: int) -> bool:
     """Lock a file or folder that was just created; False if another process took it for a leftover and removed it."""
-    # Who removes it has locked it meanwhile: without waiting, it would still be there now, and gone later.
+    # Another process locks a leftover before it removes it; without waiting, that could happen after this check.
     lock(descriptor, wait=True)
     return part.exists()
 

@@ -63,7 +63,7 @@ class NonlinearEngine(Engine):
         self.begin_pass()
 
     def begin_pass(self) -> None:
-        """Start forests, stacks and weights anew: trees would predict the noise of rows that they have seen."""
+        """Reset forests, stacks and weights: trees would predict the noise of rows that they have seen."""
         self.stacks = [SelfTuningEngine(Shape(rounds.STACKED, 1, self.loss), 2) for _ in range(self.outputs)]
         self.forests, self.mixture = layout.new_state(self.dim, self.outputs), mixture.new_mixture(self.outputs)
         self._work: layout.Work | None = None
