@@ -14,11 +14,8 @@ from typing import BinaryIO
 
 from redescend.errors import DataError
 
-PART = ".part"
-"""Suffix of a file that is still being written."""
-
-ACTIVE: set[Path] = set()
-"""Temporary files and folders of this process."""
+PART = ".part"  # suffix of a file that is still being written
+ACTIVE: set[Path] = set()  # temporary files and folders of this process
 
 WRITE_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 """Errors of writing to an open file; they do not name it."""

@@ -34,18 +34,14 @@ from redescend.state import corrupt_state, require
 Task: TypeAlias = Literal["regression", "classification"]
 Features: TypeAlias = Literal["auto", "linear"]
 
-FEATURES: Features = "linear"
-"""The default of `features`."""
-
-MOST_FEATURES = 500
-"""The most features of a model with trees."""
+FEATURES: Features = "linear"  # the default of `features`
+MOST_FEATURES = 500  # the most features of a model with trees
 
 DEFAULT_LOSS: Mapping[Task, str] = {"regression": "squared", "classification": "logistic"}
 
 LOSSES_OF_TREES = (losses.Squared, losses.Logistic)
 
-LEARNER_STEP = steps.Constant(0.01)
-"""The default step of a learner with a transform: River's default learning rate."""
+LEARNER_STEP = steps.Constant(0.01)  # the default step of a learner with a transform: River's default learning rate
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,7 @@ from redescend.kernels.tabular.standardize import all_finite
 from redescend.numeric import Array
 from redescend.state import read_arrays, require
 
-MEMBERS = ("linear", "trees", "linear + trees", "stack")
-"""Names of the members, in the order of their weights."""
+MEMBERS = ("linear", "trees", "linear + trees", "stack")  # names of the members, in the order of their weights
 
 FOLDS, FOLDED = 5, 1 << 14
 """Parts of a table whose rows are predicted by trees that were grown on the others, and the rows of the largest one."""

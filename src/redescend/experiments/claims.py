@@ -32,11 +32,8 @@ from redescend.numeric import Array
 Verdict = Literal["supported", "partly", "contradicted", "not run"]
 Measured = tuple[Verdict, str]
 Rule = Callable[[Results, Finals], Measured]
-Case = tuple[float, str]
-"""The degree to which a rule holds (1, ½ or 0) for one learner or count, and its numbers."""
-
-LEVELS = {"ridge": 1000.0, "svm": 900.0}
-"""The paper's 'around …' for LEARN's regret."""
+Case = tuple[float, str]  # the degree to which a rule holds (1, ½ or 0) for one learner or count, and its numbers
+LEVELS = {"ridge": 1000.0, "svm": 900.0}  # the paper's 'around …' for LEARN's regret
 
 BASELINES = tuple(name for name in PAPER if name != "LEARN")
 
@@ -83,8 +80,7 @@ def claim(
     return register
 
 
-omission = partial(claim, in_paper=False)
-"""Register a claim that the paper does not make."""
+omission = partial(claim, in_paper=False)  # registers a claim that the paper does not make
 
 
 def judge(results: Results) -> list[Judgement]:

@@ -25,18 +25,11 @@ from scipy.special import gammaln
 
 from redescend.numeric import Array
 
-RATES = (0.01, 0.05, 0.1, 0.17, 0.25, 0.33)
-BELIEFS = (0.5, 0.1, 0.1, 0.1, 0.1, 0.1)
-"""Shares of outliers that a cell may expect, and the prior of each."""
-
-DRIFT = 1e-4
-"""The share of the prior that is mixed into the posterior in each round."""
-
-OCTAVES = 12
-"""Width of the window of scales, which follows the distances."""
-
-FINEST = 12
-"""Maximum scales per octave; √n of them are about as fine as one record can resolve."""
+RATES = (0.01, 0.05, 0.1, 0.17, 0.25, 0.33)  # shares of outliers that a cell may expect
+BELIEFS = (0.5, 0.1, 0.1, 0.1, 0.1, 0.1)  # the prior of each share
+DRIFT = 1e-4  # the share of the prior that is mixed into the posterior in each round
+OCTAVES = 12  # width of the window of scales, which follows the distances
+FINEST = 12  # maximum scales per octave; √n of them are about as fine as one record can resolve
 
 SMALLEST, LONGEST = 1e-140, 1e140
 MOST = 300.0

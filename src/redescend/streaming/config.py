@@ -13,8 +13,7 @@ from redescend.errors import OnBad, ParameterError
 from redescend.parameters import AT_LEAST_ONE, COUNT, bad_parameter, check, check_bool, check_choice
 from redescend.streaming.encoding.features import MAX_LAG
 
-LINEAR = FEATURES == "linear"
-"""Whether models are linear by default."""
+LINEAR = FEATURES == "linear"  # whether models are linear by default
 
 
 NUMBERS = {"fdr": SHARE, "every": AT_LEAST_ONE, "top": COUNT, "passes": AT_LEAST_ONE, "jobs": AT_LEAST_ONE}

@@ -33,8 +33,7 @@ PreparedRun = tuple[StreamModel | ModelStore, Source, dict[str, Any]]
 RunPlan = tuple[StreamModel | ModelStore, Source, int]
 """The model of a run, its source, shuffled if need be, and the number of passes."""
 
-RECOGNIZED_BY = 100
-"""First records by which a source is recognized when a run is resumed."""
+RECOGNIZED_BY = 100  # first records by which a source is recognized when a run is resumed
 
 
 def fit_stream(

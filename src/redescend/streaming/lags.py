@@ -20,8 +20,7 @@ from redescend.state import ArraySpec, read_arrays
 from redescend.streaming.encoding.encoder import EncodedChunk
 from redescend.streaming.encoding.schema import Schema
 
-PATIENCE = 3
-"""The most suspects in a row whose values are replaced."""
+PATIENCE = 3  # the most suspects in a row whose values are replaced
 
 SMALLEST, LARGEST = 64, 4096
 """The number of records to play at once, speculating that none looks back at a suspect among them."""

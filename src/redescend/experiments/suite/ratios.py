@@ -15,8 +15,7 @@ from redescend.experiments.suite.settings import ADAPTIVE, SYNTHETIC, SuiteSetti
 from redescend.numeric import Array
 
 TUNED_ORACLE = f"{ORACLE}{BEST}"
-CAP = 1_000.0
-"""In a geometric mean a larger ratio and divergence count as this, and a smaller ratio as its inverse."""
+CAP = 1_000.0  # in a geometric mean a larger ratio and divergence count as this, and a smaller ratio as its inverse
 
 GROUPS: dict[str, Callable[[SuiteSetting], bool]] = {
     "all": lambda setting: True,
