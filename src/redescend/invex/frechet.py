@@ -11,7 +11,7 @@ import numpy as np
 from redescend import gates, steps
 from redescend.invex.losses import SquaredDistance
 from redescend.invex.manifold_descent import GatedLearner, Move
-from redescend.invex.noise_posterior import Densities, NoisePosterior
+from redescend.invex.noise_posterior import DistanceDensities, NoisePosterior
 from redescend.invex.space import Geodesic, Space
 from redescend.learners.learner import Round, read_state
 from redescend.numeric import Array
@@ -202,7 +202,7 @@ class RobustFrechetMean:
     def _leader(self) -> int:
         return int((self._shares >= TIED * self._shares.max()).argmax())
 
-    def _update_shares(self, densities: Densities) -> None:
+    def _update_shares(self, densities: DistanceDensities) -> None:
         """Bayes' rule with a fixed share for followers; none gains more than `LUCK` on the leader by one record.
 
         The start gets no fixed share, so that later outliers near it cannot bring it back.

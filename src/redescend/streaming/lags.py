@@ -202,7 +202,7 @@ class Undo(NamedTuple):
     to: Callable[[Any], object]
 
 
-class Outcome(NamedTuple):
+class LagOutcome(NamedTuple):
     """The played records, their predictions, and the probability that each is clean."""
 
     played: Any
@@ -211,7 +211,7 @@ class Outcome(NamedTuple):
 
 
 def play_lagged(
-    chunk: EncodedChunk, history: LagHistory, play: Callable[[EncodedChunk], Outcome], undo: Undo | None = None
+    chunk: EncodedChunk, history: LagHistory, play: Callable[[EncodedChunk], LagOutcome], undo: Undo | None = None
 ) -> list[Any]:
     """Play records that look back at each other, with the result of playing them one by one.
 

@@ -22,7 +22,7 @@ from redescend.streaming.belief import Belief, give_verdict, judge_chunk, predic
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk, to_record_batches
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, encode_target, output_targets
-from redescend.streaming.lags import LagHistory, Outcome, Undo, play_lagged
+from redescend.streaming.lags import LagHistory, LagOutcome, Undo, play_lagged
 from redescend.streaming.report.formatting import format_count
 from redescend.streaming.rounds import Judged, Rounds
 
@@ -215,20 +215,20 @@ class StreamPredictor(ABC):
         chunks = (chunk._replace(targets=known[chunk.indices]) for chunk in encoded.chunks())
         return [one for chunk in chunks for one in play_lagged(chunk, history, attempt)]
 
-    def _play_known(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
+    def _play_known(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> LagOutcome:
         """Play records, and return what lagged features need."""
         played = play(chunk)
         predictions = np.nan_to_num(decode_predictions(self.schema, played.scores)[0])
-        return Outcome(played, predictions, played.clean_probability)
+        return LagOutcome(played, predictions, played.clean_probability)
 
-    def _play_unknown(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
+    def _play_unknown(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> LagOutcome:
         """Play records of which some targets are known, for the history alone."""
         unknown = np.full(len(chunk.X), np.nan)
         played = play(chunk._replace(targets=unknown))
         predictions = np.nan_to_num(decode_predictions(self.schema, played.scores)[0])
         guessed = chunk._replace(targets=np.where(np.isnan(chunk.targets), predictions, chunk.targets))
         clean = self._review_chunk(guessed, target=True).clean_probability
-        return Outcome(played, predictions, np.where(np.isnan(chunk.targets), 1.0, clean))
+        return LagOutcome(played, predictions, np.where(np.isnan(chunk.targets), 1.0, clean))
 
     def predict(self, table: Any) -> Array:
         """Predict a number or a label for each record of a table.

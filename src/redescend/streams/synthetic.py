@@ -158,7 +158,7 @@ def classification(rounds: int, seed: Any, dim: int = 20, **options: Any) -> Str
     >>> np.unique(classification(50, seed=0, dim=3, noise="student").y)
     array([-1.,  1.])
     """
-    options = {**regression.__kwdefaults__, **options}
+    options = (regression.__kwdefaults__ or {}) | options
     X, response, truth = _draw_stream("classification", rounds, seed, dim, **options)
     return Stream(X, np.where(response >= 0.0, 1.0, -1.0), truth=truth)
 
