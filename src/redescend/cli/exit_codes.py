@@ -50,8 +50,7 @@ OWNERS = ("fit_stream", "open_source", "StreamModel", "ModelStore")
 OPTIONS = ("by", "cluster", "decimal", "fdr", "format", "jobs", "labels", "lag_columns", "lags", "passes", "shuffle")
 """Parameters that errors name without their owner."""
 
-PATIENCE = 0.7
-"""Seconds after which SIGTERM ends a process that is busy in compiled code."""
+PATIENCE = 0.7  # seconds after which SIGTERM ends a process that is busy in compiled code
 
 
 class Terminated(KeyboardInterrupt):
