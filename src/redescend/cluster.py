@@ -12,8 +12,7 @@ from redescend.errors import ParameterError, needs_extra
 if TYPE_CHECKING:
     from dask.distributed import Client
 
-CONNECT_SECONDS = 5.0
-"""Time limit for an answer of the cluster."""
+CONNECT_SECONDS = 5.0  # time limit for an answer of the cluster
 
 
 def connect_cluster(address: str) -> Client:

@@ -22,8 +22,7 @@ Size: TypeAlias = int | str | Callable[[Dims], int]
 
 CORRUPT = "the file is corrupt or was written by an incompatible version"
 
-MAX_COUNT = 2**53
-"""Floats represent every whole number up to this one."""
+MAX_COUNT = 2**53  # floats represent every whole number up to this one
 
 SHARE_TOLERANCE = 1e-6
 

@@ -13,8 +13,7 @@ from redescend.losses import LinearLoss
 from redescend.numeric import LARGEST
 from redescend.regret import clean_dynamic
 
-ROUNDING = 1e-9
-"""The relative rounding error, of sums of absolute values."""
+ROUNDING = 1e-9  # the relative rounding error, of sums of absolute values
 
 
 @dataclass(frozen=True)

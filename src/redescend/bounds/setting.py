@@ -191,7 +191,7 @@ def estimate(trace: Trace, stream: Stream, learner: Descent) -> Setting:
 
     Notes
     -----
-    m is the loss's l2: one record says nothing about the directions orthogonal to it. ∇f changes by at most
+    m is the loss's l2: the loss of one record is constant in the directions orthogonal to it. ∇f changes by at most
     jump·‖x‖ + (curvature·‖x‖² + l2)·‖θ − ω‖, which gives G and, with the longest record, L. D is the radius of the
     smallest ball around 0 that contains every action and minimiser. Rows that were skipped do not count.
 

@@ -16,8 +16,7 @@ from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.state import CORRUPT
 
-FORMAT = 1
-"""Incremented when files are written that an older version would misread; files of older formats can be read."""
+FORMAT = 1  # incremented when files are written that an older version would misread; files of older formats can be read
 
 KEY = "redescend"
 LENGTH = 8  # bytes ahead of the header, which hold its length

@@ -21,8 +21,7 @@ from redescend.state import ArraySpec, check_arrays, corrupt_state, require, unp
 
 EMPTY = np.empty((0, 0))
 
-LONGEST = 1.01e150
-"""The largest entry of a model, apart from rounding."""
+LONGEST = 1.01e150  # the largest entry of a model, apart from rounding
 
 PARTS = ("sample", "units", "clock", "states", "seen", "standing", "ones")
 """The arrays of an engine in the row of a fleet, in the order of `SPECS` and of the kernel."""

@@ -19,12 +19,10 @@ from redescend.kernels.tabular import standardize as scaling
 from redescend.numeric import Array
 from redescend.state import ArraySpec, corrupt_state, read_arrays
 
-DENSE_ROWS = 256
-"""Sparse rows that are converted to a table at a time, where they cannot be learned from directly."""
+DENSE_ROWS = 256  # sparse rows that are converted to a table at a time, where they cannot be learned from directly
 
 SHORT = 64
-ONES = np.ones(SHORT)
-"""Sample weights of short tables."""
+ONES = np.ones(SHORT)  # sample weights of short tables
 
 
 class RowOutcomes(NamedTuple):

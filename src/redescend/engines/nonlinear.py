@@ -22,8 +22,7 @@ from redescend.kernels.tabular.standardize import all_finite
 from redescend.numeric import Array
 from redescend.state import read_arrays, require
 
-MEMBERS = ("linear", "trees", "linear + trees", "stack")
-"""Names of the members, in the order of their weights."""
+MEMBERS = ("linear", "trees", "linear + trees", "stack")  # names of the members, in the order of their weights
 
 FOLDS, FOLDED = 5, 1 << 14
 """Parts of a table whose rows are predicted by trees that were grown on the others, and the rows of the largest one."""
@@ -63,7 +62,7 @@ class NonlinearEngine(Engine):
         self.begin_pass()
 
     def begin_pass(self) -> None:
-        """Start forests, stacks and weights anew: trees would predict the noise of rows that they have seen."""
+        """Reset forests, stacks and weights: trees would predict the noise of rows that they have seen."""
         self.stacks = [SelfTuningEngine(Shape(rounds.STACKED, 1, self.loss), 2) for _ in range(self.outputs)]
         self.forests, self.mixture = layout.new_state(self.dim, self.outputs), mixture.new_mixture(self.outputs)
         self._work: layout.Work | None = None

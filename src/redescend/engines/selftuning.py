@@ -18,8 +18,7 @@ from redescend.kernels.tables import SparseTable, Table
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require, unpack
 
-SCORED_ROWS = 64
-"""Sparse rows that are scored at a time, as a table of the features that they have."""
+SCORED_ROWS = 64  # sparse rows that are scored at a time, as a table of the features that they have
 
 _learn: Any = learn
 _learn_sparse: Any = sparse.learn

@@ -23,20 +23,11 @@ from redescend.learners.learner import Learner
 from redescend.losses import linear
 
 PRINTED, ROBUST, BEST = "LEARN with experts, as printed", "LEARN with experts, robust", "best expert in hindsight"
-LEARNERS = (ROBUST, PRINTED, "LEARN", "Ader", "Jacobsen–Cutkosky", BEST)
-"""The rows of the report's table."""
-
-RUNS = {"ridge": 3, "svm": 10}
-"""Maximum number of runs, because every expert of the grid is also played alone."""
-
-UNITS = (1e4, 1e-4)
-"""Norms of the truth, relative to the paper's."""
-
-EVERY = -1
-"""The place for all four outlier counts."""
-
-LOOKS = 60
-"""Rounds at which the weights of the experts are stored."""
+LEARNERS = (ROBUST, PRINTED, "LEARN", "Ader", "Jacobsen–Cutkosky", BEST)  # the rows of the report's table
+RUNS = {"ridge": 3, "svm": 10}  # maximum number of runs, because every expert of the grid is also played alone
+UNITS = (1e4, 1e-4)  # norms of the truth, relative to the paper's
+EVERY = -1  # the place for all four outlier counts
+LOOKS = 60  # rounds at which the weights of the experts are stored
 
 
 def _list_tasks(options: Options) -> Iterator[Task]:

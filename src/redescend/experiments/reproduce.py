@@ -27,8 +27,7 @@ with needs_extra("Reproducing the paper needs Rich", "cli"):
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Table
 
-NOT_IN_PAPER = ("experts", "suite")
-"""Experiments that are not part of 'all': each takes as long as all of the paper's."""
+NOT_IN_PAPER = ("experts", "suite")  # experiments that are not part of 'all': each takes as long as all of the paper's
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ with needs_extra("Exports to ONNX need onnx", "onnx"):
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
-OPSET, ML_OPSET, IR_VERSION = 17, 3, 9
-"""Versions that ONNX Runtime knows since 1.16."""
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 9  # versions that ONNX Runtime knows since 1.16
 
 DOUBLE, TEXT, WHOLE = TensorProto.DOUBLE, TensorProto.STRING, TensorProto.INT64
 

@@ -11,7 +11,7 @@ import numpy as np
 from redescend import gates, steps
 from redescend.invex.losses import SquaredDistance
 from redescend.invex.manifold_descent import GatedLearner, Move
-from redescend.invex.noise_posterior import Densities, NoisePosterior
+from redescend.invex.noise_posterior import DistanceDensities, NoisePosterior
 from redescend.invex.space import Geodesic, Space
 from redescend.learners.learner import Round, read_state
 from redescend.numeric import Array
@@ -20,23 +20,12 @@ from redescend.state import ArraySpec, require
 
 ITERATIONS, TOLERANCE = 1_000, 1e-13
 
-MEMORIES = np.array([np.inf, 32.0, 4.0])
-"""Number of records that each follower remembers."""
-
-START = 0.5
-"""Initial share of the start: the first record may be an outlier."""
-
-SHARE = 1e-3
-"""The fixed share of the weight that followers get in each round."""
-
-LUCK = 30.0
-"""The largest factor that a member gains on the leader by one record."""
-
-TIED = 1.0 - 1e-9
-"""Members with this part of the leader's share are as good as the leader."""
-
-FLOOR = 2.0 * SHARE / len(MEMORIES)
-"""A member with a smaller share is replaced by the leader."""
+MEMORIES = np.array([np.inf, 32.0, 4.0])  # number of records that each follower remembers
+START = 0.5  # initial share of the start: the first record may be an outlier
+SHARE = 1e-3  # the fixed share of the weight that followers get in each round
+LUCK = 30.0  # the largest factor that a member gains on the leader by one record
+TIED = 1.0 - 1e-9  # members with this part of the leader's share are as good as the leader
+FLOOR = 2.0 * SHARE / len(MEMORIES)  # a member with a smaller share is replaced by the leader
 
 
 def frechet_mean(space: Space, points: Iterable[Any]) -> Array:
@@ -213,7 +202,7 @@ class RobustFrechetMean:
     def _leader(self) -> int:
         return int((self._shares >= TIED * self._shares.max()).argmax())
 
-    def _update_shares(self, densities: Densities) -> None:
+    def _update_shares(self, densities: DistanceDensities) -> None:
         """Bayes' rule with a fixed share for followers; none gains more than `LUCK` on the leader by one record.
 
         The start gets no fixed share, so that later outliers near it cannot bring it back.

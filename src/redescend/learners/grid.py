@@ -18,11 +18,8 @@ from redescend.numeric import LARGEST, Array
 from redescend.parameters import Interval, bad_parameter, check_instance
 from redescend.state import ArraySpec, require
 
-ROUNDS = Interval(1, 2**53, whole=True)
-"""Rounds are counted as floats, and radii by their exponents."""
-
-ANY_RADIUS = 4096.0
-"""An exponent whose radius overflows: no ball at all."""
+ROUNDS = Interval(1, 2**53, whole=True)  # rounds are counted as floats, and radii by their exponents
+ANY_RADIUS = 4096.0  # an exponent whose radius overflows: no ball at all
 
 
 class Expert(NamedTuple):

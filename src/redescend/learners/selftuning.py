@@ -15,8 +15,7 @@ from redescend.numeric import Array
 from redescend.parameters import Order, check_instance, check_order
 from redescend.state import unpack
 
-WIDEST_FULL = 150
-"""Up to this number of features the order is 2 unless it is given."""
+WIDEST_FULL = 150  # up to this number of features the order is 2 unless it is given
 
 
 def resolve_order(order: Order, width: int, sparse: bool = False) -> Literal[1, 2]:

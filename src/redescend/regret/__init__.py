@@ -31,8 +31,7 @@ from redescend.transforms import Transform
 
 __all__ = ["best_fixed", "clean_dynamic", "clean_static", "deviation", "invex_dynamic", "path_length", "split"]
 
-BLOCK = 1 << 17
-"""Number of floats in a block of minimisers."""
+BLOCK = 1 << 17  # number of floats in a block of minimisers
 
 
 def clean_dynamic(

@@ -17,11 +17,8 @@ from redescend.losses import Absolute, Custom, EpsilonInsensitive, Hinge, Linear
 from redescend.losses.linear import curvature
 from redescend.numeric import Array, norm
 
-GAP = 1e-11
-"""The relative duality gap at which the method of multipliers stops."""
-
-Parts = Callable[[Array], tuple[Array, Array, Array]]
-"""From predictions to ψ, ψ' and ψ'' of each."""
+GAP = 1e-11  # the relative duality gap at which the method of multipliers stops
+Parts = Callable[[Array], tuple[Array, Array, Array]]  # from predictions to ψ, ψ' and ψ'' of each
 
 
 def best_action(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:

@@ -111,7 +111,7 @@ class LinearEstimator(JudgingEstimator):
     def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit a new model, or with `warm_start` continue the current one, on `max_iter` passes over the rows.
 
-        Each pass starts the trees of a model anew.
+        Each pass grows the trees of a model from scratch.
 
         Parameters
         ----------

@@ -53,7 +53,7 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         squared with alpha = 0, with an intercept, neither a transform nor averaging, and at most 500 dense features.
     max_iter : int or 'auto', default='auto'
         Number of passes of `fit` over the rows. 'auto': 2 at order 2, where more bring little, or with trees, which
-        each pass starts anew; otherwise 10.
+        each pass grows from scratch; otherwise 10.
     shuffle : bool, default=True
         Whether `fit` shuffles the rows before each pass.
     random_state : int, RandomState or None, default=0

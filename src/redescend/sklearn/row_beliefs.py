@@ -4,7 +4,7 @@ Rows of `partial_fit` are judged by the predictions made before learning from th
 times: only the first predictions are out of sample, and they come from a poor model. Instead each row is judged once,
 after the last pass, by the leave-one-out prediction of the final model, so that the number of passes does not change
 how many records a belief has seen. Logits are shrunk where the coefficients are uncertain. A model with trees
-starts them anew in each pass, and its rows are judged like those of `partial_fit`, by the last pass.
+grows them from scratch in each pass, and its rows are judged like those of `partial_fit`, by the last pass.
 """
 
 from __future__ import annotations

@@ -14,17 +14,13 @@ from redescend.numeric import Array
 from redescend.sklearn.rows import to_dense
 from redescend.state import ArraySpec, read_arrays, require
 
-MOST_LEVERAGE = 0.5
-"""The largest leverage of a row on its own prediction."""
+MOST_LEVERAGE = 0.5  # the largest leverage of a row on its own prediction
 
 WIDEST, LARGEST_TABLE = 300, 2**31
 """In tables with more columns, or more rows × columns², the predictions of the final model are used as they are."""
 
-RIDGE = 1.0
-"""The curvature of a prior on standardized coefficients of logits: labels that a line separates give none."""
-
-LONG = 4.0
-"""A row is long beyond this many typical lengths, as for the learner; logits of long rows are shrunk."""
+RIDGE = 1.0  # the curvature of a prior on standardized coefficients of logits: labels that a line separates give none
+LONG = 4.0  # a row is long beyond this many typical lengths, as for the learner; logits of long rows are shrunk
 
 SPECS = (
     ArraySpec("typical", (), low=0.0),

@@ -11,21 +11,18 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 MARKER = b"\xff\xff\xff\xff"
-END = MARKER + bytes(4)
-"""Behind the last message of a stream."""
+END = MARKER + bytes(4)  # behind the last message of a stream
 
 DICTIONARY, RECORD_BATCH = 2, 3
-HEADER_TYPE, HEADER, BODY_LENGTH = 1, 2, 3
-CONTENT = 1
-LENGTH, BUFFERS, COMPRESSION = 0, 2, 3
-DICTIONARIES, BATCHES = 2, 3
-"""Numbers of fields: of a message, of a dictionary, of a batch, and of an index."""
+HEADER_TYPE, HEADER, BODY_LENGTH = 1, 2, 3  # numbers of fields of a message
+CONTENT = 1  # of a dictionary
+LENGTH, BUFFERS, COMPRESSION = 0, 2, 3  # of a batch
+DICTIONARIES, BATCHES = 2, 3  # of an index
 
 BLOCK = struct.Struct("<qi4xq")
 """An entry of an index: where a message begins, the size of all before its body, and the size of its body."""
 
-MOST_ROWS = 2**40
-"""A batch that declares more rows is taken to be damaged."""
+MOST_ROWS = 2**40  # a batch that declares more rows is taken to be damaged
 
 
 class Message(NamedTuple):

@@ -15,8 +15,7 @@ from redescend.sources.formats import Columns, ReadOptions
 from redescend.sources.kinds import SAMPLE, Kind, infer_text_kind
 from redescend.sources.readers import Origin
 
-ROWS = 65_536
-"""Rows to read at a time."""
+ROWS = 65_536  # rows to read at a time
 
 
 class TableFile(ColumnarFile):

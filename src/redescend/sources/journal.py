@@ -26,8 +26,7 @@ from redescend.sources.readers import FileOrigin, Origin
 
 MAGIC = b"#redescend-journal 1\n"
 COMMIT, SCHEMA = "commit", "schema"
-LONGEST_LINE = 1 << 24
-"""Bytes of the line of a frame: some for each of its requests."""
+LONGEST_LINE = 1 << 24  # bytes of the line of a frame: some for each of its requests
 
 
 class Frame(NamedTuple):

@@ -19,8 +19,7 @@ from redescend.numeric import Array
 SAMPLE = 1000
 """The number of records from which the kinds of the columns are inferred."""
 
-AGREEMENT = 0.9
-"""The share of its values that must be of a kind for a column to be of that kind."""
+AGREEMENT = 0.9  # the share of its values that must be of a kind for a column to be of that kind
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "?", "-", "--", ".")
 """Spellings of a missing value, alone or between single blanks."""
@@ -60,8 +59,7 @@ TYPES: dict[Kind, pa.DataType] = {
 }
 """The Arrow type of each kind."""
 
-ZONED = pa.timestamp("us", tz="UTC")
-"""The Arrow type with which dates that name their time zone are parsed."""
+ZONED = pa.timestamp("us", tz="UTC")  # the Arrow type with which dates that name their time zone are parsed
 
 PATTERNS = {Kind.NUMBER: _NUMBER, Kind.BOOLEAN: _BOOLEAN, Kind.DATE: f"{_DATE}{_ZONE}?$"}
 """Regular expressions for values of each kind except text."""

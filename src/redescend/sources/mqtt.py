@@ -20,14 +20,9 @@ from urllib.parse import unquote, urlsplit
 from redescend.errors import DataError, needs_extra
 from redescend.sources.streams import hide_password, to_line
 
-SCHEMES = {"mqtt": 1883, "mqtts": 8883}
-"""Schemes and their default ports."""
-
-WAITING = 10_000
-"""The most messages that wait to be written; then the broker has to wait."""
-
-WAIT = 15.0
-"""Seconds to wait for the subscription."""
+SCHEMES = {"mqtt": 1883, "mqtts": 8883}  # schemes and their default ports
+WAITING = 10_000  # the most messages that wait to be written; then the broker has to wait
+WAIT = 15.0  # seconds to wait for the subscription
 
 
 def is_topic(source: Any) -> bool:

@@ -16,11 +16,8 @@ from redescend.errors import DataError, ParameterError
 from redescend.sources.compression import Damage, decompress
 from redescend.sources.folders import Unread, find_files, split_table
 
-BLOCK = 2**21
-"""The number of bytes to read at a time."""
-
-NAP = 0.01
-"""Seconds between attempts to read a non-blocking pipe that has nothing yet."""
+BLOCK = 2**21  # the number of bytes to read at a time
+NAP = 0.01  # seconds between attempts to read a non-blocking pipe that has nothing yet
 
 T = TypeVar("T")
 
@@ -68,8 +65,7 @@ class PipeOrigin:
                 self._file.close()
 
 
-Origin = FileOrigin | PipeOrigin
-"""A source of bytes; pass `keep` to `read` if they will be read again."""
+Origin = FileOrigin | PipeOrigin  # a source of bytes; pass `keep` to `read` if they will be read again
 
 
 class Tape(Generic[T]):

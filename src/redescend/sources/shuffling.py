@@ -19,8 +19,7 @@ from redescend.numeric import Array, splitmix64
 from redescend.sources.batch import Bad, Batch, Position, count_bad
 from redescend.sources.kinds import format_json
 
-PART_BYTES, MAX_PARTS = 2**24, 256
-"""Stored bytes of a part, about, and the most parts."""
+PART_BYTES, MAX_PARTS = 2**24, 256  # stored bytes of a part, about, and the most parts
 
 ROW = "row of the record"
 """The column of row numbers in the files of parts; no source has a column of this name and these types."""

@@ -33,8 +33,7 @@ PreparedRun = tuple[StreamModel | ModelStore, Source, dict[str, Any]]
 RunPlan = tuple[StreamModel | ModelStore, Source, int]
 """The model of a run, its source, shuffled if need be, and the number of passes."""
 
-RECOGNIZED_BY = 100
-"""First records by which a source is recognized when a run is resumed."""
+RECOGNIZED_BY = 100  # first records by which a source is recognized when a run is resumed
 
 
 def fit_stream(
@@ -137,7 +136,7 @@ def fit_stream(
     final_look : bool
         Whether to judge every record at the end by the final model, see ``Run.final``; a source that can be read again
         is read once more for it. With several passes, a table of up to 8 million encoded numbers whose order carries no
-        information is then learned from anew in an order that depends on its contents alone, which gives the model.
+        information is then learned from again, from scratch and in an order that depends on its contents alone.
     watch : callable or None
         Called with the run and the rounds of each batch.
     follow : callable or None

@@ -15,14 +15,9 @@ if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.model import StreamModel
 
-MAX_EFFECT = 1e150
-"""Effects are clipped to this, so that they can be summed."""
-
-RECENT = 512
-"""The most recent records whose contributions are computed."""
-
-MAX_LABEL = 12
-"""Characters of a label in a direction."""
+MAX_EFFECT = 1e150  # effects are clipped to this, so that they can be summed
+RECENT = 512  # the most recent records whose contributions are computed
+MAX_LABEL = 12  # characters of a label in a direction
 
 
 class Importance(NamedTuple):

@@ -20,8 +20,7 @@ from redescend.state import ArraySpec, read_arrays
 from redescend.streaming.encoding.encoder import EncodedChunk
 from redescend.streaming.encoding.schema import Schema
 
-PATIENCE = 3
-"""The most suspects in a row whose values are replaced."""
+PATIENCE = 3  # the most suspects in a row whose values are replaced
 
 SMALLEST, LARGEST = 64, 4096
 """The number of records to play at once, speculating that none looks back at a suspect among them."""
@@ -203,7 +202,7 @@ class Undo(NamedTuple):
     to: Callable[[Any], object]
 
 
-class Outcome(NamedTuple):
+class LagOutcome(NamedTuple):
     """The played records, their predictions, and the probability that each is clean."""
 
     played: Any
@@ -212,7 +211,7 @@ class Outcome(NamedTuple):
 
 
 def play_lagged(
-    chunk: EncodedChunk, history: LagHistory, play: Callable[[EncodedChunk], Outcome], undo: Undo | None = None
+    chunk: EncodedChunk, history: LagHistory, play: Callable[[EncodedChunk], LagOutcome], undo: Undo | None = None
 ) -> list[Any]:
     """Play records that look back at each other, with the result of playing them one by one.
 

@@ -52,17 +52,10 @@ class StreamModel(StreamPredictor):
     ----------
     schema : Schema
         The target and the features; or its `to_dict`.
-    order : 'auto', 1 or 2
-        The order of the self-tuning learner. 2: O(d²) per record, but fewer records to learn from. 'auto': 2 for at
-        most 150 encoded features, otherwise 1.
-    loss : str, LinearLoss or None
-        None: 'squared' in regression, 'logistic' in classification.
-    transform : Transform or None
-        A fixed transform of the loss: faster, but chosen by hand. None: self-tuning.
-    step : Step or None
-        The step size that goes with a transform. None: one that needs no tuning.
     features : 'linear' or 'auto'
         'auto': trees beside the linear model, for the squared and the logistic loss and at most 500 encoded features.
+    **parameters
+        `order`, `loss`, `transform` and `step`, as in `redescend.fit_stream`.
 
     Examples
     --------

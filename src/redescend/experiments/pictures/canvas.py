@@ -34,8 +34,7 @@ DOTS: Dash = (1.0, 1.1)
 MIXED: Dash = (5.0, 1.2, 1.0, 1.2)
 
 PIXELS_PER_INCH = 150
-WIDTH = 10.0
-"""Inches; the smallest letters are legible when the picture is shown 1200 pixels wide."""
+WIDTH = 10.0  # inches; the smallest letters are legible when the picture is shown 1200 pixels wide
 
 SETTINGS: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # ships with Matplotlib
@@ -123,8 +122,7 @@ def _find_entry(learner: str) -> str | None:
     return next((key for key in _STYLES if key.endswith("…") and learner.startswith(key[:-1])), None)
 
 
-FAR = 100.0
-"""A learner with this many times the regret of the paper's best leaves the panel at the top."""
+FAR = 100.0  # a learner with this many times the regret of the paper's best leaves the panel at the top
 
 
 def find_panel_top(peaks: dict[str, float]) -> float:

@@ -14,12 +14,10 @@ from redescend.experiments.problems import MEASURES, PAPER, PROBLEMS, TITLES
 from redescend.experiments.results import Line, Results, angle_between, format_number, read_theta
 from redescend.numeric import Array
 
-FIRST_ROUND = 10
-"""First round on the axis of a long run: before it nothing has been learned."""
+FIRST_ROUND = 10  # first round on the axis of a long run: before it nothing has been learned
 
 KINDS = {"weight clean": ("clean rounds", BLUE, "."), "weight corrupted": ("corrupted rounds", ORANGE, "x")}
-STRETCHES, FEWEST = 30, 10
-"""Maximum number of medians along a run, and minimum number of rounds in each."""
+STRETCHES, FEWEST = 30, 10  # maximum number of medians along a run, and minimum number of rounds in each
 
 GUARANTEES = {
     "measured": ("clean regret, measured", BLACK, "o"),

@@ -16,8 +16,7 @@ from redescend.experiments.suite.ratios import CAP, Ratios, compute_profile, rea
 from redescend.experiments.suite.settings import ADAPTIVE, COUNTS, SCALES, SYNTHETIC, TASKS, WHATS, SuiteSetting
 from redescend.streams.synthetic import DRIFTS, NOISES
 
-NEAR, FAR = 0.3, 30.0
-"""Ends of the axis of ratios."""
+NEAR, FAR = 0.3, 30.0  # ends of the axis of ratios
 
 Members = Callable[[SuiteSetting], bool]
 

@@ -14,14 +14,12 @@ from redescend.experiments.problems import PAPER, PROBLEMS, TITLES
 from redescend.experiments.results import Line, Results, format_number
 from redescend.numeric import Array
 
-THEOREM = {"k": 1.0, "rounds": 2.0 / 3.0}
-"""The exponents of √T + k: in k where k dominates, and in T at k = T^⅔."""
+THEOREM = {"k": 1.0, "rounds": 2.0 / 3.0}  # the exponents of √T + k: in k where k dominates, and in T at k = T^⅔
 
 BOUND = "theorem, √T + k"
 RAISED = r"$\mathregular{{{}^{{{:.2f}}}}}$"
 
-WORST = 100.0
-"""The colours end at this multiple of the lowest regret."""
+WORST = 100.0  # the colours end at this multiple of the lowest regret
 
 Cell = tuple[int, int]
 

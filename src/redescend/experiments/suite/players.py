@@ -19,11 +19,8 @@ from redescend.learners.learner import Learner
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
 from redescend.learners.selftuning import SelfTuning
 
-BEST = ", best step"
-"""Suffix of the name of a learner with the best step in hindsight."""
-
-POWERS = range(-24, 9)
-"""Powers of 2 of a step's unit; the smallest are for records that are a thousand times too large."""
+BEST = ", best step"  # suffix of the name of a learner with the best step in hindsight
+POWERS = range(-24, 9)  # powers of 2 of a step's unit; the smallest are for records that are a thousand times too large
 
 ROUNDS, QUICK_ROUNDS = 10_000, 1_000
 SETTINGS_PER_TASK = 4

@@ -51,7 +51,7 @@ class ModelStore(StreamPredictor):
     ----------
     schema : Schema
         The target, the features and the column of keys; or its `to_dict`.
-    order, loss, transform, step, features
+    features, **parameters
         As in `StreamModel`; `features` must be 'linear'.
 
     Examples
