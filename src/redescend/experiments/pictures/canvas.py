@@ -183,11 +183,11 @@ def open_sheet(folder: Path, name: str, title: str, height: float) -> Iterator[S
         figure.text(0.12 / WIDTH, 1.0 - 0.12 / height, title, va="top", fontsize=13.0)
         sheet = Sheet(figure, folder, name, title)
         yield sheet
-        _save(figure, sheet.png, {"Software": None})
-        _save(figure, sheet.svg, {"Date": None, "Creator": None})
+        _save_figure(figure, sheet.png, {"Software": None})
+        _save_figure(figure, sheet.svg, {"Date": None, "Creator": None})
 
 
-def _save(figure: Figure, path: Path, metadata: dict[str, None]) -> None:
+def _save_figure(figure: Figure, path: Path, metadata: dict[str, None]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(path) as file:
         figure.savefig(file, format=path.suffix[1:], metadata=metadata)
