@@ -259,14 +259,16 @@ def test_several_files_are_one_stream(in_a_folder):
     assert list(files) == ["a.csv" if row < 900 else "b.csv" for row in rows]
 
 
-def test_later_labels_of_a_pipe_are_named_with_what_to_do(in_a_folder):
-    labels = ["yes, please" if row % 2 else "no" for row in range(1200)] + ["maybe"] * 3
+def test_later_labels_of_a_pipe_are_added_unless_labels_are_given(in_a_folder):
+    labels = ["yes, please" if row % 2 else "no" for row in range(1200)] + ["maybe"] * 3 + ["mybe"]
     text = "x,y\n" + "".join(f'{row % 7},"{label}"\n' for row, label in enumerate(labels))
-    done = run("fit", "-", "--target", "y", input=text, code=3)
+    done = run("fit", "-", "--target", "y", "--model", "m", input=text)
+    added = "'maybe' (from row 1,201 on; 3 records), 'mybe' (from row 1,204 on; 1 record, perhaps mistyped)"
+    assert f"Labels added after the first records: {added}.\n" in done.stderr
+    assert "Labels added later: 'maybe' (row 1,201), 'mybe' (row 1,204)\n" in run("inspect", "m").stdout
+    done = run("fit", "-", "--target", "y", "--labels", 'no,"yes, please",mybe', input=text, code=3)
     assert "3 × the target 'y': 'maybe' is none of the labels (such as row 1201 of standard input)" in done.stderr
-    assert "The labels of a pipe are those of its first 1,000 records." in done.stderr
-    assert 'write the records to a file, or add them to --labels no,"yes, please"\n' in done.stderr
-    run("fit", "-", "--target", "y", "--labels", 'no,"yes, please",maybe', input=text)
+    assert 'To use other labels, too, add them to --labels no,"yes, please",mybe\n' in done.stderr
     Path("late.csv").write_text(text)
     run("fit", "late.csv", "--target", "y")
 

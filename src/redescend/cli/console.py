@@ -143,11 +143,8 @@ def log_result(run: Run) -> None:
     for sentence in [*sentences, *final, rejected]:
         log(sentence)
     log_rejections(run.summary.rejections)
-    if not run.source.can_reread and any("is none of the labels" in kind for kind in run.summary.rejections.counts):
-        log(
-            "  The labels of a pipe are those of its first 1,000 records. To use the others, write the records "
-            f"to a file, or add them to --labels {_join_labels(run.model.schema.labels)}"
-        )
+    if any("is none of the labels" in kind for kind in run.summary.rejections.counts):
+        log(f"  To use other labels, too, add them to --labels {_join_labels(run.model.schema.labels)}")
     if run.source.unread:
         log(f"Files or folders skipped: {len(run.source.unread):,}.")
     outputs = run.config.outputs

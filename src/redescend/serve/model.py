@@ -135,7 +135,8 @@ class ServedModel:
         settings = self.config.select("target", "features", "ignore", "task", "labels", "by", "lags", "lag_columns")
         try:
             source = open_source(str(self.journal.folder), kinds=kinds)
-            schema = Schema.infer(source.sample, source.kinds, **settings, stream=True)
+            grows = self.config.transform is None
+            schema = Schema.infer(source.sample, source.kinds, **settings, stream=True, grows=grows)
             model = self.make_model(schema)
             batch = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name).parse(
                 self.pending, 0
@@ -147,7 +148,7 @@ class ServedModel:
         self.declare(schema)
         self.serve(model)
         self.pending = []
-        return self._note(self._describe(batch, learned))
+        return self._note(self._describe(batch, model.schema, learned))
 
     # --- the writer ---
 
@@ -285,9 +286,11 @@ class ServedModel:
         assert self._replicas is not None
         return self._replicas.prepare(batch, partial(self._describe, batch))
 
-    def _describe(self, batch: Batch | NumericBatch, learned: Learned) -> Taught:
+    def _describe(self, batch: Batch | NumericBatch, schema: Schema, learned: Learned) -> Taught:
+        # Labels are only added, so that readers of an earlier version find theirs.
+        self._schema = schema
         are_suspects = self.statistics.are_suspects(learned.rounds)
-        described = describe_rounds(learned.rounds, self._schema, are_suspects, "learned")
+        described = describe_rounds(learned.rounds, schema, are_suspects, "learned")
         suspects = [
             {**pick(described, place), "values": self._read_values(batch, learned.indices[place])}
             for place in np.flatnonzero(are_suspects)[-NEWEST:].tolist()

@@ -87,7 +87,8 @@ def fit_stream(
     task : {'auto', 'regression', 'classification'}
         'auto': inferred from the first 1,000 records.
     labels : sequence or None
-        All labels of a classification. None: those of the first 1,000 records.
+        All labels of a classification; records with others are rejected. None: those of a file; of a stream those of
+        the first 1,000 records, and later ones are added when they appear.
     order : {'auto', 1, 2}
         Order of the self-tuning learner; 2 also learns correlations of features, and is slower. 'auto': 2 for at most
         150 encoded features, otherwise 1.
@@ -266,7 +267,8 @@ def _choose_schema(source: Source, config: FitConfig, survey: Survey) -> Schema:
         if (schema.target, schema.by) == (config.target, config.by):
             return schema
     settings = config.select("target", "features", "ignore", "task", "labels", "by", "lags", "lag_columns")
-    known = {"values": survey.labels, "where": survey.where, "stream": survey.stream}
+    known: dict[str, Any] = {"values": survey.labels, "where": survey.where, "stream": survey.stream}
+    known["grows"] = survey.stream and config.transform is None
     return Schema.infer(survey.sample, source.kinds, **settings, **known)
 
 

@@ -10,13 +10,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.belief import ResidualBelief
+from redescend.belief import LabelBelief, ResidualBelief
 from redescend.engines import Engine
+from redescend.engines.growing import add_label
 from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.sources import Batch
 from redescend.state import ArraySpec, read_arrays, require
-from redescend.streaming.belief import Belief, learn_chunk, make_belief, predict_chunk, predict_labels, restore_belief
+from redescend.streaming.belief import (
+    Belief,
+    add_class,
+    learn_chunk,
+    make_belief,
+    predict_chunk,
+    predict_labels,
+    restore_belief,
+)
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk
 from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.importance import compute_effects
@@ -93,10 +102,16 @@ class StreamModel(StreamPredictor):
 
         The outcome of a record depends on earlier records alone, not on the sizes of batches.
         """
-        encoded = self._encode(batch.table, target=True)
+        encoded = EncodedBatch(self.schema, batch.table, True, add=True)
         self._engine, history = self.engine, self._history
         if history is None:
-            return self._collect(batch, encoded, [self._learn_chunk(chunk) for chunk in encoded.chunks()])
+            new = {index: label for label, index in encoded.new_labels}
+            played = []
+            for chunk in encoded.chunks():
+                if (index := int(chunk.indices[0])) in new:
+                    self._add_label(new[index], int(batch.rows[index]))
+                played.append(self._learn_chunk(chunk))
+            return self._collect(batch, encoded, played)
         undo, attempt = Undo(self.state, self.restore), partial(self._play_known, self._learn_chunk)
         parts = [play_lagged(chunk, history, attempt, undo) for chunk in encoded.chunks()]
         return self._collect(batch, encoded, [one for part in parts for one in part])
@@ -116,6 +131,12 @@ class StreamModel(StreamPredictor):
             return Predicted(predictions, probabilities)
         judged = predict_chunk(self.belief, EncodedChunk(X, predictions, np.arange(len(X))), scores, level)
         return Predicted(predictions, probabilities, judged.low, judged.high)
+
+    def _add_label(self, label: str, row: int) -> None:
+        """Add a label that first appears in this row of the stream."""
+        self.schema = self.schema.add_label(label, row)
+        self._engine = add_label(self.engine)
+        self._belief = add_class(self._belief) if isinstance(self._belief, LabelBelief) else None
 
     def _learn_chunk(self, chunk: EncodedChunk) -> Played:
         self._engine = engine = self.engine
@@ -248,7 +269,7 @@ class StreamModel(StreamPredictor):
         return self
 
     def __deepcopy__(self, memo: Any) -> StreamModel:
-        # The schema and the parameters never change.
+        # A schema and the parameters never change; one with more labels is another schema.
         parts = deepcopy(self._engine, memo), self._ones.copy(), deepcopy(self._belief, memo), self.start_history()
         return copy(self).adopt(*parts)
 

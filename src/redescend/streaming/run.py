@@ -226,6 +226,7 @@ class Run:
                 index = int(learned.indices[place])
                 values = read_values(self.model.schema, batch, index, self.config.id)
                 self._writers.log_values(int(learned.rounds.rows[place]), batch.files, values)
+        self.summary.grow(self.model.schema)
         self.summary.add(learned.rounds, batch, learned.indices)
         self.summary.add_rejected(rejected)
         aside = count_bad(quarantined)

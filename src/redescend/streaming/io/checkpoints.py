@@ -29,7 +29,7 @@ from redescend.streaming.summary import Summary
 
 FILE, LOCK = "checkpoint.safetensors", "lock"
 CHECKPOINT_FILES = (FILE, LOCK, *LOGS.values(), FINAL)
-VERSION = 5
+VERSION = 6
 """Raised whenever `Checkpoint` changes; checkpoints of other versions are refused."""
 
 _LEFTOVER = re.compile(r"\.[0-9a-f]{16}" + re.escape(PART))

@@ -62,6 +62,9 @@ class LocalShards:
     def fetch_fleets(self) -> list[Fleet]:
         return self._fleets
 
+    def replace_fleets(self, fleets: list[Fleet]) -> None:
+        self._fleets = fleets
+
     def close(self) -> None:
         """Do nothing: threads end with each call of `learn`."""
 
@@ -106,6 +109,12 @@ class ClusterShards:
     def fetch_fleets(self) -> list[Fleet]:
         try:
             return self._fetch()
+        except Exception as error:
+            raise self._lost_models_error(error) from None
+
+    def replace_fleets(self, fleets: list[Fleet]) -> None:
+        try:
+            self._states = self._send(fleets)
         except Exception as error:
             raise self._lost_models_error(error) from None
 

@@ -48,6 +48,8 @@ def describe_schema(schema: Schema) -> Facts:
     facts: Facts = {"Task": _describe_task(schema)}
     if schema.classifies:
         facts["Labels"] = _list(schema.labels)
+        if schema.added:
+            facts["Labels added later"] = _list_added(schema)
     if schema.by is not None:
         facts["Keys"] = f"one model per value of {schema.by!r}"
     facts["Columns"] = [f"{feature.name!r}: {_describe_feature(feature)}" for feature in schema.features]
@@ -100,6 +102,7 @@ def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:
         "target": schema.target,
         "task": schema.task,
         "labels": schema.labels,
+        "labels_added": [{"label": label, "row": row} for label, row in schema.added],
         "records": model.records,
         "loss": repr(config.loss),
         "transform": None if config.transform is None else repr(config.transform),
@@ -129,6 +132,11 @@ def _describe_task(schema: Schema) -> str:
 def _list(texts: list[str]) -> str:
     listed = ", ".join(repr(shorten(text)) for text in texts[:MAX_LISTED])
     return listed if len(texts) <= MAX_LISTED else f"{listed} and {len(texts) - MAX_LISTED} more"
+
+
+def _list_added(schema: Schema) -> str:
+    listed = ", ".join(f"{shorten(label)!r} (row {row:,})" for label, row in schema.added[:MAX_LISTED])
+    return listed if len(schema.added) <= MAX_LISTED else f"{listed} and {len(schema.added) - MAX_LISTED} more"
 
 
 def _describe_feature(feature: Feature) -> str:

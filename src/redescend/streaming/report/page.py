@@ -41,6 +41,9 @@ SHOWN_ELSEWHERE = ("Clean labels", "Noise scale", "Most important columns")
 MAX_PARTS = 8
 """The most contributions to the prediction of a suspect to show."""
 
+MAX_ADDED, MAX_LABEL = 8, 40
+"""The most added labels to list, and the most characters of each."""
+
 MANY_SUSPECTS = 0.15
 """A larger share of suspects points to a poor model rather than to wrong records."""
 
@@ -107,12 +110,25 @@ def summarize(summary: Summary, counts: Counts) -> list[str]:
     if counts.learned:
         share = formatting.format_percent(summary.suspect_count / summary.learned)
         sentences.append(f"{formatting.format_count(summary.suspect_count, 'suspect')} ({share}).")
+    if summary.schema.added:
+        sentences.append(f"Labels added after the first records: {_list_added(summary)}.")
     for count, action in ((counts.quarantined, "quarantined"), (counts.skipped, "skipped")):
         if count:
             sentences.append(f"{formatting.format_count(count)} rejected and {action}.")
     if not counts.quarantined + counts.skipped:
         sentences.append("No rejected records.")
     return sentences
+
+
+def _list_added(summary: Summary) -> str:
+    """List the labels that were added, with their first rows and numbers of records."""
+    schema, counts = summary.schema, summary.confusion.sum(axis=(1, 2)).tolist()[-len(summary.schema.added) :]
+    listed = []
+    for (label, row), count in zip(schema.added[:MAX_ADDED], counts, strict=False):
+        records = "1 record, perhaps mistyped" if count == 1 else formatting.format_count(count)
+        listed.append(f"'{formatting.abbreviate(label, MAX_LABEL)}' (from row {row:,} on; {records})")
+    more = len(schema.added) - len(listed)
+    return ", ".join(listed) + (f" and {more} more" if more else "")
 
 
 def _note_many_suspects(summary: Summary) -> str:

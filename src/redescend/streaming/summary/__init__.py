@@ -83,6 +83,13 @@ class Summary:
         self.final: FinalCounts | None = None
         """The result of the final look; None if there was none."""
 
+    def grow(self, schema: Schema) -> None:
+        """Continue with a schema to which labels have been added."""
+        if schema is not self.schema:
+            self.schema = self.suspects.schema = schema
+            more = len(schema.labels) - len(self.confusion)
+            self.confusion = np.pad(self.confusion, [(0, more), (0, more), (0, 0)])
+
     def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
         """Add rounds that were played on the records of a batch at these indices, in the order of their rows."""
         if not len(rounds):

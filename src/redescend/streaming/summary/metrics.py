@@ -167,12 +167,15 @@ class LabelMetrics:
         records = int(self.frequencies.sum())
         if not records:
             self.recent[:] = labels[0]
+        # A label that appears later counts from its first record on.
+        known = np.maximum(np.maximum.accumulate(labels) + 1, len(self.frequencies))
+        self.frequencies = np.pad(self.frequencies, (0, int(known[-1]) - len(self.frequencies)))
         before = np.append(self.recent[0], labels[:-1])
         most, seen = self._count(labels.tolist())
         self.recent[0] = labels[-1]
         start = 0 if records else 1
         correct = np.stack([rounds.predictions.astype(np.int64), before, most])[:, start:] == labels[start:]
-        shares = (seen + 1.0) / (records + np.arange(len(labels)) + len(self.frequencies))
+        shares = (seen + 1.0) / (records + np.arange(len(labels)) + known)
         sure = rounds.probabilities[start:]
         given = np.where(correct[0], sure, 1.0 - sure)
         clean = clean[start:]
