@@ -19,11 +19,8 @@ from redescend.sources import Batch
 FREQUENT, RARE = 10, 0.05
 """The fewest records of a frequent text, and the largest ratio of the records of a typo to those of the text meant."""
 
-SHORTEST, LONGEST = 4, 64
-"""The lengths of texts that are compared."""
-
-MOST_TEXTS = 50_000
-"""A column with more distinct texts is not compared."""
+SHORTEST, LONGEST = 4, 64  # the lengths of texts that are compared
+MOST_TEXTS = 50_000  # a column with more distinct texts is not compared
 
 
 class Typo(NamedTuple):

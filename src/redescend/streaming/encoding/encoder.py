@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 MAX_CELLS, MAX_KEYED_CELLS = 1 << 17, 1 << 21
 """Maximum matrix cells per chunk: few enough to stay in the cache, or enough for every shard of keys to have some."""
 
-MIN_CHUNK = 64
-"""Records per chunk at least: every chunk loops over all columns."""
+MIN_CHUNK = 64  # records per chunk at least: every chunk loops over all columns
 
 
 class EncodedChunk(NamedTuple):
