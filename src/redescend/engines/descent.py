@@ -9,12 +9,13 @@ import numpy as np
 from scipy.sparse import diags_array
 
 from redescend import steps, transforms
-from redescend.engines.engine import Engine, Runs, Shape
+from redescend.engines.engine import Engine, Shape
 from redescend.errors import DivergenceError
 from redescend.kernels import layout
 from redescend.kernels.tables import SparseTable, Table
 from redescend.kernels.tabular import dense, fleet, sparse
 from redescend.kernels.tabular import standardize as scaling
+from redescend.kernels.tabular.fleet import Runs
 from redescend.learners.recipes import Robust
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require, unpack

@@ -16,6 +16,7 @@ from redescend import losses
 from redescend.kernels.tables import Table
 from redescend.kernels.tabular import dense
 from redescend.kernels.tabular import standardize as scaling
+from redescend.kernels.tabular.fleet import Runs
 from redescend.numeric import Array
 from redescend.state import ArraySpec, corrupt_state, read_arrays
 
@@ -43,15 +44,6 @@ class LinearForm(NamedTuple):
     centres: Array
     low: Array
     high: Array
-
-
-class Runs(NamedTuple):
-    """Runs of records of one model each: run i is ``starts[i]`` up to ``starts[i + 1]``, of the model ``places[i]``."""
-
-    X: Array
-    Y: Array
-    starts: Array
-    places: Array
 
 
 class Shape(NamedTuple):

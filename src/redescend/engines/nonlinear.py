@@ -10,7 +10,7 @@ import numpy as np
 
 from redescend import losses
 from redescend.engines import link
-from redescend.engines.engine import DENSE_ROWS, Engine, Runs, Shape
+from redescend.engines.engine import DENSE_ROWS, Engine, Shape
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import ParameterError
 from redescend.kernels.forest import layout, mixture, rounds
@@ -18,6 +18,7 @@ from redescend.kernels.forest.growing import SHRINKAGE
 from redescend.kernels.forest.layout import BUILT, DEPTH, HAVE, LEAVES, NODES, State
 from redescend.kernels.link import read_link
 from redescend.kernels.tables import Table
+from redescend.kernels.tabular.fleet import Runs
 from redescend.kernels.tabular.standardize import all_finite
 from redescend.numeric import Array
 from redescend.state import read_arrays, require

@@ -9,12 +9,13 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from redescend.engines import link
-from redescend.engines.engine import Engine, Runs, Shape
+from redescend.engines.engine import Engine, Shape
 from redescend.kernels.selftuning import layout, sparse
 from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, judge, make_config, new_work, read_actions
 from redescend.kernels.selftuning.imputation import impute_values
 from redescend.kernels.selftuning.tables import Models, Outcomes, learn
 from redescend.kernels.tables import SparseTable, Table
+from redescend.kernels.tabular.fleet import Runs
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require, unpack
 
