@@ -92,7 +92,7 @@ def _compare_learners(problem: Problem, stream: Stream, columns: Block) -> Itera
 
 
 class _RegretScorer:
-    """Final clean regret of learners on one stream; the loss of the minimisers is computed once."""
+    """Final clean regret of learners on one stream; the loss of the minimizers is computed once."""
 
     def __init__(self, problem: Problem, stream: Stream) -> None:
         trace = play(problem.learners(stream)["LEARN"], stream)

@@ -90,7 +90,7 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
         results, drawings, request.folder, options=options, command=command, seconds=seconds, notes=notes
     )
     for problem in PROBLEMS:
-        rows = report.summarise_regret(results, problem)
+        rows = report.summarize_regret(results, problem)
         if rows:
             console.print(_make_regret_table(problem, rows))
     suite = make_suite_section(results)

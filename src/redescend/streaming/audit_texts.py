@@ -1,6 +1,6 @@
 """Texts that are probably misspelt: rare values that are one edit away from a frequent one, or differ in case only.
 
-An edit inserts, deletes or replaces a letter, or swaps two neighbours. Codes such as ``VS1`` and ``VS2`` are not
+An edit inserts, deletes or replaces a letter, or swaps two neighbors. Codes such as ``VS1`` and ``VS2`` are not
 typos: an edit of a digit does not count, nor does one in a short text. Where frequent texts are themselves one edit
 apart, closeness says nothing, and only case, blanks and punctuation are compared.
 """

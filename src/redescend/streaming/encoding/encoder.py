@@ -48,7 +48,7 @@ class EncodedChunk(NamedTuple):
 class EncodedBatch:
     """An encoded table.
 
-    Columns are analysed as a whole, which is cheap; the matrix is written a few rows at a time, which stays in the
+    Columns are analyzed as a whole, which is cheap; the matrix is written a few rows at a time, which stays in the
     cache.
 
     Parameters
