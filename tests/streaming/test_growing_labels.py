@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dask.distributed import LocalCluster
 
 import redescend as rd
 from redescend.engines.config import ModelConfig
@@ -146,6 +147,21 @@ def test_a_resumed_run_over_a_pipe_writes_the_same_files(tmp_path):
     assert model.schema.labels == [*LABELS[:2], "fir", "cedar", "durian", "ceddar"]
     assert rounds.counts.quarantined == 2
     assert 1000 < rounds.resumed < 2400
+
+
+def test_threads_and_a_cluster_add_the_same_labels_to_the_models_of_all_keys(tmp_path):
+    text = text_of(columns(1600, [0, 0, 1200]))
+    options = {"host": "127.0.0.1", "dashboard_address": None, "local_directory": str(tmp_path)}
+    with LocalCluster(1, threads_per_worker=1, processes=True, **options) as cluster:
+        models = []
+        for where in ({}, {"jobs": 2}, {"cluster": cluster.scheduler_address}):
+            model, rounds = rd.fit_stream(io.BytesIO(text), "y", by="site", **where)
+            rounds.run()
+            models.append(model)
+    for other in models[1:]:
+        assert other.schema == models[0].schema
+        np.testing.assert_equal(other.state(), models[0].state())
+    assert models[0].schema.labels == [*LABELS[:2], "fir", "ceddar", "cedar"]
 
 
 def test_later_labels_are_learned_as_well_as_if_they_had_been_given():

@@ -21,7 +21,7 @@ SAMPLE = 1000
 
 AGREEMENT = 0.9  # the share of its values that must be of a kind for a column to be of that kind
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "-")
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "?", "-", "--", ".")
 """Spellings of a missing value, alone or between single blanks."""
 
 MISSING_SPELLINGS = sorted({before + token + after for token in MISSING for before in ("", " ") for after in ("", " ")})

@@ -77,11 +77,21 @@ class StreamModel(StreamPredictor):
         self._engine: Engine | None = None
         self._belief = make_belief(self.schema) if self.config.transform is None and self.schema.by is None else None
         self._ones = np.zeros(len(self.schema.indicators))
+        self._repeated = 0
 
     @property
     def records(self) -> int:
         """The number of records learned from, counted in every pass."""
         return 0 if self._engine is None else self._engine.row_count
+
+    @property
+    def distinct_records(self) -> int:
+        """The number of records learned from, counted once."""
+        return self.records - self._repeated
+
+    def count_repeated(self, distinct: int) -> None:
+        """Note that only `distinct` records are different; the others were learned from again in later passes."""
+        self._repeated = self.records - distinct
 
     @property
     def belief(self) -> Belief | None:
@@ -275,8 +285,10 @@ class StreamModel(StreamPredictor):
 
     def state(self) -> dict[str, Any]:
         """Return a copy of everything that was learned, as arrays and plain values."""
-        learned = {"engine": None if self._engine is None else self._engine.state(), "ones": self._ones.copy()}
-        learned |= {"belief": None if self._belief is None else self._belief.state()}
+        learned: dict[str, Any] = {"engine": None if self._engine is None else self._engine.state()}
+        learned |= {"ones": self._ones.copy(), "belief": None if self._belief is None else self._belief.state()}
+        # Left out if 0, so that older versions can read the file.
+        learned |= {"repeated": self._repeated} if self._repeated else {}
         return learned if self._history is None else learned | {"history": self._history.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -290,4 +302,7 @@ class StreamModel(StreamPredictor):
         belief = restore_belief(self.schema, self.config, state.get("belief"), type(self).__name__)
         if self._history is not None:
             self._history.restore(self._history.read(state["history"], 1, type(self).__name__))
-        self.adopt(engine, ones, belief, self._history)
+        repeated, records = state.get("repeated", 0), 0 if engine is None else engine.row_count
+        valid = type(repeated) is int and 0 <= repeated <= records
+        require(valid, type(self).__name__, f"{repeated!r} of {records:,} records repeated")
+        self.adopt(engine, ones, belief, self._history)._repeated = repeated

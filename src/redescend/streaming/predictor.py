@@ -74,7 +74,7 @@ class StreamPredictor(ABC):
         what = [f"{self.schema.task} of '{self.schema.target}' on {format_count(len(self.schema.features), 'column')}"]
         if self.schema.by is not None:
             what.append(f"{format_count(len(self.keys), 'key')} of '{self.schema.by}'")
-        return f"{type(self).__name__}({', '.join(what)}, {self.records:,} records)"
+        return f"{type(self).__name__}({', '.join(what)}, {self.distinct_records:,} records)"
 
     def _repr_html_(self) -> str:
         """Show the model as a table in notebooks."""
@@ -90,6 +90,11 @@ class StreamPredictor(ABC):
     @abstractmethod
     def records(self) -> int:
         """The number of records learned from."""
+
+    @property
+    def distinct_records(self) -> int:
+        """The number of records learned from, counted once if there were several passes."""
+        return self.records
 
     @property
     def keys(self) -> list[str]:

@@ -24,6 +24,7 @@ from redescend.streaming.encoding.features import (
     find_exclusion,
     infer_feature,
     is_constant,
+    list_few_values,
     pool_rare_levels,
     quote_value,
 )
@@ -267,6 +268,8 @@ class Schema:
         if inferred[0] == "regression" and is_constant(targets):
             value = quote_value(targets[0].as_py())
             notes.append(Note(target, f"is always {value} in {where}, so that there is nothing to predict"))
+        elif inferred[0] == "regression" and (few := list_few_values(kinds[target], targets)):
+            notes.append(Note(target, f"has only the values {few} in {where}; if they are labels, try classification"))
         for name in useful:
             column = sample.table.column(name)
             if features is None and stream and counts[name] is None and find_count(name, kinds[name], column):

@@ -84,7 +84,7 @@ def _check_labels(name: str, kind: Kind, labels: list[str], where: str) -> None:
     if len(labels) == 1:
         raise DataError(
             f"The target {name!r} is always {quote_value(labels[0])} in {where}, but a classifier needs at least two "
-            "labels; list all possible labels."
+            "labels; if others may follow, list all labels."
         )
     if len(labels) > MAX_LABELS:
         many = f"{len(labels):,} distinct values in {where}, such as {quote_value(labels[len(labels) // 2])}"

@@ -27,7 +27,7 @@ Facts = dict[str, str | list[str]]
 
 def describe(model: StreamModel | ModelStore) -> Facts:
     """Describe a model: headings, and a line or a list of lines for each."""
-    facts: Facts = {"Learned from": format_count(model.records)}
+    facts: Facts = {"Learned from": _describe_records(model)}
     if isinstance(model, ModelStore):
         facts["Keys"] = f"{format_count(len(model), 'model')}, one per {model.schema.by!r}: {_list(model.keys)}"
     config = model.config if model.schema.by is None else replace(model.config, features="linear")
@@ -103,7 +103,8 @@ def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:
         "task": schema.task,
         "labels": schema.labels,
         "labels_added": [{"label": label, "row": row} for label, row in schema.added],
-        "records": model.records,
+        "records": model.distinct_records,
+        "passes": _count_passes(model),
         "loss": repr(config.loss),
         "transform": None if config.transform is None else repr(config.transform),
         "order": None if config.transform is not None else resolve_order(config.order, schema.dim + 1),
@@ -119,6 +120,19 @@ def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:
             1.0 - float(shares.mean()) if schema.classifies else float(scales[0])
         )
     return data
+
+
+def _count_passes(model: StreamModel | ModelStore) -> float:
+    """How often the model has learned from each record, on average."""
+    passes = model.records / max(model.distinct_records, 1)
+    return int(passes) if passes.is_integer() else passes
+
+
+def _describe_records(model: StreamModel | ModelStore) -> str:
+    records, passes = format_count(model.distinct_records), _count_passes(model)
+    if model.records == model.distinct_records:
+        return records
+    return f"{records}, in {passes} passes" if passes in range(100) else f"{records}, some of them several times"
 
 
 def _describe_task(schema: Schema) -> str:
@@ -140,11 +154,12 @@ def _list_added(schema: Schema) -> str:
 
 
 def _describe_feature(feature: Feature) -> str:
-    cycles = "".join(f"{' and' if place else ', with'} the {cycle}" for place, cycle in enumerate(feature.levels))
+    *cycles, last = [f"the {cycle}" for cycle in feature.levels] or [""]
+    cycle = f", with {' and '.join([', '.join(cycles), last] if cycles else [last])}" if last else ""
     encoding = {
         "number": "number",
         "boolean": "true or false",
-        "date": f"date, in days since 1970-01-01{cycles}",
+        "date": f"date, in days since 1970-01-01{cycle}",
         "levels": f"text with {len(feature.levels)} values: {_list(feature.levels)}",
         "hashed": "text, hashed",
     }[feature.how]
