@@ -36,7 +36,8 @@ class App(typer.Typer):
     """The command with all of its subcommands."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        start_fast()
+        if options.get("standalone_mode", True):  # the process is the command's
+            start_fast()
         with ensure_complete_output():
             return super().__call__(*arguments, **options)
 
