@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from redescend import losses
 from redescend.kernels.tables import Table
@@ -114,6 +113,8 @@ class Engine(ABC):
         elif self._can_learn_sparse():
             self._learn_sparse(X, Y, sample_weight, weights, predictions)
         else:
+            from scipy.sparse import csr_array
+
             for first in range(0, X.shape[0], DENSE_ROWS):
                 part = slice(first, first + DENSE_ROWS)
                 some, table = np.zeros((len(Y), len(sample_weight[part]))), csr_array(X[part]).toarray()
