@@ -23,7 +23,7 @@ class Certificate:
     Attributes
     ----------
     measured : float
-        Clean dynamic regret against the minimisers of the rounds.
+        Clean dynamic regret against the minimizers of the rounds.
     convexity : float
         Σ over the clean rounds of ⟨∇f_t(θ_t), θ_t − u_t⟩: the first inequality of the proof.
     start, gradients, outliers, path : float

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from redescend.engines.engine import Engine, Runs
+from redescend.engines.engine import Engine
+from redescend.kernels.tabular.fleet import Runs
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require
 

@@ -57,7 +57,7 @@ def learn_scores(link: Array, Y: Array, weights: Array, scores: Array) -> None:
 def learn_packed_scores(
     rows: Array, at: int, runs: tuple[Array, Array], Y: Array, weights: Array, scores: Array
 ) -> None:
-    """The same for many models, a row each, whose links begin at `at`; `runs` are as in `engine.Runs`."""
+    """The same for many models, a row each, whose links begin at `at`; `runs` are the starts and places of `Runs`."""
     _learn(rows, at, *runs, Y, weights, scores, np.empty(3 * len(scores) + 2))
 
 

@@ -41,7 +41,7 @@ def _list_tasks(options: Options) -> Iterator[Task]:
             yield Task("experts", (("name", name), *settings))
 
 
-def _compute(name: str, place: int, rounds: int, run: int, seed: int, unit: float) -> Iterator[Block]:
+def _compute_game(name: str, place: int, rounds: int, run: int, seed: int, unit: float) -> Iterator[Block]:
     problem, title = PROBLEMS[name](rounds), name
     if unit != 1.0:
         # The same game at another scale: of the targets, hence of a; or for labels of the features, hence of l2.
@@ -56,7 +56,7 @@ def _compute(name: str, place: int, rounds: int, run: int, seed: int, unit: floa
             continue
         columns = {"experiment": "experts", "problem": title, "run": run, "rounds": rounds, "count": count}
         columns["k"] = stream.corrupted
-        yield from _compare(problem, _rescale_stream(stream, unit), columns)
+        yield from _compare_learners(problem, _rescale_stream(stream, unit), columns)
 
 
 def _rescale_stream(stream: Stream, unit: float) -> Stream:
@@ -66,7 +66,7 @@ def _rescale_stream(stream: Stream, unit: float) -> Stream:
     return Stream(X, y, clean=stream.clean, truth=stream.truth * unit)
 
 
-def _compare(problem: Problem, stream: Stream, columns: Block) -> Iterator[Block]:
+def _compare_learners(problem: Problem, stream: Stream, columns: Block) -> Iterator[Block]:
     common: dict[str, Any] = {"loss": problem.loss, "a": problem.a, "b": problem.b}
     printed = LearnWithExperts(stream.dim, rounds=len(stream), **common)
     robust = LearnWithExperts(stream.dim, meta="robust", **common)
@@ -92,7 +92,7 @@ def _compare(problem: Problem, stream: Stream, columns: Block) -> Iterator[Block
 
 
 class _RegretScorer:
-    """Final clean regret of learners on one stream; the loss of the minimisers is computed once."""
+    """Final clean regret of learners on one stream; the loss of the minimizers is computed once."""
 
     def __init__(self, problem: Problem, stream: Stream) -> None:
         trace = play(problem.learners(stream)["LEARN"], stream)
@@ -141,7 +141,7 @@ def _make_peers(problem: Problem, stream: Stream) -> dict[str, Learner]:
     }
 
 
-EXPERTS = Experiment(_list_tasks, _compute)
+EXPERTS = Experiment(_list_tasks, _compute_game)
 
 
 def make_tables(results: Results) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from redescend.invex.space import Geodesic, Space
 from redescend.learners.learner import Round, read_state
 from redescend.numeric import Array
 from redescend.parameters import check_instance
-from redescend.state import ArraySpec, require
+from redescend.state import ArraySpec, Stateful, require
 
 ITERATIONS, TOLERANCE = 1_000, 1e-13
 
@@ -115,7 +115,7 @@ class FrechetMean(GatedLearner):
         self._total_weight = float(self._read_state(state, ArraySpec("total_weight", low=0.0))["total_weight"])
 
 
-class RobustFrechetMean:
+class RobustFrechetMean(Stateful):
     r"""An online Fréchet mean that outliers cannot move, without constants to tune.
 
     LEARN over squared distances, with a scale inferred from the stream and steps that follow drift. `NoisePosterior`
@@ -238,7 +238,6 @@ class RobustFrechetMean:
         return mean
 
     def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue with equal bits."""
         return {
             "learner": repr(self),
             "points": np.array(self._points),
@@ -251,13 +250,6 @@ class RobustFrechetMean:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a `state` of a mean over the same space.
-
-        Parameters
-        ----------
-        state : dict
-            As returned by `state`. A DataError is raised if it does not fit; the mean is then unchanged.
-        """
         members, lowest = len(MEMORIES) + 1, state.get("lowest") if isinstance(state, dict) else None
         specs = (
             ArraySpec("points", (members, *self.space.shape)),

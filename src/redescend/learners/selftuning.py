@@ -137,7 +137,7 @@ class SelfTuning(Ensemble):
             return super().update(x, y)  # raises an error about the record
         return Round(*caller.outcome.tolist())
 
-    def _play(self, X: Array, y: Array, out: table.Outcomes) -> int:
+    def _play_rows(self, X: Array, y: Array, out: table.Outcomes) -> int:
         return self._caller.learn_rows(X, y, out)
 
     def _play_safely(self, x: Array, y: float) -> Round:

@@ -82,7 +82,7 @@ class ColumnarFile(SourceFile):
             file = cls(origin.name)
             file.path = origin.path
         else:
-            path, damage = _copy(origin, compression)
+            path, damage = _copy_to_file(origin, compression)
             file = cls(origin.name, damage)
             file.path = path
             weakref.finalize(file, path.unlink, missing_ok=True)
@@ -197,7 +197,7 @@ def group_rows(batches: Iterator[pa.RecordBatch], columns: list[str] | None, sta
         row += batch.num_rows
 
 
-def _copy(origin: Origin, compression: str | None) -> tuple[Path, str | None]:
+def _copy_to_file(origin: Origin, compression: str | None) -> tuple[Path, str | None]:
     """Copy to a temporary file, because columns need random access; also returns why the copy is incomplete."""
     handle, path = tempfile.mkstemp(prefix="redescend-")
     try:

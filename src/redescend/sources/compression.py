@@ -121,11 +121,11 @@ def _decompress_by_arrow(stored: Iterator[bytes], compression: str, reread: Rere
             yield data
     except (OSError, pa.ArrowException) as error:
         if reread is not None and getattr(error, "errno", None) is None:
-            yield from _recover(_open_arrow(reread(), compression), size)
+            yield from _recover_bytes(_open_arrow(reread(), compression), size)
         raise
 
 
-def _recover(stream: Any, skip: int) -> Iterator[bytes]:
+def _recover_bytes(stream: Any, skip: int) -> Iterator[bytes]:
     """The last bytes before the damage, without the first `skip`, which were read before."""
     while skip:
         skip -= len(stream.read(min(skip, MOST)))

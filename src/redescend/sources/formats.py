@@ -245,7 +245,7 @@ def check_format(name: str) -> type[SourceFile]:
     return chosen
 
 
-def detect(origin: Origin, requested: type[SourceFile] | None) -> tuple[type[SourceFile], str | None]:
+def detect_format(origin: Origin, requested: type[SourceFile] | None) -> tuple[type[SourceFile], str | None]:
     """The format of a file, by its name or else by its first bytes, and its compression."""
     first = _read_first(origin, None)
     compression = detect_compression(first)

@@ -67,8 +67,10 @@ PATTERNS = {Kind.NUMBER: _NUMBER, Kind.BOOLEAN: _BOOLEAN, Kind.DATE: f"{_DATE}{_
 DESCRIPTIONS = {Kind.NUMBER: "a number", Kind.BOOLEAN: "true or false", Kind.DATE: "a date", Kind.TEXT: "text"}
 
 FIRST_DATE, LAST_DATE = (
-    pa.scalar(end, TYPES[Kind.DATE]).value for end in (datetime.datetime.min, datetime.datetime.max)
+    (end - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
+    for end in (datetime.datetime.min, datetime.datetime.max)
 )
+"""The dates that Python has, in microseconds. Arrow would import pandas to compute them."""
 LENIENT = {"allow_int_overflow": True, "allow_time_truncate": True, "allow_float_truncate": True}
 DATED = (pa.TimestampScalar, pa.Date32Scalar, pa.Date64Scalar)
 NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)

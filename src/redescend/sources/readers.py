@@ -169,11 +169,11 @@ class Text:
         begin = offset if origin.seekable and compression is None else 0
         on_read(begin)
         self._raw = origin.read(block, begin, keep)
-        stored = self._count()
+        stored = self._count_stored_bytes()
         reread = (lambda: origin.read(block, 0, keep)) if origin.seekable else None
         self._pieces = stored if compression is None else decompress(stored, compression, block, reread)
         self._pending = b""
-        self._skip(offset - begin)
+        self._skip_bytes(offset - begin)
 
     def read(self) -> bytes:
         """The next bytes; none at the end."""
@@ -194,12 +194,12 @@ class Text:
     def close(self) -> None:
         self._raw.close()
 
-    def _count(self) -> Iterator[bytes]:
+    def _count_stored_bytes(self) -> Iterator[bytes]:
         for data in self._raw:
             self._on_read(len(data))
             yield data
 
-    def _skip(self, count: int) -> None:
+    def _skip_bytes(self, count: int) -> None:
         while count > 0 and (data := self.read()):
             self._pending = data[count:]
             count -= len(data)

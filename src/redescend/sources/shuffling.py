@@ -45,7 +45,7 @@ def shuffle(
 ) -> Generator[Batch, None, None]:
     """Shuffle the records of batches, and start at a position of the same shuffled records."""
     with tempfile.TemporaryDirectory(prefix="redescend-") as folder:
-        bad = _deal(batches, Path(folder), seed, parts)
+        bad = _deal_to_parts(batches, Path(folder), seed, parts)
         row = start.row
         for part in range(start.offset, parts):
             skip = start.skip if part == start.offset else 0
@@ -58,7 +58,7 @@ def shuffle(
                 yield Batch(some, numbers, rejected, name, end, partial(_read_raw, some, numbers))
 
 
-def _deal(batches: Iterator[Batch], folder: Path, seed: int, parts: int) -> list[list[Bad]]:
+def _deal_to_parts(batches: Iterator[Batch], folder: Path, seed: int, parts: int) -> list[list[Bad]]:
     """Write every good record to its part; returns the bad ones, each with a part that has good ones."""
     lost: list[Bad] = []
     with ExitStack() as stack:

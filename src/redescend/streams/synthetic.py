@@ -95,7 +95,7 @@ def regression(
 ) -> Stream:
     r"""Make a regression stream: y = ⟨θ*_t, x⟩ + e, with a signal ⟨θ*_t, x⟩ of variance 1.
 
-    Features are independent and normal, and θ* is a uniform direction in the standardised features.
+    Features are independent and normal, and θ* is a uniform direction in the standardized features.
 
     Parameters
     ----------

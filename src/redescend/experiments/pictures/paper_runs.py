@@ -171,7 +171,7 @@ def _describe_weights(means: dict[str, dict[str, float]]) -> str:
     share = 1.0 - corrupted / clean
     verdict = "the gate hardly separates them" if share < 0.1 else "the gate separates them"
     return (
-        f"Compare the two colours. At k = {count} a clean round has weight {format_number(clean)} on average and a "
+        f"Compare the two colors. At k = {count} a clean round has weight {format_number(clean)} on average and a "
         f"corrupted one {abs(100.0 * share):.2g} % {'less' if share >= 0.0 else 'more'}: {verdict}."
     )
 

@@ -107,7 +107,7 @@ def _list_tasks(options: Options) -> Iterator[Task]:
         yield Task("suite", settings)
 
 
-def _compute(first: int, quick: int, rounds: int, seed: int) -> Iterator[Block]:
+def _compute_settings(first: int, quick: int, rounds: int, seed: int) -> Iterator[Block]:
     settings = choose_settings(seed, bool(quick))
     for place in range(first, min(first + SETTINGS_PER_TASK, len(settings))):
         setting = settings[place]
@@ -122,4 +122,4 @@ def _compute(first: int, quick: int, rounds: int, seed: int) -> Iterator[Block]:
                 yield row | make_point(game.rounds, "step", step)
 
 
-SUITE = Experiment(_list_tasks, _compute)
+SUITE = Experiment(_list_tasks, _compute_settings)

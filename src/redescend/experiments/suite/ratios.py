@@ -50,7 +50,7 @@ class Ratios:
     def ratios_of(self, learner: str) -> Array:
         return self.values[:, self.learners.index(learner)]
 
-    def summarise_group(self, learner: str, group: Callable[[SuiteSetting], bool]) -> GroupSummary | None:
+    def summarize_group(self, learner: str, group: Callable[[SuiteSetting], bool]) -> GroupSummary | None:
         """A learner in a group, or None if the group has no setting."""
         ratios = self.ratios_of(learner)[[bool(group(setting)) for setting in self.settings]]
         if not len(ratios):
@@ -125,7 +125,7 @@ def make_suite_section(results: Results) -> dict[str, Any] | None:
     kinds = {kind: members for kind, members in ratios.group_by_step().items() if members}
     listed = [learner for members in kinds.values() for learner in members]
     cells = {
-        (learner, group): ratios.summarise_group(learner, members)
+        (learner, group): ratios.summarize_group(learner, members)
         for learner in listed
         for group, members in GROUPS.items()
     }
@@ -134,7 +134,7 @@ def make_suite_section(results: Results) -> dict[str, Any] | None:
     blind = ratios.blind_learners()
     subject = ratios.main_learner()
     return {
-        "answer": _summarise_suite(ratios),
+        "answer": _summarize_suite(ratios),
         "settings": len(ratios.settings),
         "rounds": int(results.select(experiment="suite").column("rounds").max()),
         "columns": columns,
@@ -146,7 +146,7 @@ def make_suite_section(results: Results) -> dict[str, Any] | None:
     }
 
 
-def _summarise_suite(ratios: Ratios) -> str:
+def _summarize_suite(ratios: Ratios) -> str:
     """The suite in one sentence: the subject, and the best of the others."""
     subject = ratios.main_learner()
     within = {learner: ratios.share_within(learner) for learner in ratios.blind_learners()}

@@ -187,7 +187,7 @@ class Game:
         return resolve_outlier_count(self.setting.count, self.rounds)
 
     def play(self, learner: Learner) -> float:
-        """Final clean dynamic regret against the minimiser of each round; infinite if the learner diverged."""
+        """Final clean dynamic regret against the minimizer of each round; infinite if the learner diverged."""
         # An oracle skips the corrupted rounds, so it does not matter what the adversary does there.
         adaptive = self.setting.when == ADAPTIVE and not isinstance(learner, Oracle)
         try:

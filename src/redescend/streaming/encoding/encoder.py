@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 MAX_CELLS, MAX_KEYED_CELLS = 1 << 17, 1 << 21
 """Maximum matrix cells per chunk: few enough to stay in the cache, or enough for every shard of keys to have some."""
 
-MIN_CHUNK = 64
-"""Records per chunk at least: every chunk loops over all columns."""
+MIN_CHUNK = 64  # records per chunk at least: every chunk loops over all columns
 
 
 class EncodedChunk(NamedTuple):
@@ -49,7 +48,7 @@ class EncodedChunk(NamedTuple):
 class EncodedBatch:
     """An encoded table.
 
-    Columns are analysed as a whole, which is cheap; the matrix is written a few rows at a time, which stays in the
+    Columns are analyzed as a whole, which is cheap; the matrix is written a few rows at a time, which stays in the
     cache.
 
     Parameters

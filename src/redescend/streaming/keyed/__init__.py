@@ -37,8 +37,7 @@ from redescend.streaming.predictor import Learned, Played, StreamPredictor
 
 __all__ = ["ModelStore"]
 
-MOST_MEMORY = usable_memory() // 2
-"""Bytes that the models of all keys may take."""
+MOST_MEMORY = usable_memory() // 2  # bytes that the models of all keys may take
 
 
 class ModelStore(StreamPredictor):

@@ -16,8 +16,7 @@ from redescend.numeric import Array
 MAX_CHAIN = 256
 """The most tasks before shards are fetched and sent again: the scheduler remembers all tasks of a result."""
 
-WORKER_SECONDS = 10
-"""Seconds that a cluster may be without a worker."""
+WORKER_SECONDS = 10  # seconds that a cluster may be without a worker
 
 
 class ShardTask(NamedTuple):
@@ -31,8 +30,7 @@ class ShardTask(NamedTuple):
     places: Array
 
 
-ShardResult = tuple[Array, Array]
-"""The predictions and the weights of the records of a task."""
+ShardResult = tuple[Array, Array]  # the predictions and the weights of the records of a task
 
 
 def run_task(fleet: Fleet, task: ShardTask) -> ShardResult:

@@ -18,14 +18,12 @@ from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import cells
 from redescend.streaming.summary.histograms import compute_quantile
 
-REFRESH = 256
-"""Records between two computations of the running median; the first ones come after 1, 2, 4, … records."""
+REFRESH = 256  # records between two computations of the running median; the first ones come after 1, 2, 4, … records
 
 ALL_OF, ONE_IN = 2048, 8
 """The running median is that of the first ALL_OF records and of one in ONE_IN of the others, to save time."""
 
-TINY = 1e-15
-"""The least probability in the log loss."""
+TINY = 1e-15  # the least probability in the log loss
 
 OWNER = "the metrics"
 
