@@ -51,6 +51,25 @@ def test_a_number_with_few_values_may_be_a_label(in_a_folder):
     assert words not in run("fit", "a.csv", "--target", "y", "--task", "classification", "--no-report").stderr
 
 
+def test_a_pipe_that_is_sorted_by_its_label_is_learned_from(in_a_folder):
+    random = np.random.default_rng(7)
+    kinds = ["ham"] * 1500 + ["spam"] * 900
+    lines = [f"{random.normal() + 3 * (kind == 'spam')},{random.normal()},{kind}" for kind in kinds]
+    text = "\n".join(["x,z,kind", *lines, ""])
+    done = run("fit", "-", "--target", "kind", "--model", "m", input=text)
+    assert "Task: classification of 'kind' with 1 label\n" in done.stderr
+    assert "'kind': is always 'ham' in the first 1,000 records; other labels are added when they appear" in done.stderr
+    assert "'spam' (from row 1,501 on; 900 records)." in done.stderr
+    only = "\n".join(text.split("\n")[:1400]) + "\n"
+    run("fit", "-", "--target", "kind", "--model", "one", input=only)
+    Path("some.csv").write_text(only)
+    for command in (["inspect", "one"], ["predict", "one", "some.csv"], ["score", "one", "some.csv"]):
+        run(*command)
+    run("explain", "one", "some.csv", "--row", "5")
+    assert "it has seen only one label" in refused("export", "one", "--onnx", "one.onnx")
+    assert "needs at least two labels" in refused("fit", "some.csv", "--target", "kind")
+
+
 @pytest.mark.parametrize("missing", ["n/a", "#N/A", "<NA>", ".", "--"])
 def test_usual_marks_of_missing_values_leave_a_column_a_number(in_a_folder, missing):
     def make(row, random):

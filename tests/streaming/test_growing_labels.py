@@ -92,6 +92,32 @@ def test_a_stream_and_any_cuts_of_it_give_the_same_model_rounds_and_summary(name
     assert int(summary.confusion.sum()) == ROWS - 2
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_stream_may_begin_with_one_label(name, tmp_path):
+    make, settings, schema = MODELS[name]
+    table = columns(ROWS, [0, 310, 400])
+    first, found = growing(table, **schema), []
+    assert first.labels == ["ash"]
+    assert [note.column for note in first.notes] == ["y"]
+    for cuts in ([0, ROWS], [0, 300, 310, 311, 312, 400, 401, ROWS]):
+        model = make(first, **settings)
+        for start, stop in pairwise(cuts):
+            model.learn(part(table, start, stop))
+            rd.save(model, tmp_path / "model")
+            model = rd.load(tmp_path / "model")
+            if stop == 300:
+                batch = part(table, 0, 40).table
+                assert set(model.predict(batch).tolist()) == {"ash"}
+                assert model.predict_proba(batch).shape == (40, 1)
+                assert repr(model)
+        found.append((tmp_path / "model").read_bytes())
+    assert found[0] == found[1]
+    assert model.schema.labels == ["ash", "beech", "cedar", "ceddar"]
+    late = part(table, 550, ROWS)
+    correct = model.predict(late.table) == np.array(table["y"][550:])
+    assert correct.mean() > 0.8
+
+
 def test_a_record_that_cannot_be_used_adds_no_label():
     table = columns()
     model = StreamModel(growing(table))

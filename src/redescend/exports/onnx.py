@@ -102,6 +102,8 @@ def _read_labels(model: Any) -> tuple[Array | None, bool]:
     """The labels that the model predicts, if any, and whether it has probabilities."""
     # A self-tuning classifier calibrates its probabilities by a belief, which the graph does not have.
     if hasattr(model, "schema"):
+        if len(model.schema.labels) == 1:
+            raise DataError("The model cannot be exported, because it has seen only one label.")
         return (model.schema.label_values, model.belief is None) if model.schema.classifies else (None, False)
     has_transform = hasattr(model, "predict_proba") and model.get_params()["transform"] is not None
     return getattr(model, "classes_", None), has_transform

@@ -29,7 +29,7 @@ def make_belief(schema: Schema) -> Belief:
     share the shape of the noise, the share of outliers, and the belief about labels.
     """
     if schema.classifies:
-        return LabelBelief(len(schema.labels))
+        return LabelBelief(max(2, len(schema.labels)))
     return ResidualBelief(schema.dim if schema.by is None else min(schema.dim, COMPACT))
 
 

@@ -129,6 +129,8 @@ def _describe_direction(schema: Schema, feature: Feature, coefficients: Array) -
 def _describe_sign(schema: Schema, output: int, effect: float) -> str:
     if not schema.classifies:
         return "higher" if effect > 0.0 else "lower"
-    if schema.outputs == 1:
+    if len(schema.labels) == 1:
+        effect = -effect  # the output speaks for the other label, which has not appeared yet
+    elif schema.outputs == 1:
         return abbreviate(schema.labels[int(effect > 0.0)], MAX_LABEL)
     return f"{'' if effect > 0.0 else 'not '}{abbreviate(schema.labels[output], MAX_LABEL)}"

@@ -145,6 +145,8 @@ class StreamModel(StreamPredictor):
     def _add_label(self, label: str, row: int) -> None:
         """Add a label that first appears in this row of the stream."""
         self.schema = self.schema.add_label(label, row)
+        if self.schema.outputs == 1:
+            return  # the second label is the other sign of the output
         self._engine = add_label(self.engine)
         self._belief = add_class(self._belief) if isinstance(self._belief, LabelBelief) else None
 

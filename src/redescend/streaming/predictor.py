@@ -267,7 +267,8 @@ class StreamPredictor(ABC):
         """
         if not self.schema.classifies:
             raise DataError(f"The model predicts numbers for '{self.schema.target}', which have no probabilities.")
-        return np.ascontiguousarray(predict_labels(self.belief, self._all_scores(table)).T)
+        shares = predict_labels(self.belief, self._all_scores(table))[: len(self.schema.labels)]
+        return np.ascontiguousarray(shares.T)
 
     def clean_probability(self, table: Any) -> Array:
         """Compute the probability that each record of a `table` with the target is clean, without learning from it.

@@ -196,6 +196,7 @@ class Schema:
 
     def _is_valid(self) -> bool:
         """Whether the parts are consistent; labels of a numeric target must be numbers."""
+        fewest = 1 if self.grows else 2
         texts = [self.target, *self.labels, *(text for one in (*self.excluded, *self.notes) for text in one)]
         return (
             len(self.features) > 0
@@ -204,12 +205,12 @@ class Schema:
             and self._has_valid_lags()
             and all(feature.is_valid() for feature in self.features)
             and len(set(self.labels)) == len(self.labels) == len(set(self.label_values.tolist()))
-            and {"regression": not self.labels, "classification": 2 <= len(self.labels) <= MAX_LABELS}[self.task]
+            and {"regression": not self.labels, "classification": fewest <= len(self.labels) <= MAX_LABELS}[self.task]
             and self.kind is not (Kind.DATE if self.classifies else Kind.TEXT)
             and type(self.grows) is bool
             and not (self.grows and (self.lagged or not self.classifies))
             and [label for label, _ in self.added] == self.labels[len(self.labels) - len(self.added) :]
-            and len(self.added) <= max(len(self.labels) - 2, 0)
+            and len(self.added) <= max(len(self.labels) - 1, 0)
             and all(type(row) is int and row >= 0 for _, row in self.added)
         )
 
@@ -257,7 +258,8 @@ class Schema:
             raise DataError(f"{none} be read; row {bad.row} of '{bad.file}': {bad.reason}.")
         where = format_first(len(sample.table)) if where is None else where
         targets = sample.table.column(target) if values is None else values
-        inferred = infer_task(target, kinds[target], targets, task, labels, where)
+        grows = grows and labels is None and not lags and kinds[target] is not Kind.BOOLEAN
+        inferred = infer_task(target, kinds[target], targets, task, labels, where, grows)
         used, excluded = [], [Excluded(name, "is ignored, as requested") for name in dict.fromkeys(ignore)]
         useful = candidates
         if features is None:
@@ -268,6 +270,9 @@ class Schema:
         if inferred[0] == "regression" and is_constant(targets):
             value = quote_value(targets[0].as_py())
             notes.append(Note(target, f"is always {value} in {where}, so that there is nothing to predict"))
+        elif len(inferred[1]) == 1:
+            value = quote_value(inferred[1][0])
+            notes.append(Note(target, f"is always {value} in {where}; other labels are added when they appear"))
         elif inferred[0] == "regression" and (few := list_few_values(kinds[target], targets)):
             notes.append(Note(target, f"has only the values {few} in {where}; if they are labels, try classification"))
         for name in useful:
@@ -287,8 +292,7 @@ class Schema:
             raise DataError(f"No column is left to predict {target!r} from: {listed or 'there is no other column'}.")
         if inferred[0] == "classification":
             used = pool_rare_levels(used, sample.table)
-        grows = grows and inferred[0] == "classification" and kinds[target] is not Kind.BOOLEAN
-        grows = grows and labels is None and not lags
+        grows = grows and inferred[0] == "classification"
         schema = Schema(target, kinds[target], *inferred, used, excluded, by, notes, grows)
         return _add_lags(schema, lags, lag_columns) if lags else schema
 

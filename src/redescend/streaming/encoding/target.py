@@ -42,9 +42,12 @@ Task = Literal["regression", "classification"]
 
 
 def infer_task(
-    name: str, kind: Kind, column: Any, task: str, labels: Sequence[Any] | None, where: str
+    name: str, kind: Kind, column: Any, task: str, labels: Sequence[Any] | None, where: str, grows: bool = False
 ) -> tuple[Task, list[str]]:
-    """Infer the task and the labels from the target column of the sample, whose records `where` describes."""
+    """Infer the task and the labels from the target column of the sample, whose records `where` describes.
+
+    One label is enough if others can be added, that is, if the schema `grows`.
+    """
     check_choice("fit_stream", "task", task, ("auto", "regression", "classification"))
     values = drop_missing(column)
     if len(values) == 0:
@@ -63,7 +66,7 @@ def infer_task(
     if kind is Kind.DATE:
         raise DataError(f"The target {name!r} is a date, which cannot be a label; try regression.")
     if labels is None:
-        _check_labels(name, kind, distinct, where)
+        _check_labels(name, kind, distinct, where, 1 if grows else 2)
         return "classification", distinct
     return "classification", _parse_labels(name, kind, labels)
 
@@ -78,10 +81,10 @@ def _distinct_labels(kind: Kind, values: Any) -> list[str]:
     return [format_exactly(value) for value in sorted(usable)]
 
 
-def _check_labels(name: str, kind: Kind, labels: list[str], where: str) -> None:
+def _check_labels(name: str, kind: Kind, labels: list[str], where: str, fewest: int) -> None:
     if not labels:
         raise DataError(f"The target {name!r} has no number in {where} that can be a label.")
-    if len(labels) == 1:
+    if len(labels) < fewest:
         raise DataError(
             f"The target {name!r} is always {quote_value(labels[0])} in {where}, but a classifier needs at least two "
             "labels; if others may follow, list all labels."
@@ -198,4 +201,5 @@ def decode_predictions(schema: Schema, scores: Array, shares: Array | None = Non
     shares = label_probabilities(scores) if shares is None else shares
     # A batch may have begun with fewer labels than the schema has now.
     best = (scores[0] > 0.0).astype(np.intp) if len(scores) == 1 else scores.argmax(axis=0)
+    best = np.minimum(best, len(schema.labels) - 1)  # a stream may begin with one label
     return best.astype(np.float64), shares[best, np.arange(scores.shape[1])]

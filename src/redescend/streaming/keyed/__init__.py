@@ -159,6 +159,8 @@ class ModelStore(StreamPredictor):
     def _add_label(self, label: str, row: int) -> None:
         """Add a label that first appears in this row of the stream to the models of all keys."""
         self.schema = self.schema.add_label(label, row)
+        if self.schema.outputs == 1:
+            return  # the second label is the other sign of the output
         self._belief = add_class(self._belief) if isinstance(self._belief, LabelBelief) else None
         before, fleets = self._shards.fetch_fleets(), self._make_fleets()
         for fleet, known in zip(fleets, before, strict=True):

@@ -137,7 +137,7 @@ def _describe_records(model: StreamModel | ModelStore) -> str:
 
 def _describe_task(schema: Schema) -> str:
     if schema.classifies:
-        return f"classification of {schema.target!r} with {len(schema.labels)} labels"
+        return f"classification of {schema.target!r} with {format_count(len(schema.labels), 'label')}"
     kind = str(schema.kind.value).lower()
     unit = " in days since 1970-01-01" if kind == "date" else ""
     return f"regression of the {kind} {schema.target!r}{unit}"
