@@ -263,8 +263,8 @@ def test_later_labels_of_a_pipe_are_added_unless_labels_are_given(in_a_folder):
     labels = ["yes, please" if row % 2 else "no" for row in range(1200)] + ["maybe"] * 3 + ["mybe"]
     text = "x,y\n" + "".join(f'{row % 7},"{label}"\n' for row, label in enumerate(labels))
     done = run("fit", "-", "--target", "y", "--model", "m", input=text)
-    added = "'maybe' (from row 1,201 on; 3 records), 'mybe' (from row 1,204 on; 1 record, perhaps mistyped)"
-    assert f"Labels added after the first records: {added}.\n" in done.stderr
+    added = "'mybe' (from row 1,204 on; 1 record, perhaps mistyped), 'maybe' (from row 1,201 on; 3 records)"
+    assert f"Labels added after the first records, the rarest first: {added}.\n" in done.stderr
     assert "Labels added later: 'maybe' (row 1,201), 'mybe' (row 1,204)\n" in run("inspect", "m").stdout
     done = run("fit", "-", "--target", "y", "--labels", 'no,"yes, please",mybe', input=text, code=3)
     assert "3 × the target 'y': 'maybe' is none of the 3 labels (such as row 1201 of standard input)" in done.stderr

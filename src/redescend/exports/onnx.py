@@ -135,7 +135,7 @@ def _add_columns(graph: Graph, schema: Any, form: LinearForm) -> str:
         else:
             raise DataError(
                 f"The model cannot be exported, because of column '{feature.name}': {REASONS.get(feature.how, '')}"
-                "leave it out with ignore=[...]."
+                "fit a model that ignores this column."
             )
         if feature.missing:
             numbers.append(graph.apply("Cast", missing, to=DOUBLE))

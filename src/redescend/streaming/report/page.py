@@ -41,7 +41,7 @@ SHOWN_ELSEWHERE = ("Clean labels", "Noise scale", "Most important columns")
 MAX_PARTS = 8
 """The most contributions to the prediction of a suspect to show."""
 
-MAX_ADDED, MAX_LABEL = 8, 40
+MAX_ADDED, MAX_LABEL = 4, 40
 """The most added labels to list, and the most characters of each."""
 
 MANY_SUSPECTS = 0.15
@@ -111,7 +111,7 @@ def summarize(summary: Summary, counts: Counts) -> list[str]:
         share = formatting.format_percent(summary.suspect_count / summary.learned)
         sentences.append(f"{formatting.format_count(summary.suspect_count, 'suspect')} ({share}).")
     if summary.schema.added:
-        sentences.append(f"Labels added after the first records: {_list_added(summary)}.")
+        sentences.append(f"Labels added after the first records, the rarest first: {_list_added(summary)}.")
     for count, action in ((counts.quarantined, "quarantined"), (counts.skipped, "skipped")):
         if count:
             sentences.append(f"{formatting.format_count(count)} rejected and {action}.")
@@ -128,13 +128,14 @@ def _count_strong(summary: Summary) -> int:
 
 
 def _list_added(summary: Summary) -> str:
-    """List the labels that were added, with their first rows and numbers of records."""
-    schema, counts = summary.schema, summary.confusion.sum(axis=(1, 2)).tolist()[-len(summary.schema.added) :]
-    listed = []
-    for (label, row), count in zip(schema.added[:MAX_ADDED], counts, strict=False):
-        records = "1 record, perhaps mistyped" if count == 1 else formatting.format_count(count)
-        listed.append(f"'{formatting.abbreviate(label, MAX_LABEL)}' (from row {row:,} on; {records})")
-    more = len(schema.added) - len(listed)
+    """List the labels that were added, with their first rows and numbers of records; the rarest may be mistyped."""
+    added = summary.schema.added
+    counts, listed = summary.confusion.sum(axis=(1, 2)).tolist()[-len(added) :], []
+    for place in np.argsort(counts, kind="stable").tolist()[:MAX_ADDED]:
+        records = "1 record, perhaps mistyped" if counts[place] == 1 else formatting.format_count(counts[place])
+        label = formatting.abbreviate(added[place].label, MAX_LABEL)
+        listed.append(f"'{label}' (from row {added[place].row:,} on; {records})")
+    more = len(added) - len(listed)
     return ", ".join(listed) + (f" and {more} more" if more else "")
 
 
