@@ -24,7 +24,7 @@ from numba.extending import intrinsic, overload, register_jitable
 from redescend import domains, gates, numeric, steps, transforms
 from redescend.kernels import lowering, parts
 from redescend.kernels.cache import KernelCache
-from redescend.kernels.parts import COMPILED, INLINED, KERNEL, PART, RARE, SHARED, SUMMING
+from redescend.kernels.parts import COMPILED, INLINED, KERNEL, PART, RARE, SELDOM, SHARED, SUMMING
 from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -182,7 +182,12 @@ def _with_cache(dispatcher: Any) -> Any:
 
 def inlined(function: F) -> F:
     """Compile a part of a kernel, inlined where it is called."""
-    return njit(**INLINED, **FLAGS)(function)
+    return _without_literals(njit(**INLINED, **FLAGS)(function))
+
+
+def seldom(function: F) -> F:
+    """Compile a part that seldom runs, which may slice arrays or allocate some; it is not inlined."""
+    return _without_literals(njit(**SELDOM, **FLAGS)(function))
 
 
 def summing(function: F) -> F:
