@@ -58,7 +58,7 @@ class Versions:
     """Whether a batch can be prepared before the last one is published."""
 
     def __init__(self, model: Model) -> None:
-        self._front = model
+        self._front = self._newest = model
         self._newer: deque[Model] = deque()
 
     def read(self) -> AbstractContextManager[Model]:
@@ -67,19 +67,21 @@ class Versions:
 
     def prepare(self, batch: Batch | NumericBatch, describe: Callable[[Schema, Learned], T]) -> T:
         """Learn from a batch, unseen by readers, and describe the outcome; if either fails, nothing was learned."""
-        model = copy_model(self._newer[-1] if self._newer else self._front)
+        model = copy_model(self._newest)
         learned = teach(model, batch)
         described = describe(model.schema, learned)
         self._newer.append(model)
+        self._newest = model
         return described
 
     def publish(self) -> None:
-        """Let readers see the first of what was prepared."""
+        """Let readers see the first of what was prepared; another thread may prepare a batch meanwhile."""
         self._front = self._newer.popleft()
 
     def discard(self) -> None:
         """Forget what was prepared."""
         self._newer.clear()
+        self._newest = self._front
 
 
 class Reader:
