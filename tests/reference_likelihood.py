@@ -41,8 +41,13 @@ def power_of_two(a: Any) -> Any:
     return np.clip(2.0 ** np.floor(np.log2(np.abs(a))), LEAST, MOST)
 
 
+def typical_unit(values: Any) -> float:
+    """The power of two near the median of values that are not 0."""
+    return float(power_of_two(lower_median(np.abs(values[np.abs(values) >= LEAST]))))
+
+
 def cut(v: Any) -> Any:
-    return np.where(np.abs(v) * LARGE > 1, np.clip(v, -LARGE, LARGE), 0.0)
+    return np.where(np.abs(v) > 1 / LARGE, np.clip(v, -LARGE, LARGE), 0.0)
 
 
 def stretched(length: float, up: float) -> float:

@@ -32,6 +32,7 @@ from tests.reference_likelihood import (
     implicit_pull,
     lower_median,
     power_of_two,
+    typical_unit,
 )
 
 
@@ -99,47 +100,47 @@ class Reference(Likelihood):
         new = (self.unit == 0) & (np.abs(x) >= LEAST)
         if learning:
             self.unit[new] = power_of_two(x[new])
-        raw = cut(np.divide(x, self.unit, out=np.zeros(self.d), where=self.unit > 0))
-        raw = np.where(np.isnan(x) & (self.unit > 0), np.nan, raw)
+        raw = self.in_units(x)
         prediction = self.clip(float((self.V * self.lengths) @ (self.theta @ self.fill(raw))))
         if not learning:
             return prediction, 1.0
         if self.target == 0:
             self.target = 1.0 if self.labels else float(power_of_two(y))
-        elif not self.labels and self.last < RING and abs(y) >= LEAST and abs(y) < self.target / 1e25:
-            unit = float(power_of_two(y))
-            self.ring = [(x, float(cut(known * self.target / unit)), w) for x, known, w in self.ring]
-            self.target = unit
-        y = float(cut(y / self.target))
         if not np.any(raw):
             return prediction, 1.0
-        if not self.labels and self.last > 1 and np.array_equal(self.before, np.append(raw, y), True):
+        if not self.labels and self.last > 1 and np.array_equal(self.before, np.append(x, y), True):
             return prediction, self.clean
-        self.before = np.append(raw, y)
-        self.learn_from(raw, y, w, bool(new.any()))
+        self.before = np.append(x, y)
+        self.learn_from(x, y, w, bool(new.any()))
         if self.loss.l2 > 0:
             self.shrink(self.last % self.d)
         return prediction, self.clean
 
+    def in_units(self, x: Any) -> Any:
+        with np.errstate(over="ignore"):
+            raw = cut(np.divide(x, self.unit, out=np.zeros(self.d), where=self.unit > 0))
+        return np.where(np.isnan(x) & (self.unit > 0), np.nan, raw)
+
     def fill(self, x: Any) -> Any:
         return np.where(np.isnan(x), self.mean * np.minimum(1.0, self.count / max(self.seen, 1)), x)
 
-    def learn_from(self, raw: Any, y: float, w: float, new: bool) -> None:
+    def learn_from(self, x: Any, y: float, w: float, new: bool) -> None:
         self.last += 1
         if self.last <= RING or self.order == 2:
-            self.ring = [*self.ring, (raw, y, w)][-RING:]
-        if self.constant >= 0 and self.fill(raw)[self.constant] != self.level:
+            self.ring = [*self.ring, (x, y, w)][-RING:]
+        if self.constant >= 0 and self.fill(self.in_units(x))[self.constant] != self.level:
             self.constant = -1
-        records = [(raw, y, w)]
+        records = [(x, y, w)]
         if self.last <= RING and self.last & (self.last - 1) == 0:
             self.begin()
             records = list(self.ring)
         elif new:
-            self.add_features(raw)
+            self.add_features(self.in_units(x))
         while records:
             for record in records:
                 self.learn_record(*record)
             records = self.ring[-LOST:] if self.recover() and self.order == 2 else []
+        y = float(cut(y / self.target))
         if self.clean > 0.5:
             self.bottom, self.top = min(self.bottom, y), max(self.top, y)
 
@@ -147,7 +148,10 @@ class Reference(Likelihood):
 
     def begin(self) -> None:
         X, y = np.array([record[0] for record in self.ring]), np.array([record[1] for record in self.ring])
-        n = len(y)
+        if not self.labels:
+            self.target = typical_unit(y)
+        self.unit = np.array([typical_unit(X[:, j]) if self.unit[j] > 0 else 0.0 for j in range(self.d)])
+        X, y, n = np.array([self.in_units(x) for x in X]), cut(y / self.target), len(y)
         same = [j for j in range(self.d) if n > 1 and X[0, j] != 0 and np.all(X[:, j] == X[0, j])]
         self.constant = same[-1] if same else -1
         self.level = X[0, self.constant] if same else 0.0
@@ -193,8 +197,8 @@ class Reference(Likelihood):
 
     # --- a record ---
 
-    def learn_record(self, raw: Any, y: float, w: float) -> None:
-        x = self.fill(raw)
+    def learn_record(self, x: Any, y: float, w: float) -> None:
+        x, y = self.fill(self.in_units(x)), float(cut(y / self.target))
         xc = self.centred(x)
         self.x, self.xc = x, xc
         c = xc @ self.P @ xc

@@ -11,6 +11,7 @@ from redescend import adversaries, losses, regret, streams
 from redescend.experiments.problems import svm
 from redescend.kernels.selftuning import layout
 from tests import reference_selftuning
+from tests.catalogue import name_of
 from tests.selftuning_games import every_loss, every_order, played, records
 
 
@@ -170,15 +171,46 @@ def test_a_quantile_of_clean_records_is_nearly_as_cheap_as_the_best(quantile, wi
     assert paid.mean() <= within * best.mean()
 
 
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("first", [1, 3])
-@pytest.mark.parametrize("size", [1e20, 1e30, -3.4028235e38, 1e300])
-def test_absurd_first_targets_do_not_blind_it(order, first, size):
+ABSURD = [1e9, 1e20, 1e30, -3.4028235e38, 1e300, 1e-30, 1e-300]
+TRUTH = np.array([1.0, -2.0, 0.5])
+
+absurd_records = pytest.mark.parametrize(("first", "size"), [(first, size) for first in (1, 3) for size in ABSURD])
+
+
+def noisy_records(rounds: int) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(5)
-    X = random.normal(size=(1_000, 3))
-    y = X @ [1.0, -2.0, 0.5] + 0.1 * random.normal(size=1_000)
+    X = random.normal(size=(rounds, 3))
+    return X, X @ TRUTH + 0.1 * random.normal(size=rounds)
+
+
+@every_order
+@absurd_records
+def test_absurd_first_targets_do_not_blind_it(first, size, order):
+    X, y = noisy_records(1_000)
     y[:first] = size
     trace = played(rd.SelfTuning(3, loss=losses.Squared(), order=order), X, y, keep_actions=True)
     expected = reference_selftuning.play(X[:200], y[:200], loss=losses.Squared(), order=order)
     np.testing.assert_allclose(trace.actions[20:200], expected.actions[20:200], rtol=1e-6, atol=1e-9)
-    assert np.linalg.norm(trace.theta - [1.0, -2.0, 0.5]) < 0.1
+    assert np.linalg.norm(trace.theta - TRUTH) < 0.1
+
+
+@every_order
+@absurd_records
+@pytest.mark.parametrize("loss", [losses.Squared(), losses.Absolute(), losses.Logistic()], ids=name_of)
+def test_absurd_first_features_do_not_blind_it(loss, first, size, order):
+    X, y = noisy_records(1_000)
+    y = np.where(y >= 0.0, 1.0, -1.0) if loss.margin else y
+    X[:first, 1] = size
+    trace = played(rd.SelfTuning(3, loss=loss, order=order), X, y, keep_actions=True)
+    expected = reference_selftuning.play(X[:200], y[:200], loss=loss, order=order)
+    np.testing.assert_allclose(trace.actions[20:200], expected.actions[20:200], rtol=1e-5, atol=1e-7)
+    assert np.linalg.norm(trace.theta / np.linalg.norm(trace.theta) - TRUTH / np.linalg.norm(TRUTH)) < 0.1
+
+
+@every_order
+@pytest.mark.parametrize("size", [1e-30, 1e-300])
+def test_a_tiny_target_among_the_first_does_not_blind_it(size, order):
+    X, y = noisy_records(1_000)
+    y[5] = size
+    trace = played(rd.SelfTuning(3, loss=losses.Squared(), order=order), X, y)
+    assert np.linalg.norm(trace.theta - TRUTH) < 0.1
