@@ -68,7 +68,7 @@ class Reference(Likelihood):
         self.last = self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
         self.bottom = self.top = 0.0
         self.stretch = self.length = 1.0
-        self.constant, self.target, self.clean, self.before = -1, 0.0, 1.0, None
+        self.constant, self.target, self.clean, self.before, self.judged = -1, 0.0, 1.0, None, 0.0
 
     @property
     def known(self) -> int:
@@ -139,7 +139,8 @@ class Reference(Likelihood):
         while records:
             for record in records:
                 self.learn_record(*record)
-            records = self.ring[-LOST:] if self.recover() and self.order == 2 else []
+            again = self.recover()
+            records = self.ring[-again:] if again and self.order == 2 else []
         y = float(cut(y / self.target))
         if self.clean > 0.5:
             self.bottom, self.top = min(self.bottom, y), max(self.top, y)
@@ -172,6 +173,7 @@ class Reference(Likelihood):
         self.common, self.variance = self.size, 0.0
         self.information, self.curvature, self.stretch, self.length = 0.0, 0.0, 1.0, 1.0
         self.streak, self.usually_flipped, self.positive = 0, 0.0, 0.5
+        self.odds, self.since, self.doubt, self.spread = 1.0, 0, 30.0, self.size
         self.typical, self.due, self.low, self.clean = 1.0, 62, self.size * 2.0 ** (-SCALES // 2), 1.0
         self.rate, self.mirrored = np.sum(LABEL_PRIOR @ FLIPS) if self.labels else 0.15, MIRRORS @ MIRROR_PRIOR
         for j in range(self.d):
@@ -322,10 +324,10 @@ class Reference(Likelihood):
     def copy(self, source: int, target: int) -> None:
         self.theta[target], self.scale[target] = self.theta[source], self.scale[source]
 
-    def recover(self) -> bool:
-        """Bring the stored posterior back, or restart the posterior; returns whether it restarted."""
+    def recover(self) -> int:
+        """Bring the stored posterior back, or restart the posterior; returns how many records are learned again."""
         if not self.may_copy():
-            return False
+            return 0
         if self.labels:
             self.resize()
         elif self.mirrored > self.widened + 0.08 and self.age >= RING:
@@ -341,16 +343,26 @@ class Reference(Likelihood):
             self.W[0] += self.W[STORED] - 1e-6
             self.W[STORED] = 1e-6
             self.age, self.stored_age, self.lead = self.stored_age, 0, POSTERIOR
+            self.doubt *= 1000
             self.out = self.credit = 0
-            return False
-        variance = 4.0 if self.labels else 8 * self.scale[self.lead] ** 2
+            return 0
+        changed = self.order == 2 and not self.labels and self.odds > self.doubt * (1000 + self.seen)
+        if self.age < RING or not (shifted or changed or self.out >= LOST):
+            return 0
+        return self.restart(shifted, changed and not shifted)
+
+    def restart(self, shifted: bool, changed: bool) -> int:
+        start, scale, count = self.lead, self.scale[self.lead], LOST
+        if changed:
+            count = min(self.since, LOST)
+            start, scale = self.choose_start(count)
+        self.odds, self.since = 1.0, 0
+        variance = 4.0 if self.labels else 8 * scale**2
         factor = variance / max(self.variance, 1e-100)
-        if not shifted and (
-            self.out < LOST or self.age < RING or not (self.labels or factor > (2 if self.order == 2 else 64))
-        ):
-            return False
+        if not (shifted or self.labels or factor > (2 if self.order == 2 else 64)):
+            return 0
         self.store()
-        self.copy(self.lead, POSTERIOR)
+        self.copy(start, POSTERIOR)
         share = variance / (self.prior_variance * (1.0 if self.labels else self.size**2))
         if shifted or self.order == 1 or self.labels:
             self.P = np.diag(share * self.prior)
@@ -361,15 +373,13 @@ class Reference(Likelihood):
             self.P = np.outer(by, by) * self.P
         self.out = self.age = self.credit = 0
         self.W[0] = (1.0 if self.labels else 0.5) * self.W[self.lead]
-        return True
+        return count
 
     def store(self) -> None:
         if self.age >= 0.5 * self.stored_age and self.lead != STORED:
             self.copy(POSTERIOR, STORED)
             self.stored, self.stored_age = self.P.copy(), self.age
-            if self.W[STORED] == 0:
-                self.W[STORED] = min(0.5 * self.W[0], 0.01)
-                self.W[0] -= self.W[STORED]
+            self.W[STORED] += 0.5 * self.W[0]
 
     def shrink(self, j: int) -> None:
         if j == self.constant or self.unit[j] == 0:

@@ -214,3 +214,57 @@ def test_a_tiny_target_among_the_first_does_not_blind_it(size, order):
     y[5] = size
     trace = played(rd.SelfTuning(3, loss=losses.Squared(), order=order), X, y)
     assert np.linalg.norm(trace.theta - TRUTH) < 0.1
+
+
+def jump(dim: int, seed: int, rounds: int, at: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, clean targets and targets with little noise, whose truth jumps at a round."""
+    random = np.random.default_rng([seed, dim])
+    X = random.normal(size=(rounds, dim))
+    before, after = (truth / np.linalg.norm(truth) for truth in random.normal(size=(2, dim)))
+    signal = np.where(np.arange(rounds) < at, X @ before, X @ after)
+    return X, signal, signal + 0.1 * random.normal(size=rounds)
+
+
+@pytest.mark.parametrize(("dim", "within"), [(5, 2.0), (20, 1.5)])
+def test_a_jump_with_little_noise_costs_hardly_more_than_a_fresh_start(dim, within):
+    """It takes about four rounds to find it, and a fresh learner of five features needs hardly more."""
+    costs = np.zeros(2)
+    for seed in range(8):
+        X, signal, y = jump(dim, seed, 1_500, 1_000)
+        for i, first in enumerate((0, 1_000)):
+            predictions = played(rd.SelfTuning(dim, loss=losses.Squared(), order=2), X[first:], y[first:]).predictions
+            costs[i] += np.sum((predictions[1_000 - first :] - signal[1_000:]) ** 2)
+    assert costs[0] <= within * costs[1]
+
+
+def test_a_jump_is_found_in_a_few_rounds_as_stated():
+    X, _, y = jump(4, 0, 500, 400)
+    learner = rd.SelfTuning(4, loss=losses.Squared(), order=2)
+    trace = played(learner, X[:410], y[:410], keep_actions=True)
+    assert learner._arrays["scalar"][layout.AGE] < layout.RING
+    expected = reference_selftuning.play(X[:410], y[:410], loss=losses.Squared(), order=2)
+    np.testing.assert_allclose(trace.actions, expected.actions, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("count", [3, 8])
+def test_equal_targets_in_a_row_are_not_a_jump(count):
+    X, signal, y = jump(4, 1, 600, 600)
+    y[500 : 500 + count] = 1.5
+    learner = rd.SelfTuning(4, loss=losses.Squared(), order=2)
+    predictions = played(learner, X, y).predictions
+    assert learner._arrays["scalar"][layout.AGE] == 600
+    assert np.abs(predictions - signal)[515:].max() < 0.5
+
+
+def test_after_a_false_alarm_a_jump_has_to_be_more_certain():
+    X, _, y = jump(4, 1, 1_500, 1_500)
+    random, learner = np.random.default_rng(3), rd.SelfTuning(4, loss=losses.Squared(), order=2)
+    for burst in range(500, 1_500, 100):
+        y[burst : burst + 5] = random.normal(size=5)
+    ages = []
+    for x, target in zip(X, y, strict=True):
+        learner.update(x, target)
+        ages.append(learner._arrays["scalar"][layout.AGE])
+    restarts = np.flatnonzero(np.diff(ages[100:]) < 0) + 100
+    assert 1 <= len(restarts) <= 4  # of ten bursts
+    assert ages[-1] > 1_000

@@ -40,7 +40,7 @@ from redescend.kernels.selftuning.layout import (
     State,
     Work,
 )
-from redescend.kernels.selftuning.members import LOST, move_followers, move_posterior, renew_members, share_weights
+from redescend.kernels.selftuning.members import move_followers, move_posterior, renew_members, share_weights
 from redescend.kernels.selftuning.restarts import recover
 from redescend.kernels.selftuning.start import add_features, begin
 from redescend.kernels.selftuning.units import LEAST, checksum, cut, in_unit, power_of_two, take_units, to_units
@@ -145,7 +145,7 @@ def learn_record(y: float, w: float, c: float, config: Config, state: State, wor
     scalar[AGE] += 1.0
     leverage = measure_leverage(config, state, work)
     scalar[VARIANCE] += (c / leverage - scalar[VARIANCE]) * max(1.0 / scalar[AGE], RECENT)
-    g, h, total = judge(config.loss, y, w, leverage, c, scalar[AGE], state, work)
+    g, h, total = judge(config, y, w, leverage, c, state, work)
     move_posterior(y, g, h, c, config, state, work)
     move_followers(y, config, state, work)
     renew_members(share_weights(total, config, state), config, state, work)
@@ -242,7 +242,9 @@ def learn_from(X: Array, row: int, y: float, w: float, new: int, config: Config,
             w = ring[at % RING, 1]
         learn_record(scalar[LAST_Y], w, compute_variance(config, state, work), config, state, work)
         at += 1
-        if at == last and recover(config, state, work) and relearns:
-            at, again = last - LOST, True
+        if at == last:
+            count = recover(config, state, work)
+            if count > 0 and relearns:
+                at, again = last - count, True
     if scalar[CLEAN] > 0.5:
         scalar[BOTTOM], scalar[TOP] = min(scalar[BOTTOM], scalar[LAST_Y]), max(scalar[TOP], scalar[LAST_Y])

@@ -16,6 +16,7 @@ from redescend.kernels.selftuning.layout import (
     COUNT,
     CREDIT,
     CURVATURE,
+    DOUBT,
     DUE,
     FAR,
     FLIPS,
@@ -30,6 +31,7 @@ from redescend.kernels.selftuning.layout import (
     MEAN,
     MEMBERS,
     NEAR,
+    ODDS,
     OUT,
     POSITIVE,
     PRIOR,
@@ -37,8 +39,10 @@ from redescend.kernels.selftuning.layout import (
     RING,
     SCALES,
     SEEN,
+    SINCE,
     SIZE,
     SMALLEST,
+    SPREAD,
     SQUARE,
     STORED_AGE,
     STREAK,
@@ -56,27 +60,14 @@ from redescend.kernels.selftuning.layout import (
 )
 from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import NEAR_START, reset_mirrors
-from redescend.kernels.selftuning.restarts import prior_variance
-from redescend.kernels.selftuning.units import LEAST, cut, in_unit, power_of_two
+from redescend.kernels.selftuning.restarts import CERTAIN, prior_variance
+from redescend.kernels.selftuning.units import LEAST, cut, in_unit, median, power_of_two
 from redescend.numeric import Array
 
 RATE_START = 0.15
 """The share of outliers before anything was seen."""
 
 FIRST_SNAPSHOT = 62.0
-
-
-@rare
-def median(values: Array, count: int) -> float:
-    """The lower median of the first values."""
-    for i in range(count):
-        below = upto = 0
-        for j in range(count):
-            below += values[j] < values[i]
-            upto += values[j] <= values[i]
-        if below <= (count - 1) // 2 < upto:
-            return values[i]
-    return values[0]
 
 
 @rare
@@ -200,6 +191,7 @@ def begin(config: Config, state: State, work: Work) -> None:
     scalar[BOTTOM], scalar[TOP] = origin - size, origin + size
     scalar[COMMON], scalar[VARIANCE], scalar[STRETCH] = size, 0.0, 1.0
     scalar[INFORMATION] = scalar[CURVATURE] = 0.0
+    scalar[ODDS], scalar[SINCE], scalar[DOUBT], scalar[SPREAD] = 1.0, 0.0, CERTAIN, size
     if config.loss.family == LABELS:
         begin_flips(state)
     else:

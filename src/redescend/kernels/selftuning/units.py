@@ -81,6 +81,19 @@ def is_finite(X: Array, row: int, y: float, missing: int) -> bool:
 
 
 @rare
+def median(values: Array, count: int) -> float:
+    """The lower median of the first values."""
+    for i in range(count):
+        below = upto = 0
+        for j in range(count):
+            below += values[j] < values[i]
+            upto += values[j] <= values[i]
+        if below <= (count - 1) // 2 < upto:
+            return values[i]
+    return values[0]
+
+
+@rare
 def write_codes(code: Array) -> None:
     """Factors of the checksum, one for each feature."""
     for j in range(len(code)):
