@@ -176,7 +176,7 @@ class _Passes:
 
     pipeline_name = "redescend"
 
-    def __init__(self, library: type[JITCodeLibrary]) -> None:
+    def __init__(self, library: Any) -> None:
         self.exec_times: dict[str, Any] = {}
         self._passes = [each() for each in (*BEFORE, _library_pass(library), *AFTER)]
 
