@@ -73,9 +73,8 @@ def _start_output(engine: SelfTuningEngine) -> Array:
     # Of order 2, the last records are stored, each in place of the oldest; of order 1, the first ones.
     turn = int(parts["scalar"][0, layout.LAST]) % layout.RING if engine.order == 2 and count == layout.RING else 0
     ring = np.roll(parts["ring"][0, :count], -turn, axis=0)
-    X = ring[:, 2 : 2 + engine.dim] * parts["feature"][0, layout.UNIT, : engine.dim]
     new = SelfTuningEngine(Shape(engine.dim, 1, engine.loss, engine.intercept), engine.order, engine.missing)
-    new.learn_rounds(np.ascontiguousarray(X), np.full((1, count), -1.0), ring[:, 1].copy())
+    new.learn_rounds(np.ascontiguousarray(ring[:, 2 : 2 + engine.dim]), np.full((1, count), -1.0), ring[:, 1].copy())
     # All outputs of an engine count the same rounds.
     new.models[:, layout.ROUNDS - layout.SCALARS] = engine.row_count
     return new.models
