@@ -122,8 +122,9 @@ class Likelihood:
         changed = normal(away, wide * 2.67 * self.spread**2 + c)
         gain, r2, v2 = max(2 / (self.seen + 4), 3e-4) / max(wide, 1.0), away**2, self.spread**2 * wide
         self.spread = np.clip(self.spread * (1 + gain * (r2 - v2) / (r2 + v2)), 1e-40, 1e40)
-        outlier = (self.rate + self.mirrored) * max(changed, 0.125 / max(abs(r), sqrt(variance)))
-        factor = changed / max(normal(r, variance), outlier)
+        outlier = self.rate * max(changed, 0.125 / max(abs(r), sqrt(variance)))
+        mirrored = self.mirrored * (changed + normal(2 * y - r, variance))
+        factor = changed / max(normal(r, variance), outlier + mirrored)
         if y == self.judged:
             factor = min(factor, 1.0)
         odds = self.odds * factor ** (1 / max(wide, 1.0))

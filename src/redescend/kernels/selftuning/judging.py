@@ -123,8 +123,9 @@ def weigh_change(y: float, r: float, away: float, c: float, wide: float, scalar:
     if scalar[ODDS] == 1.0 and r * r * spread - away * away * variance <= variance * (spread - variance):
         return
     changed = normal_density(away, spread)
-    outlier = (scalar[RATE] + scalar[MIRRORED]) * max(changed, KAPPA / max(abs(r), sqrt(variance)))
-    factor = changed / max(normal_density(r, variance), outlier)
+    outlier = scalar[RATE] * max(changed, KAPPA / max(abs(r), sqrt(variance)))
+    mirrored = scalar[MIRRORED] * (changed + normal_density(2.0 * y - r, variance))
+    factor = changed / max(normal_density(r, variance), outlier + mirrored)
     if tied:
         factor = min(factor, 1.0)
     odds = scalar[ODDS] * (factor if wide <= 1.0 else factor ** (1.0 / wide))
