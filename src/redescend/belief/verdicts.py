@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from redescend.belief.suspects import q_values, select_suspects, to_probability
+from redescend.kernels.belief.layout import Outputs
 from redescend.numeric import Array
 
 
-class Judgements(NamedTuple):
+class Judgements(Outputs):
     """What was said of every record before it was learned from.
 
     Attributes
@@ -31,12 +32,7 @@ class Judgements(NamedTuple):
     array([0.5])
     """
 
-    clean_log_odds: Array
-    low: Array
-    high: Array
-    scale: Array
-    stuck: Array
-    suspect: Array
+    __slots__ = ()
 
     @property
     def clean_probability(self) -> Array:
