@@ -195,6 +195,10 @@ class Engine(ABC):
         """Predict rows that were learned from as if their targets were not known, as far as that makes a difference."""
         return self.predict(X)
 
+    def predict_linear(self, X: Array) -> Array | None:
+        """The predictions of the linear member alone; None if there are no others."""
+        return None
+
     def predict(self, X: Array) -> Array:
         """Predictions of every output for the rows of a table."""
         X = np.require(X, np.float64, ["C", "A", "W"])

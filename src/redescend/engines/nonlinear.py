@@ -131,6 +131,9 @@ class NonlinearEngine(Engine):
             out[:, rows] = np.einsum("koi,ki->ko", self.predict_members(table), self.mixture.played)
         return link.apply_link(self.link, out)
 
+    def predict_linear(self, X: Array) -> Array:
+        return self.linear.predict(X)
+
     def predict_unseen(self, X: Array, Y: Array) -> Array:
         """Predict each row by trees that were grown without it; the linear member knows it. There are `FOLDS` parts.
 
