@@ -12,17 +12,23 @@ import numpy as np
 from redescend.kernels.belief.cells import CELLS, TILT
 from redescend.kernels.belief.layout import (
     CLEAN_PRIOR,
+    EXCUSED,
     FALSE_ALARMS,
     MANY,
     MANY_STEEP,
     NATURAL,
     NATURAL_PRIOR,
     NEIGHBOUR,
+    TAIL_EACH,
+    TAIL_FEW,
+    TAIL_MOST,
     TEMPERATURE,
+    UNLIKELY,
     WIDTH_PRIOR,
     Densities,
     Tables,
 )
+from redescend.kernels.belief.tails import find_drops
 from redescend.kernels.belief.thresholds import find_threshold
 from redescend.kernels.compiler import kernel, part
 from redescend.kernels.views import view, window
@@ -133,6 +139,15 @@ def excuse(log_odds: float, another: float) -> float:
 
 
 @part
+def need_evidence(counts: Array, log_odds: Array) -> float:
+    """How many nats of evidence for a second group the outliers need: the more, the more of them there are."""
+    outliers = 0.0
+    for c in range(CELLS):
+        outliers += counts[c] if log_odds[c] < UNLIKELY else 0.0
+    return min(TAIL_EACH * outliers - TAIL_FEW, TAIL_MOST)
+
+
+@part
 def work_rows(work: Array, first: int, count: int) -> Array:
     return window(work, first * CELLS, (count, CELLS))
 
@@ -184,9 +199,15 @@ def fit_densities(
             clean[sign, c] = good
             mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
-    another = MANY_STEEP * (outliers / records - MANY)
+    many, spare = MANY_STEEP * (outliers / records - MANY), work_rows(work, 8, 7)
     for sign in range(2):
         for c in range(CELLS):
+            histogram[c] = 0.0
+        find_drops(counts[0], counts[1], 1.0, spare, histogram)
+        find_drops(counts[sign], counts[1 - sign], NEIGHBOUR, spare, histogram)
+        needed = need_evidence(counts[sign], log_odds[sign])
+        for c in range(CELLS):
+            another = max(many, min(needed - histogram[c], EXCUSED))
             odds = excuse(log_odds[sign, c], another)
             # A larger residual is never more likely clean, although the densities of few records may say so.
             log_odds[sign, c] = odds if c == 0 else min(odds, log_odds[sign, c - 1] - TILT)
