@@ -119,14 +119,13 @@ class Densities:
         share = (self.bad.sum(axis=1) @ n) / n.sum()
         self.n, self.eps = n, max(share, 0.01)
         good, bad = np.maximum(self.clean, 1e-300), np.maximum(self.bad, 1e-300)
-        plain = np.empty((2, 56))
-        for sign in range(2):
-            # The log-odds that what is far away is another population, or only a heavy tail.
-            seen = np.maximum(find_drops(counts.sum(axis=0)), find_drops(counts[sign] + 0.1 * counts[1 - sign]))
-            outliers = counts[sign] @ (np.log(good[sign]) - np.log(bad[sign]) < -1.1)
-            tail = np.minimum(min(0.3 * outliers - 2, 6) - seen, -0.85)
-            another = sigmoid(np.maximum(60 * (share - 0.4), tail))
-            plain[sign] = np.log(good[sign] + another * bad[sign]) - np.log((1 - another) * bad[sign])
+        # The log-odds that what is far away is another population, or only a heavy tail.
+        histograms = [counts.sum(axis=0), counts[0] + 0.1 * counts[1], counts[1] + 0.1 * counts[0]]
+        seen = np.max([find_drops(h) for h in histograms], axis=0)
+        outliers = counts[np.log(good) - np.log(bad) < -1.1].sum()
+        tail = np.minimum(min(0.3 * outliers - 2, 6) - seen, -0.85)
+        another = sigmoid(np.maximum(60 * (share - 0.4), tail))
+        plain = np.log(good + another * bad) - np.log((1 - another) * bad)
         # They fall with the size of the residual, by a thousandth a cell at least.
         tilt = 1e-3 * np.arange(56)
         self.log_odds = np.minimum.accumulate(plain + tilt, axis=1) - tilt

@@ -142,8 +142,9 @@ def excuse(log_odds: float, another: float) -> float:
 def need_evidence(counts: Array, log_odds: Array) -> float:
     """How many nats of evidence for a second group the outliers need: the more, the more of them there are."""
     outliers = 0.0
-    for c in range(CELLS):
-        outliers += counts[c] if log_odds[c] < UNLIKELY else 0.0
+    for sign in range(2):
+        for c in range(CELLS):
+            outliers += counts[sign, c] if log_odds[sign, c] < UNLIKELY else 0.0
     return min(TAIL_EACH * outliers - TAIL_FEW, TAIL_MOST)
 
 
@@ -200,12 +201,13 @@ def fit_densities(
             mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
     many, spare = MANY_STEEP * (outliers / records - MANY), work_rows(work, 8, 7)
+    for c in range(CELLS):
+        histogram[c] = 0.0
+    find_drops(counts[0], counts[1], 1.0, spare, histogram)
+    find_drops(counts[0], counts[1], NEIGHBOUR, spare, histogram)
+    find_drops(counts[1], counts[0], NEIGHBOUR, spare, histogram)
+    needed = need_evidence(counts, log_odds)
     for sign in range(2):
-        for c in range(CELLS):
-            histogram[c] = 0.0
-        find_drops(counts[0], counts[1], 1.0, spare, histogram)
-        find_drops(counts[sign], counts[1 - sign], NEIGHBOUR, spare, histogram)
-        needed = need_evidence(counts[sign], log_odds[sign])
         for c in range(CELLS):
             another = max(many, min(needed - histogram[c], EXCUSED))
             odds = excuse(log_odds[sign, c], another)
