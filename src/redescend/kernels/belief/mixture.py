@@ -139,16 +139,6 @@ def excuse(log_odds: float, another: float) -> float:
 
 
 @part
-def need_evidence(counts: Array, log_odds: Array) -> float:
-    """How many nats of evidence for a second group the outliers need: the more, the more of them there are."""
-    outliers = 0.0
-    for sign in range(2):
-        for c in range(CELLS):
-            outliers += counts[sign, c] if log_odds[sign, c] < UNLIKELY else 0.0
-    return min(TAIL_EACH * outliers - TAIL_FEW, TAIL_MOST)
-
-
-@part
 def work_rows(work: Array, first: int, count: int) -> Array:
     return window(work, first * CELLS, (count, CELLS))
 
@@ -171,7 +161,7 @@ def fit_densities(
     families = len(tables.clean)
     histogram, likelihoods, buffers, mass = work[0], work[1], work_rows(work, 2, 4), work_rows(work, 6, 2)
     kept, outlying = work_rows(work, 8, families), work_rows(work, 8 + families, families)
-    outliers = records = 0.0
+    outliers = records = unlikely = 0.0
     for sign in range(2):
         total, here = 0.0, 1.0
         for c in range(CELLS):
@@ -200,13 +190,15 @@ def fit_densities(
             clean[sign, c] = good
             mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
+            unlikely += counts[sign, c] if log_odds[sign, c] < UNLIKELY else 0.0
     many, spare = MANY_STEEP * (outliers / records - MANY), work_rows(work, 8, 7)
     for c in range(CELLS):
         histogram[c] = 0.0
-    find_drops(counts[0], counts[1], 1.0, spare, histogram)
-    find_drops(counts[0], counts[1], NEIGHBOUR, spare, histogram)
-    find_drops(counts[1], counts[0], NEIGHBOUR, spare, histogram)
-    needed = need_evidence(counts, log_odds)
+    for i in range(3):  # those of both signs, and of all records
+        share = NEIGHBOUR if i < 2 else 1.0
+        find_drops(counts[i % 2], counts[1 - i % 2], share, spare, histogram)
+    # The more outliers there are, the more evidence for a second group they need.
+    needed = min(TAIL_EACH * unlikely - TAIL_FEW, TAIL_MOST)
     for sign in range(2):
         for c in range(CELLS):
             another = max(many, min(needed - histogram[c], EXCUSED))

@@ -62,8 +62,8 @@ def find_drops(counts: Array, others: Array, share: float, work: Array, out: Arr
             count = c + 1 - FIRST
         work[0, c] = ended
         work[1, c] = (beyond - 0.5 * ended) * (1.0 if c >= COARSE else 1.0 / FINE)
-    fit_hazards(work, FIRST, 1, count, work[5])
-    fit_hazards(work, FIRST + count - 1, -1, count, work[6])
+    for back in range(2):
+        fit_hazards(work, FIRST + back * (count - 1), 1 - 2 * back, count, work[5 + back])
     largest = 0.0
     for cells in range(1, CELLS - FIRST):
         if cells < count:
