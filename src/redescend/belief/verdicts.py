@@ -1,4 +1,4 @@
-"""What is believed of records: judgements before they are learned from, and the final verdict."""
+"""What a belief says about records: judgements before it learns from them, and the final verdict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from redescend.numeric import Array
 
 
 class Judgements(Outputs):
-    """What was said of every record before it was learned from.
+    """The judgements of records, each from before it was learned from.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Judgements(Outputs):
 
 
 class Verdict(NamedTuple):
-    """What is said of every record in the end, by all that was learned.
+    """The final verdict on records, by everything learned.
 
     Attributes
     ----------
