@@ -15,7 +15,7 @@ import pytest
 from redescend.errors import DataError
 from redescend.sources import open_source
 from redescend.streaming.audit import audit_source
-from redescend.streaming.audit_rows import hash_rows
+from redescend.sources.sampling import hash_contents
 from redescend.streaming.far_out import LIGHTEST, NEVER, find_range, fit_tail
 from tests.cli.commands import run
 
@@ -217,7 +217,7 @@ def test_copies_are_those_found_by_comparing_all_rows():
         }
     )
     [batch] = table.to_batches()
-    hashes, records = hash_rows(batch), table.to_pylist()
+    hashes, records = hash_contents(batch), table.to_pylist()
     for one in range(400):
         for two in range(one):
             assert (hashes[one] == hashes[two]) == (records[one] == records[two])

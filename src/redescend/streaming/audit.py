@@ -225,11 +225,13 @@ def _make_models(
     """A model of each column that can be audited, why others cannot, and what is known of columns of numbers."""
     if not source.can_reread:
         raise DataError(f"{source.name} can only be read once, and an audit reads it twice; write it to a file.")
-    sample = survey_source(source, "").sample
+    survey = survey_source(source, "")
+    table = survey.table
     skipped, used = dict[str, str](), list[str]()
     for name, kind in source.kinds.items():
-        column = sample.table.column(name)
-        reason = find_count(name, kind, column) or find_exclusion(kind, column, "the records that were sampled")
+        others = survey.spread and survey.spread.column(name)
+        reason = find_count(name, kind, survey.first.table.column(name), others)
+        reason = reason or find_exclusion(kind, table.column(name), "the records that were sampled")
         if reason is None:
             used.append(name)
         else:
@@ -240,12 +242,13 @@ def _make_models(
         if source.kinds[name] is Kind.DATE:
             skipped[name] = "is a date, which only predicts others"
             continue
-        if source.kinds[name] is Kind.NUMBER and is_cycle(name, to_floats(sample.table.column(name))):
+        if source.kinds[name] is Kind.NUMBER and is_cycle(name, to_floats(table.column(name))):
             skipped[name] = "begins anew after its last value, as angles and hours do, and only predicts others"
             continue
         values = survey_source(source, name).labels
         try:
-            schema = Schema.infer(sample, source.kinds, name, features=others, values=values)
+            known = {"values": values, "spread": survey.spread}
+            schema = Schema.infer(survey.first, source.kinds, name, features=others, **known)
         except DataError as error:
             skipped[name] = f"cannot be predicted: {error}"
             continue
@@ -256,7 +259,7 @@ def _make_models(
     if not models:
         raise DataError(f"{source.name} has no two columns that could predict each other.")
     numbers = [name for name in used if source.kinds[name] is Kind.NUMBER]
-    values = {name: to_floats(sample.table.column(name)) for name in numbers}
+    values = {name: to_floats(table.column(name)) for name in numbers}
     return models, skipped, {name: Column.measure(values[name], find_range(values[name])) for name in numbers}
 
 
