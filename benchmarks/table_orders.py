@@ -34,7 +34,7 @@ def list_rows(frame: Any, target: str, order: Array) -> tuple[set[int], bool]:
     with start_run(table, config) as run:
         run.run()
         assert run.final is not None
-        return set(order[run.final.rounds.rows[: run.final.listed] - 1].tolist()), run.followed
+        return set(order[run.final.rounds.rows[: run.final.listed] - 1].tolist()), bool(run.follows)
 
 
 def make_orders(frame: Any, target: str) -> dict[str, Array]:

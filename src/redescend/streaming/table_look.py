@@ -1,14 +1,16 @@
-"""The final look at a table whose order says nothing: its model, and the verdicts on its records, do not depend on it.
+"""The final look at a table that fits in memory: its model, and the verdicts on its records, do not depend on its order.
 
 What a model has learned at the end of a stream depends on the order of records: where they are sorted or in groups, it
-is that of the last ones. So the records are held in memory, and learned from anew as often as before, in an order that
-looks random and that only their contents decide. That is the model of the table. What is believed of records begins
-anew, too: it is learned from all of them at once, by the errors of this model. Each is then judged as `score` would
-judge it, but by trees that were grown without it. Only a sensor that is stuck is found in the order of the table, by
-the reading before.
+is that of the last ones. So the records of a table are held in memory, and learned from anew in an order that only
+their contents decide:
 
-A table whose order says something is judged by the model that followed it, in the reading before. What is believed
-begins anew there, too, with what all records say about how the noise depends on the features.
+- in an order that looks random. The belief is learned from all records at once, by the errors of the final model, and
+  each record is judged as `score` would judge it, but by trees that were grown without it;
+- or by time, if there is a column of dates, or numbers named year, month and so on, and if a model that follows the time
+  makes smaller errors. Each record is then judged by the model around its time.
+
+Without such a column, the order of the table itself is followed if that makes errors smaller, and if it is not the order
+of a column. A sensor that is stuck is found in the order of the table, by the reading before.
 """
 
 from __future__ import annotations
@@ -21,17 +23,14 @@ import numpy as np
 
 from redescend.belief import Verdict
 from redescend.belief.suspects import HALF
-from redescend.numeric import Array, mix_bits
+from redescend.numeric import Array
 from redescend.sources import Batch
 from redescend.streaming.encoding.encoder import EncodedChunk
-from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned
+from redescend.streaming.record_order import explains, find_time, has_time_order, order_by, order_by_content, pays, sort_orders
 from redescend.streaming.rounds import Judged, Rounds
-
-FOLLOWED = 0.8
-"""The order says something if a model that follows it has at most this share of the errors of one that does not."""
 
 PREDICTED = 0.01
 """A target that the final model predicts up to this part of half an interval is not stuck."""
@@ -41,28 +40,25 @@ MOST_CELLS = 1 << 23
 
 
 class OrderedLook(NamedTuple):
-    """What the reading before, in the order of the table, says: which rows are probably stuck and how they were judged,
-    the typical error of a model that follows the order, and all rounds.
+    """What the reading before, in the order of the table, gives: all rounds, the rows that are probably stuck, and how
+    these were judged.
     """
 
+    rounds: Rounds
     rows: Array
     verdict: Verdict
-    error: float
-    rounds: Rounds
 
     @classmethod
-    def collect(cls, parts: Iterator[tuple[Rounds, Verdict]], schema: Schema) -> OrderedLook:
+    def collect(cls, parts: Iterator[tuple[Rounds, Verdict]]) -> OrderedLook:
         """From the rounds of all parts, with their verdicts."""
-        rows, odds, stuck, errors, played = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)], [np.empty(0)], []
+        rows, odds, stuck, played = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)], []
         for rounds, verdict in parts:
             played.append(rounds)
             which = verdict.stuck > HALF
             for found, values in ((rows, rounds.rows), (odds, verdict.clean_log_odds), (stuck, verdict.stuck)):
                 found.append(values[which])
-            errors.append(rounds.targets - rounds.predictions)
-        error = measure_error(np.concatenate(errors), schema)
         verdict = Verdict(np.concatenate(odds), np.concatenate(stuck))
-        return cls(np.concatenate(rows), verdict, error, Rounds.concatenate(played))
+        return cls(Rounds.concatenate(played), np.concatenate(rows), verdict)
 
     def without_stuck(self) -> OrderedLook:
         """The same without stuck records."""
@@ -81,58 +77,111 @@ class OrderedLook(NamedTuple):
         return judged._replace(clean_log_odds=odds, stuck=stuck)
 
 
-def order_by_content(X: Array, targets: Array) -> Array:
-    """An order of records that looks random, and is the same in whatever order they are."""
-    total = np.zeros(len(targets), np.uint64)
-    for column in (targets, *X.T):
-        total = mix_bits(total ^ (column + 0.0).view(np.uint64))
-    return np.lexsort((targets, total))
+class TableView(NamedTuple):
+    """Batches with rounds that have final verdicts, and what the model follows: 'time', 'order' or nothing."""
 
-
-def measure_error(differences: Array, schema: Schema) -> float:
-    """The typical error: the median of numbers, the share of wrong labels."""
-    if not len(differences):
-        return 0.0
-    return float(np.mean(differences != 0.0) if schema.classifies else np.median(np.abs(differences)))
+    outcomes: Iterator[tuple[Batch, Learned]]
+    follows: str = ""
 
 
 def judge_table(
-    model: StreamModel, batches: list[Batch], ordered: OrderedLook, follow: bool = False
-) -> tuple[Iterator[tuple[Batch, Learned]], bool]:
+    model: StreamModel, batches: list[Batch], ordered: OrderedLook, *, passes: int, by_time: bool = True
+) -> TableView:
     """Learn from a table anew, in an order that its contents decide, and judge all its records by the result.
 
-    If `follow` or the order of the table says something, the rounds of the model that followed it are judged again
-    instead. It does if that model errs less than the other, although the other has learned from all records. The second
-    result says whether verdicts are final.
+    Parameters
+    ----------
+    model : StreamModel
+        The model that has learned from the table. After several passes, it is replaced by what is learned anew; after a
+        single one, only its belief is.
+    batches : list of Batch
+        All records of the table.
+    ordered : OrderedLook
+        The reading before, in the order of the table.
+    passes : int
+        The number of passes. With a single one, the order of the table is followed, unless it is in time.
+    by_time : bool
+        Whether the time may be followed.
     """
     encoded = [(batch, chunk) for batch in batches for chunk in model.encode(batch.table)]
     if not encoded:
-        return _follow(model, batches, ordered.rounds), False
+        return TableView(_spread_rounds(model, batches, ordered.rounds, ordered))
     X, targets = (np.concatenate([chunk[place] for _, chunk in encoded]) for place in (0, 1))
-    if follow:
-        return _follow(model, batches, model.learn_belief_again(X, ordered.rounds)), False
-    order, scores = order_by_content(X, targets), np.empty((model.schema.outputs, len(X)))
-    shuffled, Y = X[order], np.ascontiguousarray(output_targets(model.schema, targets)[:, order])
-    engine = model.train_engine(shuffled, Y)
-    scores[:, order] = engine.predict_unseen(shuffled, Y)
+    rows = np.concatenate([batch.rows[chunk.indices] for batch, chunk in encoded])
+    by_content, time = order_by_content(X, targets), find_time(model.schema, X) if by_time else []
+
+    def follow(order: Array) -> tuple[StreamModel, Rounds]:
+        """A model that has learned in this order, and its last rounds, in the order of the table."""
+        fresh, rounds = model.learn_anew(X[order], targets[order], rows[order], max(passes, 2))
+        return fresh, rounds[np.argsort(order)]
+
+    def follow_table() -> TableView:
+        rounds = _give_verdict(model, X, ordered.rounds)
+        return TableView(_spread_rounds(model, batches, rounds, ordered), "order")
+
+    if passes == 1 and not (time and np.array_equal(np.lexsort(time[::-1]), np.arange(len(rows)))):
+        return follow_table()
+    fresh, rounds = follow(by_content)
+    scores, Y = np.empty((model.schema.outputs, len(X))), output_targets(model.schema, targets)
+    scores[:, by_content] = fresh.engine.predict_unseen(X[by_content], np.ascontiguousarray(Y[:, by_content]))
     predictions, _ = decode_predictions(model.schema, scores)
-    if ordered.error < FOLLOWED * measure_error(targets - predictions, model.schema):
-        return _follow(model, batches, model.learn_belief_again(X, ordered.rounds)), False
-    model.replace_engine(engine)
-    model.learn_belief(X, targets, scores, order)
-    return _review(model, _spread(batches, encoded, scores), ordered), True
+    plain = [_find_errors(model, targets, predictions), _find_errors(model, targets, rounds.predictions)]
+
+    def is_followed(rounds: Rounds) -> bool:
+        """Whether these rounds of a model that follows an order have smaller errors than without that order."""
+        errors = _find_errors(model, targets, rounds.predictions)
+        if not all(pays(errors, others) for others in plain):
+            return False
+        # What is learned may depend much on the order, even if it is random.
+        others = (by_content[::-1], np.roll(by_content, len(rows) // 2))
+        return all(pays(errors, _find_errors(model, targets, follow(order)[1].predictions)) for order in others)
+
+    if time:
+        order = order_by(time, by_content)
+        dated, rounds = follow(order)
+        if is_followed(rounds):
+            rounds = _give_verdict(dated, X[order], rounds[order])[np.argsort(order)]
+            model.take_over(dated, engine=passes > 1)
+            return TableView(_spread_rounds(model, batches, rounds, ordered), "time")
+    elif has_time_order(targets) and is_followed(ordered.rounds):
+        errors = _find_errors(model, targets, ordered.rounds.predictions)
+        others = (follow(order)[1].predictions for order in sort_orders(model.schema, X, by_content))
+        if not any(explains(_find_errors(model, targets, other), errors, plain[1]) for other in others):
+            return follow_table()
+    fresh.learn_belief(X, targets, scores, by_content)
+    if passes > 1:
+        model.take_over(fresh)
+    return TableView(_review(fresh, _spread_scores(batches, encoded, scores), ordered))
 
 
-def _follow(model: StreamModel, batches: list[Batch], rounds: Rounds) -> Iterator[tuple[Batch, Learned]]:
+def _find_errors(model: StreamModel, targets: Array, predictions: Array) -> Array:
+    """Errors of predictions: differences of numbers, whether labels are wrong."""
+    if model.schema.classifies:
+        return targets != predictions
+    return np.nan_to_num(targets - predictions, nan=np.inf)
+
+
+def _give_verdict(model: StreamModel, X: Array, rounds: Rounds) -> Rounds:
+    """The rounds of a model that has followed their order, with final verdicts."""
+    rounds = model.learn_belief_again(X, rounds)
+    verdict, judged = model.give_verdict(rounds), rounds.judged
+    assert judged is not None
+    return replace(rounds, judged=judged._replace(clean_log_odds=verdict.clean_log_odds, stuck=verdict.stuck))
+
+
+def _spread_rounds(
+    model: StreamModel, batches: list[Batch], rounds: Rounds, ordered: OrderedLook
+) -> Iterator[tuple[Batch, Learned]]:
+    """The batches with their rounds, which are in the order of the table."""
     first = 0
     for batch in batches:
         reviewed = model.review(batch, target=True)
         last = first + len(reviewed.rounds)
-        yield batch, reviewed._replace(rounds=rounds[first:last])
+        yield batch, reviewed._replace(rounds=_add_stuck(model, rounds[first:last], ordered))
         first = last
 
 
-def _spread(
+def _spread_scores(
     batches: list[Batch], encoded: list[tuple[Batch, EncodedChunk]], scores: Array
 ) -> list[tuple[Batch, Array]]:
     """The batches with the scores of their records; those of records that cannot be used are NaN."""
@@ -148,11 +197,18 @@ def _review(
 ) -> Iterator[tuple[Batch, Learned]]:
     for batch, scores in batches:
         rounds, indices, rejected = model.review(batch, target=True, scores=scores)
-        judged = rounds.judged
-        if judged is not None:  # a batch of which all records are rejected has no verdicts
-            errors = np.ones(len(rounds))
-            if not model.schema.classifies:
-                judged = judged._replace(margin=0.5 * (judged.high - judged.low))
-                errors = (rounds.targets - rounds.predictions) / np.maximum(judged.margin, np.finfo(float).tiny)
-            rounds = replace(rounds, judged=ordered.apply(rounds.rows, judged, errors))
-        yield batch, Learned(rounds, indices, rejected)
+        if rounds.judged is not None and not model.schema.classifies:
+            # A batch of which all records are rejected has no verdicts.
+            margin = 0.5 * (rounds.judged.high - rounds.judged.low)
+            rounds = replace(rounds, judged=rounds.judged._replace(margin=margin))
+        yield batch, Learned(_add_stuck(model, rounds, ordered), indices, rejected)
+
+
+def _add_stuck(model: StreamModel, rounds: Rounds, ordered: OrderedLook) -> Rounds:
+    """The rounds with the verdicts on stuck records of the reading in order, if there are any."""
+    judged = rounds.judged
+    if judged is None or model.schema.classifies:
+        return rounds
+    half = np.maximum(0.5 * (judged.high - judged.low), np.finfo(float).tiny)
+    errors = (rounds.targets - rounds.predictions) / half
+    return replace(rounds, judged=ordered.apply(rounds.rows, judged, errors))

@@ -64,7 +64,8 @@ _IDENTIFIER = re.compile(
     r"|unnamed)([^a-z]|$))|(Id|ID)$"
 )
 _COUNTER = re.compile(r"(#|n|num|number|count|counter|seq|sequence|line|obs|observation|case)?", re.IGNORECASE)
-_TIME = re.compile(r"year|month|week|day|date|time|hour|minute|second|age|epoch", re.IGNORECASE)
+_TIME = re.compile(r"year|month|week|day|date|time|hour|minute|second|epoch", re.IGNORECASE)
+_AGE = re.compile(r"age", re.IGNORECASE)
 
 Encoding = Literal["number", "boolean", "date", "levels", "hashed"]
 ENCODINGS: dict[Kind, tuple[Encoding, ...]] = {
@@ -214,7 +215,7 @@ def find_count(name: str, kind: Kind, first: Any, others: Any = None, stream: bo
     None if there are no more; of a `stream`, only the first are known.
     """
     values = to_floats(drop_missing(first)) if kind is Kind.NUMBER else np.empty(0)
-    if len(values) < MIN_COUNTED or _TIME.search(name) or not np.isfinite(values).all():
+    if len(values) < MIN_COUNTED or is_named_like_time(name) or _AGE.search(name) or not np.isfinite(values).all():
         return None
     if (np.mod(values, 1.0) != 0.0).any():
         return None
@@ -235,6 +236,15 @@ def find_count(name: str, kind: Kind, first: Any, others: Any = None, stream: bo
     if even or named or (grows and (direction * steps > 0.0).all()):
         return f"has {len(values):,} different whole numbers in {len(values):,} records, so it looks like an identifier"
     return None
+
+
+def is_named_like_time(name: str) -> bool:
+    """Whether the name of a column has a word for a time in it.
+
+    >>> is_named_like_time("Weekday"), is_named_like_time("weight")
+    (True, False)
+    """
+    return bool(_TIME.search(name))
 
 
 def _are_evenly_spaced(values: Array) -> bool:

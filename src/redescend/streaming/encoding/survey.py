@@ -106,7 +106,7 @@ def is_sorted(table: pa.RecordBatch, target: str, classifies: bool) -> bool:
         runs = 1 + int(np.count_nonzero(np.diff(_smooth_labels(codes.indices.to_numpy(), labels))))
         return labels > 1 and len(values) > RUN * max(runs, labels) and _beats_chance(codes.indices.to_numpy(), True)
     numbers = values.cast(pa.float64(), safe=False).to_numpy()
-    if len(numbers) < WINDOW or len(pc.unique(values)) <= RUN:
+    if len(numbers) < WINDOW:
         return False
     if not _is_ordered(np.median(sliding_window_view(numbers, WINDOW), axis=1)):
         return False
