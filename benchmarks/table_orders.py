@@ -28,7 +28,8 @@ KINDS = ("decimal", "+8 sigma")
 
 def list_rows(frame: Any, target: str, order: Array) -> tuple[set[int], bool]:
     """The rows of the final list, with the settings of the command, of a table in this order, and whether the model
-    follows the order."""
+    follows the order.
+    """
     table = pa.Table.from_pandas(frame.iloc[order].reset_index(drop=True), preserve_index=False)
     config = FitConfig(target=target, task="regression", passes=None, shuffle=None, final_look=True, top=0)
     with start_run(table, config) as run:

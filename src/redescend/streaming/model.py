@@ -114,6 +114,14 @@ class StreamModel(StreamPredictor):
         played = self._learn_chunk(EncodedChunk(X, targets, np.arange(len(X))))
         return Learned(self._make_rounds(played, rows), played.chunk.indices, [])
 
+    def review_encoded(self, X: Array, targets: Array, rows: Array, scores: Array) -> Rounds:
+        """Judge encoded records by `scores`, a row for each output, without learning from them; as in `review`."""
+        chunk = EncodedChunk(X, targets, np.arange(len(X)))
+        rounds = self._make_rounds(self._review_chunk(chunk, target=True, scores=scores), rows)
+        if rounds.judged is None or self.schema.classifies:
+            return rounds
+        return replace(rounds, judged=rounds.judged._replace(margin=0.5 * (rounds.high - rounds.low)))
+
     def predict_encoded(self, X: Array, level: float | None = None) -> Predicted:
         """Predict encoded records `X`, with intervals if a `level` is given."""
         scores = self.engine.predict(X)
