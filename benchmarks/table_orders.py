@@ -22,7 +22,7 @@ from redescend.numeric import Array
 from redescend.streaming.config import FitConfig
 from redescend.streaming.fit import start_run
 
-SHARE, TABLES_USED = 0.02, 4
+SHARE, TABLES_USED, ENOUGH = 0.02, 4, 0.9
 KINDS = ("decimal", "+8 sigma")
 
 
@@ -41,7 +41,9 @@ def list_rows(frame: Any, target: str, order: Array) -> tuple[set[int], bool]:
 def make_orders(frame: Any, target: str) -> dict[str, Array]:
     """The table's own order, a random one, and sorted by the target and by another column."""
     others = [name for name in frame if name != target and frame[name].nunique() > 1]
-    keys = frame[others[len(frame) % len(others)]].astype(str if frame[others[len(frame) % len(others)]].dtype == object else None)
+    keys = frame[others[len(frame) % len(others)]].astype(
+        str if frame[others[len(frame) % len(others)]].dtype == object else None
+    )
     return {
         "own": np.arange(len(frame)),
         "shuffled": np.random.default_rng(0).permutation(len(frame)),
@@ -100,7 +102,9 @@ def main() -> None:
         least = min(values[-1] for values in overlaps.values())
         print(f"{least:.2f} {name} {target} {kind}, {len(wrong)} errors:", ", ".join(told), flush=True)
     for pair, values in overlaps.items():
-        print(f"{pair}: mean {np.mean(values):.3f}, {np.count_nonzero(np.array(values) < 0.9)} of {len(values)} below 0.9")
+        print(
+            f"{pair}: mean {np.mean(values):.3f}, {np.count_nonzero(np.array(values) < 0.9)} of {len(values)} below 0.9"
+        )
     print(f"{errors} errors, {found} found, {listed - found} false alarms")
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend.belief import Verdict
-from redescend.belief.suspects import HALF, largest_probability, q_values
+from redescend.belief.suspects import HALF, q_values
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch, Kind, Source
 from redescend.streaming.audit_columns import LONG_RUN, drop_far_out, look_at_column, make_models, restore_column
@@ -38,9 +38,9 @@ MOST_RUNS = 3
 """The most stuck runs of a column that are reported."""
 
 
-LARGE = 1.0
-"""The surprise from which a number may be as probably right as a suspect of `fit`. Smaller deviations are common in
-many columns: they are listed only if they are no more probably right than the share of false alarms asked for."""
+LARGE, MOST_PROBABLE = 1.0, 1.5
+"""A number with at least this surprise may be so many times as probably right as the share of false alarms asked for.
+Smaller deviations are common in many columns: they may not."""
 
 
 CHANCE = 0.01
@@ -276,7 +276,7 @@ def _select(
         place, index = parts[at]
         name = names[place]
         labels = models[name].schema.classifies
-        largest = largest_probability(fdr, numbers=False) if labels else fdr
+        largest = HALF if labels else fdr * (MOST_PROBABLE if surprise[at] >= LARGE else 1.0)
         if q_value <= fdr and clean <= largest:
             record = found[place][0].record(index, models[name].schema)
             said = (record.target, record.prediction, record.low, record.high)

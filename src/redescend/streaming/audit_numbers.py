@@ -20,8 +20,8 @@ GAP = 0.25
 def find_odd_numbers(values: Array) -> dict[int, str]:
     """Find the sentinel values and the wrong signs in a column; the kind of each, by index. NaN is a missing value.
 
-    A sentinel value, such as -999, is far from all other values, or negative where nearly no other is. A sign is wrong if next to
-    all other values are positive, and the number would be an ordinary one without it.
+    A sentinel value, such as -999, is far from all other values, or negative where nearly no other is. A sign is wrong
+    if nearly all other values are positive, and the number would be an ordinary one without it.
 
     >>> column = np.random.default_rng(0).uniform(5.0, 900.0, 1000)
     >>> column[[7, 8, 9]] = -999.0, -450.0, -1.0

@@ -60,6 +60,7 @@ def find_time(schema: Schema, X: Array) -> list[Array]:
 
     That is a column of dates, a number named like one, or numbers named year, month, day and so on.
     """
+
     def is_time(name: str, kind: Kind, place: int) -> bool:
         if kind is Kind.NUMBER and name in TIMES:
             return len(np.unique(X[:, place])) >= DISTINCT * len(X)
@@ -152,8 +153,8 @@ def _compare_neighbours(values: Array, labels: bool) -> float:
 
 
 def explains(others: Array, errors: Array, plain: Array) -> bool:
-    """Whether a model that follows a column makes errors, `others`, that are nearly as small as the `errors` of one that
-    follows the records; `plain` are those of a model that follows neither.
+    """Whether the errors of a model that follows a column, `others`, are nearly as small as those of one that follows
+    the order of the records, `errors`; `plain` are those of a model that follows neither.
     """
     tiny = np.finfo(float).tiny
     other, own, none = (np.log(max(measure_error(np.abs(one)), tiny)) for one in (others, errors, plain))

@@ -75,8 +75,8 @@ class Run:
     final : FinalSuspects or None
         The suspects of the final look, once the run is finished; None if it was not requested.
     follows : {'', 'time', 'order'}
-        What the model of a table follows after the final look: the time of the records or their order, so that it is the
-        model of the last records; or nothing.
+        What the model of a table follows after the final look: the time of the records or their order, so that it is
+        the model of the last records; or nothing.
     resumed : int
         The number of records read before the run was resumed; 0 for a new run.
     position, latest : Position or None, LastBatch or None

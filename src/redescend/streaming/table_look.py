@@ -1,4 +1,4 @@
-"""The final look at a table that fits in memory: its model, and the verdicts on its records, do not depend on its order.
+"""The final look at a table that fits in memory: neither its model nor the verdicts depend on the order of its records.
 
 What a model has learned at the end of a stream depends on the order of records: where they are sorted or in groups, it
 is that of the last ones. So the records of a table are held in memory, and learned from anew in an order that only
@@ -6,11 +6,11 @@ their contents decide:
 
 - in an order that looks random. The belief is learned from all records at once, by the errors of the final model, and
   each record is judged as `score` would judge it, but by trees that were grown without it;
-- or by time, if there is a column of dates, or numbers named year, month and so on, and if a model that follows the time
-  makes smaller errors. Each record is then judged by the model around its time.
+- or by time, if there is a column of dates, or numbers named year, month and so on, and if a model that follows the
+  time makes smaller errors. Each record is then judged by the model around its time.
 
-Without such a column, the order of the table itself is followed if that makes errors smaller, and if it is not the order
-of a column. A sensor that is stuck is found in the order of the table, by the reading before.
+Without such a column, the order of the table itself is followed if that makes errors smaller, and if it is not the
+order of a column. A sensor that is stuck is found in the order of the table, by the reading before.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@
 - Excluded are ignored columns; columns without a value in the sample; constant columns; texts with more than half of at
   least `MIN_IDENTIFIERS` values distinct, which are taken for identifiers; and, unless no other column is left, whole
   numbers that number the records: they only grow, are evenly spaced in whatever order, or are all different in a column
-  named like an identifier. The first records of a stream may be sorted by a feature: there, a growing column is excluded
-  only if it is named like a count or an identifier, or counts from 0 or 1. Columns that are requested by name are never
-  excluded for their content.
+  named like an identifier. The first records of a stream may be sorted by a feature: there, a growing column is
+  excluded only if it is named like a count or an identifier, or counts from 0 or 1. Columns that are requested by name
+  are never excluded for their content.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from redescend.errors import DataError, suggest
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 from redescend.sources import Batch, Kind
-from redescend.sources.source import SPREAD
 from redescend.state import CORRUPT
 from redescend.streaming.encoding.features import (
     Feature,
@@ -258,8 +257,7 @@ class Schema:
         if not used and not lags:
             listed = "; ".join(f"{quote_value(name)} {reason}" for name, reason in excluded[:3])
             raise DataError(f"No column is left to predict {target!r} from: {listed or 'there is no other column'}.")
-        # In a small table, rare texts have too few records to learn much about each of them.
-        if inferred[0] == "classification" or (not stream and len(table) < SPREAD):
+        if inferred[0] == "classification":
             used = pool_rare_levels(used, table)
         schema = Schema(target, kinds[target], *inferred, used, excluded, by, notes)
         return _add_lags(schema, lags, lag_columns) if lags else schema
