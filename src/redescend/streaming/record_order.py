@@ -95,7 +95,7 @@ def has_time_order(targets: Array) -> bool:
     (False, True)
     """
     steps = np.diff(targets)
-    rises, falls = np.count_nonzero(steps > 0), np.count_nonzero(steps < 0)
+    rises, falls = int(np.count_nonzero(steps > 0)), int(np.count_nonzero(steps < 0))
     return max(rises, falls) < ONE_WAY * max(rises + falls, 1)
 
 
