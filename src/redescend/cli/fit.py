@@ -96,8 +96,8 @@ def _play(run: Run, quiet: bool) -> None:
         log_result(run)
         if run.follows:
             log(
-                f"The {run.follows} of the records matters: a model that follows it has smaller errors. The final model "
-                "is that of the last records; for a model of all records, use --shuffle."
+                f"The {run.follows} of the records matters: a model that follows it has smaller errors. The final "
+                "model is that of the last records; for a model of all records, use --shuffle."
             )
         if config.outputs.model is None:
             log("The model was not saved; to save it, use --model FILE.")

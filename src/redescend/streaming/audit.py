@@ -269,7 +269,7 @@ def _select(
         best.setdefault((int(rounds.rows[index]), own), at)
     # Without a value that is far out, the others of its row are predicted badly.
     far = {row for row, own in best if own}
-    chosen = [at for (row, own), at in best.items() if own or row not in far]
+    chosen = [at for (row, own), at in best.items() if own or row not in far or surprise[at] >= LARGE]
     probability = np.array([found[parts[at][0]][1][parts[at][1]] for at in chosen])
     cells = []
     for at, clean, q_value in zip(chosen, probability.tolist(), q_values(probability).tolist(), strict=True):
