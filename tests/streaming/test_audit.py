@@ -14,8 +14,8 @@ import pytest
 
 from redescend.errors import DataError
 from redescend.sources import open_source
+from redescend.sources.sampling import hash_contents
 from redescend.streaming.audit import audit_source
-from redescend.streaming.audit_rows import hash_rows
 from redescend.streaming.far_out import LIGHTEST, NEVER, find_range, fit_tail
 from tests.cli.commands import run
 
@@ -217,7 +217,7 @@ def test_copies_are_those_found_by_comparing_all_rows():
         }
     )
     [batch] = table.to_batches()
-    hashes, records = hash_rows(batch), table.to_pylist()
+    hashes, records = hash_contents(batch), table.to_pylist()
     for one in range(400):
         for two in range(one):
             assert (hashes[one] == hashes[two]) == (records[one] == records[two])
@@ -232,3 +232,21 @@ def test_the_heat_map_shows_where_suspects_are(tmp_path, monkeypatch):
     assert any(title.startswith("width, rows 598 to 612: ") for title in titles)
     names = [one.text for one in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert {"heat", "dew", "size", "width", "row"} <= set(names)
+
+
+@pytest.mark.parametrize("by", ["shop", "b", "c"])
+def test_an_audit_finds_the_same_cells_whatever_the_order_of_rows_is(by):
+    columns = make_gross(6)
+    del columns["heavy"]
+    shop = np.random.default_rng(7).integers(0, 9, 5000)
+    columns["shop"] = np.array([f"shop {number}" for number in shop])
+    columns["c"] = columns["c"] + 5.0 * shop
+    for row in range(100, 5000, 500):
+        columns["c"][row] += 40.0
+    order = np.argsort(columns[by], kind="stable")
+    lists = []
+    for rows in (np.arange(5000), order):
+        found = audit_source(open_source(pa.table({name: values[rows] for name, values in columns.items()})))
+        lists.append({(int(rows[cell.row - 1]), cell.column) for cell in found.cells})
+    assert lists[0] == lists[1]
+    assert set(range(100, 5000, 500)) <= {row for row, _ in lists[0]}

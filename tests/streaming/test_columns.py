@@ -30,6 +30,8 @@ def pipe(header: str, *rows: str) -> io.BytesIO:
         ("n", np.arange(1, 201), "counts the records"),
         ("n", np.arange(200)[::-1], "counts the records"),
         ("n", np.cumsum(1 + np.arange(200) % 3), "looks like an identifier"),
+        ("n", np.random.default_rng(0).permutation(200), "counts the records"),
+        ("n", np.random.default_rng(0).permutation(10 * np.arange(200)), "looks like an identifier"),
         ("customer_id", np.random.default_rng(0).permutation(5000)[:200], "looks like an identifier"),
         ("value", np.random.default_rng(0).permutation(5000)[:200], None),
         ("year", np.arange(1800, 2000), None),

@@ -17,9 +17,9 @@ from redescend.streaming import StreamModel, fit_stream
 from redescend.streaming.config import FitConfig, Outputs
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.fit import start_run
+from redescend.streaming.record_order import order_by_content
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.verdict import StuckRun, StuckRuns
-from redescend.streaming.table_look import order_by_content
 
 
 def make_table(target: str, rows: int = 1500) -> pa.Table:
@@ -109,13 +109,52 @@ def test_neither_the_model_nor_the_list_depends_on_the_order_of_a_table():
     assert len(lists[0]) > 20
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_a_run_says_whether_the_order_of_a_table_matters(shuffle):
+def look(columns, **options):
+    model, run = fit_stream(pa.table(columns), "y", final_look=True, **{"passes": 2} | options)
+    run.run()
+    return model, run
+
+
+def drift(rows: int = 1500) -> dict[str, np.ndarray]:
+    """The effect of x changes along the records, which have an error in 50."""
+    random, time = np.random.default_rng(0), np.linspace(0.0, 6.0, rows)
+    x = random.normal(size=rows)
+    y = x * np.sin(2.0 * time) + 2.0 * np.cos(time) + 0.05 * random.normal(size=rows)
+    y[20::50] += 3.0
+    return {"x": x, "y": y}
+
+
+def test_the_order_of_a_table_is_followed_if_no_column_explains_it():
+    assert look(drift())[1].follows == "order"
+    assert look(drift(), shuffle=True)[1].follows == ""
     x = np.linspace(0.0, 6.0, 1500)
     y = np.sin(3.0 * x) + 0.05 * np.random.default_rng(0).normal(size=1500)
-    _, run = fit_stream(pa.table({"x": x, "y": y}), "y", passes=2, shuffle=shuffle, final_look=True)
-    run.run()
-    assert run.followed is not shuffle
+    assert look({"x": x, "y": y})[1].follows == ""
+    mixed = np.random.default_rng(1).permutation(1500)
+    assert look({name: values[mixed] for name, values in drift().items()})[1].follows == ""
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_the_time_of_a_table_is_followed_in_any_order(numbers):
+    columns = drift()
+    days = (np.datetime64("2020-01-01") + np.arange(1500)).astype("datetime64[us]")
+    times = {"day": days}
+    if numbers:
+        months = days.astype("datetime64[M]")
+        times = {"Year": months.astype("datetime64[Y]").astype(int) + 1970.0, "month": months.astype(int) % 12 + 1.0}
+        times["day"] = (days - months).astype("timedelta64[D]").astype(float) + 1.0
+    columns = times | columns
+    lists, predictions = [], []
+    for order in (np.arange(1500), np.random.default_rng(0).permutation(1500), np.argsort(columns["y"])):
+        model, run = look({name: values[order] for name, values in columns.items()})
+        assert run.follows == "time"
+        lists.append(set(order[run.final.rounds.rows[: run.final.listed] - 1].tolist()))
+        predictions.append(model.predict(pa.table(columns)).tolist())
+    assert lists[0] == lists[1] == lists[2]
+    assert predictions[0] == predictions[1] == predictions[2]
+    assert len(lists[0] & set(range(20, 1500, 50))) >= 27
+    assert len(lists[0]) <= 33
+    assert look(columns, shuffle=True)[1].follows == ""
 
 
 def test_the_order_by_content_is_that_of_the_contents():

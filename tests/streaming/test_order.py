@@ -109,8 +109,9 @@ def test_what_the_order_of_a_file_means():
 def test_a_large_text_is_sampled_in_windows(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "WINDOW", 512)
     monkeypatch.setattr(text, "WINDOWS", 8)
+    monkeypatch.setattr(text, "WHOLE", 8192)
     (tmp_path / "t.csv").write_text("x,name\n" + "".join(f'{row},"a\n{row}"\n' for row in range(ROWS)))
-    found = open_source(tmp_path / "t.csv").read_spread().to_pylist()
+    found = open_source(tmp_path / "t.csv").spread.to_pylist()
     assert 50 < len(found) < 1000
     assert found[-1]["x"] > 2900
     assert sum(one["name"] == f"a\n{one['x']:.0f}" for one in found) > 0.8 * len(found)
@@ -125,11 +126,11 @@ def test_a_sorted_table_is_recognized_in_spite_of_errors(share):
     mixed = random.permutation(1600)
     # Numbers are only recognized if few are wrong.
     for values, classifies in ((label.astype(str), True), (number, False))[: 1 if share > 0.1 else 2]:
-        sample = open_source(pa.table({"y": values})).sample
+        sample = pa.record_batch({"y": values})
         assert is_sorted(sample, "y", classifies)
-        assert not is_sorted(open_source(pa.table({"y": values[mixed]})).sample, "y", classifies)
+        assert not is_sorted(pa.record_batch({"y": values[mixed]}), "y", classifies)
     walk = np.cumsum(random.normal(size=1600))
-    assert not is_sorted(open_source(pa.table({"y": walk})).sample, "y", False)
+    assert not is_sorted(pa.record_batch({"y": walk}), "y", False)
 
 
 def draw(kind, random, rows):
@@ -147,11 +148,11 @@ def test_a_random_order_is_not_called_sorted_and_a_sorted_one_is(kind):
     for rows in (60, 200, 1000):
         for _ in range(20):
             values = draw(kind, random, rows)
-            assert not is_sorted(open_source(pa.table({"y": values})).sample, "y", kind != "zeros")
+            assert not is_sorted(pa.record_batch({"y": values}), "y", kind != "zeros")
     values = np.sort(draw(kind, random, 1000))
     wrong = random.random(1000) < 0.03
     values[wrong] = random.permutation(values[wrong])
-    assert is_sorted(open_source(pa.table({"y": values})).sample, "y", kind != "zeros")
+    assert is_sorted(pa.record_batch({"y": values}), "y", kind != "zeros")
 
 
 def test_an_order_beats_chance_with_the_stated_probability(monkeypatch):

@@ -94,10 +94,10 @@ def _play(run: Run, quiet: bool) -> None:
         if finished:
             log(f"The run in '{config.checkpoint}' was already finished: nothing was learned or written.")
         log_result(run)
-        if run.followed and not run.source.is_shuffled:
+        if run.follows:
             log(
-                "The order of the records matters: a model that follows it has smaller errors. The final model is that "
-                "of the last records; if their order means nothing, use --shuffle."
+                f"The {run.follows} of the records matters: a model that follows it has smaller errors. The final "
+                "model is that of the last records; for a model of all records, use --shuffle."
             )
         if config.outputs.model is None:
             log("The model was not saved; to save it, use --model FILE.")

@@ -18,7 +18,8 @@ from redescend.sources.parquet_pages import Chunk, measure_pages, read_chunks
 BUFFER = 2**16  # bytes of a column to read at a time: a row group may not fit in memory
 
 
-SPREAD = 16  # places from which records are sampled
+SPREAD = 16  # places in a large file from which records are sampled
+WHOLE = 2**23  # the most values of a file that is read as a whole for a sample
 
 FEWER = "there are fewer rows than in its index"
 
@@ -35,6 +36,9 @@ class ParquetFile(ColumnarFile):
 
     def read_spread(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
         rows = pq.read_metadata(self.path).num_rows if self.damage is None else 0
+        if rows * len(kinds) <= WHOLE:
+            yield from super().read_spread(kinds)
+            return
         for start in np.unique(np.linspace(0, max(rows - 1, 0), SPREAD).astype(int)).tolist():
             jobs = self._jobs(kinds, self.read_rows(list(kinds), start), start)
             if (job := next(jobs, None)) is not None:

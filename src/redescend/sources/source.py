@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from redescend.errors import DataError, quote, suggest
-from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, check
 from redescend.sources.batch import START, Batch, Piece, Position
 from redescend.sources.folders import Unread
 from redescend.sources.formats import Follow, SourceFile, read_sample
 from redescend.sources.kinds import Kind
 from redescend.sources.prefetch import prefetch
+from redescend.sources.sampling import sample_by_content
 from redescend.sources.shuffling import count_parts, shuffle
 
 MOST = 65_536  # the most records of a batch
 
 
-EACH, SPREAD = 128, 4096  # the most records of a piece, and of a source, in a sample from all over it
+SPREAD = 4096  # the most records in a sample from all over a source
 
 
 class Source:
@@ -151,14 +151,15 @@ class Source:
         """Whether records come in a random order."""
         return self._seed is not None
 
-    def read_spread(self) -> pa.RecordBatch:
-        """Some records from all over the source, with all columns, in their order."""
-        tables = [self.sample.table.slice(0, 0)]
-        for file in self._opened:
-            pieces = (piece.table for piece in file.read_spread(self.kinds))
-            tables += [table.take(pa.array(_choose_places(table.num_rows, EACH))) for table in pieces]
-        spread = pa.concat_batches(tables)
-        return spread.take(pa.array(_choose_places(spread.num_rows, SPREAD)))
+    @functools.cached_property
+    def spread(self) -> pa.RecordBatch:
+        """A sample from all over the source, with all columns, in its order; read once.
+
+        Which records are in it is decided by their contents, so that it is the same sample in any order of them; of a
+        large file, records from some places are considered.
+        """
+        pieces = (piece.table for file in self._opened for piece in file.read_spread(self.kinds))
+        return sample_by_content(itertools.chain([self.sample.table.slice(0, 0)], pieces), SPREAD)
 
     def read_as_text(self, names: Iterable[str]) -> None:
         """Read the columns `names` as texts, whatever their kinds."""
@@ -205,11 +206,6 @@ class Source:
                     raise DataError(f"{file.name} has no column {quote(name)}, which {self.files[0]} has.")
                 if counts[name] > 1:
                     raise DataError(f"{file.name} has two columns {quote(name)}; rename one of them.")
-
-
-def _choose_places(count: int, most: int) -> Array:
-    """Places among `count`, evenly spread."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64)) if count else np.empty(0, np.int64)
 
 
 def _make_jobs(

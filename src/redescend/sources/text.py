@@ -31,6 +31,9 @@ BOM = b"\xef\xbb\xbf"
 WINDOWS, WINDOW = 32, 2**17
 """Places in a large file from which records are sampled, and the bytes that are read at each."""
 
+WHOLE = 2**25
+"""The most bytes of a file that is read as a whole for a sample."""
+
 
 class Parser(Protocol):
     """Parses the columns of `kinds`."""
@@ -122,7 +125,7 @@ class TextFile(SourceFile):
 
     def read_spread(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
         size = getattr(self.origin, "size", None) or 0
-        if not self.can_grow or size <= 2 * WINDOWS * WINDOW:
+        if not self.can_grow or size <= WHOLE:
             yield from super().read_spread(kinds)
             return
         parser, grammar = self.parser(kinds), self.head.grammar

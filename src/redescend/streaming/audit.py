@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from redescend.belief.suspects import HALF, largest_probability, q_values
-from redescend.errors import DataError
+from redescend.belief import Verdict
+from redescend.belief.suspects import HALF, q_values
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch, Kind, Source
-from redescend.streaming.audit_kinds import Column, is_cycle, name_kind
+from redescend.streaming.audit_columns import LONG_RUN, drop_far_out, look_at_column, make_models, restore_column
+from redescend.streaming.audit_kinds import Column, name_kind
 from redescend.streaming.audit_numbers import find_odd_numbers
 from redescend.streaming.audit_rows import RowCheck, count_along
 from redescend.streaming.audit_texts import TextCheck
 from redescend.streaming.audit_units import UnitStretch, find_unit_stretches, select_stretches
-from redescend.streaming.encoding.features import COUNTS, find_count, find_exclusion, to_floats
-from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.encoding.survey import survey_source
-from redescend.streaming.far_out import find_range, fit_tail
+from redescend.streaming.encoding.features import COUNTS
+from redescend.streaming.far_out import fit_tail
 from redescend.streaming.model import StreamModel
 from redescend.streaming.report.formatting import format_value
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.verdict import StuckRun, StuckRuns
-
-MAX_AUDITED_LABELS = 20
-"""A text with more values than this is used to predict others, and not audited itself."""
-
 
 MOST_SUSPECTS = 0.05
 """A column with a larger share of suspects is not predicted well enough: only values that are far out are listed."""
@@ -41,13 +34,13 @@ MOST_MISTAKES, NEARLY_ALL = 0.02, 0.9
 wrong ones are suspects: a wrong label is told from a rare one only where the others are right."""
 
 
-LONG_RUN, MOST_RUNS = 30, 3
-"""Records of a stuck run that is told, at least, and runs that are told of a column, at most."""
+MOST_RUNS = 3
+"""The most stuck runs of a column that are reported."""
 
 
-LARGE = 1.0
-"""The surprise from which a number may be as probably right as a suspect of `fit`. Smaller deviations are common in
-many columns: they are listed only if they are no more probably right than the share of false alarms asked for."""
+LARGE, MOST_PROBABLE = 1.0, 1.5
+"""A number with at least this surprise may be so many times as probably right as the share of false alarms asked for.
+Smaller deviations are common in many columns: they may not."""
 
 
 CHANCE = 0.01
@@ -102,50 +95,40 @@ class Audit(NamedTuple):
 def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], object] = lambda records: None) -> Audit:
     """Predict every column from all the others, and list the cells that do not fit.
 
-    The table is read twice: the models of all columns learn from it together, and judge it in the second reading. The
-    rounds of that are in memory. In a row, a wrong value makes the predictions of the other columns wrong, so only the
-    most surprising cell of a row is listed. Values that are far out of their columns predict no others: two that are
-    wrong together would confirm each other. They are all listed. The share of false alarms `fdr` is that of the list
-    over all columns.
+    The table is read once and held in memory. In a row, a wrong value makes the predictions of the other columns wrong,
+    so only the most surprising cell of a row is listed. Values that are far out of their columns predict no others: two
+    that are wrong together would confirm each other. They are all listed. The share of false alarms `fdr` is that of
+    the list over all columns.
     """
-    models, skipped, numbers = _make_models(source)
+    models, skipped, numbers = make_models(source)
     limits = {name: (one.range.low, one.range.high) for name, one in numbers.items() if one.range is not None}
     columns = list(dict.fromkeys(name for model in models.values() for name in model.schema.columns))
-    played: dict[str, list[Rounds]] = {name: [] for name in models}
     # Rows are copies if all their columns are equal, but for a number of the record.
     counters = [name for name, reason in skipped.items() if reason == COUNTS]
     others = [name for name in source.columns if name not in columns and name not in counters]
     texts = TextCheck(name for name, kind in source.kinds.items() if kind is Kind.TEXT)
     source.read_as_text(others)
-    records, rows, expected, unreadable = 0, RowCheck(counters), dict[str, list[Array]](), list[Bad]()
-    for reading in range(2):
-        numeric = [name for name, model in models.items() if reading and not model.schema.classifies]
-        records, fixed = 0, {name: deepcopy(models[name]) for name in numeric}
-        for batch in source.batches([*columns, *others] if reading else columns, in_order=True):
-            within = _drop_far_out(batch, limits)
-            for name, model in models.items():
-                own = _restore_column(within, batch, name)
-                if name in fixed:
-                    expected.setdefault(name, []).append(fixed[name].review(own, target=True).rounds.predictions)
-                rounds = model.learn(own).rounds
-                if reading:
-                    played[name].append(rounds)
-            if reading:
-                rows.add(batch)
-                texts.add(batch)
-                unreadable += batch.bad
-            records += batch.count
-            progress(records)
-        if not reading:
-            for model in models.values():
-                model.begin_reading()
-    whole = {name: Rounds.concatenate(parts) for name, parts in played.items()}
+    records, rows, batches, unreadable = 0, RowCheck(counters), list[Batch](), list[Bad]()
+    for batch in source.batches([*columns, *others], in_order=True):
+        rows.add(batch)
+        texts.add(batch)
+        unreadable += batch.bad
+        batches.append(replace(batch, table=batch.table.select(columns)))
+        records += batch.count
+        progress(records)
+    within = [drop_far_out(batch, limits) for batch in batches]
+    whole, expected = dict[str, Rounds](), dict[str, Array]()
+    for name, model in models.items():
+        own = [restore_column(*pair, name) for pair in zip(within, batches, strict=True)]
+        whole[name], expected[name] = look_at_column(model, own)
+        progress(records)
     found = [_judge_column(models[name], rounds) for name, rounds in whole.items()]
     cells = _select([one.suspects for one in found], models, limits, fdr)
     units = dict[str, list[UnitStretch]]()
-    for name, parts in expected.items():
-        stretches = find_unit_stretches(whole[name].rows, whole[name].targets, np.concatenate(parts))
-        units[name] = [one for one in stretches if not rows.is_group(one.first, one.last)]
+    for name, rounds in whole.items():
+        if not models[name].schema.classifies:
+            stretches = find_unit_stretches(rounds.rows, rounds.targets, expected[name])
+            units[name] = [one for one in stretches if not rows.is_group(one.first, one.last)]
     units = select_stretches(units)
     cells = [cell._replace(kind=_name_kind(cell, whole, numbers, units)) for cell in cells]
     numbered = {name: rounds for name, rounds in whole.items() if not models[name].schema.classifies}
@@ -200,66 +183,6 @@ def _name_kind(
     return name_kind(cell.column, cell.value, cell.expected, (cell.low, cell.high), record, numbers)
 
 
-def _drop_far_out(batch: Batch, limits: dict[str, tuple[float, float]]) -> Batch:
-    """The batch without the numbers that are beyond the limits of their columns."""
-    table = batch.table
-    for name, (low, high) in limits.items():
-        index = table.schema.get_field_index(name)
-        values = to_floats(table.column(index)) if index >= 0 else np.empty(0)
-        far = (values < low) | (values > high)
-        if far.any():
-            table = table.set_column(index, table.schema.field(index), pa.array(values, mask=far))
-    return replace(batch, table=table)
-
-
-def _restore_column(within: Batch, batch: Batch, name: str) -> Batch:
-    """The batch `within` limits, with all values of one column."""
-    index = batch.table.schema.get_field_index(name)
-    table = within.table.set_column(index, batch.table.schema.field(index), batch.table.column(index))
-    return replace(within, table=table)
-
-
-def _make_models(
-    source: Source,
-) -> tuple[dict[str, StreamModel], dict[str, str], dict[str, Column]]:
-    """A model of each column that can be audited, why others cannot, and what is known of columns of numbers."""
-    if not source.can_reread:
-        raise DataError(f"{source.name} can only be read once, and an audit reads it twice; write it to a file.")
-    sample = survey_source(source, "").sample
-    skipped, used = dict[str, str](), list[str]()
-    for name, kind in source.kinds.items():
-        column = sample.table.column(name)
-        reason = find_count(name, kind, column) or find_exclusion(kind, column, "the records that were sampled")
-        if reason is None:
-            used.append(name)
-        else:
-            skipped[name] = reason
-    models = {}
-    for name in used:
-        others = [other for other in used if other != name]
-        if source.kinds[name] is Kind.DATE:
-            skipped[name] = "is a date, which only predicts others"
-            continue
-        if source.kinds[name] is Kind.NUMBER and is_cycle(name, to_floats(sample.table.column(name))):
-            skipped[name] = "begins anew after its last value, as angles and hours do, and only predicts others"
-            continue
-        values = survey_source(source, name).labels
-        try:
-            schema = Schema.infer(sample, source.kinds, name, features=others, values=values)
-        except DataError as error:
-            skipped[name] = f"cannot be predicted: {error}"
-            continue
-        if len(schema.labels) > MAX_AUDITED_LABELS:
-            skipped[name] = f"has {len(schema.labels)} different texts, and only predicts others"
-            continue
-        models[name] = StreamModel(schema)
-    if not models:
-        raise DataError(f"{source.name} has no two columns that could predict each other.")
-    numbers = [name for name in used if source.kinds[name] is Kind.NUMBER]
-    values = {name: to_floats(sample.table.column(name)) for name in numbers}
-    return models, skipped, {name: Column.measure(values[name], find_range(values[name])) for name in numbers}
-
-
 class _Judged(NamedTuple):
     """The suspect cells of a column, with probabilities and surprises; whether they are too many; and stuck runs."""
 
@@ -281,8 +204,9 @@ def _judge_column(model: StreamModel, rounds: Rounds) -> _Judged:
 
     The belief learns what wrong values look like from those it has seen, so it is cautious with the only one.
     """
-    verdict, judged = model.give_verdict(rounds), rounds.judged
+    judged = rounds.judged
     assert judged is not None
+    verdict = Verdict(judged.clean_log_odds, judged.stuck)
     probability = verdict.clean_probability
     suspects = np.count_nonzero(probability <= HALF)
     unpredictable = suspects > MOST_SUSPECTS * len(rounds)
@@ -343,14 +267,16 @@ def _select(
         # A value that is far out predicts no other, so it is judged on its own.
         own = "" if low <= rounds.targets[index] <= high else names[place]
         best.setdefault((int(rounds.rows[index]), own), at)
-    chosen = list(best.values())
+    # Without a value that is far out, the others of its row are predicted badly.
+    far = {row for row, own in best if own}
+    chosen = [at for (row, own), at in best.items() if own or row not in far or surprise[at] >= LARGE]
     probability = np.array([found[parts[at][0]][1][parts[at][1]] for at in chosen])
     cells = []
     for at, clean, q_value in zip(chosen, probability.tolist(), q_values(probability).tolist(), strict=True):
         place, index = parts[at]
         name = names[place]
         labels = models[name].schema.classifies
-        largest = largest_probability(fdr, numbers=not labels) if labels or surprise[at] >= LARGE else fdr
+        largest = HALF if labels else fdr * (MOST_PROBABLE if surprise[at] >= LARGE else 1.0)
         if q_value <= fdr and clean <= largest:
             record = found[place][0].record(index, models[name].schema)
             said = (record.target, record.prediction, record.low, record.high)

@@ -15,8 +15,8 @@ GAP = 0.25  # the least distance of a sentinel value from all other values, rela
 def find_odd_numbers(values: Array) -> dict[int, str]:
     """Find the sentinel values and the wrong signs in a column; the kind of each, by index. NaN is a missing value.
 
-    A sentinel value, such as -999, is far from all other values, or the only negative one. A sign is wrong if next to
-    all other values are positive, and the number would be an ordinary one without it.
+    A sentinel value, such as -999, is far from all other values, or negative where nearly no other is. A sign is wrong
+    if nearly all other values are positive, and the number would be an ordinary one without it.
 
     >>> column = np.random.default_rng(0).uniform(5.0, 900.0, 1000)
     >>> column[[7, 8, 9]] = -999.0, -450.0, -1.0
@@ -30,13 +30,14 @@ def find_odd_numbers(values: Array) -> dict[int, str]:
         return found
     low, high = float(others.min()), float(others.max())
     margin = GAP * (high - low)
+    negative = others[others < 0.0]
+    few_negative = len(negative) <= max(1.0, MOST_NEGATIVE * len(others))
     for place in np.flatnonzero(is_sentinel).tolist():
         value = float(values[place])
-        if value < 0.0 <= low or value > high + margin or value < low - margin:
+        if (value < 0.0 and few_negative) or value > high + margin or value < low - margin:
             found[place] = "sentinel value"
     found = found if len(found) <= MOST_SENTINELS * len(values) else {}
-    negative = others[others < 0.0]
-    if 0 < len(negative) <= max(1.0, MOST_NEGATIVE * len(others)):
+    if len(negative) and few_negative:
         least, most = np.quantile(others[others >= 0.0], [0.1, 0.99]).tolist()
         wrong = (values < 0.0) & ~is_sentinel & (-values >= least) & (-values <= most) & (least > 0.0)
         found |= dict.fromkeys(np.flatnonzero(wrong).tolist(), "negative, unlike the others")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import zlib
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from redescend.numeric import Array, mix_bits
+from redescend.numeric import Array
 from redescend.sources import Batch
+from redescend.sources.sampling import hash_column, hash_contents
 from redescend.streaming.encoding.features import MICROSECONDS_PER_DAY, to_floats
 
 BLOCK = 5
@@ -61,7 +61,7 @@ class RowCheck:
     def add(self, batch: Batch) -> None:
         """Add the records of a batch."""
         self._rows.append(batch.rows)
-        self._hashes.append(hash_rows(batch.table))
+        self._hashes.append(hash_contents(batch.table))
         for name, column in zip(batch.table.schema.names, batch.table.columns, strict=True):
             if pa.types.is_timestamp(column.type):
                 self._dates.setdefault(name, []).append(to_floats(column))
@@ -111,23 +111,6 @@ class LateDate(NamedTuple):
     def __str__(self) -> str:
         date = np.datetime64(round(self.value * MICROSECONDS_PER_DAY), "us").astype("datetime64[s]")
         return str(date).removesuffix("T00:00:00")
-
-
-def hash_rows(table: Any) -> Array:
-    """Hash every row of a record batch to 64 bits."""
-    total = np.zeros(table.num_rows, np.uint64)
-    for column in table.columns:
-        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        total = mix_bits(total ^ (hash_column(column) if is_text else (to_floats(column) + 0.0).view(np.uint64)))
-    return total
-
-
-def hash_column(column: Any) -> Array:
-    """Hash every text of a column to 64 bits."""
-    encoded = column.dictionary_encode()
-    texts = [text.encode() for text in encoded.dictionary.to_pylist()]
-    codes = np.array([zlib.crc32(text) + (zlib.adler32(text) << 32) for text in texts] + [1], np.uint64)
-    return codes[encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
 
 
 def find_copies(hashes: Array, rows: Array, most: int = 5) -> Copies | None:

@@ -23,8 +23,8 @@ from redescend.streaming.summary.verdict import FarColumn
 
 
 def find_ranges(source: Source, schema: Schema) -> dict[str, Range]:
-    """Where the numbers of columns are, by a sample from all over the source."""
-    table = survey_source(source, schema.target, labels=False).sample.table
+    """Estimate the ranges of columns of numbers from a sample from all over the source."""
+    table = survey_source(source, schema.target, labels=False).table
     names = [name for name, kind in schema.kinds.items() if kind is Kind.NUMBER and name != schema.by]
     if schema.classifies and schema.target in names:
         names.remove(schema.target)

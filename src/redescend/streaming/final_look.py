@@ -83,14 +83,15 @@ class FinalSuspects(NamedTuple):
 class Reading(NamedTuple):
     """What a further reading gives: a summary, the log of its rounds and the records that are far out.
 
-    `judged` says whether the rounds have final verdicts, and `followed` whether the order of a table says something.
+    `judged` says whether the rounds have final verdicts, and `follows` what the model of a table follows: 'time', the
+    'order' of its records, or nothing.
     """
 
     summary: Summary
     log: AppendLog
     far: FarRecords
     judged: bool = False
-    followed: bool = False
+    follows: str = ""
 
 
 def read_again(
@@ -140,11 +141,12 @@ def read_again(
     if model.schema.lagged or (passes == 1 and model.schema.classifies):  # lags look back at records in their order
         return last
     verdicts = ((rounds, verdict) for _, rounds, verdict in _judge_parts(model, last.log.path, FarRecords()))
-    ordered = OrderedLook.collect(verdicts, model.schema)
+    ordered = OrderedLook.collect(verdicts)
     ordered = ordered.without_stuck() if source.is_shuffled else ordered
     table = list(_read_first(source, model.schema.columns, records))
-    last = note(*judge_table(model, table, ordered, follow=passes == 1))
-    return last._replace(followed=passes > 1 and not last.judged)
+    # Whoever asks for a random order wants no order to be followed.
+    outcomes, follows = judge_table(model, table, ordered, passes=passes, by_time=config.shuffle is not True)
+    return note(outcomes, judged=True)._replace(follows=follows if passes > 1 else "")
 
 
 def _read_first(source: Source, columns: Sequence[str], records: int) -> Iterator[Batch]:

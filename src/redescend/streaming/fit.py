@@ -213,10 +213,10 @@ def _choose_order(config: FitConfig, model: StreamModel | ModelStore, source: So
     if follow is not None or None not in (passes, shuffled) or config.lags:
         free = False
     else:
-        sample = survey_source(source, schema.target, labels=False).sample
-        free = single and source.can_reread and source.format != "journal" and not is_in_time(sample)
+        table = survey_source(source, schema.target, labels=False).table
+        free = single and source.can_reread and source.format != "journal" and not is_in_time(table)
         if shuffled is None:
-            shuffled = free and is_sorted(sample, schema.target, schema.classifies)
+            shuffled = free and is_sorted(table, schema.target, schema.classifies)
     if passes is None:
         passes = 2 if free and config.transform is None else 1
     if passes > 1 and not (single and source.can_reread):
@@ -267,9 +267,9 @@ def _choose_schema(source: Source, config: FitConfig, survey: Survey) -> Schema:
         if (schema.target, schema.by) == (config.target, config.by):
             return schema
     settings = config.select("target", "features", "ignore", "task", "labels", "by", "lags", "lag_columns")
-    known: dict[str, Any] = {"values": survey.labels, "where": survey.where, "stream": survey.stream}
+    known: dict[str, Any] = {"values": survey.labels, "spread": survey.spread, "stream": survey.stream}
     known["grows"] = survey.stream and config.transform is None
-    return Schema.infer(survey.sample, source.kinds, **settings, **known)
+    return Schema.infer(survey.first, source.kinds, **settings, **known)
 
 
 def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | None) -> PreparedRun:

@@ -132,6 +132,14 @@ class StreamModel(StreamPredictor):
         played = self._learn_chunk(EncodedChunk(X, targets, np.arange(len(X))))
         return Learned(self._make_rounds(played, rows), played.chunk.indices, [])
 
+    def review_encoded(self, X: Array, targets: Array, rows: Array, scores: Array) -> Rounds:
+        """Judge encoded records by `scores`, a row for each output, without learning from them; as in `review`."""
+        chunk = EncodedChunk(X, targets, np.arange(len(X)))
+        rounds = self._make_rounds(self._review_chunk(chunk, target=True, scores=scores), rows)
+        if rounds.judged is None or self.schema.classifies:
+            return rounds
+        return replace(rounds, judged=rounds.judged._replace(margin=0.5 * (rounds.high - rounds.low)))
+
     def predict_encoded(self, X: Array, level: float | None = None) -> Predicted:
         """Predict encoded records `X`, with intervals if a `level` is given."""
         scores = self.engine.predict(X)
@@ -159,30 +167,35 @@ class StreamModel(StreamPredictor):
         judged = None if self._belief is None else learn_chunk(self._belief, chunk, scores)
         return Played(chunk, scores, self._losses(scores, Y), weights.min(axis=0), judged)
 
-    def train_engine(self, X: Array, Y: Array) -> Engine:
-        """Train a new engine on the rows of a table, in their order, as often as the model has learned from them.
+    def learn_anew(self, X: Array, targets: Array, rows: Array, passes: int) -> tuple[StreamModel, Rounds]:
+        """Train a new model with the same parameters on the records of a table, in their order.
 
         Parameters
         ----------
-        X : array of floats, shape (rows, features)
-            The records, encoded.
-        Y : array of floats, shape (outputs, rows)
-            The targets of every output.
+        X, targets, rows
+            As in `learn_encoded`.
+        passes : int
+            The number of passes over them.
 
         Returns
         -------
-        Engine
+        StreamModel
+            The new model.
+        Rounds
+            The rounds of its last pass.
         """
-        fresh = type(self)(self.schema, **self._params).engine
-        for turn in range(max(1, self.records // max(1, len(X)))):
-            if turn:
-                fresh.begin_pass()
-            fresh.learn_rounds(X, Y)
-        return fresh
+        fresh = type(self)(self.schema, **self._params)
+        rounds = fresh.learn_encoded(X, targets, rows).rounds
+        for _ in range(1, passes):
+            fresh.begin_reading()
+            rounds = fresh.learn_encoded(X, targets, rows).rounds
+        return fresh, rounds
 
-    def replace_engine(self, engine: Engine) -> None:
-        """Continue from an engine that has learned from the same records."""
-        self._engine = engine
+    def take_over(self, other: StreamModel, engine: bool = True) -> None:
+        """Continue with the belief of another model with the same parameters, and with its `engine`."""
+        self._belief = other._belief
+        if engine:
+            self._engine, self._ones = other._engine, other._ones
 
     @exclusive
     def learn_belief(self, X: Array, targets: Array, scores: Array, order: Array) -> None:

@@ -74,8 +74,9 @@ class Run:
         Numbers of records and statistics of the rounds so far.
     final : FinalSuspects or None
         The suspects of the final look, once the run is finished; None if it was not requested.
-    followed : bool
-        Whether the final look found that the order of a table matters, so that the model is that of the last records.
+    follows : {'', 'time', 'order'}
+        What the model of a table follows after the final look: the time of the records or their order, so that it is
+        the model of the last records; or nothing.
     resumed : int
         The number of records read before the run was resumed; 0 for a new run.
     position, latest : Position or None, LastBatch or None
@@ -101,7 +102,7 @@ class Run:
         self.config, self.model, self.source = config, model, source
         self.counts, self.summary = Counts(), Summary(model.schema, config.transform, config.top)
         self.final: FinalSuspects | None = None
-        self.followed = False
+        self.follows = ""
         self.on_look: Callable[[int], object] = lambda records: None
         self._passes = passes
         self.resumed, self.ended, self.finished = 0, False, False
@@ -310,7 +311,7 @@ class Run:
             # The errors of later passes are in-sample.
             metrics = self.summary.metrics
             counted = {"records": self.counts.records, "learned": self.counts.learned}
-            self.summary, log, far, judged, self.followed = read_again(
+            self.summary, log, far, judged, self.follows = read_again(
                 model, self.source, config, writers, self._passes, self.on_look, **counted
             )
             self.summary.metrics, last = metrics, log.path

@@ -1,19 +1,22 @@
-"""The final look at a table whose order says nothing: its model, and the verdicts on its records, do not depend on it.
+"""The final look at a table that fits in memory: neither its model nor the verdicts depend on the order of its records.
 
 What a model has learned at the end of a stream depends on the order of records: where they are sorted or in groups, it
-is that of the last ones. So the records are held in memory, and learned from anew as often as before, in an order that
-looks random and that only their contents decide. That is the model of the table. What is believed of records begins
-anew, too: it is learned from all of them at once, by the errors of this model. Each is then judged as `score` would
-judge it, but by trees that were grown without it, which excuse it only a little if the linear model doubts it. Only a
-sensor that is stuck is found in the order of the table, by the reading before.
+is that of the last ones. So the records of a table are held in memory, and learned from anew in an order that only
+their contents decide:
 
-A table whose order says something is judged by the model that followed it, in the reading before. What is believed
-begins anew there, too, with what all records say about how the noise depends on the features.
+- in an order that looks random. The belief is learned from all records at once, by the errors of the final model, and
+  each record is judged as `score` would judge it, but by trees that were grown without it, which excuse it only a
+  little if the linear model doubts it;
+- or by time, if there is a column of dates, or numbers named year, month and so on, and if a model that follows the
+  time makes smaller errors. Each record is then judged by the model around its time.
+
+Without such a column, the order of the table itself is followed if that makes errors smaller, and if it is not the
+order of a column. A sensor that is stuck is found in the order of the table, by the reading before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,7 +24,7 @@ import numpy as np
 
 from redescend.belief import Verdict
 from redescend.belief.suspects import HALF
-from redescend.numeric import Array, mix_bits
+from redescend.numeric import Array
 from redescend.sources import Batch
 from redescend.streaming.belief import judge_chunk
 from redescend.streaming.encoding.encoder import EncodedChunk
@@ -29,10 +32,16 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned
-from redescend.streaming.rounds import Judged, Rounds
-
-FOLLOWED = 0.8
-"""The order says something if a model that follows it has at most this share of the errors of one that does not."""
+from redescend.streaming.record_order import (
+    explains,
+    find_time,
+    has_time_order,
+    order_by,
+    order_by_content,
+    pays,
+    sort_orders,
+)
+from redescend.streaming.rounds import Rounds
 
 PREDICTED = 0.01
 """A target that the final model predicts up to this part of half an interval is not stuck."""
@@ -45,130 +54,196 @@ MOST_CELLS = 1 << 23
 
 
 class OrderedLook(NamedTuple):
-    """What the reading before, in the order of the table, says: which rows are probably stuck and how they were judged,
-    the typical error of a model that follows the order, and all rounds.
+    """What the reading before, in the order of the table, gives: all rounds, the rows that are probably stuck, and how
+    these were judged.
     """
 
+    rounds: Rounds
     rows: Array
     verdict: Verdict
-    error: float
-    rounds: Rounds
 
     @classmethod
-    def collect(cls, parts: Iterator[tuple[Rounds, Verdict]], schema: Schema) -> OrderedLook:
+    def collect(cls, parts: Iterator[tuple[Rounds, Verdict]]) -> OrderedLook:
         """From the rounds of all parts, with their verdicts."""
-        rows, odds, stuck, errors, played = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)], [np.empty(0)], []
+        rows, odds, stuck, played = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)], []
         for rounds, verdict in parts:
             played.append(rounds)
             which = verdict.stuck > HALF
             for found, values in ((rows, rounds.rows), (odds, verdict.clean_log_odds), (stuck, verdict.stuck)):
                 found.append(values[which])
-            errors.append(rounds.targets - rounds.predictions)
-        error = measure_error(np.concatenate(errors), schema)
         verdict = Verdict(np.concatenate(odds), np.concatenate(stuck))
-        return cls(np.concatenate(rows), verdict, error, Rounds.concatenate(played))
+        return cls(Rounds.concatenate(played), np.concatenate(rows), verdict)
 
     def without_stuck(self) -> OrderedLook:
         """The same without stuck records."""
         return self._replace(rows=self.rows[:0], verdict=Verdict(np.empty(0), np.empty(0)))
 
-    def apply(self, rows: Array, judged: Judged, errors: Array) -> Judged:
-        """The belief in these records; that of stuck ones is from the reading in order, unless the final model predicts
-        them. `errors` are its errors, in units of half an interval.
-        """
-        places = np.minimum(np.searchsorted(self.rows, rows), max(len(self.rows) - 1, 0))
-        which = self.rows[places] == rows if len(self.rows) else np.zeros(len(rows), bool)
-        which &= np.abs(errors) > PREDICTED
+    def apply(self, rounds: Rounds, schema: Schema) -> Rounds:
+        """These rounds, with the verdicts of the reading in order on stuck records, unless the model predicts them."""
+        judged = rounds.judged
+        if judged is None or schema.classifies or not len(self.rows):
+            return rounds
+        half = np.maximum(0.5 * (judged.high - judged.low), np.finfo(float).tiny)
+        places = np.minimum(np.searchsorted(self.rows, rounds.rows), len(self.rows) - 1)
+        which = self.rows[places] == rounds.rows
+        which &= np.abs(rounds.targets - rounds.predictions) > PREDICTED * half
         odds, stuck = judged.clean_log_odds.copy(), judged.stuck.copy()
         odds[which] = np.minimum(odds[which], self.verdict.clean_log_odds[places[which]])
         stuck[which] = self.verdict.stuck[places[which]]
-        return judged._replace(clean_log_odds=odds, stuck=stuck)
+        return replace(rounds, judged=judged._replace(clean_log_odds=odds, stuck=stuck))
 
 
-def order_by_content(X: Array, targets: Array) -> Array:
-    """An order of records that looks random, and is the same in whatever order they are."""
-    total = np.zeros(len(targets), np.uint64)
-    for column in (targets, *X.T):
-        total = mix_bits(total ^ (column + 0.0).view(np.uint64))
-    return np.lexsort((targets, total))
+class TableLook(NamedTuple):
+    """The model that judges a table, its rounds with final verdicts, in the order of the table, and what the model
+    follows: 'time', the 'order' of the table, or nothing.
+    """
+
+    model: StreamModel
+    rounds: Rounds
+    follows: str = ""
 
 
-def measure_error(differences: Array, schema: Schema) -> float:
-    """The typical error: the median of numbers, the share of wrong labels."""
-    if not len(differences):
-        return 0.0
-    return float(np.mean(differences != 0.0) if schema.classifies else np.median(np.abs(differences)))
+class EncodedTable(NamedTuple):
+    """The encoded records of a table, their targets and their rows."""
+
+    X: Array
+    targets: Array
+    rows: Array
 
 
-def judge_table(
-    model: StreamModel, batches: list[Batch], ordered: OrderedLook, follow: bool = False
-) -> tuple[Iterator[tuple[Batch, Learned]], bool]:
+def look_at_table(
+    model: StreamModel,
+    table: EncodedTable,
+    read: Callable[[], tuple[StreamModel, Rounds]],
+    *,
+    passes: int = 2,
+    by_time: bool = True,
+) -> TableLook:
     """Learn from a table anew, in an order that its contents decide, and judge all its records by the result.
 
-    If `follow` or the order of the table says something, the rounds of the model that followed it are judged again
-    instead. It does if that model errs less than the other, although the other has learned from all records. The second
-    result says whether verdicts are final.
+    Parameters
+    ----------
+    model : StreamModel
+        A model with the parameters to use; it is not changed.
+    table : EncodedTable
+        All records.
+    read : callable
+        Returns a model that has learned in the order of the table, and its last rounds.
+    passes : int
+        The number of passes. With a single one, the order of the table is followed, unless it is in time.
+    by_time : bool
+        Whether the time may be followed.
     """
-    encoded = [(batch, chunk) for batch in batches for chunk in model.encode(batch.table)]
-    if not encoded:
-        return _follow(model, batches, ordered.rounds), False
-    X, targets = (np.concatenate([chunk[place] for _, chunk in encoded]) for place in (0, 1))
-    if follow:
-        return _follow(model, batches, model.learn_belief_again(X, ordered.rounds)), False
-    order, scores = order_by_content(X, targets), np.empty((model.schema.outputs, len(X)))
-    shuffled, Y = X[order], np.ascontiguousarray(output_targets(model.schema, targets)[:, order])
-    engine = model.train_engine(shuffled, Y)
-    scores[:, order] = engine.predict_unseen(shuffled, Y)
-    predictions, _ = decode_predictions(model.schema, scores)
-    if ordered.error < FOLLOWED * measure_error(targets - predictions, model.schema):
-        return _follow(model, batches, model.learn_belief_again(X, ordered.rounds)), False
-    model.replace_engine(engine)
-    limits = _limit_log_odds(model, EncodedChunk(X, targets, np.arange(len(X))), order)
-    model.learn_belief(X, targets, scores, order)
-    return _review(model, _spread(batches, encoded, np.vstack([scores, limits])), ordered), True
+    X, targets, rows = table
+    by_content, time = order_by_content(X, targets), find_time(model.schema, X) if by_time else []
+
+    def follow(order: Array) -> tuple[StreamModel, Rounds]:
+        """A model that has learned in this order, and its last rounds, in the order of the table."""
+        fresh, rounds = model.learn_anew(X[order], targets[order], rows[order], max(passes, 2))
+        return fresh, rounds[np.argsort(order)]
+
+    def find_errors(predictions: Array) -> Array:
+        """Errors of predictions: differences of numbers, whether labels are wrong."""
+        wrong: Array = targets != predictions
+        return wrong if model.schema.classifies else np.nan_to_num(targets - predictions, nan=np.inf)
+
+    if passes == 1 and not (time and np.array_equal(np.lexsort(time[::-1]), np.arange(len(rows)))):
+        own, rounds = read()
+        return TableLook(own, give_verdict(own, X, rounds), "order")
+    fresh, rounds = follow(by_content)
+    scores, Y = np.empty((model.schema.outputs, len(X))), output_targets(model.schema, targets)
+    scores[:, by_content] = fresh.engine.predict_unseen(X[by_content], np.ascontiguousarray(Y[:, by_content]))
+    plain = [find_errors(one) for one in (decode_predictions(model.schema, scores)[0], rounds.predictions)]
+
+    def is_followed(errors: Array) -> bool:
+        """Whether a model that follows an order has smaller errors than those that do not."""
+        if not all(pays(errors, others) for others in plain):
+            return False
+        # What is learned may depend much on the order, even if it is random.
+        others = (by_content[::-1], np.roll(by_content, len(rows) // 2))
+        return all(pays(errors, find_errors(follow(order)[1].predictions)) for order in others)
+
+    if time:
+        order = order_by(time, by_content)
+        dated, rounds = follow(order)
+        if is_followed(find_errors(rounds.predictions)):
+            return TableLook(dated, give_verdict(dated, X[order], rounds[order])[np.argsort(order)], "time")
+    elif has_time_order(targets):
+        own, rounds = read()
+        errors = find_errors(rounds.predictions)
+        if is_followed(errors):
+            others = (follow(order)[1].predictions for order in sort_orders(model.schema, X, by_content))
+            if not any(explains(find_errors(other), errors, plain[1]) for other in others):
+                return TableLook(own, give_verdict(own, X, rounds), "order")
+    limits = _limit_log_odds(fresh, table, by_content)
+    fresh.learn_belief(X, targets, scores, by_content)
+    rounds = fresh.review_encoded(X, targets, rows, scores)
+    if rounds.judged is not None:
+        judged = rounds.judged
+        rounds = replace(rounds, judged=judged._replace(clean_log_odds=np.minimum(judged.clean_log_odds, limits)))
+    return TableLook(fresh, rounds)
 
 
-def _limit_log_odds(model: StreamModel, table: EncodedChunk, order: Array) -> Array:
+def _limit_log_odds(model: StreamModel, table: EncodedTable, order: Array) -> Array:
     """The largest log-odds that every record can have; infinite in linear models and for labels."""
     linear = model.engine.predict_linear(table.X)
     if linear is None or model.schema.classifies:
         return np.full(len(table.X), np.inf)
     model.learn_belief(table.X, table.targets, linear, order)
     assert model.belief is not None
-    return judge_chunk(model.belief, table, linear).clean_log_odds + EXCUSED
+    chunk = EncodedChunk(table.X, table.targets, np.arange(len(table.X)))
+    return judge_chunk(model.belief, chunk, linear).clean_log_odds + EXCUSED
 
 
-def _follow(model: StreamModel, batches: list[Batch], rounds: Rounds) -> Iterator[tuple[Batch, Learned]]:
+def judge_table(
+    model: StreamModel, batches: list[Batch], ordered: OrderedLook, *, passes: int, by_time: bool = True
+) -> tuple[Iterator[tuple[Batch, Learned]], str]:
+    """Judge the records of a table by a model that learns from it anew.
+
+    Parameters
+    ----------
+    model : StreamModel
+        The model that has learned from the table. After several passes, it is replaced by the new one; after a single
+        one, only its belief is.
+    batches : list of Batch
+        All records of the table.
+    ordered : OrderedLook
+        The reading before, in the order of the table.
+    passes, by_time
+        As in `look_at_table`.
+
+    Returns
+    -------
+    iterator
+        The batches, with rounds that have final verdicts.
+    str
+        What the model follows.
+    """
+    encoded = [(batch, chunk) for batch in batches for chunk in model.encode(batch.table)]
+    if not encoded:
+        return _spread(model, batches, ordered.rounds), ""
+    X, targets = (np.concatenate([chunk[place] for _, chunk in encoded]) for place in (0, 1))
+    rows = np.concatenate([batch.rows[chunk.indices] for batch, chunk in encoded])
+    read = (model, ordered.rounds)
+    look = look_at_table(model, EncodedTable(X, targets, rows), lambda: read, passes=passes, by_time=by_time)
+    if look.model is not model:
+        model.take_over(look.model, engine=passes > 1)
+    return _spread(model, batches, ordered.apply(look.rounds, model.schema)), look.follows
+
+
+def give_verdict(model: StreamModel, X: Array, rounds: Rounds) -> Rounds:
+    """The rounds of a model that has followed their order, with final verdicts."""
+    rounds = model.learn_belief_again(X, rounds)
+    verdict, judged = model.give_verdict(rounds), rounds.judged
+    assert judged is not None
+    return replace(rounds, judged=judged._replace(clean_log_odds=verdict.clean_log_odds, stuck=verdict.stuck))
+
+
+def _spread(model: StreamModel, batches: list[Batch], rounds: Rounds) -> Iterator[tuple[Batch, Learned]]:
+    """The batches with their rounds, which are in the order of the table."""
     first = 0
     for batch in batches:
         reviewed = model.review(batch, target=True)
         last = first + len(reviewed.rounds)
         yield batch, reviewed._replace(rounds=rounds[first:last])
         first = last
-
-
-def _spread(
-    batches: list[Batch], encoded: list[tuple[Batch, EncodedChunk]], scores: Array
-) -> list[tuple[Batch, Array]]:
-    """The batches with the scores of their records, and further rows; those of records that cannot be used are NaN."""
-    spread, first = {id(batch): np.full((len(scores), batch.table.num_rows), np.nan) for batch in batches}, 0
-    for batch, chunk in encoded:
-        spread[id(batch)][:, chunk.indices] = scores[:, first : first + len(chunk.X)]
-        first += len(chunk.X)
-    return [(batch, spread[id(batch)]) for batch in batches]
-
-
-def _review(
-    model: StreamModel, batches: list[tuple[Batch, Array]], ordered: OrderedLook
-) -> Iterator[tuple[Batch, Learned]]:
-    for batch, (*scores, limits) in batches:
-        rounds, indices, rejected = model.review(batch, target=True, scores=np.stack(scores))
-        judged = rounds.judged
-        if judged is not None:  # a batch of which all records are rejected has no verdicts
-            judged = judged._replace(clean_log_odds=np.minimum(judged.clean_log_odds, limits[indices]))
-            errors = np.ones(len(rounds))
-            if not model.schema.classifies:
-                judged = judged._replace(margin=0.5 * (judged.high - judged.low))
-                errors = (rounds.targets - rounds.predictions) / np.maximum(judged.margin, np.finfo(float).tiny)
-            rounds = replace(rounds, judged=ordered.apply(rounds.rows, judged, errors))
-        yield batch, Learned(rounds, indices, rejected)

@@ -11,9 +11,10 @@
   indicator of its own; the others share one.
 - Excluded are ignored columns; columns without a value in the sample; constant columns; texts with more than half of at
   least `MIN_IDENTIFIERS` values distinct, which are taken for identifiers; and, unless no other column is left, whole
-  numbers that number the records: they only grow, or are all different in a column named like an identifier. The first
-  records of a stream may be sorted by a feature: there, a growing column is excluded only if it is named like a count
-  or an identifier, or counts from 0 or 1. Columns that are requested by name are never excluded for their content.
+  numbers that number the records: they only grow, are evenly spaced in whatever order, or are all different in a column
+  named like an identifier. The first records of a stream may be sorted by a feature: there, a growing column is
+  excluded only if it is named like a count or an identifier, or counts from 0 or 1. Columns that are requested by name
+  are never excluded for their content.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ from redescend.errors import quote
 from redescend.learners.selftuning import WIDEST_FULL
 from redescend.numeric import Array
 from redescend.sources import Kind
-from redescend.sources.kinds import SAMPLE
 
 MAX_LEVELS, UNSEEN, HASHED = 256, 8, 256
 MIN_IDENTIFIERS = 100
@@ -58,11 +58,17 @@ COUNTS = "counts the records"
 MIN_COUNTED = 20
 """The fewest values of a column that numbers the records."""
 
+EVEN = 0.2
+"""The largest deviation of numbers from evenly spaced ones, relative to the inverse square root of their count; that of
+random ones is smaller with a probability below 1e-9."""
+
 _IDENTIFIER = re.compile(
-    r"(?i:(^|[^a-z])(id|ids|key|index|idx|row|rownames?|record|no|nr|unnamed|uuid)([^a-z]|$))|(Id|ID)$"
+    r"(?i:(^|[^a-z])((u|gu|uu|p|pat|sub|subj|user|cust|case|rec)?id(s|no|nr|num)?|key|index|idx|row|rownames?|record|no|nr"
+    r"|unnamed)([^a-z]|$))|(Id|ID)$"
 )
 _COUNTER = re.compile(r"(#|n|num|number|count|counter|seq|sequence|line|obs|observation|case)?", re.IGNORECASE)
-_TIME = re.compile(r"year|month|week|day|date|time|hour|minute|second|age|epoch", re.IGNORECASE)
+_TIME = re.compile(r"year|month|week|day|date|time|hour|minute|second|epoch", re.IGNORECASE)
+_AGE = re.compile(r"age", re.IGNORECASE)
 
 Encoding = Literal["number", "boolean", "date", "levels", "hashed"]
 ENCODINGS: dict[Kind, tuple[Encoding, ...]] = {
@@ -208,30 +214,57 @@ def _find_cycles(days: Array) -> list[str]:
     return [cycle for cycle in CYCLES if found[cycle]]
 
 
-def find_count(name: str, kind: Kind, column: Any, stream: bool = False) -> str | None:
+def find_count(name: str, kind: Kind, first: Any, others: Any = None, stream: bool = False) -> str | None:
     """Explain why the whole numbers of a column number the records; None if they do not.
 
-    The column has the first `SAMPLE` records, followed by others from all over the source; of a `stream`, only the
-    first are known.
+    `first` are the values of the first records, and `others` those of some from all over the source, in its order, or
+    None if there are no more; of a `stream`, only the first are known.
     """
-    values = to_floats(drop_missing(column.slice(0, SAMPLE))) if kind is Kind.NUMBER else np.empty(0)
-    if len(values) < MIN_COUNTED or _TIME.search(name) or not np.isfinite(values).all():
+    values = to_floats(drop_missing(first)) if kind is Kind.NUMBER else np.empty(0)
+    if len(values) < MIN_COUNTED or is_named_like_time(name) or _AGE.search(name) or not np.isfinite(values).all():
         return None
     if (np.mod(values, 1.0) != 0.0).any():
         return None
     steps, named = np.diff(values), bool(_IDENTIFIER.search(name))
     direction = float(np.sign(np.mean(np.sign(steps))))
-    later = np.diff(to_floats(drop_missing(column.slice(SAMPLE))))
-    grows = not stream and (len(later) == 0 or bool(np.mean(direction * later > 0.0) >= 0.95))
+    known = values if others is None else to_floats(drop_missing(others))
+    grows = not stream and len(known) > 1 and bool(np.mean(direction * np.diff(known) > 0.0) >= 0.95)
     if np.mean(np.abs(steps) == 1.0) >= 0.95 and abs(np.mean(np.sign(steps))) >= 0.95:
         from_start = stream and values[0] in (0.0, 1.0) and direction > 0.0
+        grows = grows and len(np.unique(values)) >= 0.95 * len(values)  # and does not begin again
         if grows or named or from_start or _COUNTER.fullmatch(name.strip()):
             return COUNTS
+    even = not stream and _are_evenly_spaced(known)
+    if even and np.ptp(known) < len(known):
+        return COUNTS
     if len(values) < MIN_IDENTIFIERS or len(np.unique(values)) < len(values):
         return None
-    if (grows and (direction * steps > 0.0).all()) or named:
+    if even or named or (grows and (direction * steps > 0.0).all()):
         return f"has {len(values):,} different whole numbers in {len(values):,} records, so it looks like an identifier"
     return None
+
+
+def is_named_like_time(name: str) -> bool:
+    """Whether the name of a column has a word for a time in it.
+
+    >>> is_named_like_time("Weekday"), is_named_like_time("weight")
+    (True, False)
+    """
+    return bool(_TIME.search(name))
+
+
+def _are_evenly_spaced(values: Array) -> bool:
+    """Whether numbers are evenly spaced in some order, as a counter of the records is.
+
+    >>> random = np.random.default_rng(0)
+    >>> _are_evenly_spaced(random.permutation(500)), _are_evenly_spaced(random.permutation(10**6)[:500])
+    (True, False)
+    """
+    count, values = len(values), np.sort(values)
+    if count < MIN_IDENTIFIERS or not (np.diff(values) > 0.0).all():
+        return False
+    even = np.linspace(values[0], values[-1], count)
+    return bool(np.abs(values - even).max() <= EVEN / np.sqrt(count) * (values[-1] - values[0]))
 
 
 def find_exclusion(kind: Kind, column: Any, where: str) -> str | None:

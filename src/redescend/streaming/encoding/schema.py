@@ -241,29 +241,33 @@ class Schema:
         lags: Sequence[int] = (),
         lag_columns: Sequence[str] = (),
         values: Any = None,
-        where: str | None = None,
+        spread: Any = None,
         stream: bool = False,
         grows: bool = False,
     ) -> Schema:
-        """Infer the schema of a stream from some records, `sample`, and the `kinds` of all columns, in order.
+        """Infer the schema of a stream from its first records, `sample`, and the `kinds` of all columns, in order.
 
-        `values` are all values of the target, if known, and `where` describes the records of the sample, by default the
-        first. In a `stream`, nothing is known of later records; if it `grows`, labels can be added. The other
-        parameters are as in `redescend.fit_stream`.
+        `values` are all values of the target, and `spread` is a table of records from all over the source, if known. In
+        a `stream`, nothing is known of later records; if it `grows`, labels can be added. The other parameters are as in
+        `redescend.fit_stream`.
         """
         candidates = _find_candidates(kinds, target, features, ignore, by)
         if sample.bad and not len(sample.rows):
             bad, count = sample.bad[0], sample.count
             none = "The first record cannot" if count == 1 else f"None of {format_first(count)} can"
             raise DataError(f"{none} be read; row {bad.row} of '{bad.file}': {bad.reason}.")
-        where = format_first(len(sample.table)) if where is None else where
-        targets = sample.table.column(target) if values is None else values
+        table = sample.table if spread is None else spread
+        where = format_first(len(table)) if spread is None else f"{len(table):,} records from all over the source"
+        targets = table.column(target) if values is None else values
         grows = grows and labels is None and not lags and kinds[target] is not Kind.BOOLEAN
         inferred = infer_task(target, kinds[target], targets, task, labels, where, grows)
         used, excluded = [], [Excluded(name, "is ignored, as requested") for name in dict.fromkeys(ignore)]
         useful = candidates
         if features is None:
-            counts = {name: find_count(name, kinds[name], sample.table.column(name), stream) for name in candidates}
+            counts = {
+                name: find_count(name, kinds[name], sample.table.column(name), spread and spread.column(name), stream)
+                for name in candidates
+            }
             useful = [name for name in candidates if counts[name] is None] or candidates
             excluded += [Excluded(name, str(counts[name])) for name in candidates if name not in useful]
         notes = []
@@ -276,7 +280,7 @@ class Schema:
         elif inferred[0] == "regression" and (few := list_few_values(kinds[target], targets)):
             notes.append(Note(target, f"has only the values {few} in {where}; if they are labels, try classification"))
         for name in useful:
-            column = sample.table.column(name)
+            column = table.column(name)
             if features is None and stream and counts[name] is None and find_count(name, kinds[name], column):
                 notes.append(Note(name, f"only grows, or only falls, in {where}; ignore it if it numbers the records"))
             reason = find_exclusion(kinds[name], column, where) if features is None else None
@@ -291,7 +295,7 @@ class Schema:
             listed = "; ".join(f"{quote_value(name)} {reason}" for name, reason in excluded[:3])
             raise DataError(f"No column is left to predict {target!r} from: {listed or 'there is no other column'}.")
         if inferred[0] == "classification":
-            used = pool_rare_levels(used, sample.table)
+            used = pool_rare_levels(used, table)
         grows = grows and inferred[0] == "classification"
         schema = Schema(target, kinds[target], *inferred, used, excluded, by, notes, grows)
         return _add_lags(schema, lags, lag_columns) if lags else schema

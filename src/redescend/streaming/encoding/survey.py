@@ -7,7 +7,7 @@ sorted table have only some of them. Of a pipe, only the first records are known
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,20 +44,20 @@ WINDOW = 9
 
 @dataclass(frozen=True)
 class Survey:
-    """A sample of a source, and all labels of its target, or None if unknown.
+    """The first records of a source, a sample from all over it, and all labels of its target; None if unknown.
 
-    The sample of a `stream` is its first records, and nothing is known of later ones.
+    Of a `stream`, only the first records are known.
     """
 
-    sample: Batch
+    first: Batch
+    spread: pa.RecordBatch | None = None
     labels: Any = None
-    spread: bool = False
     stream: bool = True
 
     @property
-    def where(self) -> str | None:
-        """A description of the sample, unless it is the first records."""
-        return f"{len(self.sample.table):,} records from all over the source" if self.spread else None
+    def table(self) -> pa.RecordBatch:
+        """The sample from all over the source, or the first records if they are all that is known."""
+        return self.first.table if self.spread is None else self.spread
 
 
 def survey_source(source: Source, target: str, labels: bool = True) -> Survey:
@@ -67,17 +67,16 @@ def survey_source(source: Source, target: str, labels: bool = True) -> Survey:
     if not source.can_reread or sample.count < SAMPLE or not len(sample.rows):
         # A pipe with fewer records than a sample has ended, so that all of it is known.
         return Survey(sample, stream=not source.can_reread and sample.count >= SAMPLE)
-    table = pa.concat_batches([sample.table, source.read_spread()])
-    spread = replace(sample, table=table)
-    if not labels or target not in source.kinds or not _may_be_label(source.kinds[target], table.column(target)):
-        return Survey(spread, None, spread=True, stream=False)
-    found = pc.unique(table.column(target))
+    spread = source.spread
+    if not labels or target not in source.kinds or not _may_be_label(source.kinds[target], spread.column(target)):
+        return Survey(sample, spread, stream=False)
+    found = pc.unique(spread.column(target))
     with closing(source.batches([target], in_order=True)) as batches:
         for batch in batches:
             found = pc.unique(pa.concat_arrays([found, batch.table.column(target)]))
             if len(found) > 2 * MAX_LABELS:
                 break
-    return Survey(spread, found, spread=True, stream=False)
+    return Survey(sample, spread, found, stream=False)
 
 
 def _check_encoding(name: str, sample: Batch) -> None:
@@ -97,37 +96,34 @@ def _may_be_label(kind: Kind, column: Any) -> bool:
     return kind is Kind.NUMBER and len(pc.unique(column.drop_null())) <= 2
 
 
-def is_in_time(sample: Batch) -> bool:
+def is_in_time(table: pa.RecordBatch) -> bool:
     """Whether a column of dates grows, or falls, from record to record, apart from a few.
 
     >>> from datetime import datetime
-    >>> from redescend.sources import open_source
     >>> days = [datetime(2024, 1, 1 + day) for day in range(20)]
-    >>> [is_in_time(open_source(pa.table({"day": order})).sample) for order in (days, days[::3] + days[::4])]
+    >>> [is_in_time(pa.record_batch({"day": order})) for order in (days, days[::3] + days[::4])]
     [True, False]
     """
-    dates = (column for column in sample.table.columns if pa.types.is_timestamp(column.type))
+    dates = (column for column in table.columns if pa.types.is_timestamp(column.type))
     return any(_is_ordered(column.drop_null().cast(pa.int64()).to_numpy()) for column in dates)
 
 
-def is_sorted(sample: Batch, target: str, classifies: bool) -> bool:
+def is_sorted(table: pa.RecordBatch, target: str, classifies: bool) -> bool:
     """Whether records are sorted by their target: by a number, or with equal labels together, apart from errors.
 
     Records in random order are called sorted with a probability of at most 1 in 10,000, whatever their target is.
 
-    >>> from redescend.sources import open_source
-    >>> def sample(values): return open_source(pa.table({"y": values})).sample
-    >>> is_sorted(sample(["a"] * 100 + ["b"] * 100), "y", True), is_sorted(sample(["a", "b"] * 100), "y", True)
-    (True, False)
+    >>> [is_sorted(pa.record_batch({"y": y}), "y", True) for y in (["a"] * 100 + ["b"] * 100, ["a", "b"] * 100)]
+    [True, False]
     """
-    values = sample.table.column(target).drop_null()
+    values = table.column(target).drop_null()
     if classifies:
         codes = values.dictionary_encode()
         labels = len(codes.dictionary)
         runs = 1 + int(np.count_nonzero(np.diff(_smooth_labels(codes.indices.to_numpy(), labels))))
         return labels > 1 and len(values) > RUN * max(runs, labels) and _beats_chance(codes.indices.to_numpy(), True)
     numbers = values.cast(pa.float64(), safe=False).to_numpy()
-    if len(numbers) < WINDOW or len(pc.unique(values)) <= RUN:
+    if len(numbers) < WINDOW:
         return False
     if not _is_ordered(np.median(sliding_window_view(numbers, WINDOW), axis=1)):
         return False
