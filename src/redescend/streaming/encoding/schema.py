@@ -248,8 +248,8 @@ class Schema:
         """Infer the schema of a stream from its first records, `sample`, and the `kinds` of all columns, in order.
 
         `values` are all values of the target, and `spread` is a table of records from all over the source, if known. In
-        a `stream`, nothing is known of later records; if it `grows`, labels can be added. The other parameters are as in
-        `redescend.fit_stream`.
+        a `stream`, nothing is known of later records; if it `grows`, labels can be added. The other parameters are as
+        in `redescend.fit_stream`.
         """
         candidates = _find_candidates(kinds, target, features, ignore, by)
         if sample.bad and not len(sample.rows):
