@@ -41,8 +41,13 @@ def power_of_two(a: Any) -> Any:
     return np.clip(2.0 ** np.floor(np.log2(np.abs(a))), LEAST, MOST)
 
 
+def typical_unit(values: Any) -> float:
+    """The power of two near the median of values that are not 0."""
+    return float(power_of_two(lower_median(np.abs(values[np.abs(values) >= LEAST]))))
+
+
 def cut(v: Any) -> Any:
-    return np.where(np.abs(v) * LARGE > 1, np.clip(v, -LARGE, LARGE), 0.0)
+    return np.where(np.abs(v) > 1 / LARGE, np.clip(v, -LARGE, LARGE), 0.0)
 
 
 def stretched(length: float, up: float) -> float:
@@ -84,6 +89,8 @@ class Likelihood:
         g, h = first, first * first - second
         if self.name != "Squared":
             g, h = self.slope_and_bend(r, c, np.sum(q) / np.sum(q / S), np.sum(q) / Z)
+        if self.order == 2:
+            self.weigh_change(y, r, y - predictions[ORIGIN], c, wide)
         lead = self.noise_leader
         if lead != POSTERIOR:
             r, mirror = y - predictions[lead], y + predictions[lead]
@@ -108,6 +115,28 @@ class Likelihood:
             gain, r2 = max(2 / (self.seen + 4), 3e-4) / leverage, R[self.lead] ** 2
             self.common = np.clip(self.common * (1 + gain * (r2 - u**2) / (r2 + u**2)), 1e-40, 1e40)
         return g, h, 9 * s * s / (R * R + 9 * s * s), likelihood ** (1 / leverage)
+
+    def weigh_change(self, y: float, r: float, away: float, c: float, wide: float) -> None:
+        """Bayes' rule on the odds that the truth has changed."""
+        variance = wide * 2.67 * self.common**2 + c
+        changed = normal(away, wide * 2.67 * self.spread**2 + c)
+        gain, r2, v2 = max(2 / (self.seen + 4), 3e-4) / max(wide, 1.0), away**2, self.spread**2 * wide
+        self.spread = np.clip(self.spread * (1 + gain * (r2 - v2) / (r2 + v2)), 1e-40, 1e40)
+        outlier = (self.rate + self.mirrored) * max(changed, 0.125 / max(abs(r), sqrt(variance)))
+        factor = changed / max(normal(r, variance), outlier)
+        if y == self.judged:
+            factor = min(factor, 1.0)
+        odds = self.odds * factor ** (1 / max(wide, 1.0))
+        self.judged, self.odds, self.since = y, min(max(odds, 1.0), 1e100), self.since + 1 if odds > 1 else 0
+
+    def choose_start(self, count: int) -> tuple[int, float]:
+        """The member with the smallest Geman-McClure loss in the last records, and the scale of its residuals."""
+        X = np.array([self.fill(self.in_units(x)) for x, _, _ in self.ring[-count:]])
+        y = cut(np.array([y for _, y, _ in self.ring[-count:]]) / self.target)
+        R = np.abs(y - self.theta @ X.T)
+        losses = np.where(self.W > 0, np.sum(R**2 / (R**2 + 4 * self.spread**2), axis=1), np.inf)
+        best = int(np.argmin(losses))
+        return best, max(self.scale[best], lower_median(R[best]))
 
     @property
     def noise_leader(self) -> int:

@@ -32,6 +32,7 @@ from tests.reference_likelihood import (
     implicit_pull,
     lower_median,
     power_of_two,
+    typical_unit,
 )
 
 
@@ -67,7 +68,7 @@ class Reference(Likelihood):
         self.last = self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
         self.bottom = self.top = 0.0
         self.stretch = self.length = 1.0
-        self.constant, self.target, self.clean, self.before = -1, 0.0, 1.0, None
+        self.constant, self.target, self.clean, self.before, self.judged = -1, 0.0, 1.0, None, 0.0
 
     @property
     def known(self) -> int:
@@ -99,47 +100,48 @@ class Reference(Likelihood):
         new = (self.unit == 0) & (np.abs(x) >= LEAST)
         if learning:
             self.unit[new] = power_of_two(x[new])
-        raw = cut(np.divide(x, self.unit, out=np.zeros(self.d), where=self.unit > 0))
-        raw = np.where(np.isnan(x) & (self.unit > 0), np.nan, raw)
+        raw = self.in_units(x)
         prediction = self.clip(float((self.V * self.lengths) @ (self.theta @ self.fill(raw))))
         if not learning:
             return prediction, 1.0
         if self.target == 0:
             self.target = 1.0 if self.labels else float(power_of_two(y))
-        elif not self.labels and self.last < RING and abs(y) >= LEAST and abs(y) < self.target / 1e25:
-            unit = float(power_of_two(y))
-            self.ring = [(x, float(cut(known * self.target / unit)), w) for x, known, w in self.ring]
-            self.target = unit
-        y = float(cut(y / self.target))
         if not np.any(raw):
             return prediction, 1.0
-        if not self.labels and self.last > 1 and np.array_equal(self.before, np.append(raw, y), True):
+        if not self.labels and self.last > 1 and np.array_equal(self.before, np.append(x, y), True):
             return prediction, self.clean
-        self.before = np.append(raw, y)
-        self.learn_from(raw, y, w, bool(new.any()))
+        self.before = np.append(x, y)
+        self.learn_from(x, y, w, bool(new.any()))
         if self.loss.l2 > 0:
             self.shrink(self.last % self.d)
         return prediction, self.clean
 
+    def in_units(self, x: Any) -> Any:
+        with np.errstate(over="ignore"):
+            raw = cut(np.divide(x, self.unit, out=np.zeros(self.d), where=self.unit > 0))
+        return np.where(np.isnan(x) & (self.unit > 0), np.nan, raw)
+
     def fill(self, x: Any) -> Any:
         return np.where(np.isnan(x), self.mean * np.minimum(1.0, self.count / max(self.seen, 1)), x)
 
-    def learn_from(self, raw: Any, y: float, w: float, new: bool) -> None:
+    def learn_from(self, x: Any, y: float, w: float, new: bool) -> None:
         self.last += 1
         if self.last <= RING or self.order == 2:
-            self.ring = [*self.ring, (raw, y, w)][-RING:]
-        if self.constant >= 0 and self.fill(raw)[self.constant] != self.level:
+            self.ring = [*self.ring, (x, y, w)][-RING:]
+        if self.constant >= 0 and self.fill(self.in_units(x))[self.constant] != self.level:
             self.constant = -1
-        records = [(raw, y, w)]
+        records = [(x, y, w)]
         if self.last <= RING and self.last & (self.last - 1) == 0:
             self.begin()
             records = list(self.ring)
         elif new:
-            self.add_features(raw)
+            self.add_features(self.in_units(x))
         while records:
             for record in records:
                 self.learn_record(*record)
-            records = self.ring[-LOST:] if self.recover() and self.order == 2 else []
+            again = self.recover()
+            records = self.ring[-again:] if again and self.order == 2 else []
+        y = float(cut(y / self.target))
         if self.clean > 0.5:
             self.bottom, self.top = min(self.bottom, y), max(self.top, y)
 
@@ -147,7 +149,10 @@ class Reference(Likelihood):
 
     def begin(self) -> None:
         X, y = np.array([record[0] for record in self.ring]), np.array([record[1] for record in self.ring])
-        n = len(y)
+        if not self.labels:
+            self.target = typical_unit(y)
+        self.unit = np.array([typical_unit(X[:, j]) if self.unit[j] > 0 else 0.0 for j in range(self.d)])
+        X, y, n = np.array([self.in_units(x) for x in X]), cut(y / self.target), len(y)
         same = [j for j in range(self.d) if n > 1 and X[0, j] != 0 and np.all(X[:, j] == X[0, j])]
         self.constant = same[-1] if same else -1
         self.level = X[0, self.constant] if same else 0.0
@@ -168,6 +173,7 @@ class Reference(Likelihood):
         self.common, self.variance = self.size, 0.0
         self.information, self.curvature, self.stretch, self.length = 0.0, 0.0, 1.0, 1.0
         self.streak, self.usually_flipped, self.positive = 0, 0.0, 0.5
+        self.odds, self.since, self.doubt, self.spread = 1.0, 0, 30.0, self.size
         self.typical, self.due, self.low, self.clean = 1.0, 62, self.size * 2.0 ** (-SCALES // 2), 1.0
         self.rate, self.mirrored = np.sum(LABEL_PRIOR @ FLIPS) if self.labels else 0.15, MIRRORS @ MIRROR_PRIOR
         for j in range(self.d):
@@ -193,8 +199,8 @@ class Reference(Likelihood):
 
     # --- a record ---
 
-    def learn_record(self, raw: Any, y: float, w: float) -> None:
-        x = self.fill(raw)
+    def learn_record(self, x: Any, y: float, w: float) -> None:
+        x, y = self.fill(self.in_units(x)), float(cut(y / self.target))
         xc = self.centred(x)
         self.x, self.xc = x, xc
         c = xc @ self.P @ xc
@@ -318,10 +324,10 @@ class Reference(Likelihood):
     def copy(self, source: int, target: int) -> None:
         self.theta[target], self.scale[target] = self.theta[source], self.scale[source]
 
-    def recover(self) -> bool:
-        """Bring the stored posterior back, or restart the posterior; returns whether it restarted."""
+    def recover(self) -> int:
+        """Bring the stored posterior back, or restart the posterior; returns how many records are learned again."""
         if not self.may_copy():
-            return False
+            return 0
         if self.labels:
             self.resize()
         elif self.mirrored > self.widened + 0.08 and self.age >= RING:
@@ -337,16 +343,26 @@ class Reference(Likelihood):
             self.W[0] += self.W[STORED] - 1e-6
             self.W[STORED] = 1e-6
             self.age, self.stored_age, self.lead = self.stored_age, 0, POSTERIOR
+            self.doubt *= 1000
             self.out = self.credit = 0
-            return False
-        variance = 4.0 if self.labels else 8 * self.scale[self.lead] ** 2
+            return 0
+        changed = self.order == 2 and not self.labels and self.odds > self.doubt * (1000 + self.seen)
+        if self.age < RING or not (shifted or changed or self.out >= LOST):
+            return 0
+        return self.restart(shifted, changed and not shifted)
+
+    def restart(self, shifted: bool, changed: bool) -> int:
+        start, scale, count = self.lead, self.scale[self.lead], LOST
+        if changed:
+            count = min(self.since, LOST)
+            start, scale = self.choose_start(count)
+        self.odds, self.since = 1.0, 0
+        variance = 4.0 if self.labels else 8 * scale**2
         factor = variance / max(self.variance, 1e-100)
-        if not shifted and (
-            self.out < LOST or self.age < RING or not (self.labels or factor > (2 if self.order == 2 else 64))
-        ):
-            return False
+        if not (shifted or self.labels or factor > (2 if self.order == 2 else 64)):
+            return 0
         self.store()
-        self.copy(self.lead, POSTERIOR)
+        self.copy(start, POSTERIOR)
         share = variance / (self.prior_variance * (1.0 if self.labels else self.size**2))
         if shifted or self.order == 1 or self.labels:
             self.P = np.diag(share * self.prior)
@@ -357,15 +373,13 @@ class Reference(Likelihood):
             self.P = np.outer(by, by) * self.P
         self.out = self.age = self.credit = 0
         self.W[0] = (1.0 if self.labels else 0.5) * self.W[self.lead]
-        return True
+        return count
 
     def store(self) -> None:
         if self.age >= 0.5 * self.stored_age and self.lead != STORED:
             self.copy(POSTERIOR, STORED)
             self.stored, self.stored_age = self.P.copy(), self.age
-            if self.W[STORED] == 0:
-                self.W[STORED] = min(0.5 * self.W[0], 0.01)
-                self.W[0] -= self.W[STORED]
+            self.W[STORED] += 0.5 * self.W[0]
 
     def shrink(self, j: int) -> None:
         if j == self.constant or self.unit[j] == 0:

@@ -96,7 +96,7 @@ def test_excluded_features_are_not_scaled():
     assert (again.stats == engine.stats).all()
 
 
-@pytest.mark.parametrize("change", ["grown", "negated", "jump", "burst"])
+@pytest.mark.parametrize("change", ["grown", "negated", "jump", "burst", "absurd"])
 @pytest.mark.parametrize("loss", [losses.Squared(l2=1e-3), losses.Pinball(0.7), losses.Logistic()], ids=repr)
 def test_sparse_rows_are_dense_rows_through_every_restart(loss, change):
     """What costs all features, copies, restarts, new scales and new signs, reaches those that a row does not have."""
@@ -107,6 +107,7 @@ def test_sparse_rows_are_dense_rows_through_every_restart(loss, change):
     Y = (X @ truth + 0.1 * random.normal(size=rows))[None]
     Y[0, late] = {"negated": -Y[0, late], "jump": X[late] @ random.normal(size=dim)}.get(change, Y[0, late])
     Y[0, slice(600, 650)] += 40.0 * (change == "burst")
+    X[:2, :3] = 1e30 if change == "absurd" else X[:2, :3]
     Y = np.where(Y > 0.0, 1.0, -1.0) if loss.margin else Y
     dense, sparse = (SelfTuningEngine(Shape(dim, 1, loss), 1) for _ in range(2))
     weights = dense.learn(X, Y, np.ones(rows)), sparse.learn(csr_array(X), Y, np.ones(rows))

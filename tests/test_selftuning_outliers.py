@@ -11,6 +11,7 @@ from redescend import adversaries, losses, regret, streams
 from redescend.experiments.problems import svm
 from redescend.kernels.selftuning import layout
 from tests import reference_selftuning
+from tests.catalogue import name_of
 from tests.selftuning_games import every_loss, every_order, played, records
 
 
@@ -170,15 +171,100 @@ def test_a_quantile_of_clean_records_is_nearly_as_cheap_as_the_best(quantile, wi
     assert paid.mean() <= within * best.mean()
 
 
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("first", [1, 3])
-@pytest.mark.parametrize("size", [1e20, 1e30, -3.4028235e38, 1e300])
-def test_absurd_first_targets_do_not_blind_it(order, first, size):
+ABSURD = [1e9, 1e20, 1e30, -3.4028235e38, 1e300, 1e-30, 1e-300]
+TRUTH = np.array([1.0, -2.0, 0.5])
+
+absurd_records = pytest.mark.parametrize(("first", "size"), [(first, size) for first in (1, 3) for size in ABSURD])
+
+
+def noisy_records(rounds: int) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(5)
-    X = random.normal(size=(1_000, 3))
-    y = X @ [1.0, -2.0, 0.5] + 0.1 * random.normal(size=1_000)
+    X = random.normal(size=(rounds, 3))
+    return X, X @ TRUTH + 0.1 * random.normal(size=rounds)
+
+
+@every_order
+@absurd_records
+def test_absurd_first_targets_do_not_blind_it(first, size, order):
+    X, y = noisy_records(1_000)
     y[:first] = size
     trace = played(rd.SelfTuning(3, loss=losses.Squared(), order=order), X, y, keep_actions=True)
     expected = reference_selftuning.play(X[:200], y[:200], loss=losses.Squared(), order=order)
     np.testing.assert_allclose(trace.actions[20:200], expected.actions[20:200], rtol=1e-6, atol=1e-9)
-    assert np.linalg.norm(trace.theta - [1.0, -2.0, 0.5]) < 0.1
+    assert np.linalg.norm(trace.theta - TRUTH) < 0.1
+
+
+@every_order
+@absurd_records
+@pytest.mark.parametrize("loss", [losses.Squared(), losses.Absolute(), losses.Logistic()], ids=name_of)
+def test_absurd_first_features_do_not_blind_it(loss, first, size, order):
+    X, y = noisy_records(1_000)
+    y = np.where(y >= 0.0, 1.0, -1.0) if loss.margin else y
+    X[:first, 1] = size
+    trace = played(rd.SelfTuning(3, loss=loss, order=order), X, y, keep_actions=True)
+    expected = reference_selftuning.play(X[:200], y[:200], loss=loss, order=order)
+    np.testing.assert_allclose(trace.actions[20:200], expected.actions[20:200], rtol=1e-5, atol=1e-7)
+    assert np.linalg.norm(trace.theta / np.linalg.norm(trace.theta) - TRUTH / np.linalg.norm(TRUTH)) < 0.1
+
+
+@every_order
+@pytest.mark.parametrize("size", [1e-30, 1e-300])
+def test_a_tiny_target_among_the_first_does_not_blind_it(size, order):
+    X, y = noisy_records(1_000)
+    y[5] = size
+    trace = played(rd.SelfTuning(3, loss=losses.Squared(), order=order), X, y)
+    assert np.linalg.norm(trace.theta - TRUTH) < 0.1
+
+
+def jump(dim: int, seed: int, rounds: int, at: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, clean targets and targets with little noise, whose truth jumps at a round."""
+    random = np.random.default_rng([seed, dim])
+    X = random.normal(size=(rounds, dim))
+    before, after = (truth / np.linalg.norm(truth) for truth in random.normal(size=(2, dim)))
+    signal = np.where(np.arange(rounds) < at, X @ before, X @ after)
+    return X, signal, signal + 0.1 * random.normal(size=rounds)
+
+
+@pytest.mark.parametrize(("dim", "within"), [(5, 2.0), (20, 1.5)])
+def test_a_jump_with_little_noise_costs_hardly_more_than_a_fresh_start(dim, within):
+    """It takes about four rounds to find it, and a fresh learner of five features needs hardly more."""
+    costs = np.zeros(2)
+    for seed in range(8):
+        X, signal, y = jump(dim, seed, 1_500, 1_000)
+        for i, first in enumerate((0, 1_000)):
+            predictions = played(rd.SelfTuning(dim, loss=losses.Squared(), order=2), X[first:], y[first:]).predictions
+            costs[i] += np.sum((predictions[1_000 - first :] - signal[1_000:]) ** 2)
+    assert costs[0] <= within * costs[1]
+
+
+def test_a_jump_is_found_in_a_few_rounds_as_stated():
+    X, _, y = jump(4, 0, 500, 400)
+    learner = rd.SelfTuning(4, loss=losses.Squared(), order=2)
+    trace = played(learner, X[:410], y[:410], keep_actions=True)
+    assert learner._arrays["scalar"][layout.AGE] < layout.RING
+    expected = reference_selftuning.play(X[:410], y[:410], loss=losses.Squared(), order=2)
+    np.testing.assert_allclose(trace.actions, expected.actions, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("count", [3, 8])
+def test_equal_targets_in_a_row_are_not_a_jump(count):
+    X, signal, y = jump(4, 1, 600, 600)
+    y[500 : 500 + count] = 1.5
+    learner = rd.SelfTuning(4, loss=losses.Squared(), order=2)
+    predictions = played(learner, X, y).predictions
+    assert learner._arrays["scalar"][layout.AGE] == 600
+    assert np.abs(predictions - signal)[515:].max() < 0.5
+
+
+def test_after_a_false_alarm_a_jump_has_to_be_more_certain():
+    X, _, y = jump(4, 1, 1_500, 1_500)
+    random, learner = np.random.default_rng(3), rd.SelfTuning(4, loss=losses.Squared(), order=2)
+    for burst in range(500, 1_500, 100):
+        y[burst : burst + 5] = random.normal(size=5)
+    ages = []
+    for x, target in zip(X, y, strict=True):
+        learner.update(x, target)
+        ages.append(learner._arrays["scalar"][layout.AGE])
+    restarts = np.flatnonzero(np.diff(ages[100:]) < 0) + 100
+    assert 1 <= len(restarts) <= 4  # of ten bursts
+    assert ages[-1] > 1_000

@@ -6,7 +6,7 @@ from math import exp
 
 import numpy as np
 
-from redescend.kernels.compiler import part
+from redescend.kernels.compiler import part, shared
 from redescend.kernels.forest.layout import (
     BINS,
     BUILT,
@@ -133,7 +133,7 @@ def count_histogram(h: Array, k: int, first: int, last: int, work: Work) -> None
             h[k, c, q, 1] += v
 
 
-@part
+@shared
 def divide_histogram(pair: int, work: Work) -> None:
     """Histograms of the children of a node: counted for the one with fewer records, the other is what is left."""
     h, start = work.histogram, work.start
@@ -151,7 +151,7 @@ def divide_histogram(pair: int, work: Work) -> None:
             h[many, c, q, 1] -= h[few, c, q, 1]
 
 
-@part
+@shared
 def find_split(state: State, g: int, place: int, k: int, least: float, work: Work) -> bool:
     """Split node k of a level, which is number `place` of its tree, where it gains most, if it gains anywhere.
 
@@ -205,7 +205,7 @@ def divide_records(k: int, column: int, bin_: int, work: Work) -> None:
     work.middle[k] = left
 
 
-@part
+@shared
 def split_level(state: State, g: int, width: int, least: float, work: Work) -> None:
     """Split the nodes of a level that can gain, and send all records of the others to the left."""
     m, start, middle, open_ = int(state.scalar[TREE, g]), work.start, work.middle, work.open
@@ -221,7 +221,7 @@ def split_level(state: State, g: int, width: int, least: float, work: Work) -> N
             divide_histogram(pair, work)
 
 
-@part
+@shared
 def set_values(state: State, g: int, m: int, unit: float, work: Work) -> None:
     """The values of leaves: means of what their records ask, the mean of a node being shrunk to that of its parent."""
     sums, mean, value, start = work.sums, work.mean, state.value[g, m], work.start
@@ -244,7 +244,7 @@ def set_values(state: State, g: int, m: int, unit: float, work: Work) -> None:
             state.fit[g, i] += SHRINKAGE * value[k]
 
 
-@part
+@shared
 def grow(state: State, g: int, labels: bool, work: Work) -> None:
     """Grow the next tree of forest g anew, on all stored records. A complete tree: a node may send all to the left."""
     m, count, width = int(state.scalar[TREE, g]), state.clock[HAVE], 1

@@ -9,24 +9,33 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import Any
 
-from redescend.kernels.compiler import part
+from redescend.kernels.compiler import part, shared
 from redescend.kernels.selftuning.labels import label_gain, learn_flips, learn_length, stretch
 from redescend.kernels.selftuning.layout import (
+    AGE,
     CLEAN,
     COMMON,
     FAR,
+    FULL,
+    JUDGED_Y,
     LABELS,
     LEAD,
     MEMBERS,
     MIRRORED,
     MODE,
+    MOST_ODDS,
+    ODDS,
+    ORIGIN,
     POSITIVE,
     POSTERIOR,
     QUANTILE,
     RATE,
     SEEN,
+    SINCE,
+    SPREAD,
     STRETCH,
     USUALLY_FLIPPED,
+    Config,
     Loss,
     State,
     Work,
@@ -34,8 +43,11 @@ from redescend.kernels.selftuning.layout import (
 from redescend.kernels.selftuning.losses import score, sigmoid
 from redescend.kernels.selftuning.noise import (
     EXACT,
+    KAPPA,
+    NORMAL,
     compute_densities,
     compute_moments,
+    exp_minus,
     learn_noise,
 )
 from redescend.numeric import Array
@@ -49,7 +61,10 @@ REACTION = 0.15
 SCALE_LEAST, SCALE_MOST = 1e-40, 1e40
 
 CALM = 3e-4
-"""The smallest gain of the scale that all members share."""
+"""The smallest gain of the scale that all members share, and of that of the targets."""
+
+NORMAL_SCALE = 2.67
+"""The variance of normal residuals, in units of the squared scale that `adapt_scale` finds."""
 
 PRICE = 2.0
 """The mode pays for its choice among many modes: its density has the factor 1 - PRICE/(t + 100)."""
@@ -63,14 +78,14 @@ def noise_leader(scalar: Array) -> int:
 
 
 @part
-def _judge_residual(
-    loss: Loss, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work
-) -> Any:
-    scalar, predictions, wide = state.scalar, work.predictions, leverage / w
+def _judge_residual(config: Config, y: float, w: float, leverage: float, c: float, state: State, work: Work) -> Any:
+    loss, scalar, predictions, wide = config.loss, state.scalar, work.predictions, leverage / w
     lead, r, mirror = noise_leader(scalar), y - predictions[POSTERIOR], y + predictions[POSTERIOR]
     compute_densities(r, mirror, wide, c, scalar, work)
     Z, clean, z1, z2 = compute_moments(r, mirror, state.cells, scalar, work)
     g, h = score(loss, r, c, z1 / Z, z2 / Z, clean / Z, state, work)
+    if config.covariance.order == FULL:
+        weigh_change(y, r, y - predictions[ORIGIN], c, wide, scalar)
     if lead != POSTERIOR:
         r, mirror = y - predictions[lead], y + predictions[lead]
         compute_densities(r, mirror, wide, 0.0, scalar, work)
@@ -78,7 +93,43 @@ def _judge_residual(
     scalar[CLEAN] = min(clean / Z, 1.0)
     if abs(r) > EXACT * abs(y):
         learn_noise(r, mirror > r, wide, state, work)
-    return g, h, weigh_residuals(loss, y, wide, leverage, max(4.0 / (age + 8.0), REACTION), state, work)
+    return g, h, weigh_residuals(loss, y, wide, leverage, max(4.0 / (scalar[AGE] + 8.0), REACTION), state, work)
+
+
+@part
+def slow_gain(scalar: Array) -> float:
+    return max(2.0 / (scalar[SEEN] + 4.0), CALM)
+
+
+@part
+def normal_density(r: float, variance: float) -> float:
+    i = 1.0 / variance
+    return NORMAL * sqrt(i) * exp_minus(0.5 * r * r * i)
+
+
+@part
+def weigh_change(y: float, r: float, away: float, c: float, wide: float, scalar: Array) -> None:
+    """Bayes' rule on the odds that the truth has changed, so that only the usual size of targets is known.
+
+    r is the residual of the posterior and `away` that of the origin. The scales of both are slow: those of the noise
+    follow a change in a few rounds. An outlier is as likely after a change as before it, and a target that equals the
+    one before it, such as that of a sensor that is stuck, is no evidence of a change.
+    """
+    variance, spread = wide * NORMAL_SCALE * scalar[COMMON] ** 2 + c, wide * NORMAL_SCALE * scalar[SPREAD] ** 2 + c
+    gain, tied = slow_gain(scalar) / max(wide, 1.0), y == scalar[JUDGED_Y]
+    scalar[SPREAD] = adapt_scale(scalar[SPREAD], away * away, wide * scalar[SPREAD] ** 2, gain)
+    scalar[JUDGED_Y] = y
+    # Mostly the odds stay 1, which 1 - 1/v <= ln v tells without an exponential function.
+    if scalar[ODDS] == 1.0 and r * r * spread - away * away * variance <= variance * (spread - variance):
+        return
+    changed = normal_density(away, spread)
+    outlier = (scalar[RATE] + scalar[MIRRORED]) * max(changed, KAPPA / max(abs(r), sqrt(variance)))
+    factor = changed / max(normal_density(r, variance), outlier)
+    if tied:
+        factor = min(factor, 1.0)
+    odds = scalar[ODDS] * (factor if wide <= 1.0 else factor ** (1.0 / wide))
+    scalar[ODDS] = min(max(odds, 1.0), MOST_ODDS)
+    scalar[SINCE] = scalar[SINCE] + 1.0 if odds > 1.0 else 0.0
 
 
 @part
@@ -142,7 +193,7 @@ def weigh_residuals(loss: Loss, y: float, wide: float, leverage: float, gain: fl
             scale[i] = adapt_scale(scale[i], r2, s2, gain / leverage)
     if abs(y - predictions[lead]) > EXACT * abs(y):
         r = judged_residual(loss, y - predictions[lead])
-        scalar[COMMON] = adapt_scale(common, r * r, u * u, max(2.0 / (scalar[SEEN] + 4.0), CALM) / leverage)
+        scalar[COMMON] = adapt_scale(common, r * r, u * u, slow_gain(scalar) / leverage)
     return total
 
 
@@ -167,10 +218,8 @@ def right_probability(q: float, rate: float) -> float:
     return min((1.0 - rate) * q / (rate + (1.0 - 2.0 * rate) * q), 1.0)
 
 
-@part
-def _judge_label(
-    loss: Loss, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work
-) -> Any:
+@shared
+def _judge_label(loss: Loss, y: float, w: float, leverage: float, c: float, state: State, work: Work) -> Any:
     scalar, predictions, scale, weight = state.scalar, work.predictions, state.scale, state.weight
     lead, rate, long, played = int(scalar[LEAD]), scalar[RATE], sqrt(leverage), mean_logit(predictions, state)
     k = 1.0 / sqrt(1.0 + pi / 8.0 * c / leverage)
@@ -198,8 +247,8 @@ def _judge_label(
 
 
 @part
-def judge(loss: Loss, y: float, w: float, leverage: float, c: float, age: float, state: State, work: Work) -> Any:
+def judge(config: Config, y: float, w: float, leverage: float, c: float, state: State, work: Work) -> Any:
     """g and h of the posterior, and the sum of the members' new weights; gates are written to `work`."""
-    if loss.family == LABELS:
-        return _judge_label(loss, y, w, leverage, c, age, state, work)
-    return _judge_residual(loss, y, w, leverage, c, age, state, work)
+    if config.loss.family == LABELS:
+        return _judge_label(config.loss, y, w, leverage, c, state, work)
+    return _judge_residual(config, y, w, leverage, c, state, work)

@@ -30,7 +30,7 @@ LABEL_PRIOR = np.outer(LENGTH_PRIOR, FLIP_PRIOR).ravel()
 """Shares of flipped labels, lengths of the posterior's logits, and the prior of each and of both together."""
 
 RING = 16
-"""Records that are stored, to learn from them again: target, weight and features."""
+"""Records that are stored, to learn from them again: target, weight and features, in the units of the caller."""
 
 LARGE = 1e25
 """Values in their units are cut off here, and are 0 below 1/LARGE."""
@@ -67,11 +67,17 @@ share of labels +1. With labels, the first is the length of predictions, in unit
 non-zeros since all were copied; what identifies the last record; the typical size of far outliers, the share of near
 ones, and that of mirrored records when P was widened last."""
 
-SCALARS = 34
+(ODDS, SINCE, DOUBT, SPREAD, JUDGED_Y) = range(34, 39)
+"""The odds that the truth has changed, the records since they rose above 1, and how large they have to be, in units of
+PATIENCE + t; the scale of targets; the last target that was judged."""
+
+SCALARS = 39
 
 RESCALED, RESIZED, OPENED, NOTES = range(MEMBERS, MEMBERS + 4)
 """What a round notes for features that are not at hand: for every member, from which it was copied; and by what the
 squares of features, the mean of the posterior and P were multiplied."""
+
+MOST_ODDS = 1e100
 
 WIDEST = 1e150
 """No part of a model is larger."""
@@ -155,6 +161,11 @@ SPECS = (
             FAR: _scalar("far", low=0.0, high=1e40),
             NEAR: _scalar("near", low=0.0, high=1.0),
             WIDENED: _scalar("widened", low=0.0, high=0.5),
+            ODDS: _scalar("odds", low=0.0, high=MOST_ODDS),
+            SINCE: _scalar("since", kind="count"),
+            DOUBT: _scalar("doubt", low=0.0, high=MOST_ODDS),
+            SPREAD: _scalar("spread", low=0.0, high=1e40),
+            JUDGED_Y: _scalar("target that was judged", low=-LARGE, high=LARGE),
         },
     ),
 )
@@ -292,5 +303,4 @@ def check_state(arrays: Mapping[str, Array], order: int, owner: str) -> None:
     begun = arrays["scalar"][..., SEEN] > 0.0
     for cells in np.split(arrays["cells"], [SCALES, SCALES + len(MIRRORS)], axis=-1):
         require((cells.sum(axis=-1) > 0.0)[begun].all(), owner, "a lattice without weight")
-    stored = arrays["ring"][..., 2:]
-    require(not np.isinf(arrays["ring"]).any() and not (np.abs(stored) > LARGE).any(), owner, "impossible records")
+    require(not np.isinf(arrays["ring"]).any(), owner, "impossible records")

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 from redescend.kernels.compiler import part, rare
 from redescend.kernels.selftuning.covariance import copy_covariance, read_column, reset, subtract, variance_at
+from redescend.kernels.selftuning.imputation import impute_row
 from redescend.kernels.selftuning.labels import penalise_lengths, resize, widen
 from redescend.kernels.selftuning.layout import (
     AGE,
     CENTRE,
     CONSTANT,
     CREDIT,
+    DOUBT,
     FULL,
     LABELS,
     LARGE,
+    LAST,
     LEAD,
+    MEMBERS,
     MIRRORED,
     MODE,
+    MOST_ODDS,
+    ODDS,
     OUT,
     POSTERIOR,
     PRIOR,
     RESCALED,
     RING,
+    SEEN,
+    SINCE,
     SIZE,
     SLOW,
     SMALLEST,
+    SPREAD,
     SQUARE,
     SQUARED,
     STORED,
@@ -42,7 +52,9 @@ from redescend.kernels.selftuning.layout import (
     State,
     Work,
 )
-from redescend.kernels.selftuning.members import LOST, OUT_SHARE, copy_member, may_copy, move_along
+from redescend.kernels.selftuning.members import LOST, copy_member, may_copy, move_along
+from redescend.kernels.selftuning.noise import PATIENCE
+from redescend.kernels.selftuning.units import cut, in_unit, median
 from redescend.numeric import Array
 
 RETURN_SHARE = 0.05
@@ -62,6 +74,10 @@ WORTH, DIAGONAL_WORTH = 2.0, 64.0
 """The posterior restarts only if that makes the variance of its predictions this many times as large: otherwise it is
 still learning, not lost. At order 1 that variance is too small while many features are learned at once."""
 
+CERTAIN, FALSE_ALARM = 30.0, 1000.0
+"""A change is certain if its odds, times its prior 1/(PATIENCE + t), are this large, and FALSE_ALARM times as large
+after every time that the stored posterior returned."""
+
 RESTARTED = 0.5
 """Weight of a restarted posterior relative to the leader's; of logits 1."""
 
@@ -70,20 +86,21 @@ START, LABEL_START, DIAGONAL_LABEL_START = 256.0, 60.0, 20.0
 
 
 @part
-def recover(config: Config, state: State, work: Work) -> bool:
-    """Bring the stored posterior back if it is better, or restart the posterior if it is lost; returns whether it was.
+def recover(config: Config, state: State, work: Work) -> int:
+    """Bring the stored posterior back if it is better, or restart the posterior if it is lost.
 
-    A restart is at the leader, with a variance that matches the leader's error.
+    A restart is at the leader, or where the last records are fitted best if the truth has changed, with a variance that
+    matches the error there. Returns from how many of the last records it learns again.
     """
     scalar, weight = state.scalar, state.weight
     if not may_copy(config.covariance, scalar):
-        return False
+        return 0
     if scalar[MIRRORED] > scalar[WIDENED] + FOUND and scalar[AGE] >= RING:
         widen(OPEN, state, work)
         scalar[WIDENED] = scalar[MIRRORED]
     if config.loss.family == LABELS:
         resize(state, work)
-    lead, shifted = int(scalar[LEAD]), is_shifted(scalar)
+    shifted = is_shifted(scalar)
     if shifted:
         rescale(state, work)
     younger = scalar[AGE] < scalar[STORED_AGE]
@@ -93,34 +110,68 @@ def recover(config: Config, state: State, work: Work) -> bool:
         weight[POSTERIOR] += weight[STORED] - 1e-6
         weight[STORED] = 1e-6
         scalar[AGE], scalar[STORED_AGE] = scalar[STORED_AGE], 0.0
-        scalar[LEAD] = POSTERIOR
+        scalar[LEAD], scalar[DOUBT] = POSTERIOR, min(FALSE_ALARM * scalar[DOUBT], MOST_ODDS)
         scalar[OUT] = scalar[CREDIT] = 0.0
-    elif shifted or is_lost(config, state):
-        store(state, work)
-        copy_member(lead, POSTERIOR, state, work)
-        share = reopened_share(config, state.scale[lead], scalar[SIZE])
-        if shifted or config.covariance.order != FULL or config.loss.family == LABELS:
-            reset(config.covariance, state.P, state.feature[PRIOR], share)
-        else:
-            reopen(widening(config, state), max(share, 1.0), config, state, work)
-        scalar[OUT] = scalar[AGE] = scalar[CREDIT] = 0.0
-        weight[POSTERIOR] = weight[lead] * (1.0 if config.loss.family == LABELS else RESTARTED)
-        return True
-    return False
+        return 0
+    changed = not shifted and is_changed(config, scalar)
+    if scalar[AGE] < RING or not (shifted or changed or scalar[OUT] >= LOST):
+        return 0
+    return restart(shifted, changed, config, state, work)
+
+
+@rare
+def restart(shifted: bool, changed: bool, config: Config, state: State, work: Work) -> int:
+    """Restart the posterior, unless it is still wide; returns from how many of the last records it learns again."""
+    scalar, lead, labels = state.scalar, int(state.scalar[LEAD]), config.loss.family == LABELS
+    start, scale, count = lead, state.scale[lead], LOST
+    if changed:
+        count = min(int(scalar[SINCE]), LOST)
+        start, scale = choose_start(count, config, state, work)
+    scalar[ODDS], scalar[SINCE] = 1.0, 0.0
+    # The variance of logits does not tell whether they are still being learned: it stays large.
+    widening = reopened(config, scale) / max(scalar[VARIANCE], 1e-100)
+    if not (shifted or labels or widening > (WORTH if config.covariance.order == FULL else DIAGONAL_WORTH)):
+        return 0
+    store(state, work)
+    copy_member(start, POSTERIOR, state, work)
+    share = reopened_share(config, scale, scalar[SIZE])
+    if shifted or config.covariance.order != FULL or labels:
+        reset(config.covariance, state.P, state.feature[PRIOR], share)
+    else:
+        reopen(widening, max(share, 1.0), config, state, work)
+    scalar[OUT] = scalar[AGE] = scalar[CREDIT] = 0.0
+    state.weight[POSTERIOR] = state.weight[lead] * (1.0 if labels else RESTARTED)
+    return count
 
 
 @part
-def widening(config: Config, state: State) -> float:
-    """By what a restart multiplies the variance of the posterior's predictions."""
-    return reopened(config, state.scale[int(state.scalar[LEAD])]) / max(state.scalar[VARIANCE], 1e-100)
+def is_changed(config: Config, scalar: Array) -> bool:
+    """Whether the truth has changed. At order 1 and for labels, a follower has to find it first."""
+    relearns = config.covariance.order == FULL and config.loss.family != LABELS
+    return relearns and scalar[ODDS] > scalar[DOUBT] * (PATIENCE + scalar[SEEN])
 
 
-@part
-def is_lost(config: Config, state: State) -> bool:
-    """Whether the posterior has to restart. The variance of logits does not tell: it stays large."""
-    waited = state.scalar[OUT] >= LOST and state.scalar[AGE] >= RING
-    worth = WORTH if config.covariance.order == FULL else DIAGONAL_WORTH
-    return waited and (config.loss.family == LABELS or widening(config, state) > worth)
+@rare
+def choose_start(count: int, config: Config, state: State, work: Work) -> Any:
+    """The member with the smallest Geman-McClure loss in the last records, and the median of its residuals there."""
+    scalar, ring, x, square = state.scalar, state.ring, work.Dx, 4.0 * state.scalar[SPREAD] ** 2
+    best, least, scale = int(scalar[LEAD]), 1e300, 0.0
+    for i in range(MEMBERS):
+        total = 0.0
+        for n in range(count):
+            place = (int(scalar[LAST]) - 1 - n) % RING
+            for j in range(len(x)):
+                x[j] = in_unit(ring[place, 2 + j], state.feature[UNIT, j])
+            if config.missing:
+                impute_row(x, state)
+            r = cut(ring[place, 0] / scalar[TARGET])
+            for j in range(len(x)):
+                r -= state.theta[i, j] * x[j]
+            work.far[n] = abs(r)
+            total += r * r / (r * r + square)
+        if state.weight[i] > 0.0 and total < least:
+            best, least, scale = i, total, median(work.far, count)
+    return best, max(state.scale[best], scale)
 
 
 @rare
@@ -144,9 +195,7 @@ def store(state: State, work: Work) -> None:
         copy_member(POSTERIOR, STORED, state, work)
         copy_covariance(state.P, state.stored)
         scalar[STORED_AGE] = scalar[AGE]
-        if weight[STORED] == 0.0:
-            weight[STORED] = min(0.5 * weight[POSTERIOR], OUT_SHARE)
-            weight[POSTERIOR] -= weight[STORED]
+        weight[STORED] += 0.5 * weight[POSTERIOR]
 
 
 @part

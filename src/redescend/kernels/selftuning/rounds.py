@@ -18,7 +18,6 @@ from redescend.kernels.selftuning.layout import (
     FULL,
     KNOWN,
     LABELS,
-    LARGE,
     LAST,
     LAST_Y,
     LEVEL,
@@ -33,6 +32,7 @@ from redescend.kernels.selftuning.layout import (
     TARGET,
     TOP,
     TYPICAL,
+    UNIT,
     VARIANCE,
     Config,
     Covariance,
@@ -40,10 +40,10 @@ from redescend.kernels.selftuning.layout import (
     State,
     Work,
 )
-from redescend.kernels.selftuning.members import LOST, move_followers, move_posterior, renew_members, share_weights
+from redescend.kernels.selftuning.members import move_followers, move_posterior, renew_members, share_weights
 from redescend.kernels.selftuning.restarts import recover
-from redescend.kernels.selftuning.start import add_features, begin, take_smaller_unit
-from redescend.kernels.selftuning.units import LEAST, checksum, cut, power_of_two, take_units, to_units
+from redescend.kernels.selftuning.start import add_features, begin
+from redescend.kernels.selftuning.units import LEAST, checksum, cut, in_unit, power_of_two, take_units, to_units
 from redescend.numeric import Array
 
 MEMORY = 1000.0
@@ -145,7 +145,7 @@ def learn_record(y: float, w: float, c: float, config: Config, state: State, wor
     scalar[AGE] += 1.0
     leverage = measure_leverage(config, state, work)
     scalar[VARIANCE] += (c / leverage - scalar[VARIANCE]) * max(1.0 / scalar[AGE], RECENT)
-    g, h, total = judge(config.loss, y, w, leverage, c, scalar[AGE], state, work)
+    g, h, total = judge(config, y, w, leverage, c, state, work)
     move_posterior(y, g, h, c, config, state, work)
     move_followers(y, config, state, work)
     renew_members(share_weights(total, config, state), config, state, work)
@@ -180,10 +180,8 @@ def play(X: Array, row: int, y: float, w: float, config: Config, state: State, w
         take_units(X, row, state)
         to_units(X, row, state, x)
         scalar[KNOWN] += new
-    raw = work.Dx if config.missing else x
+    identity = checksum(x, work.code) if learning else 0.0
     if config.missing:
-        for j in range(len(x)):
-            raw[j] = x[j]
         impute_row(x, state)
     predict_members(x, state, work.predictions)
     prediction, labels = combine(config.loss, work.predictions, state), config.loss.family == LABELS
@@ -193,30 +191,42 @@ def play(X: Array, row: int, y: float, w: float, config: Config, state: State, w
         return prediction, 1.0
     if scalar[TARGET] == 0.0:
         scalar[TARGET] = 1.0 if labels else power_of_two(y)
-    elif not labels and scalar[LAST] < RING and abs(y) >= LEAST and abs(y) < scalar[TARGET] / LARGE:
-        take_smaller_unit(y, state)
-    y, identity = cut(y / scalar[TARGET]), checksum(raw, work.code)
+    scaled = cut(y / scalar[TARGET])
     # A number like the one before it, with the same features, tells nothing: its residual is that of the other.
-    repeated = new == 0 and not labels and identity == scalar[CHECKSUM] and y == scalar[LAST_Y]
+    repeated = new == 0 and not labels and identity == scalar[CHECKSUM] and scaled == scalar[LAST_Y]
     if identity == 0.0 or (repeated and scalar[LAST] > 1.0):
         return prediction, scalar[CLEAN] if repeated else 1.0
-    scalar[CHECKSUM], scalar[LAST_Y] = identity, y
-    learn_from(raw, y, w, new, config, state, work)
+    scalar[CHECKSUM], scalar[LAST_Y] = identity, scaled
+    learn_from(X, row, y, w, new, config, state, work)
     return prediction, scalar[CLEAN]
 
 
 @part
-def learn_from(raw: Array, y: float, w: float, new: int, config: Config, state: State, work: Work) -> None:
+def load_record(place: int, config: Config, state: State, work: Work) -> None:
+    """Read a stored record in the present units, and predict it."""
+    scalar, ring, x = state.scalar, state.ring, work.x
+    for j in range(len(x)):
+        x[j] = in_unit(ring[place, 2 + j], state.feature[UNIT, j])
+    scalar[CHECKSUM], scalar[LAST_Y] = checksum(x, work.code), cut(ring[place, 0] / scalar[TARGET])
+    if config.missing:
+        impute_row(x, state)
+    predict_members(x, state, work.predictions)
+
+
+@part
+def learn_from(X: Array, row: int, y: float, w: float, new: int, config: Config, state: State, work: Work) -> None:
     """Store a new record and learn from it, and again from those before it if everything begins or restarts."""
-    scalar, ring, x, dim = state.scalar, state.ring, work.x, len(work.x)
+    scalar, ring, x, columns = state.scalar, state.ring, work.x, X.shape[1]
     scalar[LAST] += 1.0
     last, constant = int(scalar[LAST]), int(scalar[CONSTANT])
     # At order 2, records are stored after the start too, and learned again when the posterior restarts.
     relearns = config.covariance.order == FULL
     if last <= RING or relearns:
         place = (last - 1) % RING
-        for j in range(dim):
-            ring[place, 2 + j] = raw[j]
+        for j in range(columns):
+            ring[place, 2 + j] = X[row, j]
+        if len(x) > columns:
+            ring[place, 2 + columns] = 1.0
         ring[place, 0], ring[place, 1] = y, w
     if constant >= 0 and x[constant] != scalar[LEVEL]:
         scalar[CONSTANT] = -1.0
@@ -228,16 +238,13 @@ def learn_from(raw: Array, y: float, w: float, new: int, config: Config, state: 
         add_features(x, config, state)
     while at < last:
         if again:
-            place = at % RING
-            for j in range(dim):
-                x[j] = ring[place, 2 + j]
-            y, w = ring[place, 0], ring[place, 1]
-            if config.missing:
-                impute_row(x, state)
-            predict_members(x, state, work.predictions)
-        learn_record(y, w, compute_variance(config, state, work), config, state, work)
+            load_record(at % RING, config, state, work)
+            w = ring[at % RING, 1]
+        learn_record(scalar[LAST_Y], w, compute_variance(config, state, work), config, state, work)
         at += 1
-        if at == last and recover(config, state, work) and relearns:
-            at, again = last - LOST, True
+        if at == last:
+            count = recover(config, state, work)
+            if count > 0 and relearns:
+                at, again = last - count, True
     if scalar[CLEAN] > 0.5:
-        scalar[BOTTOM], scalar[TOP] = min(scalar[BOTTOM], y), max(scalar[TOP], y)
+        scalar[BOTTOM], scalar[TOP] = min(scalar[BOTTOM], scalar[LAST_Y]), max(scalar[TOP], scalar[LAST_Y])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redescend.kernels.compiler import part, rare
+from redescend.kernels.compiler import part, rare, shared
 from redescend.kernels.selftuning.covariance import open_feature, reset
 from redescend.kernels.selftuning.layout import (
     AGE,
@@ -16,6 +16,7 @@ from redescend.kernels.selftuning.layout import (
     COUNT,
     CREDIT,
     CURVATURE,
+    DOUBT,
     DUE,
     FAR,
     FLIPS,
@@ -30,6 +31,7 @@ from redescend.kernels.selftuning.layout import (
     MEAN,
     MEMBERS,
     NEAR,
+    ODDS,
     OUT,
     POSITIVE,
     PRIOR,
@@ -37,8 +39,10 @@ from redescend.kernels.selftuning.layout import (
     RING,
     SCALES,
     SEEN,
+    SINCE,
     SIZE,
     SMALLEST,
+    SPREAD,
     SQUARE,
     STORED_AGE,
     STREAK,
@@ -46,6 +50,7 @@ from redescend.kernels.selftuning.layout import (
     TARGET,
     TOP,
     TYPICAL,
+    UNIT,
     USUALLY_FLIPPED,
     VARIANCE,
     Config,
@@ -55,8 +60,8 @@ from redescend.kernels.selftuning.layout import (
 )
 from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import NEAR_START, reset_mirrors
-from redescend.kernels.selftuning.restarts import prior_variance
-from redescend.kernels.selftuning.units import cut, power_of_two
+from redescend.kernels.selftuning.restarts import CERTAIN, prior_variance
+from redescend.kernels.selftuning.units import LEAST, cut, in_unit, median, power_of_two
 from redescend.numeric import Array
 
 RATE_START = 0.15
@@ -66,16 +71,25 @@ FIRST_SNAPSHOT = 62.0
 
 
 @rare
-def median(values: Array, count: int) -> float:
-    """The lower median of the first values."""
+def typical_unit(column: int, count: int, unit: float, ring: Array, values: Array) -> float:
+    """The power of two near the median of the stored values that are not 0, or the unit so far if there is none."""
+    n = 0
     for i in range(count):
-        below = upto = 0
-        for j in range(count):
-            below += values[j] < values[i]
-            upto += values[j] <= values[i]
-        if below <= (count - 1) // 2 < upto:
-            return values[i]
-    return values[0]
+        if abs(ring[i, column]) >= LEAST:
+            values[n] = abs(ring[i, column])
+            n += 1
+    return power_of_two(median(values, n)) if n else unit
+
+
+@rare
+def choose_units(labels: bool, count: int, state: State, values: Array) -> None:
+    """Units of all features that have one, and of the target. A few absurd values among the first do not matter."""
+    unit, ring = state.feature[UNIT], state.ring
+    if not labels:
+        state.scalar[TARGET] = typical_unit(0, count, state.scalar[TARGET], ring, values)
+    for j in range(len(unit)):
+        if unit[j] > 0.0:
+            unit[j] = typical_unit(2 + j, count, unit[j], ring, values)
 
 
 @part
@@ -93,7 +107,7 @@ def measure_targets(loss: Loss, targets: Array, count: int, constant: int, value
     return origin, median(values, n) if n else max(abs(origin), SMALLEST)
 
 
-@part
+@shared
 def begin_flips(state: State) -> None:
     """The prior of the shares of flipped labels."""
     state.scalar[RATE] = 0.0
@@ -114,11 +128,11 @@ def begin_noise(size: float, state: State) -> None:
 
 
 @rare
-def find_constant(ring: Array, dim: int, count: int) -> int:
+def find_constant(ring: Array, unit: Array, count: int) -> int:
     """The last feature that has the same value other than 0 in all of several records, or -1."""
     constant = -1
-    for j in range(dim):
-        same = ring[0, 2 + j] != 0.0 and count > 1
+    for j in range(len(unit)):
+        same = ring[0, 2 + j] != 0.0 and unit[j] > 0.0 and count > 1
         for i in range(count):
             same &= ring[i, 2 + j] == ring[0, 2 + j]
         if same:
@@ -132,7 +146,7 @@ def measure_feature(j: int, count: int, size: float, prior: float, state: State,
     feature, ring, constant = state.feature, state.ring, int(state.scalar[CONSTANT])
     present = n = m = 0
     for i in range(count):
-        value = ring[i, 2 + j]
+        value = in_unit(ring[i, 2 + j], feature[UNIT, j])
         present += value == value
         if value == value and value != 0.0:
             values[n] = value
@@ -156,25 +170,28 @@ def measure_feature(j: int, count: int, size: float, prior: float, state: State,
 def begin(config: Config, state: State, work: Work) -> None:
     """Forget everything but the stored records, and measure features and targets in them."""
     theta, scalar, ring, values = state.theta, state.scalar, state.ring, work.clean
-    dim, count = theta.shape[1], min(int(scalar[LAST]), RING)
-    constant = find_constant(ring, dim, count)
+    dim, count, unit = theta.shape[1], min(int(scalar[LAST]), RING), state.feature[UNIT]
+    choose_units(config.loss.family == LABELS, count, state, values)
+    constant = find_constant(ring, unit, count)
+    level = in_unit(ring[0, 2 + constant], unit[constant]) if constant >= 0 else 0.0
     for i in range(count):
-        work.outlier[i] = ring[i, 0]
+        work.outlier[i] = cut(ring[i, 0] / scalar[TARGET])
     origin, size = measure_targets(config.loss, work.outlier, count, constant, values)
     for i in range(MEMBERS):
         for j in range(dim):
             theta[i, j] = 0.0
         if constant >= 0:
-            theta[i, constant] = origin / ring[0, 2 + constant]
+            theta[i, constant] = origin / level
         state.weight[i] = state.played[i] = first_weight(config.loss, i)
         state.scale[i] = size
     scalar[SEEN] = scalar[AGE] = scalar[STORED_AGE] = scalar[LEAD] = scalar[OUT] = scalar[CREDIT] = 0.0
     scalar[TYPICAL], scalar[STREAK], scalar[USUALLY_FLIPPED], scalar[POSITIVE] = 1.0, 0.0, 0.0, 0.5
     scalar[CONSTANT], scalar[DUE], scalar[SIZE], scalar[CLEAN] = constant, FIRST_SNAPSHOT, size, 1.0
-    scalar[LEVEL] = ring[0, 2 + constant] if constant >= 0 else 0.0
+    scalar[LEVEL] = level
     scalar[BOTTOM], scalar[TOP] = origin - size, origin + size
     scalar[COMMON], scalar[VARIANCE], scalar[STRETCH] = size, 0.0, 1.0
     scalar[INFORMATION] = scalar[CURVATURE] = 0.0
+    scalar[ODDS], scalar[SINCE], scalar[DOUBT], scalar[SPREAD] = 1.0, 0.0, CERTAIN, size
     if config.loss.family == LABELS:
         begin_flips(state)
     else:
@@ -183,15 +200,6 @@ def begin(config: Config, state: State, work: Work) -> None:
     for j in range(dim):
         measure_feature(j, count, size, prior, state, values)
     reset(config.covariance, state.P, state.feature[PRIOR], 1.0)
-
-
-@rare
-def take_smaller_unit(y: float, state: State) -> None:
-    """Measure targets in the unit of this one: it is nothing beside the first ones, which are wrong then."""
-    scalar, ring, unit = state.scalar, state.ring, power_of_two(y)
-    for i in range(int(scalar[LAST])):
-        ring[i, 0] = cut(ring[i, 0] * scalar[TARGET] / unit)
-    scalar[TARGET] = unit
 
 
 @rare

@@ -1,4 +1,7 @@
-"""Units of features and targets: powers of two near their first values, so that no result depends on the caller's."""
+"""Units of features and targets: powers of two near their first values, so that no result depends on the caller's.
+
+The first value is the unit until `start` measures more of them.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,15 @@ def cut(value: float) -> float:
     return min(max(value, -LARGE), LARGE) if abs(value) * LARGE > 1.0 else 0.0
 
 
+@part
+def in_unit(value: float, unit: float) -> float:
+    """A value in its unit, NaN if it is missing; 0 without a unit."""
+    if not unit > 0.0:
+        return 0.0
+    scaled = value / unit
+    return cut(scaled) if scaled == scaled else np.nan
+
+
 @shared
 def to_units(X: Array, row: int, state: State, x: Array) -> int:
     """Write a row in units, NaN where a value is missing, and 1 behind it if there is an intercept.
@@ -36,8 +48,7 @@ def to_units(X: Array, row: int, state: State, x: Array) -> int:
     for j in range(X.shape[1]):
         value = X[row, j]
         if unit[j] > 0.0:
-            scaled = value / unit[j]
-            x[j] = cut(scaled) if scaled == scaled else np.nan
+            x[j] = in_unit(value, unit[j])
         else:
             x[j] = 0.0
             new += abs(value) >= LEAST
@@ -67,6 +78,19 @@ def is_finite(X: Array, row: int, y: float, missing: int) -> bool:
         for j in range(X.shape[1]):
             total += 0.0 * X[row, j]
     return total == 0.0
+
+
+@rare
+def median(values: Array, count: int) -> float:
+    """The lower median of the first values."""
+    for i in range(count):
+        below = upto = 0
+        for j in range(count):
+            below += values[j] < values[i]
+            upto += values[j] <= values[i]
+        if below <= (count - 1) // 2 < upto:
+            return values[i]
+    return values[0]
 
 
 @rare
