@@ -109,7 +109,8 @@ def pays(errors: Array, others: Array) -> bool:
     """
     errors, others = np.abs(errors), np.abs(others)
     more = np.count_nonzero(errors < others) - np.count_nonzero(errors > others)
-    return measure_error(errors) < SMALLER * measure_error(others) and more > SIGMAS * np.sqrt(len(errors))
+    smaller = measure_error(errors) < SMALLER * measure_error(others)
+    return bool(smaller and more > SIGMAS * np.sqrt(len(errors)))
 
 
 def measure_error(errors: Array) -> float:
