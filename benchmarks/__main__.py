@@ -81,9 +81,9 @@ def table(rows: list[Row]) -> Table:
     out.add_column("goal")
     out.add_column("")
     for row in rows:
-        colour = {"met": "green", "missed": "red", "": "dim"}[row.verdict]
+        color = {"met": "green", "missed": "red", "": "dim"}[row.verdict]
         ratio = "–" if row.ratio is None else f"{row.ratio:.3g}"
-        out.add_row(row.what, row.measured, row.against, ratio, row.goal, f"[{colour}]{row.verdict}[/]")
+        out.add_row(row.what, row.measured, row.against, ratio, row.goal, f"[{color}]{row.verdict}[/]")
     return out
 
 

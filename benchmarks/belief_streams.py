@@ -21,7 +21,7 @@ SHARES = (0.01, 0.05, 0.1, 0.25)
 
 @dataclass(frozen=True)
 class Case:
-    """A stream and which records are clean; of synthetic ones also the true standardised residuals and scales."""
+    """A stream and which records are clean; of synthetic ones also the true standardized residuals and scales."""
 
     name: str
     X: Array

@@ -24,7 +24,7 @@ def sparse_rows(effort: Effort) -> Iterator[Row]:
     models = {
         "fixed transform": RedescendingRegressor(transform=rd.transforms.Huber(1.0), alpha=L2, standardize=False),
         "self-tuning": RedescendingRegressor(alpha=L2, standardize=False),
-        "self-tuning, standardised": RedescendingRegressor(alpha=L2),
+        "self-tuning, standardized": RedescendingRegressor(alpha=L2),
         "SGDRegressor": SGDRegressor(alpha=L2),
     }
     rows = min(ROWS, effort.rows)

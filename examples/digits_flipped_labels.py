@@ -21,7 +21,7 @@ from redescend.torch import LearnLoss, SelfTuningLearnLoss
 EPOCHS, BATCH, RATE, HIDDEN, DIGITS = 60, 128, 3e-3, 128, 10
 
 
-def generalised_cross_entropy(scores: Tensor, labels: Tensor, q: float = 0.7) -> Tensor:
+def generalized_cross_entropy(scores: Tensor, labels: Tensor, q: float = 0.7) -> Tensor:
     """(1 − p^q)/q, p the probability of the label (Zhang and Sabuncu 2018, with their q)."""
     probability = torch.softmax(scores, dim=1).gather(1, labels[:, None])
     return ((1.0 - probability**q) / q).mean()
@@ -62,7 +62,7 @@ def sample_losses() -> nn.Module:
 CRITERIA: dict[str, Callable[[], Callable[[Tensor, Tensor], Tensor]]] = {
     "cross-entropy": nn.CrossEntropyLoss,
     "bi-tempered": lambda: bi_tempered,
-    "generalised cross-entropy": lambda: generalised_cross_entropy,
+    "generalized cross-entropy": lambda: generalized_cross_entropy,
     "LEARN, a = b = 1": lambda: LearnLoss(sample_losses(), a=1.0, b=1.0),
     "self-tuning LEARN": lambda: SelfTuningLearnLoss(sample_losses()),
 }
@@ -101,13 +101,13 @@ def train(
     network = nn.Sequential(
         nn.Linear(data.X.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, DIGITS)
     )
-    optimiser = torch.optim.Adam(network.parameters(), RATE)
+    optimizer = torch.optim.Adam(network.parameters(), RATE)
     accuracy = []
     for _ in range(epochs):
         for batch in torch.randperm(len(data.X)).split(BATCH):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             criterion(network(data.X[batch]), data.given[batch]).backward()
-            optimiser.step()
+            optimizer.step()
         with torch.no_grad():
             right = network(data.unseen).argmax(dim=1) == data.answers
         accuracy.append(right.float().mean().item())
@@ -131,15 +131,15 @@ def draw(curves: dict[str, np.ndarray], path: Path) -> None:
     weights = criterion.weights(network(data.X), data.given)
     figure = Figure(figsize=(10.0, 4.0), layout="constrained")
     left, right = figure.subplots(1, 2)
-    colours = ["#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2"]
-    for (name, rows), colour in zip(curves.items(), colours, strict=True):
-        left.plot(np.arange(1, rows.shape[1] + 1), 100.0 * rows.mean(axis=0), label=name, color=colour)
+    colors = ["#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2"]
+    for (name, rows), color in zip(curves.items(), colors, strict=True):
+        left.plot(np.arange(1, rows.shape[1] + 1), 100.0 * rows.mean(axis=0), label=name, color=color)
     left.set(xlabel="epoch", ylabel="test accuracy, %", ylim=(75, 100))
     left.set_title("30 % of the training labels are wrong")
     left.legend(frameon=False, fontsize=9, loc="lower right")
     groups = {"right labels": (weights[~data.wrong], "#0072B2"), "wrong labels": (weights[data.wrong], "#D55E00")}
-    for name, (values, colour) in groups.items():
-        right.hist(values.numpy(), bins=np.linspace(0, 1, 26), label=name, color=colour, alpha=0.75)
+    for name, (values, color) in groups.items():
+        right.hist(values.numpy(), bins=np.linspace(0, 1, 26), label=name, color=color, alpha=0.75)
     right.set(xlabel="weight given by self-tuning LEARN", ylabel="training digits")
     right.set_title("Weights after the last epoch")
     right.legend(frameon=False)

@@ -58,6 +58,29 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def rising_likelihood(ended, exposure):
+    """The largest log-likelihood of hazards that never fall, by the minimax formula of isotonic regression."""
+    deaths, time = (np.append(0.0, np.cumsum(part)) for part in (ended, exposure))
+    n, total = len(ended), 0.0
+    for i in range(n):
+        rates = [[(deaths[b + 1] - deaths[a]) / (time[b + 1] - time[a]) for b in range(i, n)] for a in range(i + 1)]
+        hazard = max(min(row) for row in rates)
+        total += (ended[i] * np.log(hazard) if ended[i] > 0 else 0.0) - hazard * exposure[i]
+    return total
+
+
+def find_drops(h):
+    """For every cell, the gain in log-likelihood if the hazard of log-sizes may fall once, there or before."""
+    h, gains = h[16:], np.zeros(56)
+    h = h[: np.flatnonzero(h)[-1] + 1] if h.any() else h[:0]
+    beyond = np.cumsum(h[::-1])[::-1]
+    exposure = (beyond - h / 2) * np.where(np.arange(len(h)) < 20, 0.25, 1.0)
+    for t in range(1, len(h)):
+        parts = rising_likelihood(h[:t], exposure[:t]) + rising_likelihood(h[t:], exposure[t:])
+        gains[16 + t] = parts - rising_likelihood(h, exposure)
+    return np.maximum.accumulate(gains)
+
+
 class Densities:
     """Both groups of residuals, by sign; EM continues from the last fit."""
 
@@ -95,8 +118,13 @@ class Densities:
         n = counts.sum(axis=1) + 1
         share = (self.bad.sum(axis=1) @ n) / n.sum()
         self.n, self.eps = n, max(share, 0.01)
-        another = sigmoid(60 * (share - 0.4))  # the probability that what is far away is another population
         good, bad = np.maximum(self.clean, 1e-300), np.maximum(self.bad, 1e-300)
+        # The log-odds that what is far away is another population, or only a heavy tail.
+        histograms = [counts.sum(axis=0), counts[0] + 0.1 * counts[1], counts[1] + 0.1 * counts[0]]
+        seen = np.max([find_drops(h) for h in histograms], axis=0)
+        outliers = counts[np.log(good) - np.log(bad) < -1.1].sum()
+        tail = np.minimum(min(0.3 * outliers - 2, 6) - seen, -0.85)
+        another = sigmoid(np.maximum(60 * (share - 0.4), tail))
         plain = np.log(good + another * bad) - np.log((1 - another) * bad)
         # They fall with the size of the residual, by a thousandth a cell at least.
         tilt = 1e-3 * np.arange(56)

@@ -12,13 +12,17 @@ import numpy as np
 
 from redescend.kernels.forest.growing import (
     CUT,
+    FEW,
     FORGET,
     FULL_GAIN,
     HALF,
     LEAST,
     LEAST_CURVATURE,
+    LEAST_FACTOR,
     LEAST_FLIPPED,
     LEAST_LABELS,
+    MOST_SIZE,
+    OFFSET,
     PRIOR,
     SHRINKAGE,
 )
@@ -116,7 +120,16 @@ class SlowForest:
             step = np.clip(((self.y > 0) - q) / 0.25 / curvature, -CUT, CUT)
             return old + step, curvature * self.is_right(np.where(self.y > 0, q, 1.0 - q), rate)
         z = (self.y - p) / median
-        return old / median + np.clip(z, -CUT, CUT), 1.0 / (1.0 + (z / HALF) ** 2)
+        factor = self.local_factors(np.log(OFFSET + np.minimum(np.abs(z), MOST_SIZE)))
+        return old / median + factor * np.clip(z / factor, -CUT, CUT), 1.0 / (1.0 + (z / factor / HALF) ** 2)
+
+    def local_factors(self, sizes: Array) -> Array:
+        """How many times larger residuals are where a record is, in the tree to be replaced, from log-sizes."""
+        if not self.trees:
+            return np.ones(len(sizes))
+        places, above = self.trees[min(self.oldest, len(self.trees) - 1)]["leaf"], sizes - sizes.mean()
+        means = [above[places == place].sum() / (np.count_nonzero(places == place) + FEW) for place in places]
+        return np.maximum(np.exp(means), LEAST_FACTOR)
 
     def grown(self, feature: Array, threshold: Array, edges: list[Array], median: float, rate: float) -> dict[str, Any]:
         """Check the splits of a new tree by trying all; returns the tree, with values of its own."""

@@ -65,6 +65,25 @@ def test_thirty_percent_of_errors_are_listed_and_half_are_another_population() -
         assert (len(verdict.suspects(0.1)) > 0.9 * bad.sum()) == listed
 
 
+@pytest.mark.parametrize("sizes", ["power law", "log-normal"])
+@pytest.mark.parametrize("learn", ["update", "learn_table"])
+def test_a_heavy_tail_is_natural_but_a_second_group_beyond_it_is_not(sizes: str, learn: str) -> None:
+    random = np.random.default_rng(7)
+    drawn = random.pareto(0.8, 2000) if sizes == "power law" else np.exp(2.0 * random.normal(size=2000))
+    predictions, noise = random.normal(size=2000), random.choice([-1.0, 1.0], 2000) * drawn
+    wrong = np.arange(100, 2000, 40)
+    for listed in (0.0, 1.0):
+        targets = predictions + noise
+        if listed:
+            targets[wrong] = predictions[wrong] + 1e8
+        belief = ResidualBelief()
+        verdict = belief.judge_log(predictions, targets, getattr(belief, learn)(predictions, targets))
+        suspects = verdict.suspects(0.1)
+        assert np.isin(wrong, suspects).mean() == pytest.approx(listed, abs=0.05)
+        # Between the tail and the second group, it is not clear where records belong.
+        assert np.count_nonzero(~np.isin(suspects, wrong)) <= (0.025 if listed else 0.005) * len(targets)
+
+
 @pytest.mark.parametrize("jump", [1e9, 1e12, 1e200])
 @pytest.mark.parametrize("first", [2, 16])
 def test_beliefs_stay_finite_after_a_jump_beyond_all_others(jump: float, first: int) -> None:

@@ -28,7 +28,7 @@ def game_of(seed: int):
     rng = np.random.default_rng(seed)
     loss, dim = random_games.loss_of(rng, l2=10.0 ** rng.uniform(-2, 0)), int(rng.integers(1, 4))
     domain = random_games.domain_of(rng, dim)
-    # Where minimisers have to be searched for, games are short.
+    # Where minimizers have to be searched for, games are short.
     rounds = int(rng.integers(2, 30 if domain.radial else 7))
     return rng, loss, random_games.stream_of(rng, loss, rounds, dim), domain
 

@@ -78,7 +78,7 @@ def test_nothing_is_said_without_results():
 
 
 def test_the_pictures_have_captions_with_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr(canvas, "_save", lambda *arguments: None)
+    monkeypatch.setattr(canvas, "_save_figure", lambda *arguments: None)
     for name in ("experts-svm-alone", "experts-svm-weights", "experts-distinct"):
         picture = PICTURES[name](results(), tmp_path)
         assert "nan" not in picture.caption

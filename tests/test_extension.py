@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING add a loss, a gate and a transform to a copy of the package, and use them there.
+"""The recipes of CONTRIBUTING add a loss, a gate, a transform and a command option to a copy of the package.
 
 Compiled rounds choose a formula by its code, so a new one is written into the package; its diff is the recipe.
 """
@@ -12,13 +12,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import redescend
 
-ROOT = Path(redescend.__file__).parents[2]
+PACKAGE = Path(redescend.__file__).parent
+ROOT = PACKAGE.parents[1]
 RECIPES = re.findall(
-    r"^## To add a (loss|gate|transform)$.*?^```diff\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S
+    r"^## To add a (loss|gate|transform|command option)$.*?^```diff\n(.*?)^```$",
+    (ROOT / "CONTRIBUTING.md").read_text(),
+    re.M | re.S,
 )
 
 PROGRAM = """
@@ -66,6 +70,30 @@ np.testing.assert_allclose(ours.theta, theirs.theta, rtol=1e-9)
 np.testing.assert_allclose(ours.weights, theirs.weights, rtol=1e-9)
 """
 
+OPTION_PROGRAM = """
+import numpy as np
+import redescend as rd
+
+def fit(**settings):
+    model, rounds = rd.fit_stream("records.csv", "y", **settings)
+    rounds.run()
+    return model
+
+stored, plain, penalized = rd.load("model.safetensors"), fit(), fit(alpha=100.0)
+assert stored.config.loss.l2 == stored.get_params()["alpha"] == 100.0
+assert np.array_equal(stored.coefficients()[0], penalized.coefficients()[0])
+assert np.abs(penalized.coefficients()[0]).sum() < 0.9 * np.abs(plain.coefficients()[0]).sum()
+run = {"checkpoint": "checkpoint", "alpha": 1.0}
+fit(**run)
+for bad, message in (({"alpha": -1.0}, "alpha"), (run | {"resume": True, "alpha": 2.0}, "alpha = 1.0")):
+    try:
+        fit(**bad)
+    except rd.errors.ParameterError as error:
+        assert message in str(error)
+    else:
+        raise AssertionError(bad)
+"""
+
 
 def apply(diff: str, root: Path) -> set[str]:
     """Apply a diff whose hunks are found by their text, and return the files that it touches."""
@@ -85,10 +113,8 @@ def apply(diff: str, root: Path) -> set[str]:
 def extended(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("extended")
     for folder in ("src", "tests"):
-        shutil.copytree(
-            ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "files", "streaming")
-        )
-    assert [name for name, _ in RECIPES] == ["loss", "gate", "transform"]
+        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "files"))
+    assert [name for name, _ in RECIPES] == ["loss", "gate", "transform", "command option"]
     for _, diff in RECIPES:
         assert len(apply(diff, root)) <= 3
     return root
@@ -108,3 +134,37 @@ def test_what_the_recipes_add_passes_the_tests_of_its_kind(extended):
     files = [f"tests/test_{name}.py" for name in ("losses", "transforms", "gates", "parameters", "registry")]
     names = "HalfSquared or Mean or PseudoHuber or public_class or derivative or invex"
     run(extended, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *files, "-k", names)
+
+
+def test_the_option_reaches_the_model_the_file_and_the_checkpoint(extended):
+    numbers = np.random.default_rng(0).normal(size=(300, 3))
+    lines = "".join(f"{a:.6f},{b:.6f},{3 * a - b + noise:.6f}\n" for a, b, noise in numbers)
+    (extended / "records.csv").write_text("a,b,y\n" + lines)
+    command = "fit records.csv --target y --passes 1 --no-shuffle --no-report -q --model model.safetensors --alpha 100"
+    run(extended, "-m", "redescend", *command.split())
+    run(extended, "-c", OPTION_PROGRAM)
+
+
+def read_section(title: str) -> str:
+    found = re.search(rf"^## {title}$(.*?)(?=^## )", (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S)
+    assert found is not None
+    return found[1]
+
+
+def test_each_task_of_the_table_touches_at_most_three_files_which_exist():
+    rows = [line.strip("|").split("|") for line in read_section("Where to change what").splitlines() if "`" in line]
+    assert len(rows) >= 8
+    for task, *cells, count in rows:
+        assert max(int(number) for number in re.findall(r"\d+", count)) <= 3, task
+        folder = Path()
+        for name in re.findall(r"`([\w/.]+)`", " ".join(cells)):
+            places = (PACKAGE / name, ROOT / name, folder / name)
+            found = next((place for place in places if place.exists()), None)
+            assert found is not None, f"{task}: there is no {name}"
+            folder = found if found.is_dir() else found.parent
+
+
+def test_the_map_names_every_package_and_module_at_the_top():
+    words = set(re.findall(r"\w+", read_section("The map")))
+    here = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert here - words <= {"__init__", "__main__"}

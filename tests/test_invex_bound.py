@@ -136,13 +136,13 @@ def test_the_theorem_holds_for_running_means(gate, kind, rounds, seed):
 def test_normalised_descent_keeps_its_corrected_bound(make, radius, rounds, seed):
     generator, loss = np.random.default_rng(seed), make(radius)
     ball = invex.GeodesicBall(loss.space, radius)
-    minimisers = [ball.project(radius * generator.normal(size=2)) for _ in range(rounds)]
-    path = sum(np.linalg.norm(a - b) for a, b in pairwise(minimisers))
+    minimizers = [ball.project(radius * generator.normal(size=2)) for _ in range(rounds)]
+    path = sum(np.linalg.norm(a - b) for a, b in pairwise(minimizers))
     promised, alpha = bounds.constant_step(
         diameter=2.0 * radius, path=path, gradient=1.0, gamma3=float(rounds), gamma4=loss.K
     )
     learner = invex.ManifoldDescent(loss, step=steps.Normalised(steps.Constant(alpha)), domain=ball)
-    run = invex.play(learner, minimisers, minimisers)
+    run = invex.play(learner, minimizers, minimizers)
     assert run.regret <= run.bound * (1 + ROUNDING) + ROUNDING
     assert run.regret <= promised * (1 + ROUNDING)
     moved = run.gradients > 0.0

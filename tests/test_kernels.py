@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import os
@@ -92,8 +93,23 @@ def test_a_kernel_and_python_compute_the_same_steps():
 
 def test_kernels_are_cached_under_the_hash_of_the_files_they_use():
     for kernel in (radial.run, radial.run_one, radial.action, projected.run, projected.run_one, tables.learn):
-        stamp = kernel._cache._impl.locator.get_source_stamp()
+        stamp = kernel._cache.files._impl.locator.get_source_stamp()
         assert stamp == compiler.module_digest(Path(inspect.getfile(kernel.py_func)))
+
+
+def test_the_imports_of_kernels_are_those_that_python_parses():
+    for file in compiler._kernel_sources():
+        names = set()
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.ImportFrom):
+                names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+        folders = [PACKAGE.joinpath(*name.split(".")[1:]) for name in names if name.startswith("redescend.")]
+        expected = {path for each in folders for path in (each.with_suffix(".py"), each / "__init__.py")}
+        assert {path for path in compiler._imports(file) if path.exists()} == {
+            path for path in expected if path.exists()
+        }
 
 
 @pytest.fixture
@@ -189,6 +205,32 @@ def test_importing_brings_in_no_neighbour():
     used = in_a_process("import json, sys, redescend; redescend.Learn; print(json.dumps(sorted(sys.modules)))")
     assert "redescend.kernels.descent.radial" in used
     assert not {module.partition(".")[0] for module in used} & set(NEIGHBOURS)
+
+
+COMMAND = """
+import json, sys
+from redescend.cli import app
+try:
+    app(["schema", "-"])
+except SystemExit as done:
+    print(json.dumps([done.code, "pandas" in sys.modules]), file=sys.stderr)
+"""
+
+
+def test_a_command_does_not_wait_for_pandas():
+    command = [sys.executable, "-c", COMMAND]
+    done = subprocess.run(command, input="a,b\n1,2020-01-01\n2,2020-01-02\n", capture_output=True, text=True)
+    assert json.loads(done.stderr.splitlines()[-1]) == [0, False], done.stderr
+
+
+def test_the_loading_of_a_kernel_does_not_wait_for_all_that_numba_can_compile():
+    program = (
+        "import json, sys, redescend as rd\n"
+        "rd.OGD(2, loss=rd.losses.Squared(), step=rd.steps.Constant(0.25)).theta\n"
+        "print(json.dumps('numba.np.linalg' in sys.modules))"
+    )
+    in_a_process(program)  # may compile
+    assert not in_a_process(program)
 
 
 def test_playing_brings_in_no_neighbour():

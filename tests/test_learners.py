@@ -192,7 +192,7 @@ def test_norm_keeps_its_digits_when_the_action_falls(dim, fall):
 @settings(REPRODUCIBLE, max_examples=60)
 @given(offset=st.floats(-17, 0), target=st.floats(-3, 3), feature=st.floats(0.1, 3), below=st.booleans())
 def test_normalised_step_never_goes_further_than_it_says(offset, target, feature, below):
-    """Near the minimiser of a record the two parts of its gradient cancel, and its length must not be read off them."""
+    """Near the minimizer of a record the two parts of its gradient cancel, and its length must not be read off them."""
     loss = losses.Squared(l2=1.0)
     best, _ = loss.minimum([feature], target)
     start = best * (1.0 + (-1.0 if below else 1.0) * 10.0**offset)

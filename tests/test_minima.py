@@ -1,4 +1,4 @@
-"""The minimiser of one record, over all of space and over every domain; and losses that users bring."""
+"""The minimizer of one record, over all of space and over every domain; and losses that users bring."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def improvable(loss: Loss, x: np.ndarray, y: float, theta: np.ndarray, others: n
 
 
 def check_minimum_over(loss: Loss, domain: Any) -> None:
-    """The minimiser is a member, and no other member is better."""
+    """The minimizer is a member, and no other member is better."""
     random = np.random.default_rng(7)
     members = np.array([domain.project(point) for point in 2 * random.normal(size=(20, DIM))])
     for _ in range(1 if isinstance(domain, Intersection) else 2):
@@ -57,7 +57,7 @@ def check_minimum_over(loss: Loss, domain: Any) -> None:
         theta, value = loss.minimum(x, y, domain)
         assert domain.contains(theta)
         assert value == loss.value(theta, x, y)
-        # between a member and the minimiser all are members
+        # between a member and the minimizer all are members
         nearby = [theta + share * (members - theta) for share in (1.0, 1e-2, 1e-5)]
         assert not improvable(loss, x, y, theta, np.vstack(nearby), 1e-13 * (1 + y * y))
 
@@ -112,7 +112,7 @@ class TestMinimum:
 
     @pytest.mark.parametrize("scale", [1e-250, 1e-165, 1e-150, 1e-60, 1e60, 1e150, 1e165, 1e250])
     def test_records_of_any_size(self, loss, scale):
-        """A record s times as large, with l2·s², has a minimiser s times as small and the same minimum."""
+        """A record s times as large, with l2·s², has a minimizer s times as small and the same minimum."""
         x = np.array([3.0, -4.0]) * scale
         theta, value = loss.minimum(x, 1.0)
         assert np.isfinite(theta).all()
@@ -126,7 +126,7 @@ class TestMinimum:
     def test_over_a_domain(self, loss, domain):
         check_minimum_over(loss, domain)
 
-    def test_over_a_domain_that_holds_the_free_minimiser(self, loss):
+    def test_over_a_domain_that_holds_the_free_minimizer(self, loss):
         x, y = np.array([0.6, -0.8, 0.0]), 1.0
         free, value = loss.minimum(x, y)
         for domain in (None, Reals(), Ball(1e4)):

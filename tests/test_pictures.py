@@ -62,7 +62,7 @@ def pictures(results, tmp_path_factory):
 @pytest.fixture
 def unsaved(monkeypatch):
     """For tests of what is drawn and not of its files."""
-    monkeypatch.setattr(canvas, "_save", lambda *arguments: None)
+    monkeypatch.setattr(canvas, "_save_figure", lambda *arguments: None)
 
 
 def chunks_of(png):

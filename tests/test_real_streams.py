@@ -1,4 +1,4 @@
-"""Real streams: the records of their sources, standardised by what is known so far, imported only when asked for."""
+"""Real streams: the records of their sources, standardized by what is known so far, imported only when asked for."""
 
 import json
 import subprocess
@@ -59,7 +59,7 @@ def test_responses_and_labels_are_those_of_the_source():
     assert (real.load("phishing").y == 1.0).sum() == 548
 
 
-def test_features_are_standardised_by_the_records_so_far():
+def test_features_are_standardized_by_the_records_so_far():
     from river.datasets import TrumpApproval
 
     records = np.array([list(features.values()) for features, _ in TrumpApproval()], dtype=float)
@@ -69,21 +69,21 @@ def test_features_are_standardised_by_the_records_so_far():
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e6, -3e8])
-def test_standardising_against_the_slow_rule(shift):
+def test_standardizing_against_the_slow_rule(shift):
     column = np.concatenate([np.zeros(5), np.random.default_rng(0).normal(size=60), [40.0, 0.0]]) + shift
     # Taking off the mean of numbers of the size of the shift loses that many digits in the slow rule as well.
     np.testing.assert_allclose(
-        real._standardise(column), slowly(column), rtol=1e-9, atol=1e-15 * (1 + abs(shift)) * 100
+        real._standardize(column), slowly(column), rtol=1e-9, atol=1e-15 * (1 + abs(shift)) * 100
     )
 
 
-def test_standardising_knows_nothing_of_the_future():
+def test_standardizing_knows_nothing_of_the_future():
     column = np.random.default_rng(1).normal(size=50)
-    np.testing.assert_array_equal(real._standardise(column)[:20], real._standardise(column[:20]))
+    np.testing.assert_array_equal(real._standardize(column)[:20], real._standardize(column[:20]))
 
 
 def test_a_constant_is_zero():
-    np.testing.assert_array_equal(real._standardise(np.full(7, 0.1)), 0.0)
+    np.testing.assert_array_equal(real._standardize(np.full(7, 0.1)), 0.0)
 
 
 def test_a_category_is_one_column_for_each_value():

@@ -139,7 +139,7 @@ def test_regret_to_given_comparators_is_a_sum(loss, which):
 
 @pytest.mark.parametrize("domain", PLAIN_DOMAINS, ids=repr)
 @pytest.mark.parametrize("loss", EACH_LOSS, **by_name)
-def test_regret_to_the_minimisers_of_each_round(loss, domain):
+def test_regret_to_the_minimizers_of_each_round(loss, domain):
     trace, stream = game(loss, rounds=6, k=2)
     least = [
         slow_minimum(loss, stream.X[t : t + 1], stream.y[t : t + 1], domain) if stream.clean[t] else trace.losses[t]
@@ -151,7 +151,7 @@ def test_regret_to_the_minimisers_of_each_round(loss, domain):
 
 
 @pytest.mark.parametrize("domain", [None, domains.Ball(0.3), domains.Simplex()], ids=repr)
-def test_regret_to_the_minimisers_of_a_custom_loss(domain):
+def test_regret_to_the_minimizers_of_a_custom_loss(domain):
     trace, stream = game(QUARTIC, rounds=6, k=2)
     squared = losses.Custom(
         lambda theta, x, y: float((x @ theta - y) ** 2 + 0.5 * theta @ theta),
@@ -213,7 +213,7 @@ def test_best_fixed_action_loses_least(loss, domain):
 
 
 def linear_program(loss, X, y):
-    """The least total of a loss with kinks: minimise Σtᵢ with every piece below its tᵢ."""
+    """The least total of a loss with kinks: minimize Σtᵢ with every piece below its tᵢ."""
     count, dim = X.shape
     at_zero = pieces(loss, np.zeros(count), y)
     along = [np.array([pieces(loss, x, y)[i] for x in X.T]).T - at_zero[i][:, None] for i in range(len(at_zero))]
@@ -302,7 +302,7 @@ def test_best_fixed_action_sees_clean_rounds_only():
 
 @pytest.mark.parametrize("domain", [None, domains.Ball(0.3), domains.Box(-0.2, 0.3)], ids=repr)
 @pytest.mark.parametrize("loss", EACH_LOSS, **by_name)
-def test_path_and_deviation_are_those_of_the_minimisers(loss, domain):
+def test_path_and_deviation_are_those_of_the_minimizers(loss, domain):
     _, stream = game(loss, rounds=12, k=4)
     nature = stream.uncorrupted()
     before = [loss.minimum(nature.X[t], nature.y[t], domain)[0] for t in range(12)]

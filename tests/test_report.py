@@ -45,11 +45,11 @@ def results(counts=COUNTS, runs=5, names=("LEARN", "OGD", "Top-k", HOSTILE, "ora
     return Results(join_blocks(blocks))
 
 
-def png(path: Path, colour) -> Path:
-    """A PNG of one colour, 40 × 30, byte by byte."""
+def png(path: Path, color) -> Path:
+    """A PNG of one color, 40 × 30, byte by byte."""
     parts = {
         b"IHDR": struct.pack(">IIBBBBB", 40, 30, 8, 2, 0, 0, 0),
-        b"IDAT": zlib.compress((b"\0" + bytes(colour) * 40) * 30),
+        b"IDAT": zlib.compress((b"\0" + bytes(color) * 40) * 30),
         b"IEND": b"",
     }
     framed = ((struct.pack(">I", len(data)), kind + data) for kind, data in parts.items())
@@ -59,11 +59,11 @@ def png(path: Path, colour) -> Path:
 
 
 def pictures(folder):
-    def picture(name, colour):
-        drawn = png(folder / f"{name}.png", colour)
+    def picture(name, color):
+        drawn = png(folder / f"{name}.png", color)
         return Picture(name, f"Title of {name} <b>", f'See "{name}" & more', drawn, drawn.with_suffix(".svg"))
 
-    return [picture(name, colour) for name, colour in COLOURS.items()]
+    return [picture(name, color) for name, color in COLOURS.items()]
 
 
 def written(folder, found=None, **changes):
@@ -106,7 +106,7 @@ def test_the_page_says_what_it_is_made_of(tmp_path):
     for claim in claims.CLAIMS:
         assert claim.statement in words
         assert claim.rule in words
-    cell = report.summarise_regret(results(), "ridge")[0].text
+    cell = report.summarize_regret(results(), "ridge")[0].text
     made = ("redescend reproduce <all>", "1.2 s", "numba", "Python", "a = 10,", cell, HOSTILE, 'See "losses" & more')
     for expected in made:
         assert expected in words, expected
@@ -179,7 +179,7 @@ def test_a_failed_write_leaves_the_old_report(tmp_path, monkeypatch):
 
 
 def test_the_table_marks_the_best_and_tests_it():
-    rows = {(row.learner, row.count): row for row in report.summarise_regret(results(), "svm")}
+    rows = {(row.learner, row.count): row for row in report.summarize_regret(results(), "svm")}
     assert len(rows) == 5 * 4
     last = results().select(problem="svm", count="√T", measure="regret")
     last = last.select(round=last.column("round").max())
@@ -194,27 +194,27 @@ def test_the_table_marks_the_best_and_tests_it():
 
 
 def test_equal_learners_are_both_best():
-    rows = report.summarise_regret(results(names=("LEARN", "OGD", "Top-k")), "ridge")
+    rows = report.summarize_regret(results(names=("LEARN", "OGD", "Top-k")), "ridge")
     assert {row.learner for row in rows if row.best} == {"OGD", "Top-k"}
     assert {row.runner_up for row in rows if row.best} == {"LEARN"}
 
 
 def test_one_run_and_diverged_runs_are_said_so():
-    (row,) = report.summarise_regret(results(counts=("0",), runs=1, names=("OGD", "oracle")), "svm")[:1]
+    (row,) = report.summarize_regret(results(counts=("0",), runs=1, names=("OGD", "oracle")), "svm")[:1]
     assert row.best
     assert row.lead == "no other learner to compare with"
     here = {"experiment": "svm", "problem": "svm", "run": np.arange(2), "rounds": 9, "count": "0", "k": 0, "round": 3}
     lost = {**here, "learner": "OGD", "measure": "diverged", "value": np.ones(2)}
-    (row,) = report.summarise_regret(Results(join_blocks([lost])), "svm")
+    (row,) = report.summarize_regret(Results(join_blocks([lost])), "svm")
     assert row.text == "diverged"
-    assert "not tested" in report.summarise_regret(results(runs=1), "svm")[3].lead
+    assert "not tested" in report.summarize_regret(results(runs=1), "svm")[3].lead
 
 
 def test_noise_is_not_a_lead():
     here = {"experiment": "svm", "problem": "svm", "rounds": 9, "count": "0", "k": 0, "round": 9, "measure": "regret"}
     values = {"OGD": [1.0, 3.0, 2.0], "LEARN": [2.0, 1.0, 3.3]}
     blocks = [{**here, "learner": name, "run": np.arange(3), "value": np.array(row)} for name, row in values.items()]
-    row = report.summarise_regret(Results(join_blocks(blocks)), "svm")[0]
+    row = report.summarize_regret(Results(join_blocks(blocks)), "svm")[0]
     assert row.best
     assert "not clearly below LEARN" in row.lead
 

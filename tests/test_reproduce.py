@@ -164,7 +164,7 @@ def test_kernels_are_compiled_in_this_process_before_workers_start(tmp_path, mon
     computed, before = [], []
     monkeypatch.setattr(paper, "compute", computed.append)
     monkeypatch.setattr(runner, "run", lambda *arguments, **options: before.append(len(computed)))
-    monkeypatch.setattr("redescend.experiments.reproduce._draw", lambda *arguments: [])
+    monkeypatch.setattr("redescend.experiments.reproduce._draw_pictures", lambda *arguments: [])
     reproduce("all", "--runs", "2", "--jobs", "2", folder=tmp_path)
     assert before == [4]
     assert [task.experiment for task in computed] == ["sweep", "boundaries", "svm", "ridge"]

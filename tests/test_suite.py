@@ -212,18 +212,18 @@ def test_ratios_are_to_the_oracle_with_the_best_step(by_hand):
 
 
 def test_a_cell_is_what_a_person_would_compute(by_hand):
-    every = by_hand.summarise_group("LEARN", lambda setting: True)
+    every = by_hand.summarize_group("LEARN", lambda setting: True)
     assert every == (3, pytest.approx((1.2 * 2.0 * 4.5) ** (1 / 3)), pytest.approx(1 / 3), pytest.approx(1 / 3), 4.5)
-    diverged = by_hand.summarise_group("OGD", lambda setting: True)
+    diverged = by_hand.summarize_group("OGD", lambda setting: True)
     assert diverged == (3, pytest.approx((3.0 * 1000.0 * 0.1) ** (1 / 3)), 1 / 3, 1 / 3, math.inf)
-    assert by_hand.summarise_group("OGD", lambda setting: setting.count == "T/4") == (
+    assert by_hand.summarize_group("OGD", lambda setting: setting.count == "T/4") == (
         1,
         pytest.approx(1000.0),
         0.0,
         0.0,
         math.inf,
     )
-    assert by_hand.summarise_group("OGD", lambda setting: False) is None
+    assert by_hand.summarize_group("OGD", lambda setting: False) is None
 
 
 def test_the_worst_settings_come_first_and_say_who_is_best_there(by_hand):
@@ -310,7 +310,7 @@ def test_the_star_is_at_the_lowest_without_an_oracle(small):
     found, section = ratios.read_ratios(small), ratios.make_suite_section(small)
     for learner, group in section["best"]:
         cells = {
-            name: found.summarise_group(name, ratios.GROUPS[group]).mean
+            name: found.summarize_group(name, ratios.GROUPS[group]).mean
             for name in found.learners
             if not name.startswith("oracle")
         }
@@ -330,6 +330,6 @@ def test_one_line_adds_a_learner_without_a_step(monkeypatch, tmp_path):
     assert section["kinds"]["no step"] == list(players.UNTUNED)
     assert section["subject"] == next(iter(players.UNTUNED))
     assert not results.select(learner=name, measure="step")
-    monkeypatch.setattr(canvas, "_save", lambda *arguments: None)
+    monkeypatch.setattr(canvas, "_save_figure", lambda *arguments: None)
     drawn = PICTURES["suite-kinds"](results, tmp_path)
     assert drawn.caption.split(" loses most")[0].endswith(section["subject"])

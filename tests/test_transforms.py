@@ -154,7 +154,7 @@ def test_finite_bounded_increasing_and_concave_from_zero_to_the_largest_float():
         value, weight = transform.value(f), transform.weight(f)
         assert np.isfinite(value).all(), transform
         assert ((weight >= 0.0) & (weight <= 1.0)).all(), transform
-        # neighbours are 3 times apart: only where h is flat can rounding, a few units in the last place, show
+        # neighbors are 3 times apart: only where h is flat can rounding, a few units in the last place, show
         assert (np.diff(value) >= -1e-12 * np.abs(value[:-1])).all(), transform
         assert (np.diff(weight) <= 1e-12 * weight[:-1]).all(), transform
         assert (value * (1 - 8 * EPS) <= f + TINY).all(), transform
@@ -285,7 +285,7 @@ def test_tukey_is_shut_beyond_c():
     distance=st.floats(1e-3, 3.0),
 )
 def test_robust_losses_are_invex(transform, seed, loss, distance):
-    """g(θ') ≥ g(θ) + ⟨∇g(θ), (θ' − θ)/η⟩ at the minimiser θ' of f, with η the weight at θ: the paper's lemma."""
+    """g(θ') ≥ g(θ) + ⟨∇g(θ), (θ' − θ)/η⟩ at the minimizer θ' of f, with η the weight at θ: the paper's lemma."""
     random = np.random.default_rng(seed)
     x = random.normal(size=3)
     y = random.choice([-1.0, 1.0]) if loss.margin else random.normal() * 3

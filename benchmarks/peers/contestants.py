@@ -72,7 +72,7 @@ class RiverRows:
 
 
 class Padasip:
-    """An adaptive filter with a generalised maximum correntropy criterion."""
+    """An adaptive filter with a generalized maximum correntropy criterion."""
 
     def __init__(self, dim: int, step: float) -> None:
         import padasip

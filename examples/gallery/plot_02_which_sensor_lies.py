@@ -32,8 +32,8 @@ for airport in table.columns:
 
 # %%
 figure, axes = plt.subplots(figsize=(8, 3))
-colours = ["C1" if airport == "LGA" else "C2" for airport in shares]
-axes.barh(list(shares), [100 * share for share in shares.values()], color=colours)
+colors = ["C1" if airport == "LGA" else "C2" for airport in shares]
+axes.barh(list(shares), [100 * share for share in shares.values()], color=colors)
 axes.axvline(100 * wrong.mean(), color="black", dashes=(3, 2), linewidth=1)
 axes.annotate("hours in which LGA fails ", (100 * wrong.mean(), 0.5), ha="right", va="center")
 axes.set(xlabel="suspects, % of all hours", ylabel="thermometer", xlim=(0, 10))

@@ -39,9 +39,9 @@ for first in range(100, len(y), 20):
 # The plot shows the median error of the last nine right records.
 
 figure, axes = plt.subplots()
-for name, predicted, colour in (("HuberRegressor, all records so far", theirs, "C2"), ("SelfTuning", ours, "C0")):
+for name, predicted, color in (("HuberRegressor, all records so far", theirs, "C2"), ("SelfTuning", ours, "C0")):
     errors = pd.Series(np.where(wrong, np.nan, np.abs(predicted - y)))
-    axes.plot(np.arange(-900, 1000), errors.rolling(9, min_periods=1).median()[100:], color=colour, label=name)
+    axes.plot(np.arange(-900, 1000), errors.rolling(9, min_periods=1).median()[100:], color=color, label=name)
 axes.axvline(0, color="black", dashes=(3, 2), linewidth=1)
 axes.set(xlabel="hours since the thermometer was replaced", ylabel="error (degrees)", yscale="log", xlim=(-200, 900))
 axes.set_title("After a jump, the model recovers within a day")

@@ -30,8 +30,8 @@ for power in powers:
 
 # %%
 figure, axes = plt.subplots()
-for (name, found), colour in zip(errors.items(), ["C0", "C2"], strict=True):
-    axes.plot(10.0**powers, found, "o-", color=colour, label=name)
+for (name, found), color in zip(errors.items(), ["C0", "C2"], strict=True):
+    axes.plot(10.0**powers, found, "o-", color=color, label=name)
 axes.set(xscale="log", yscale="log", xlabel="one feature is multiplied by", ylabel="mean error")
 axes.set_title("The unit of a feature does not matter")
 axes.legend(loc="upper left")

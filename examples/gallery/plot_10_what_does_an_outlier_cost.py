@@ -25,14 +25,14 @@ learners = {
 }
 
 # %%
-# The excess loss of each on the clean rounds over the minimiser of every single round, whose loss is 0.
+# The excess loss of each on the clean rounds over the minimizer of every single round, whose loss is 0.
 
 figure, axes = plt.subplots()
-for name, (learner, colour) in learners.items():
+for name, (learner, color) in learners.items():
     trace = rd.play(learner, played)
     regret = rd.regret.clean_dynamic(trace, played, loss)
     dashes = (3, 2) if "knows" in name else (1, 0)
-    axes.plot(np.arange(1, len(regret) + 1), regret, color=colour, label=name, dashes=dashes)
+    axes.plot(np.arange(1, len(regret) + 1), regret, color=color, label=name, dashes=dashes)
     print(f"{name}: {regret[-1]:.0f}")
 axes.set(xlabel="round", ylabel="clean dynamic regret", xlim=(0, len(played)), ylim=(0, None))
 axes.set_title("Self-tuning pays less than OGD that knows the outliers")

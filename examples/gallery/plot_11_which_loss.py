@@ -21,9 +21,9 @@ choices = {
     "LEARN, open up to an error of 2": (transforms.Learn.from_threshold(4.0, 0.8), "C0"),
 }
 figure, axes = plt.subplots()
-for name, (transform, colour) in choices.items():
+for name, (transform, color) in choices.items():
     pull = errors * transform.weight(errors**2)
-    axes.plot(errors, pull, color=colour, label=name)
+    axes.plot(errors, pull, color=color, label=name)
 axes.plot(errors, errors, color="black", dashes=(3, 2), linewidth=1, label="least squares")
 axes.set(xlabel="error of a record", ylabel="pull on the model", ylim=(0, 2.6), xlim=(0, 6))
 axes.set_title("Redescending losses let go of far outliers")

@@ -93,7 +93,7 @@ def count_experts(learner: rd.LearnWithExperts) -> int:
 
 
 def make_expert_setting(stream: rd.Stream, B: float) -> rd.bounds.Setting:
-    """Return the setting of a stream with x = 1, where the minimiser of a round is its y."""
+    """Return the setting of a stream with x = 1, where the minimizer of a round is its y."""
     nature = stream.uncorrupted().y
     return rd.bounds.Setting(
         rounds=len(stream),

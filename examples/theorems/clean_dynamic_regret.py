@@ -1,7 +1,7 @@
 """Theorem 3.3: clean dynamic regret of LEARN in a ball.
 
 Problem. Losses f_t ≥ 0, m-strongly convex, ‖∇f_t(θ)‖ ≤ G + L·‖θ − ω_t‖; clean losses at most B; k rounds corrupted, of
-which the minimiser moved by at most δ; ‖θ‖ ≤ D. Regret is Σ over the clean rounds of f_t(θ_t) − f_t(θ*_t).
+which the minimizer moved by at most δ; ‖θ‖ ≤ D. Regret is Σ over the clean rounds of f_t(θ_t) − f_t(θ*_t).
 
 Algorithm. LEARN (Algorithm 1) with the constant step α = √((4D² + 6D·V_T)/(ψ²·T)); it does not know k.
 

@@ -5,7 +5,7 @@ Problem. Losses f_t ≥ 0, m-strongly convex, ‖∇f_t(θ)‖ ≤ G + L·‖θ 
 
 Algorithm. LEARN (Algorithm 1) with the constant step α = √((4D² + 6D·V_T)/(ψ²·T)).
 
-Claim. Regret ≤ ξ·ψ·√((4D² + 6D·V_T)·T), V_T the path length of the minimisers as they were played.
+Claim. Regret ≤ ξ·ψ·√((4D² + 6D·V_T)·T), V_T the path length of the minimizers as they were played.
 
 Kind: upper. Source: Barik, Krishna and Tan, Theorem 3.2; with the sharp ψ.
 """

@@ -1,6 +1,6 @@
 """LEARN of a convex loss is invex with ζ = (ω − θ)/η.
 
-Problem. f is convex with minimiser ω, g = −a·log(exp(−f/a) + b) is its LEARN loss, η = 1/(1 + b·exp(f(θ)/a)).
+Problem. f is convex with minimizer ω, g = −a·log(exp(−f/a) + b) is its LEARN loss, η = 1/(1 + b·exp(f(θ)/a)).
 
 Claim. g(θ) − g(ω) ≤ −⟨∇g(θ), ζ⟩ with ζ = (ω − θ)/η: the first-order inequality of convexity, with another direction.
 

@@ -1,4 +1,4 @@
-"""Invexity of LEARN is tight as b → 0 with a loss that is linear up to its minimiser.
+"""Invexity of LEARN is tight as b → 0 with a loss that is linear up to its minimizer.
 
 Claim. The inequality of learn_is_invex.py becomes an equality as b → 0, for Absolute: its two steps are
 a·log(η(θ)/η(ω)) ≤ 0, which vanishes with b, and convexity of f, which loses nothing where f is linear.

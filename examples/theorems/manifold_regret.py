@@ -1,6 +1,6 @@
 """Algorithm 3 beyond the plane: dynamic regret of Riemannian descent in a geodesic ball.
 
-Problem. On a Hadamard manifold, points a_t in a geodesic ball of diameter R; f_t(θ) = Δ(θ, a_t)²/2, whose minimiser is
+Problem. On a Hadamard manifold, points a_t in a geodesic ball of diameter R; f_t(θ) = Δ(θ, a_t)²/2, whose minimizer is
 a_t: the online Fréchet mean. It is geodesically convex, and its gradient is at most R long. With LEARN, g_t = h(f_t).
 
 Algorithm. θ ← Π(Exp_θ(−α·grad g_t)), with the constant step α = √((R² + 3R·V_T)/(𝒢²·T·ζ(R))).

@@ -1,4 +1,4 @@
-"""The certificate is exact for OGD on clean losses that are linear up to their minimiser.
+"""The certificate is exact for OGD on clean losses that are linear up to their minimizer.
 
 Problem. f_t = |⟨x_t, θ⟩ − y_t| in three dimensions, no domain, no corrupted round.
 

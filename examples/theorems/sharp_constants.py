@@ -1,6 +1,6 @@
 """The sharp φ, κ, ν, ψ are suprema that a loss attains.
 
-Problem. f ≥ 0 is m-strongly convex with minimiser ω, and ‖∇f(θ)‖ ≤ G + L·r with r = ‖θ − ω‖. LEARN weighs a round by
+Problem. f ≥ 0 is m-strongly convex with minimizer ω, and ‖∇f(θ)‖ ≤ G + L·r with r = ‖θ − ω‖. LEARN weighs a round by
 η = 1/(1 + b·exp(f/a)).
 
 Claim. η·r ≤ φ, η·r² ≤ κ, η·f ≤ ν and η·‖∇f‖ ≤ ψ, with the constants of ``rd.bounds.constants(sharp=True)``; none of

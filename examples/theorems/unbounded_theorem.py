@@ -4,7 +4,7 @@ Problem. f_t ≥ 0 m-strongly convex; B is the largest clean loss of any expert,
 
 Algorithm. LEARN with experts (Algorithm 2).
 
-Claim. The formal version of Theorem 3.5 with that B. Write θ* for the minimisers and τ for the expert of the proof; all
+Claim. The formal version of Theorem 3.5 with that B. Write θ* for the minimizers and τ for the expert of the proof; all
 sums are over the clean rounds.
 
     Σ η̃_t·(f_t(θ_t) − f_t(θ*_t)) = Σ η̃_t·(f_t(θ_t) − f_t(θ^τ_t)) + Σ η̃_t·(f_t(θ^τ_t) − f_t(θ*_t))

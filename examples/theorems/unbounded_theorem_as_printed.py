@@ -1,14 +1,14 @@
 """Theorem 3.5, clean dynamic regret without a domain, is false with B as printed.
 
 Problem. f_t ≥ 0 m-strongly convex; B is the largest clean loss at the actions that are played, as Section 3 of the
-paper says; 𝔇 is the longest minimiser.
+paper says; 𝔇 is the longest minimizer.
 
 Algorithm. LEARN with experts (Algorithm 2), A_max = C·√T.
 
 Claim. The formal version of the theorem, in the case that applies here (a step below the grid), constants as printed.
 
 Code. A clean stream in one dimension: y is 0.1 in the first round and 0 from then on, T = 3000, C = 64. The experts
-with long steps move far away and stay there, so the mean stays at a distance of about 1 from the minimiser.
+with long steps move far away and stay there, so the mean stays at a distance of about 1 from the minimizer.
 unbounded_theorem.py has the corrected theorem.
 
 Kind: refuted. Source: Barik, Krishna and Tan, the formal version of Theorem 3.5.

@@ -1,6 +1,6 @@
 r"""How tight the bounds are: the worst stream that a search finds.
 
-Problem. One dimension, x = 1, actions and minimisers in [−1, 1], T rounds of which k are corrupted. The clean records,
+Problem. One dimension, x = 1, actions and minimizers in [−1, 1], T rounds of which k are corrupted. The clean records,
 the corrupted ones and their places are all free; for LEARN so are a and b. The first action is −1, at one end.
 
 Algorithm. LEARN, Top-k and normalised OGD, each at the step that its theorem prescribes for the stream at hand.
@@ -89,10 +89,10 @@ def make_game(numbers: np.ndarray, rounds: int, k: int) -> tuple[rd.Stream, floa
 
 
 def make_starts(rounds: int, k: int) -> list[np.ndarray]:
-    """Return the starts of the search: a minimiser that jumps from end to end, and a constant one."""
+    """Return the starts of the search: a minimizer that jumps from end to end, and a constant one."""
     jumps = np.where(np.arange(rounds) % 2 == 0, 1.0, -1.0)
     root = np.sqrt(rounds)
-    # A step of OGD is 2/√T: after a whole number of them it is half a step before the minimiser, then half behind it.
+    # A step of OGD is 2/√T: after a whole number of them it is half a step before the minimizer, then half behind it.
     stays = np.full(rounds, 2.0 * (np.floor(root - 0.5) + 0.5) / root - 1.0)
     # Without outliers the gate should stay open: a = 100 and b = 1e-4. With them the bound needs a gate that closes.
     rest = np.concatenate([[0.0, -0.5] if k else [1.0, -1.0], -np.ones(k), np.linspace(-1.0, 1.0, rounds if k else 0)])
@@ -129,7 +129,7 @@ def search_thoroughly() -> None:
             print(f"{format_case(case)}: {measured:.4g} ≤ {bound:.4g}, ratio {measured / bound:.3f}", flush=True)
         for rounds in (1000, 100_000):
             measured, bound = ALGORITHMS[algorithm](*make_game(make_starts(rounds, 0)[1], rounds, 0))
-            print(f"{algorithm}, rounds={rounds}, constant minimiser: ratio {measured / bound:.3f}", flush=True)
+            print(f"{algorithm}, rounds={rounds}, constant minimizer: ratio {measured / bound:.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ class Client:
         sent = {"Content-Type": "application/json", **self._headers, **headers}
         repeatable = method == "GET" or path.endswith(("/learn", "/score", "/infer"))
         if not repeatable:
-            # On a connection that the server has closed meanwhile, nobody could tell whether it was done.
+            # If the server has closed an old connection, one cannot tell whether it has handled the request.
             self._connection.close()
         for attempt in range(self._attempts):
             last = attempt == self._attempts - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -12,12 +11,13 @@ from redescend.errors import ParameterError, needs_extra
 if TYPE_CHECKING:
     from dask.distributed import Client
 
-CONNECT_SECONDS = 5.0
-"""Time limit for an answer of the cluster."""
+CONNECT_SECONDS = 5.0  # time limit for an answer of the cluster
 
 
 def connect_cluster(address: str) -> Client:
     """Return a client of the cluster at this address, which must have at least one worker."""
+    import asyncio
+
     with needs_extra("A cluster needs Dask", "experiments"):
         from dask.distributed import Client
     # Checked first, because a client that cannot connect delays the exit by ten seconds, and one that gets no answer
@@ -37,6 +37,8 @@ def connect_cluster(address: str) -> Client:
 
 async def _check_scheduler(address: str) -> str:
     """Return why there is no scheduler at the address, or an empty text if there is one."""
+    import asyncio
+
     from distributed.core import rpc
 
     try:

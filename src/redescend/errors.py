@@ -89,5 +89,7 @@ def suggest(names: Sequence[str], wanted: str) -> str:
     folded = {name.casefold(): name for name in names}
     if near := difflib.get_close_matches(wanted.casefold(), folded, n=1):
         return f"did you mean {quote(folded[near[0]])}?"
+    if len(names) == 1:
+        return f"the only column is {quote(names[0])}."
     listed = ", ".join(map(quote, names[:LISTED_NAMES]))
     return f"there are {listed}" + (f" and {len(names) - LISTED_NAMES} more." if len(names) > LISTED_NAMES else ".")

@@ -14,11 +14,8 @@ from typing import BinaryIO
 
 from redescend.errors import DataError
 
-PART = ".part"
-"""Suffix of a file that is still being written."""
-
-ACTIVE: set[Path] = set()
-"""Temporary files and folders of this process."""
+PART = ".part"  # suffix of a file that is still being written
+ACTIVE: set[Path] = set()  # temporary files and folders of this process
 
 WRITE_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 """Errors of writing to an open file; they do not name it."""
@@ -95,7 +92,7 @@ def lock(descriptor: int, *, wait: bool = False) -> bool:
 
 def lock_created(part: Path, descriptor: int) -> bool:
     """Lock a file or folder that was just created; False if another process took it for a leftover and removed it."""
-    # Who removes it has locked it meanwhile: without waiting, it would still be there now, and gone later.
+    # Another process locks a leftover before it removes it; without waiting, that could happen after this check.
     lock(descriptor, wait=True)
     return part.exists()
 

@@ -21,8 +21,7 @@ from redescend.parameters import check_choice
 FIRST_ROWS, CHUNK_SECONDS = 64, 0.05
 """Rows are played in chunks of about this time, so that a game can show its progress and be interrupted."""
 
-JUDGED_ROWS = 16_384
-"""Rows that are judged at a time, as copies in double precision."""
+JUDGED_ROWS = 16_384  # rows that are judged at a time, as copies in double precision
 
 
 Belief: TypeAlias = ResidualBelief | LabelBelief

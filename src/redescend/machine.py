@@ -6,11 +6,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-GROUP = Path("/sys/fs/cgroup/memory.max")
-"""The file with the memory limit of a container on Linux."""
-
-UNKNOWN = 8 << 30
-"""Assumed where the system reports no size."""
+GROUP = Path("/sys/fs/cgroup/memory.max")  # the file with the memory limit of a container on Linux
+UNKNOWN = 8 << 30  # assumed where the system reports no size
 
 
 def usable_memory() -> int:

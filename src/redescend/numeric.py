@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from redescend.errors import ParameterError
 
 Array: TypeAlias = NDArray[Any]
-Values: TypeAlias = Any
-"""A float or an array of floats; formulas take either."""
+Values: TypeAlias = Any  # a float or an array of floats; formulas take either
 
 LARGEST = float(np.finfo(np.float64).max)
 

@@ -18,8 +18,7 @@ from redescend.errors import ParameterError
 
 T = TypeVar("T")
 
-Order: TypeAlias = Literal["auto", 1, 2]
-"""The order of a self-tuning model."""
+Order: TypeAlias = Literal["auto", 1, 2]  # the order of a self-tuning model
 
 
 @dataclass(frozen=True)

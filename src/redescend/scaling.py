@@ -12,8 +12,7 @@ from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, Interval, bad_parameter, check
 from redescend.state import ArraySpec, Stateful, check_arrays, read_arrays, require
 
-SIZE = 128
-"""Values stored for each feature by default."""
+SIZE = 128  # values stored for each feature by default
 
 SIZES = Interval(8, np.inf, "left", whole=True)
 

@@ -22,8 +22,7 @@ Size: TypeAlias = int | str | Callable[[Dims], int]
 
 CORRUPT = "the file is corrupt or was written by an incompatible version"
 
-MAX_COUNT = 2**53
-"""Floats represent every whole number up to this one."""
+MAX_COUNT = 2**53  # floats represent every whole number up to this one
 
 SHARE_TOLERANCE = 1e-6
 
@@ -120,7 +119,7 @@ def read_arrays(
     names = [*others, *(spec.name for spec in specs)]
     check_keys(state, names, owner)
     known = dict(dims)
-    arrays = {spec.name: _convert(spec, state[spec.name], known, owner) for spec in specs}
+    arrays = {spec.name: _convert_array(spec, state[spec.name], known, owner) for spec in specs}
     check_arrays(specs, arrays, known, owner)
     return arrays
 
@@ -182,15 +181,15 @@ def unpack(specs: Iterable[ArraySpec], rows: Array, dims: Dims) -> dict[str, Arr
     return out
 
 
-def _resolve(size: Any, dims: Dims) -> Any:
+def _resolve_size(size: Any, dims: Dims) -> Any:
     return size(dims) if callable(size) else dims[size] if isinstance(size, str) else size
 
 
 def _resolve_shape(spec: ArraySpec, dims: Dims) -> tuple[int, ...]:
-    return tuple(_resolve(size, dims) for size in spec.shape)
+    return tuple(_resolve_size(size, dims) for size in spec.shape)
 
 
-def _convert(spec: ArraySpec, value: Any, dims: dict[str, int], owner: object) -> Array:
+def _convert_array(spec: ArraySpec, value: Any, dims: dict[str, int], owner: object) -> Array:
     """A copy of the value in the type and shape of its spec; reads unknown dimensions off it."""
     try:
         array = np.asarray(value)
@@ -210,7 +209,7 @@ def _convert(spec: ArraySpec, value: Any, dims: dict[str, int], owner: object) -
         for size, length in zip(spec.shape, array.shape, strict=True):
             if isinstance(size, str):
                 dims.setdefault(size, length)
-    shape = tuple(_resolve(size, dims) if not isinstance(size, str) else dims.get(size, -1) for size in spec.shape)
+    shape = tuple(_resolve_size(size, dims) if not isinstance(size, str) else dims.get(size, -1) for size in spec.shape)
     if array.shape != shape:
         raise corrupt_state(owner, f"an array '{spec.name}' of shape {array.shape}, not {shape}")
     with np.errstate(over="ignore"):
@@ -219,8 +218,8 @@ def _convert(spec: ArraySpec, value: Any, dims: dict[str, int], owner: object) -
 
 def _check_values(spec: ArraySpec, array: Array, dims: Dims, owner: object, axes: tuple[int, ...]) -> None:
     whole = spec.kind in ("count", "index", "flag")
-    low = _resolve(spec.low, dims) if spec.low is not None else (-inf if spec.kind == "float" else 0)
-    high = _resolve(spec.high, dims)
+    low = _resolve_size(spec.low, dims) if spec.low is not None else (-inf if spec.kind == "float" else 0)
+    high = _resolve_size(spec.high, dims)
     if high is None:
         high = {"count": MAX_COUNT, "flag": 1}.get(spec.kind, inf)
     if array.dtype.kind == "f" and spec.finite and not np.isfinite(array).all():

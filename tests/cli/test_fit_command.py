@@ -73,7 +73,7 @@ def test_what_cannot_be_used_is_set_aside_counted_or_the_end(in_a_folder, how, c
     if how == "quarantine":
         aside = [json.loads(line) for line in Path("m.quarantine.jsonl").read_text().splitlines()]
         assert {one["row"]: one["record"] for one in aside} == BAD
-        assert "1 × column 'size': … is not a number (such as row 1500 of prices.csv)" in done.stderr
+        assert "1 × column 'size': 'x' is not a number (such as row 1500 of prices.csv)" in done.stderr
     if how == "fail":
         assert done.stdout == ""
         assert "--on-bad quarantine" in done.stderr
@@ -259,14 +259,16 @@ def test_several_files_are_one_stream(in_a_folder):
     assert list(files) == ["a.csv" if row < 900 else "b.csv" for row in rows]
 
 
-def test_later_labels_of_a_pipe_are_named_with_what_to_do(in_a_folder):
-    labels = ["yes, please" if row % 2 else "no" for row in range(1200)] + ["maybe"] * 3
+def test_later_labels_of_a_pipe_are_added_unless_labels_are_given(in_a_folder):
+    labels = ["yes, please" if row % 2 else "no" for row in range(1200)] + ["maybe"] * 3 + ["mybe"]
     text = "x,y\n" + "".join(f'{row % 7},"{label}"\n' for row, label in enumerate(labels))
-    done = run("fit", "-", "--target", "y", input=text, code=3)
-    assert "3 × the target 'y': 'maybe' is none of the labels (such as row 1201 of standard input)" in done.stderr
-    assert "The labels of a pipe are those of its first 1,000 records." in done.stderr
-    assert 'write the records to a file, or add them to --labels no,"yes, please"\n' in done.stderr
-    run("fit", "-", "--target", "y", "--labels", 'no,"yes, please",maybe', input=text)
+    done = run("fit", "-", "--target", "y", "--model", "m", input=text)
+    added = "'mybe' (from row 1,204 on; 1 record, perhaps mistyped), 'maybe' (from row 1,201 on; 3 records)"
+    assert f"Labels added after the first records, the rarest first: {added}.\n" in done.stderr
+    assert "Labels added later: 'maybe' (row 1,201), 'mybe' (row 1,204)\n" in run("inspect", "m").stdout
+    done = run("fit", "-", "--target", "y", "--labels", 'no,"yes, please",mybe', input=text, code=3)
+    assert "3 × the target 'y': 'maybe' is none of the 3 labels (such as row 1201 of standard input)" in done.stderr
+    assert 'To use other labels, too, add them to --labels no,"yes, please",mybe\n' in done.stderr
     Path("late.csv").write_text(text)
     run("fit", "late.csv", "--target", "y")
 
@@ -288,4 +290,4 @@ def test_rejected_records_are_followed_by_their_reasons(in_a_folder):
     prices(in_a_folder / "prices.csv", 300, bad={7: "1,Rome,a lot"})
     lines = run(*FIT, "--no-report", code=3).stderr.splitlines()
     place = lines.index("1 record rejected and quarantined.")
-    assert lines[place + 1].startswith("  1 × column 'price': … is not a number")
+    assert lines[place + 1].startswith("  1 × column 'price': 'a lot' is not a number")

@@ -1,4 +1,4 @@
-"""The live line: what it says, where nobody watches, and in no colour where none is wanted."""
+"""The live line: what it says, where nobody watches, and in no color where none is wanted."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_on_a_terminal_the_line_has_rows_speed_belief_loss_weights_and_a_bar(mon
     assert said.rpartition("left  ")[2][:4] == "".join("▁▂▃▄▅▆▇█"[int(8 * mean)] for mean in means)
 
 
-def test_no_colour_where_none_is_wanted_and_no_line_where_none_can_change(monkeypatch):
+def test_no_color_where_none_is_wanted_and_no_line_where_none_can_change(monkeypatch):
     live, clock, text = lines_of(True, monkeypatch, NO_COLOR="1")
     with live:
         live.report(5)

@@ -296,14 +296,14 @@ def test_only_the_same_message_is_ignored_if_it_comes_again(broker, tmp_path):
     spool = Spool(address, path)
     try:
         # Equal to one of before, to one with another id, and one with the id of another.
-        spool._append([(1, Message(1, b'{"x": 1}', dup=True)), (1, Message(2, b'{"x": 1}', dup=True))])
-        spool._append([(1, Message(2, b'{"x": 2}', dup=True))])
+        spool._append_messages([(1, Message(1, b'{"x": 1}', dup=True)), (1, Message(2, b'{"x": 1}', dup=True))])
+        spool._append_messages([(1, Message(2, b'{"x": 2}', dup=True))])
         assert path.read_bytes().splitlines() == [b'{"x": 1}'] * 3 + [b'{"x": 2}']
         # The same ones again: on this connection, and on the next, where ids may be used again.
         again = [Message(1, b'{"x": 1}', dup=True), Message(2, b'{"x": 2}', dup=True)]
-        spool._append([(1, message) for message in again])
+        spool._append_messages([(1, message) for message in again])
         assert path.read_bytes().count(b"\n") == 4
-        spool._append([(2, message) for message in again])
+        spool._append_messages([(2, message) for message in again])
         assert path.read_bytes().splitlines()[4:] == [b'{"x": 1}', b'{"x": 2}']
     finally:
         spool.close()
@@ -315,7 +315,7 @@ def test_tail_stops_if_messages_cannot_be_written(broker, publish, in_a_folder, 
 
     # The queue is full at once: nobody may wait for a writer that has failed.
     monkeypatch.setattr("redescend.sources.mqtt.WAITING", 1)
-    monkeypatch.setattr(Spool, "_append", fail)
+    monkeypatch.setattr(Spool, "_append_messages", fail)
     address = f"mqtt://127.0.0.1:{broker.port}/prices"
 
     def follow():

@@ -131,7 +131,9 @@ def test_options_come_from_a_file_and_the_command_line_goes_before_it(records):
 def test_data_of_a_model_for_programs(records):
     run(*FIT, "--model", "m", "--quiet")
     data = json.loads(run("inspect", "m", "--json").stdout)
-    assert (data["target"], data["task"], data["records"], data["order"]) == ("price", "regression", 4000, 2)
+    assert (data["target"], data["task"], data["order"]) == ("price", "regression", 2)
+    assert (data["records"], data["passes"]) == (2000, 2)
+    assert "Learned from: 2,000 records, in 2 passes\n" in run("inspect", "m").stdout
     assert [one["name"] for one in data["columns"]] == ["size", "town"]
     assert sum(one["importance"] for one in data["columns"]) == pytest.approx(1.0)
     assert data["excluded"][0]["name"] == "house"

@@ -1,20 +1,23 @@
 """Journals: what is committed comes back, what is incomplete is cut off, and what is damaged is refused."""
 
 import json
+import os
+import threading
 
 import pytest
 
 from redescend.errors import DataError
-from redescend.serve.journal import BLOCK, Fsync, Journal, Place
+from redescend.serve.journal import Fsync, Journal, Place
 from redescend.sources import Kind, open_source
 from redescend.sources.journal import read_frames
+from tests.serve.servers import wait_for
 
 
 def join(*records: bytes) -> list[bytes]:
     return [record + b"\n" for record in records]
 
 
-@pytest.mark.parametrize("size", [1, 1000, BLOCK - 2, BLOCK, 3 * BLOCK])
+@pytest.mark.parametrize("size", [1, 1000, 3 << 20])
 def test_parts_are_written_in_their_order(tmp_path, size):
     journal = Journal(tmp_path / "j")
     records = [b'"%03d%s"' % (number, b"x" * size) for number in range(5)]
@@ -95,6 +98,40 @@ def test_a_full_disk_leaves_the_journal_as_it_was(tmp_path, monkeypatch):
     assert replay(tmp_path / "j")[3:] == [[b'{"x": 10}']]
 
 
+def test_commits_that_are_queued_are_written_together_and_in_their_order(tmp_path, monkeypatch):
+    journal, held, real = Journal(tmp_path / "j"), threading.Event(), os.fdatasync
+    calls = []
+
+    def synchronize(descriptor):
+        calls.append(descriptor)
+        held.wait(10)
+        real(descriptor)
+
+    monkeypatch.setattr("redescend.serve.journal.os.fdatasync", synchronize)
+    written = [journal.begin_commit([(1, None, 0)], join(b'{"x": %d}' % number)) for number in range(5)]
+    wait_for(lambda: calls)
+    assert not any(each.done() for each in written)
+    held.set()
+    assert [each.result(10) for each in written] == [None] * 5
+    assert len(calls) <= 2
+    assert replay(tmp_path / "j") == [[b'{"x": %d}' % number] for number in range(5)]
+    assert journal.end.offset == (tmp_path / "j" / "00000001.journal").stat().st_size
+
+
+def test_commits_behind_one_that_fails_fail_as_well(tmp_path, monkeypatch):
+    journal = write(tmp_path / "j")
+    with monkeypatch.context() as patch:
+        patch.setattr("redescend.serve.journal.os.write", lambda descriptor, view: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            journal.begin_commit([(1, None, 0)], join(b'{"x": 9}')).result(10)
+    assert journal.failing
+    with pytest.raises(ZeroDivisionError):
+        journal.begin_commit([(1, None, 0)], join(b'{"x": 10}')).result(10)
+    journal.resume()
+    journal.begin_commit([(1, None, 0)], join(b'{"x": 11}')).result(10)
+    assert replay(tmp_path / "j")[3:] == [[b'{"x": 11}']]
+
+
 def test_after_a_failed_synchronization_nothing_more_is_taken(tmp_path, monkeypatch):
     journal = write(tmp_path / "j")
 
@@ -139,3 +176,19 @@ def test_another_file_is_no_journal(tmp_path):
     (tmp_path / "a.journal").write_text(json.dumps({"x": 1}))
     with open(tmp_path / "a.journal", "rb") as file, pytest.raises(DataError, match="is not a journal"):
         list(read_frames(file))
+
+
+def test_few_files_stay_open_and_none_of_a_journal_that_is_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr("redescend.serve.journal.OPEN", opened := set())
+    monkeypatch.setattr("redescend.serve.journal.MOST_OPEN", 2)
+    journals = [write(tmp_path / f"{number}") for number in range(4)]
+    assert len(opened) == 2
+    for number, journal in enumerate(journals):
+        journal.rotate()
+        journal.commit([(1, None, 0)], join(b'{"x": 9}'))
+        journal.close()
+        journal.commit([(1, None, 0)], join(b'{"x": 10}'))
+        journal.close()
+        journal.close()
+        assert replay(tmp_path / f"{number}")[3:] == [[b'{"x": 9}'], [b'{"x": 10}']]
+    assert opened == set()

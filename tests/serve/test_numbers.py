@@ -133,7 +133,7 @@ def test_long_bodies_are_read_the_short_way_but_for_long_records(schema):
     body = b"[" + b", ".join(records) + b"]"
     assert len(body) > LONGEST
     whole = read_records(body, JSON, NumericRecords(schema)).numbers
-    assert whole.lines == b"\n".join(records) + b"\n"
+    assert [line.strip() for line in whole.lines.tobytes().split(b"\n")] == [*records, b""]
     np.testing.assert_array_equal(whole.rows[:, NumericRecords(schema).inputs.columns[0]], range(50_000))
     longest = b'{"a": 1, "b": 2, "y": 3' + b" " * (LONGEST - 24) + b"}"
     for blanks, refused in ((b"", False), (b" ", True)):
@@ -142,7 +142,7 @@ def test_long_bodies_are_read_the_short_way_but_for_long_records(schema):
         found = NumericRecords(schema).read(body)
         assert (found is None) == refused
         if found is not None:
-            assert found.lines.split(b"\n")[1000] == record
+            assert found.lines.tobytes().split(b"\n")[1000] == record
 
 
 def test_long_answers_are_encoded_in_parts():
@@ -220,3 +220,37 @@ def test_infer_score_and_learn_predict_the_same(tmp_path, seed):
 def _infer(model, request: dict) -> dict[str, float]:
     answer, _ = infer(model, json.dumps(request).encode(), b"")
     return {output["name"]: output["data"][0] for output in answer["outputs"] if output["name"] != "id"}
+
+
+@pytest.mark.parametrize("space", ["", " ", "\t "])
+def test_what_is_between_records_does_not_reach_the_journal(schema, space):
+    """The text of a request becomes the lines of the journal in its place."""
+    records = [f'{{{space}"a": {number}, "b":{space}2.5{space},"y": 1e3}}' for number in range(4)]
+    for mark in ("\n", "\r\n", "\r", "\n\n", f"\n{space}\r\n{space}"):
+        for end in ("", mark, f"{mark}{space}{mark}"):
+            body = (space + f"{space}{mark}{space}".join(records) + space + end).encode()
+            check_lines(schema, NumericRecords(schema).read(body, lined=True), records)
+    for body in (f"{space}[{space}{f'{space},{space}'.join(records)}{space}]{space}", f"[{','.join(records)}]"):
+        check_lines(schema, NumericRecords(schema).read(body.encode()), records)
+    check_lines(schema, NumericRecords(schema).read(f"{space}{records[0]}{space}".encode()), records[:1])
+
+
+def check_lines(schema, found, records):
+    *lines, rest = found.lines.tobytes().split(b"\n")
+    assert rest == b""
+    assert [line.strip().decode() for line in lines] == records
+    assert len(found.rows) == len(records)
+    columns = NumericRecords(schema).inputs.columns
+    np.testing.assert_array_equal(found.rows[:, columns[0]], range(len(records)))
+    unused = np.setdiff1d(np.arange(schema.dim), columns)
+    assert not found.rows[:, unused].any()
+
+
+@pytest.mark.parametrize(
+    "body", [b'[{"a": 1, "b": 2, "y": 3}', b'[{"a": 1, "b": 2, "y": 3},', b'{"a": 1, "b": 2, "y": 3', b"[", b"{", b""]
+)
+def test_texts_that_are_cut_off_are_not_read_beyond_their_end(schema, body):
+    reader = NumericRecords(schema)
+    assert reader.read(b'{"a": 1, "b": 2, "y": 3}') is not None
+    for lined in (False, True):
+        assert reader.read(body, lined=lined) is None

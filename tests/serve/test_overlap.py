@@ -40,12 +40,13 @@ def test_commits_that_overlap_are_those_that_do_not(tmp_path, model):
     written = [model.begin(group) for group in groups]
     assert None not in written
     assert model.dump() == before
-    assert model.begin(groups[0]) is None  # its keys are on their way
+    assert not model.can_begin(groups[0])  # its keys are on their way
     answers = [answer for _ in groups for answer in model.finish()]
     expected = [answer for group in groups for answer in other.commit(group)]
     assert [answer.row for answer in answers] == [answer.row for answer in expected]
     for answer, same in zip(answers, expected, strict=True):
         assert list(answer.outcomes["clean_probability"]) == list(same.outcomes["clean_probability"])
+    assert not model.can_begin(groups[1])
     assert model.commit(groups[1])[0].duplicate
     assert model.dump() == other.dump() == reopen(model).dump() == fit(model)
     assert model.summarize() == other.summarize()
@@ -65,14 +66,35 @@ def test_after_a_failed_synchronization_later_commits_fail_as_well(model, monkey
     monkeypatch.setattr("redescend.serve.journal.os.fdatasync", synchronize)
     end = model.journal.end
     model.begin(first)
-    model.begin(second).result()
+    model.begin(second)
     held.set()
     answers = [*model.finish(), *model.finish()]
-    assert [str(answer)[:22] for answer in answers] == ["[Errno 5] Input/output"] * 2 + ["the journal could not "] * 2
+    assert [str(answer) for answer in answers] == ["[Errno 5] Input/output error"] * 4
     assert model.dump() == before
     assert model.journal.end == end
-    assert isinstance(model.commit(first)[0], OSError)
+    assert "start the server again" in str(model.commit(first)[0])
     assert model.keys == {}
+
+
+def test_after_a_full_disk_later_commits_fail_until_all_are_finished(model, monkeypatch):
+    before, first, second, third = model.dump(), *make_groups(3)
+
+    def fail(descriptor, view):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("redescend.serve.journal.os.write", fail)
+        model.begin(first).exception(10)
+    # There is room again, but this commit has learned from the one before.
+    model.begin(second)
+    assert [type(answer) for answer in model.finish()] == [OSError] * 2
+    assert not model.can_begin(third)
+    assert [type(answer) for answer in model.finish()] == [OSError] * 2
+    assert model.dump() == before == fit(model)
+    assert model.can_begin(third)
+    answers = [answer for group in (third, first, second) for answer in model.commit(group)]
+    assert [answer.row for answer in answers] == list(range(101, 1301, 200))
+    assert model.dump() == reopen(model).dump() == fit(model)
 
 
 def test_what_a_model_cannot_learn_from_does_not_harm_the_commit_before(model, monkeypatch):
@@ -117,11 +139,10 @@ def test_only_models_that_are_copied_quickly_overlap(tmp_path, settings):
     model = make_model(tmp_path, **settings)
     send(model, make_records(100))
     (group,) = make_groups(1)
-    assert (model.begin(group) is None) == ("by" in settings)
-
-
-def test_few_records_wait_for_the_disk(model):
-    assert model.begin([make_request(to_lines(make_records(20)))]) is None
+    assert model.overlapping == ("by" not in settings)
+    model.begin(group)
+    assert [answer.records for answer in model.finish()] == [200, 200]
+    assert model.dump() == fit(model, **settings)
 
 
 def test_many_clients_with_long_requests(tmp_path):

@@ -30,15 +30,15 @@ def stream(seed=1, rows=ROWS):
     """Shops with prices of their own; some records lack the shop, the price or a feature."""
     random = np.random.default_rng(seed)
     shop = (SHOPS * random.random(rows) ** 2).astype(int)
-    area, colour = random.normal(size=rows), random.integers(3, size=rows)
-    price = shop * area + colour + 0.1 * random.normal(size=rows)
+    area, color = random.normal(size=rows), random.integers(3, size=rows)
+    price = shop * area + color + 0.1 * random.normal(size=rows)
     price[random.random(rows) < 0.1] = 400.0
     holes = random.random((4, rows)) < 0.02
     return pa.table(
         {
             "shop": pa.array([f"shop {number}" for number in shop], mask=holes[0]),
             "area": pa.array(area, mask=holes[1]),
-            "colour": pa.array(np.array(["red", "green", "blue"])[colour], mask=holes[2]),
+            "color": pa.array(np.array(["red", "green", "blue"])[color], mask=holes[2]),
             "price": pa.array(price, mask=holes[3]),
             "size": np.array(["small", "middle", "large"])[np.digitize(price, [5.0, 30.0])],
             "dear": price > 20.0,
@@ -188,7 +188,7 @@ def test_a_store_is_kept_in_one_file_and_goes_on(tmp_path):
 
 def test_a_key_without_a_model_is_refused_record_by_record(expected):
     store = expected[0]
-    table = pa.table({"area": [1.0, 2.0, 3.0], "colour": ["red"] * 3, "shop": ["shop 3", "shop X", None]})
+    table = pa.table({"area": [1.0, 2.0, 3.0], "color": ["red"] * 3, "shop": ["shop 3", "shop X", None]})
     batch = next(open_source(table, kinds=store.schema.kinds).batches([*store.schema.inputs, "shop"]))
     rounds, indices, bad = store.review(batch)
     assert indices.tolist() == [0]

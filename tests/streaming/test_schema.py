@@ -129,7 +129,7 @@ def test_what_becomes_of_a_column(values, how, levels, missing):
         ([4.0] * MANY, "always 4 in"),
         (["a"] * MANY, "always 'a' in"),
         ([True] * MANY, "always true in"),
-        (texts(301), "301 distinct texts in 600 values, so it looks like an identifier"),
+        (texts(301), "301 distinct texts in 600 values, such as 'w0', so it looks like an identifier"),
         ([*texts(51, 100), *[None] * 500], "51 distinct texts in 100 values"),
     ],
 )

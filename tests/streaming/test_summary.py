@@ -61,7 +61,7 @@ def between(rounds, low, high):
     ]
 
 
-def summarised(rounds, cuts, schema=NUMBERS, transform=None):
+def summarized(rounds, cuts, schema=NUMBERS, transform=None):
     found = Summary(schema, transform)
     ends = [0, *sorted(cuts), len(rounds)]
     seen = 1
@@ -88,15 +88,15 @@ def same(one, other):
 def test_any_split_into_batches_leaves_the_same_bits(count, seed, cuts, labels):
     schema = LABELS if labels else NUMBERS
     rounds = stream(count, seed, schema)
-    whole = summarised(rounds, [], schema).state()
-    assert same(summarised(rounds, [min(cut, count) for cut in cuts], schema).state(), whole)
+    whole = summarized(rounds, [], schema).state()
+    assert same(summarized(rounds, [min(cut, count) for cut in cuts], schema).state(), whole)
 
 
 @given(st.integers(1, 2000), st.integers(0, 99), st.integers(0, 2000))
 @PROPERTY
 def test_a_restored_summary_goes_on_as_if_it_had_never_stopped(count, seed, cut):
     rounds = stream(count, seed)
-    before = summarised(rounds[:cut], [])
+    before = summarized(rounds[:cut], [])
     again = Summary(NUMBERS)
     again.restore(before.state())
     assert same(again.state(), before.state())
@@ -107,14 +107,14 @@ def test_a_restored_summary_goes_on_as_if_it_had_never_stopped(count, seed, cut)
 
 
 def test_a_state_can_be_saved(tmp_path):
-    state = summarised(stream(700, 1, LABELS), [300], LABELS).state()
+    state = summarized(stream(700, 1, LABELS), [300], LABELS).state()
     rd.save(state, tmp_path / "summary.safetensors")
     assert same(rd.load(tmp_path / "summary.safetensors"), state)
 
 
 def test_the_curve_counts_every_round_where_it_is():
     rounds = stream(5000, 2)
-    found = summarised(rounds, [10, 11, 4000]).histograms
+    found = summarized(rounds, [10, 11, 4000]).histograms
     each = 2**found.shift
     assert rounds.rows[-1] / histograms.BINS <= each < 2 * rounds.rows[-1] / histograms.BINS
     counts = np.zeros((histograms.BINS, 9), dtype=int)
@@ -134,7 +134,7 @@ def test_the_curve_counts_every_round_where_it_is():
 
 def test_records_within_their_intervals_are_counted_where_they_are():
     rounds = stream(5000, 7)
-    found = summarised(rounds, [10, 11, 4000]).histograms
+    found = summarized(rounds, [10, 11, 4000]).histograms
     counts = np.zeros((histograms.BINS, 4), dtype=int)
     parts = (rounds.rows, rounds.targets, rounds.low, rounds.high, rounds.clean_probability)
     for row, target, low, high, probability in zip(*parts, strict=True):
@@ -166,7 +166,7 @@ def test_losses_of_nothing_and_beyond_all_numbers_have_a_place():
 
 def test_the_least_believed_are_those_of_a_sort_and_have_their_values():
     rounds = stream(3000, 8)
-    found = summarised(rounds, range(7, 3000, 131)).least
+    found = summarized(rounds, range(7, 3000, 131)).least
     order = sorted(range(3000), key=lambda i: (rounds.weights[i], -rounds.losses[i], rounds.rows[i]))[
         : least_clean.MAX_SUSPECTS
     ]
@@ -205,7 +205,7 @@ def test_every_record_has_the_same_chance_to_be_drawn():
 def test_doubt_is_relative_to_what_a_gate_can_believe():
     """LEARN at b = 10 believes at most 1/11 of any record: a tenth of that is the limit."""
     rounds = Rounds(np.arange(1, 4), *np.zeros((4, 3)), np.array([1 / 11, 1 / 109, 1 / 111]))
-    found = summarised(rounds, [], transform=rd.transforms.Learn(1.0, 10.0))
+    found = summarized(rounds, [], transform=rd.transforms.Learn(1.0, 10.0))
     assert (found.learned, found.suspect_count) == (3, 1)
     assert found.suspect_sample.rounds.rows.tolist() == [3]
     assert sorted(found.clean_sample().rows.tolist()) == [1, 2]
@@ -214,7 +214,7 @@ def test_doubt_is_relative_to_what_a_gate_can_believe():
 
 def test_labels_are_counted():
     rounds = stream(2000, 5, LABELS)
-    found = summarised(rounds, [900], LABELS)
+    found = summarized(rounds, [900], LABELS)
     for label in range(3):
         for predicted in range(3):
             here = (rounds.targets == label) & (rounds.predictions == predicted)
@@ -293,7 +293,7 @@ def test_reasons_that_differ_only_in_a_value_are_one_and_too_many_are_the_rest()
     ],
 )
 def test_altered_states_are_refused(part, change):
-    state = summarised(stream(50, 6), []).state()
+    state = summarized(stream(50, 6), []).state()
     state[part] = state[part] | change if isinstance(change, dict) else change
     with pytest.raises(DataError, match="the file is corrupt or was written by an incompatible version"):
         Summary(NUMBERS).restore(state)

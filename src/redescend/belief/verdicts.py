@@ -1,15 +1,16 @@
-"""What is believed of records: judgements before they are learned from, and the final verdict."""
+"""What a belief says about records: judgements before it learns from them, and the final verdict."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from redescend.belief.suspects import q_values, select_suspects, to_probability
+from redescend.kernels.belief.layout import Outputs
 from redescend.numeric import Array
 
 
-class Judgements(NamedTuple):
-    """What was said of every record before it was learned from.
+class Judgements(Outputs):
+    """The judgements of records, each from before it was learned from.
 
     Attributes
     ----------
@@ -31,12 +32,7 @@ class Judgements(NamedTuple):
     array([0.5])
     """
 
-    clean_log_odds: Array
-    low: Array
-    high: Array
-    scale: Array
-    stuck: Array
-    suspect: Array
+    __slots__ = ()
 
     @property
     def clean_probability(self) -> Array:
@@ -45,7 +41,7 @@ class Judgements(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What is said of every record in the end, by all that was learned.
+    """The final verdict on records, by everything learned.
 
     Attributes
     ----------

@@ -13,8 +13,7 @@ from redescend.losses import LinearLoss
 from redescend.numeric import LARGEST
 from redescend.regret import clean_dynamic
 
-ROUNDING = 1e-9
-"""The relative rounding error, of sums of absolute values."""
+ROUNDING = 1e-9  # the relative rounding error, of sums of absolute values
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Certificate:
     Attributes
     ----------
     measured : float
-        Clean dynamic regret against the minimisers of the rounds.
+        Clean dynamic regret against the minimizers of the rounds.
     convexity : float
         Σ over the clean rounds of ⟨∇f_t(θ_t), θ_t − u_t⟩: the first inequality of the proof.
     start, gradients, outliers, path : float

@@ -1,4 +1,4 @@
-r"""The dynamic regret bound of online invex optimisation (Algorithm 3), as a function of measured quantities.
+r"""The dynamic regret bound of online invex optimization (Algorithm 3), as a function of measured quantities.
 
 A first-order algorithm plays θ_t, sees a ζ_t-invex loss g_t and moves with the step α_t. Let u_t be the points that it
 is compared with, Δ the distance, and assume for every round
@@ -8,7 +8,7 @@ is compared with, Δ the distance, and assume for every round
 3. first-order update: Δ(θ_{t+1}, u_t)² ≤ Δ(θ_t, u_t)² + γ₃α_t²‖∇g_t(θ_t)‖² − (2/γ₄)·α_t·⟨−∇g_t(θ_t), ζ_t(u_t, θ_t)⟩.
 
 Only 1 to 3 and g_t(θ_t) − g_t(u_t) ≤ ⟨−∇g_t(θ_t), ζ_t(u_t, θ_t)⟩ are used in the theorem, so that it holds for any u_t
-of the domain, not only for the minimisers of g_t. The corollary needs the minimisers: see `constant_step`.
+of the domain, not only for the minimizers of g_t. The corollary needs the minimizers: see `constant_step`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def dynamic_regret(
 
     Examples
     --------
-    One round from distance 1 to the minimiser itself:
+    One round from distance 1 to the minimizer itself:
 
     >>> dynamic_regret([1.0, 0.0], [0.0], [2.0], 0.5, diameter=1.0)
     2.0
@@ -94,7 +94,7 @@ def constant_step(
 ) -> ConstantStep:
     r"""The corollary: regret ≤ γ₄ᵐᵃˣ·√((R² + R·γ₁₂·V_T)·𝒢²·Σγ₃), with α = √((R² + R·γ₁₂·V_T)/(𝒢²·Σγ₃)).
 
-    It holds against the minimisers u_t of g_t; against other comparators only if γ₄ is the same in all rounds. The
+    It holds against the minimizers u_t of g_t; against other comparators only if γ₄ is the same in all rounds. The
     printed proof has a gap: docs/invex.md shows it, and how dividing each round by its γ₄ closes it.
 
     Parameters

@@ -17,14 +17,14 @@ from redescend.losses.linear import jump
 from redescend.numeric import LARGEST, Array
 from redescend.parameters import check_instance
 from redescend.regret import BLOCK, check_game
-from redescend.regret.minimisers import best_actions, row_inner_products
+from redescend.regret.minimizers import best_actions, row_inner_products
 
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
     """Lengths, distances and products of the action θ, the gradient g = ∇f(θ), u and ω in every round that was played.
 
-    u minimises the loss of the original record (the paper's θ*), ω that of the record as it was played. What overflows
+    u minimizes the loss of the original record (the paper's θ*), ω that of the record as it was played. What overflows
     is the largest float.
     """
 

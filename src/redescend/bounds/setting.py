@@ -18,7 +18,7 @@ from redescend.parameters import AT_LEAST_ONE, COUNT, NONNEGATIVE, SCALE, Compon
 
 
 class Constants(NamedTuple):
-    """Constants of LEARN's weight η in the theorems, with r the distance from the action to the round's minimiser.
+    """Constants of LEARN's weight η in the theorems, with r the distance from the action to the round's minimizer.
 
     Parameters
     ----------
@@ -136,13 +136,13 @@ class Setting(Component):
     B, B_all : float
         The largest loss of a clean round, and of any round, at the actions that were played.
     D : float
-        ‖θ‖ ≤ D for every action and minimiser.
+        ‖θ‖ ≤ D for every action and minimizer.
     path, path_all : float
-        V_T, the path length of the minimisers of the uncorrupted records, and that of the records as they were played.
+        V_T, the path length of the minimizers of the uncorrupted records, and that of the records as they were played.
     deviation : float
-        δ, the farthest that corruption moved the minimiser of a round.
+        δ, the farthest that corruption moved the minimizer of a round.
     comparator : float
-        𝔇, the length of the longest minimiser of an uncorrupted record.
+        𝔇, the length of the longest minimizer of an uncorrupted record.
     gradient : float
         G(S), the longest gradient of a clean round at the action that was played.
 
@@ -191,9 +191,9 @@ def estimate(trace: Trace, stream: Stream, learner: Descent) -> Setting:
 
     Notes
     -----
-    m is the loss's l2: one record says nothing about the directions orthogonal to it. ∇f changes by at most
+    m is the loss's l2: the loss of one record is constant in the directions orthogonal to it. ∇f changes by at most
     jump·‖x‖ + (curvature·‖x‖² + l2)·‖θ − ω‖, which gives G and, with the longest record, L. D is the radius of the
-    smallest ball around 0 that contains every action and minimiser. Rows that were skipped do not count.
+    smallest ball around 0 that contains every action and minimizer. Rows that were skipped do not count.
 
     Examples
     --------

@@ -151,7 +151,7 @@ def clean_dynamic_unbounded(
 ) -> Bound:
     r"""The formal version of Theorem 3.5: clean dynamic regret of Algorithm 2 without a domain, in five cases.
 
-    Which case applies depends on 𝔇, the longest minimiser, and on α* = √((32𝔇² + 24𝔇·V_T)/(T·ψ²)); `case` names it.
+    Which case applies depends on 𝔇, the longest minimizer, and on α* = √((32𝔇² + 24𝔇·V_T)/(T·ψ²)); `case` names it.
 
     Parameters
     ----------

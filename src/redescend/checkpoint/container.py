@@ -16,8 +16,7 @@ from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.state import CORRUPT
 
-FORMAT = 1
-"""Incremented when files are written that an older version would misread; files of older formats can be read."""
+FORMAT = 1  # incremented when files are written that an older version would misread; files of older formats can be read
 
 KEY = "redescend"
 LENGTH = 8  # bytes ahead of the header, which hold its length
@@ -34,7 +33,7 @@ def write_chunks(description: Any, arrays: dict[str, Array]) -> Iterator[bytes |
     content = safetensors.save(arrays, {KEY: text})
     # The model follows the digest, so the first run of zeros is the place of the digest.
     place, view = content.index(ZEROS.encode()), memoryview(content)
-    yield from (view[:place], _digest(content, place).encode(), view[place + len(ZEROS) :])
+    yield from (view[:place], _compute_digest(content, place).encode(), view[place + len(ZEROS) :])
 
 
 def read_content(content: bytes) -> tuple[Any, dict[str, Array]]:
@@ -50,7 +49,7 @@ def read_content(content: bytes) -> tuple[Any, dict[str, Array]]:
         )
     digest = str(text.get("digest")).encode()
     place = content.find(digest)
-    if len(digest) != len(ZEROS) or _digest(content, place).encode() != digest:
+    if len(digest) != len(ZEROS) or _compute_digest(content, place).encode() != digest:
         raise DataError(f"its checksum does not match: {CORRUPT}.")
     return text.get("model"), safetensors.load(content)
 
@@ -66,7 +65,7 @@ def read_metadata(content: bytes) -> Any:
         raise DataError(FOREIGN) from None
 
 
-def _digest(content: bytes, place: int) -> str:
+def _compute_digest(content: bytes, place: int) -> str:
     view = memoryview(content)
     digest = hashlib.sha256(view[:place])
     digest.update(ZEROS.encode())

@@ -50,11 +50,8 @@ DTYPES = frozenset(
 SIZES = frozenset({"dim", "k", "window"})
 """Parameters that a constructor allocates memory for. The state has at least as many numbers."""
 
-TEXT_BYTES = 100
-"""The most bytes of an array of texts per byte of the file: all texts take as much as the longest."""
-
-MAX_BITS = 10_000
-"""The most bits of an integer; Python does not parse much longer ones."""
+TEXT_BYTES = 100  # the most bytes of an array of texts per byte of the file: all texts take as much as the longest
+MAX_BITS = 10_000  # the most bits of an integer; Python does not parse much longer ones
 
 
 class Serializer:

@@ -15,8 +15,7 @@ from redescend.cli.exit_codes import Code, exit_on_error
 if TYPE_CHECKING:
     from redescend.streaming.audit import Audit, Cell
 
-MAX_CELLS = 20
-"""Cells that a terminal shows, unless another number is requested."""
+MAX_CELLS = 20  # cells that a terminal shows, unless another number is requested
 
 TOP_HELP = f"Output at most this many cells. Default: all, or {MAX_CELLS} on a terminal."
 OUT_HELP = "Write a .csv, .jsonl or .parquet file. Default: a table on a terminal, otherwise CSV on standard output."

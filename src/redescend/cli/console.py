@@ -129,25 +129,22 @@ def log_rejections(rejections: Rejections) -> None:
     kinds = rejections.most_frequent()
     for kind in kinds[:MAX_REASONS]:
         example = rejections.examples[kind][0]
-        log(f"  {rejections.counts[kind]:,} × {kind} (such as row {example.row} of {example.file})")
+        log(f"  {rejections.counts[kind]:,} × {example.reason} (such as row {example.row} of {example.file})")
     if len(kinds) > MAX_REASONS:
         log(f"  and {len(kinds) - MAX_REASONS} more reasons")
 
 
 def log_result(run: Run) -> None:
     """Print a summary of a run, and the files that it wrote."""
-    from redescend.streaming.report.page import describe_final, summarize
+    from redescend.streaming.report.page import describe_final, note_many_suspects, summarize
 
     *sentences, rejected = summarize(run.summary, run.counts)
     final = describe_final(run.summary) if run.summary.suspect_count else []
-    for sentence in [*sentences, *final, rejected]:
+    for sentence in [*sentences, *final, *note_many_suspects(run.summary), rejected]:
         log(sentence)
     log_rejections(run.summary.rejections)
-    if not run.source.can_reread and any("is none of the labels" in kind for kind in run.summary.rejections.counts):
-        log(
-            "  The labels of a pipe are those of its first 1,000 records. To use the others, write the records "
-            f"to a file, or add them to --labels {_join_labels(run.model.schema.labels)}"
-        )
+    if any("is none of the labels" in kind for kind in run.summary.rejections.counts):
+        log(f"  To use other labels, too, add them to --labels {_join_labels(run.model.schema.labels)}")
     if run.source.unread:
         log(f"Files or folders skipped: {len(run.source.unread):,}.")
     outputs = run.config.outputs
@@ -183,7 +180,7 @@ def log_plan(model: StreamModel | ModelStore, source: Source, passes: int, confi
     log(f"Would learn from every record {'once' if passes == 1 else f'{passes} times'}, and write:")
     for what, path in config.outputs.by_content().items():
         log(f"  {what.removeprefix('the ')}: {path}{' (if a record is rejected)' if what == 'the quarantine' else ''}")
-    log("Only the first records were read, and nothing was written.")
+    log("Only a sample of the records was read, and nothing was written.")
 
 
 def print_suspects(
@@ -241,8 +238,19 @@ def _format_csv(suspects: Sequence[Suspect], schema: Schema, ids: Sequence[str])
     lines.writerow([*SUSPECT_COLUMNS, *(f"column {name}" if name in SUSPECT_COLUMNS else name for name in names)])
     for suspect in suspects:
         cells = (*_first_cells(suspect), *(suspect.values.get(name) for name in names))
-        lines.writerow(str(cell).lower() if isinstance(cell, bool) else cell for cell in cells)
+        lines.writerow(map(_format_cell, cells))
     return text.getvalue()
+
+
+def _format_cell(value: Any) -> Any:
+    """A value as a cell of a CSV file; whole numbers without a decimal point.
+
+    >>> [_format_cell(value) for value in (True, 1966.0, 0.5, "a", None)]
+    ['true', 1966, 0.5, 'a', None]
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53 else value
 
 
 def _name_columns(schema: Schema, ids: Sequence[str]) -> list[str]:

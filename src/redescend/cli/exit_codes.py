@@ -44,11 +44,13 @@ MEANINGS = {
 EXIT_CODES = "Exit codes:\n\n" + "".join(f"- {code}: {meaning}\n\n" for code, meaning in MEANINGS.items())
 
 
-OPTIONS = ("by", "cluster", "decimal", "fdr", "format", "jobs", "labels", "lag_columns", "lags", "passes", "shuffle")
-"""Parameters of `fit_stream` and `open_source` that their errors name, and that are options of the same name."""
+OWNERS = ("fit_stream", "open_source", "StreamModel", "ModelStore")
+"""Functions and classes whose parameters are options of the same name."""
 
-PATIENCE = 0.7
-"""Seconds after which SIGTERM ends a process that is busy in compiled code."""
+OPTIONS = ("by", "cluster", "decimal", "fdr", "format", "jobs", "labels", "lag_columns", "lags", "passes", "shuffle")
+"""Parameters that errors name without their owner."""
+
+PATIENCE = 0.7  # seconds after which SIGTERM ends a process that is busy in compiled code
 
 
 class Terminated(KeyboardInterrupt):
@@ -98,8 +100,12 @@ def name_options(message: str) -> str:
     >>> name_options("'lag_columns' needs 'lags': the numbers of records to look back.")
     '--lag-columns needs --lags: the numbers of records to look back.'
     """
-    message = re.sub(r"The ('\w+') parameter of (?:fit_stream|open_source) ", r"\1 ", message)
-    return re.sub(rf"'({'|'.join(OPTIONS)})'", lambda match: "--" + match[1].replace("_", "-"), message)
+    owned = rf"The '(\w+)' parameter of (?:{'|'.join(OWNERS)})(?= )"
+    return re.sub(rf"{owned}|'({'|'.join(OPTIONS)})'", _to_option, message)
+
+
+def _to_option(match: re.Match[str]) -> str:
+    return "--" + (match[1] or match[2]).replace("_", "-")
 
 
 @contextmanager

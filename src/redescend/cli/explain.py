@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.explanation import Explanation
 
-MAX_COLUMNS = 12
-"""Columns whose contributions are shown; the others are summed."""
+MAX_COLUMNS = 12  # columns whose contributions are shown; the others are summed
 
 ROW_HELP = "Number of the record in the source, from 1, as in lists of suspects."
 

@@ -110,7 +110,7 @@ class ModelOptions:
         option(COLUMNS, "regression or classification; auto infers it from the first 1,000 records.", metavar="KIND"),
     ] = TargetTask.AUTO
     labels: Annotated[
-        Names, optional(COLUMNS, "A,B,C", "All labels of the target. Default: those of the first 1,000 records.")
+        Names, optional(COLUMNS, "A,B,C", "All labels of the target; others are rejected. Default: all that appear.")
     ] = None
     lags: Annotated[str | None, optional(COLUMNS, "1,24", LAGS_HELP)] = None
     lag_columns: Annotated[Names, optional(COLUMNS, "A,B", "With --lags: columns to look back at as well.")] = None

@@ -20,15 +20,11 @@ if TYPE_CHECKING:
     from redescend.streaming.rounds import Rounds
     from redescend.streaming.run import Run
 
-SECONDS = 10.0
-"""Seconds between plain lines, where standard error is not a terminal."""
+SECONDS = 10.0  # seconds between plain lines, where standard error is not a terminal
 
 BARS = "▁▂▃▄▅▆▇█"
-SPARKLINE, PER_BATCH = 16, 4
-"""Bars of the sparkline, and the most that a batch adds."""
-
-RECENT = 20
-"""Batches over which the speed is averaged."""
+SPARKLINE, PER_BATCH = 16, 4  # bars of the sparkline, and the most that a batch adds
+RECENT = 20  # batches over which the speed is averaged
 
 
 def sparkline(values: Iterable[float]) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from redescend.cli.console import announce_compilation
 from redescend.cli.exit_codes import Code, exit_on_error
+from redescend.cli.startup import allow_pandas
 from redescend.errors import needs_extra
 
 PARTS = ("ridge", "svm", "losses", "boundaries", "sweep", "all", "experts", "suite")
@@ -40,6 +41,7 @@ def reproduce(
     Finished parts are stored in the folder: if it is interrupted, the same command continues where it stopped.
     """
     with exit_on_error(True, " before the report was written; run the same command to continue"):
+        allow_pandas()
         with needs_extra("The experiments need further packages", "experiments,cli"):
             from redescend.experiments.reproduce import Request, reproduce
             from redescend.experiments.tasks import Options

@@ -44,8 +44,7 @@ from redescend.streaming.summary.rejections import Rejections
 
 NONE = Rounds.concatenate([])
 
-MANY_SUSPECTS = 0.2
-"""With a larger share of suspects, the records may be from another time than the model."""
+MANY_SUSPECTS = 0.2  # with a larger share of suspects, the records may be from another time than the model
 
 
 def check_model_exists(path: Path) -> None:

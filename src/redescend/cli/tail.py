@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from redescend.streaming.rounds import Rounds
     from redescend.streaming.run import Run
 
-ENOUGH = 1 << 22
-"""The most bytes of a file in which lines are counted."""
+ENOUGH = 1 << 22  # the most bytes of a file in which lines are counted
 
 FOLLOWING = "Following"
 

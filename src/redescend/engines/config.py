@@ -1,9 +1,9 @@
-"""Settings of a model: checked here once, for scikit-learn, River and streams alike."""
+"""Settings of a model: declared and checked here, for scikit-learn, River and streams."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -34,18 +34,31 @@ from redescend.state import corrupt_state, require
 Task: TypeAlias = Literal["regression", "classification"]
 Features: TypeAlias = Literal["auto", "linear"]
 
-FEATURES: Features = "linear"
-"""The default of `features`."""
-
-MOST_FEATURES = 500
-"""The most features of a model with trees."""
+FEATURES: Features = "linear"  # the default of `features`
+MOST_FEATURES = 500  # the most features of a model with trees
 
 DEFAULT_LOSS: Mapping[Task, str] = {"regression": "squared", "classification": "logistic"}
 
 LOSSES_OF_TREES = (losses.Squared, losses.Logistic)
 
-LEARNER_STEP = steps.Constant(0.01)
-"""The default step of a learner with a transform: River's default learning rate."""
+LEARNER_STEP = steps.Constant(0.01)  # the default step of a learner with a transform: River's default learning rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelParameters:
+    """Parameters of a model of a stream, as `redescend.fit_stream` documents them, not checked yet.
+
+    Runs, `StreamModel` and `ModelStore` inherit or accept all fields, and pass them to `ModelConfig.from_parameters`.
+    """
+
+    order: Order = "auto"
+    loss: losses.LinearLoss | None = None
+    transform: transforms.Transform | None = None
+    step: steps.Step | None = None
+
+    def model_parameters(self) -> dict[str, Any]:
+        """Return the parameters by name."""
+        return {field.name: getattr(self, field.name) for field in fields(ModelParameters)}
 
 
 @dataclass(frozen=True)

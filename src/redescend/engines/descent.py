@@ -6,23 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import diags_array
 
 from redescend import steps, transforms
-from redescend.engines.engine import Engine, Runs, Shape
+from redescend.engines.engine import Engine, Shape
 from redescend.errors import DivergenceError
 from redescend.kernels import layout
 from redescend.kernels.tables import SparseTable, Table
 from redescend.kernels.tabular import dense, fleet, sparse
 from redescend.kernels.tabular import standardize as scaling
+from redescend.kernels.tabular.fleet import Runs
 from redescend.learners.recipes import Robust
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require, unpack
 
 EMPTY = np.empty((0, 0))
 
-LONGEST = 1.01e150
-"""The largest entry of a model, apart from rounding."""
+LONGEST = 1.01e150  # the largest entry of a model, apart from rounding
 
 PARTS = ("sample", "units", "clock", "states", "seen", "standing", "ones")
 """The arrays of an engine in the row of a fleet, in the order of `SPECS` and of the kernel."""
@@ -199,6 +198,8 @@ class DescentEngine(Engine):
             if isinstance(X, np.ndarray):
                 lengths = np.square((X - centre) * inverse).sum(axis=1)
             else:
+                from scipy.sparse import diags_array
+
                 Z, middle = X.astype(np.float64) @ diags_array(inverse), centre * inverse
                 lengths = Z.power(2) @ np.ones(self.dim) - 2.0 * (Z @ middle) + np.square(middle).sum()
             lengths = np.nan_to_num(lengths + (self.width - self.dim), nan=np.inf, posinf=np.inf)

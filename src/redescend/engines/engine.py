@@ -10,21 +10,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from redescend import losses
 from redescend.kernels.tables import Table
 from redescend.kernels.tabular import dense
 from redescend.kernels.tabular import standardize as scaling
+from redescend.kernels.tabular.fleet import Runs
 from redescend.numeric import Array
 from redescend.state import ArraySpec, corrupt_state, read_arrays
 
-DENSE_ROWS = 256
-"""Sparse rows that are converted to a table at a time, where they cannot be learned from directly."""
+DENSE_ROWS = 256  # sparse rows that are converted to a table at a time, where they cannot be learned from directly
 
 SHORT = 64
-ONES = np.ones(SHORT)
-"""Sample weights of short tables."""
+ONES = np.ones(SHORT)  # sample weights of short tables
 
 
 class RowOutcomes(NamedTuple):
@@ -45,15 +43,6 @@ class LinearForm(NamedTuple):
     centres: Array
     low: Array
     high: Array
-
-
-class Runs(NamedTuple):
-    """Runs of records of one model each: run i is ``starts[i]`` up to ``starts[i + 1]``, of the model ``places[i]``."""
-
-    X: Array
-    Y: Array
-    starts: Array
-    places: Array
 
 
 class Shape(NamedTuple):
@@ -124,6 +113,8 @@ class Engine(ABC):
         elif self._can_learn_sparse():
             self._learn_sparse(X, Y, sample_weight, weights, predictions)
         else:
+            from scipy.sparse import csr_array
+
             for first in range(0, X.shape[0], DENSE_ROWS):
                 part = slice(first, first + DENSE_ROWS)
                 some, table = np.zeros((len(Y), len(sample_weight[part]))), csr_array(X[part]).toarray()
@@ -203,6 +194,10 @@ class Engine(ABC):
     def predict_unseen(self, X: Array, Y: Array) -> Array:
         """Predict rows that were learned from as if their targets were not known, as far as that makes a difference."""
         return self.predict(X)
+
+    def predict_linear(self, X: Array) -> Array | None:
+        """The predictions of the linear member alone; None if there are no others."""
+        return None
 
     def predict(self, X: Array) -> Array:
         """Predictions of every output for the rows of a table."""

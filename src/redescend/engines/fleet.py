@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from redescend.engines.engine import Engine, Runs
+from redescend.engines.engine import Engine
+from redescend.kernels.tabular.fleet import Runs
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require
 
@@ -81,6 +82,14 @@ class Fleet:
             self._rows = larger
         self._rows[self._count : count] = self._fresh
         self._count = max(count, self._count)
+
+    def take_over(self, other: Fleet, change: Callable[[Engine], Engine]) -> None:
+        """Continue with all engines of another fleet, each changed into one with the pattern of this fleet."""
+        self.grow(len(other))
+        for place in range(len(other)):
+            arrays = change(other.engine(place)).arrays() | {"ones": other.count_ones(place)}
+            for name, span in self._spans.items():
+                self._rows[place, span] = arrays[name].ravel()
 
     def learn(self, X: Array, Y: Array, starts: Array, places: Array) -> tuple[Array, Array]:
         """Learn from runs of rows of a table, each of a different engine; returns predictions and weights.

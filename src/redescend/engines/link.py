@@ -22,6 +22,31 @@ def make_link(outputs: int, loss: losses.LinearLoss) -> Array:
     return new_link(outputs) if outputs > 1 and isinstance(loss, losses.Logistic) else np.empty(0)
 
 
+def add_class(link: Array, outputs: int, loss: losses.LinearLoss) -> Array:
+    """The link for one more class than that of so many outputs.
+
+    The logits of two classes, whose scores are −s and s, differ by s as before. That of the new class follows its score
+    as the others follow theirs on average.
+    """
+    classes = 2 if outputs == 1 else outputs
+    grown = make_link(classes + 1, loss)
+    if not len(grown):
+        return grown
+    new = read_link(grown, classes + 1)
+    if outputs == 1:
+        new["A"] *= 0.5
+        return grown
+    old, known = read_link(link, classes), np.r_[:classes, classes + 1]
+    new["A"][np.ix_(range(classes), known)] = old["A"]
+    new["A"][classes, classes] = np.trace(old["A"]) / classes
+    P = np.zeros((classes + 2, classes + 2))
+    P[classes, classes] = new["P"][0]
+    lower, places = np.tril_indices(classes + 1), np.tril_indices(classes + 2)
+    P[known[lower[0]], known[lower[1]]] = old["P"]
+    new["P"][:], new["flips"][:] = P[places], old["flips"]
+    return grown
+
+
 def learn_scores(link: Array, Y: Array, weights: Array, scores: Array) -> None:
     """Write logits over scores, a row for each class, and learn from them; an empty link changes nothing."""
     if len(link):
@@ -32,7 +57,7 @@ def learn_scores(link: Array, Y: Array, weights: Array, scores: Array) -> None:
 def learn_packed_scores(
     rows: Array, at: int, runs: tuple[Array, Array], Y: Array, weights: Array, scores: Array
 ) -> None:
-    """The same for many models, a row each, whose links begin at `at`; `runs` are as in `engine.Runs`."""
+    """The same for many models, a row each, whose links begin at `at`; `runs` are the starts and places of `Runs`."""
     _learn(rows, at, *runs, Y, weights, scores, np.empty(3 * len(scores) + 2))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from redescend import losses
 from redescend.engines import link
-from redescend.engines.engine import DENSE_ROWS, Engine, Runs, Shape
+from redescend.engines.engine import DENSE_ROWS, Engine, Shape
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import ParameterError
 from redescend.kernels.forest import layout, mixture, rounds
@@ -18,12 +18,12 @@ from redescend.kernels.forest.growing import SHRINKAGE
 from redescend.kernels.forest.layout import BUILT, DEPTH, HAVE, LEAVES, NODES, State
 from redescend.kernels.link import read_link
 from redescend.kernels.tables import Table
+from redescend.kernels.tabular.fleet import Runs
 from redescend.kernels.tabular.standardize import all_finite
 from redescend.numeric import Array
 from redescend.state import read_arrays, require
 
-MEMBERS = ("linear", "trees", "linear + trees", "stack")
-"""Names of the members, in the order of their weights."""
+MEMBERS = ("linear", "trees", "linear + trees", "stack")  # names of the members, in the order of their weights
 
 FOLDS, FOLDED = 5, 1 << 14
 """Parts of a table whose rows are predicted by trees that were grown on the others, and the rows of the largest one."""
@@ -63,7 +63,7 @@ class NonlinearEngine(Engine):
         self.begin_pass()
 
     def begin_pass(self) -> None:
-        """Start forests, stacks and weights anew: trees would predict the noise of rows that they have seen."""
+        """Reset forests, stacks and weights: trees would predict the noise of rows that they have seen."""
         self.stacks = [SelfTuningEngine(Shape(rounds.STACKED, 1, self.loss), 2) for _ in range(self.outputs)]
         self.forests, self.mixture = layout.new_state(self.dim, self.outputs), mixture.new_mixture(self.outputs)
         self._work: layout.Work | None = None
@@ -94,7 +94,7 @@ class NonlinearEngine(Engine):
         for k, stack in enumerate(self.stacks):
             outcome = stack.learn_rounds(written[k], Y[k : k + 1], sample_weight)
             last[k], weights[k] = outcome.predictions[0], outcome.weights[0]
-        members = _join(written, last)
+        members = _join_members(written, last)
         out = np.empty(Y.shape) if predictions is None else predictions
         _mix(self.mixture, members, Y, sample_weight, self.loss.margin, out)
         link.learn_scores(self.link, Y, sample_weight, out)
@@ -121,15 +121,18 @@ class NonlinearEngine(Engine):
     def predict_members(self, X: Array) -> Array:
         """The predictions of every member for the rows of a table, of shape (outputs, rows, members)."""
         X = np.require(X, np.float64, ["C", "A", "W"])
-        written = self._write(X)
+        written = self._predict_stack_inputs(X)
         last = [stack.predict(part) for stack, part in zip(self.stacks, written, strict=True)]
-        return _join(written, np.concatenate(last))
+        return _join_members(written, np.concatenate(last))
 
     def predict(self, X: Any) -> Array:
         out = np.empty((self.outputs, X.shape[0]))
-        for rows, table in _tables(X):
+        for rows, table in _split_into_tables(X):
             out[:, rows] = np.einsum("koi,ki->ko", self.predict_members(table), self.mixture.played)
         return link.apply_link(self.link, out)
+
+    def predict_linear(self, X: Array) -> Array:
+        return self.linear.predict(X)
 
     def predict_unseen(self, X: Array, Y: Array) -> Array:
         """Predict each row by trees that were grown without it; the linear member knows it. There are `FOLDS` parts.
@@ -150,7 +153,7 @@ class NonlinearEngine(Engine):
         """The weight that each member has in the prediction of every output."""
         return dict(zip(MEMBERS, self.mixture.played.T.copy(), strict=True))
 
-    def _write(self, X: Array) -> Array:
+    def _predict_stack_inputs(self, X: Array) -> Array:
         """The predictions that the stack combines; see `kernels.forest.rounds`."""
         out = np.empty((self.outputs, len(X), rounds.STACKED))
         linear = np.ascontiguousarray(self.linear.predict(X))
@@ -161,13 +164,13 @@ class NonlinearEngine(Engine):
         """Compute the contribution of every feature to the prediction for each row; the last column is a constant."""
         X = np.require(X, np.float64, ["C", "A", "W"])
         if not len(self.link):
-            return self._contributions(X, output)
-        parts = np.stack([self._contributions(X, k).ravel() for k in range(self.outputs)])
+            return self._contributions_before_link(X, output)
+        parts = np.stack([self._contributions_before_link(X, k).ravel() for k in range(self.outputs)])
         total = link.apply_link(self.link, parts, constant=0.0)[output].reshape(len(X), -1)
         total[:, -1] += read_link(self.link, self.outputs)["A"][output, -1]
         return total
 
-    def _contributions(self, X: Array, output: int) -> Array:
+    def _contributions_before_link(self, X: Array, output: int) -> Array:
         """The same before the link."""
         linear = self.linear.contributions(X, output)
         trees, rest = (_explain_forest(self.forests, layout.FORESTS * output + i, X) for i in range(layout.FORESTS))
@@ -175,9 +178,11 @@ class NonlinearEngine(Engine):
         members = self.predict_members(X)[output]
         parts = [linear, trees, linear + rest]
         slopes, constant = self.stacks[output].coefficients()
-        stack = np.einsum("i,inj->nj", slopes[0], [_reconcile(*pair) for pair in zip(parts, members.T, strict=False)])
+        stack = np.einsum(
+            "i,inj->nj", slopes[0], [_match_prediction(*pair) for pair in zip(parts, members.T, strict=False)]
+        )
         stack[:, -1] += constant[0]
-        everything = [_reconcile(*pair) for pair in zip([*parts, stack], members.T, strict=True)]
+        everything = [_match_prediction(*pair) for pair in zip([*parts, stack], members.T, strict=True)]
         return np.einsum("i,inj->nj", self.mixture.played[output], everything)
 
     def recent_records(self, most: int) -> Array:
@@ -187,8 +192,8 @@ class NonlinearEngine(Engine):
 
     def score(self, X: Any, Y: Array) -> Array:
         out = np.ones(Y.shape)
-        for rows, table in _tables(X):
-            for k, part in enumerate(self._write(table)):
+        for rows, table in _split_into_tables(X):
+            for k, part in enumerate(self._predict_stack_inputs(table)):
                 out[k, rows] = self.stacks[k].score(part, np.ascontiguousarray(Y[k : k + 1, rows]))[0]
         return out
 
@@ -241,20 +246,20 @@ class NonlinearEngine(Engine):
         self._work = None  # it may be too small
 
 
-def _join(written: Array, last: Array) -> Array:
+def _join_members(written: Array, last: Array) -> Array:
     """Join the predictions of all members; that of the stack is clipped to the range of the others."""
     last = np.clip(last, written.min(axis=2), written.max(axis=2))
     return np.concatenate([written, last[..., None]], axis=2)
 
 
-def _reconcile(parts: Array, prediction: Array) -> Array:
+def _match_prediction(parts: Array, prediction: Array) -> Array:
     """Make contributions add up to a prediction that was clipped: the constant absorbs the difference."""
     out = parts.copy()
     out[:, -1] += prediction - parts.sum(axis=1)
     return out
 
 
-def _tables(X: Any) -> Iterator[tuple[slice, Array]]:
+def _split_into_tables(X: Any) -> Iterator[tuple[slice, Array]]:
     """Parts of a table, or of sparse rows, as tables."""
     if isinstance(X, np.ndarray):
         yield slice(None), np.require(X, np.float64, ["C", "A", "W"])

@@ -14,12 +14,12 @@ from redescend.numeric import LARGEST, Array
 
 def count_outputs(labels: int) -> int:
     """The number of outputs for this number of labels."""
-    return 1 if labels == 2 else labels
+    return 1 if labels <= 2 else labels
 
 
 def encode_labels(places: Array, labels: int) -> Array:
     """Encode the indices of labels as targets of −1 and 1, a row for each output."""
-    if labels == 2:
+    if labels <= 2:
         return 2.0 * places.reshape(1, -1) - 1.0
     return np.where(np.arange(labels)[:, None] == places, 1.0, -1.0)
 

@@ -9,17 +9,17 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from redescend.engines import link
-from redescend.engines.engine import Engine, Runs, Shape
+from redescend.engines.engine import Engine, Shape
 from redescend.kernels.selftuning import layout, sparse
 from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, judge, make_config, new_work, read_actions
 from redescend.kernels.selftuning.imputation import impute_values
 from redescend.kernels.selftuning.tables import Models, Outcomes, learn
 from redescend.kernels.tables import SparseTable, Table
+from redescend.kernels.tabular.fleet import Runs
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require, unpack
 
-SCORED_ROWS = 64
-"""Sparse rows that are scored at a time, as a table of the features that they have."""
+SCORED_ROWS = 64  # sparse rows that are scored at a time, as a table of the features that they have
 
 _learn: Any = learn
 _learn_sparse: Any = sparse.learn
@@ -133,10 +133,10 @@ class SelfTuningEngine(Engine):
     def _set_layout(self, sparse: bool) -> None:
         """Store the arrays of features by feature, for sparse rows, or by array."""
         if self.sparse != sparse:
-            self.models, self.sparse = self._transpose(self.models, sparse), sparse
+            self.models, self.sparse = self._transpose_states(self.models, sparse), sparse
             self._coefficients = None
 
-    def _transpose(self, models: Array, to_sparse: bool) -> Array:
+    def _transpose_states(self, models: Array, to_sparse: bool) -> Array:
         out, size = models.copy(), sparse.COLUMNS * self.width
         shape = (sparse.COLUMNS, self.width) if to_sparse else (self.width, sparse.COLUMNS)
         out[:, :size] = models[:, :size].reshape(-1, *shape).swapaxes(1, 2).reshape(len(models), size)
@@ -144,7 +144,7 @@ class SelfTuningEngine(Engine):
 
     def _dense_states(self) -> Array:
         """The states, arranged for tables."""
-        return self._transpose(self.models, False) if self.sparse else self.models
+        return self._transpose_states(self.models, False) if self.sparse else self.models
 
     def _unpack_states(self) -> dict[str, Array]:
         """The arrays of all outputs by name."""
@@ -173,12 +173,12 @@ class SelfTuningEngine(Engine):
         return impute_values(feature, scalar)[: self.dim]
 
     def score(self, X: Any, Y: Array) -> Array:
-        return self._judge(X, Y)[::2]
+        return self._judge_rows(X, Y)[::2]
 
     def score_features(self, X: Any) -> Array:
-        return self._judge(X, np.ones((self.outputs, X.shape[0])))[1]
+        return self._judge_rows(X, np.ones((self.outputs, X.shape[0])))[1]
 
-    def _judge(self, X: Any, Y: Array) -> Array:
+    def _judge_rows(self, X: Any, Y: Array) -> Array:
         out = np.ones((2 * self.outputs, X.shape[0]))
         for rows, table, models, config in self._split_rows(X):
             out[:, rows] = judge(models, table, np.ascontiguousarray(Y[:, rows]), config)
@@ -257,7 +257,7 @@ class SelfTuningEngine(Engine):
         require((arrays["means"][..., -1] == (self.average or 0)).all(), owner, "another 'average'")
         flat = models.reshape(-1, models.shape[-1])
         dims = layout.dims_of(self.width, self.order)
-        parts = unpack(layout.SPECS, self._transpose(flat, False) if self.sparse else flat, dims)
+        parts = unpack(layout.SPECS, self._transpose_states(flat, False) if self.sparse else flat, dims)
         check_arrays(layout.SPECS, parts, dims, owner)
         layout.check_state(parts, self.order, owner)
         link.check_link(arrays["link"], self.outputs, owner)

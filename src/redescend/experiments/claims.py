@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -31,11 +32,8 @@ from redescend.numeric import Array
 Verdict = Literal["supported", "partly", "contradicted", "not run"]
 Measured = tuple[Verdict, str]
 Rule = Callable[[Results, Finals], Measured]
-Case = tuple[float, str]
-"""The degree to which a rule holds (1, ½ or 0) for one learner or count, and its numbers."""
-
-LEVELS = {"ridge": 1000.0, "svm": 900.0}
-"""The paper's 'around …' for LEARN's regret."""
+Case = tuple[float, str]  # the degree to which a rule holds (1, ½ or 0) for one learner or count, and its numbers
+LEVELS = {"ridge": 1000.0, "svm": 900.0}  # the paper's 'around …' for LEARN's regret
 
 BASELINES = tuple(name for name in PAPER if name != "LEARN")
 
@@ -80,6 +78,9 @@ def claim(
         return check
 
     return register
+
+
+omission = partial(claim, in_paper=False)  # registers a claim that the paper does not make
 
 
 def judge(results: Results) -> list[Judgement]:
@@ -302,12 +303,11 @@ def baselines_deviate(results: Results, _: Finals) -> Measured:
     return _decide(holds), f"Angle to the truth from k = 0 to T/4: {parts}."
 
 
-@claim(
+@omission(
     "weights",
     "at the paper's settings LEARN gives a corrupted round nearly the weight of a clean one.",
     "At k = √T, T^⅔ and T/4, in one run, the median weight of a corrupted round is more than half a clean one's.",
     picture="weights",
-    in_paper=False,
 )
 def weighs_outliers(results: Results, finals: Finals) -> Measured:
     rows = results.select(experiment=finals.problem, learner="LEARN")
@@ -323,11 +323,10 @@ def weighs_outliers(results: Results, finals: Finals) -> Measured:
     return _judge(cases, "Median weight of a corrupted round against a clean one: ")
 
 
-@claim(
+@omission(
     "smaller-step",
     "at the paper's settings LEARN is no better than plain OGD at a step 11 times smaller.",
     "LEARN's final regret is not clearly lower, by more than 1 %, than that of OGD at α/11, at every k.",
-    in_paper=False,
 )
 def equals_a_smaller_step(_: Results, finals: Finals) -> Measured:
     name = next(iter(finals.find_learners("OGD, step/")), "OGD, step/11")
@@ -342,11 +341,10 @@ def equals_a_smaller_step(_: Results, finals: Finals) -> Measured:
     return verdict, f"{measured} The gate itself makes a difference {where}."
 
 
-@claim(
+@omission(
     "classic",
     "a classic redescending transform at a fixed constant does better than LEARN.",
     "One of Cauchy, Welsch and Tukey, the same at every k, has clearly less final regret than LEARN at every k.",
-    in_paper=False,
 )
 def loses_to_a_classic(_: Results, finals: Finals) -> Measured:
     names = [name for kind in ("Cauchy", "Welsch", "Tukey") for name in finals.find_learners(f"{kind}, c")]
@@ -363,13 +361,12 @@ def loses_to_a_classic(_: Results, finals: Finals) -> Measured:
     return _judge(cases[best], f"{best} has ")
 
 
-@claim(
+@omission(
     "tuned",
     "the paper's a and b, from ‘a grid search across a small range’, leave most of LEARN's strength unused.",
     "Supported if some (a, b) of a coarse grid has clearly less than half the regret of the paper's at k = T^⅔; "
     "partly if it has at least a tenth less.",
     picture="grid",
-    in_paper=False,
 )
 def is_poorly_tuned(results: Results, finals: Finals) -> Measured:
     problem = PROBLEMS[finals.problem]()

@@ -23,20 +23,11 @@ from redescend.learners.learner import Learner
 from redescend.losses import linear
 
 PRINTED, ROBUST, BEST = "LEARN with experts, as printed", "LEARN with experts, robust", "best expert in hindsight"
-LEARNERS = (ROBUST, PRINTED, "LEARN", "Ader", "Jacobsen–Cutkosky", BEST)
-"""The rows of the report's table."""
-
-RUNS = {"ridge": 3, "svm": 10}
-"""Maximum number of runs, because every expert of the grid is also played alone."""
-
-UNITS = (1e4, 1e-4)
-"""Norms of the truth, relative to the paper's."""
-
-EVERY = -1
-"""The place for all four outlier counts."""
-
-LOOKS = 60
-"""Rounds at which the weights of the experts are stored."""
+LEARNERS = (ROBUST, PRINTED, "LEARN", "Ader", "Jacobsen–Cutkosky", BEST)  # the rows of the report's table
+RUNS = {"ridge": 3, "svm": 10}  # maximum number of runs, because every expert of the grid is also played alone
+UNITS = (1e4, 1e-4)  # norms of the truth, relative to the paper's
+EVERY = -1  # the place for all four outlier counts
+LOOKS = 60  # rounds at which the weights of the experts are stored
 
 
 def _list_tasks(options: Options) -> Iterator[Task]:
@@ -50,7 +41,7 @@ def _list_tasks(options: Options) -> Iterator[Task]:
             yield Task("experts", (("name", name), *settings))
 
 
-def _compute(name: str, place: int, rounds: int, run: int, seed: int, unit: float) -> Iterator[Block]:
+def _compute_game(name: str, place: int, rounds: int, run: int, seed: int, unit: float) -> Iterator[Block]:
     problem, title = PROBLEMS[name](rounds), name
     if unit != 1.0:
         # The same game at another scale: of the targets, hence of a; or for labels of the features, hence of l2.
@@ -65,7 +56,7 @@ def _compute(name: str, place: int, rounds: int, run: int, seed: int, unit: floa
             continue
         columns = {"experiment": "experts", "problem": title, "run": run, "rounds": rounds, "count": count}
         columns["k"] = stream.corrupted
-        yield from _compare(problem, _rescale_stream(stream, unit), columns)
+        yield from _compare_learners(problem, _rescale_stream(stream, unit), columns)
 
 
 def _rescale_stream(stream: Stream, unit: float) -> Stream:
@@ -75,7 +66,7 @@ def _rescale_stream(stream: Stream, unit: float) -> Stream:
     return Stream(X, y, clean=stream.clean, truth=stream.truth * unit)
 
 
-def _compare(problem: Problem, stream: Stream, columns: Block) -> Iterator[Block]:
+def _compare_learners(problem: Problem, stream: Stream, columns: Block) -> Iterator[Block]:
     common: dict[str, Any] = {"loss": problem.loss, "a": problem.a, "b": problem.b}
     printed = LearnWithExperts(stream.dim, rounds=len(stream), **common)
     robust = LearnWithExperts(stream.dim, meta="robust", **common)
@@ -101,7 +92,7 @@ def _compare(problem: Problem, stream: Stream, columns: Block) -> Iterator[Block
 
 
 class _RegretScorer:
-    """Final clean regret of learners on one stream; the loss of the minimisers is computed once."""
+    """Final clean regret of learners on one stream; the loss of the minimizers is computed once."""
 
     def __init__(self, problem: Problem, stream: Stream) -> None:
         trace = play(problem.learners(stream)["LEARN"], stream)
@@ -150,7 +141,7 @@ def _make_peers(problem: Problem, stream: Stream) -> dict[str, Learner]:
     }
 
 
-EXPERTS = Experiment(_list_tasks, _compute)
+EXPERTS = Experiment(_list_tasks, _compute_game)
 
 
 def make_tables(results: Results) -> list[dict[str, Any]]:

@@ -26,11 +26,8 @@ from redescend.learners.learner import Learner
 from redescend.learners.recipes import Learn
 from redescend.steps import Horizon
 
-POINTS = 200
-"""Rounds of a run at which its regret is stored."""
-
-SAMPLED = 2_000
-"""Rounds of a run whose weights are stored, clean and corrupted each."""
+POINTS = 200  # rounds of a run at which its regret is stored
+SAMPLED = 2_000  # rounds of a run whose weights are stored, clean and corrupted each
 
 SWEPT = ("LEARN", "OGD", "Top-k", "OGD, step/11", ORACLE)
 

@@ -14,11 +14,8 @@ from redescend.learners.learner import Learner
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
 from redescend.learners.selftuning import SelfTuning
 
-ORACLE = "oracle"
-"""The learner that knows which rounds are clean."""
-
-PAPER = ("LEARN", "OGD", "Top-k", "Uncertain Top-k")
-"""The learners that the paper compares."""
+ORACLE = "oracle"  # the learner that knows which rounds are clean
+PAPER = ("LEARN", "OGD", "Top-k", "Uncertain Top-k")  # the learners that the paper compares
 
 TITLES = {"ridge": "Online ridge regression", "svm": "Online support vector machine"}
 

@@ -77,7 +77,7 @@ class Row:
         return f"{'clearly below' if self.p < CLEAR else 'not clearly below'} {self.runner_up} ({chance})"
 
 
-def summarise_regret(results: Results, problem: str) -> list[Row]:
+def summarize_regret(results: Results, problem: str) -> list[Row]:
     """The table of final regret: a row for each learner and outlier count, in the order of the results."""
     finals = Finals(results, problem)
     rows = []
@@ -109,7 +109,7 @@ def _find_winner(cells: dict[str, dict[int, float]]) -> tuple[set[str], str, flo
     return best, "", nan
 
 
-def _embed(picture: Picture) -> dict[str, Any] | None:
+def _embed_picture(picture: Picture) -> dict[str, Any] | None:
     """The picture with its PNG as text, or None if the file is not a PNG."""
     content = picture.png.read_bytes() if picture.png.is_file() else b""
     if not content.startswith(_PNG):
@@ -126,7 +126,7 @@ def _embed(picture: Picture) -> dict[str, Any] | None:
 
 
 def _describe_problem(results: Results, name: str) -> dict[str, Any]:
-    rows = summarise_regret(results, name)
+    rows = summarize_regret(results, name)
     learners = list(dict.fromkeys(row.learner for row in rows))
     groups = {
         "in the paper": [learner for learner in learners if learner in PAPER],
@@ -152,7 +152,7 @@ def _describe_problem(results: Results, name: str) -> dict[str, Any]:
     }
 
 
-def _summarise(problems: list[dict[str, Any]], judged: list[Judgement]) -> list[str]:
+def _summarize_findings(problems: list[dict[str, Any]], judged: list[Judgement]) -> list[str]:
     """The report in a few sentences."""
     verdicts = [judgement.verdict for judgement in judged if judgement.claim.in_paper]
     tested = len(verdicts) - verdicts.count("not run")
@@ -239,7 +239,7 @@ def write_report(
     """
     with needs_extra("The report needs Jinja2", "experiments"):
         from jinja2 import Environment, StrictUndefined
-    embedded = {drawn.name: _embed(drawn) for drawn in pictures}
+    embedded = {drawn.name: _embed_picture(drawn) for drawn in pictures}
     sections: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ridge", "svm", "more", "experts", "suite")}
     for name, picture in embedded.items():
         if picture is not None:
@@ -250,7 +250,7 @@ def write_report(
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     source = resources.files("redescend.experiments").joinpath("template.html.j2").read_text(encoding="utf-8")
     page = environment.from_string(source).render(
-        answer=[*_summarise(problems, judged), *([suite["answer"]] if suite else [])],
+        answer=[*_summarize_findings(problems, judged), *([suite["answer"]] if suite else [])],
         problems=problems,
         suite=suite,
         experts=expert_runs.make_tables(results),

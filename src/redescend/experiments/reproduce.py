@@ -27,8 +27,7 @@ with needs_extra("Reproducing the paper needs Rich", "cli"):
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Table
 
-NOT_IN_PAPER = ("experts", "suite")
-"""Experiments that are not part of 'all': each takes as long as all of the paper's."""
+NOT_IN_PAPER = ("experts", "suite")  # experiments that are not part of 'all': each takes as long as all of the paper's
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
     started = time.perf_counter()
     tasks = request.list_tasks(request.experiments)
     store = Store(request.folder)
-    complete = _compute(request, tasks, store, console)
+    complete = _compute_missing(request, tasks, store, console)
     # Results of earlier commands with the same options stay in the report.
     every = request.list_tasks(paper.EXPERIMENTS)
     missing = set(store.missing(every))
@@ -71,7 +70,7 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
         notes.append(f"{left} of {len(tasks)} tasks are not finished; run the same command to continue.")
     drawing = time.perf_counter()
     with console.status("Drawing pictures"):
-        drawings = _draw(request, results)
+        drawings = _draw_pictures(request, results)
     seconds = {f"{name}, total of all processes": 0.0 for name in paper.EXPERIMENTS}
     for task in finished:
         seconds[f"{task.experiment}, total of all processes"] += store.seconds(task) or 0.0
@@ -91,7 +90,7 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
         results, drawings, request.folder, options=options, command=command, seconds=seconds, notes=notes
     )
     for problem in PROBLEMS:
-        rows = report.summarise_regret(results, problem)
+        rows = report.summarize_regret(results, problem)
         if rows:
             console.print(_make_regret_table(problem, rows))
     suite = make_suite_section(results)
@@ -103,7 +102,7 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
     return page, complete
 
 
-def _compute(request: Request, tasks: list[Task], store: Store, console: Console) -> bool:
+def _compute_missing(request: Request, tasks: list[Task], store: Store, console: Console) -> bool:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     missing = store.missing(tasks)
     try:
@@ -132,7 +131,7 @@ def _compile_kernels(tasks: list[Task]) -> None:
         paper.compute(replace(task, settings=tuple(settings.items())))
 
 
-def _draw(request: Request, results: Results) -> list[pictures.Picture]:
+def _draw_pictures(request: Request, results: Results) -> list[pictures.Picture]:
     # Reuses the worker processes of the computation.
     draw = Parallel(n_jobs=request.jobs or -1)
     drawings = draw(delayed(picture)(results, request.folder / "figures") for picture in pictures.PICTURES.values())

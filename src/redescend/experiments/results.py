@@ -12,14 +12,9 @@ from scipy.special import bdtr, stdtr
 
 from redescend.numeric import Array
 
-COUNTS = ("0", "√T", "T^⅔", "T/4")
-"""The paper's numbers of outliers."""
-
-CLEAR = 0.01
-"""A difference with a smaller p-value is clear."""
-
-_DIVERGED = 1e150
-"""A larger regret counts as infinite, because its variance overflows."""
+COUNTS = ("0", "√T", "T^⅔", "T/4")  # the paper's numbers of outliers
+CLEAR = 0.01  # a difference with a smaller p-value is clear
+_DIVERGED = 1e150  # a larger regret counts as infinite, because its variance overflows
 
 
 class MissingResultsError(LookupError):

@@ -34,7 +34,7 @@ class TaskError(RedescendError, RuntimeError):
     """A task failed; finished tasks are stored."""
 
 
-class Outcome(NamedTuple):
+class TaskOutcome(NamedTuple):
     """The rows of the task at a place in the list, or the error."""
 
     place: int
@@ -65,10 +65,10 @@ def run(
     missing = store.missing(tasks)
     if not missing:
         return 0
-    failures: list[Outcome] = []
+    failures: list[TaskOutcome] = []
     # Consumed as tasks finish: after a failure no new task is started, and running ones are still stored.
     work = itertools.takewhile(lambda _: not failures, enumerate(missing))
-    outcomes = _on_this_machine(work, compute, jobs) if cluster is None else _on_cluster(work, compute, cluster)
+    outcomes = _run_on_this_machine(work, compute, jobs) if cluster is None else _run_on_cluster(work, compute, cluster)
     with threadpool_limits(1), closing(outcomes):
         for outcome in outcomes:
             if outcome.table is None:
@@ -86,7 +86,7 @@ def run(
     return len(missing)
 
 
-def _attempt(compute: Compute, place: int, task: Task) -> Outcome:
+def _compute_task(compute: Compute, place: int, task: Task) -> TaskOutcome:
     """Compute one task in a worker. Errors are sent as text, because not every exception can be unpickled."""
     # Sums that are split over threads round differently. The limit stays, because another thread of a Dask worker may
     # be in the middle of its task.
@@ -95,18 +95,18 @@ def _attempt(compute: Compute, place: int, task: Task) -> Outcome:
     try:
         table = compute(task)
     except Exception as error:
-        return Outcome(place, None, error=format_exception(error), details=traceback.format_exc())
-    return Outcome(place, table, time.perf_counter() - started)
+        return TaskOutcome(place, None, error=format_exception(error), details=traceback.format_exc())
+    return TaskOutcome(place, table, time.perf_counter() - started)
 
 
-def _on_this_machine(
+def _run_on_this_machine(
     work: Iterator[tuple[int, Task]], compute: Compute, jobs: int | None
-) -> Generator[Outcome, None, None]:
+) -> Generator[TaskOutcome, None, None]:
     # In batches, finished tasks would not be stored until their batch is finished.
     parallel = joblib.Parallel(
         n_jobs=-1 if jobs is None else jobs, backend="loky", return_as="generator_unordered", batch_size=1
     )
-    outcomes = parallel(joblib.delayed(_attempt)(compute, place, task) for place, task in work)
+    outcomes = parallel(joblib.delayed(_compute_task)(compute, place, task) for place, task in work)
     try:
         # Not `yield from`, which would close the outcomes before the warning below is silenced.
         for outcome in outcomes:  # noqa: UP028
@@ -123,7 +123,9 @@ def _on_this_machine(
             outcomes.close()
 
 
-def _on_cluster(work: Iterator[tuple[int, Task]], compute: Compute, address: str) -> Generator[Outcome, None, None]:
+def _run_on_cluster(
+    work: Iterator[tuple[int, Task]], compute: Compute, address: str
+) -> Generator[TaskOutcome, None, None]:
     # Not joblib's own Dask backend: it waits forever for a task that the cluster gives up (its workers died or cannot
     # import it), and with a single worker thread it computes in this process instead of on the cluster.
     with connect_cluster(address) as client:
@@ -136,7 +138,7 @@ def _on_cluster(work: Iterator[tuple[int, Task]], compute: Compute, address: str
             # Twice as many as can run, so that no worker waits; counted every time, because workers come and go.
             free = 2 * max(1, sum(client.nthreads().values())) - len(places)
             for place, task in itertools.islice(work, max(0, free)):
-                future = client.submit(_attempt, compute, place, task, pure=False, priority=-place)
+                future = client.submit(_compute_task, compute, place, task, pure=False, priority=-place)
                 places[future] = place
                 finished.add(future)
 
@@ -144,7 +146,7 @@ def _on_cluster(work: Iterator[tuple[int, Task]], compute: Compute, address: str
             begin()
             for future in finished:
                 place = places.pop(future)
-                yield _fetch(future, place)
+                yield _fetch_outcome(future, place)
                 begin()
         except OSError:
             raise ParameterError(
@@ -152,8 +154,8 @@ def _on_cluster(work: Iterator[tuple[int, Task]], compute: Compute, address: str
             ) from None
 
 
-def _fetch(future: Any, place: int) -> Outcome:
+def _fetch_outcome(future: Any, place: int) -> TaskOutcome:
     if future.status == "cancelled":
-        return Outcome(place, None, error="the cluster cancelled it")
+        return TaskOutcome(place, None, error="the cluster cancelled it")
     error = future.exception()
-    return Outcome(place, None, error=format_exception(error)) if error else future.result()
+    return TaskOutcome(place, None, error=format_exception(error)) if error else future.result()

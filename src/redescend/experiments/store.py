@@ -52,11 +52,11 @@ class Store:
 
     def load(self, task: Task) -> pa.Table | None:
         """Rows of a finished task, or None."""
-        path = self._path(task)
+        path = self._task_path(task)
         if not os.path.lexists(path):
             return None
         try:
-            rows, self._seconds[task.key] = _read(path, task)
+            rows, self._seconds[task.key] = _read_task(path, task)
         except DataError as reason:
             self._quarantine(path, str(reason))
             return None
@@ -76,8 +76,8 @@ class Store:
                 f"The rows of {task} must be a table with the columns of SCHEMA. Got {what!r} instead."
             )
         metadata = _describe_task(task) | {"seconds": repr(float(seconds))}
-        metadata["digest"] = _digest(metadata, table)
-        with replace_file(self._path(task)) as file:
+        metadata["digest"] = _digest_task(metadata, table)
+        with replace_file(self._task_path(task)) as file:
             parquet.write_table(table.replace_schema_metadata(metadata), file, compression="zstd")
         self._seconds[task.key] = float(seconds)
 
@@ -100,7 +100,7 @@ class Store:
             csv.write_csv(rows, file)
         return paths
 
-    def _path(self, task: Task) -> Path:
+    def _task_path(self, task: Task) -> Path:
         return self._tasks / f"{task.experiment}-{task.key}.parquet"
 
     def _clean_up(self) -> None:
@@ -122,7 +122,7 @@ class Store:
         self.quarantined.append(f"'{path}' was moved to '{target}' because {reason}.")
 
 
-def _read(path: Path, task: Task) -> tuple[pa.Table, float]:
+def _read_task(path: Path, task: Task) -> tuple[pa.Table, float]:
     # Reading something else, such as a pipe, might never end.
     if not path.is_file():
         raise DataError("it is not a plain file")
@@ -136,7 +136,7 @@ def _read(path: Path, task: Task) -> tuple[pa.Table, float]:
     digest = metadata.pop("digest", None)
     if any(metadata.get(name) != value for name, value in _describe_task(task).items()):
         raise DataError(f"it does not hold {task}")
-    if digest is None or digest != _digest(metadata, stored):
+    if digest is None or digest != _digest_task(metadata, stored):
         raise DataError("its digest does not match its contents")
     return stored.replace_schema_metadata(None), float(metadata["seconds"])
 
@@ -145,7 +145,7 @@ def _describe_task(task: Task) -> dict[str, str]:
     return {"experiment": task.experiment, "settings": json.dumps(dict(task.settings)), "key": task.key}
 
 
-def _digest(metadata: dict[str, str], table: pa.Table) -> str:
+def _digest_task(metadata: dict[str, str], table: pa.Table) -> str:
     """A digest of the metadata and the values, since a file cannot hold a digest of itself."""
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name, column in zip(table.schema.names, table.columns, strict=True):

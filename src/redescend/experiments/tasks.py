@@ -27,8 +27,7 @@ SCHEMA = pa.schema([pa.field(name, kind, nullable=name in ("a", "b")) for name, 
 """The tidy table, explained in docs/results.md: one value of a measure of a learner in one round of a run."""
 
 
-Block = dict[str, Any]
-"""Rows of the tidy table: arrays are columns, and anything else is repeated in all rows."""
+Block = dict[str, Any]  # rows of the tidy table: arrays are columns, and anything else is repeated in all rows
 
 
 @functools.cache

@@ -59,7 +59,7 @@ def save_model(model: Any, path: str | os.PathLike[str], **options: Any) -> None
     >>> mlflow.pyfunc.load_model("houses").predict(table)  # doctest: +SKIP
     """
     with tempfile.TemporaryDirectory() as folder:
-        pyfunc.save_model(os.fspath(path), **_describe(model, folder), **options)
+        pyfunc.save_model(os.fspath(path), **_describe_model(model, folder), **options)
 
 
 def log_model(model: Any, name: str, **options: Any) -> Any:
@@ -83,10 +83,10 @@ def log_model(model: Any, name: str, **options: Any) -> Any:
     >>> log_model(model, "houses")  # doctest: +SKIP
     """
     with tempfile.TemporaryDirectory() as folder:
-        return pyfunc.log_model(name=name, **_describe(model, folder), **options)
+        return pyfunc.log_model(name=name, **_describe_model(model, folder), **options)
 
 
-def _describe(model: Any, folder: str) -> dict[str, Any]:
+def _describe_model(model: Any, folder: str) -> dict[str, Any]:
     path = Path(folder, "model.safetensors")
     save(model, path)
     extra = "cli" if hasattr(model, "schema") else "sklearn"

@@ -19,8 +19,7 @@ with needs_extra("Exports to ONNX need onnx", "onnx"):
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
-OPSET, ML_OPSET, IR_VERSION = 17, 3, 9
-"""Versions that ONNX Runtime knows since 1.16."""
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 9  # versions that ONNX Runtime knows since 1.16
 
 DOUBLE, TEXT, WHOLE = TensorProto.DOUBLE, TensorProto.STRING, TensorProto.INT64
 
@@ -103,6 +102,8 @@ def _read_labels(model: Any) -> tuple[Array | None, bool]:
     """The labels that the model predicts, if any, and whether it has probabilities."""
     # A self-tuning classifier calibrates its probabilities by a belief, which the graph does not have.
     if hasattr(model, "schema"):
+        if len(model.schema.labels) == 1:
+            raise DataError("The model cannot be exported, because it has seen only one label.")
         return (model.schema.label_values, model.belief is None) if model.schema.classifies else (None, False)
     has_transform = hasattr(model, "predict_proba") and model.get_params()["transform"] is not None
     return getattr(model, "classes_", None), has_transform
@@ -136,7 +137,7 @@ def _add_columns(graph: Graph, schema: Any, form: LinearForm) -> str:
         else:
             raise DataError(
                 f"The model cannot be exported, because of column '{feature.name}': {REASONS.get(feature.how, '')}"
-                "leave it out with ignore=[...]."
+                "fit a model that ignores this column."
             )
         if feature.missing:
             numbers.append(graph.apply("Cast", missing, to=DOUBLE))

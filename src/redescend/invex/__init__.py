@@ -1,4 +1,4 @@
-r"""Algorithm 3: online invex optimisation beyond the Euclidean case.
+r"""Algorithm 3: online invex optimization beyond the Euclidean case.
 
 In each round the algorithm plays θ, observes an invex loss, and makes a first-order update. `play` runs that loop and
 computes the theorem's bound. An instance is a space, a loss over it, and an update.

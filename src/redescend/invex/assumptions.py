@@ -56,7 +56,7 @@ def check_assumptions(
         The loss to check, over its space.
     draw : callable
         Takes a Generator and returns a record and a comparator u. For a weakly pseudo-convex loss u must be the
-        record's minimiser.
+        record's minimizer.
     trials : int, default=200
         Number of points.
     spread : float, default=1.0

@@ -11,32 +11,21 @@ import numpy as np
 from redescend import gates, steps
 from redescend.invex.losses import SquaredDistance
 from redescend.invex.manifold_descent import GatedLearner, Move
-from redescend.invex.noise_posterior import Densities, NoisePosterior
+from redescend.invex.noise_posterior import DistanceDensities, NoisePosterior
 from redescend.invex.space import Geodesic, Space
 from redescend.learners.learner import Round, read_state
 from redescend.numeric import Array
 from redescend.parameters import check_instance
-from redescend.state import ArraySpec, require
+from redescend.state import ArraySpec, Stateful, require
 
 ITERATIONS, TOLERANCE = 1_000, 1e-13
 
-MEMORIES = np.array([np.inf, 32.0, 4.0])
-"""Number of records that each follower remembers."""
-
-START = 0.5
-"""Initial share of the start: the first record may be an outlier."""
-
-SHARE = 1e-3
-"""The fixed share of the weight that followers get in each round."""
-
-LUCK = 30.0
-"""The largest factor that a member gains on the leader by one record."""
-
-TIED = 1.0 - 1e-9
-"""Members with this part of the leader's share are as good as the leader."""
-
-FLOOR = 2.0 * SHARE / len(MEMORIES)
-"""A member with a smaller share is replaced by the leader."""
+MEMORIES = np.array([np.inf, 32.0, 4.0])  # number of records that each follower remembers
+START = 0.5  # initial share of the start: the first record may be an outlier
+SHARE = 1e-3  # the fixed share of the weight that followers get in each round
+LUCK = 30.0  # the largest factor that a member gains on the leader by one record
+TIED = 1.0 - 1e-9  # members with this part of the leader's share are as good as the leader
+FLOOR = 2.0 * SHARE / len(MEMORIES)  # a member with a smaller share is replaced by the leader
 
 
 def frechet_mean(space: Space, points: Iterable[Any]) -> Array:
@@ -126,7 +115,7 @@ class FrechetMean(GatedLearner):
         self._total_weight = float(self._read_state(state, ArraySpec("total_weight", low=0.0))["total_weight"])
 
 
-class RobustFrechetMean:
+class RobustFrechetMean(Stateful):
     r"""An online Fréchet mean that outliers cannot move, without constants to tune.
 
     LEARN over squared distances, with a scale inferred from the stream and steps that follow drift. `NoisePosterior`
@@ -213,7 +202,7 @@ class RobustFrechetMean:
     def _leader(self) -> int:
         return int((self._shares >= TIED * self._shares.max()).argmax())
 
-    def _update_shares(self, densities: Densities) -> None:
+    def _update_shares(self, densities: DistanceDensities) -> None:
         """Bayes' rule with a fixed share for followers; none gains more than `LUCK` on the leader by one record.
 
         The start gets no fixed share, so that later outliers near it cannot bring it back.
@@ -249,7 +238,6 @@ class RobustFrechetMean:
         return mean
 
     def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue with equal bits."""
         return {
             "learner": repr(self),
             "points": np.array(self._points),
@@ -262,13 +250,6 @@ class RobustFrechetMean:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a `state` of a mean over the same space.
-
-        Parameters
-        ----------
-        state : dict
-            As returned by `state`. A DataError is raised if it does not fit; the mean is then unchanged.
-        """
         members, lowest = len(MEMORIES) + 1, state.get("lowest") if isinstance(state, dict) else None
         specs = (
             ArraySpec("points", (members, *self.space.shape)),

@@ -67,7 +67,7 @@ class InvexLoss(ABC):
 
 
 class SquaredDistance(InvexLoss):
-    r"""f = Σ Δ(θ, a_i)²/(2n), which the Fréchet mean of a_1..a_n minimises.
+    r"""f = Σ Δ(θ, a_i)²/(2n), which the Fréchet mean of a_1..a_n minimizes.
 
     Strongly geodesically convex with μ = 1. A record is a point of the space, or a stack of points.
 
@@ -115,7 +115,7 @@ class OperatorScaling(InvexLoss):
     r"""f = ln det(Σ A_i·X·A_iᵀ) − ln det X on positive definite X.
 
     Geodesically convex and invariant to the scale of X. A record is a stack of square matrices A_i. Operator scaling
-    asks whether f is bounded from below; a minimiser need not exist.
+    asks whether f is bounded from below; a minimizer need not exist.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class OperatorScaling(InvexLoss):
 
 
 class Pseudoconvex(InvexLoss):
-    r"""f(θ) = F(θ − c) in flat space, minimised by the record c, with ⟨∇F(x), x⟩ ≥ degree·(F(x) − F(0)).
+    r"""f(θ) = F(θ − c) in flat space, minimized by the record c, with ⟨∇F(x), x⟩ ≥ degree·(F(x) − F(0)).
 
     Homogeneous functions of that degree satisfy this, and star-convex ones with degree 1; F need not be convex. With
     ‖∇F‖ ≤ steepest on the differences that occur, f is weakly pseudo-convex:

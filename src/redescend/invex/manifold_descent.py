@@ -22,7 +22,7 @@ from redescend.learners.descent import Descent
 from redescend.learners.learner import Round, read_state
 from redescend.numeric import LARGEST, Array, norm
 from redescend.parameters import check_instance
-from redescend.state import ArraySpec
+from redescend.state import ArraySpec, Stateful
 
 
 class Move(NamedTuple):
@@ -133,7 +133,7 @@ class Schedule:
         return Move(f, weight, length, rate * length if normalised else rate, normalised)
 
 
-class GatedLearner(FirstOrder):
+class GatedLearner(FirstOrder, Stateful):
     """A first-order algorithm with one action, a loss over its space, a gate and a step."""
 
     def __init__(self, loss: InvexLoss, gate: gates.Gate, step: steps.Step, theta: Array) -> None:
@@ -157,18 +157,10 @@ class GatedLearner(FirstOrder):
         return self.loss.slack(length)
 
     def state(self) -> dict[str, Any]:
-        """Return everything that `restore` needs to continue with equal bits."""
         memory, rounds, travelled = self._schedule.memory.copy(), self._schedule.rounds, self._schedule.travelled
         return {"learner": repr(self), "theta": self.theta, "memory": memory, "rounds": rounds, "travelled": travelled}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a `state` of a learner with the same settings.
-
-        Parameters
-        ----------
-        state : dict
-            As returned by `state`. A DataError is raised if it does not fit; the learner is then unchanged.
-        """
         self._read_state(state)
 
     def _read_state(self, state: Any, *more: ArraySpec) -> dict[str, Array]:

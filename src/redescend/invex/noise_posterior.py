@@ -25,24 +25,17 @@ from scipy.special import gammaln
 
 from redescend.numeric import Array
 
-RATES = (0.01, 0.05, 0.1, 0.17, 0.25, 0.33)
-BELIEFS = (0.5, 0.1, 0.1, 0.1, 0.1, 0.1)
-"""Shares of outliers that a cell may expect, and the prior of each."""
-
-DRIFT = 1e-4
-"""The share of the prior that is mixed into the posterior in each round."""
-
-OCTAVES = 12
-"""Width of the window of scales, which follows the distances."""
-
-FINEST = 12
-"""Maximum scales per octave; √n of them are about as fine as one record can resolve."""
+RATES = (0.01, 0.05, 0.1, 0.17, 0.25, 0.33)  # shares of outliers that a cell may expect
+BELIEFS = (0.5, 0.1, 0.1, 0.1, 0.1, 0.1)  # the prior of each share
+DRIFT = 1e-4  # the share of the prior that is mixed into the posterior in each round
+OCTAVES = 12  # width of the window of scales, which follows the distances
+FINEST = 12  # maximum scales per octave; √n of them are about as fine as one record can resolve
 
 SMALLEST, LONGEST = 1e-140, 1e140
 MOST = 300.0
 
 
-class Densities(NamedTuple):
+class DistanceDensities(NamedTuple):
     """Densities of a clean record and of an outlier for every distance, τ and k, without a factor exp(tops) by k."""
 
     clean: Array
@@ -87,7 +80,7 @@ class NoisePosterior:
         """exp(E[ln τ]), the typical distance of clean records."""
         return math.exp(self.lowest + float(self._offsets @ self._masses.sum(axis=1)))
 
-    def compute_densities(self, distances: Array) -> Densities:
+    def compute_densities(self, distances: Array) -> DistanceDensities:
         """Densities of a record at its distances from several points; the first positive one places the window."""
         logs = np.log(np.clip(distances, SMALLEST, LONGEST))
         if not self.ready:
@@ -99,15 +92,15 @@ class NoisePosterior:
         clean = self._constants + self.kinds * core
         outlier = self.kinds * np.minimum(z, 0.0)[..., None] - math.log(2.0)
         tops = np.maximum(clean, outlier).max(axis=1, keepdims=True)
-        return Densities(np.exp(clean - tops), np.exp(outlier - tops), tops, logs)
+        return DistanceDensities(np.exp(clean - tops), np.exp(outlier - tops), tops, logs)
 
-    def weigh(self, densities: Densities) -> Array:
+    def weigh(self, densities: DistanceDensities) -> Array:
         """The probability that the record is clean, from each point."""
         factor = np.exp(densities.tops - densities.tops.max(axis=2, keepdims=True))
         clean = ((self._masses - self._bad) * densities.clean * factor).sum(axis=(1, 2))
         return clean / (clean + (self._bad * densities.outlier * factor).sum(axis=(1, 2)))
 
-    def likelihood_ratios(self, densities: Densities, leader: int) -> Array:
+    def likelihood_ratios(self, densities: DistanceDensities, leader: int) -> Array:
         """Likelihood ratio of the record for each point against the leader, averaged over k.
 
         In k dimensions, the density of a record at distance d is that of its distance over d^(k−1).
@@ -116,7 +109,7 @@ class NoisePosterior:
         logs = np.log(likely) + densities.tops[:, 0] - self.kinds * densities.logs[:, None]
         return np.exp(np.minimum(logs - logs[leader], MOST)) @ self._masses.sum(axis=0)
 
-    def learn(self, densities: Densities, place: int) -> None:
+    def learn(self, densities: DistanceDensities, place: int) -> None:
         """Apply Bayes' rule to the cells for the distance from one point, and mix in a share of the prior."""
         factor = np.exp(densities.tops[place] - densities.tops[place].max())
         clean, outlier = (densities.clean[place] * factor)[..., None], (densities.outlier[place] * factor)[..., None]

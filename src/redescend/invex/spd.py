@@ -21,8 +21,7 @@ from redescend.parameters import AT_LEAST_ONE, Component
 SMALLEST, LARGEST = 1e-140, 1e140
 NOT_SYMMETRIC = 1e-6
 NEAR = 1e-2
-FLATTEST = 1e-14
-"""An eigenvalue below this share of the largest is rounding noise."""
+FLATTEST = 1e-14  # an eigenvalue below this share of the largest is rounding noise
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ to it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import pickle
@@ -18,6 +19,7 @@ from typing import Any
 
 import numba
 from numba.core import caching
+from numba.core.runtime import rtsys
 
 VARIABLE = "REDESCEND_CACHE_DIR"
 """Environment variable that names a folder for the cache."""
@@ -32,33 +34,48 @@ DIGEST = hashlib.sha256().digest_size
 Announce = Callable[..., None]
 
 
-def make_cache(function: Any, stamp: Callable[[str], str], announce: Announce) -> Any:
-    """A cache of a kernel: on disk, or none if nothing can be written there.
+class KernelCache(caching.NullCache):
+    """The cache of a kernel, which is opened when the kernel is first called.
 
-    `stamp` returns what identifies the sources of a file; `announce` is called when something has to be compiled, with
-    the reason if it is an unusual one.
+    Whatever is wrong with it, the kernel can be compiled. `stamp` returns what identifies the sources of a file;
+    `announce` is called when something has to be compiled, with the reason if it is an unusual one.
     """
-    try:
-        return KernelCache(function, stamp, announce)
-    except RuntimeError:
-        return NoCache(announce)
-
-
-class NoCache(caching.NullCache):
-    """Every process compiles for itself."""
-
-    def __init__(self, announce: Announce) -> None:
-        self._announce = announce
-
-    def load_overload(self, signature: Any, target: Any) -> None:
-        self._announce(UNCACHED)
-
-
-class KernelCache(caching.FunctionCache):
-    """A cache on disk. Whatever is wrong with it, a kernel can be compiled."""
 
     def __init__(self, function: Any, stamp: Callable[[str], str], announce: Announce) -> None:
-        self._announce = announce
+        self._function, self._stamp, self._announce = function, stamp, announce
+
+    @functools.cached_property
+    def files(self) -> _Files | None:
+        """The files on disk; None if no folder is writable."""
+        try:
+            return _Files(self._function, self._stamp)
+        except RuntimeError:
+            return None
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Load a compiled kernel from disk; where there is none it will be compiled, which is announced."""
+        if self.files is None:
+            self._announce(UNCACHED)
+            return None
+        loaded = None
+        with suppress(Exception):  # written by other versions, or unreadable
+            rtsys.initialize(target)
+            # Numba would first load all that it can compile, which takes a quarter of a second.
+            loaded = self.files._load_overload(signature, target)
+        if loaded is None:
+            self._announce()
+        return loaded
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        if self.files is not None:
+            with suppress(OSError):  # the disk is full, say: the kernel is compiled again by the next process
+                self.files.save_overload(signature, data)
+
+
+class _Files(caching.FunctionCache):
+    """Compiled kernels in files that are checked when they are read."""
+
+    def __init__(self, function: Any, stamp: Callable[[str], str]) -> None:
         # Numba makes its cache from a class.
         self._impl_class = type("Stamped", (_CacheImpl,), {"stamp": staticmethod(stamp)})
         super().__init__(function)
@@ -68,19 +85,6 @@ class KernelCache(caching.FunctionCache):
         checks = ".checked" if numba.config.BOUNDSCHECK else ""
         name = f"{self._impl.filename_base}.numba-{numba.__version__}{checks}"
         self._cache_file: Any = CheckedFile(self._cache_path, name, sources)
-
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        """Load a compiled kernel from disk; where there is none it will be compiled, which is announced."""
-        loaded = None
-        with suppress(Exception):  # written by other versions, or unreadable
-            loaded = super().load_overload(signature, target)
-        if loaded is None:
-            self._announce()
-        return loaded
-
-    def save_overload(self, signature: Any, data: Any) -> None:
-        with suppress(OSError):  # the disk is full, say: the kernel is compiled again by the next process
-            super().save_overload(signature, data)
 
 
 class _Folder(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):

@@ -5,10 +5,10 @@ Kernels call the same functions as the classes do from Python: the formula modul
 
 from __future__ import annotations
 
-import ast
 import functools
 import hashlib
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +23,8 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
 from redescend.kernels import lowering, parts
-from redescend.kernels.cache import make_cache
-from redescend.kernels.parts import COMPILED, INLINED, KERNEL, PART, RARE, SHARED, SUMMING
+from redescend.kernels.cache import KernelCache
+from redescend.kernels.parts import COMPILED, INLINED, KERNEL, PART, RARE, SELDOM, SHARED, SUMMING
 from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,16 +82,19 @@ def source_digest() -> str:
     return _hash(_kernel_sources())
 
 
+IMPORT = re.compile(r"^ *(?:from ([\w.]+) import (\([^)]*|.*)|import ([\w., ]+))", re.MULTILINE)
+
+
 @functools.cache
 def _imports(file: Path) -> frozenset[Path]:
     """Files of this package that a file may import; they need not exist."""
     names = set()
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.ImportFrom):
-            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-    folders = [Path(__file__).parents[1].joinpath(*name.split(".")[1:]) for name in names]
+    # Parsing all the files would take a tenth of a second.
+    for module, imported, modules in IMPORT.findall(file.read_text(encoding="utf-8")):
+        names |= {module, *(f"{module}.{name}" for name in re.findall(r"\w+", imported))}
+        names |= set(re.findall(r"[\w.]+", modules))
+    package = Path(__file__).parents[1]
+    folders = [package.joinpath(*name.split(".")[1:]) for name in names if name.startswith("redescend.")]
     return frozenset(path for folder in folders for path in (folder.with_suffix(".py"), folder / "__init__.py"))
 
 
@@ -173,13 +176,18 @@ def brief(function: F) -> F:
 
 
 def _with_cache(dispatcher: Any) -> Any:
-    dispatcher._cache = make_cache(dispatcher.py_func, lambda file: module_digest(Path(file)), _announce)
+    dispatcher._cache = KernelCache(dispatcher.py_func, lambda file: module_digest(Path(file)), _announce)
     return dispatcher
 
 
 def inlined(function: F) -> F:
     """Compile a part of a kernel, inlined where it is called."""
-    return njit(**INLINED, **FLAGS)(function)
+    return _without_literals(njit(**INLINED, **FLAGS)(function))
+
+
+def seldom(function: F) -> F:
+    """Compile a part that seldom runs, which may slice arrays or allocate some; it is not inlined."""
+    return _without_literals(njit(**SELDOM, **FLAGS)(function))
 
 
 def summing(function: F) -> F:

@@ -175,39 +175,39 @@ def skip_blanks(text: Array, at: Any) -> Any:
 
 
 @brief
-def read_records(
-    text: Array, lined: bool, template: Any, most: float, out: Array, bits: Array, lines: Array
-) -> tuple[Any, Any]:
+def read_records(text: Array, lined: bool, template: Any, most: float, out: Array, bits: Array) -> tuple[Any, Any]:
     """Read an object of numbers, a list of them, or if `lined` several lines; all with the same names in one order.
 
     Parameters
     ----------
     text : array of uint8
-        The text, and a zero behind it.
+        The text, and a zero behind it. It becomes one line for each record: what is between two records is replaced by
+        a newline and spaces.
     template : tuple of arrays of uint8, int64 and int64
         The names with their quotes, one behind the other; where each ends; and the column of `out` for each.
     most : float
         The largest absolute value.
     out, bits : arrays of float64 and uint64, with a row for each record
-        For the numbers; the same memory.
-    lines : array of uint8
-        For the texts of the records, a newline behind each.
+        For the numbers, and zeros in other columns; the same memory.
 
     Returns
     -------
     records, used : int
-        Their number, or -1 if anything else is there, and the bytes of `lines` that were used.
+        Their number, or -1 if anything else is there, and where the last line ends in `text`.
     """
-    text, lines, out, bits = uncounted(text), uncounted(lines), uncounted(out), uncounted(bits)
+    text, out, bits = uncounted(text), uncounted(out), uncounted(bits)
     names, ends, columns = uncounted(template)
     count, used, last, width = U0, U0, np.uint64(len(text) - 1), np.uint64(len(ends))
     at = skip_blanks(text, U0)
     listed = text[at] == OPEN and not lined
     if listed:
+        text[at] = SPACE
         at = skip_blanks(text, at + U1)
     while count < len(out) and text[at] == BEGIN:
-        start, place = at, U0
+        place = U0
         at = skip_blanks(text, at + U1)
+        for k in range(out.shape[1]):
+            out[count, k] = 0.0
         for j in range(width):
             end = np.uint64(ends[j])
             while place < end:
@@ -225,36 +225,25 @@ def read_records(
             if text[at] != (COMMA if j < width - U1 else END):
                 return -1, 0
             at = skip_blanks(text, at + U1) if j < width - U1 else at + U1
-        for byte in range(start, at):
-            lines[used] = text[byte]
-            used += U1
-        lines[used] = NEWLINE
-        used, count = used + U1, count + U1
-        at = skip_blanks(text, at)
-        if lined:
-            if at < last and text[at] not in (NEWLINE, RETURN):
-                return -1, 0
-            while text[at] in (NEWLINE, RETURN, SPACE, TAB):
-                at += U1
-            continue
-        if not listed or text[at] != COMMA:
+        at, count = skip_blanks(text, at), count + U1
+        behind, text[at] = text[at], NEWLINE
+        used = at + U1
+        if at == last:
             break
-        at = skip_blanks(text, at + U1)
-        if text[at] != BEGIN:
-            return -1, 0
-    if listed:
-        if text[at] != CLOSE:
-            return -1, 0
-        at = skip_blanks(text, at + U1)
-    return (np.int64(count), np.int64(used)) if at == last and count > U0 else (-1, 0)
+        at = skip_blanks(text, used)
+        if lined and behind in (NEWLINE, RETURN):
+            while text[at] in (NEWLINE, RETURN, SPACE, TAB):
+                text[at] = SPACE
+                at += U1
+        elif not listed or behind != COMMA or text[at] != BEGIN:
+            return (np.int64(count), np.int64(used)) if listed and behind == CLOSE and at == last else (-1, 0)
+    return (np.int64(count), np.int64(used)) if at == last and not listed and count > U0 else (-1, 0)
 
 
 @kernel
-def read_many_records(
-    text: Array, lined: bool, template: Any, most: float, out: Array, bits: Array, lines: Array
-) -> tuple[Any, Any]:
+def read_many_records(text: Array, lined: bool, template: Any, most: float, out: Array, bits: Array) -> tuple[Any, Any]:
     """Read records like `read_records`, while other threads run."""
-    return read_records(text, lined, template, most, out, bits, lines)
+    return read_records(text, lined, template, most, out, bits)
 
 
 @brief

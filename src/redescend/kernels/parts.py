@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 from typing import Any
 
@@ -11,7 +12,6 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.typed_passes import AnnotateTypes, NoPythonBackend, NopythonTypeInference, PreLowerStripPhis
 from numba.core.untyped_passes import (
-    DeadBranchPrune,
     FixupArgs,
     GenericRewrites,
     IRProcessing,
@@ -146,10 +146,10 @@ class _KernelLibrary(JITCodeLibrary):
         manager.run(self._final_module, *builder)
 
 
+@functools.cache
 def _library_pass(kind: type[JITCodeLibrary]) -> Any:
     """A pass that puts the code of a function into a library of this kind."""
 
-    @register_pass(mutates_CFG=False, analysis_only=False)
     class UseLibrary(FunctionPass):
         _name = f"redescend_use{kind.__name__}"
 
@@ -161,58 +161,72 @@ def _library_pass(kind: type[JITCodeLibrary]) -> Any:
             state.library.enable_object_caching()
             return True
 
-    return UseLibrary
+    return register_pass(mutates_CFG=False, analysis_only=False)(UseLibrary)
 
 
-BEFORE = (
-    *(TranslateByteCode, FixupArgs, IRProcessing, DeadBranchPrune, GenericRewrites),
-    *(ReconstructSSA, Inference),
-)
+BEFORE = TranslateByteCode, FixupArgs, IRProcessing, GenericRewrites, ReconstructSSA, Inference
 AFTER = PreLowerStripPhis, AnnotateTypes, lowering(_PartLibrary), NoPythonBackend
 """The passes that kernels need. Numba's other passes are for closures, literals, generators, expressions of arrays and
 exceptions, which kernels do not have; they take a quarter of the time.
 """
 
 
-def _manage(*passes: Any) -> list[PassManager]:
-    manager = PassManager("redescend")
-    for each in passes:
-        manager.add_pass(each, each.__name__)
-    manager.finalize()
-    return [manager]
+class _Passes:
+    """Passes that run one after the other. Numba's own manager takes longer than some of them."""
+
+    pipeline_name = "redescend"
+
+    def __init__(self, library: Any) -> None:
+        self.exec_times: dict[str, Any] = {}
+        self._passes = [each() for each in (*BEFORE, _library_pass(library), *AFTER)]
+
+    def run(self, state: Any) -> None:
+        for each in self._passes:
+            each.run_pass(state)
 
 
-class _KernelCompiler(CompilerBase):
-    def define_pipelines(self) -> Any:
-        return _manage(*BEFORE, _library_pass(_KernelLibrary), *AFTER)
+class _Compiler(CompilerBase):
+    """Compiles without the collector of cycles, which would look through all that Numba makes, again and again."""
 
     def compile_extra(self, func: Any) -> Any:
-        """Compile without the collector of cycles, which would look through all that Numba makes, again and again."""
         collecting = gc.isenabled()
         gc.disable()
         try:
             return super().compile_extra(func)
         finally:
             if collecting:
+                if gc.get_freeze_count() == 0:  # what Numba made is now old, and collected with what is old
+                    gc.freeze()
+                    gc.unfreeze()
                 gc.enable()
 
 
-class _PartCompiler(CompilerBase):
+class _ShortCompiler(_Compiler):
+    """Compiles with the passes that kernels and parts need."""
+
+    passes: _Passes
+
     def define_pipelines(self) -> Any:
-        return _manage(*BEFORE, _library_pass(_PartLibrary), *AFTER)
+        return [self.passes]
 
 
-class _SharedCompiler(CompilerBase):
-    def define_pipelines(self) -> Any:
-        return _manage(*BEFORE, _library_pass(_SharedLibrary), *AFTER)
+class _KernelCompiler(_ShortCompiler):
+    passes = _Passes(_KernelLibrary)
 
 
-class _RareCompiler(CompilerBase):
-    def define_pipelines(self) -> Any:
-        return _manage(*BEFORE, _library_pass(_RareLibrary), *AFTER)
+class _PartCompiler(_ShortCompiler):
+    passes = _Passes(_PartLibrary)
 
 
-class _CompiledCompiler(CompilerBase):
+class _SharedCompiler(_ShortCompiler):
+    passes = _Passes(_SharedLibrary)
+
+
+class _RareCompiler(_ShortCompiler):
+    passes = _Passes(_RareLibrary)
+
+
+class _CompiledCompiler(_Compiler):
     """Numba's own passes, for functions that slice arrays or allocate some, with types that are remembered."""
 
     inference: tuple[Any, ...] = (Inference,)
@@ -221,11 +235,19 @@ class _CompiledCompiler(CompilerBase):
         passes: list[Any] = []
         for each, _ in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             passes += self.inference if each is NopythonTypeInference else (each,)
-        return _manage(*passes)
+        manager = PassManager("redescend")
+        for each in passes:
+            manager.add_pass(each, each.__name__)
+        manager.finalize()
+        return [manager]
 
 
 class _InlinedCompiler(_CompiledCompiler):
     inference = (Inference, _library_pass(_PartLibrary))
+
+
+class _SeldomCompiler(_CompiledCompiler):
+    inference = (Inference, _library_pass(_RareLibrary))
 
 
 class _SummingCompiler(_CompiledCompiler):
@@ -242,6 +264,9 @@ INLINED = {
     "pipeline_class": _InlinedCompiler,
 }
 """Options of their parts."""
+
+SELDOM = {**INLINED, "forceinline": False, "pipeline_class": _SeldomCompiler}
+"""Options of their parts that seldom run."""
 
 SUMMING = {**INLINED, "pipeline_class": _SummingCompiler}
 """Options of their parts that sum over features."""

@@ -93,8 +93,8 @@ class Descent(Learner):
         self._config[layout.MEMORY] = layout.DOMAIN + len(code)
         self._identity = repr(self)
         self._choose_loops()
-        self._allocate(check_dtype(name, dtype))
-        self._place(_choose_first_action(name, self.dim, domain, start))
+        self._allocate_vectors(check_dtype(name, dtype))
+        self._set_action(_choose_first_action(name, self.dim, domain, start))
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Show the parameters that a recipe passes on in its signature."""
@@ -166,7 +166,7 @@ class Descent(Learner):
         if type(y) is not float:
             y = float_number("y", y)
         if type(x) is not ndarray or x.dtype is not self.dtype or x.shape != self._shape or not x.flags.carray:
-            x = self._convert(x, y)
+            x = self._convert_record(x, y)
         if self._is_playing:
             raise self._concurrent_use_error()
         self._is_playing = True
@@ -189,7 +189,7 @@ class Descent(Learner):
         finally:
             self._config[layout.SCALE] = scale
 
-    def _play(self, X: Array, y: Array, out: Outcomes) -> int:
+    def _play_rows(self, X: Array, y: Array, out: Outcomes) -> int:
         return self._run(X, y, self._pair, self._config, tuple(out))
 
     def skip(self) -> None:
@@ -213,7 +213,7 @@ class Descent(Learner):
         require(arrays["record"].dtype == precision, self._identity, "vectors of two precisions")
         if precision != self.dtype and not self._free_precision:
             raise DataError(f"The state is of {precision}, but {self!r} was made for {self.dtype}.")
-        self._allocate(precision)
+        self._allocate_vectors(precision)
         self._pair[:] = arrays["previous"], arrays["record"]
         self._memory[:] = arrays["memory"]
         for name, place in layout.STATE.items():
@@ -222,8 +222,8 @@ class Descent(Learner):
     def settle_precision(self, dtype: np.dtype[Any]) -> None:
         if self._free_precision and self.rounds == 0 and dtype != self.dtype:
             theta = self.theta
-            self._allocate(np.dtype(dtype))
-            self._place(theta)
+            self._allocate_vectors(np.dtype(dtype))
+            self._set_action(theta)
 
     def _play_safely(self, x: Array, y: float) -> Round:
         """Play a record with vectors, without an intermediate product that overflows."""
@@ -260,11 +260,11 @@ class Descent(Learner):
             )
         gates.remember(self.gate.kind, self._memory, length)
         if weight > 0.0:
-            self._place(action)
+            self._set_action(action)
         config[layout.ROUNDS], config[layout.TRAVELLED] = t + 1, travelled
         return Round(f, weight)
 
-    def _convert(self, x: Any, y: float) -> Array:
+    def _convert_record(self, x: Any, y: float) -> Array:
         x = float_array("x", x, 1)
         check_features(x, self.dim)
         check_record(x, y, self.loss)
@@ -272,12 +272,12 @@ class Descent(Learner):
         with np.errstate(over="ignore"):
             return x.astype(self.dtype)
 
-    def _allocate(self, dtype: np.dtype[Any]) -> None:
+    def _allocate_vectors(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
         self._shape = (self.dim,)
         self._pair = np.zeros((2, self.dim), dtype)
 
-    def _place(self, theta: Array) -> None:
+    def _set_action(self, theta: Array) -> None:
         """Set the action, with no move pending."""
         self._pair[0] = theta
         self._pair[1] = 0.0

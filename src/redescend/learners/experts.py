@@ -19,11 +19,8 @@ from redescend.steps import Constant
 
 A_MAX = Interval(2.0, 1e100)
 
-NEGLIGIBLE_PRIOR = 1e-60
-"""Experts whose prior is below this share of the largest are left out: they change no digit."""
-
-HALVINGS = 12
-"""Number of steps of the robust experts: the longest that is stable on the median record, and its halves."""
+NEGLIGIBLE_PRIOR = 1e-60  # experts whose prior is below this share of the largest are left out: they change no digit
+HALVINGS = 12  # number of steps of the robust experts: the longest that is stable on the median record, and its halves
 
 
 class LearnWithExperts(Experts):

@@ -18,11 +18,8 @@ from redescend.numeric import LARGEST, Array
 from redescend.parameters import Interval, bad_parameter, check_instance
 from redescend.state import ArraySpec, require
 
-ROUNDS = Interval(1, 2**53, whole=True)
-"""Rounds are counted as floats, and radii by their exponents."""
-
-ANY_RADIUS = 4096.0
-"""An exponent whose radius overflows: no ball at all."""
+ROUNDS = Interval(1, 2**53, whole=True)  # rounds are counted as floats, and radii by their exponents
+ANY_RADIUS = 4096.0  # an exponent whose radius overflows: no ball at all
 
 
 class Expert(NamedTuple):
@@ -113,7 +110,7 @@ class Experts(Ensemble):
         }
 
     @property
-    def _state(self) -> Any:
+    def _kernel_state(self) -> Any:
         return tuple(self._arrays.values())
 
     @property
@@ -147,17 +144,17 @@ class Experts(Ensemble):
         self.check_horizon(1)
         self._arrays["clock"][layout.ROUNDS] += 1
 
-    def _play(self, X: Array, y: Array, out: Outcomes) -> int:
+    def _play_rows(self, X: Array, y: Array, out: Outcomes) -> int:
         if not isinstance(self.loss, LinearLoss):
             return 0
-        at, outcome = kernel.run(X, y, self._state, self._config, tuple(out))
+        at, outcome = kernel.run(X, y, self._kernel_state, self._config, tuple(out))
         while outcome == kernel.FULL:
-            self._grow()
-            played, outcome = kernel.run(X[at:], y[at:], self._state, self._config, tuple(out.rows(at)))
+            self._grow_capacity()
+            played, outcome = kernel.run(X[at:], y[at:], self._kernel_state, self._config, tuple(out.rows(at)))
             at += played
         return at
 
-    def _grow(self) -> None:
+    def _grow_capacity(self) -> None:
         """Double the capacity for groups."""
         for name in ("thetas", "groups"):
             array = self._arrays[name]
@@ -182,8 +179,8 @@ class Experts(Ensemble):
                 move = steps[k] * gates[k] * self.loss.gradient(thetas[k], x, y)
                 moved[k] = np.clip(thetas[k] - move, -LARGEST, LARGEST)
         origin = self.loss.value(np.zeros(self.dim), x, y)
-        while (outcome := kernel.settle(self._state, self._config, moved, losses, gates, origin)) == kernel.FULL:
-            self._grow()
+        while (outcome := kernel.settle(self._kernel_state, self._config, moved, losses, gates, origin)) == kernel.FULL:
+            self._grow_capacity()
         if outcome == kernel.UNPLAYABLE:
             raise DivergenceError(
                 f"Round {self.rounds + 1}: the update of an expert overflowed; the model is unchanged. Try smaller "

@@ -158,7 +158,7 @@ class Learner(ABC):
         """Restore a `state` of a learner with the same parameters."""
 
     @abstractmethod
-    def _play(self, X: Array, y: Array, out: Outcomes) -> int:
+    def _play_rows(self, X: Array, y: Array, out: Outcomes) -> int:
         """Play rows by the compiled loop until one cannot be played; returns how many were."""
 
     @abstractmethod
@@ -171,7 +171,7 @@ class Learner(ABC):
         Stops before the first record that cannot be learned from.
         """
         self.check_horizon(len(X))
-        at = self._play(X, y, out)
+        at = self._play_rows(X, y, out)
         while at < len(X):
             try:
                 check_record(X[at], y[at], self.loss)
@@ -186,7 +186,7 @@ class Learner(ABC):
                 return RowError(at, error)
             at += 1
             if at < len(X):
-                at += self._play(X[at:], y[at:], out.rows(at))
+                at += self._play_rows(X[at:], y[at:], out.rows(at))
         return None
 
     @contextmanager

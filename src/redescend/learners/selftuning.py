@@ -15,8 +15,7 @@ from redescend.numeric import Array
 from redescend.parameters import Order, check_instance, check_order
 from redescend.state import unpack
 
-WIDEST_FULL = 150
-"""Up to this number of features the order is 2 unless it is given."""
+WIDEST_FULL = 150  # up to this number of features the order is 2 unless it is given
 
 
 def resolve_order(order: Order, width: int, sparse: bool = False) -> Literal[1, 2]:
@@ -138,7 +137,7 @@ class SelfTuning(Ensemble):
             return super().update(x, y)  # raises an error about the record
         return Round(*caller.outcome.tolist())
 
-    def _play(self, X: Array, y: Array, out: table.Outcomes) -> int:
+    def _play_rows(self, X: Array, y: Array, out: table.Outcomes) -> int:
         return self._caller.learn_rows(X, y, out)
 
     def _play_safely(self, x: Array, y: float) -> Round:

@@ -85,7 +85,7 @@ def jump(kind: int) -> float:
 class LinearLoss(Component, Loss):
     """φ(⟨x, θ⟩, y) + (l2/2)·‖θ‖²: the base class of compiled losses.
 
-    Its minimiser over a convex set Θ lies on the curve μ ↦ Π_Θ(μ·x), where φ'(⟨x, θ⟩) + l2·μ crosses 0: one dimension,
+    Its minimizer over a convex set Θ lies on the curve μ ↦ Π_Θ(μ·x), where φ'(⟨x, θ⟩) + l2·μ crosses 0: one dimension,
     whatever the number of features.
 
     Parameters
@@ -136,7 +136,7 @@ class LinearLoss(Component, Loss):
 
     @abstractmethod
     def best_scale(self, xx: Values, y: Values) -> Any:
-        """Return the μ whose θ = μ·x minimises f over all θ, for targets y and records with ‖x‖² = xx > 0."""
+        """Return the μ whose θ = μ·x minimizes f over all θ, for targets y and records with ‖x‖² = xx > 0."""
 
     def minimum(self, x: Any, y: float, domain: ConvexSet | None = None) -> tuple[Array, float]:
         x = np.asarray(x, dtype=np.float64)
@@ -149,10 +149,10 @@ class LinearLoss(Component, Loss):
         if domain is not None:
             projected = domain.project(theta)
             inside = domain.radial or np.array_equal(projected, theta)
-            theta = projected if inside else self._minimise_on_curve(x, y, domain)
+            theta = projected if inside else self._minimize_on_curve(x, y, domain)
         return theta, self.value(theta, x, y)
 
-    def _minimise_on_curve(self, x: Array, y: float, domain: ConvexSet) -> Array:
+    def _minimize_on_curve(self, x: Array, y: float, domain: ConvexSet) -> Array:
         """Solve φ'(⟨x, Π(μx)⟩) + l2·μ = 0; the left side never falls as μ grows."""
 
         def excess(scale: float) -> float:
@@ -291,7 +291,7 @@ class EpsilonInsensitive(LinearLoss):
 class Pinball(LinearLoss):
     r"""q·r where the residual r = y − ⟨x, θ⟩ ≥ 0, (q − 1)·r where it is negative, + (l2/2)·‖θ‖².
 
-    Its constant minimiser over a stream is the q-quantile of y.
+    Its constant minimizer over a stream is the q-quantile of y.
 
     Parameters
     ----------
@@ -315,5 +315,5 @@ class Pinball(LinearLoss):
 
 
 def _cap_scale(scale: Values, pull: Values, l2: float) -> Any:
-    """The minimiser of a loss of slope `pull` with a kink at `scale`, which l2 may stop earlier."""
+    """The minimizer of a loss of slope `pull` with a kink at `scale`, which l2 may stop earlier."""
     return np.minimum(scale, pull / l2) if l2 > 0.0 else scale

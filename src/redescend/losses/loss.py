@@ -14,7 +14,7 @@ from redescend.parameters import bad_parameter
 
 
 class ConvexSet(Protocol):
-    """The interface of a domain that a loss is minimised over; kernels of losses then do not depend on domains."""
+    """The interface of a domain that a loss is minimized over; kernels of losses then do not depend on domains."""
 
     @property
     def radial(self) -> bool: ...
@@ -41,7 +41,7 @@ class Loss(ABC):
 class Custom(Loss):
     """A convex loss given by its value and its gradient.
 
-    It is played in Python, not compiled: some tens of microseconds a round. Its minimiser for one record is found
+    It is played in Python, not compiled: some tens of microseconds a round. Its minimizer for one record is found
     numerically. A model with a `Custom` loss cannot be saved.
 
     Parameters

@@ -26,13 +26,12 @@ from redescend.losses import Loss
 from redescend.numeric import LARGEST, Array
 from redescend.parameters import bad_parameter, check_instance
 from redescend.regret.hindsight import best_action
-from redescend.regret.minimisers import best_actions, losses_at, minimum_losses
+from redescend.regret.minimizers import best_actions, losses_at, minimum_losses
 from redescend.transforms import Transform
 
 __all__ = ["best_fixed", "clean_dynamic", "clean_static", "deviation", "invex_dynamic", "path_length", "split"]
 
-BLOCK = 1 << 17
-"""Number of floats in a block of minimisers."""
+BLOCK = 1 << 17  # number of floats in a block of minimizers
 
 
 def clean_dynamic(
@@ -47,10 +46,10 @@ def clean_dynamic(
     loss : Loss
         The loss of the learner.
     comparator : "round", "truth" or an array, default "round"
-        u_s: the minimiser of f_s; the stream's truth; or one action, shape (features,), or a path of them, shape
+        u_s: the minimizer of f_s; the stream's truth; or one action, shape (features,), or a path of them, shape
         (rows, features).
     domain : Domain, optional
-        Where the minimisers of "round" must be. Default: anywhere.
+        Where the minimizers of "round" must be. Default: anywhere.
 
     Returns
     -------
@@ -155,14 +154,14 @@ def best_fixed(stream: Stream, loss: Loss, domain: Domain | None = None) -> Arra
 
     Its total loss is the minimum to a relative error of about 1e-10; for Custom it is as good as ``Custom.minimum``. On
     a Box, L1Ball, Simplex or Intersection features should be of similar size. Without l2, Logistic on separable records
-    has no minimiser; the action returned has a loss close to 0.
+    has no minimizer; the action returned has a loss close to 0.
 
     Parameters
     ----------
     stream : Stream
         The records; corrupted ones are left out.
     loss, domain
-        The loss to minimise, and where the action must be; by default anywhere.
+        The loss to minimize, and where the action must be; by default anywhere.
 
     Returns
     -------
@@ -186,7 +185,7 @@ def invex_dynamic(
 ) -> Array:
     r"""Return the invex dynamic regret: Σ over all rounds s ≤ t of g_s(θ_s) − g_s(ω_s) with g = h(f), for every t.
 
-    ω_s is the minimiser of f_s as it was played. Corrupted rounds count like the others.
+    ω_s is the minimizer of f_s as it was played. Corrupted rounds count like the others.
 
     Parameters
     ----------
@@ -215,7 +214,7 @@ def invex_dynamic(
 
 
 def path_length(stream: Stream, loss: Loss, domain: Domain | None = None) -> Array:
-    r"""Return the path length of the minimisers of the uncorrupted records: Σ over s < t of ‖θ*_s − θ*_{s+1}‖.
+    r"""Return the path length of the minimizers of the uncorrupted records: Σ over s < t of ‖θ*_s − θ*_{s+1}‖.
 
     Parameters
     ----------
@@ -253,7 +252,7 @@ def path_length(stream: Stream, loss: Loss, domain: Domain | None = None) -> Arr
 def deviation(stream: Stream, loss: Loss, domain: Domain | None = None) -> float:
     r"""Return the largest ‖ω*_t − θ*_t‖ over the corrupted rounds, the paper's δ.
 
-    ω*_t minimises the loss of the record that was played, and θ*_t that of its original.
+    ω*_t minimizes the loss of the record that was played, and θ*_t that of its original.
 
     Parameters
     ----------

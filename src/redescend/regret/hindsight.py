@@ -1,7 +1,7 @@
 r"""The best fixed action in hindsight: min over Θ of Σ_t φ(⟨x_t, θ⟩, y_t) + (n·l2/2)·‖θ‖².
 
 Squared and Logistic are smooth. The others are sums of kinks max(low·r, high·r) with r = c − ⟨a, θ⟩, that is, of the
-largest u·r with low ≤ u ≤ high; the method of multipliers minimises them until the duality gap is small.
+largest u·r with low ≤ u ≤ high; the method of multipliers minimizes them until the duality gap is small.
 """
 
 from __future__ import annotations
@@ -17,11 +17,8 @@ from redescend.losses import Absolute, Custom, EpsilonInsensitive, Hinge, Linear
 from redescend.losses.linear import curvature
 from redescend.numeric import Array, norm
 
-GAP = 1e-11
-"""The relative duality gap at which the method of multipliers stops."""
-
-Parts = Callable[[Array], tuple[Array, Array, Array]]
-"""From predictions to ψ, ψ' and ψ'' of each."""
+GAP = 1e-11  # the relative duality gap at which the method of multipliers stops
+Parts = Callable[[Array], tuple[Array, Array, Array]]  # from predictions to ψ, ψ' and ψ'' of each
 
 
 def best_action(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
@@ -31,46 +28,46 @@ def best_action(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
         return np.zeros(dim) if domain is None else domain.project(np.zeros(dim))
     X, y = X.astype(np.float64, copy=False), y.astype(np.float64, copy=False)
     if not isinstance(loss, LinearLoss):
-        return _minimise_custom(loss, X, y, domain)
+        return _minimize_custom(loss, X, y, domain)
     ridge = loss.l2 * len(y)
     if isinstance(domain, Ball):
-        return _minimise_in_ball(loss, X, y, ridge, domain)
-    free = _minimise_free(loss, X, y, ridge)
+        return _minimize_in_ball(loss, X, y, ridge, domain)
+    free = _minimize_free(loss, X, y, ridge)
     if domain is None or domain.contains(free):
         return free
     start, project = domain.project(free), domain.project
     if isinstance(loss, Squared | Logistic):
         return accelerated_descent(_make_smooth(loss, X, y, ridge), start, project, curvature(loss.kind))
 
-    def minimise(inner: Objective, theta: Array, bend: float) -> Array:
+    def minimize(inner: Objective, theta: Array, bend: float) -> Array:
         return accelerated_descent(inner, theta, project, bend)
 
-    return _minimise_kinks(_make_kinks(loss, X, y), ridge, start, minimise)
+    return _minimize_kinks(_make_kinks(loss, X, y), ridge, start, minimize)
 
 
-def _minimise_free(loss: LinearLoss, X: Array, y: Array, ridge: float) -> Array:
+def _minimize_free(loss: LinearLoss, X: Array, y: Array, ridge: float) -> Array:
     start = np.zeros(X.shape[1])
     if isinstance(loss, Squared | Logistic):
         return newton(_make_smooth(loss, X, y, ridge), start)
-    return _minimise_kinks(_make_kinks(loss, X, y), ridge, start, lambda inner, theta, _: newton(inner, theta))
+    return _minimize_kinks(_make_kinks(loss, X, y), ridge, start, lambda inner, theta, _: newton(inner, theta))
 
 
-def _minimise_in_ball(loss: LinearLoss, X: Array, y: Array, ridge: float, ball: Ball) -> Array:
-    """The free minimiser if it is inside; otherwise one more ridge, as strong as holds it on the sphere."""
-    theta = _minimise_free(loss, X, y, ridge)
+def _minimize_in_ball(loss: LinearLoss, X: Array, y: Array, ridge: float, ball: Ball) -> Array:
+    """The free minimizer if it is inside; otherwise one more ridge, as strong as holds it on the sphere."""
+    theta = _minimize_free(loss, X, y, ridge)
     if norm(theta) <= ball.radius:
         return theta
     from scipy.optimize import brentq
 
-    def minimise(log_ridge: float) -> Array:
-        return _minimise_free(loss, X, y, ridge + float(np.exp(log_ridge)))
+    def minimize(log_ridge: float) -> Array:
+        return _minimize_free(loss, X, y, ridge + float(np.exp(log_ridge)))
 
     weakest = strongest = float(np.log(1e-12 * np.square(X).sum()))
-    if norm(minimise(weakest)) > ball.radius:
-        while norm(minimise(strongest)) > ball.radius:
+    if norm(minimize(weakest)) > ball.radius:
+        while norm(minimize(strongest)) > ball.radius:
             strongest += 5.0
-        weakest = brentq(lambda s: norm(minimise(s)) / ball.radius - 1.0, strongest - 5.0, strongest, xtol=1e-13)
-    return ball.project(minimise(weakest))
+        weakest = brentq(lambda s: norm(minimize(s)) / ball.radius - 1.0, strongest - 5.0, strongest, xtol=1e-13)
+    return ball.project(minimize(weakest))
 
 
 def _make_smooth(loss: Squared | Logistic, X: Array, y: Array, ridge: float) -> Objective:
@@ -108,12 +105,12 @@ def _make_kinks(loss: LinearLoss, X: Array, y: Array) -> Kinks:
     raise DataError(f"The best fixed action under {loss} is not known; add its kinks or its curvature to hindsight.py.")
 
 
-def _minimise_kinks(
-    kinks: Kinks, ridge: float, theta: Array, minimise: Callable[[Objective, Array, float], Array]
+def _minimize_kinks(
+    kinks: Kinks, ridge: float, theta: Array, minimize: Callable[[Objective, Array, float], Array]
 ) -> Array:
     """Proximal steps in u: each is a smooth problem in θ, with kinks rounded off over a width that shrinks.
 
-    After a step θ minimises the Lagrangian of u, so that Σ max(low·r, high·r) − u·r bounds how far the minimum is.
+    After a step θ minimizes the Lagrangian of u, so that Σ max(low·r, high·r) − u·r bounds how far the minimum is.
     """
     A, c, low, high = kinks
     f, r = kinks.values(theta)
@@ -129,7 +126,7 @@ def _minimise_kinks(
             rounded = clipped * (c - p) - 0.5 * width * (clipped - u) ** 2
             return rounded, -clipped, np.where(clipped == moved, 1.0 / width, 0.0)
 
-        theta = minimise(Objective(A, parts, ridge), theta, 1.0 / width)
+        theta = minimize(Objective(A, parts, ridge), theta, 1.0 / width)
         f, r = kinks.values(theta)
         u = np.clip(u + r / width, low, high)
         gap = float((f - u * r).sum())
@@ -142,8 +139,8 @@ def _minimise_kinks(
     return best
 
 
-def _minimise_custom(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
-    """Minimise the total of a loss of which only values and gradients are known, as if it were one record."""
+def _minimize_custom(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
+    """Minimize the total of a loss of which only values and gradients are known, as if it were one record."""
     records = [(x, float(response)) for x, response in zip(X, y, strict=True)]
     total = Custom(
         lambda theta, _x, _y: sum(loss.value(theta, *record) for record in records),

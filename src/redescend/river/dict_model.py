@@ -149,7 +149,7 @@ class DictModel(Stateful):
         if self._is_fresh or columns != self._columns:
             records.check_table(columns, values)
             self._add_features(columns)
-            self._columns, self._places_of_columns = columns, self._places(columns)
+            self._columns, self._places_of_columns = columns, self._find_places(columns)
         row = self._learner
         X = np.zeros((len(values), row.learner.dim))
         X[:, : len(self._constant)] = 1.0
@@ -178,7 +178,7 @@ class DictModel(Stateful):
         names = [columns[place] for place in places]
         if len(places) < len(columns):
             values = values[:, places]
-        theta, intercept = self._learner.learner.theta[self._places(names)], self.intercept
+        theta, intercept = self._learner.learner.theta[self._find_places(names)], self.intercept
         with np.errstate(over="ignore", invalid="ignore"):
             predictions = values @ theta + intercept
         if not np.isfinite(predictions).all():
@@ -192,7 +192,7 @@ class DictModel(Stateful):
         """The probability of the label 1 at every margin."""
         return expit(margins) if self.belief is None else self.belief.predict_proba(margins)
 
-    def _places(self, names: Iterable[Any]) -> Array:
+    def _find_places(self, names: Iterable[Any]) -> Array:
         places = {name: place for place, name in enumerate(self._features, len(self._constant))}
         return np.array([places[name] for name in names], dtype=np.intp)
 
@@ -204,7 +204,7 @@ class DictModel(Stateful):
 
     @property
     def weights(self) -> dict[Any, float]:
-        theta = self._learner.learner.theta[self._places(self._features)]
+        theta = self._learner.learner.theta[self._find_places(self._features)]
         return dict(zip(self._features, theta.tolist(), strict=True))
 
     def state(self) -> dict[str, Any]:

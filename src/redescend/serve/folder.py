@@ -28,7 +28,7 @@ from redescend.streaming import ModelStore, StreamModel
 LOGGER = logging.getLogger("redescend.serve")
 
 THREADS = 4
-"""Threads that commit; they wait for the disk most of the time."""
+"""Threads that learn and take snapshots, each for one model at a time."""
 
 
 class ModelFolder:
@@ -141,6 +141,7 @@ class ModelFolder:
         if name in self.writers:
             writer = self.writers.pop(name)
             await writer.close()
+            writer.model.journal.close()
         elif self.broken.pop(name, None) is None:
             raise NotFound(f"There is no model {quote(name)}; GET /v2/models lists all.")
         gone = self.path / "models" / f".{secrets.token_hex(8)}"
@@ -169,6 +170,7 @@ class ModelFolder:
             if self.count_unsaved(writer.model):
                 await asyncio.to_thread(self._snapshot, writer.model)
             await asyncio.to_thread(writer.model.journal.sync)
+            writer.model.journal.close()
         self._executor.shutdown()
         os.close(self._lock)
 

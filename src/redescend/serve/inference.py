@@ -58,7 +58,9 @@ def infer(model: ServedModel, text: bytes, raw: bytes) -> tuple[dict[str, Any], 
         rounds = _predict_encoded(model, X, level)
     found = rounds.predictions.tolist()
     values: dict[str, list[Any]] = {}
-    values["prediction"] = [schema.labels[int(number)] for number in found] if schema.classifies else found
+    # A label may have been added since the request was read.
+    labels = model.require_schema().labels
+    values["prediction"] = [labels[int(number)] for number in found] if schema.classifies else found
     if "probability" in wanted:
         values["probability"] = rounds.probabilities.tolist()
     if level is not None:

@@ -14,21 +14,26 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 from redescend.errors import DataError
 from redescend.files import sync_folder
-from redescend.sources.journal import COMMIT, MAGIC, SCHEMA, Frame, encode_line, read_frames
+from redescend.sources.journal import COMMIT, MAGIC, SCHEMA, Frame, encode_frame, read_frames
 
 Request = tuple[int, str | None, int]
 """A request of a commit: its number of records, its idempotency key, and a digest of its body."""
 
+Text = bytes | memoryview
 
-BLOCK = 1 << 20
-"""Bytes that are written at a time, if they come in parts."""
+DISK_THREADS = ThreadPoolExecutor(8, thread_name_prefix="disk")
+"""Threads that write commits, and wait until they are on the disk."""
 
-SYNCHRONIZERS = ThreadPoolExecutor(8, thread_name_prefix="synchronize")
-"""Threads that wait for the disk."""
+MOST_OPEN = 100
+"""Journals whose file stays open, which saves a little time for each commit; there may be thousands."""
+
+OPEN: set[int] = set()
+"""The descriptors of these files."""
 
 
 class Fsync(StrEnum):
@@ -46,6 +51,14 @@ class Place(NamedTuple):
     offset: int
 
 
+class Queued(NamedTuple):
+    """A commit that shall be written: its requests, their records, and a future that is done once it is on the disk."""
+
+    requests: Sequence[Request]
+    lines: Sequence[Text]
+    written: Future[None]
+
+
 class Journal:
     """The journal in a folder, which is created if it does not exist.
 
@@ -58,6 +71,12 @@ class Journal:
         self.declared: dict[str, Any] | None = None
         """The schema frame, which every segment has once it is known."""
         self._unsynced = self._broken = False
+        self._queue: list[Queued] = []
+        self._writes = False
+        """Whether a thread writes the queue."""
+        self._failure: Exception | None = None
+        self._descriptor: int | None = None
+        self._lock = Lock()
         folder.mkdir(exist_ok=True)
         numbers = self._segments()
         self.end = Place(numbers[-1], 0) if numbers else self._create(1)
@@ -85,36 +104,28 @@ class Journal:
             elif end < path.stat().st_size:
                 raise DataError(f"'{path}' is incomplete, but not the last segment; restore it from a copy.")
 
-    def commit(self, requests: Sequence[Request], lines: Sequence[bytes]) -> None:
+    def commit(self, requests: Sequence[Request], lines: Sequence[Text]) -> None:
         """Append the records of some requests: parts of a text with a newline behind each record."""
-        self._append([encode_line(COMMIT, requests, lines), *lines])
+        self._append([encode_frame(COMMIT, requests, lines)])
 
-    def begin_commit(self, requests: Sequence[Request], lines: Sequence[bytes], *, wait: bool = False) -> Future[None]:
-        """Append the records of some requests like `commit`, but unless `wait` let a thread wait for the disk."""
-        if not wait and self.fsync is Fsync.ALWAYS:
-            return SYNCHRONIZERS.submit(self._close, self._write([encode_line(COMMIT, requests, lines), *lines]))
-        self.commit(requests, lines)
-        done: Future[None] = Future()
-        done.set_result(None)
-        return done
+    def begin_commit(self, requests: Sequence[Request], lines: Sequence[Text]) -> Future[None]:
+        """Append like `commit`, but in a thread. If that fails, so do all commits behind it, until `resume`."""
+        queued = Queued(requests, lines, Future())
+        with self._lock:
+            self._queue.append(queued)
+            idle, self._writes = not self._writes, True
+        if idle:
+            DISK_THREADS.submit(self._write_queue)
+        return queued.written
 
-    def check(self) -> None:
-        """Raise if nobody knows what is on the disk."""
-        if self._broken:
-            raise OSError("the journal could not be written, and its end is unknown; start the server again")
+    @property
+    def failing(self) -> bool:
+        """Whether a commit has failed since `resume`."""
+        return self._failure is not None
 
-    def forget(self, end: Place) -> None:
-        """Do not count on commits behind a place: they may be on the disk or not."""
-        self.end = min(self.end, end)
-
-    def take_back(self, end: Place) -> None:
-        """Remove commits behind a place, which were not acknowledged."""
-        try:
-            self._cut(self._path(end.segment), end.offset)
-        except BaseException:
-            self._broken = True
-            raise
-        self.end = end
+    def resume(self) -> None:
+        """Take commits again after one has failed, once none is queued."""
+        self._failure = None
 
     def declare(self, declared: dict[str, Any]) -> None:
         """Append the schema."""
@@ -124,6 +135,7 @@ class Journal:
     def rotate(self) -> Place:
         """Begin another segment."""
         self.sync()
+        self.close()
         self.end = self._create(self.end.segment + 1)
         return self.end
 
@@ -132,6 +144,13 @@ class Journal:
         for number in self._segments():
             if number < segment:
                 self._path(number).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the file of the last segment; the next commit opens it again."""
+        if self._descriptor is not None:
+            OPEN.discard(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def sync(self) -> None:
         """Wait until all commits are on the disk."""
@@ -143,21 +162,47 @@ class Journal:
                 os.close(descriptor)
             self._unsynced = False
 
-    def _append(self, frame: Sequence[bytes]) -> None:
-        start = self.end
-        try:
-            self._close(self._write(frame))
-        except BaseException:
-            self.forget(start)
-            raise
+    def _write_queue(self) -> None:
+        while True:
+            with self._lock:
+                queue, self._queue = self._queue, []
+                self._writes = bool(queue)
+            if not queue:
+                return
+            try:
+                if self._failure is not None:
+                    raise self._failure
+                self._append([encode_frame(COMMIT, queued.requests, queued.lines) for queued in queue])
+            except Exception as error:
+                self._failure = error
+                for queued in queue:
+                    queued.written.set_exception(error)
+            else:
+                for queued in queue:
+                    queued.written.set_result(None)
 
-    def _write(self, frame: Sequence[bytes]) -> int:
-        """Write a frame; returns the descriptor of its file."""
-        self.check()
-        descriptor = os.open(self._path(self.end.segment), os.O_WRONLY | os.O_APPEND)
+    def _append(self, frames: Sequence[bytearray]) -> None:
+        """Write frames, and synchronize them."""
+        if self._broken:
+            raise OSError("the journal could not be written, and its end is unknown; start the server again")
+        if self._descriptor is None:
+            self._descriptor = os.open(self._path(self.end.segment), os.O_WRONLY | os.O_APPEND)
+            OPEN.add(self._descriptor)
         try:
-            for block in _make_blocks(frame):
-                view = memoryview(block)
+            self._write(self._descriptor, frames)
+            if self.fsync is Fsync.ALWAYS:
+                self._sync(self._descriptor)
+            else:
+                self._unsynced = self.fsync is Fsync.INTERVAL
+        finally:
+            if len(OPEN) > MOST_OPEN:
+                self.close()
+        self.end = Place(self.end.segment, self.end.offset + sum(map(len, frames)))
+
+    def _write(self, descriptor: int, frames: Sequence[bytearray]) -> None:
+        try:
+            for frame in frames:
+                view = memoryview(frame)
                 while view:
                     view = view[os.write(descriptor, view) :]
         except BaseException:
@@ -167,21 +212,7 @@ class Journal:
             except BaseException:
                 self._broken = True
                 raise
-            finally:
-                os.close(descriptor)
             raise
-        self.end = Place(self.end.segment, self.end.offset + sum(map(len, frame)))
-        return descriptor
-
-    def _close(self, descriptor: int) -> None:
-        """Close a file that was written to, after its synchronization."""
-        try:
-            if self.fsync is Fsync.ALWAYS:
-                self._sync(descriptor)
-            else:
-                self._unsynced = self.fsync is Fsync.INTERVAL
-        finally:
-            os.close(descriptor)
 
     def _sync(self, descriptor: int) -> None:
         try:
@@ -209,9 +240,8 @@ class Journal:
             os.fsync(file.fileno())
 
     @staticmethod
-    def _encode_schema(declared: dict[str, Any]) -> bytes:
-        payload = json.dumps(declared).encode() + b"\n"
-        return encode_line(SCHEMA, [], [payload]) + payload
+    def _encode_schema(declared: dict[str, Any]) -> bytearray:
+        return encode_frame(SCHEMA, [], [json.dumps(declared).encode(), b"\n"])
 
     def _segments(self) -> list[int]:
         numbers = []
@@ -222,16 +252,3 @@ class Journal:
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08}.journal"
-
-
-def _make_blocks(parts: Sequence[bytes]) -> Iterator[bytes]:
-    """Parts joined to blocks: few writes if they are short, and no copies if they are long."""
-    block: list[bytes] = []
-    size = 0
-    for part in parts:
-        if block and size + len(part) > BLOCK:
-            yield b"".join(block)
-            block, size = [], 0
-        block.append(part)
-        size += len(part)
-    yield b"".join(block)

@@ -98,7 +98,8 @@ def join_labels(
 
 def _describe(model: ServedModel, answer: Answer, outcomes: Outcomes) -> dict[str, Any]:
     statuses = outcomes.get("status", [])
-    counts = {status: statuses.count(status) for status in ("learned", "rejected", "pending")}
+    counts = dict.fromkeys(("learned", "rejected", "pending"), 0)
+    counts |= {status: statuses.count(status) for status in set(statuses)}
     return {
         "model_name": model.name,
         "first_row": answer.row or None,

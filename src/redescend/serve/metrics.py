@@ -100,7 +100,7 @@ def _families(metrics: RequestMetrics, folder: ModelFolder) -> Iterator[tuple[st
     for name, text, value in (
         ("pending_records", "Records before the schema is decided.", lambda writer: len(writer.model.pending)),
         ("label_waiting_records", "Predicted records without a label.", lambda writer: len(writer.model.labels)),
-        ("journal_lag_records", "Records that wait for their commit.", lambda writer: writer.queued),
+        ("journal_lag_records", "Records that are not acknowledged yet.", lambda writer: writer.queued),
         ("journal_lag_seconds", "How long the first of them has waited.", lambda writer: writer.lag),
         ("journal_unsaved_records", "Records since the last snapshot.", lambda w: folder.count_unsaved(w.model)),
         ("journal_segment_bytes", "Size of the last segment.", lambda writer: writer.model.journal.end.offset),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -18,6 +18,7 @@ from redescend.belief import ResidualBelief
 from redescend.errors import DataError, DivergenceError, RedescendError
 from redescend.serve.columns import list_inputs, list_outputs
 from redescend.serve.journal import Fsync, Journal, Request
+from redescend.serve.keys import Keys
 from redescend.serve.labels import LateLabels
 from redescend.serve.numbers import NumericBatch, NumericRecords
 from redescend.serve.outcomes import Outcome, Outcomes, complete, describe_rounds, dump_model, pick, select
@@ -30,7 +31,6 @@ from redescend.serve.requests import (
     Begun,
     Counts,
     LearnRequest,
-    Remembered,
     Taught,
     join_records,
     list_counts,
@@ -45,9 +45,6 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.predictor import Learned
 from redescend.streaming.summary.least_clean import read_values
 
-MANY = 300
-"""Records that are learned from while the disk writes them: with fewer, it takes less time to wait for it."""
-
 NEWEST = 100
 """Suspects that are kept with their values."""
 
@@ -55,7 +52,8 @@ NEWEST = 100
 class ServedModel:
     """A model in a folder of its own.
 
-    Only one thread at a time may call `commit`, `begin` and `finish`; everything else may be called from any thread.
+    One thread at a time may call `commit` or `begin`. Meanwhile another may call `finish` for a commit that is on the
+    disk. Everything else may be called from any thread.
     `redescend.serve.recovery` makes one from its folder.
 
     Parameters
@@ -75,9 +73,11 @@ class ServedModel:
         self.journal = Journal(folder / "journal", fsync)
         self.labels = LateLabels(limits.labels, limits.label_seconds)
         self.counts = Counts()
-        self.keys: OrderedDict[str, Remembered] = OrderedDict()
+        self.keys = Keys(limits.keys)
         self._begun: deque[Begun] = deque()
-        """Commits that the disk writes."""
+        """Commits that are being written to the disk."""
+        self._rows = 0
+        """Records that were learned from, with those of these commits."""
         self.pending: list[bytes] = []
         """Records that were committed before the schema was decided."""
         self.failure: str | None = None
@@ -113,8 +113,8 @@ class ServedModel:
         make = StreamModel if schema.by is None else ModelStore
         return make(schema, **self.config.model_settings())
 
-    def serve(self, model: Model, statistics: Statistics | None = None) -> None:
-        """Begin to predict and to learn with a model."""
+    def serve(self, model: Model, statistics: Statistics | None = None, counts: Counts | None = None) -> None:
+        """Begin to predict and to learn with a model, which may have learned from records before."""
         self._schema = schema = model.schema
         self.has_intervals = isinstance(model.belief, ResidualBelief)
         self.outputs = list_outputs(schema, self.has_intervals)
@@ -122,6 +122,8 @@ class ServedModel:
         self._learning = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name)
         self._predicting = RecordParser({name: schema.kinds[name] for name in list_inputs(schema)}, self.name)
         self.numeric = NumericRecords(schema)
+        self.counts = Counts() if counts is None else counts
+        self._rows = self.counts.records
         self._replicas = make_versions(model)
 
     def declare(self, schema: Schema) -> None:
@@ -135,7 +137,8 @@ class ServedModel:
         settings = self.config.select("target", "features", "ignore", "task", "labels", "by", "lags", "lag_columns")
         try:
             source = open_source(str(self.journal.folder), kinds=kinds)
-            schema = Schema.infer(source.sample, source.kinds, **settings, stream=True)
+            grows = self.config.transform is None
+            schema = Schema.infer(source.sample, source.kinds, **settings, stream=True, grows=grows)
             model = self.make_model(schema)
             batch = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name).parse(
                 self.pending, 0
@@ -147,7 +150,8 @@ class ServedModel:
         self.declare(schema)
         self.serve(model)
         self.pending = []
-        return self._note(self._describe(batch, learned))
+        self._rows = batch.count
+        return self._note(self._describe(batch, model.schema, learned))
 
     # --- the writer ---
 
@@ -174,7 +178,10 @@ class ServedModel:
         if not requests:
             return []
         try:
-            return list(self._commit_group(requests))
+            if self._replicas is None:
+                return list(self._commit_pending(requests))
+            self._begin(requests)
+            return list(self._finish())
         except OSError as error:
             return [error] * len(requests)
         except (DataError, DivergenceError, Conflict) as error:
@@ -183,28 +190,27 @@ class ServedModel:
             # One of them is to blame, and the others are not.
             return [answer for request in requests for answer in self._commit([request])]
 
-    def _commit_group(self, requests: list[LearnRequest]) -> list[Answer]:
-        if self._replicas is not None:
-            self._begin(requests)
-            return self._finish()
-        noted, before = list_counts(requests), len(self.pending)
-        return self._answer(noted, before, self._commit_pending(noted, requests))
-
     # --- commits while the disk writes the one before ---
 
+    @property
+    def overlapping(self) -> bool:
+        """Whether a commit can begin before the one before is finished; then it takes no time to wait for readers."""
+        return self._replicas is not None and self._replicas.overlapping
+
+    def can_begin(self, requests: list[LearnRequest]) -> bool:
+        """Whether `begin` can take requests; others need a `commit` of their own, after the others are finished."""
+        if self._replicas is None or self.journal.failing:
+            return False
+        keys = [request.key for request in requests if request.key is not None]
+        begun = {key for each in self._begun for _, key, _ in each.requests}
+        return len(set(keys)) == len(keys) and not any(key in self.keys or key in begun for key in keys)
+
     def begin(self, requests: list[LearnRequest]) -> Future[None] | None:
-        """Write requests to the journal and learn from them, before earlier commits are finished.
+        """Learn from requests and begin to write them to the journal, before earlier commits are finished.
 
         Returns a future that is done once they are on the disk; then `finish` is due. If it returns None, nothing was
-        done, and they need a `commit` of their own, after the others are finished.
+        done, and they need a `commit` as well.
         """
-        if self._replicas is None or not self._replicas.overlapping or self.journal.fsync is not Fsync.ALWAYS:
-            return None
-        if sum(request.records.count for request in requests) < MANY:
-            return None
-        keys = [request.key for request in requests if request.key is not None]
-        if len(set(keys)) < len(keys) or any(key in self.keys or self._is_begun(key) for key in keys):
-            return None
         try:
             return self._begin(requests)
         except (OSError, DataError, DivergenceError):
@@ -219,75 +225,74 @@ class ServedModel:
             return [error] * len(requests)
 
     def _begin(self, requests: list[LearnRequest]) -> Future[None]:
-        noted, before = list_counts(requests), self.counts.records + sum(begun.taught.records for begun in self._begun)
+        assert self._replicas is not None
+        noted, before = list_counts(requests), self._rows
         batch = self._join_numbers(requests, before) or self._learning.parse(split_records(requests), before)
-        start = self.journal.end
-        written = self.journal.begin_commit(noted, join_records(requests), wait=batch.count < MANY)
-        try:
-            taught = self._teach(batch)
-        except BaseException:
-            if written.exception() is None:
-                self.journal.take_back(start)
-            raise
-        self._begun.append(Begun(start, noted, before, taught, written))
-        return written
+
+        def write(schema: Schema, learned: Learned) -> Begun:
+            taught = self._describe(batch, schema, learned)
+            return Begun(noted, before, taught, self.journal.begin_commit(noted, join_records(requests)))
+
+        begun = self._replicas.prepare(batch, write)
+        self._rows += batch.count
+        self._begun.append(begun)
+        return begun.written
 
     def _finish(self) -> list[Answer]:
         assert self._replicas is not None
-        start, noted, before, taught, written = self._begun.popleft()
+        noted, before, taught, written = self._begun.popleft()
         try:
             written.result()
-            self.journal.check()
         except BaseException:
-            # Later ones have learned from what may not be on the disk: they fail as well.
+            # Later ones have learned from what is not on the disk: the journal does not take them either.
             self._replicas.discard()
-            self.journal.forget(start)
+            self._rows = self.counts.records
+            if not self._begun:
+                self.journal.resume()
             raise
         self._replicas.publish()
         return self._answer(noted, before, self._note(taught))
 
     def _answer(self, noted: list[Request], before: int, outcomes: Outcomes) -> list[Answer]:
         answers = []
-        for _, row, records in self.remember(noted, before):
+        for _, row, records in self.keys.add(noted, before):
             first = row - before - 1
             answers.append(Answer(row, records, select(outcomes, first, first + records)))
         return answers
-
-    def _is_begun(self, key: str) -> bool:
-        return any(key == other for begun in self._begun for _, other, _ in begun.requests)
 
     def _join_numbers(self, requests: list[LearnRequest], before: int) -> NumericBatch | None:
         numbers = [request.records.numbers for request in requests if request.records.numbers is not None]
         return NumericBatch.join(numbers, before) if len(numbers) == len(requests) else None
 
-    def _commit_pending(self, noted: list[Request], requests: list[LearnRequest]) -> Outcomes:
+    def _commit_pending(self, requests: list[LearnRequest]) -> list[Answer]:
         if len(self.pending) >= SAMPLE:
             raise Conflict(f"The model '{self.name}' cannot start: {self.failure}")
+        noted, before, records = list_counts(requests), len(self.pending), split_records(requests)
         self.journal.commit(noted, join_records(requests))
-        before, records = len(self.pending), split_records(requests)
         self.pending += records
-        outcomes = self.start() if len(self.pending) >= self.settings.first else None
-        if outcomes is None:
+        learned = self.start() if len(self.pending) >= self.settings.first else None
+        if learned is None:
             count = len(records)
             why = {} if self.failure is None else {"reason": [self.failure] * count}
-            return {"status": ["pending"] * count, "row": list(range(before + 1, before + 1 + count)), **why}
-        return select(outcomes, before, before + len(records))
+            outcomes = {"status": ["pending"] * count, "row": list(range(before + 1, before + 1 + count)), **why}
+        else:
+            outcomes = select(learned, before, before + len(records))
+        return self._answer(noted, before, outcomes)
 
     def learn(self, records: list[bytes]) -> None:
         """Learn from records that are in the journal."""
         assert self._replicas is not None
-        taught = self._teach(self._learning.parse(records, self.counts.records))
+        batch = self._learning.parse(records, self._rows)
+        taught = self._replicas.prepare(batch, partial(self._describe, batch))
         self._replicas.publish()
+        self._rows += batch.count
         self._note(taught)
 
-    def _teach(self, batch: Batch | NumericBatch) -> Taught:
-        """Let the copy that readers do not see learn from a batch."""
-        assert self._replicas is not None
-        return self._replicas.prepare(batch, partial(self._describe, batch))
-
-    def _describe(self, batch: Batch | NumericBatch, learned: Learned) -> Taught:
+    def _describe(self, batch: Batch | NumericBatch, schema: Schema, learned: Learned) -> Taught:
+        # Labels are only added, so that readers of an earlier version find theirs.
+        self._schema = schema
         are_suspects = self.statistics.are_suspects(learned.rounds)
-        described = describe_rounds(learned.rounds, self._schema, are_suspects, "learned")
+        described = describe_rounds(learned.rounds, schema, are_suspects, "learned")
         suspects = [
             {**pick(described, place), "values": self._read_values(batch, learned.indices[place])}
             for place in np.flatnonzero(are_suspects)[-NEWEST:].tolist()
@@ -320,24 +325,8 @@ class ServedModel:
 
     def find_duplicate(self, key: str | None, digest: int) -> Answer | None:
         """The answer to a request whose key was committed before."""
-        known = None if key is None else self.keys.get(key)
-        if known is None:
-            return None
-        if known.digest != digest:
-            raise Conflict("The idempotency key was used before, for another body; use a new one.")
-        return Answer(known.row, known.records, {}, duplicate=True)
-
-    def remember(self, requests: Sequence[Request], before: int) -> list[Remembered]:
-        """Remember the keys of requests whose records come after the row `before`."""
-        places = []
-        for count, key, digest in requests:
-            places.append(Remembered(digest, before + 1, count))
-            before += count
-            if key is not None:
-                self.keys[key] = places[-1]
-        while len(self.keys) > self.limits.keys:
-            self.keys.popitem(last=False)
-        return places
+        known = self.keys.find(key, digest)
+        return None if known is None else Answer(known.row, known.records, {}, duplicate=True)
 
     # --- readers ---
 

@@ -27,7 +27,7 @@ from redescend.streaming.predictor import Learned
 EXACT = 2.0**53
 """Integers up to here are doubles."""
 
-LONG = 1 << 18
+LONG = 1 << 13
 """Bytes that take long enough to read for other threads to run meanwhile."""
 
 PLAIN = frozenset(name for name in TYPES if name not in ("BOOL", "BYTES"))
@@ -133,9 +133,12 @@ class NumericInputs:
 
 
 class NumericRows(NamedTuple):
-    """Records of a request: as lines, with a newline behind each, and as rows of `X` with the target behind them."""
+    """Records of a request: as lines, with a newline behind each, and as rows of `X`.
 
-    lines: bytes
+    Behind each row are the target and a number that is not used.
+    """
+
+    lines: memoryview
     rows: Array
 
 
@@ -151,8 +154,9 @@ class NumericBatch:
     @staticmethod
     def join(parts: Sequence[NumericRows], before: int) -> NumericBatch:
         """The records of some requests; `before` is the number of those before."""
-        X = np.concatenate([part.rows[:, :-1] for part in parts])
-        targets = np.concatenate([part.rows[:, -1] for part in parts])
+        # NumPy would release the interpreter for each part, and wait for it.
+        rows = np.frombuffer(b"".join([part.rows.data for part in parts])).reshape(-1, parts[0].rows.shape[1])
+        X, targets = np.ascontiguousarray(rows[:, :-2]), rows[:, -2].copy()
         return NumericBatch(X, targets, np.arange(before + 1, before + 1 + len(X)))
 
     @property
@@ -204,15 +208,17 @@ class NumericRecords:
             self._last = template
         return found
 
-    def _read(self, text: bytes, lined: bool, template: Template) -> NumericRows | None:
-        most = len(text) // template.shortest + 1
+    def _read(self, body: bytes, lined: bool, template: Template) -> NumericRows | None:
+        # The kernel needs a zero behind the text, and changes it. NumPy would release the interpreter to copy it.
+        buffer = bytearray().join((body, b"\0"))
+        text = np.frombuffer(buffer, np.uint8)
         # Columns for the target, and for what is not used.
-        out, lines = np.zeros((most, self._dim + 2)), np.empty(len(text) + most, np.uint8)
+        out = np.empty((len(body) // template.shortest + 1, self._dim + 2))
         read = read_records if len(text) <= LONG else read_many_records
-        count, used = read(_to_bytes(text), lined, template, EXACT, out, out.view(np.uint64), lines)
-        if count < 1 or (used > LONGEST and _find_longest(lines[:used]) > LONGEST):
+        count, used = read(text, lined, template, EXACT, out, out.view(np.uint64))
+        if count < 1 or (used > LONGEST and _find_longest(text[:used]) > LONGEST):
             return None
-        return NumericRows(lines[:used].tobytes(), out[:count, :-1])
+        return NumericRows(memoryview(buffer)[:used], out[:count])
 
     def _find_template(self, text: bytes) -> Template | None:
         """The template of the first record."""

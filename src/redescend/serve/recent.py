@@ -45,12 +45,15 @@ class RecentRing:
         size = self._ring.shape[1]
         numbers = (rounds.rows, rounds.targets, rounds.predictions, rounds.probabilities)
         columns = (*numbers, rounds.low, rounds.high, rounds.losses, suspects)
-        added = np.stack([column[-size:] for column in columns])
         self._count += len(rounds)
-        start = (self._count - added.shape[1]) % size
-        end = min(start + added.shape[1], size)
-        self._ring[:, start:end] = added[:, : end - start]
-        self._ring[:, : added.shape[1] - (end - start)] = added[:, end - start :]
+        added = min(len(rounds), size)
+        start = (self._count - added) % size
+        end = min(start + added, size)
+        for ring, column in zip(self._ring, columns, strict=True):
+            newest = column[-added:]
+            ring[start:end] = newest[: end - start]
+            if added > end - start:
+                ring[: added - (end - start)] = newest[end - start :]
 
     def read(self) -> RecentRounds:
         """A copy of the rounds."""

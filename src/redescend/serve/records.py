@@ -55,13 +55,13 @@ class Records:
     def count(self) -> int:
         return len(self.lines) if self.numbers is None else len(self.numbers.rows)
 
-    def join(self) -> bytes:
+    def join(self) -> bytes | memoryview:
         """All lines, with a newline behind each."""
         return b"".join([line + b"\n" for line in self.lines]) if self.numbers is None else self.numbers.lines
 
     def split(self) -> list[bytes]:
         """All lines."""
-        return self.lines if self.numbers is None else self.numbers.lines.split(b"\n")[:-1]
+        return self.lines if self.numbers is None else bytes(self.numbers.lines).split(b"\n")[:-1]
 
 
 def read_records(

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from redescend.checkpoint import load, save
-from redescend.errors import DataError, DivergenceError
+from redescend.errors import DataError
 from redescend.serve.journal import Fsync, Place
+from redescend.serve.keys import Remembered
 from redescend.serve.model import ServedModel
-from redescend.serve.requests import Counts, Remembered
+from redescend.serve.requests import Counts
 from redescend.serve.settings import Limits, ModelSettings
 from redescend.serve.statistics import Statistics
-from redescend.sources.journal import SCHEMA, Frame
+from redescend.sources.journal import SCHEMA
 from redescend.state import CORRUPT
 from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.encoding.schema import Schema
@@ -85,8 +86,7 @@ def _restore(model: ServedModel, path: Path) -> Place:
             keys = {key: Remembered(*remembered) for key, *remembered in content["keys"]}
             whole = [*vars(counts).values(), *place, *(number for each in keys.values() for number in each)]
             if all(type(number) is int and number >= 0 for number in whole) and counts.learned == statistics.learned:
-                model.serve(learned, statistics)
-                model.counts = counts
+                model.serve(learned, statistics, counts)
                 model.keys.update(keys)
                 return place
     raise DataError(f"The snapshot '{path}': {CORRUPT}.")
@@ -103,7 +103,6 @@ def _begin(model: ServedModel) -> None:
 
 def _replay(model: ServedModel, place: Place | None) -> None:
     records: list[bytes] = []
-    last: Frame | None = None
     for frame in model.journal.replay(place):
         if frame.kind == SCHEMA:
             if model.schema is None:
@@ -114,35 +113,14 @@ def _replay(model: ServedModel, place: Place | None) -> None:
         if len(records) >= REPLAYED:
             model.learn(records)
             records = []
-        model.remember(frame.requests, model.counts.records + len(records) + len(model.pending))
+        model.keys.add(frame.requests, model.counts.records + len(records) + len(model.pending))
         if model.schema is None:
             model.pending += frame.records()
             continue
         records += frame.records()
-        last = frame
     if records:
-        _learn_last(model, records, last)
+        model.learn(records)
     if model.schema is None and len(model.pending) >= model.settings.first:
         model.start()
     elif model.schema is not None and model.journal.declared is None:
         model.declare(model.schema)
-
-
-def _learn_last(model: ServedModel, records: list[bytes], last: Frame | None) -> None:
-    """Learn from the last records of a journal.
-
-    A commit that a model cannot learn from is taken back, but the server may be killed before that.
-    """
-    count = 0 if last is None else len(last.records())
-    before, newest = records[: len(records) - count], records[len(records) - count :]
-    if before:
-        model.learn(before)
-    try:
-        model.learn(newest)
-    except (DataError, DivergenceError):
-        # Commits before others, or before a snapshot, were learned from once: they are never taken back.
-        if last is None or last.end != model.journal.end.offset:
-            raise
-        model.journal.take_back(model.journal.end._replace(offset=last.start))
-        for _, key, _ in last.requests:
-            model.keys.pop(key or "", None)

@@ -2,64 +2,51 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from redescend.errors import RedescendError
 
 
 class Refusal(RedescendError):  # noqa: N818
-    """A request that is refused, with its status."""
+    """A request that is refused, with its HTTP status."""
 
-    status = 400
+    status: ClassVar[int] = 400
+
+    def __init_subclass__(cls, *, status: int) -> None:
+        cls.status = status
 
 
-class Unauthorized(Refusal):
+class Unauthorized(Refusal, status=401):
     """The token is missing or wrong."""
 
-    status = 401
 
-
-class NotFound(Refusal):
+class NotFound(Refusal, status=404):
     """There is no such path, model or method."""
 
-    status = 404
 
-
-class WrongMethod(Refusal):
+class WrongMethod(Refusal, status=405):
     """The path has other methods."""
 
-    status = 405
 
-
-class TooSlow(Refusal):
+class TooSlow(Refusal, status=408):
     """The body did not come in time."""
 
-    status = 408
 
-
-class Conflict(Refusal):
+class Conflict(Refusal, status=409):
     """The request does not fit the state of the model."""
 
-    status = 409
 
-
-class TooLarge(Refusal):
+class TooLarge(Refusal, status=413):
     """The body has too many bytes or records."""
 
-    status = 413
 
-
-class Unsupported(Refusal):
+class Unsupported(Refusal, status=415):
     """A body of another kind than those that can be read."""
 
-    status = 415
 
-
-class Busy(Refusal):
+class Busy(Refusal, status=429):
     """Too much waits already; try again."""
 
-    status = 429
 
-
-class Unavailable(Refusal):
+class Unavailable(Refusal, status=503):
     """The disk is full, or the server stops."""
-
-    status = 503

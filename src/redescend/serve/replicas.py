@@ -13,6 +13,7 @@ from redescend.engines.selftuning import SelfTuningEngine
 from redescend.serve.numbers import NumericBatch
 from redescend.sources import Batch
 from redescend.streaming import ModelStore, StreamModel
+from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.predictor import Learned
 
 Model = StreamModel | ModelStore
@@ -57,27 +58,30 @@ class Versions:
     """Whether a batch can be prepared before the last one is published."""
 
     def __init__(self, model: Model) -> None:
-        self._front = model
+        self._front = self._newest = model
         self._newer: deque[Model] = deque()
 
     def read(self) -> AbstractContextManager[Model]:
         """A context with a whole model that does not change meanwhile."""
         return nullcontext(self._front)
 
-    def prepare(self, batch: Batch | NumericBatch, describe: Callable[[Learned], T]) -> T:
+    def prepare(self, batch: Batch | NumericBatch, describe: Callable[[Schema, Learned], T]) -> T:
         """Learn from a batch, unseen by readers, and describe the outcome; if either fails, nothing was learned."""
-        model = copy_model(self._newer[-1] if self._newer else self._front)
-        described = describe(teach(model, batch))
+        model = copy_model(self._newest)
+        learned = teach(model, batch)
+        described = describe(model.schema, learned)
         self._newer.append(model)
+        self._newest = model
         return described
 
     def publish(self) -> None:
-        """Let readers see the first of what was prepared."""
+        """Let readers see the first of what was prepared; another thread may prepare a batch meanwhile."""
         self._front = self._newer.popleft()
 
     def discard(self) -> None:
         """Forget what was prepared."""
         self._newer.clear()
+        self._newest = self._front
 
 
 class Reader:
@@ -133,14 +137,15 @@ class Replicas:
             if model is not self._front:
                 self._left.notify_all()
 
-    def prepare(self, batch: Batch | NumericBatch, describe: Callable[[Learned], T]) -> T:
+    def prepare(self, batch: Batch | NumericBatch, describe: Callable[[Schema, Learned], T]) -> T:
         """Learn from a batch, unseen by readers, and describe the outcome; if either fails, nothing was learned."""
         with self._left:
             # Readers that came before the last batch was published.
             self._left.wait_for(lambda: not self._readers[id(self._back)])
         try:
             self._catch_up()
-            described = describe(teach(self._back, batch))
+            learned = teach(self._back, batch)
+            described = describe(self._back.schema, learned)
         except BaseException:
             self.discard()
             raise

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from redescend.numeric import Array
-from redescend.serve.journal import Place, Request
+from redescend.serve.journal import Request
 from redescend.serve.outcomes import Outcome, Outcomes
 from redescend.serve.records import Records
 from redescend.sources import Bad
@@ -20,14 +20,6 @@ class LearnRequest(NamedTuple):
     records: Records
     key: str | None = None
     digest: int = 0
-
-
-class Remembered(NamedTuple):
-    """A request that was committed: the digest of its body, its first row and its number of records."""
-
-    digest: int
-    row: int
-    records: int
 
 
 class Answer(NamedTuple):
@@ -65,9 +57,11 @@ class Taught(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A commit that the disk writes: where it begins in the journal, its requests, and the number of records before."""
+    """A commit that was learned from: its requests, the number of records before it, and a future.
 
-    start: Place
+    The future is done once the commit is on the disk.
+    """
+
     requests: list[Request]
     before: int
     taught: Taught
@@ -79,7 +73,7 @@ def list_counts(requests: list[LearnRequest]) -> list[Request]:
     return [(request.records.count, request.key, request.digest) for request in requests]
 
 
-def join_records(requests: list[LearnRequest]) -> list[bytes]:
+def join_records(requests: list[LearnRequest]) -> list[bytes | memoryview]:
     """The records of each request, as one text."""
     return [request.records.join() for request in requests]
 

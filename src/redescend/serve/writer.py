@@ -7,39 +7,65 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from threading import Lock
-from typing import NamedTuple
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 from redescend.serve.histogram import Histogram
 from redescend.serve.model import ServedModel
 from redescend.serve.refusals import Busy, Unavailable
 from redescend.serve.requests import Answer, LearnRequest
 
-OVERLAPPING = 2
-"""Commits that the disk writes at a time: with more there are fewer requests in each."""
+OVERLAPPING = 3
+"""Commits at a time that are learned from or written: with more there are fewer requests in each."""
+
+QUICK = 0.001
+"""Seconds that the event loop may learn at a time: to hand so little to a thread takes longer."""
+
+DELAY = 0.001
+"""Seconds that a commit waits for more requests if there is nothing else to do."""
 
 
 class Waiting(NamedTuple):
-    """A request, what its client waits for, and when it came."""
+    """A request, the future of its answer, and when it was received."""
 
     request: LearnRequest
-    future: asyncio.Future[Answer]
+    answer: asyncio.Future[Answer]
     since: float
 
 
-class Group(NamedTuple):
-    """Requests that are committed together, since when, and a future that is done once they are on the disk."""
+@dataclass(eq=False)
+class Commit:
+    """Requests that are committed together, and when that began.
 
-    requests: list[Waiting]
+    `written` is done once they are on the disk. If they are `alone`, they are committed after all others are finished.
+    """
+
+    waiting: list[Waiting]
     began: float
-    written: Future[None]
+    written: Future[None] | None = None
+    alone: bool = False
+
+    @property
+    def requests(self) -> list[LearnRequest]:
+        return [waiting.request for waiting in self.waiting]
+
+    @property
+    def records(self) -> int:
+        return sum(waiting.request.records.count for waiting in self.waiting)
+
+    @property
+    def since(self) -> float:
+        return self.waiting[0].since
 
 
 class Writer:
-    """Takes the requests of a model in their order, one commit at a time, in a thread of the executor.
+    """Commits the requests of a model in their order.
 
-    While the disk writes a commit, which the thread does not wait for, the next may begin. After commits that are
-    finished, if one `is_due`, `snapshot` is called in that thread.
+    The event loop calls `_advance`, which answers commits that are on the disk, and begins the next one while others
+    are still being written. A thread of the executor learns, unless that is quick, and takes a snapshot if one
+    `is_due`, one at a time.
     """
 
     def __init__(
@@ -51,12 +77,21 @@ class Writer:
     ) -> None:
         self.model, self._executor, self._is_due, self._snapshot = model, executor, is_due, snapshot
         self._waiting: deque[Waiting] = deque()
-        self._begun: deque[Group] = deque()
+        self._commits: deque[Commit] = deque()
+        """Commits that are not answered yet."""
         self._records = 0
-        self._lock = Lock()
-        self._runs = self._again = self._finished = False
-        """Whether a thread runs or is about to, whether something has happened since it last looked, and whether a
-        commit was finished since the last snapshot was considered."""
+        """Records of both."""
+        self._open = 0.0
+        """About how many requests are open at a time, which is the number of busy clients."""
+        self._answered = 0
+        """Requests of the last commit that was answered."""
+        self._timer: asyncio.TimerHandle | None = None
+        """Runs while a commit waits for more requests."""
+        self._seconds = float("inf")
+        """Processor time that learning from the last commit took, per record."""
+        self._works = self._scheduled = self._finished = False
+        """Whether a thread works for the model, whether `_advance` is about to be called, and whether a commit was
+        finished since the last snapshot was considered."""
         self._closed: asyncio.Future[None] | None = None
         """Done once nothing waits any more; None until the writer is being closed."""
         self.commits = Histogram()
@@ -64,16 +99,16 @@ class Writer:
 
     @property
     def queued(self) -> int:
-        """Records that wait."""
+        """Records that are not acknowledged yet."""
         return self._records
 
     @property
     def lag(self) -> float:
         """Seconds that the first of them has waited."""
-        with self._lock:
-            begun, waiting = list(self._begun), list(self._waiting)
-        first = begun[0].requests[0] if begun else waiting[0] if waiting else None
-        return 0.0 if first is None else time.monotonic() - first.since
+        for queue in (self._commits, self._waiting):
+            with suppress(IndexError):  # the event loop may just have taken the last one
+                return time.monotonic() - queue[0].since
+        return 0.0
 
     def enqueue(self, request: LearnRequest) -> asyncio.Future[Answer]:
         """Commit a request; the future is done once it is on the disk and learned from."""
@@ -83,103 +118,144 @@ class Writer:
         if self._records and self._records + request.records.count > limit:
             raise Busy(f"{self._records:,} records of '{self.model.name}' wait already; try again in a second.")
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answer] = loop.create_future()
+        answer: asyncio.Future[Answer] = loop.create_future()
         self._records += request.records.count
-        self._waiting.append(Waiting(request, future, time.monotonic()))
-        self._wake(loop)
-        return future
+        self._waiting.append(Waiting(request, answer, time.monotonic()))
+        self._schedule(loop)
+        return answer
 
     async def close(self) -> None:
         """Take no more requests, and finish those that wait."""
-        self._closed = asyncio.get_running_loop().create_future()
-        self._check_closed()
+        loop = asyncio.get_running_loop()
+        self._closed = loop.create_future()
+        self._wait_no_more(loop)
         await self._closed
 
-    # --- the thread ---
+    # --- steps ---
 
-    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let a thread look at what has happened."""
-        with self._lock:
-            if not self._waiting and not self._begun:
-                return
-            self._again, runs, self._runs = True, self._runs, True
-        if not runs:
-            self._executor.submit(self._run, loop)
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Call `_advance` after all requests that the event loop has received by now."""
+        if not self._scheduled:
+            self._scheduled = True
+            loop.call_soon(self._advance, loop)
 
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Work once; the writers of other models take turns."""
-        with self._lock:
-            self._again = False
-        try:
-            self._work(loop)
-        finally:
-            with self._lock:
-                more = bool(self._waiting) and len(self._begun) < OVERLAPPING
-                self._runs = again = self._again or more
-            if again:
-                self._executor.submit(self._run, loop)
-            else:
-                loop.call_soon_threadsafe(self._check_closed)
+    def _wait_no_more(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._open, self._timer = 0.0, None
+        self._schedule(loop)
 
-    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Finish commits that are on the disk, and begin one of what waits."""
-        while self._begun and self._begun[0].written.done():
-            self._finish(loop)
-        if self._waiting and len(self._begun) < OVERLAPPING:
+    def _advance(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._scheduled = False
+        # The next commit comes first: a thread can work on it while the event loop answers the last one.
+        self._begin_next(loop)
+        while self._commits and self._is_written(self._commits[0]):
+            self._finish(self._commits.popleft())
+            self._begin_next(loop)
+        idle = not (self._waiting or self._commits or self._works)
+        if self._closed is not None and idle and not self._closed.done():
+            self._closed.set_result(None)
+
+    def _begin_next(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin what is next, if anything: a commit that has to be alone, a snapshot, or another commit."""
+        if self._works:
+            return
+        if self._commits and self._commits[-1].alone:
+            if len(self._commits) == 1:
+                commit = self._commits[0]
+                self._run(loop, partial(self.model.commit, commit.requests), partial(self._end_alone, commit))
+        elif self._finished and self._is_due(self.model):
+            if not self._commits:
+                self._finished = False
+                self._run(loop, partial(self._snapshot, self.model), lambda result: None)
+        elif self._waiting:
+            self._begin_if_enough(loop)
+
+    def _is_written(self, commit: Commit) -> bool:
+        written = commit.written
+        if written is None or not written.done():
+            return False
+        # A failed commit is finished after the thread has begun the next, which then fails as well.
+        return not self._works or written.exception() is None
+
+    def _begin_if_enough(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin a commit of what waits, or wait for more.
+
+        One half of the busy clients shall wait for a commit while the other half sends requests. As many are expected
+        to come soon as were answered last; if nothing else is to be done, they are not expected for long.
+        """
+        most = OVERLAPPING if self.model.overlapping else 1
+        if len(self._waiting) < min(self._answered, self._open / 2):
+            if not self._commits and self._timer is None:
+                self._timer = loop.call_later(DELAY, self._wait_no_more, loop)
+        elif len(self._commits) < most:
             self._begin(loop)
-        if self._finished and self._is_due(self.model):
-            self._drain(loop)
-            self._snapshot(self.model)
-        self._finished = False
+            if self._waiting:
+                self._schedule(loop)
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        group, began = self._take(), time.monotonic()
-        requests = [waiting.request for waiting in group]
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        busy = len(self._waiting) + sum(len(commit.waiting) for commit in self._commits)
+        self._open = max(0.9 * self._open, busy)
+        commit = Commit(self._take(), time.monotonic())
+        self._commits.append(commit)
+        begin, end = partial(self._attempt, commit), partial(self._end_begin, loop, commit)
+        if not self.model.can_begin(commit.requests):
+            end(lambda: None)
+        elif self.model.overlapping and self._seconds * commit.records < QUICK:
+            end(begin)
+        else:
+            self._run(loop, begin, end)
+
+    def _attempt(self, commit: Commit) -> Future[None] | None:
+        """Learn from the requests of a commit, and measure that."""
+        began = time.thread_time()
+        written = self.model.begin(commit.requests)
+        self._seconds = (time.thread_time() - began) / max(1, commit.records)
+        return written
+
+    def _end_begin(
+        self, loop: asyncio.AbstractEventLoop, commit: Commit, result: Callable[[], Future[None] | None]
+    ) -> None:
         try:
-            written = self.model.begin(requests)
-            if written is None:
-                self._drain(loop)
-                self._answer(loop, group, self.model.commit(requests), began)
-                return
-        except BaseException as error:
-            self._answer(loop, group, [_to_exception(error)] * len(group), began)
+            commit.written = result()
+        except Exception as error:
+            self._commits.pop()
+            self._answer(commit, [error] * len(commit.waiting))
             return
-        self._begun.append(Group(group, began, written))
-        written.add_done_callback(lambda _: self._wake(loop))
+        if commit.written is None:
+            commit.alone = True
+            self._schedule(loop)
+        else:
+            commit.written.add_done_callback(lambda _: loop.call_soon_threadsafe(self._advance, loop))
 
-    def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait for the disk."""
-        while self._begun:
-            self._finish(loop)
+    def _end_alone(self, commit: Commit, result: Callable[[], Sequence[Answer | Exception]]) -> None:
+        self._commits.popleft()
+        self._answer_result(commit, result)
 
-    def _finish(self, loop: asyncio.AbstractEventLoop) -> None:
-        group, began, _ = self._begun.popleft()
-        answers: Sequence[Answer | Exception]
+    def _finish(self, commit: Commit) -> None:
+        self._answer_result(commit, self.model.finish)
+
+    def _answer_result(self, commit: Commit, result: Callable[[], Sequence[Answer | Exception]]) -> None:
         try:
-            answers = self.model.finish()
-        except BaseException as error:
-            answers = [_to_exception(error)] * len(group)
-        self._answer(loop, group, answers, began)
+            answers = result()
+        except Exception as error:
+            answers = [error] * len(commit.waiting)
+        self._answer(commit, answers)
 
     def _take(self) -> list[Waiting]:
-        group: list[Waiting] = []
+        """The first requests that wait, as many as can be committed at a time."""
+        taken: list[Waiting] = []
         records = 0
-        while self._waiting and (not group or records < self.model.limits.group):
-            group.append(self._waiting.popleft())
-            records += group[-1].request.records.count
-        return group
+        while self._waiting and (not taken or records < self.model.limits.group):
+            taken.append(self._waiting.popleft())
+            records += taken[-1].request.records.count
+        return taken
 
-    def _answer(
-        self, loop: asyncio.AbstractEventLoop, group: list[Waiting], answers: Sequence[Answer | Exception], began: float
-    ) -> None:
-        self._finished = True
-        loop.call_soon_threadsafe(self._tell, group, answers, time.monotonic() - began)
-
-    # --- the event loop ---
-
-    def _tell(self, group: list[Waiting], answers: Sequence[Answer | Exception], seconds: float) -> None:
-        self.commits.observe(seconds)
-        for (request, future, _), answer in zip(group, answers, strict=True):
+    def _answer(self, commit: Commit, answers: Sequence[Answer | Exception]) -> None:
+        self._finished, self._answered = True, len(commit.waiting)
+        self.commits.observe(time.monotonic() - commit.began)
+        for (request, future, _), answer in zip(commit.waiting, answers, strict=True):
             self._records -= request.records.count
             if future.done():
                 continue
@@ -188,10 +264,15 @@ class Writer:
             else:
                 future.set_result(answer)
 
-    def _check_closed(self) -> None:
-        if self._closed is not None and not self._closed.done() and not self._records and not self._runs:
-            self._closed.set_result(None)
+    # --- threads ---
 
+    def _run(self, loop: asyncio.AbstractEventLoop, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """Work in a thread, and then, in the event loop, pass on a function that returns or raises the result."""
+        self._works = True
 
-def _to_exception(error: BaseException) -> Exception:
-    return error if isinstance(error, Exception) else Unavailable("The server stops.")
+        def end(future: Future[Any]) -> None:
+            self._works = False
+            then(future.result)
+            self._advance(loop)
+
+        self._executor.submit(work).add_done_callback(lambda future: loop.call_soon_threadsafe(end, future))

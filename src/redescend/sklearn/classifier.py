@@ -153,22 +153,22 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         check_classification_targets(y)
         return X, y
 
-    def _start(self, X: Any, y: Array, classes: Array | None) -> None:
+    def _start_model(self, X: Any, y: Array, classes: Array | None) -> None:
         classes = np.unique(y) if classes is None else classes
         if len(classes) < 2:
             raise DataError(f"A classifier needs two classes or more; got {len(classes)} class: {classes}.")
         self._make_engine(X, count_outputs(len(classes)))
         self.classes_ = classes
 
-    def _encode(self, y: Array) -> Array:
+    def _encode_targets(self, y: Array) -> Array:
         classes = self.classes_
         places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         if not np.array_equal(classes[places], y):
             raise DataError(f"y must be one of {classes}. Got {np.setdiff1d(y, classes)} instead.")
         return encode_labels(places, len(classes))
 
-    def _encode_plain(self, y: Array) -> Array | None:
-        return self._encode(y)
+    def _encode_plain_targets(self, y: Array) -> Array | None:
+        return self._encode_targets(y)
 
     def _learned_state(self) -> dict[str, Any]:
         classes = {"classes": self.classes_.tolist(), "class_type": self.classes_.dtype.str}

@@ -94,15 +94,15 @@ class LinearEstimator(JudgingEstimator):
         """Checked features and targets."""
 
     @abstractmethod
-    def _start(self, X: Any, y: Array, classes: Array | None) -> None:
+    def _start_model(self, X: Any, y: Array, classes: Array | None) -> None:
         """Make a new engine for targets like these."""
 
     @abstractmethod
-    def _encode(self, y: Array) -> Array:
+    def _encode_targets(self, y: Array) -> Array:
         """Checked targets as numbers, a row for each output."""
 
     @abstractmethod
-    def _encode_plain(self, y: Array) -> Array | None:
+    def _encode_plain_targets(self, y: Array) -> Array | None:
         """Encode a plain array that was not checked; None if it must be checked."""
 
     # --- learning ---
@@ -111,7 +111,7 @@ class LinearEstimator(JudgingEstimator):
     def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit a new model, or with `warm_start` continue the current one, on `max_iter` passes over the rows.
 
-        Each pass starts the trees of a model anew.
+        Each pass grows the trees of a model from scratch.
 
         Parameters
         ----------
@@ -143,8 +143,8 @@ class LinearEstimator(JudgingEstimator):
         if not weights.any():
             raise DataError("sample_weight must not be zero for all rows.")
         if is_new:
-            self._start(X, y, None)
-        table, Y, random = to_engine_input(X), self._encode(y), check_random_state(self.random_state)
+            self._start_model(X, y, None)
+        table, Y, random = to_engine_input(X), self._encode_targets(y), check_random_state(self.random_state)
         self.n_iter_ = self._count_passes()
         inlier_weights, predictions = np.empty((2, *Y.shape))
         for number in range(self.n_iter_):
@@ -175,8 +175,8 @@ class LinearEstimator(JudgingEstimator):
         """Learn from rows once, in their order."""
         is_new = not self.__sklearn_is_fitted__()
         if sample_weight is None and self._is_plain(X, y) and (not is_new or self._start_plain(X)):
-            Y = self._encode_plain(y)
-            if Y is not None and self._learn(X, Y, None):
+            Y = self._encode_plain_targets(y)
+            if Y is not None and self._learn_rows(X, Y, None):
                 return self
             if is_new:
                 del self._engine
@@ -184,11 +184,11 @@ class LinearEstimator(JudgingEstimator):
         weights = check_sample_weight(sample_weight, X.shape[0])
         if weights.any():
             if is_new:
-                self._start(X, y, classes)
-            self._learn(to_engine_input(X), self._encode(y), weights)
+                self._start_model(X, y, classes)
+            self._learn_rows(to_engine_input(X), self._encode_targets(y), weights)
         return self
 
-    def _learn(self, X: Any, Y: Array, weights: Array | None) -> bool:
+    def _learn_rows(self, X: Any, Y: Array, weights: Array | None) -> bool:
         """Learn from rows; returns False, and learns nothing, if those without weights, not checked yet, are bad."""
         engine, predictions = self._engine, None if self._beliefs is None else np.zeros(Y.shape)
         if weights is None:
@@ -227,7 +227,7 @@ class LinearEstimator(JudgingEstimator):
     def _make_engine(self, X: Any, outputs: int) -> None:
         parameters = self.get_params()
         chosen = {name: parameters[name] for name in ENGINE_PARAMETERS}
-        config, sparse = self._config(chosen), issparse(X)
+        config, sparse = self._make_config(chosen), issparse(X)
         self._engine = config.make_engine(X.shape[1], outputs, sparse=sparse)
         if config.features == "auto" and (obstacle := config.find_obstacle(X.shape[1], sparse)) is not None:
             message = f"The model is linear, because features='auto' cannot be combined with {obstacle}."
@@ -243,7 +243,7 @@ class LinearEstimator(JudgingEstimator):
     def _make_beliefs(self, dim: int, outputs: int) -> RowBeliefs:
         return RowBeliefs(dim, outputs, self.TASK == "classification")
 
-    def _config(self, parameters: dict[str, Any]) -> ModelConfig:
+    def _make_config(self, parameters: dict[str, Any]) -> ModelConfig:
         return ModelConfig.from_parameters(type(self).__name__, self.TASK, **parameters)
 
     # --- fitted attributes and predictions ---
@@ -323,7 +323,7 @@ class LinearEstimator(JudgingEstimator):
             return self._engine.score_features(checked)
         X, y = self._validate(X, y, reset=False)
         # In double precision, as the records were learned from.
-        table, Y = to_engine_input(X), self._encode(y)
+        table, Y = to_engine_input(X), self._encode_targets(y)
         if self._beliefs is None:
             return min_over_outputs(self._engine.score(table, Y))
         return to_probability(self._beliefs.judge(table, Y, self._predict_unrounded(table)))
@@ -344,7 +344,7 @@ class LinearEstimator(JudgingEstimator):
         owner, engine_state, passes = type(self).__name__, state["engine"], state["passes"]
         made_with = state["made_with"]
         parameters = {name: Deserializer({}, file_size=0).deserialize(made_with[name]) for name in ENGINE_PARAMETERS}
-        engine = self._config(parameters).restore_engine(engine_state)
+        engine = self._make_config(parameters).restore_engine(engine_state)
         require(state["precision"] in ("float32", "float64"), owner, "an unknown precision")
         require(passes is None or (type(passes) is int and passes > 0), owner, "an impossible number of passes")
         beliefs = None

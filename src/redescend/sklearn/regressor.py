@@ -53,7 +53,7 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         squared with alpha = 0, with an intercept, neither a transform nor averaging, and at most 500 dense features.
     max_iter : int or 'auto', default='auto'
         Number of passes of `fit` over the rows. 'auto': 2 at order 2, where more bring little, or with trees, which
-        each pass starts anew; otherwise 10.
+        each pass grows from scratch; otherwise 10.
     shuffle : bool, default=True
         Whether `fit` shuffles the rows before each pass.
     random_state : int, RandomState or None, default=0
@@ -190,15 +190,15 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
             self._target_ndim = y.ndim
         return X, np.array(y.reshape(len(y), -1).T, dtype=np.float64, order="C")
 
-    def _start(self, X: Any, y: Array, classes: Array | None) -> None:
+    def _start_model(self, X: Any, y: Array, classes: Array | None) -> None:
         self._make_engine(X, len(y))
 
-    def _encode(self, y: Array) -> Array:
+    def _encode_targets(self, y: Array) -> Array:
         if len(y) != self._engine.outputs:
             raise DataError(f"y must have {self._engine.outputs} columns, as before. Got {len(y)} instead.")
         return y
 
-    def _encode_plain(self, y: Array) -> Array | None:
+    def _encode_plain_targets(self, y: Array) -> Array | None:
         return y[None] if self._engine.outputs == 1 and y.dtype == DOUBLE and y.flags.carray else None
 
     def _shape_coefficients(self, coefficients: Array) -> Array:

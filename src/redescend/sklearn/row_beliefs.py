@@ -4,7 +4,7 @@ Rows of `partial_fit` are judged by the predictions made before learning from th
 times: only the first predictions are out of sample, and they come from a poor model. Instead each row is judged once,
 after the last pass, by the leave-one-out prediction of the final model, so that the number of passes does not change
 how many records a belief has seen. Logits are shrunk where the coefficients are uncertain. A model with trees
-starts them anew in each pass, and its rows are judged like those of `partial_fit`, by the last pass.
+grows them from scratch in each pass, and its rows are judged like those of `partial_fit`, by the last pass.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RowBeliefs(Stateful):
             predictions, uncertainty = leave_out_labels(X, Y, predictions, weights)
         else:
             predictions = leave_out_numbers(X, Y, predictions, weights)
-        self._add(X, Y, predictions, places, in_order=False)
+        self._add_rows(X, Y, predictions, places, in_order=False)
         self._uncertainty = uncertainty
 
     def shrink(self, X: Any, predictions: Array) -> Array:
@@ -79,17 +79,17 @@ class RowBeliefs(Stateful):
 
     def add(self, X: Any, Y: Array, predictions: Array, places: Array | None = None) -> None:
         """Learn from rows and their predictions: from those at `places`, in this order, or from all."""
-        self._add(X, Y, self.shrink(X, predictions), places, in_order=True)
+        self._add_rows(X, Y, self.shrink(X, predictions), places, in_order=True)
 
-    def _add(self, X: Any, Y: Array, predictions: Array, places: Array | None, in_order: bool) -> None:
+    def _add_rows(self, X: Any, Y: Array, predictions: Array, places: Array | None, in_order: bool) -> None:
         self._count, self._log_odds = Y.shape[1], None
         self._places = np.arange(self._count) if places is None else places
         if places is not None:
             X, Y, predictions = X[places], Y[:, places], predictions[:, places]
-        for deferred, records in zip(self._beliefs, self._records(X, Y, predictions), strict=True):
+        for deferred, records in zip(self._beliefs, self._make_records(X, Y, predictions), strict=True):
             (deferred.add if in_order else deferred.add_table)(*records)
 
-    def _records(self, X: Any, Y: Array, predictions: Array) -> list[tuple[Array, ...]]:
+    def _make_records(self, X: Any, Y: Array, predictions: Array) -> list[tuple[Array, ...]]:
         """The records of every belief, as it takes them."""
         if not np.isfinite(predictions).all():  # nan_to_num of one row takes longer than learning from it
             predictions = np.nan_to_num(predictions)
@@ -110,13 +110,13 @@ class RowBeliefs(Stateful):
 
     def judge(self, X: Any, Y: Array, predictions: Array) -> Array:
         """The log-odds that each row is clean, the least over outputs; nothing is learned."""
-        records = self._records(X, Y, self.shrink(X, predictions))
+        records = self._make_records(X, Y, self.shrink(X, predictions))
         log_odds = [deferred.belief.judge(*parts) for deferred, parts in zip(self._beliefs, records, strict=True)]
         return np.asarray(np.min(log_odds, axis=0))
 
     def predict_interval(self, X: Any, predictions: Array, level: float) -> tuple[Array, Array]:
         """The ends of intervals, a row for each output."""
-        records = self._records(X, predictions, predictions)
+        records = self._make_records(X, predictions, predictions)
         beliefs: list[Any] = [deferred.belief for deferred in self._beliefs]
         pairs = [
             belief.predict_interval(output, table, level)

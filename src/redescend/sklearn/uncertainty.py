@@ -14,17 +14,13 @@ from redescend.numeric import Array
 from redescend.sklearn.rows import to_dense
 from redescend.state import ArraySpec, read_arrays, require
 
-MOST_LEVERAGE = 0.5
-"""The largest leverage of a row on its own prediction."""
+MOST_LEVERAGE = 0.5  # the largest leverage of a row on its own prediction
 
 WIDEST, LARGEST_TABLE = 300, 2**31
 """In tables with more columns, or more rows × columns², the predictions of the final model are used as they are."""
 
-RIDGE = 1.0
-"""The curvature of a prior on standardized coefficients of logits: labels that a line separates give none."""
-
-LONG = 4.0
-"""A row is long beyond this many typical lengths, as for the learner; logits of long rows are shrunk."""
+RIDGE = 1.0  # the curvature of a prior on standardized coefficients of logits: labels that a line separates give none
+LONG = 4.0  # a row is long beyond this many typical lengths, as for the learner; logits of long rows are shrunk
 
 SPECS = (
     ArraySpec("typical", (), low=0.0),
@@ -55,7 +51,7 @@ class Uncertainty(NamedTuple):
     def shrink(self, X: Any, logits: Array) -> Array:
         """Shrink logits, a row for each output, to those of the mean probability over uncertain coefficients."""
         table = standardize(X, self.mean, self.spread)
-        return logits * _shrinkage(table, np.einsum("ij,ij->i", table @ self.covariance, table), self.typical)
+        return logits * _compute_shrinkage(table, np.einsum("ij,ij->i", table @ self.covariance, table), self.typical)
 
     def state(self) -> dict[str, Array]:
         return {name: array.copy() for name, array in self._asdict().items()}
@@ -69,7 +65,7 @@ def restore_uncertainty(state: dict[str, Any], columns: int, owner: Any) -> Unce
     return uncertainty
 
 
-def _shrinkage(table: Array, variances: Array, typical: Array) -> Array:
+def _compute_shrinkage(table: Array, variances: Array, typical: Array) -> Array:
     """The factor of logits: that of the mean of a logistic function over a normal variable, less for long rows."""
     leverages = np.maximum(_mean_squares(table) / np.maximum(LONG * typical, 1e-300), 1.0)
     return 1.0 / np.sqrt((1.0 + np.pi / 8.0 * np.maximum(variances, 0.0)) * leverages)
@@ -101,9 +97,9 @@ def leave_out_numbers(X: Any, Y: Array, predictions: Array, weights: Array) -> A
     """
     if is_too_large(X):
         return predictions
-    table, out = standardize(X, *_mean_and_spread(X)), predictions.copy()
+    table, out = standardize(X, *_compute_mean_and_spread(X)), predictions.copy()
     for output, y, weight in zip(out, Y, weights, strict=True):
-        covariance = np.linalg.inv(_curvature(table, weight, 1e-9 * len(table)))
+        covariance = np.linalg.inv(_compute_curvature(table, weight, 1e-9 * len(table)))
         sensitivity = weight * np.einsum("ij,ij->i", table @ covariance, table)
         output -= np.nan_to_num(sensitivity / (1.0 - np.clip(sensitivity, 0.0, MOST_LEVERAGE)) * (y - output))
     return out
@@ -116,28 +112,28 @@ def leave_out_labels(X: Any, Y: Array, logits: Array, weights: Array) -> tuple[A
     """
     if is_too_large(X):
         return logits, None
-    mean, spread = _mean_and_spread(X)
+    mean, spread = _compute_mean_and_spread(X)
     table, out = standardize(X, mean, spread), logits.copy()
     average, variances = np.zeros((table.shape[1],) * 2), np.zeros(len(table))
     for output, y, weight, shares in zip(out, Y, weights, label_probabilities(logits)[-len(Y) :], strict=True):
         residuals, curvature = 0.5 * (y + 1.0) - shares, weight * shares * (1.0 - shares)
-        covariance = np.linalg.inv(_curvature(table, curvature, RIDGE))
+        covariance = np.linalg.inv(_compute_curvature(table, curvature, RIDGE))
         variance = np.einsum("ij,ij->i", table @ covariance, table)
         rest = 1.0 - np.clip(variance * curvature, 0.0, MOST_LEVERAGE)
         output -= np.nan_to_num(weight * variance / rest * residuals)
         average += covariance / len(Y)
         variances += variance / rest / len(Y)
     typical = np.asarray(np.median(_mean_squares(table)))
-    return out * _shrinkage(table, variances, typical), Uncertainty(typical, mean, spread, average)
+    return out * _compute_shrinkage(table, variances, typical), Uncertainty(typical, mean, spread, average)
 
 
-def _mean_and_spread(X: Any) -> tuple[Array, Array]:
+def _compute_mean_and_spread(X: Any) -> tuple[Array, Array]:
     table = to_dense(X)
     with np.errstate(all="ignore"):
         return np.nan_to_num(table.mean(axis=0)), np.nan_to_num(table.std(axis=0))
 
 
-def _curvature(table: Array, weights: Array, ridge: float) -> Array:
+def _compute_curvature(table: Array, weights: Array, ridge: float) -> Array:
     gram: Array = (table * weights[:, None]).T @ table
     gram[np.diag_indices_from(gram)] += ridge
     return gram

@@ -13,8 +13,7 @@ from redescend.sources.arrow_messages import END, MARKER, count_batch_rows, meas
 from redescend.sources.columnar import UNREADABLE, ColumnarFile, RowGroup, check_damage, check_expansion
 
 INDEXED = b"ARROW1"
-BODY = 8
-"""The offset of the first message of an indexed file."""
+BODY = 8  # the offset of the first message of an indexed file
 
 DAMAGED = pa.ArrowInvalid("a message is damaged")
 

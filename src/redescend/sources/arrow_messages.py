@@ -11,21 +11,18 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 MARKER = b"\xff\xff\xff\xff"
-END = MARKER + bytes(4)
-"""Behind the last message of a stream."""
+END = MARKER + bytes(4)  # behind the last message of a stream
 
 DICTIONARY, RECORD_BATCH = 2, 3
-HEADER_TYPE, HEADER, BODY_LENGTH = 1, 2, 3
-CONTENT = 1
-LENGTH, BUFFERS, COMPRESSION = 0, 2, 3
-DICTIONARIES, BATCHES = 2, 3
-"""Numbers of fields: of a message, of a dictionary, of a batch, and of an index."""
+HEADER_TYPE, HEADER, BODY_LENGTH = 1, 2, 3  # numbers of fields of a message
+CONTENT = 1  # of a dictionary
+LENGTH, BUFFERS, COMPRESSION = 0, 2, 3  # of a batch
+DICTIONARIES, BATCHES = 2, 3  # of an index
 
 BLOCK = struct.Struct("<qi4xq")
 """An entry of an index: where a message begins, the size of all before its body, and the size of its body."""
 
-MOST_ROWS = 2**40
-"""A batch that declares more rows is taken to be damaged."""
+MOST_ROWS = 2**40  # a batch that declares more rows is taken to be damaged
 
 
 class Message(NamedTuple):
@@ -51,7 +48,7 @@ def measure_batches(file: Any, size: int, offset: int) -> Iterator[tuple[int, in
     stored = needed = 0
     for message, start in _read_messages(file, size, offset):
         body = range(start, min(start + message.body, size))  # as much of it as the file has
-        stored, needed = stored + len(body), needed + _measure(file, message, body)
+        stored, needed = stored + len(body), needed + _measure_body(file, message, body)
         if message.kind == RECORD_BATCH:
             yield stored, needed
             stored = needed = 0
@@ -87,10 +84,10 @@ def _measure_entry(file: Any, size: int, offset: int, head: int, _: int) -> tupl
     if not message.inside:
         return None
     body = range(offset + head, min(offset + head + message.body, size))
-    return len(body), _measure(file, message, body)
+    return len(body), _measure_body(file, message, body)
 
 
-def _measure(file: Any, message: Message, body: range) -> int:
+def _measure_body(file: Any, message: Message, body: range) -> int:
     """The bytes that the body of a message takes in memory: a compressed buffer begins with its size.
 
     A buffer that begins outside of the body is damaged, and never read.
@@ -141,10 +138,10 @@ def _read_index(file: Any, size: int) -> tuple[list[Any], list[Any]]:
         raise IndexError
     file.seek(size - 10 - length)
     data = file.read(length)
-    index, found = _follow(data, 0), list[list[Any]]()
+    index, found = _follow_offset(data, 0), list[list[Any]]()
     for number in (DICTIONARIES, BATCHES):
         place = _find_field(data, index, number)
-        vector = _follow(data, place) if place else 0
+        vector = _follow_offset(data, place) if place else 0
         (count,) = struct.unpack_from("<I", data, vector) if place else (0,)
         if vector + 4 + BLOCK.size * count > len(data):
             raise IndexError
@@ -158,9 +155,9 @@ def _parse_header(data: bytes) -> Message:
     (body,) = _read_field(data, message, BODY_LENGTH, "<q")
     if kind not in (RECORD_BATCH, DICTIONARY):
         return Message(kind, 0, body, [])
-    batch = _follow(data, _find_field(data, message, HEADER))
+    batch = _follow_offset(data, _find_field(data, message, HEADER))
     if kind == DICTIONARY:
-        batch = _follow(data, _find_field(data, batch, CONTENT))
+        batch = _follow_offset(data, _find_field(data, batch, CONTENT))
     (rows,) = _read_field(data, batch, LENGTH, "<q")
     buffers = _find_buffers(data, batch)
     inside = all(0 <= start <= start + length <= body for start, length in buffers)
@@ -173,14 +170,14 @@ def _find_buffers(data: bytes, batch: int) -> list[tuple[int, int]]:
     place = _find_field(data, batch, BUFFERS)
     if not place:
         return []
-    vector = _follow(data, place)
+    vector = _follow_offset(data, place)
     (count,) = struct.unpack_from("<I", data, vector)
     if vector + 4 + 16 * count > len(data):
         raise IndexError
     return list(struct.iter_unpack("<qq", data[vector + 4 : vector + 4 + 16 * count]))
 
 
-def _follow(data: bytes, place: int) -> int:
+def _follow_offset(data: bytes, place: int) -> int:
     """Follow the offset at a place to its table or vector."""
     return place + int(struct.unpack_from("<I", data, place)[0])
 

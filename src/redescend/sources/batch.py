@@ -57,14 +57,10 @@ class Position(NamedTuple):
 
     Attributes
     ----------
-    file : int
-        The index of its file.
-    offset : int
-        The byte offset in its (decompressed) text, or the row in a columnar file.
-    skip : int
-        The number of records to skip after the offset, good or bad.
-    row : int
-        The number of records before it, over the whole source.
+    file, offset : int
+        The index of its file, and the byte offset in its (decompressed) text, or the row in a columnar file.
+    skip, row : int
+        The number of records to skip after the offset, good or bad, and that before it over the whole source.
 
     Examples
     --------

@@ -23,8 +23,7 @@ from redescend.sources.formats import Columns, Follow, Jobs, ReadOptions, Source
 from redescend.sources.kinds import Kind, convert_column, format_json, infer_type_kind
 from redescend.sources.readers import FileOrigin, Origin, Text
 
-SLICE, SLICE_BYTES = 65_536, 2**24
-"""The number of rows to convert at a time, and of bytes of their texts."""
+SLICE, SLICE_BYTES = 65_536, 2**24  # the number of rows to convert at a time, and of bytes of their texts
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, MemoryError)
 """Errors of PyArrow for damaged files, and for failures of the machine; `check_damage` tells them apart."""
@@ -33,8 +32,7 @@ IMPLAUSIBLE = 1 << 30, 1000
 """Bytes, and times the size of the file: a file that claims to need more than both is damaged."""
 
 
-MOST_MEMORY = usable_memory() // 2
-"""Bytes that a page of each column, or a batch, may take."""
+MOST_MEMORY = usable_memory() // 2  # bytes that a page of each column, or a batch, may take
 
 EXPANDED, TIMES = 500 << 20, 100
 """A part that takes more bytes than the first may take at most this many times its stored size."""
@@ -66,8 +64,8 @@ class ColumnarFile(SourceFile):
     See `register_format`.
 
     >>> from redescend.sources.formats import FORMATS
-    >>> [name for name, format in FORMATS.items() if issubclass(format, ColumnarFile)]
-    ['parquet', 'arrow', 'sqlite', 'duckdb', 'excel']
+    >>> issubclass(FORMATS["parquet"], ColumnarFile), issubclass(FORMATS["csv"], ColumnarFile)
+    (True, False)
     """
 
     path: Path
@@ -84,7 +82,7 @@ class ColumnarFile(SourceFile):
             file = cls(origin.name)
             file.path = origin.path
         else:
-            path, damage = _copy(origin, compression)
+            path, damage = _copy_to_file(origin, compression)
             file = cls(origin.name, damage)
             file.path = path
             weakref.finalize(file, path.unlink, missing_ok=True)
@@ -199,7 +197,7 @@ def group_rows(batches: Iterator[pa.RecordBatch], columns: list[str] | None, sta
         row += batch.num_rows
 
 
-def _copy(origin: Origin, compression: str | None) -> tuple[Path, str | None]:
+def _copy_to_file(origin: Origin, compression: str | None) -> tuple[Path, str | None]:
     """Copy to a temporary file, because columns need random access; also returns why the copy is incomplete."""
     handle, path = tempfile.mkstemp(prefix="redescend-")
     try:

@@ -26,17 +26,10 @@ MAGIC = {
 BLOCK_OF_BZ2 = (b"1AY&SY", b"\x17rE8P\x90")
 """The bytes after the magic of bzip2, whose three letters may also begin a text."""
 
-ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".xz": "xz"}
-"""The suffix of each compression."""
-
-STEP = 4096
-"""Bytes to decompress at a time, and the most that are lost where the stream is damaged."""
-
-PIPE_STEP = 256
-"""Bytes to decompress at a time for zstd and lz4 from a pipe, which cannot be read again."""
-
-MOST = 2**20
-"""The most bytes that one step returns: a small file may expand to a huge one."""
+ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".xz": "xz"}  # the suffix of each compression
+STEP = 4096  # bytes to decompress at a time, and the most that are lost where the stream is damaged
+PIPE_STEP = 256  # bytes to decompress at a time for zstd and lz4 from a pipe, which cannot be read again
+MOST = 2**20  # the most bytes that one step returns: a small file may expand to a huge one
 
 
 def detect_compression(first: bytes) -> str | None:
@@ -49,8 +42,7 @@ class Damage(Exception):  # noqa: N818
     """The rest of a stream cannot be decompressed."""
 
 
-Reread = Callable[[], Iterator[bytes]]
-"""Reads the stored bytes again from the first."""
+Reread = Callable[[], Iterator[bytes]]  # reads the stored bytes again from the first
 
 
 def decompress(stored: Iterator[bytes], compression: str, block: int, reread: Reread | None = None) -> Iterator[bytes]:
@@ -129,11 +121,11 @@ def _decompress_by_arrow(stored: Iterator[bytes], compression: str, reread: Rere
             yield data
     except (OSError, pa.ArrowException) as error:
         if reread is not None and getattr(error, "errno", None) is None:
-            yield from _recover(_open_arrow(reread(), compression), size)
+            yield from _recover_bytes(_open_arrow(reread(), compression), size)
         raise
 
 
-def _recover(stream: Any, skip: int) -> Iterator[bytes]:
+def _recover_bytes(stream: Any, skip: int) -> Iterator[bytes]:
     """The last bytes before the damage, without the first `skip`, which were read before."""
     while skip:
         skip -= len(stream.read(min(skip, MOST)))

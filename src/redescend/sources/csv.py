@@ -87,12 +87,13 @@ class CsvFile(TextFile):
         if not self.options.header:
             return False, [f"column{number}" for number in range(1, len(values) + 1)]
         columns = self.options.columns
-        if columns is not None and values != [name.encode() for name in columns]:
-            return False, list(columns)
         try:
-            return True, [value.decode() for value in values]
+            names = _clean_names([value.decode() for value in values])
         except UnicodeDecodeError:
+            if columns is not None:
+                return False, list(columns)
             raise DataError(f"The header of {self.name} is not UTF-8; convert the file to UTF-8.") from None
+        return (True, names) if columns is None or names == list(columns) else (False, list(columns))
 
     def infer_columns(self, files: Sequence[Self]) -> Columns:
         # Read first: the header comes with it.
@@ -119,6 +120,16 @@ class TsvFile(CsvFile):
     format = "tsv"
     suffixes = ("tsv", "tab")
     delimiter = "\t"
+
+
+def _clean_names(names: list[str]) -> list[str]:
+    """Name columns without a name, such as the row names of R and pandas, and remove blanks around names.
+
+    >>> _clean_names(["", " size ", "price"])
+    ['unnamed 1', 'size', 'price']
+    """
+    stripped = [name.strip() or f"unnamed {number}" for number, name in enumerate(names, 1)]
+    return stripped if len(set(stripped)) == len(stripped) else names
 
 
 def _read_first_line(text: Text, longest: int) -> bytes:

@@ -15,8 +15,7 @@ from redescend.sources.formats import Columns, ReadOptions
 from redescend.sources.kinds import SAMPLE, Kind, infer_text_kind
 from redescend.sources.readers import Origin
 
-ROWS = 65_536
-"""Rows to read at a time."""
+ROWS = 65_536  # rows to read at a time
 
 
 class TableFile(ColumnarFile):
@@ -72,7 +71,7 @@ class SqliteFile(TableFile):
         kinds = "type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
         tables = database.execute(f"SELECT name FROM sqlite_master WHERE {kinds} ORDER BY name")
         name = self.choose_table([name for (name,) in tables]).replace('"', '""')
-        yield from _fetch(database.execute(f'SELECT * FROM "{name}"'))
+        yield from _fetch_batches(database.execute(f'SELECT * FROM "{name}"'))
 
 
 class DuckdbFile(TableFile):
@@ -96,7 +95,7 @@ class DuckdbFile(TableFile):
                     "SELECT table_name FROM information_schema.tables ORDER BY table_name"
                 ).fetchall()
                 name = self.choose_table([name for (name,) in tables]).replace('"', '""')
-                yield from _fetch(database.execute(f'SELECT * FROM "{name}"'))
+                yield from _fetch_batches(database.execute(f'SELECT * FROM "{name}"'))
         except duckdb.Error as error:
             raise pa.ArrowInvalid(str(error)) from None
 
@@ -123,7 +122,7 @@ class ExcelFile(TableFile):
         yield pa.record_batch([_to_array(column) for column in columns], names=names)
 
 
-def _fetch(cursor: Any) -> Iterator[pa.RecordBatch]:
+def _fetch_batches(cursor: Any) -> Iterator[pa.RecordBatch]:
     """The rows of a query; those with values that are not of the kind of the first rows are bad."""
     names = [column[0] for column in cursor.description]
     while rows := cursor.fetchmany(ROWS):

@@ -57,7 +57,7 @@ def find_files(path: str | os.PathLike[str], unread: list[Unread] | None = None)
     path = split_table(path)[0]
     place = Path(path)
     if place.is_dir():
-        files = sorted(_scan(place, [] if unread is None else unread))
+        files = sorted(_scan_folder(place, [] if unread is None else unread))
         if not files:
             raise DataError(f"The folder {place} contains no files with data.")
         yield from files
@@ -78,7 +78,7 @@ def is_data_path(path: Path) -> bool:
     return not any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _scan(folder: Path, unread: list[Unread]) -> Iterator[Path]:
+def _scan_folder(folder: Path, unread: list[Unread]) -> Iterator[Path]:
     """The files with data in a folder and its subfolders."""
     try:
         with os.scandir(folder) as entries:
@@ -102,4 +102,4 @@ def _scan(folder: Path, unread: list[Unread]) -> Iterator[Path]:
         elif path.is_symlink():
             unread.append(Unread(str(path), "it is a link to a folder; name that folder as well"))
         else:
-            yield from _scan(path, unread)
+            yield from _scan_folder(path, unread)

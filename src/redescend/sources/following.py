@@ -14,8 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-WINDOW = 4096
-"""The most bytes of a mark."""
+WINDOW = 4096  # the most bytes of a mark
 
 BLOCK = 2**16
 """Bytes to read at a time: fewer records than a batch may have, so that every batch ends where a block does."""

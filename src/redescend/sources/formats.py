@@ -18,8 +18,7 @@ from redescend.sources.readers import BLOCK, Origin, Text
 from redescend.sources.splitter import LONGEST
 
 PEEK = 4096
-ENOUGH = 16
-"""The number of bytes by which a format is recognized."""
+ENOUGH = 16  # the number of bytes by which a format is recognized
 
 FALLBACK = "csv"
 
@@ -29,11 +28,8 @@ Columns = tuple[dict[str, Kind], dict[str, str]]
 """The kinds of the columns that can be read, and the types of the others."""
 
 
-MOST_BLANK = 2**22
-"""The most bytes without content ahead of the first record."""
-
-MOST_COLUMNS = 50_000
-"""The most columns of a source."""
+MOST_BLANK = 2**22  # the most bytes without content ahead of the first record
+MOST_COLUMNS = 50_000  # the most columns of a source
 
 
 class ReadOptions(NamedTuple):
@@ -249,7 +245,7 @@ def check_format(name: str) -> type[SourceFile]:
     return chosen
 
 
-def detect(origin: Origin, requested: type[SourceFile] | None) -> tuple[type[SourceFile], str | None]:
+def detect_format(origin: Origin, requested: type[SourceFile] | None) -> tuple[type[SourceFile], str | None]:
     """The format of a file, by its name or else by its first bytes, and its compression."""
     first = _read_first(origin, None)
     compression = detect_compression(first)

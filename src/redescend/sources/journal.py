@@ -26,8 +26,7 @@ from redescend.sources.readers import FileOrigin, Origin
 
 MAGIC = b"#redescend-journal 1\n"
 COMMIT, SCHEMA = "commit", "schema"
-LONGEST_LINE = 1 << 24
-"""Bytes of the line of a frame: some for each of its requests."""
+LONGEST_LINE = 1 << 24  # bytes of the line of a frame: some for each of its requests
 
 
 class Frame(NamedTuple):
@@ -44,17 +43,20 @@ class Frame(NamedTuple):
         return self.payload.split(b"\n")[:-1]
 
 
-def encode_line(kind: str, requests: Sequence[tuple[int, str | None, int]], payload: Sequence[bytes]) -> bytes:
-    r"""The line of a frame, whose payload may be in parts: joining them would take as long as writing them.
+def encode_frame(
+    kind: str, requests: Sequence[tuple[int, str | None, int]], payload: Sequence[bytes | memoryview]
+) -> bytearray:
+    r"""A frame, whose payload may be in parts.
 
-    >>> encode_line("commit", [(1, "a", 7)], [b'{"x": ', b"1}\n"])
-    b'#commit 59e6d9f9 9 [[1,"a",7]]\n'
+    >>> bytes(encode_frame("commit", [(1, "a", 7)], [b'{"x": ', b"1}\n"]))
+    b'#commit 59e6d9f9 9 [[1,"a",7]]\n{"x": 1}\n'
     """
+    start = b"#%s 00000000 " % kind.encode()
     rest = f"{sum(map(len, payload))} {json.dumps(requests, separators=(',', ':'))}\n".encode()
-    checksum = crc32(rest)
-    for part in payload:
-        checksum = crc32(part, checksum)
-    return b"#%s %08x %s" % (kind.encode(), checksum, rest)
+    frame = bytearray().join((start, rest, *payload))
+    checksum = crc32(memoryview(frame)[len(start) :])
+    frame[len(start) - 9 : len(start) - 1] = b"%08x" % checksum
+    return frame
 
 
 def read_frames(file: BinaryIO, start: int = 0) -> Iterator[Frame]:

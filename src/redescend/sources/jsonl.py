@@ -162,7 +162,7 @@ class JsonParser:
         for name, kind in self.kinds.items():
             value = values.get(name)
             try:
-                arrays.append(pa.array([_convert(value, kind)], TYPES[kind]))
+                arrays.append(pa.array([_convert_value(value, kind)], TYPES[kind]))
             except (ValueError, TypeError, OverflowError, pa.ArrowException):
                 return f"column {name!r}: {quote(value)} is not {DESCRIPTIONS[kind]}"
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -218,7 +218,7 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def _convert(value: Any, kind: Kind) -> Any:
+def _convert_value(value: Any, kind: Kind) -> Any:
     if isinstance(value, dict | list) or (isinstance(value, bool) and kind is Kind.NUMBER):
         raise ValueError
     return None if isinstance(value, str) and value in MISSING_SPELLINGS else convert_value(value, kind)

@@ -19,10 +19,9 @@ from redescend.numeric import Array
 SAMPLE = 1000
 """The number of records from which the kinds of the columns are inferred."""
 
-AGREEMENT = 0.9
-"""The share of its values that must be of a kind for a column to be of that kind."""
+AGREEMENT = 0.9  # the share of its values that must be of a kind for a column to be of that kind
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "-")
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "?", "-", "--", ".")
 """Spellings of a missing value, alone or between single blanks."""
 
 MISSING_SPELLINGS = sorted({before + token + after for token in MISSING for before in ("", " ") for after in ("", " ")})
@@ -60,8 +59,7 @@ TYPES: dict[Kind, pa.DataType] = {
 }
 """The Arrow type of each kind."""
 
-ZONED = pa.timestamp("us", tz="UTC")
-"""The Arrow type with which dates that name their time zone are parsed."""
+ZONED = pa.timestamp("us", tz="UTC")  # the Arrow type with which dates that name their time zone are parsed
 
 PATTERNS = {Kind.NUMBER: _NUMBER, Kind.BOOLEAN: _BOOLEAN, Kind.DATE: f"{_DATE}{_ZONE}?$"}
 """Regular expressions for values of each kind except text."""
@@ -69,8 +67,10 @@ PATTERNS = {Kind.NUMBER: _NUMBER, Kind.BOOLEAN: _BOOLEAN, Kind.DATE: f"{_DATE}{_
 DESCRIPTIONS = {Kind.NUMBER: "a number", Kind.BOOLEAN: "true or false", Kind.DATE: "a date", Kind.TEXT: "text"}
 
 FIRST_DATE, LAST_DATE = (
-    pa.scalar(end, TYPES[Kind.DATE]).value for end in (datetime.datetime.min, datetime.datetime.max)
+    (end - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
+    for end in (datetime.datetime.min, datetime.datetime.max)
 )
+"""The dates that Python has, in microseconds. Arrow would import pandas to compute them."""
 LENIENT = {"allow_int_overflow": True, "allow_time_truncate": True, "allow_float_truncate": True}
 DATED = (pa.TimestampScalar, pa.Date32Scalar, pa.Date64Scalar)
 NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)

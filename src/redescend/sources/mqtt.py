@@ -20,14 +20,9 @@ from urllib.parse import unquote, urlsplit
 from redescend.errors import DataError, needs_extra
 from redescend.sources.streams import hide_password, to_line
 
-SCHEMES = {"mqtt": 1883, "mqtts": 8883}
-"""Schemes and their default ports."""
-
-WAITING = 10_000
-"""The most messages that wait to be written; then the broker has to wait."""
-
-WAIT = 15.0
-"""Seconds to wait for the subscription."""
+SCHEMES = {"mqtt": 1883, "mqtts": 8883}  # schemes and their default ports
+WAITING = 10_000  # the most messages that wait to be written; then the broker has to wait
+WAIT = 15.0  # seconds to wait for the subscription
 
 
 def is_topic(source: Any) -> bool:
@@ -73,7 +68,7 @@ class Spool:
         self._messages: queue.Queue[tuple[int, Any] | None] = queue.Queue(WAITING)
         self._subscribed = threading.Event()
         self._client = self._connect(parts)
-        self._writer = threading.Thread(target=self._write, name="mqtt-spool", daemon=True)
+        self._writer = threading.Thread(target=self._write_messages, name="mqtt-spool", daemon=True)
         self._writer.start()
         self._client.loop_start()
         if not self._subscribed.wait(WAIT) or self.error is not None:
@@ -121,13 +116,13 @@ class Spool:
         if self.error is None and not self._closing:
             self._messages.put((self._connection, message))
 
-    def _write(self) -> None:
+    def _write_messages(self) -> None:
         """Write messages, then acknowledge them. After an error, discard them, so that no thread blocks."""
         more = True
         try:
             while more:
-                group, more = self._take()
-                self._append(group)
+                group, more = self._take_messages()
+                self._append_messages(group)
                 for connection, message in group:
                     # The broker sends those of an earlier connection again, and their ids may be those of others then.
                     if connection == self._connection:
@@ -136,9 +131,9 @@ class Spool:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             self.error = f"{self.path} cannot be written: {reason}"
             while more:
-                _, more = self._take()
+                _, more = self._take_messages()
 
-    def _take(self) -> tuple[list[tuple[int, Any]], bool]:
+    def _take_messages(self) -> tuple[list[tuple[int, Any]], bool]:
         """Take all waiting messages; also returns whether there may be more."""
         waiting = [self._messages.get()]
         while len(waiting) < WAITING and not self._messages.empty():
@@ -146,7 +141,7 @@ class Spool:
         group = [each for each in waiting if each is not None]
         return group, len(group) == len(waiting)
 
-    def _append(self, group: list[tuple[int, Any]]) -> None:
+    def _append_messages(self, group: list[tuple[int, Any]]) -> None:
         lines = []
         for connection, message in group:
             if connection != self._written[0]:

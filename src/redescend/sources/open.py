@@ -12,7 +12,7 @@ from redescend.sources.arrow import ArrowFile
 from redescend.sources.csv import CsvFile, TsvFile
 from redescend.sources.databases import DuckdbFile, ExcelFile, SqliteFile
 from redescend.sources.folders import Unread
-from redescend.sources.formats import ReadOptions, SourceFile, check_format, detect, register_format
+from redescend.sources.formats import ReadOptions, SourceFile, check_format, detect_format, register_format
 from redescend.sources.journal import JournalFile
 from redescend.sources.jsonl import JsonLinesFile
 from redescend.sources.kinds import Kind
@@ -115,7 +115,7 @@ def open_source(
         raise DataError("The list of sources is empty.")
     files: list[SourceFile] = []
     for origin in origins:
-        chosen, compression = detect(origin, requested)
+        chosen, compression = detect_format(origin, requested)
         if files and chosen.format != files[0].format:
             raise DataError(
                 f"{origin.name} is {chosen.format} and {files[0].name} is {files[0].format}; "
@@ -124,12 +124,12 @@ def open_source(
         files.append(chosen.open(origin, compression, options))
     sizes = [origin.size for origin in origins]
     size = None if None in sizes else sum(size or 0 for size in sizes)
-    made = _make_source(_describe(source, origins), files, known, size)
+    made = _make_source(_name_source(source, origins), files, known, size)
     made.unread = unread
     return made
 
 
-def _describe(source: Any, origins: Sequence[Origin]) -> str:
+def _name_source(source: Any, origins: Sequence[Origin]) -> str:
     if isinstance(source, str | os.PathLike) and source != "-":
         return os.fspath(source)
     return origins[0].name + (f" and {len(origins) - 1} more" if len(origins) > 1 else "")

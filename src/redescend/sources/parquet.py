@@ -15,12 +15,10 @@ from redescend.sources.columnar import SLICE, UNREADABLE, ColumnarFile, RowGroup
 from redescend.sources.kinds import Kind
 from redescend.sources.parquet_pages import Chunk, measure_pages, read_chunks
 
-BUFFER = 2**16
-"""Bytes of a column to read at a time: a row group may not fit in memory."""
+BUFFER = 2**16  # bytes of a column to read at a time: a row group may not fit in memory
 
 
-SPREAD = 16
-"""Places from which records are sampled."""
+SPREAD = 16  # places from which records are sampled
 
 FEWER = "there are fewer rows than in its index"
 

@@ -13,21 +13,17 @@ from typing import Any, NamedTuple
 
 MAGIC = b"PAR1"
 
-LARGEST_FOOTER = 4 << 20
-"""Longer ones are not parsed; a file with one is not small."""
-
-HEADS = (1 << 10, 1 << 16, 1 << 20)
-"""Bytes to read of a page for its header, which may contain long texts."""
+LARGEST_FOOTER = 4 << 20  # longer ones are not parsed; a file with one is not small
+HEADS = (1 << 10, 1 << 16, 1 << 20)  # bytes to read of a page for its header, which may contain long texts
 
 BOOLEANS, BYTE, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
 """Types of the compact protocol."""
 
-ROW_GROUPS = 4
-COLUMNS = 1
-META_DATA = 3
-PATH, STORED, DATA_PAGE, DICTIONARY_PAGE = 3, 7, 9, 11
-PAGE_NEEDED, PAGE_STORED = 2, 3
-"""Numbers of fields: of a footer, a row group, a column of it, what is known of that, and of the header of a page."""
+ROW_GROUPS = 4  # number of the field of a footer
+COLUMNS = 1  # of a row group
+META_DATA = 3  # of a column chunk
+PATH, STORED, DATA_PAGE, DICTIONARY_PAGE = 3, 7, 9, 11  # of the metadata of a column chunk
+PAGE_NEEDED, PAGE_STORED = 2, 3  # of the header of a page
 
 DEPTH = 8
 

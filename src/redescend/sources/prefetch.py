@@ -12,11 +12,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 0.1
-"""Seconds between checks whether a thread should stop."""
-
-MOST_THREADS = 4
-"""The most threads: each has blocks in memory, which should not grow with the number of processors."""
+PATIENCE = 0.1  # seconds between checks whether a thread should stop
+MOST_THREADS = 4  # the most threads: each has blocks in memory, which should not grow with the number of processors
 
 
 def prefetch(jobs: Generator[Callable[[], T], None, None]) -> Generator[T, None, None]:

@@ -16,11 +16,8 @@ from redescend.errors import DataError, ParameterError
 from redescend.sources.compression import Damage, decompress
 from redescend.sources.folders import Unread, find_files, split_table
 
-BLOCK = 2**21
-"""The number of bytes to read at a time."""
-
-NAP = 0.01
-"""Seconds between attempts to read a non-blocking pipe that has nothing yet."""
+BLOCK = 2**21  # the number of bytes to read at a time
+NAP = 0.01  # seconds between attempts to read a non-blocking pipe that has nothing yet
 
 T = TypeVar("T")
 
@@ -68,8 +65,7 @@ class PipeOrigin:
                 self._file.close()
 
 
-Origin = FileOrigin | PipeOrigin
-"""A source of bytes; pass `keep` to `read` if they will be read again."""
+Origin = FileOrigin | PipeOrigin  # a source of bytes; pass `keep` to `read` if they will be read again
 
 
 class Tape(Generic[T]):
@@ -173,11 +169,11 @@ class Text:
         begin = offset if origin.seekable and compression is None else 0
         on_read(begin)
         self._raw = origin.read(block, begin, keep)
-        stored = self._count()
+        stored = self._count_stored_bytes()
         reread = (lambda: origin.read(block, 0, keep)) if origin.seekable else None
         self._pieces = stored if compression is None else decompress(stored, compression, block, reread)
         self._pending = b""
-        self._skip(offset - begin)
+        self._skip_bytes(offset - begin)
 
     def read(self) -> bytes:
         """The next bytes; none at the end."""
@@ -198,12 +194,12 @@ class Text:
     def close(self) -> None:
         self._raw.close()
 
-    def _count(self) -> Iterator[bytes]:
+    def _count_stored_bytes(self) -> Iterator[bytes]:
         for data in self._raw:
             self._on_read(len(data))
             yield data
 
-    def _skip(self, count: int) -> None:
+    def _skip_bytes(self, count: int) -> None:
         while count > 0 and (data := self.read()):
             self._pending = data[count:]
             count -= len(data)

@@ -27,7 +27,7 @@ class RedisStream(RecordStream):
 
     def __init__(self, address: str, options: ReadOptions) -> None:
         super().__init__(address, options)
-        self._server, self._key = _split(address)
+        self._server, self._key = _split_address(address)
 
     @cached_property
     def _client(self) -> Any:
@@ -79,7 +79,7 @@ def _count_trimmed(info: Any) -> int:
     return int(info["entries-added"]) - length if "entries-added" in info else 0
 
 
-def _split(address: str) -> tuple[str, str]:
+def _split_address(address: str) -> tuple[str, str]:
     """The address of the server and the key of the stream."""
     name = hide_password(address)
     try:

@@ -19,8 +19,7 @@ from redescend.numeric import Array, splitmix64
 from redescend.sources.batch import Bad, Batch, Position, count_bad
 from redescend.sources.kinds import format_json
 
-PART_BYTES, MAX_PARTS = 2**24, 256
-"""Stored bytes of a part, about, and the most parts."""
+PART_BYTES, MAX_PARTS = 2**24, 256  # stored bytes of a part, about, and the most parts
 
 ROW = "row of the record"
 """The column of row numbers in the files of parts; no source has a column of this name and these types."""
@@ -46,7 +45,7 @@ def shuffle(
 ) -> Generator[Batch, None, None]:
     """Shuffle the records of batches, and start at a position of the same shuffled records."""
     with tempfile.TemporaryDirectory(prefix="redescend-") as folder:
-        bad = _deal(batches, Path(folder), seed, parts)
+        bad = _deal_to_parts(batches, Path(folder), seed, parts)
         row = start.row
         for part in range(start.offset, parts):
             skip = start.skip if part == start.offset else 0
@@ -59,7 +58,7 @@ def shuffle(
                 yield Batch(some, numbers, rejected, name, end, partial(_read_raw, some, numbers))
 
 
-def _deal(batches: Iterator[Batch], folder: Path, seed: int, parts: int) -> list[list[Bad]]:
+def _deal_to_parts(batches: Iterator[Batch], folder: Path, seed: int, parts: int) -> list[list[Bad]]:
     """Write every good record to its part; returns the bad ones, each with a part that has good ones."""
     lost: list[Bad] = []
     with ExitStack() as stack:

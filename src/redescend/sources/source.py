@@ -21,12 +21,10 @@ from redescend.sources.kinds import Kind
 from redescend.sources.prefetch import prefetch
 from redescend.sources.shuffling import count_parts, shuffle
 
-MOST = 65_536
-"""The most records of a batch."""
+MOST = 65_536  # the most records of a batch
 
 
-EACH, SPREAD = 128, 4096
-"""The most records of a piece, and of a source, in a sample from all over it."""
+EACH, SPREAD = 128, 4096  # the most records of a piece, and of a source, in a sample from all over it
 
 
 class Source:

@@ -11,8 +11,7 @@ import numpy as np
 from redescend.kernels.record_ends import find_line_records, find_records
 from redescend.numeric import Array
 
-LONGEST = 2**20
-"""The most bytes of a record; a longer one is bad."""
+LONGEST = 2**20  # the most bytes of a record; a longer one is bad
 
 UNCLOSED = "an unclosed quote"
 ABSENT = -1

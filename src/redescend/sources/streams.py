@@ -16,8 +16,7 @@ from redescend.sources.readers import Origin
 from redescend.sources.splitter import Grammar, TextChunk
 from redescend.sources.text import Head, parse_chunk
 
-MOST = 1000
-"""Records to read at a time: fewer than a batch may have, so that every batch ends where a read does."""
+MOST = 1000  # records to read at a time: fewer than a batch may have, so that every batch ends where a read does
 
 
 class Entry(NamedTuple):

@@ -7,14 +7,9 @@ import numpy as np
 from redescend.numeric import Array
 from redescend.streaming.audit_kinds import SENTINELS
 
-FEWEST = 100
-"""The fewest other values by which a number is judged."""
-
-MOST_SENTINELS, MOST_NEGATIVE = 0.25, 0.005
-"""The largest shares of sentinel values, and of numbers with a wrong sign."""
-
-GAP = 0.25
-"""The least distance of a sentinel value from all other values, relative to their range."""
+FEWEST = 100  # the fewest other values by which a number is judged
+MOST_SENTINELS, MOST_NEGATIVE = 0.25, 0.005  # the largest shares of sentinel values, and of numbers with a wrong sign
+GAP = 0.25  # the least distance of a sentinel value from all other values, relative to their range
 
 
 def find_odd_numbers(values: Array) -> dict[int, str]:

@@ -1,6 +1,6 @@
 """Texts that are probably misspelt: rare values that are one edit away from a frequent one, or differ in case only.
 
-An edit inserts, deletes or replaces a letter, or swaps two neighbours. Codes such as ``VS1`` and ``VS2`` are not
+An edit inserts, deletes or replaces a letter, or swaps two neighbors. Codes such as ``VS1`` and ``VS2`` are not
 typos: an edit of a digit does not count, nor does one in a short text. Where frequent texts are themselves one edit
 apart, closeness says nothing, and only case, blanks and punctuation are compared.
 """
@@ -19,11 +19,8 @@ from redescend.sources import Batch
 FREQUENT, RARE = 10, 0.05
 """The fewest records of a frequent text, and the largest ratio of the records of a typo to those of the text meant."""
 
-SHORTEST, LONGEST = 4, 64
-"""The lengths of texts that are compared."""
-
-MOST_TEXTS = 50_000
-"""A column with more distinct texts is not compared."""
+SHORTEST, LONGEST = 4, 64  # the lengths of texts that are compared
+MOST_TEXTS = 50_000  # a column with more distinct texts is not compared
 
 
 class Typo(NamedTuple):

@@ -17,15 +17,13 @@ import numpy as np
 from redescend.numeric import Array
 from redescend.streaming.audit_kinds import FACTORS
 
-EVIDENCE, MOST = 50.0, 5.0
-"""The sum of log-ratios that a stretch needs, and the largest log-ratio of one record."""
+EVIDENCE, MOST = 50.0, 5.0  # the sum of log-ratios that a stretch needs, and the largest log-ratio of one record
 
 FEWEST, EDGE, SHARP, CLOSE = 20, 10, 1.0, 3.0
 """The fewest rows of a stretch; rows at each side of its ends, and the least mean log-ratio for the unit inside and
 against it outside; and the largest ratio of the errors of converted values to all errors."""
 
-MOST_STRETCHES = 3
-"""The most stretches of a column."""
+MOST_STRETCHES = 3  # the most stretches of a column
 
 UNITS: dict[str, tuple[float, float]] = {
     **{f"{name} the expected ones": (factor, 0.0) for name, factor in FACTORS.items()},

@@ -29,8 +29,24 @@ def make_belief(schema: Schema) -> Belief:
     share the shape of the noise, the share of outliers, and the belief about labels.
     """
     if schema.classifies:
-        return LabelBelief(len(schema.labels))
+        return LabelBelief(max(2, len(schema.labels)))
     return ResidualBelief(schema.dim if schema.by is None else min(schema.dim, COMPACT))
+
+
+def add_class(belief: LabelBelief) -> LabelBelief:
+    """The belief with one more class, which has learned from the same records.
+
+    With more than two classes, every class is counted as one against the rest. So each record of two classes is counted
+    a second time, with the other label and the opposite margin, before all models are fitted again.
+    """
+    larger, learned = LabelBelief(belief.classes + 1), belief.state()
+    if belief.classes == 2:
+        learned["counts"] += learned["counts"][:, ::-1, ::-1]
+        learned["flips"] = larger.state()["flips"]
+    larger.restore(learned)
+    if belief.classes == 2:
+        larger.learn_table(np.empty((0, 3)), np.empty(0, np.int64))
+    return larger
 
 
 def key_bytes(belief: Belief | None) -> int:
@@ -106,8 +122,10 @@ def give_verdict(belief: Belief, rounds: Rounds) -> Verdict:
         raise DataError("The final verdict needs rounds of a model with a belief.")
     if isinstance(belief, ResidualBelief):
         return belief.judge_log(rounds.predictions, rounds.targets, Judgements(*judged), rounds.keys)
-    labels = rounds.targets.astype(np.int64) if belief.classes == 2 else np.ones(len(rounds), np.int64)
-    return belief.judge_leads(judged.margin, labels)
+    if belief.classes > 2:
+        return belief.judge_leads(judged.margin, np.ones(len(rounds), np.int64))
+    labels = rounds.targets.astype(np.int64)
+    return belief.judge_leads(np.where(labels, judged.margin, -judged.margin), labels)
 
 
 def _columns(scores: Array) -> Array:
@@ -117,7 +135,8 @@ def _columns(scores: Array) -> Array:
 def _judged_labels(log_odds: Array, suspect: Array, scores: Array, labels: Array) -> Judged:
     missing = np.full(len(labels), np.nan)
     if len(scores) == 1:
-        return Judged(log_odds, missing, missing, scores[0].copy(), np.zeros(len(labels)), suspect)
+        margins = np.where(labels, scores[0], -scores[0])
+        return Judged(log_odds, missing, missing, margins, np.zeros(len(labels)), suspect)
     records = np.arange(len(labels))
     given, others = scores[labels, records], scores.copy()
     others[labels, records] = -np.inf

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from redescend import losses, steps, transforms
 from redescend.belief.suspects import SHARE
-from redescend.engines.config import FEATURES
+from redescend.engines.config import FEATURES, ModelParameters
 from redescend.errors import OnBad, ParameterError
-from redescend.parameters import AT_LEAST_ONE, COUNT, Order, bad_parameter, check, check_bool, check_choice
+from redescend.parameters import AT_LEAST_ONE, COUNT, bad_parameter, check, check_bool, check_choice
 from redescend.streaming.encoding.features import MAX_LAG
 
-LINEAR = FEATURES == "linear"
-"""Whether models are linear by default."""
+LINEAR = FEATURES == "linear"  # whether models are linear by default
 
 
 NUMBERS = {"fdr": SHARE, "every": AT_LEAST_ONE, "top": COUNT, "passes": AT_LEAST_ONE, "jobs": AT_LEAST_ONE}
@@ -40,18 +38,14 @@ class Outputs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitConfig:
-    """The settings of a run; `redescend.fit_stream` documents them."""
+class FitConfig(ModelParameters):
+    """The settings of a run, with the parameters of its model; `redescend.fit_stream` documents them."""
 
     target: str
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
     task: str = "auto"
     labels: Sequence[Any] | None = None
-    order: Order = "auto"
-    loss: losses.LinearLoss | None = None
-    transform: transforms.Transform | None = None
-    step: steps.Step | None = None
     linear: bool = LINEAR
     on_bad: str = OnBad.QUARANTINE.value
     format: str | None = None
@@ -102,8 +96,8 @@ class FitConfig:
             raise ParameterError("Lags need the order of the stream; leave 'shuffle' out.")
 
     def model_settings(self) -> dict[str, Any]:
-        """The settings of the model."""
-        return self.select("order", "loss", "transform", "step") | {"features": "linear" if self.linear else "auto"}
+        """The parameters of `StreamModel` and `ModelStore`."""
+        return self.model_parameters() | {"features": "linear" if self.linear else "auto"}
 
     def select(self, *names: str) -> dict[str, Any]:
         """Select settings by name."""
@@ -126,8 +120,8 @@ class FitConfig:
 
     def check_resumable(self, stored: dict[str, Any]) -> None:
         """Raise an error if the run in the checkpoint had other settings."""
-        # Checkpoints of older versions lack these settings.
-        stored = {"linear": True, "lags": [], "lag_columns": []} | stored
+        # Checkpoints of older versions lack newer settings.
+        stored = FitConfig(target=self.target).to_dict() | stored
         for name, now in self.to_dict().items():
             if stored.get(name) != now:
                 raise ParameterError(

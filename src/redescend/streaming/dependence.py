@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from redescend.streaming.encoding.features import Feature
     from redescend.streaming.model import StreamModel
 
-RECENT, POINTS = 128, 24
-"""The number of recent records, and of quantiles of the column that replace its value in each."""
-
-ENDS = 0.02
-"""The share of values on each side that is left out."""
+RECENT, POINTS = 128, 24  # the number of recent records, and of quantiles of the column that replace its value in each
+ENDS = 0.02  # the share of values on each side that is left out
 
 
 class Dependence(NamedTuple):

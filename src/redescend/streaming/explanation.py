@@ -21,11 +21,8 @@ from redescend.streaming.lags import LagHistory
 from redescend.streaming.model import StreamModel
 from redescend.streaming.summary.least_clean import to_json_value
 
-NEAREST = 3
-"""The number of similar records."""
-
-STEPS, FARTHEST = 200, 50.0
-"""The number of values of the target to try on each side, and the farthest of them, in widths of the interval."""
+NEAREST = 3  # similar records
+STEPS, FARTHEST = 200, 50.0  # values of the target to try on each side; the farthest, in widths of the interval
 
 
 class Contribution(NamedTuple):

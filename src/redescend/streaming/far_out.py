@@ -13,23 +13,12 @@ import numpy as np
 
 from redescend.numeric import Array
 
-BODY, TAIL = 0.9, 0.99
-"""The quantiles that the power law goes through."""
-
-LIGHTEST = 5.0
-"""The largest exponent, about that of the normal distribution between these quantiles."""
-
-NEVER = 1e-6
-"""A value that is rarer than this is extreme."""
-
-HEAVIEST = 0.02
-"""The least exponent, so that the limit is finite."""
-
-MIN_VALUES = 100
-"""The fewest values from which a tail is estimated."""
-
-MOST_WRONG = 0.25
-"""The largest share of values beyond a gap that are taken for wrong."""
+BODY, TAIL = 0.9, 0.99  # the quantiles that the power law goes through
+LIGHTEST = 5.0  # the largest exponent, about that of the normal distribution between these quantiles
+NEVER = 1e-6  # a value that is rarer than this is extreme
+HEAVIEST = 0.02  # the least exponent, so that the limit is finite
+MIN_VALUES = 100  # the fewest values from which a tail is estimated
+MOST_WRONG = 0.25  # the largest share of values beyond a gap that are taken for wrong
 
 
 class Tail(NamedTuple):

@@ -69,6 +69,11 @@ class FinalSuspects(NamedTuple):
     runs: list[StuckRun]
     far: FarRecords
 
+    def empty(self) -> FinalSuspects:
+        """The same without any record."""
+        names = ("rounds", "clean_probability", "q_value", "stuck", "runs")
+        return self._replace(**{name: getattr(self, name)[:0] for name in names}, listed=0)
+
     def summarize(self) -> FinalCounts:
         """What is said of the list as a whole."""
         clean = float(self.clean_probability[: self.listed].sum())

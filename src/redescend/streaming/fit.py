@@ -33,8 +33,7 @@ PreparedRun = tuple[StreamModel | ModelStore, Source, dict[str, Any]]
 RunPlan = tuple[StreamModel | ModelStore, Source, int]
 """The model of a run, its source, shuffled if need be, and the number of passes."""
 
-RECOGNIZED_BY = 100
-"""First records by which a source is recognized when a run is resumed."""
+RECOGNIZED_BY = 100  # first records by which a source is recognized when a run is resumed
 
 
 def fit_stream(
@@ -88,7 +87,8 @@ def fit_stream(
     task : {'auto', 'regression', 'classification'}
         'auto': inferred from the first 1,000 records.
     labels : sequence or None
-        All labels of a classification. None: those of the first 1,000 records.
+        All labels of a classification; records with others are rejected. None: those of a file; of a stream those of
+        the first 1,000 records, and later ones are added when they appear.
     order : {'auto', 1, 2}
         Order of the self-tuning learner; 2 also learns correlations of features, and is slower. 'auto': 2 for at most
         150 encoded features, otherwise 1.
@@ -136,7 +136,7 @@ def fit_stream(
     final_look : bool
         Whether to judge every record at the end by the final model, see ``Run.final``; a source that can be read again
         is read once more for it. With several passes, a table of up to 8 million encoded numbers whose order carries no
-        information is then learned from anew in an order that depends on its contents alone, which gives the model.
+        information is then learned from again, from scratch and in an order that depends on its contents alone.
     watch : callable or None
         Called with the run and the rounds of each batch.
     follow : callable or None
@@ -267,7 +267,8 @@ def _choose_schema(source: Source, config: FitConfig, survey: Survey) -> Schema:
         if (schema.target, schema.by) == (config.target, config.by):
             return schema
     settings = config.select("target", "features", "ignore", "task", "labels", "by", "lags", "lag_columns")
-    known = {"values": survey.labels, "where": survey.where, "stream": survey.stream}
+    known: dict[str, Any] = {"values": survey.labels, "where": survey.where, "stream": survey.stream}
+    known["grows"] = survey.stream and config.transform is None
     return Schema.infer(survey.sample, source.kinds, **settings, **known)
 
 

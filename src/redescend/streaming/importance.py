@@ -15,14 +15,9 @@ if TYPE_CHECKING:
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.model import StreamModel
 
-MAX_EFFECT = 1e150
-"""Effects are clipped to this, so that they can be summed."""
-
-RECENT = 512
-"""The most recent records whose contributions are computed."""
-
-MAX_LABEL = 12
-"""Characters of a label in a direction."""
+MAX_EFFECT = 1e150  # effects are clipped to this, so that they can be summed
+RECENT = 512  # the most recent records whose contributions are computed
+MAX_LABEL = 12  # characters of a label in a direction
 
 
 class Importance(NamedTuple):
@@ -134,6 +129,8 @@ def _describe_direction(schema: Schema, feature: Feature, coefficients: Array) -
 def _describe_sign(schema: Schema, output: int, effect: float) -> str:
     if not schema.classifies:
         return "higher" if effect > 0.0 else "lower"
-    if schema.outputs == 1:
+    if len(schema.labels) == 1:
+        effect = -effect  # the output speaks for the other label, which has not appeared yet
+    elif schema.outputs == 1:
         return abbreviate(schema.labels[int(effect > 0.0)], MAX_LABEL)
     return f"{'' if effect > 0.0 else 'not '}{abbreviate(schema.labels[output], MAX_LABEL)}"

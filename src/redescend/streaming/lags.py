@@ -20,8 +20,7 @@ from redescend.state import ArraySpec, read_arrays
 from redescend.streaming.encoding.encoder import EncodedChunk
 from redescend.streaming.encoding.schema import Schema
 
-PATIENCE = 3
-"""The most suspects in a row whose values are replaced."""
+PATIENCE = 3  # the most suspects in a row whose values are replaced
 
 SMALLEST, LARGEST = 64, 4096
 """The number of records to play at once, speculating that none looks back at a suspect among them."""
@@ -203,7 +202,7 @@ class Undo(NamedTuple):
     to: Callable[[Any], object]
 
 
-class Outcome(NamedTuple):
+class LagOutcome(NamedTuple):
     """The played records, their predictions, and the probability that each is clean."""
 
     played: Any
@@ -212,7 +211,7 @@ class Outcome(NamedTuple):
 
 
 def play_lagged(
-    chunk: EncodedChunk, history: LagHistory, play: Callable[[EncodedChunk], Outcome], undo: Undo | None = None
+    chunk: EncodedChunk, history: LagHistory, play: Callable[[EncodedChunk], LagOutcome], undo: Undo | None = None
 ) -> list[Any]:
     """Play records that look back at each other, with the result of playing them one by one.
 
@@ -223,7 +222,7 @@ def play_lagged(
     keys = _get_keys(chunk)
     while start < len(chunk.X):
         most = size if undo is not None else history.count_independent(keys[start : start + LARGEST])
-        part = _cut(chunk, start, start + most)
+        part = _cut_chunk(chunk, start, start + most)
         before = None if undo is None else undo.save()
         outcome = play(history.fill(part))
         values, runs, replaced = history.replace_suspects(part, *outcome[1:])
@@ -231,7 +230,7 @@ def play_lagged(
         size = min(2 * size, LARGEST)
         if undo is not None and stop < len(part.X):
             undo.to(before)
-            part, size = _cut(chunk, start, start + stop), max(SMALLEST, size // 4)
+            part, size = _cut_chunk(chunk, start, start + stop), max(SMALLEST, size // 4)
             outcome = play(history.fill(part))
             values, runs, _ = history.replace_suspects(part, *outcome[1:])
         history.append(_get_keys(part), values, runs)
@@ -240,6 +239,6 @@ def play_lagged(
     return found
 
 
-def _cut(chunk: EncodedChunk, start: int, stop: int) -> EncodedChunk:
+def _cut_chunk(chunk: EncodedChunk, start: int, stop: int) -> EncodedChunk:
     part, keys = slice(start, stop), chunk.keys[start:stop] if chunk.names else chunk.keys
     return chunk._replace(X=chunk.X[part], targets=chunk.targets[part], indices=chunk.indices[part], keys=keys)

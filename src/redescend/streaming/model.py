@@ -10,13 +10,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.belief import ResidualBelief
+from redescend.belief import LabelBelief, ResidualBelief
 from redescend.engines import Engine
+from redescend.engines.growing import add_label
 from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.sources import Batch
 from redescend.state import ArraySpec, read_arrays, require
-from redescend.streaming.belief import Belief, learn_chunk, make_belief, predict_chunk, predict_labels, restore_belief
+from redescend.streaming.belief import (
+    Belief,
+    add_class,
+    learn_chunk,
+    make_belief,
+    predict_chunk,
+    predict_labels,
+    restore_belief,
+)
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk
 from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.importance import compute_effects
@@ -43,17 +52,10 @@ class StreamModel(StreamPredictor):
     ----------
     schema : Schema
         The target and the features; or its `to_dict`.
-    order : 'auto', 1 or 2
-        The order of the self-tuning learner. 2: O(d²) per record, but fewer records to learn from. 'auto': 2 for at
-        most 150 encoded features, otherwise 1.
-    loss : str, LinearLoss or None
-        None: 'squared' in regression, 'logistic' in classification.
-    transform : Transform or None
-        A fixed transform of the loss: faster, but chosen by hand. None: self-tuning.
-    step : Step or None
-        The step size that goes with a transform. None: one that needs no tuning.
     features : 'linear' or 'auto'
         'auto': trees beside the linear model, for the squared and the logistic loss and at most 500 encoded features.
+    **parameters
+        `order`, `loss`, `transform` and `step`, as in `redescend.fit_stream`.
 
     Examples
     --------
@@ -75,11 +77,21 @@ class StreamModel(StreamPredictor):
         self._engine: Engine | None = None
         self._belief = make_belief(self.schema) if self.config.transform is None and self.schema.by is None else None
         self._ones = np.zeros(len(self.schema.indicators))
+        self._repeated = 0
 
     @property
     def records(self) -> int:
         """The number of records learned from, counted in every pass."""
         return 0 if self._engine is None else self._engine.row_count
+
+    @property
+    def distinct_records(self) -> int:
+        """The number of records learned from, counted once."""
+        return self.records - self._repeated
+
+    def count_repeated(self, distinct: int) -> None:
+        """Note that only `distinct` records are different; the others were learned from again in later passes."""
+        self._repeated = self.records - distinct
 
     @property
     def belief(self) -> Belief | None:
@@ -100,10 +112,16 @@ class StreamModel(StreamPredictor):
 
         The outcome of a record depends on earlier records alone, not on the sizes of batches.
         """
-        encoded = self._encode(batch.table, target=True)
+        encoded = EncodedBatch(self.schema, batch.table, True, add=True)
         self._engine, history = self.engine, self._history
         if history is None:
-            return self._collect(batch, encoded, [self._learn_chunk(chunk) for chunk in encoded.chunks()])
+            new = {index: label for label, index in encoded.new_labels}
+            played = []
+            for chunk in encoded.chunks():
+                if (index := int(chunk.indices[0])) in new:
+                    self._add_label(new[index], int(batch.rows[index]))
+                played.append(self._learn_chunk(chunk))
+            return self._collect(batch, encoded, played)
         undo, attempt = Undo(self.state, self.restore), partial(self._play_known, self._learn_chunk)
         parts = [play_lagged(chunk, history, attempt, undo) for chunk in encoded.chunks()]
         return self._collect(batch, encoded, [one for part in parts for one in part])
@@ -123,6 +141,14 @@ class StreamModel(StreamPredictor):
             return Predicted(predictions, probabilities)
         judged = predict_chunk(self.belief, EncodedChunk(X, predictions, np.arange(len(X))), scores, level)
         return Predicted(predictions, probabilities, judged.low, judged.high)
+
+    def _add_label(self, label: str, row: int) -> None:
+        """Add a label that first appears in this row of the stream."""
+        self.schema = self.schema.add_label(label, row)
+        if self.schema.outputs == 1:
+            return  # the second label is the other sign of the output
+        self._engine = add_label(self.engine)
+        self._belief = add_class(self._belief) if isinstance(self._belief, LabelBelief) else None
 
     def _learn_chunk(self, chunk: EncodedChunk) -> Played:
         self._engine = engine = self.engine
@@ -255,14 +281,16 @@ class StreamModel(StreamPredictor):
         return self
 
     def __deepcopy__(self, memo: Any) -> StreamModel:
-        # The schema and the parameters never change.
+        # A schema and the parameters never change; one with more labels is another schema.
         parts = deepcopy(self._engine, memo), self._ones.copy(), deepcopy(self._belief, memo), self.start_history()
         return copy(self).adopt(*parts)
 
     def state(self) -> dict[str, Any]:
         """Return a copy of everything that was learned, as arrays and plain values."""
-        learned = {"engine": None if self._engine is None else self._engine.state(), "ones": self._ones.copy()}
-        learned |= {"belief": None if self._belief is None else self._belief.state()}
+        learned: dict[str, Any] = {"engine": None if self._engine is None else self._engine.state()}
+        learned |= {"ones": self._ones.copy(), "belief": None if self._belief is None else self._belief.state()}
+        # Left out if 0, so that older versions can read the file.
+        learned |= {"repeated": self._repeated} if self._repeated else {}
         return learned if self._history is None else learned | {"history": self._history.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -276,4 +304,7 @@ class StreamModel(StreamPredictor):
         belief = restore_belief(self.schema, self.config, state.get("belief"), type(self).__name__)
         if self._history is not None:
             self._history.restore(self._history.read(state["history"], 1, type(self).__name__))
-        self.adopt(engine, ones, belief, self._history)
+        repeated, records = state.get("repeated", 0), 0 if engine is None else engine.row_count
+        valid = type(repeated) is int and 0 <= repeated <= records
+        require(valid, type(self).__name__, f"{repeated!r} of {records:,} records repeated")
+        self.adopt(engine, ones, belief, self._history)._repeated = repeated

@@ -11,18 +11,18 @@ import numpy as np
 
 from redescend.belief import Verdict, to_probability
 from redescend.engines import Engine
-from redescend.engines.config import FEATURES, Features, ModelConfig
+from redescend.engines.config import FEATURES, Features, ModelConfig, ModelParameters
 from redescend.engines.one_vs_rest import count_losses
 from redescend.errors import DataError, ParameterError
 from redescend.numeric import Array
-from redescend.parameters import Order, check_instance
+from redescend.parameters import check_instance
 from redescend.sources import Bad, Batch
 from redescend.state import corrupt_state
 from redescend.streaming.belief import Belief, give_verdict, judge_chunk, predict_chunk, predict_labels
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk, to_record_batches
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, encode_target, output_targets
-from redescend.streaming.lags import LagHistory, Outcome, Undo, play_lagged
+from redescend.streaming.lags import LagHistory, LagOutcome, Undo, play_lagged
 from redescend.streaming.report.formatting import format_count
 from redescend.streaming.rounds import Judged, Rounds
 
@@ -57,21 +57,13 @@ class Played(NamedTuple):
 class StreamPredictor(ABC):
     """Base class of a model of a stream and of a store with one model per key."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        order: Order = "auto",
-        loss: Any = None,
-        transform: Any = None,
-        step: Any = None,
-        features: Features = FEATURES,
-    ) -> None:
+    def __init__(self, schema: Schema, *, features: Features = FEATURES, **parameters: Any) -> None:
         owner = type(self).__name__
         if isinstance(schema, Mapping):
             schema = Schema.from_dict(schema)
         self.schema: Schema = check_instance(owner, "schema", schema, Schema, "a Schema")
         self._history = LagHistory(self.schema, 0 if self.schema.by else 1) if self.schema.lagged else None
-        self._params = {"order": order, "loss": loss, "transform": transform, "step": step, "features": features}
+        self._params = ModelParameters(**parameters).model_parameters() | {"features": features}
         self.config = ModelConfig.from_parameters(owner, self.schema.task, **self._params)
         obstacle = self.config.find_obstacle(self.schema.dim) if self.schema.by is None else "one model per key"
         if self.config.features == "auto" and obstacle is not None:
@@ -82,7 +74,7 @@ class StreamPredictor(ABC):
         what = [f"{self.schema.task} of '{self.schema.target}' on {format_count(len(self.schema.features), 'column')}"]
         if self.schema.by is not None:
             what.append(f"{format_count(len(self.keys), 'key')} of '{self.schema.by}'")
-        return f"{type(self).__name__}({', '.join(what)}, {self.records:,} records)"
+        return f"{type(self).__name__}({', '.join(what)}, {self.distinct_records:,} records)"
 
     def _repr_html_(self) -> str:
         """Show the model as a table in notebooks."""
@@ -98,6 +90,11 @@ class StreamPredictor(ABC):
     @abstractmethod
     def records(self) -> int:
         """The number of records learned from."""
+
+    @property
+    def distinct_records(self) -> int:
+        """The number of records learned from, counted once if there were several passes."""
+        return self.records
 
     @property
     def keys(self) -> list[str]:
@@ -223,20 +220,20 @@ class StreamPredictor(ABC):
         chunks = (chunk._replace(targets=known[chunk.indices]) for chunk in encoded.chunks())
         return [one for chunk in chunks for one in play_lagged(chunk, history, attempt)]
 
-    def _play_known(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
+    def _play_known(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> LagOutcome:
         """Play records, and return what lagged features need."""
         played = play(chunk)
         predictions = np.nan_to_num(decode_predictions(self.schema, played.scores)[0])
-        return Outcome(played, predictions, played.clean_probability)
+        return LagOutcome(played, predictions, played.clean_probability)
 
-    def _play_unknown(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> Outcome:
+    def _play_unknown(self, play: Callable[[EncodedChunk], Played], chunk: EncodedChunk) -> LagOutcome:
         """Play records of which some targets are known, for the history alone."""
         unknown = np.full(len(chunk.X), np.nan)
         played = play(chunk._replace(targets=unknown))
         predictions = np.nan_to_num(decode_predictions(self.schema, played.scores)[0])
         guessed = chunk._replace(targets=np.where(np.isnan(chunk.targets), predictions, chunk.targets))
         clean = self._review_chunk(guessed, target=True).clean_probability
-        return Outcome(played, predictions, np.where(np.isnan(chunk.targets), 1.0, clean))
+        return LagOutcome(played, predictions, np.where(np.isnan(chunk.targets), 1.0, clean))
 
     def predict(self, table: Any) -> Array:
         """Predict a number or a label for each record of a table.
@@ -270,7 +267,8 @@ class StreamPredictor(ABC):
         """
         if not self.schema.classifies:
             raise DataError(f"The model predicts numbers for '{self.schema.target}', which have no probabilities.")
-        return np.ascontiguousarray(predict_labels(self.belief, self._all_scores(table)).T)
+        shares = predict_labels(self.belief, self._all_scores(table))[: len(self.schema.labels)]
+        return np.ascontiguousarray(shares.T)
 
     def clean_probability(self, table: Any) -> Array:
         """Compute the probability that each record of a `table` with the target is clean, without learning from it.

@@ -32,8 +32,8 @@ class RoundRecord(NamedTuple):
 class Judged(NamedTuple):
     """Judgements of a belief about the records of rounds, from before the update, as arrays of one length.
 
-    `margin`, which the final verdict needs, is the scale of the residual; for labels, it is the score of the second of
-    two labels, or the lead of the given label over the best of the others. For labels, low and high are NaN.
+    `margin`, which the final verdict needs, is the scale of the residual; for labels, it is by how much the logit of
+    the given label is above the largest of the others. For labels, low and high are NaN.
     """
 
     clean_log_odds: Array

@@ -226,6 +226,7 @@ class Run:
                 index = int(learned.indices[place])
                 values = read_values(self.model.schema, batch, index, self.config.id)
                 self._writers.log_values(int(learned.rounds.rows[place]), batch.files, values)
+        self.summary.grow(self.model.schema)
         self.summary.add(learned.rounds, batch, learned.indices)
         self.summary.add_rejected(rejected)
         aside = count_bad(quarantined)
@@ -313,6 +314,7 @@ class Run:
                 model, self.source, config, writers, self._passes, self.on_look, **counted
             )
             self.summary.metrics, last = metrics, log.path
+            model.count_repeated(self.counts.learned)
         else:
             last, far, judged = writers.read_log("rounds"), FarRecords(), False
         if not config.final_look or model.belief is None:
@@ -320,6 +322,9 @@ class Run:
             return
         writers.write_quarantine()
         final = judge_finally(model, config, first, last, far, judged)
+        if self.summary.is_constant:
+            # All errors are rounding errors.
+            final, self.followed = final.empty(), False
         # In a random order, repeated targets are not a stuck sensor.
         self.final = final = final._replace(runs=[]) if self.source.is_shuffled else final
         count = max(config.top, 0 if config.outputs.suspects is None else final.listed)
@@ -330,7 +335,7 @@ class Run:
             values = look_up_values(self.source, model, rows, config.id, explained)
         else:
             values = recall_values(writers.read_log("values"), rows)
-        self.summary.final = final.summarize()
+        self.summary.final, self.summary.listed = final.summarize(), final.rounds[: final.listed]
         self.summary.suspects.records = make_suspects(schema, final, config.top, values)
         if config.outputs.suspects is not None:
             write_suspects(config.outputs.suspects, schema, final, values, config.id)

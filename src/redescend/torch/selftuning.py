@@ -24,25 +24,17 @@ BINARY = (nn.BCELoss, nn.BCEWithLogitsLoss, nn.SoftMarginLoss)
 # Before the first batch the gate is open, whatever the loss.
 OPEN_A, OPEN_B = 1e30, 1e-200
 
-SHARES = (0.01, 0.05, 0.1, 0.17, 0.25, 0.33, 0.4)
-PRIOR = (0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1)
-"""Possible shares of wrong labels, and their prior probabilities."""
-
-DECAY = 0.9
-"""Weight of the past after one more batch."""
-
-SHARE_DECAY = 0.9999
-"""The estimated share of wrong labels falls at most by this factor in a batch."""
+SHARES = (0.01, 0.05, 0.1, 0.17, 0.25, 0.33, 0.4)  # possible shares of wrong labels
+PRIOR = (0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1)  # their prior probabilities
+DECAY = 0.9  # weight of the past after one more batch
+SHARE_DECAY = 0.9999  # the estimated share of wrong labels falls at most by this factor in a batch
 
 POWER = 1.5
 """A loss is far where it exceeds the median by (median/quartile)^1.5: 9.5 medians for the square of a normal residual,
 and the same residual for its absolute value or any other power of it."""
 
-MIN_RATIO = 2.0
-"""The least ratio of median and quartile: equal losses say nothing about the spread."""
-
-SOFTNESS = 4.0
-"""The threshold divided by the softness of the switch."""
+MIN_RATIO = 2.0  # the least ratio of median and quartile: equal losses say nothing about the spread
+SOFTNESS = 4.0  # the threshold divided by the softness of the switch
 
 
 class LabelNoise(nn.Module):

@@ -1,6 +1,6 @@
 """The canvas of every picture: line styles of the learners, and a sheet that is saved as PNG and SVG.
 
-A colour is a family of learners and a dash is a member of it; the paper's learners are solid. A learner's style depends
+A color is a family of learners and a dash is a member of it; the paper's learners are solid. A learner's style depends
 only on its name, so it is the same in every picture. Equal results give equal bytes.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# The colours of Okabe and Ito, which are safe for colour-blind readers; their yellow is too faint on white.
+# The colors of Okabe and Ito, which are safe for color-blind readers; their yellow is too faint on white.
 BLACK, ORANGE, SKY, GREEN, BLUE = "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2"
 VERMILION, PURPLE, GREY, PALE = "#D55E00", "#CC79A7", "#8C8C8C", "#DDDDDD"
 
@@ -34,8 +34,7 @@ DOTS: Dash = (1.0, 1.1)
 MIXED: Dash = (5.0, 1.2, 1.0, 1.2)
 
 PIXELS_PER_INCH = 150
-WIDTH = 10.0
-"""Inches; the smallest letters are legible when the picture is shown 1200 pixels wide."""
+WIDTH = 10.0  # inches; the smallest letters are legible when the picture is shown 1200 pixels wide
 
 SETTINGS: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # ships with Matplotlib
@@ -123,8 +122,7 @@ def _find_entry(learner: str) -> str | None:
     return next((key for key in _STYLES if key.endswith("…") and learner.startswith(key[:-1])), None)
 
 
-FAR = 100.0
-"""A learner with this many times the regret of the paper's best leaves the panel at the top."""
+FAR = 100.0  # a learner with this many times the regret of the paper's best leaves the panel at the top
 
 
 def find_panel_top(peaks: dict[str, float]) -> float:
@@ -185,11 +183,11 @@ def open_sheet(folder: Path, name: str, title: str, height: float) -> Iterator[S
         figure.text(0.12 / WIDTH, 1.0 - 0.12 / height, title, va="top", fontsize=13.0)
         sheet = Sheet(figure, folder, name, title)
         yield sheet
-        _save(figure, sheet.png, {"Software": None})
-        _save(figure, sheet.svg, {"Date": None, "Creator": None})
+        _save_figure(figure, sheet.png, {"Software": None})
+        _save_figure(figure, sheet.svg, {"Date": None, "Creator": None})
 
 
-def _save(figure: Figure, path: Path, metadata: dict[str, None]) -> None:
+def _save_figure(figure: Figure, path: Path, metadata: dict[str, None]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(path) as file:
         figure.savefig(file, format=path.suffix[1:], metadata=metadata)

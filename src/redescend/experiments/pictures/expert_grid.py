@@ -15,8 +15,7 @@ from redescend.experiments.results import Results, format_number
 from redescend.numeric import Array
 
 LINES = {PRINTED: (VERMILION, "-"), ROBUST: (BLUE, "-"), "LEARN": (ORANGE, (0, (4.0, 1.5)))}
-CEILING = 3e4
-"""Regret is drawn up to this multiple of the lowest."""
+CEILING = 3e4  # regret is drawn up to this multiple of the lowest
 
 
 def draw_alone(problem: str, results: Results, folder: Path) -> Picture | None:
@@ -62,8 +61,7 @@ def _format_range(values: list[float]) -> str:
     return f"{format_number(min(values))} to {format_number(max(values))}"
 
 
-Shares = tuple[Array, Array, Array]
-"""Steps, longest first, rounds, and the weight of each step in each round."""
+Shares = tuple[Array, Array, Array]  # steps, longest first, rounds, and the weight of each step in each round
 
 
 def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None:

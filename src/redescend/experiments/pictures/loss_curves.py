@@ -47,11 +47,11 @@ def draw(results: Results, folder: Path) -> Picture:
         left.set(xlim=(-REACH, REACH), ylim=(0.0, CEILING), xlabel="residual r", ylabel="loss")
         right.set(xlim=(-REACH, REACH), ylim=(0.0, 1.05), xlabel="residual r")
         sheet.add_legend_below(handles, 3)
-        sheet.caption = _describe(learn)
+        sheet.caption = _describe_losses(learn)
     return sheet.picture
 
 
-def _describe(learn: Transform) -> str:
+def _describe_losses(learn: Transform) -> str:
     grid = np.linspace(0.0, REACH, 8001)
     weight = learn.weight(grid * grid)
     half = float(grid[np.argmax(weight < 0.5 * weight[0])])

@@ -14,12 +14,10 @@ from redescend.experiments.problems import MEASURES, PAPER, PROBLEMS, TITLES
 from redescend.experiments.results import Line, Results, angle_between, format_number, read_theta
 from redescend.numeric import Array
 
-FIRST_ROUND = 10
-"""First round on the axis of a long run: before it nothing has been learned."""
+FIRST_ROUND = 10  # first round on the axis of a long run: before it nothing has been learned
 
 KINDS = {"weight clean": ("clean rounds", BLUE, "."), "weight corrupted": ("corrupted rounds", ORANGE, "x")}
-STRETCHES, FEWEST = 30, 10
-"""Maximum number of medians along a run, and minimum number of rounds in each."""
+STRETCHES, FEWEST = 30, 10  # maximum number of medians along a run, and minimum number of rounds in each
 
 GUARANTEES = {
     "measured": ("clean regret, measured", BLACK, "o"),
@@ -173,7 +171,7 @@ def _describe_weights(means: dict[str, dict[str, float]]) -> str:
     share = 1.0 - corrupted / clean
     verdict = "the gate hardly separates them" if share < 0.1 else "the gate separates them"
     return (
-        f"Compare the two colours. At k = {count} a clean round has weight {format_number(clean)} on average and a "
+        f"Compare the two colors. At k = {count} a clean round has weight {format_number(clean)} on average and a "
         f"corrupted one {abs(100.0 * share):.2g} % {'less' if share >= 0.0 else 'more'}: {verdict}."
     )
 

@@ -16,8 +16,7 @@ from redescend.experiments.suite.ratios import CAP, Ratios, compute_profile, rea
 from redescend.experiments.suite.settings import ADAPTIVE, COUNTS, SCALES, SYNTHETIC, TASKS, WHATS, SuiteSetting
 from redescend.streams.synthetic import DRIFTS, NOISES
 
-NEAR, FAR = 0.3, 30.0
-"""Ends of the axis of ratios."""
+NEAR, FAR = 0.3, 30.0  # ends of the axis of ratios
 
 Members = Callable[[SuiteSetting], bool]
 
@@ -139,7 +138,7 @@ def _read_rows(ratios: Ratios, levels: dict[str, Members], heads: dict[str, list
     rows = {}
     for level, members in levels.items():
         cells = {
-            learner: ratios.summarise_group(learner, members) for learners in heads.values() for learner in learners
+            learner: ratios.summarize_group(learner, members) for learners in heads.values() for learner in learners
         }
         if all(cells.values()):
             rows[level] = {learner: cell.mean for learner, cell in cells.items() if cell is not None}
@@ -172,7 +171,7 @@ def _describe_kinds(subject: str, kinds: dict[str, dict[str, dict[str, float]]])
     worst = sorted(levels, key=lambda level: -levels[level])[:3]
     listed = ", ".join(f"{level} ({format_number(levels[level])})" for level in worst)
     return (
-        "Blue is better than the oracle with the best step, white is equal, vermilion is worse. Colours end at a "
+        "Blue is better than the oracle with the best step, white is equal, vermilion is worse. Colors end at a "
         f"factor of 10, and a ratio above {CAP:,.0f} counts as {CAP:,.0f}. Rows from outliers to noise have "
         f"features of size 1. {subject} loses most with: {listed}."
     )

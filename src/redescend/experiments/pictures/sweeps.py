@@ -14,14 +14,12 @@ from redescend.experiments.problems import PAPER, PROBLEMS, TITLES
 from redescend.experiments.results import Line, Results, format_number
 from redescend.numeric import Array
 
-THEOREM = {"k": 1.0, "rounds": 2.0 / 3.0}
-"""The exponents of √T + k: in k where k dominates, and in T at k = T^⅔."""
+THEOREM = {"k": 1.0, "rounds": 2.0 / 3.0}  # the exponents of √T + k: in k where k dominates, and in T at k = T^⅔
 
 BOUND = "theorem, √T + k"
 RAISED = r"$\mathregular{{{}^{{{:.2f}}}}}$"
 
-WORST = 100.0
-"""The colours end at this multiple of the lowest regret."""
+WORST = 100.0  # the colors end at this multiple of the lowest regret
 
 Cell = tuple[int, int]
 
@@ -55,7 +53,7 @@ def draw_growth(problem: str, results: Results, folder: Path) -> Picture | None:
             "Compare the slopes with the broad grey line, the theorem's √T + k scaled to LEARN's last point. Exponents "
             f"fitted to the larger half of each line: "
             f"{'; '.join(f'{name} {_format_exponents(name, fits)}' for name in listed_names)}. The theorem allows "
-            f"{_format_exponents(BOUND, fits)} against a fixed comparator, and more against the minimiser of each "
+            f"{_format_exponents(BOUND, fits)} against a fixed comparator, and more against the minimizer of each "
             "round, as here."
         )
     return sheet.picture
@@ -141,7 +139,7 @@ class Grid(NamedTuple):
 
 
 def draw_grid(problem: str, results: Results, folder: Path) -> Picture | None:
-    """A heat map for each outlier count on one log colour scale, with the paper's cell and the best one marked."""
+    """A heat map for each outlier count on one log color scale, with the paper's cell and the best one marked."""
     rows = results.select(experiment="sweep", problem=f"{problem}-ab", measure="final regret", learner="LEARN")
     titles = canvas.count_titles(rows)
     grids = {count: read_grid(rows.select(count=count)) for count in titles}
@@ -156,7 +154,7 @@ def draw_grid(problem: str, results: Results, folder: Path) -> Picture | None:
     with canvas.open_sheet(folder, f"{problem}-grid", title, 9.0) as sheet:
         from matplotlib.colors import LogNorm
 
-        # Constants that never learn must not take the whole colour scale.
+        # Constants that never learn must not take the whole color scale.
         top = min(float(every.max()), WORST * float(every.min()))
         scale = LogNorm(float(every.min()), top)
         panels = sheet.add_panels(list(titles.values()), right=1.2)
@@ -211,7 +209,7 @@ def _format_power(value: float) -> str:
 
 
 def _draw_mark(axes: canvas.Axes, cell: Cell, marker: str, size: float) -> Any:
-    """White on black, which is visible on every colour of the map."""
+    """White on black, which is visible on every color of the map."""
     marks = []
     for color, width in (("black", 4.5), ("white", 2.0)):
         look: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": color, "markeredgewidth": width}

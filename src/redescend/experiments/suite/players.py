@@ -19,11 +19,8 @@ from redescend.learners.learner import Learner
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK
 from redescend.learners.selftuning import SelfTuning
 
-BEST = ", best step"
-"""Suffix of the name of a learner with the best step in hindsight."""
-
-POWERS = range(-24, 9)
-"""Powers of 2 of a step's unit; the smallest are for records that are a thousand times too large."""
+BEST = ", best step"  # suffix of the name of a learner with the best step in hindsight
+POWERS = range(-24, 9)  # powers of 2 of a step's unit; the smallest are for records that are a thousand times too large
 
 ROUNDS, QUICK_ROUNDS = 10_000, 1_000
 SETTINGS_PER_TASK = 4
@@ -110,7 +107,7 @@ def _list_tasks(options: Options) -> Iterator[Task]:
         yield Task("suite", settings)
 
 
-def _compute(first: int, quick: int, rounds: int, seed: int) -> Iterator[Block]:
+def _compute_settings(first: int, quick: int, rounds: int, seed: int) -> Iterator[Block]:
     settings = choose_settings(seed, bool(quick))
     for place in range(first, min(first + SETTINGS_PER_TASK, len(settings))):
         setting = settings[place]
@@ -125,4 +122,4 @@ def _compute(first: int, quick: int, rounds: int, seed: int) -> Iterator[Block]:
                 yield row | make_point(game.rounds, "step", step)
 
 
-SUITE = Experiment(_list_tasks, _compute)
+SUITE = Experiment(_list_tasks, _compute_settings)

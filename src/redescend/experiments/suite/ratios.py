@@ -15,8 +15,7 @@ from redescend.experiments.suite.settings import ADAPTIVE, SYNTHETIC, SuiteSetti
 from redescend.numeric import Array
 
 TUNED_ORACLE = f"{ORACLE}{BEST}"
-CAP = 1_000.0
-"""In a geometric mean a larger ratio and divergence count as this, and a smaller ratio as its inverse."""
+CAP = 1_000.0  # in a geometric mean a larger ratio and divergence count as this, and a smaller ratio as its inverse
 
 GROUPS: dict[str, Callable[[SuiteSetting], bool]] = {
     "all": lambda setting: True,
@@ -30,7 +29,7 @@ GROUPS: dict[str, Callable[[SuiteSetting], bool]] = {
 """The columns of the table."""
 
 
-class Cell(NamedTuple):
+class GroupSummary(NamedTuple):
     """A learner's ratios in a group of settings: geometric mean, shares within 1.2 and 1.5, and the worst."""
 
     settings: int
@@ -51,14 +50,14 @@ class Ratios:
     def ratios_of(self, learner: str) -> Array:
         return self.values[:, self.learners.index(learner)]
 
-    def summarise_group(self, learner: str, group: Callable[[SuiteSetting], bool]) -> Cell | None:
+    def summarize_group(self, learner: str, group: Callable[[SuiteSetting], bool]) -> GroupSummary | None:
         """A learner in a group, or None if the group has no setting."""
         ratios = self.ratios_of(learner)[[bool(group(setting)) for setting in self.settings]]
         if not len(ratios):
             return None
         within = [float(np.mean(ratios <= bound)) for bound in (1.2, 1.5)]
         mean = np.exp(np.log(np.clip(ratios, 1.0 / CAP, CAP)).mean())
-        return Cell(len(ratios), float(mean), within[0], within[1], float(ratios.max()))
+        return GroupSummary(len(ratios), float(mean), within[0], within[1], float(ratios.max()))
 
     def share_within(self, learner: str) -> float:
         return float(np.mean(self.ratios_of(learner) <= 1.5))
@@ -126,7 +125,7 @@ def make_suite_section(results: Results) -> dict[str, Any] | None:
     kinds = {kind: members for kind, members in ratios.group_by_step().items() if members}
     listed = [learner for members in kinds.values() for learner in members]
     cells = {
-        (learner, group): ratios.summarise_group(learner, members)
+        (learner, group): ratios.summarize_group(learner, members)
         for learner in listed
         for group, members in GROUPS.items()
     }
@@ -135,7 +134,7 @@ def make_suite_section(results: Results) -> dict[str, Any] | None:
     blind = ratios.blind_learners()
     subject = ratios.main_learner()
     return {
-        "answer": _summarise_suite(ratios),
+        "answer": _summarize_suite(ratios),
         "settings": len(ratios.settings),
         "rounds": int(results.select(experiment="suite").column("rounds").max()),
         "columns": columns,
@@ -147,7 +146,7 @@ def make_suite_section(results: Results) -> dict[str, Any] | None:
     }
 
 
-def _summarise_suite(ratios: Ratios) -> str:
+def _summarize_suite(ratios: Ratios) -> str:
     """The suite in one sentence: the subject, and the best of the others."""
     subject = ratios.main_learner()
     within = {learner: ratios.share_within(learner) for learner in ratios.blind_learners()}
@@ -159,10 +158,10 @@ def _summarise_suite(ratios: Ratios) -> str:
     )
 
 
-def format_cell(cell: Cell) -> tuple[str, str]:
+def format_cell(cell: GroupSummary) -> tuple[str, str]:
     """The mean of a cell, and the line below it.
 
-    >>> format_cell(Cell(settings=8, mean=1.234, within_12=0.5, within_15=0.75, worst=float("inf")))
+    >>> format_cell(GroupSummary(settings=8, mean=1.234, within_12=0.5, within_15=0.75, worst=float("inf")))
     ('1.23', '50 / 75 %, diverged')
     """
     shares = f"{100.0 * cell.within_12:.0f} / {100.0 * cell.within_15:.0f} %"

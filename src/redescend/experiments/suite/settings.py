@@ -35,12 +35,10 @@ WHATS = ("response replaced", "response shifted", "sign flipped", "x scaled by 1
 COUNTS = ("√T", "T^⅔", "T/10", "T/4")
 SCALES = {"1": (1.0, 1.0), "0.001 to 1000": (1e-3, 1e3), "0.001": (1e-3, 1e-3), "1000": (1e3, 1e3)}
 DIMS = (10, 20, 30)
-BLOCKS = 6
-"""Orthogonal arrays for each of `TASKS`."""
+BLOCKS = 6  # orthogonal arrays for each of `TASKS`
 
 SYNTHETIC, NONE, ADAPTIVE = "synthetic", "none", "adaptive"
-OWN = "its own"
-"""The drift, noise and scales of a real stream."""
+OWN = "its own"  # the drift, noise and scales of a real stream
 
 INJECTED = (
     ("random", "x scaled by 1000", "T/10"),
@@ -156,8 +154,7 @@ def _list_adaptive_settings(task: str) -> Iterator[SuiteSetting]:
 
 # --- the game of a setting ---
 
-NOISE = {"regression": 0.05, "classification": 0.1}
-"""Standard deviation of the noise, relative to that of the signal."""
+NOISE = {"regression": 0.05, "classification": 0.1}  # standard deviation of the noise, relative to that of the signal
 
 ADAPTIVE_ROUNDS = 1_000
 """Maximum length with an adversary that tries its choices on the learner, which takes a thousand times as long."""
@@ -190,7 +187,7 @@ class Game:
         return resolve_outlier_count(self.setting.count, self.rounds)
 
     def play(self, learner: Learner) -> float:
-        """Final clean dynamic regret against the minimiser of each round; infinite if the learner diverged."""
+        """Final clean dynamic regret against the minimizer of each round; infinite if the learner diverged."""
         # An oracle skips the corrupted rounds, so it does not matter what the adversary does there.
         adaptive = self.setting.when == ADAPTIVE and not isinstance(learner, Oracle)
         try:

@@ -92,6 +92,14 @@ EDGE_SHARE, BEYOND_EDGE = 0.15, 0.01
 MANY, MANY_STEEP = 0.4, 60.0
 """Outliers are errors up to about this share of the records, and above it another population; how sharply."""
 
+UNLIKELY, EXCUSED = -1.1, -0.85
+"""Log-odds below which a record counts as an outlier, and the log-odds of outliers without evidence for a second group:
+not likely enough to be wrong for a list, but not likely clean either."""
+
+TAIL_EACH, TAIL_FEW, TAIL_MOST = 0.3, 2.0, 6.0
+"""How many nats of evidence for a second group each outlier needs, less those that the first few need, and how many all
+of them need at most."""
+
 LEVEL, LEARN_RATE = 0.9, 0.02
 FALSE_ALARMS = 0.1
 """The level of intervals, how fast their corrections learn, and the share of false alarms among suspects."""

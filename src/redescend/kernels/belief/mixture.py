@@ -12,17 +12,23 @@ import numpy as np
 from redescend.kernels.belief.cells import CELLS, TILT
 from redescend.kernels.belief.layout import (
     CLEAN_PRIOR,
+    EXCUSED,
     FALSE_ALARMS,
     MANY,
     MANY_STEEP,
     NATURAL,
     NATURAL_PRIOR,
     NEIGHBOUR,
+    TAIL_EACH,
+    TAIL_FEW,
+    TAIL_MOST,
     TEMPERATURE,
+    UNLIKELY,
     WIDTH_PRIOR,
     Densities,
     Tables,
 )
+from redescend.kernels.belief.tails import find_drops
 from redescend.kernels.belief.thresholds import find_threshold
 from redescend.kernels.compiler import kernel, part
 from redescend.kernels.views import view, window
@@ -155,7 +161,7 @@ def fit_densities(
     families = len(tables.clean)
     histogram, likelihoods, buffers, mass = work[0], work[1], work_rows(work, 2, 4), work_rows(work, 6, 2)
     kept, outlying = work_rows(work, 8, families), work_rows(work, 8 + families, families)
-    outliers = records = 0.0
+    outliers = records = unlikely = 0.0
     for sign in range(2):
         total, here = 0.0, 1.0
         for c in range(CELLS):
@@ -184,9 +190,18 @@ def fit_densities(
             clean[sign, c] = good
             mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
-    another = MANY_STEEP * (outliers / records - MANY)
+            unlikely += counts[sign, c] if log_odds[sign, c] < UNLIKELY else 0.0
+    many, spare = MANY_STEEP * (outliers / records - MANY), work_rows(work, 8, 7)
+    for c in range(CELLS):
+        histogram[c] = 0.0
+    for i in range(3):  # those of both signs, and of all records
+        share = NEIGHBOUR if i < 2 else 1.0
+        find_drops(counts[i % 2], counts[1 - i % 2], share, spare, histogram)
+    # The more outliers there are, the more evidence for a second group they need.
+    needed = min(TAIL_EACH * unlikely - TAIL_FEW, TAIL_MOST)
     for sign in range(2):
         for c in range(CELLS):
+            another = max(many, min(needed - histogram[c], EXCUSED))
             odds = excuse(log_odds[sign, c], another)
             # A larger residual is never more likely clean, although the densities of few records may say so.
             log_odds[sign, c] = odds if c == 0 else min(odds, log_odds[sign, c - 1] - TILT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import part
+from redescend.kernels.compiler import part, shared
 from redescend.kernels.forest.layout import BINS, DUE, HAVE, ORDERED, State
 from redescend.numeric import Array
 
@@ -62,7 +62,7 @@ def place_edges(edges: Array, ordered: Array, count: int, missing: bool) -> None
         edges[k] = np.inf
 
 
-@part
+@shared
 def renew_bins(state: State, ordered: Array) -> None:
     """Take new edges from the stored records, and code all of them anew."""
     clock, have = state.clock, state.clock[HAVE]

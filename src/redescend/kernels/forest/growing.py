@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import exp
+from math import exp, log
 
 import numpy as np
 
-from redescend.kernels.compiler import part
+from redescend.kernels.compiler import part, shared
 from redescend.kernels.forest.layout import (
     BINS,
     BUILT,
@@ -34,7 +34,13 @@ LEAST, LEAST_LABELS, LEAST_FLIPPED = 8.0, 1.0, 40.0
 """Records of a leaf, by their weights; of labels, LEAST_LABELS, and LEAST_FLIPPED times the share of flipped ones."""
 
 CUT, HALF = 4.0, 3.6
-"""Residuals are cut off at CUT medians, and have weight 1/2 at HALF."""
+"""Residuals are cut off at CUT times the median, and have weight 1/2 at HALF times it. The median is multiplied by how
+much larger residuals are in a leaf: noise differs within a table, such as with the size of the target."""
+
+OFFSET, MOST_SIZE, FEW, LEAST_FACTOR = 0.3, 100.0, 8.0, 0.1
+"""The typical size of residuals in a leaf is measured by the mean of log(OFFSET + size), in medians and at most
+MOST_SIZE: a few wild records must not open a leaf to others. It is shrunk to that of all records as by FEW of them, and
+is at least LEAST_FACTOR times as large."""
 
 LEAST_CURVATURE = 0.08
 """The weight of a label: the curvature of the logistic loss in units of its largest, 1/4; it is at least this."""
@@ -42,7 +48,8 @@ LEAST_CURVATURE = 0.08
 FORGET, FULL_GAIN = 0.98, 50.0
 """Gains of features are forgotten at this rate with every tree; one of a split counts 1 from FULL_GAIN records on."""
 
-TINY = 1e-300
+TINY, LARGE = 1e-300, 1e6
+"""What an old tree added is cut off at LARGE medians of residuals, because the median may have changed since."""
 
 
 @part
@@ -89,11 +96,32 @@ def draw_columns(state: State, g: int, work: Work) -> None:
 
 
 @part
+def measure_leaves(state: State, g: int, m: int, work: Work) -> None:
+    """Write to `work.mean` how many times larger residuals are in each leaf of tree m than among all records."""
+    count, k, leaf, sums, total = state.clock[HAVE], g // FORESTS, state.leaf[g], work.sums, 0.0
+    scale = 1.0 / (state.scalar[MEDIAN, g] + TINY)
+    for at in range(LEAVES):
+        sums[at, 0] = sums[at, 1] = 0.0
+    for i in range(count):
+        size = abs(state.target[i, k] - state.base[g, i] - state.fit[g, i]) * scale
+        told = log(OFFSET + min(size, MOST_SIZE))
+        sums[leaf[i, m], 0] += 1.0
+        sums[leaf[i, m], 1] += told
+        total += told
+    for at in range(LEAVES):
+        above = sums[at, 1] - sums[at, 0] * total / count
+        work.mean[at] = max(exp(above / (sums[at, 0] + FEW)), LEAST_FACTOR)
+
+
+@part
 def ask(state: State, g: int, m: int, labels: bool, work: Work) -> None:
     """Take tree m out of forest g; write what every record asks of the new one times its weight, and its weight."""
     k, old_tree = g // FORESTS, m < state.scalar[BUILT, g]
     base, fit, leaf, value = state.base[g], state.fit[g], state.leaf[g], state.value[g, m]
     rate, scale = state.output[RATE, k], 1.0 / (state.scalar[MEDIAN, g] + TINY)
+    known = m if old_tree else max(m - 1, 0)  # before the first tree, all records are in one leaf
+    if not labels:
+        measure_leaves(state, g, known, work)
     for i in range(state.clock[HAVE]):
         old = SHRINKAGE * value[leaf[i, m]] if old_tree else 0.0
         y, p = state.target[i, k], base[i] + fit[i]
@@ -104,17 +132,14 @@ def ask(state: State, g: int, m: int, labels: bool, work: Work) -> None:
             asked = old + min(max(4.0 * (0.5 + 0.5 * y - q) / w, -CUT), CUT)
             w *= is_right(q if y > 0.0 else 1.0 - q, rate)
         else:
-            z = (y - p) * scale
-            asked = min(max(old * scale, -LARGE), LARGE) + min(max(z, -CUT), CUT)
+            factor = work.mean[leaf[i, known]]
+            z = (y - p) * scale / factor
+            asked = min(max(old * scale, -LARGE), LARGE) + factor * min(max(z, -CUT), CUT)
             w = 1.0 / (1.0 + (z * (1.0 / HALF)) ** 2)
         w *= state.sample_weight[i]
         work.pull[i], work.weight[i], work.order[i] = w * asked, w, i
         for c in range(len(work.column)):
             work.part[i, c] = state.code[i, work.column[c]]
-
-
-LARGE = 1e6
-"""What an old tree added, in medians of residuals, is cut off here: the median can have changed since."""
 
 
 @part
@@ -133,7 +158,7 @@ def count_histogram(h: Array, k: int, first: int, last: int, work: Work) -> None
             h[k, c, q, 1] += v
 
 
-@part
+@shared
 def divide_histogram(pair: int, work: Work) -> None:
     """Histograms of the children of a node: counted for the one with fewer records, the other is what is left."""
     h, start = work.histogram, work.start
@@ -151,7 +176,7 @@ def divide_histogram(pair: int, work: Work) -> None:
             h[many, c, q, 1] -= h[few, c, q, 1]
 
 
-@part
+@shared
 def find_split(state: State, g: int, place: int, k: int, least: float, work: Work) -> bool:
     """Split node k of a level, which is number `place` of its tree, where it gains most, if it gains anywhere.
 
@@ -205,7 +230,7 @@ def divide_records(k: int, column: int, bin_: int, work: Work) -> None:
     work.middle[k] = left
 
 
-@part
+@shared
 def split_level(state: State, g: int, width: int, least: float, work: Work) -> None:
     """Split the nodes of a level that can gain, and send all records of the others to the left."""
     m, start, middle, open_ = int(state.scalar[TREE, g]), work.start, work.middle, work.open
@@ -221,7 +246,7 @@ def split_level(state: State, g: int, width: int, least: float, work: Work) -> N
             divide_histogram(pair, work)
 
 
-@part
+@shared
 def set_values(state: State, g: int, m: int, unit: float, work: Work) -> None:
     """The values of leaves: means of what their records ask, the mean of a node being shrunk to that of its parent."""
     sums, mean, value, start = work.sums, work.mean, state.value[g, m], work.start
@@ -244,7 +269,7 @@ def set_values(state: State, g: int, m: int, unit: float, work: Work) -> None:
             state.fit[g, i] += SHRINKAGE * value[k]
 
 
-@part
+@shared
 def grow(state: State, g: int, labels: bool, work: Work) -> None:
     """Grow the next tree of forest g anew, on all stored records. A complete tree: a node may send all to the left."""
     m, count, width = int(state.scalar[TREE, g]), state.clock[HAVE], 1

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from redescend.kernels.compiler import kernel, part
+from redescend.kernels.compiler import kernel, part, shared
 from redescend.kernels.forest.bins import find_bin, renew_bins, sort_values
 from redescend.kernels.forest.growing import CUT, HALF, SHRINKAGE, TINY, grow, is_right, sigmoid
 from redescend.kernels.forest.layout import (
@@ -186,7 +186,7 @@ def middle_of(count: int, ordered: Array) -> float:
     return ordered[count // 2]
 
 
-@part
+@shared
 def begin(state: State, k: int, ordered: Array) -> None:
     """Start at the median of the first targets, with the range of those that are near, and medians of residuals."""
     count, target, output = state.clock[HAVE], state.target, state.output

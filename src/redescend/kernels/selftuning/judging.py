@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import Any
 
-from redescend.kernels.compiler import part
+from redescend.kernels.compiler import part, shared
 from redescend.kernels.selftuning.labels import label_gain, learn_flips, learn_length, stretch
 from redescend.kernels.selftuning.layout import (
     AGE,
@@ -219,7 +219,7 @@ def right_probability(q: float, rate: float) -> float:
     return min((1.0 - rate) * q / (rate + (1.0 - 2.0 * rate) * q), 1.0)
 
 
-@part
+@shared
 def _judge_label(loss: Loss, y: float, w: float, leverage: float, c: float, state: State, work: Work) -> Any:
     scalar, predictions, scale, weight = state.scalar, work.predictions, state.scale, state.weight
     lead, rate, long, played = int(scalar[LEAD]), scalar[RATE], sqrt(leverage), mean_logit(predictions, state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import exp
 
-from redescend.kernels.compiler import part, rare
+from redescend.kernels.compiler import part, rare, shared
 from redescend.kernels.selftuning.layout import (
     AGE,
     CLEAN,
@@ -71,7 +71,7 @@ def most_flips(scalar: Array) -> float:
     return max(RARE_FLIPS * rarer, FLIPS_MOST * 4.0 * rarer * rarer)
 
 
-@part
+@shared
 def learn_flips(m: float, state: State) -> None:
     """Bayes' rule on lengths and shares, where m is the logit of the label at length 1."""
     cells, scalar, count, most = state.cells, state.scalar, len(FLIPS), most_flips(state.scalar)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redescend.kernels.compiler import part, rare
+from redescend.kernels.compiler import part, rare, shared
 from redescend.kernels.selftuning.covariance import open_feature, reset
 from redescend.kernels.selftuning.layout import (
     AGE,
@@ -107,7 +107,7 @@ def measure_targets(loss: Loss, targets: Array, count: int, constant: int, value
     return origin, median(values, n) if n else max(abs(origin), SMALLEST)
 
 
-@part
+@shared
 def begin_flips(state: State) -> None:
     """The prior of the shares of flipped labels."""
     state.scalar[RATE] = 0.0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from redescend import gates, steps
-from redescend.kernels.compiler import compiled, inlined, kernel, muladd, shared, summing, uncounted
+from redescend.kernels.compiler import compiled, inlined, kernel, muladd, seldom, shared, summing, uncounted
 from redescend.kernels.descent.decision import read_settings, view_memory
 from redescend.kernels.layout import DescentSettings
 from redescend.kernels.tables import Table
@@ -141,7 +141,7 @@ def clip_to(value: float, limit: float) -> float:
     return min(max(value, -limit), limit)
 
 
-@inlined
+@seldom
 def rescale_model(vector: Array, dim: int, ratios: Array, shifts: Array) -> None:
     """Rewrite a model in new scales; its predictions stay the same."""
     for j in range(dim):
@@ -160,7 +160,7 @@ def observe_number(value: float, place: int, sample: Array, stats: Array) -> Non
         stats[scaling.INVERSE, place] = scale if scale > 0.0 else max(abs(middle), scaling.SMALLEST)
 
 
-@inlined
+@seldom
 def multiply_out(models: Array, k: int, dim: int, width: int) -> None:
     """Make SHRINK 1; the intercept is never multiplied by it."""
     if models[k, width + SHRINK] != 1.0:

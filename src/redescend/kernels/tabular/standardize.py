@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined, summing, uncounted
+from redescend.kernels.compiler import compiled, inlined, seldom, summing, uncounted
 from redescend.kernels.tabular.imputation import impute
 from redescend.numeric import Array, splitmix64
 
@@ -52,7 +52,7 @@ def pseudo_uniform(n: int) -> float:
     return np.float64(splitmix64(n) >> np.uint64(11)) * 2.0**-53
 
 
-@inlined
+@seldom
 def plan_sampling(stats: Array, j: int) -> tuple[int, bool]:
     """What to do with the value just counted: its slot in the sample or −1, and whether a new scale is due."""
     count = int(stats[COUNT, j])
@@ -79,7 +79,7 @@ def quantile_of_sorted(ordered: Array, share: float) -> float:
     return (1.0 - part) * ordered[below] + part * ordered[above]
 
 
-@compiled
+@seldom
 def median_and_scale(values: Array) -> tuple[float, float]:
     """The median, and the scale of a normal variable with the same quartiles; 0 where all values are equal."""
     ordered = np.empty(len(values))
@@ -97,16 +97,26 @@ def median_and_scale(values: Array) -> tuple[float, float]:
     return middle, 0.0
 
 
-@compiled
+@inlined
+def range_of(values: Array) -> tuple[float, float]:
+    """The smallest and the largest value. Numba needs half a second to compile those of NumPy."""
+    low = high = values[0]
+    for i in range(1, len(values)):
+        low, high = min(low, values[i]), max(high, values[i])
+    return low, high
+
+
+@seldom
 def update_scale(sample: Array, stats: Array, j: int, total: int, method: int) -> tuple[float, float]:
     """Rescale a feature; returns the factor of its coefficient, and how often that is added to the intercept."""
     count = min(total, SAMPLE)
     values = sample[j, :count]
     middle, scale = median_and_scale(values)
+    low, high = range_of(values)
     if method == SCALED:
-        middle, scale = 0.0, max(middle, np.max(values) / SMALLEST_SIZE if count < FEW else 0.0)
+        middle, scale = 0.0, max(middle, high / SMALLEST_SIZE if count < FEW else 0.0)
     elif count < FEW:
-        scale = max(scale, (np.max(values) - np.min(values)) / NARROWEST)
+        scale = max(scale, (high - low) / NARROWEST)
     inverse = 1.0 / scale if SMALLEST <= scale <= LARGEST else 1.0
     if count < (READY_SCALED if method == SCALED else READY):
         inverse = 0.0

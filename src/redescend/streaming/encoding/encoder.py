@@ -1,11 +1,14 @@
 """From tables to training data: any table as typed record batches, and these as chunks of X and y with rejections.
 
-The encoding of a record depends on the schema alone, not on other records; lagged values are left NaN.
+The encoding of a record depends on the schema and on the labels before it, not on later records; lagged values are left
+NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +21,7 @@ from redescend.sources.columnar import convert_rows
 from redescend.sources.kinds import infer_type_kind
 from redescend.streaming.encoding.features import MAX_NUMBER, Feature, quote_value, reject_out_of_range, to_floats
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.encoding.target import encode_target
+from redescend.streaming.encoding.target import encode_target, find_new_labels
 
 if TYPE_CHECKING:
     from redescend.streaming.keyed.keys import Keys
@@ -26,8 +29,7 @@ if TYPE_CHECKING:
 MAX_CELLS, MAX_KEYED_CELLS = 1 << 17, 1 << 21
 """Maximum matrix cells per chunk: few enough to stay in the cache, or enough for every shard of keys to have some."""
 
-MIN_CHUNK = 64
-"""Records per chunk at least: every chunk loops over all columns."""
+MIN_CHUNK = 64  # records per chunk at least: every chunk loops over all columns
 
 
 class EncodedChunk(NamedTuple):
@@ -46,7 +48,7 @@ class EncodedChunk(NamedTuple):
 class EncodedBatch:
     """An encoded table.
 
-    Columns are analysed as a whole, which is cheap; the matrix is written a few rows at a time, which stays in the
+    Columns are analyzed as a whole, which is cheap; the matrix is written a few rows at a time, which stays in the
     cache.
 
     Parameters
@@ -56,21 +58,33 @@ class EncodedBatch:
         Typed by the kinds of the schema.
     target : bool
         Whether targets are needed.
+    add : bool
+        Whether labels are added, if the schema grows.
+    rejected : dict or None
+        Reasons of records that were rejected before, by index in the table.
     """
 
     max_cells = MAX_CELLS
 
-    def __init__(self, schema: Schema, table: Any, target: bool) -> None:
-        self.rejected: dict[int, str] = {}
+    def __init__(
+        self, schema: Schema, table: Any, target: bool, *, add: bool = False, rejected: dict[int, str] | None = None
+    ) -> None:
+        self.rejected: dict[int, str] = rejected or {}
         """The reasons of rejected records, by index in the table."""
+        self.new_labels: list[tuple[str, int]] = []
+        """Labels to add, each with the index of its first record, which begins a chunk."""
         self._count, self._dim = table.num_rows, schema.dim
         self._numbers: list[tuple[int, Any]] = []
         self._one_hot: list[tuple[int, Array, Array | None]] = []
         self._encode_features(schema, table)
         self._targets = np.full(self._count, np.nan)
         if target:
-            self._targets, without_target = encode_target(schema, table.column(schema.target))
-            self.rejected |= without_target
+            column = table.column(schema.target)
+            self.new_labels = find_new_labels(schema, column, self.rejected) if add and schema.grows else []
+            known = replace(schema, labels=[*schema.labels, *(label for label, _ in self.new_labels)])
+            self._targets, without_target = encode_target(known, column)
+            # A reason that depends on the labels so far comes last.
+            self.rejected = without_target | self.rejected
         self._most = max(MIN_CHUNK, self.max_cells // (schema.dim + 4 * schema.outputs))
 
     def _encode_features(self, schema: Schema, table: Any) -> None:
@@ -126,8 +140,8 @@ class EncodedBatch:
     def chunks(self) -> Iterator[EncodedChunk]:
         """The usable records, in chunks."""
         usable = np.delete(np.arange(self._count), list(self.rejected))
-        for start in range(0, self._count, self._most):
-            stop = min(start + self._most, self._count)
+        starts = {*range(0, self._count, self._most), *(index for _, index in self.new_labels)}
+        for start, stop in pairwise([*sorted(starts), self._count]):
             first, last = np.searchsorted(usable, (start, stop))
             if first < last:
                 X, indices = self.rows(start, stop), usable[first:last]
@@ -144,15 +158,16 @@ class KeyedBatch(EncodedBatch):
     max_cells = MAX_KEYED_CELLS
 
     def __init__(self, schema: Schema, table: Any, target: bool, keys: Keys, *, add: bool) -> None:
-        super().__init__(schema, table, target)
         self._texts, self._keys, self._add = table.column(schema.by), keys, add
+        rejected = {}
         if not add:
             for index in np.flatnonzero(keys.indices(self._texts.fill_null("")) < 0).tolist():
                 key = quote_value(self._texts[index].as_py())
-                self.rejected[index] = f"the key '{schema.by}': there is no model of {key}"
+                rejected[index] = f"the key '{schema.by}': there is no model of {key}"
         if self._texts.null_count:
             missing = np.flatnonzero(self._texts.is_null().to_numpy(zero_copy_only=False))
-            self.rejected |= dict.fromkeys(missing.tolist(), f"the key '{schema.by}' is missing")
+            rejected |= dict.fromkeys(missing.tolist(), f"the key '{schema.by}' is missing")
+        super().__init__(schema, table, target, add=add, rejected=rejected)
 
     def chunks(self) -> Iterator[EncodedChunk]:
         for chunk in super().chunks():

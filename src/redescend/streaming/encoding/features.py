@@ -38,6 +38,9 @@ from redescend.sources.kinds import SAMPLE
 MAX_LEVELS, UNSEEN, HASHED = 256, 8, 256
 MIN_IDENTIFIERS = 100
 
+MAX_FEW = 5
+"""A number with at most this many different whole values may be a label."""
+
 MAX_LAG = 10_000
 """The most records that a feature may look back."""
 
@@ -192,12 +195,15 @@ def pool_rare_levels(features: list[Feature], table: Any) -> list[Feature]:
 
 
 def _find_cycles(days: Array) -> list[str]:
-    """The cycles of dates: the times of day differ, and the dates span two weeks, or most of a year."""
+    """The cycles of dates: the times of day differ, and the dates span two weeks, or two years.
+
+    With less than two years, the effect of a season and that of a trend cannot be told apart.
+    """
     span = float(np.ptp(days)) if len(days) else 0.0
     found = {
         "time of day": len(days) > 0 and bool(np.ptp(np.mod(days, 1.0)) > 0.0),
         "day of the week": span >= 14.0 and len(np.unique(np.mod(np.floor(days), 7.0))) > 1,
-        "day of the year": span >= 300.0 and len(np.unique(np.mod(np.floor(days), 365.2425))) > 12,
+        "day of the year": span >= 730.0 and len(np.unique(np.mod(np.floor(days), 365.2425))) > 12,
     }
     return [cycle for cycle in CYCLES if found[cycle]]
 
@@ -237,7 +243,8 @@ def find_exclusion(kind: Kind, column: Any, where: str) -> str | None:
     if is_constant(column):
         return f"is always {quote_value(distinct[0].as_py())} in {where}"
     if kind is Kind.TEXT and len(values) >= MIN_IDENTIFIERS and 2 * len(distinct) > len(values):
-        return f"has {len(distinct):,} distinct texts in {len(values):,} values, so it looks like an identifier"
+        texts = f"{len(distinct):,} distinct texts in {len(values):,} values"
+        return f"has {texts}, such as {quote_value(values[0].as_py())}, so it looks like an identifier"
     return None
 
 
@@ -245,6 +252,20 @@ def is_constant(column: Any) -> bool:
     """Whether a column has the same value in all records of the sample."""
     values = drop_missing(column)
     return len(values) == len(column) and len(pc.unique(values)) == 1
+
+
+def list_few_values(kind: Kind, column: Any) -> str:
+    """List the values of a column with many records and few different whole numbers; empty if it is none.
+
+    >>> list_few_values(Kind.NUMBER, pa.array([1.0, 3.0, 2.0] * 50)), list_few_values(Kind.NUMBER, pa.array([0.5, 1.0]))
+    ('1, 2 and 3', '')
+    """
+    values = drop_missing(column)
+    distinct = sorted(pc.unique(values).to_pylist()) if kind is Kind.NUMBER and len(values) >= MIN_IDENTIFIERS else []
+    if not 2 < len(distinct) <= MAX_FEW or not all(float(value).is_integer() for value in distinct):
+        return ""
+    *first, last = map(format_exactly, distinct)
+    return f"{', '.join(first)} and {last}"
 
 
 def drop_missing(column: Any) -> Any:

@@ -1,6 +1,6 @@
-"""`Schema`: the target and the features of a model, inferred from the first records and never changed.
+"""`Schema`: the target and the features of a model, inferred from the first records.
 
-The rules for features are in `features`, those for the target in `target`.
+Only labels can be added later. The rules for features are in `features`, those for the target in `target`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from redescend.streaming.encoding.features import (
     find_exclusion,
     infer_feature,
     is_constant,
+    list_few_values,
     pool_rare_levels,
     quote_value,
 )
@@ -45,10 +46,17 @@ class Excluded(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A remark on a feature."""
+    """A remark on a column."""
 
     column: str
     text: str
+
+
+class AddedLabel(NamedTuple):
+    """A label that was not in the sample, and the row of the stream in which it first appeared."""
+
+    label: str
+    row: int
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,8 @@ class Schema:
     """The target, the task and the features of a model.
 
     `kind` is the kind of the target, and `labels` are its labels as texts: none in regression. `excluded` are the other
-    columns, `by` is the column of keys, if there is one model per key, and `notes` are remarks on features.
+    columns, `by` is the column of keys, if there is one model per key, and `notes` are remarks on columns. If a schema
+    `grows`, a label that appears later is added; otherwise its record is rejected. `added` labels are the last.
 
     >>> schema = Schema("price", Kind.NUMBER, "regression", [], [Feature("area", Kind.NUMBER, "number")])
     >>> schema.encoded
@@ -73,6 +82,8 @@ class Schema:
     excluded: list[Excluded] = field(default_factory=list)
     by: str | None = None
     notes: list[Note] = field(default_factory=list)
+    grows: bool = False
+    added: list[AddedLabel] = field(default_factory=list)
 
     @property
     def classifies(self) -> bool:
@@ -149,12 +160,23 @@ class Schema:
             return None
         return self.labels[int(value)] if self.classifies else value
 
+    def add_label(self, label: str, row: int) -> Schema:
+        """Add a label that first appears in this row of the stream.
+
+        >>> schema = Schema("y", Kind.TEXT, "classification", ["a", "b"], [Feature("x", Kind.NUMBER, "number")])
+        >>> schema.add_label("c", 1204).labels
+        ['a', 'b', 'c']
+        """
+        return replace(self, labels=[*self.labels, label], added=[*self.added, AddedLabel(label, row)])
+
     def to_dict(self) -> dict[str, Any]:
         """Convert to texts, lists and dicts, for `from_dict`."""
         plain = asdict(self) | {"kind": self.kind.value, "excluded": [list(one) for one in self.excluded]}
         # Left out if empty, so that older versions can read the file.
-        del plain["notes"]
+        del plain["notes"], plain["grows"], plain["added"]
         plain |= {"notes": [list(one) for one in self.notes]} if self.notes else {}
+        plain |= {"grows": True} if self.grows else {}
+        plain |= {"added": [list(one) for one in self.added]} if self.added else {}
         return plain | {"features": [one.to_dict() for one in self.features]}
 
     @staticmethod
@@ -164,7 +186,8 @@ class Schema:
             features = [Feature(**one | {"kind": Kind(one["kind"])}) for one in plain["features"]]
             excluded = [Excluded(*one) for one in plain["excluded"]]
             parts = {"kind": Kind(plain["kind"]), "features": features, "excluded": excluded}
-            schema = Schema(**{**plain, **parts, "notes": [Note(*one) for one in plain.get("notes", [])]})
+            parts |= {"notes": [Note(*one) for one in plain.get("notes", [])]}
+            schema = Schema(**{**plain, **parts, "added": [AddedLabel(*one) for one in plain.get("added", [])]})
             if schema._is_valid():
                 return schema
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -173,6 +196,7 @@ class Schema:
 
     def _is_valid(self) -> bool:
         """Whether the parts are consistent; labels of a numeric target must be numbers."""
+        fewest = 1 if self.grows else 2
         texts = [self.target, *self.labels, *(text for one in (*self.excluded, *self.notes) for text in one)]
         return (
             len(self.features) > 0
@@ -181,8 +205,13 @@ class Schema:
             and self._has_valid_lags()
             and all(feature.is_valid() for feature in self.features)
             and len(set(self.labels)) == len(self.labels) == len(set(self.label_values.tolist()))
-            and {"regression": not self.labels, "classification": 2 <= len(self.labels) <= MAX_LABELS}[self.task]
+            and {"regression": not self.labels, "classification": fewest <= len(self.labels) <= MAX_LABELS}[self.task]
             and self.kind is not (Kind.DATE if self.classifies else Kind.TEXT)
+            and type(self.grows) is bool
+            and not (self.grows and (self.lagged or not self.classifies))
+            and [label for label, _ in self.added] == self.labels[len(self.labels) - len(self.added) :]
+            and len(self.added) <= max(len(self.labels) - 1, 0)
+            and all(type(row) is int and row >= 0 for _, row in self.added)
         )
 
     def _has_valid_lags(self) -> bool:
@@ -214,11 +243,13 @@ class Schema:
         values: Any = None,
         where: str | None = None,
         stream: bool = False,
+        grows: bool = False,
     ) -> Schema:
         """Infer the schema of a stream from some records, `sample`, and the `kinds` of all columns, in order.
 
         `values` are all values of the target, if known, and `where` describes the records of the sample, by default the
-        first. In a `stream`, nothing is known of later records. The other parameters are as in `redescend.fit_stream`.
+        first. In a `stream`, nothing is known of later records; if it `grows`, labels can be added. The other
+        parameters are as in `redescend.fit_stream`.
         """
         candidates = _find_candidates(kinds, target, features, ignore, by)
         if sample.bad and not len(sample.rows):
@@ -227,7 +258,8 @@ class Schema:
             raise DataError(f"{none} be read; row {bad.row} of '{bad.file}': {bad.reason}.")
         where = format_first(len(sample.table)) if where is None else where
         targets = sample.table.column(target) if values is None else values
-        inferred = infer_task(target, kinds[target], targets, task, labels, where)
+        grows = grows and labels is None and not lags and kinds[target] is not Kind.BOOLEAN
+        inferred = infer_task(target, kinds[target], targets, task, labels, where, grows)
         used, excluded = [], [Excluded(name, "is ignored, as requested") for name in dict.fromkeys(ignore)]
         useful = candidates
         if features is None:
@@ -238,6 +270,11 @@ class Schema:
         if inferred[0] == "regression" and is_constant(targets):
             value = quote_value(targets[0].as_py())
             notes.append(Note(target, f"is always {value} in {where}, so that there is nothing to predict"))
+        elif len(inferred[1]) == 1:
+            value = quote_value(inferred[1][0])
+            notes.append(Note(target, f"is always {value} in {where}; other labels are added when they appear"))
+        elif inferred[0] == "regression" and (few := list_few_values(kinds[target], targets)):
+            notes.append(Note(target, f"has only the values {few} in {where}; if they are labels, try classification"))
         for name in useful:
             column = sample.table.column(name)
             if features is None and stream and counts[name] is None and find_count(name, kinds[name], column):
@@ -255,7 +292,8 @@ class Schema:
             raise DataError(f"No column is left to predict {target!r} from: {listed or 'there is no other column'}.")
         if inferred[0] == "classification":
             used = pool_rare_levels(used, sample.table)
-        schema = Schema(target, kinds[target], *inferred, used, excluded, by, notes)
+        grows = grows and inferred[0] == "classification"
+        schema = Schema(target, kinds[target], *inferred, used, excluded, by, notes, grows)
         return _add_lags(schema, lags, lag_columns) if lags else schema
 
 

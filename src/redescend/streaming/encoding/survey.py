@@ -15,12 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.lib.stride_tricks import sliding_window_view
 
+from redescend.errors import DataError
 from redescend.sources import Batch, Kind, Source
 from redescend.sources.kinds import SAMPLE
 from redescend.streaming.encoding.target import MAX_LABELS
+from redescend.streaming.report.formatting import format_first
 
 ORDERED = 0.98
 """The share of records that must not be below the one before, for them to be in order."""
+
+MOST_UNREADABLE = 0.1
+"""The largest share of records with invalid UTF-8 in a file that is read nevertheless."""
 
 RUN = 20
 """A table whose labels come in runs that are longer than this on average is sorted by them."""
@@ -58,6 +63,7 @@ class Survey:
 def survey_source(source: Source, target: str, labels: bool = True) -> Survey:
     """Sample a source and, if its target may be a label, read all its `labels`."""
     sample = source.sample
+    _check_encoding(source.name, sample)
     if not source.can_reread or sample.count < SAMPLE or not len(sample.rows):
         # A pipe with fewer records than a sample has ended, so that all of it is known.
         return Survey(sample, stream=not source.can_reread and sample.count >= SAMPLE)
@@ -72,6 +78,17 @@ def survey_source(source: Source, target: str, labels: bool = True) -> Survey:
             if len(found) > 2 * MAX_LABELS:
                 break
     return Survey(spread, found, spread=True, stream=False)
+
+
+def _check_encoding(name: str, sample: Batch) -> None:
+    """Raise if a file is probably in another encoding than UTF-8: most of its records would be lost."""
+    bad = [record for record in sample.bad if "invalid UTF-8" in record.reason]
+    if len(bad) > MOST_UNREADABLE * sample.count:
+        raise DataError(
+            f"{name} is not UTF-8: {len(bad):,} of {format_first(sample.count)} have other bytes, such as row "
+            f"{bad[0].row}. If it is a Western European file of Windows, convert it with "
+            "iconv -f WINDOWS-1252 -t UTF-8."
+        )
 
 
 def _may_be_label(kind: Kind, column: Any) -> bool:

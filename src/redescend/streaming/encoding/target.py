@@ -3,12 +3,13 @@
 - The task is classification for a target that is text, boolean, or a number with exactly two values in the sample. It
   is regression for any other number and for a date, as days since 1970-01-01.
 - Labels are those in the sample, in order, or those that are given: two or more, at most `MAX_LABELS`. A boolean always
-  has both.
+  has both. In a stream that cannot be read again, labels that appear later are added in their order, unless labels are
+  given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -41,9 +42,12 @@ Task = Literal["regression", "classification"]
 
 
 def infer_task(
-    name: str, kind: Kind, column: Any, task: str, labels: Sequence[Any] | None, where: str
+    name: str, kind: Kind, column: Any, task: str, labels: Sequence[Any] | None, where: str, grows: bool = False
 ) -> tuple[Task, list[str]]:
-    """Infer the task and the labels from the target column of the sample, whose records `where` describes."""
+    """Infer the task and the labels from the target column of the sample, whose records `where` describes.
+
+    One label is enough if others can be added, that is, if the schema `grows`.
+    """
     check_choice("fit_stream", "task", task, ("auto", "regression", "classification"))
     values = drop_missing(column)
     if len(values) == 0:
@@ -62,7 +66,7 @@ def infer_task(
     if kind is Kind.DATE:
         raise DataError(f"The target {name!r} is a date, which cannot be a label; try regression.")
     if labels is None:
-        _check_labels(name, kind, distinct, where)
+        _check_labels(name, kind, distinct, where, 1 if grows else 2)
         return "classification", distinct
     return "classification", _parse_labels(name, kind, labels)
 
@@ -77,13 +81,13 @@ def _distinct_labels(kind: Kind, values: Any) -> list[str]:
     return [format_exactly(value) for value in sorted(usable)]
 
 
-def _check_labels(name: str, kind: Kind, labels: list[str], where: str) -> None:
+def _check_labels(name: str, kind: Kind, labels: list[str], where: str, fewest: int) -> None:
     if not labels:
         raise DataError(f"The target {name!r} has no number in {where} that can be a label.")
-    if len(labels) == 1:
+    if len(labels) < fewest:
         raise DataError(
             f"The target {name!r} is always {quote_value(labels[0])} in {where}, but a classifier needs at least two "
-            "labels; list all possible labels."
+            "labels; if others may follow, list all labels."
         )
     if len(labels) > MAX_LABELS:
         many = f"{len(labels):,} distinct values in {where}, such as {quote_value(labels[len(labels) // 2])}"
@@ -148,8 +152,33 @@ def _encode_labels(schema: Schema, column: Any, rejected: dict[int, str]) -> Arr
     values = known[codes]
     for index in np.flatnonzero(values < 0.0).tolist():
         label = quote_value(distinct[codes[index]])
-        rejected.setdefault(index, f"the target {schema.target!r}: {label} is none of the {len(labels)} labels")
+        limit = ", and more cannot be added" if schema.grows and len(labels) == MAX_LABELS else ""
+        reason = f"{label} is none of the {len(labels)} labels{limit}"
+        rejected.setdefault(index, f"the target {schema.target!r}: {reason}")
     return values
+
+
+def find_new_labels(schema: Schema, column: Any, rejected: Collection[int]) -> list[tuple[str, int]]:
+    """The labels of usable records that a schema lacks, each with the index of its first record, up to `MAX_LABELS`.
+
+    >>> import pyarrow as pa
+    >>> from redescend.streaming.encoding.schema import Schema
+    >>> schema = Schema("y", Kind.TEXT, "classification", ["a", "b"], [])
+    >>> find_new_labels(schema, pa.array(["c", "b", "d", "e", "d"]), rejected={0})
+    [('d', 2), ('e', 3)]
+    """
+    usable = np.delete(np.arange(len(column)), list(rejected))
+    encoded = column.dictionary_encode()
+    distinct, known = encoded.dictionary.to_pylist(), set(schema.label_values.tolist())
+    codes, first = np.unique(encoded.indices.fill_null(-1).to_numpy()[usable], return_index=True)
+    found: list[tuple[str, int]] = []
+    for place in np.argsort(first).tolist():
+        value = distinct[codes[place]] if codes[place] >= 0 else None
+        if value is None or value in known or len(found) == MAX_LABELS - len(schema.labels):
+            continue
+        if schema.kind is Kind.TEXT or abs(value) <= MAX_NUMBER:
+            found.append((value if schema.kind is Kind.TEXT else format_exactly(value), int(usable[first[place]])))
+    return found
 
 
 def output_targets(schema: Schema, values: Array) -> Array:
@@ -170,5 +199,7 @@ def decode_predictions(schema: Schema, scores: Array, shares: Array | None = Non
     if not schema.classifies:
         return scores[0], np.full(scores.shape[1], np.nan)
     shares = label_probabilities(scores) if shares is None else shares
-    best = (scores[0] > 0.0).astype(np.intp) if schema.outputs == 1 else scores.argmax(axis=0)
+    # A batch may have begun with fewer labels than the schema has now.
+    best = (scores[0] > 0.0).astype(np.intp) if len(scores) == 1 else scores.argmax(axis=0)
+    best = np.minimum(best, len(schema.labels) - 1)  # a stream may begin with one label
     return best.astype(np.float64), shares[best, np.arange(scores.shape[1])]

@@ -29,8 +29,7 @@ from redescend.streaming.summary import Summary
 
 FILE, LOCK = "checkpoint.safetensors", "lock"
 CHECKPOINT_FILES = (FILE, LOCK, *LOGS.values(), FINAL)
-VERSION = 5
-"""Raised whenever `Checkpoint` changes; checkpoints of other versions are refused."""
+VERSION = 6  # raised whenever `Checkpoint` changes; checkpoints of other versions are refused
 
 _LEFTOVER = re.compile(r"\.[0-9a-f]{16}" + re.escape(PART))
 """The name of a file that `redescend.files.replace_file` is writing."""

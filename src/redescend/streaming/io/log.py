@@ -13,14 +13,9 @@ from typing import Any
 
 from redescend.errors import DataError
 
-BLOCK = 1 << 18
-"""The least bytes that are written as a block."""
-
-MOST = 1 << 30
-"""The most bytes of a block."""
-
-HEAD = struct.Struct("<II")
-"""Ahead of a block: the number of its bytes, and their checksum."""
+BLOCK = 1 << 18  # the least bytes that are written as a block
+MOST = 1 << 30  # the most bytes of a block
+HEAD = struct.Struct("<II")  # ahead of a block: the number of its bytes, and their checksum
 
 
 class AppendLog:

@@ -30,11 +30,8 @@ from redescend.streaming.io.log import AppendLog, read_blocks
 from redescend.streaming.io.tables import Write, find_writer, write_parquet
 from redescend.streaming.rounds import Judged, Rounds
 
-LOGS = {"rounds": "rounds.log", "quarantine": "quarantine.log", "values": "values.log"}
-"""File names of the logs."""
-
-FINAL = "final.log"
-"""File name of the log of the rounds of the last pass."""
+LOGS = {"rounds": "rounds.log", "quarantine": "quarantine.log", "values": "values.log"}  # file names of the logs
+FINAL = "final.log"  # file name of the log of the rounds of the last pass
 
 NUMBERS = ("target", "prediction", "probability", "loss", "weight")
 ENTRY = np.dtype([("row", "<i8"), *((name, "<f8") for name in NUMBERS)])
@@ -50,8 +47,7 @@ def choose_entry(judged: bool, keyed: bool) -> np.dtype[np.void]:
     return np.dtype([*entry.descr, ("key", "<i8")]) if keyed else entry
 
 
-GROUP = 131_072
-"""Rounds in a row group of the Parquet file."""
+GROUP = 131_072  # rounds in a row group of the Parquet file
 
 MAX_BUFFERED, MAX_BYTES = 1000, 1 << 22
 """Limits of the rejected records that are buffered in memory if there is no file for them."""

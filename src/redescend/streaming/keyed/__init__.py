@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from redescend.belief import ResidualBelief
+from redescend.belief import LabelBelief, ResidualBelief
 from redescend.engines import Engine
 from redescend.engines.fleet import Fleet
+from redescend.engines.growing import add_label
 from redescend.errors import DataError, DivergenceError
 from redescend.exclusive import exclusive
 from redescend.learners.selftuning import resolve_order
@@ -25,7 +26,7 @@ from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources import Batch
 from redescend.state import require
-from redescend.streaming.belief import Belief, key_bytes, learn_chunk, make_belief, restore_belief
+from redescend.streaming.belief import Belief, add_class, key_bytes, learn_chunk, make_belief, restore_belief
 from redescend.streaming.encoding.encoder import EncodedChunk, KeyedBatch
 from redescend.streaming.encoding.target import output_targets
 from redescend.streaming.keyed.keys import SHARDS, Keys, to_key
@@ -36,8 +37,7 @@ from redescend.streaming.predictor import Learned, Played, StreamPredictor
 
 __all__ = ["ModelStore"]
 
-MOST_MEMORY = usable_memory() // 2
-"""Bytes that the models of all keys may take."""
+MOST_MEMORY = usable_memory() // 2  # bytes that the models of all keys may take
 
 
 class ModelStore(StreamPredictor):
@@ -50,7 +50,7 @@ class ModelStore(StreamPredictor):
     ----------
     schema : Schema
         The target, the features and the column of keys; or its `to_dict`.
-    order, loss, transform, step, features
+    features, **parameters
         As in `StreamModel`; `features` must be 'linear'.
 
     Examples
@@ -146,12 +146,26 @@ class ModelStore(StreamPredictor):
         """Learn from the records of a `batch`, each with the model of its key."""
         encoded, history = KeyedBatch(self.schema, batch.table, True, self._keys, add=True), self._history
         learn, played = partial(self._learn_chunk, rows=batch.rows), list[Played]()
+        new = {index: label for label, index in encoded.new_labels}
         for chunk in encoded.chunks():
+            if (index := int(chunk.indices[0])) in new:
+                self._add_label(new[index], int(batch.rows[index]))
             if history is None:
                 played.append(learn(chunk))
             else:
                 played += play_lagged(chunk, history, partial(self._play_known, learn))
         return self._collect(batch, encoded, played)
+
+    def _add_label(self, label: str, row: int) -> None:
+        """Add a label that first appears in this row of the stream to the models of all keys."""
+        self.schema = self.schema.add_label(label, row)
+        if self.schema.outputs == 1:
+            return  # the second label is the other sign of the output
+        self._belief = add_class(self._belief) if isinstance(self._belief, LabelBelief) else None
+        before, fleets = self._shards.fetch_fleets(), self._make_fleets()
+        for fleet, known in zip(fleets, before, strict=True):
+            fleet.take_over(known, add_label)
+        self._shards.replace_fleets(fleets)
 
     def _learn_chunk(self, chunk: EncodedChunk, rows: Array) -> Played:
         Y = output_targets(self.schema, chunk.targets)

@@ -15,8 +15,7 @@ from redescend.numeric import Array
 from redescend.sources import Kind
 from redescend.sources.kinds import convert_column, infer_type_kind
 
-SHARDS = 64
-"""Parts that keys are split into, however many threads or workers there are; files depend on it."""
+SHARDS = 64  # parts that keys are split into, however many threads or workers there are; files depend on it
 
 
 def to_key(key: Any) -> str:

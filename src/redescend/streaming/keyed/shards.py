@@ -16,8 +16,7 @@ from redescend.numeric import Array
 MAX_CHAIN = 256
 """The most tasks before shards are fetched and sent again: the scheduler remembers all tasks of a result."""
 
-WORKER_SECONDS = 10
-"""Seconds that a cluster may be without a worker."""
+WORKER_SECONDS = 10  # seconds that a cluster may be without a worker
 
 
 class ShardTask(NamedTuple):
@@ -31,8 +30,7 @@ class ShardTask(NamedTuple):
     places: Array
 
 
-ShardResult = tuple[Array, Array]
-"""The predictions and the weights of the records of a task."""
+ShardResult = tuple[Array, Array]  # the predictions and the weights of the records of a task
 
 
 def run_task(fleet: Fleet, task: ShardTask) -> ShardResult:
@@ -61,6 +59,9 @@ class LocalShards:
 
     def fetch_fleets(self) -> list[Fleet]:
         return self._fleets
+
+    def replace_fleets(self, fleets: list[Fleet]) -> None:
+        self._fleets = fleets
 
     def close(self) -> None:
         """Do nothing: threads end with each call of `learn`."""
@@ -106,6 +107,12 @@ class ClusterShards:
     def fetch_fleets(self) -> list[Fleet]:
         try:
             return self._fetch()
+        except Exception as error:
+            raise self._lost_models_error(error) from None
+
+    def replace_fleets(self, fleets: list[Fleet]) -> None:
+        try:
+            self._states = self._send(fleets)
         except Exception as error:
             raise self._lost_models_error(error) from None
 

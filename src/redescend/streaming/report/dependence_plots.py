@@ -11,11 +11,8 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.report.charts import Chart, ReportFigure, Scale, fit_scale
 from redescend.streaming.report.formatting import format_number, format_percent
 
-MOST, HEIGHT = 4, 210.0
-"""The most pictures, and their height."""
-
-MAX_DAYS = 2_932_896
-"""The first day of the year 10,000."""
+MOST, HEIGHT = 4, 210.0  # the most pictures, and their height
+MAX_DAYS = 2_932_896  # the first day of the year 10,000
 
 
 class DateScale(Scale):

@@ -27,7 +27,7 @@ Facts = dict[str, str | list[str]]
 
 def describe(model: StreamModel | ModelStore) -> Facts:
     """Describe a model: headings, and a line or a list of lines for each."""
-    facts: Facts = {"Learned from": format_count(model.records)}
+    facts: Facts = {"Learned from": _describe_records(model)}
     if isinstance(model, ModelStore):
         facts["Keys"] = f"{format_count(len(model), 'model')}, one per {model.schema.by!r}: {_list(model.keys)}"
     config = model.config if model.schema.by is None else replace(model.config, features="linear")
@@ -48,6 +48,8 @@ def describe_schema(schema: Schema) -> Facts:
     facts: Facts = {"Task": _describe_task(schema)}
     if schema.classifies:
         facts["Labels"] = _list(schema.labels)
+        if schema.added:
+            facts["Labels added later"] = _list_added(schema)
     if schema.by is not None:
         facts["Keys"] = f"one model per value of {schema.by!r}"
     facts["Columns"] = [f"{feature.name!r}: {_describe_feature(feature)}" for feature in schema.features]
@@ -100,7 +102,9 @@ def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:
         "target": schema.target,
         "task": schema.task,
         "labels": schema.labels,
-        "records": model.records,
+        "labels_added": [{"label": label, "row": row} for label, row in schema.added],
+        "records": model.distinct_records,
+        "passes": _count_passes(model),
         "loss": repr(config.loss),
         "transform": None if config.transform is None else repr(config.transform),
         "order": None if config.transform is not None else resolve_order(config.order, schema.dim + 1),
@@ -118,9 +122,22 @@ def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:
     return data
 
 
+def _count_passes(model: StreamModel | ModelStore) -> float:
+    """How often the model has learned from each record, on average."""
+    passes = model.records / max(model.distinct_records, 1)
+    return int(passes) if passes.is_integer() else passes
+
+
+def _describe_records(model: StreamModel | ModelStore) -> str:
+    records, passes = format_count(model.distinct_records), _count_passes(model)
+    if model.records == model.distinct_records:
+        return records
+    return f"{records}, in {passes} passes" if passes in range(100) else f"{records}, some of them several times"
+
+
 def _describe_task(schema: Schema) -> str:
     if schema.classifies:
-        return f"classification of {schema.target!r} with {len(schema.labels)} labels"
+        return f"classification of {schema.target!r} with {format_count(len(schema.labels), 'label')}"
     kind = str(schema.kind.value).lower()
     unit = " in days since 1970-01-01" if kind == "date" else ""
     return f"regression of the {kind} {schema.target!r}{unit}"
@@ -131,12 +148,18 @@ def _list(texts: list[str]) -> str:
     return listed if len(texts) <= MAX_LISTED else f"{listed} and {len(texts) - MAX_LISTED} more"
 
 
+def _list_added(schema: Schema) -> str:
+    listed = ", ".join(f"{shorten(label)!r} (row {row:,})" for label, row in schema.added[:MAX_LISTED])
+    return listed if len(schema.added) <= MAX_LISTED else f"{listed} and {len(schema.added) - MAX_LISTED} more"
+
+
 def _describe_feature(feature: Feature) -> str:
-    cycles = "".join(f"{' and' if place else ', with'} the {cycle}" for place, cycle in enumerate(feature.levels))
+    *cycles, last = [f"the {cycle}" for cycle in feature.levels] or [""]
+    cycle = f", with {' and '.join([', '.join(cycles), last] if cycles else [last])}" if last else ""
     encoding = {
         "number": "number",
         "boolean": "true or false",
-        "date": f"date, in days since 1970-01-01{cycles}",
+        "date": f"date, in days since 1970-01-01{cycle}",
         "levels": f"text with {len(feature.levels)} values: {_list(feature.levels)}",
         "hashed": "text, hashed",
     }[feature.how]

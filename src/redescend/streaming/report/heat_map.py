@@ -13,11 +13,8 @@ from redescend.streaming.report.formatting import abbreviate, format_percent
 WIDTH, HEIGHT, LETTER, TOP, BOTTOM = 800, 18, 7, 34, 44
 """Of the map, of a column, of a letter, and of the margins, in pixels."""
 
-DARKEST = 0.2
-"""Stretches with at least this share of suspects are darkest."""
-
-LONGEST = 28
-"""Letters of the name of a column that are shown."""
+DARKEST = 0.2  # stretches with at least this share of suspects are darkest
+LONGEST = 28  # letters of the name of a column that are shown
 
 
 def draw_heat_map(columns: Sequence[str], shares: Array, records: int) -> str:

@@ -56,7 +56,8 @@ def render_run(run: Run) -> str:
         pair = (format_value(one.round.target), format_rounded(one.round.prediction))
         values = (format_value(one.values.get(name)) for name in shown)
         rows.append([str(one.round.row), *pair, format_weight(one.round.clean_probability), *values])
-    return _tabulate_facts("Run", facts) + _tabulate("Top suspects", heads, rows)
+    title = "Top suspects" if summary.suspect_count >= len(rows) else "The records that are least likely clean"
+    return _tabulate_facts("Run", facts) + _tabulate(title, heads, rows)
 
 
 def _tabulate_facts(title: str, facts: Mapping[str, str]) -> str:

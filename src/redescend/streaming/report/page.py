@@ -41,6 +41,9 @@ SHOWN_ELSEWHERE = ("Clean labels", "Noise scale", "Most important columns")
 MAX_PARTS = 8
 """The most contributions to the prediction of a suspect to show."""
 
+MAX_ADDED, MAX_LABEL = 4, 40
+"""The most added labels to list, and the most characters of each."""
+
 MANY_SUSPECTS = 0.15
 """A larger share of suspects points to a poor model rather than to wrong records."""
 
@@ -79,7 +82,7 @@ def write(
         dependences=draw_dependences(model, [one.column for one in ranked]) if model is not None and ranked else [],
         facts={heading: content for heading, content in facts.items() if heading not in SHOWN_ELSEWHERE},
         files=len({record.file for record in summary.least}),
-        strong=int(summary.histograms.weight_counts[: summary.histograms.limits.cells[0]].sum()),
+        strong=_count_strong(summary),
         labels=_count_labels(summary),
         pictures=draw_all(summary),
         schema=summary.schema,
@@ -87,7 +90,7 @@ def write(
         source=source,
         summary=summary,
         version=redescend.__version__,
-        note=_note_many_suspects(summary),
+        note=" ".join(note_many_suspects(summary)),
         errors=_relative_errors(summary),
         explained=_explain(summary),
         final=describe_final(summary),
@@ -107,6 +110,8 @@ def summarize(summary: Summary, counts: Counts) -> list[str]:
     if counts.learned:
         share = formatting.format_percent(summary.suspect_count / summary.learned)
         sentences.append(f"{formatting.format_count(summary.suspect_count, 'suspect')} ({share}).")
+    if summary.schema.added:
+        sentences.append(f"Labels added after the first records, the rarest first: {_list_added(summary)}.")
     for count, action in ((counts.quarantined, "quarantined"), (counts.skipped, "skipped")):
         if count:
             sentences.append(f"{formatting.format_count(count)} rejected and {action}.")
@@ -115,16 +120,36 @@ def summarize(summary: Summary, counts: Counts) -> list[str]:
     return sentences
 
 
-def _note_many_suspects(summary: Summary) -> str:
-    """Explain a large share of suspects; empty if it is small."""
+def _count_strong(summary: Summary) -> int:
+    """The number of suspects that are most probably wrong; all that are in a final list."""
+    if summary.final is not None:
+        return summary.final.listed
+    return int(summary.histograms.weight_counts[: summary.histograms.limits.cells[0]].sum())
+
+
+def _list_added(summary: Summary) -> str:
+    """List the labels that were added, with their first rows and numbers of records; the rarest may be mistyped."""
+    added = summary.schema.added
+    counts, listed = summary.confusion.sum(axis=(1, 2)).tolist()[-len(added) :], []
+    for place in np.argsort(counts, kind="stable").tolist()[:MAX_ADDED]:
+        records = "1 record, perhaps mistyped" if counts[place] == 1 else formatting.format_count(counts[place])
+        label = formatting.abbreviate(added[place].label, MAX_LABEL)
+        listed.append(f"'{label}' (from row {added[place].row:,} on; {records})")
+    more = len(added) - len(listed)
+    return ", ".join(listed) + (f" and {more} more" if more else "")
+
+
+def note_many_suspects(summary: Summary) -> list[str]:
+    """Explain a large share of suspects in a sentence or two; nothing if it is small."""
     if not summary.learned or 1.0 - summary.clean_share < MANY_SUSPECTS:
-        return ""
+        return []
     remedy = "more columns" if summary.schema.classifies else "the logarithm of the target, or another loss"
-    return (
-        f"{formatting.format_percent(1.0 - summary.clean_share)} of the records are suspects. Most of them are "
-        "probably correct: the model may not predict the target well, or the noise may have heavy tails. Look at the "
-        f"pictures, and try --trees, or {remedy}."
-    )
+    share = formatting.format_percent(1.0 - summary.clean_share)
+    return [
+        f"{share} of the records do not fit the model. If that is more than can be wrong, most of them are correct: "
+        "the model may be too simple for the target, or its noise may have heavy tails. Look at the pictures of the "
+        f"report, and try --trees, or {remedy}."
+    ]
 
 
 def describe_final(summary: Summary) -> list[str]:
@@ -143,10 +168,14 @@ def describe_final(summary: Summary) -> list[str]:
             f"({formatting.format_count(run.records)})."
         )
     return sentences + [
-        f"{one.column} has an extreme value in {formatting.format_count(one.records)}, first in row {one.row:,}: "
+        f"{one.column} has an extreme value in {_describe_place(one.records, one.row)}: "
         f"{formatting.format_value(one.value)}."
         for one in far
     ]
+
+
+def _describe_place(records: int, first: int) -> str:
+    return f"row {first:,}" if records == 1 else f"{formatting.format_count(records)}, first in row {first:,}"
 
 
 def _choose_values(schema: Schema, important: list[str]) -> list[str]:
@@ -260,7 +289,7 @@ def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
     return [
         *bars,
         Bar(
-            "prediction" if not schema.classifies else "logit",
+            f"logit of {why['prediction']}" if schema.classifies else "prediction",
             formatting.format_rounded(why["total"]),
             places[-1],
             places[-1],
@@ -272,12 +301,13 @@ def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
 def _count_labels(summary: Summary) -> list[LabelCounts]:
     """Count the records of each label, the most frequent first."""
     names, found = summary.schema.labels, []
+    listed = None if summary.listed is None else summary.listed.targets
     for index, cells in enumerate(summary.confusion):
         records = int(cells.sum())
         if records:
             predicted = cells.sum(axis=1)
             correct, predicted[index] = int(predicted[index]), 0
             other = names[int(predicted.argmax())] if predicted.any() else ""
-            suspects = int(cells[:, 1].sum()) / records
+            suspects = int(cells[:, 1].sum() if listed is None else (listed == index).sum()) / records
             found.append(LabelCounts(names[index], records, correct / records, other, suspects))
     return sorted(found, key=lambda label: -label.records)[:MAX_LABELS]

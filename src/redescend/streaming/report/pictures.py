@@ -33,7 +33,7 @@ def draw_all(summary: Summary) -> list[ReportFigure]:
     """Draw every picture that there are enough rounds for, in the order of the page."""
     if not summary.learned:
         return []
-    drawn: list[ReportFigure | None] = [draw_suspects(summary.histograms), draw_losses(summary.histograms)]
+    drawn: list[ReportFigure | None] = [draw_suspects(summary), draw_losses(summary.histograms)]
     if summary.schema.classifies:
         drawn.append(draw_calibration(summary))
     else:
@@ -50,12 +50,15 @@ def _start_along_stream(histograms: StreamHistograms, y: Scale, y_label: str, de
     return Chart(rows, y, x_label="row", y_label=y_label, description=description)
 
 
-def draw_suspects(histograms: StreamHistograms) -> ReportFigure:
-    """Draw the share of suspects, and where records were rejected."""
+def draw_suspects(summary: Summary) -> ReportFigure:
+    """Draw the share of suspects, those of the final list if there is one, and where records were rejected."""
+    histograms, listed = summary.histograms, summary.listed
     weights, rejected = (histograms.merge(part, BINS) for part in (histograms.weights, histograms.rejected))
     edges, counts = histograms.edges(BINS), np.maximum(weights.sum(axis=1), 1)
     first, last = histograms.limits.cells
     strong, suspect = weights[:, :first].sum(axis=1) / counts, weights[:, first:last].sum(axis=1) / counts
+    if listed is not None:
+        strong, suspect = np.histogram(listed.rows, edges)[0] / counts, np.zeros(len(counts))
     caption = _describe_suspects(strong + suspect, edges)
     scale = Scale(0.0, min(1.0, max(1.15 * float((strong + suspect).max()), 0.01)), percent=True)
     chart = _start_along_stream(histograms, scale, "suspects", f"Share of suspects along the stream. {caption}")
@@ -68,10 +71,12 @@ def draw_suspects(histograms: StreamHistograms) -> ReportFigure:
             chart.bar(start, end, low, low + more, "suspect", tip)
         if rejected[index]:
             chart.bar(start, end, 0.0, 0.025 * chart.y.high, "rejected", f"{tip}; {rejected[index]:,} rejected")
-    legend = {
-        "strong": f"probability below {format_number(100.0 * histograms.limits.strong)} %",
-        "suspect": f"probability below {format_number(100.0 * histograms.limits.suspect)} %",
-    }
+    legend = {"strong": "suspects in the list"}
+    if listed is None:
+        legend = {
+            "strong": f"probability below {format_number(100.0 * histograms.limits.strong)} %",
+            "suspect": f"probability below {format_number(100.0 * histograms.limits.suspect)} %",
+        }
     if rejected.any():
         legend["rejected"] = "rejected records"
     return ReportFigure("weights", "Suspects along the stream", caption, chart.to_svg(), legend)
@@ -177,11 +182,11 @@ def typical_error(summary: Summary) -> float:
 
 
 def draw_points(summary: Summary) -> ReportFigure:
-    """Draw sampled records as points, with suspects marked."""
+    """Draw sampled records as points, with doubtful ones marked."""
     clean, suspects = summary.clean_sample(), summary.suspect_sample.rounds
     both = _fit_clean(clean.targets, clean.predictions) if len(clean) else fit_scale(suspects.predictions.tolist())
     outside = int(((suspects.targets < both.low) | (suspects.targets > both.high)).sum())
-    caption = "Points on the diagonal were predicted well. Suspects hardly moved the model"
+    caption = "Points on the diagonal were predicted well. Doubtful records hardly moved the model"
     caption += f"; {outside:,} of them are outside the axes and drawn at the edge." if outside else "."
     chart = _start_diagonal(both, both.high, "observed", "predicted", f"Predicted against observed. {caption}")
     for target, prediction in zip(clean.targets.tolist(), clean.predictions.tolist(), strict=True):
@@ -194,7 +199,7 @@ def draw_points(summary: Summary) -> ReportFigure:
     legend = {"clean-dot": f"clean ({len(clean):,} sampled)"}
     if len(suspects):
         which = "all" if len(suspects) < summary.suspect_sample.size else "sampled"
-        legend["suspect-dot"] = f"suspects ({len(suspects):,}, {which})"
+        legend["suspect-dot"] = f"doubtful ({len(suspects):,}, {which})"
     if _draw_intervals(chart, clean):
         legend["edge"] = "90 % interval of clean observations"
     return ReportFigure("points", "Predicted against observed", caption, chart.to_svg(), legend)

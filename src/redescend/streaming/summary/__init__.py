@@ -27,7 +27,7 @@ from redescend.streaming.summary.histograms import (
     compute_quantile,
 )
 from redescend.streaming.summary.least_clean import MAX_SUSPECTS, LeastCleanRecords, Suspect
-from redescend.streaming.summary.metrics import make_metrics
+from redescend.streaming.summary.metrics import NumberMetrics, make_metrics
 from redescend.streaming.summary.rejections import Rejections
 from redescend.streaming.summary.reservoir import Reservoir
 from redescend.streaming.summary.verdict import FinalCounts
@@ -82,6 +82,15 @@ class Summary:
         """By the probability of the predicted label: how many were wrong and right, and the sum of probabilities."""
         self.final: FinalCounts | None = None
         """The result of the final look; None if there was none."""
+        self.listed: Rounds | None = None
+        """The suspects of the final look, for the report; not part of the state."""
+
+    def grow(self, schema: Schema) -> None:
+        """Continue with a schema to which labels have been added."""
+        if schema is not self.schema:
+            self.schema = self.suspects.schema = schema
+            more = len(schema.labels) - len(self.confusion)
+            self.confusion = np.pad(self.confusion, [(0, more), (0, more), (0, 0)])
 
     def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
         """Add rounds that were played on the records of a batch at these indices, in the order of their rows."""
@@ -125,6 +134,11 @@ class Summary:
         if self.final is not None:
             return self.final.listed
         return int(self.histograms.weight_counts[: self.histograms.limits.cells[1]].sum())
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the target is a number that is the same in all records."""
+        return isinstance(self.metrics, NumberMetrics) and not self.metrics.spread.any()
 
     @property
     def clean_share(self) -> float:

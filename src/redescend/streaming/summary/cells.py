@@ -14,11 +14,8 @@ OCTAVES, STEPS = 512, 64
 """Cells of losses are between 2⁻²⁵⁶ and 2²⁵⁶, STEPS per octave; the first and the last include what is beyond."""
 
 CELLS = OCTAVES * STEPS
-COARSE = 32
-"""How many cells are one cell of the histograms along the stream."""
-
-FINE = 1 << 20
-"""Probabilities are added as whole multiples of 1/FINE, whose sum is exact in any order."""
+COARSE = 32  # how many cells are one cell of the histograms along the stream
+FINE = 1 << 20  # probabilities are added as whole multiples of 1/FINE, whose sum is exact in any order
 
 _MANTISSA = 52 - 6
 _FIRST = (1023 - OCTAVES // 2) * STEPS

@@ -14,8 +14,7 @@ from redescend.numeric import Array
 from redescend.state import read_arrays, require
 from redescend.streaming.summary import cells
 
-BINS = 512
-"""The maximum number of bins; in a shorter stream, every row has a bin of its own."""
+BINS = 512  # the maximum number of bins; in a shorter stream, every row has a bin of its own
 
 
 class SuspectLimits(NamedTuple):

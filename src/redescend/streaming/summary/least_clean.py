@@ -12,11 +12,8 @@ from redescend.sources import Batch
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import RoundRecord, Rounds
 
-MAX_SUSPECTS = 10
-"""The default number of suspects."""
-
-MAX_TEXT = 200
-"""The most characters of a text that are stored."""
+MAX_SUSPECTS = 10  # the default number of suspects
+MAX_TEXT = 200  # the most characters of a text that are stored
 
 
 class Suspect(NamedTuple):

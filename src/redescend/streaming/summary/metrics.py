@@ -18,14 +18,12 @@ from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import cells
 from redescend.streaming.summary.histograms import compute_quantile
 
-REFRESH = 256
-"""Records between two computations of the running median; the first ones come after 1, 2, 4, … records."""
+REFRESH = 256  # records between two computations of the running median; the first ones come after 1, 2, 4, … records
 
 ALL_OF, ONE_IN = 2048, 8
 """The running median is that of the first ALL_OF records and of one in ONE_IN of the others, to save time."""
 
-TINY = 1e-15
-"""The least probability in the log loss."""
+TINY = 1e-15  # the least probability in the log loss
 
 OWNER = "the metrics"
 
@@ -167,12 +165,15 @@ class LabelMetrics:
         records = int(self.frequencies.sum())
         if not records:
             self.recent[:] = labels[0]
+        # A label that appears later counts from its first record on.
+        known = np.maximum(np.maximum.accumulate(labels) + 1, len(self.frequencies))
+        self.frequencies = np.pad(self.frequencies, (0, int(known[-1]) - len(self.frequencies)))
         before = np.append(self.recent[0], labels[:-1])
         most, seen = self._count(labels.tolist())
         self.recent[0] = labels[-1]
         start = 0 if records else 1
         correct = np.stack([rounds.predictions.astype(np.int64), before, most])[:, start:] == labels[start:]
-        shares = (seen + 1.0) / (records + np.arange(len(labels)) + len(self.frequencies))
+        shares = (seen + 1.0) / (records + np.arange(len(labels)) + known)
         sure = rounds.probabilities[start:]
         given = np.where(correct[0], sure, 1.0 - sure)
         clean = clean[start:]

@@ -16,7 +16,7 @@ def row_inner_products(left: Array, right: Array) -> Array:
     return np.einsum("ij,j->i" if right.ndim == 1 else "ij,ij->i", left, right, dtype=np.float64)
 
 
-def _penalise_losses(loss: LinearLoss, p: Array, y: Array, size2: Any) -> Array:
+def _penalize_losses(loss: LinearLoss, p: Array, y: Array, size2: Any) -> Array:
     """f of the predictions p by actions of squared length `size2`."""
     f: Array = loss.of_prediction(p, y)
     return np.minimum(f + 0.5 * loss.l2 * size2, LARGEST) if loss.l2 else f
@@ -27,7 +27,7 @@ def losses_at(loss: Loss, X: Array, y: Array, theta: Array, counted: Array) -> A
     if isinstance(loss, LinearLoss):
         with np.errstate(all="ignore"):
             size2 = row_inner_products(theta, theta) if theta.ndim == 2 else theta @ theta
-            return _penalise_losses(loss, row_inner_products(X, theta), y, size2)
+            return _penalize_losses(loss, row_inner_products(X, theta), y, size2)
     f = np.zeros(len(y))
     for row in np.flatnonzero(counted):
         f[row] = loss.value(theta[row] if theta.ndim == 2 else theta, X[row], float(y[row]))
@@ -41,7 +41,7 @@ def minimum_losses(loss: Loss, X: Array, y: Array, domain: Domain | None, counte
     if isinstance(loss, LinearLoss) and (domain is None or domain.radial):
         scale, xx = best_scales(loss, X, y, domain)
         with np.errstate(all="ignore"):
-            f = _penalise_losses(loss, scale * xx, y, scale * (scale * xx))
+            f = _penalize_losses(loss, scale * xx, y, scale * (scale * xx))
         alone = counted & _find_extreme(X, xx)
     for row in np.flatnonzero(alone):
         f[row] = loss.minimum(X[row], float(y[row]), domain)[1]
@@ -56,7 +56,7 @@ def _find_extreme(X: Array, xx: Array) -> Array:
 
 
 def best_actions(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array:
-    """The minimiser of f_t over the domain, of every row."""
+    """The minimizer of f_t over the domain, of every row."""
     if isinstance(loss, LinearLoss) and (domain is None or domain.radial):
         scale, xx = best_scales(loss, X, y, domain)
         actions: Array = scale[:, None] * X
@@ -67,7 +67,7 @@ def best_actions(loss: Loss, X: Array, y: Array, domain: Domain | None) -> Array
 
 
 def best_scales(loss: LinearLoss, X: Array, y: Array, domain: Domain | None) -> tuple[Array, Array]:
-    """The μ_t whose μ_t·x_t minimises f_t over a radial domain, and ‖x_t‖²; where x_t = 0 the minimiser is 0."""
+    """The μ_t whose μ_t·x_t minimizes f_t over a radial domain, and ‖x_t‖²; where x_t = 0 the minimizer is 0."""
     with np.errstate(all="ignore"):
         xx = row_inner_products(X, X)
         usable = (xx > 0.0) & np.isfinite(xx)

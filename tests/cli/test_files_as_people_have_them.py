@@ -1,0 +1,110 @@
+"""Files as people have them: columns without a name, blanks in headers, other encodings, targets that are constant."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.commands import prices, refused, run
+from tests.pages import Page
+
+
+def write_table(path: Path, header: str, make, rows: int = 400) -> None:
+    random = np.random.default_rng(2)
+    lines = [make(row, random) for row in range(rows)]
+    path.write_text("\n".join([header, *lines, ""]), encoding="utf-8")
+
+
+def test_columns_without_a_name_get_one(in_a_folder):
+    write_table(Path("a.csv"), ",size , price,", lambda row, random: f"{row},{random.normal()},{random.normal()},")
+    done = run("fit", "a.csv", "--target", "price", "--no-report")
+    assert "  'size': number\n" in done.stderr
+    assert "  'unnamed 1': counts the records\n" in done.stderr
+    assert "  'unnamed 4': has no value in the first 400 records\n" in done.stderr
+
+
+def test_a_file_in_another_encoding_is_refused_with_what_to_do(in_a_folder):
+    lines = [f"{row},{'Köln' if row % 3 else 'Bonn'},{row % 7}" for row in range(300)]
+    Path("a.csv").write_bytes("\n".join(["n,town,y", *lines, ""]).encode("latin-1"))
+    words = "a.csv is not UTF-8: 200 of the first 300 records have other bytes, such as row 2. "
+    assert words in refused("fit", "a.csv", "--target", "y")
+    # A few wrong bytes are a few bad records.
+    text = "\n".join(["n,town,y", *lines, ""]).encode()
+    Path("a.csv").write_bytes(text.replace("Köln".encode(), "Köln".encode("latin-1"), 5))
+    assert "5 × column 'town': invalid UTF-8" in run("fit", "a.csv", "--target", "y", "--no-report", code=3).stderr
+
+
+def test_a_constant_target_has_no_suspects(in_a_folder):
+    write_table(Path("a.csv"), "x,z,y", lambda row, random: f"{random.normal()},{random.normal()},5")
+    done = run("fit", "a.csv", "--target", "y", "--suspects", "s.csv")
+    assert "'y': is always 5 in the first 400 records, so that there is nothing to predict" in done.stderr
+    assert "0 suspects (0 %)." in done.stderr
+    assert "order of the records matters" not in done.stderr
+    assert len(Path("s.csv").read_text().splitlines()) == 1
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_number_with_few_values_may_be_a_label(in_a_folder):
+    write_table(Path("a.csv"), "x,y", lambda row, random: f"{random.normal()},{row % 3}")
+    words = "'y': has only the values 0, 1 and 2 in the first 400 records; if they are labels, try classification"
+    assert words in run("fit", "a.csv", "--target", "y", "--no-report").stderr
+    assert words not in run("fit", "a.csv", "--target", "y", "--task", "classification", "--no-report").stderr
+
+
+def test_a_pipe_that_is_sorted_by_its_label_is_learned_from(in_a_folder):
+    random = np.random.default_rng(7)
+    kinds = ["ham"] * 1500 + ["spam"] * 900
+    lines = [f"{random.normal() + 3 * (kind == 'spam')},{random.normal()},{kind}" for kind in kinds]
+    text = "\n".join(["x,z,kind", *lines, ""])
+    done = run("fit", "-", "--target", "kind", "--model", "m", input=text)
+    assert "Task: classification of 'kind' with 1 label\n" in done.stderr
+    assert "'kind': is always 'ham' in the first 1,000 records; other labels are added when they appear" in done.stderr
+    assert "'spam' (from row 1,501 on; 900 records)." in done.stderr
+    only = "\n".join(text.split("\n")[:1400]) + "\n"
+    run("fit", "-", "--target", "kind", "--model", "one", input=only)
+    Path("some.csv").write_text(only)
+    for command in (["inspect", "one"], ["predict", "one", "some.csv"], ["score", "one", "some.csv"]):
+        run(*command)
+    run("explain", "one", "some.csv", "--row", "5")
+    assert "it has seen only one label" in refused("export", "one", "--onnx", "one.onnx")
+    assert "needs at least two labels" in refused("fit", "some.csv", "--target", "kind")
+
+
+@pytest.mark.parametrize("missing", ["n/a", "#N/A", "<NA>", ".", "--"])
+def test_usual_marks_of_missing_values_leave_a_column_a_number(in_a_folder, missing):
+    def make(row, random):
+        return f"{missing if row % 9 == 4 else random.normal()},{random.normal()}"
+
+    write_table(Path("a.csv"), "x,y", make)
+    done = run("fit", "a.csv", "--target", "y", "--no-report")
+    assert "'x': number; with a missing-value indicator" in done.stderr
+
+
+def test_whole_numbers_are_printed_as_such(in_a_folder):
+    write_table(Path("a.csv"), "year,y", lambda row, random: f"{1990 + row % 30},{row % 4}")
+    header, *lines = run("fit", "a.csv", "--target", "y", "--task", "regression", "--quiet").stdout.splitlines()
+    columns = header.split(",")
+    for line in lines:
+        values = dict(zip(columns, line.split(","), strict=True))
+        assert values["year"].isdigit()
+        assert values["target"].isdigit()
+
+
+def test_the_chart_of_the_report_shows_the_suspects_of_the_list(in_a_folder):
+    def make(row, random):
+        return f"{(x := random.normal())},{3 * x + 0.1 * random.standard_t(2) + 40 * (row in (100, 300))}"
+
+    write_table(Path("a.csv"), "x,y", make, rows=1024)
+    done = run("fit", "a.csv", "--target", "y", "--model", "m", "--suspects", "s.csv")
+    listed = [int(line.split(",")[0]) for line in Path("s.csv").read_text().splitlines()[1:]]
+    assert {101, 301} <= set(listed)
+    assert f"{len(listed)} suspects" in done.stderr
+    page = Path("m.report.html").read_text(encoding="utf-8")
+    chart = page[page.index('id="weights"') : page.index('id="losses"')]
+    # A bar has 8 rows, and a tip for each that has suspects.
+    bins = {(row - 1) // 8 for row in listed}
+    assert chart.count("<title>rows ") == len(bins)
+    assert "suspects in the list" in Page(page).words
+    prices(Path("p.csv"))
+    run("fit", "p.csv", "--target", "price", "--model", "g", "--transform", "huber:1.0")
+    assert "all doubtful records are suspects" in Page(Path("g.report.html").read_text(encoding="utf-8")).words

@@ -1,0 +1,173 @@
+"""The writer of a model: which requests are committed together, when, and in which thread."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from redescend.errors import DivergenceError
+from redescend.serve import writer as module
+from redescend.serve.folder import ModelFolder
+from redescend.serve.settings import Limits
+from redescend.serve.writer import Writer
+from tests.serve.servers import make_records, make_request, wait_for
+from tests.serve.test_models import fit, reopen, to_lines
+
+
+@pytest.fixture
+def model(tmp_path):
+    model = ModelFolder(tmp_path, Limits()).create("m", {"target": "price", "first": 50})
+    model.commit([make_request(to_lines(make_records(100)))])
+    return model
+
+
+def play(model, run, is_due=lambda model: False, snapshot=lambda model: None):
+    """Run a coroutine with a writer, and close it."""
+
+    async def main():
+        with ThreadPoolExecutor(2) as executor:
+            writer = Writer(model, executor, is_due, snapshot)
+            result = await run(writer)
+            await writer.close()
+            assert (writer.queued, writer.lag) == (0, 0.0)
+            return result
+
+    return asyncio.run(main())
+
+
+def hold_learning(model, monkeypatch):
+    """Let learning wait for an event; returns it, and the threads and sizes of what is learned."""
+    held, seen, real = threading.Event(), [], model.begin
+
+    def begin(requests):
+        seen.append((threading.current_thread(), len(requests)))
+        held.wait(10)
+        return real(requests)
+
+    monkeypatch.setattr(model, "begin", begin)
+    return held, seen
+
+
+def test_records_wait_until_they_are_acknowledged(model, monkeypatch):
+    held, seen = hold_learning(model, monkeypatch)
+
+    async def run(writer):
+        answer = writer.enqueue(make_request(to_lines(make_records(20))))
+        assert writer.queued == 20
+        await asyncio.to_thread(wait_for, lambda: seen)
+        await asyncio.sleep(0.05)
+        assert writer.queued == 20
+        assert writer.lag >= 0.05  # while it is learned
+        held.set()
+        return await answer
+
+    assert play(model, run).records == 20
+    assert seen[0][0] is not threading.main_thread()
+
+
+def test_only_quick_commits_are_learned_in_the_event_loop(model, monkeypatch):
+    held, seen = hold_learning(model, monkeypatch)
+    held.set()
+
+    async def run(writer):
+        for seconds in (float("inf"), 1e-9, 1.0):
+            writer._seconds = seconds
+            await writer.enqueue(make_request(to_lines(make_records(5))))
+        assert 0.0 < writer._seconds < 1.0  # measured
+
+    play(model, run)
+    assert [thread is threading.main_thread() for thread, _ in seen] == [False, True, False]
+
+
+def test_a_commit_waits_for_half_of_the_clients_but_not_long(model, monkeypatch):
+    """Clients that are answered together come back one by one; the first would be a commit of its own."""
+    monkeypatch.setattr(module, "DELAY", 1000.0)
+    held, seen = hold_learning(model, monkeypatch)
+    held.set()
+    lines = to_lines(make_records(10))
+
+    async def run(writer):
+        await asyncio.gather(*(writer.enqueue(make_request(lines)) for _ in range(8)))
+        few = []
+        for _ in range(3):
+            few.append(writer.enqueue(make_request(lines)))
+            await asyncio.sleep(0.01)
+        assert len(seen) == 1
+        await asyncio.gather(*few, writer.enqueue(make_request(lines)))
+        # The other clients are gone.
+        monkeypatch.setattr(module, "DELAY", 0.001)
+        for _ in range(2):
+            await writer.enqueue(make_request(lines))
+            monkeypatch.setattr(module, "DELAY", 1000.0)
+
+    play(model, run)
+    assert [size for _, size in seen] == [8, 4, 1, 1]
+    assert model.dump() == reopen(model).dump() == fit(model)
+
+
+def test_commits_are_answered_while_a_thread_learns_from_the_next(model, monkeypatch):
+    lines, real, held, learned = to_lines(make_records(50)), model.begin, threading.Event(), []
+
+    def begin(requests):
+        if learned:
+            held.wait(10)
+        learned.append(len(requests))
+        return real(requests)
+
+    monkeypatch.setattr(model, "begin", begin)
+
+    async def run(writer):
+        first = writer.enqueue(make_request(lines, "a"))
+        await asyncio.to_thread(wait_for, lambda: learned)
+        second = writer.enqueue(make_request(lines, "b"))
+        answers = [await first]
+        assert not second.done()
+        assert not model.can_begin([make_request(lines, "a")])
+        held.set()
+        return [*answers, await second]
+
+    assert [answer.row for answer in play(model, run)] == [101, 151]
+    assert model.dump() == reopen(model).dump() == fit(model)
+
+
+def test_each_request_has_an_answer_of_its_own(model, monkeypatch):
+    """Duplicates and records that a model cannot learn from, among others."""
+    poison, real = b'{"area": 1, "age": 1, "town": "poison", "price": 1}', type(model)._describe
+
+    def describe(self, batch, schema, learned):
+        if "poison" in batch.table.column("town").to_pylist():
+            raise DivergenceError("the update overflowed")
+        return real(self, batch, schema, learned)
+
+    monkeypatch.setattr(type(model), "_describe", describe)
+    lines = to_lines(make_records(60))
+
+    async def run(writer):
+        requests = [(lines[:20], "a"), ([poison], None), (lines[:20], "a"), (lines[20:40], "b"), (lines[40:], None)]
+        futures = [writer.enqueue(make_request(part, key)) for part, key in requests]
+        answers = await asyncio.gather(*futures, return_exceptions=True)
+        return [answer if isinstance(answer, Exception) else (answer.row, answer.duplicate) for answer in answers]
+
+    answers = play(model, run)
+    assert isinstance(answers.pop(1), DivergenceError)
+    assert sorted(answers) == [(101, False), (101, True), (121, False), (141, False)]
+    monkeypatch.undo()
+    assert model.dump() == reopen(model).dump() == fit(model)
+
+
+def test_a_snapshot_is_taken_between_commits_and_only_once_if_it_fails(model):
+    lines, taken = to_lines(make_records(30)), []
+
+    def snapshot(model):
+        taken.append((model.counts.records, len(model._begun)))
+        raise OSError(28, "No space left on device")
+
+    async def run(writer):
+        for _ in range(3):
+            await asyncio.gather(*(writer.enqueue(make_request(lines)) for _ in range(4)))
+
+    play(model, run, lambda model: True, snapshot)
+    assert 3 <= len(taken) <= 12
+    assert all(begun == 0 for _, begun in taken)
+    assert model.counts.records == 100 + 12 * 30
