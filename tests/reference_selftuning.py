@@ -379,7 +379,7 @@ class Reference(Likelihood):
         if self.age >= 0.5 * self.stored_age and self.lead != STORED:
             self.copy(POSTERIOR, STORED)
             self.stored, self.stored_age = self.P.copy(), self.age
-            self.W[STORED] += 0.5 * self.W[0]
+            self.W[STORED] = max(self.W[STORED], 0.5 * self.W[0])
 
     def shrink(self, j: int) -> None:
         if j == self.constant or self.unit[j] == 0:

@@ -195,7 +195,7 @@ def store(state: State, work: Work) -> None:
         copy_member(POSTERIOR, STORED, state, work)
         copy_covariance(state.P, state.stored)
         scalar[STORED_AGE] = scalar[AGE]
-        weight[STORED] += 0.5 * weight[POSTERIOR]
+        weight[STORED] = max(weight[STORED], 0.5 * weight[POSTERIOR])
 
 
 @part
