@@ -69,16 +69,37 @@ def rising_likelihood(ended, exposure):
     return total
 
 
+def begin_tail(h):
+    """The cell of the scale, or of the median if that is lower."""
+    half = np.flatnonzero(2 * np.cumsum(h) > h.sum())
+    return min([16, *half])
+
+
+def measure_exposure(h, more=0.0):
+    """How many residuals, and `more` beyond all, pass every cell, times its width in octaves."""
+    beyond = np.cumsum(h[::-1])[::-1]
+    return (beyond - h / 2 + more) * np.where(np.arange(56) < 36, 0.25, 1.0)
+
+
 def find_drops(h):
     """For every cell, the gain in log-likelihood if the hazard of log-sizes may fall once, there or before."""
-    h, gains = h[16:], np.zeros(56)
-    h = h[: np.flatnonzero(h)[-1] + 1] if h.any() else h[:0]
-    beyond = np.cumsum(h[::-1])[::-1]
-    exposure = (beyond - h / 2) * np.where(np.arange(len(h)) < 20, 0.25, 1.0)
-    for t in range(1, len(h)):
-        parts = rising_likelihood(h[:t], exposure[:t]) + rising_likelihood(h[t:], exposure[t:])
-        gains[16 + t] = parts - rising_likelihood(h, exposure)
+    first, exposure, gains = begin_tail(h), measure_exposure(h), np.zeros(56)
+    end = np.flatnonzero(h)[-1] + 1 if h.any() else 0
+    for t in range(first + 1, end):
+        parts = [rising_likelihood(h[some], exposure[some]) for some in (slice(first, t), slice(t, end))]
+        gains[t] = sum(parts) - rising_likelihood(h[first:end], exposure[first:end])
     return np.maximum.accumulate(gains)
+
+
+def find_gaps(h):
+    """Beyond the last residual, the loss in log-likelihood if one more passes the empty cells before this one."""
+    first, exposure, losses = begin_tail(h), measure_exposure(h, 1.0), np.zeros(56)
+    gap = max([first + 1, *(np.flatnonzero(np.cumsum(h[::-1])[::-1] >= 0.5) + 1)])
+    h = np.where(np.arange(56) < gap, h, 0.0)
+    for c in range(gap + 1, 56):
+        known, passed = slice(first, gap), slice(first, c)
+        losses[c] = rising_likelihood(h[known], exposure[known]) - rising_likelihood(h[passed], exposure[passed])
+    return losses
 
 
 class Densities:
@@ -121,7 +142,7 @@ class Densities:
         good, bad = np.maximum(self.clean, 1e-300), np.maximum(self.bad, 1e-300)
         # The log-odds that what is far away is another population, or only a heavy tail.
         histograms = [counts.sum(axis=0), counts[0] + 0.1 * counts[1], counts[1] + 0.1 * counts[0]]
-        seen = np.max([find_drops(h) for h in histograms], axis=0)
+        seen = np.max([*map(find_drops, histograms), find_gaps(histograms[0])], axis=0)
         outliers = counts[np.log(good) - np.log(bad) < -1.1].sum()
         tail = np.minimum(min(0.3 * outliers - 2, 6) - seen, -0.85)
         another = sigmoid(np.maximum(60 * (share - 0.4), tail))

@@ -133,7 +133,9 @@ class StreamModel(StreamPredictor):
         return Learned(self._make_rounds(played, rows), played.chunk.indices, [])
 
     def review_encoded(self, X: Array, targets: Array, rows: Array, scores: Array) -> Rounds:
-        """Judge encoded records by `scores`, a row for each output, without learning from them; as in `review`."""
+        """Judge the encoded records `X` with these `targets` and `rows` by `scores`, a row for each output, as `review`
+        does: without learning from them.
+        """
         chunk = EncodedChunk(X, targets, np.arange(len(X)))
         rounds = self._make_rounds(self._review_chunk(chunk, target=True, scores=scores), rows)
         if rounds.judged is None or self.schema.classifies:
@@ -192,7 +194,7 @@ class StreamModel(StreamPredictor):
         return fresh, rounds
 
     def take_over(self, other: StreamModel, engine: bool = True) -> None:
-        """Continue with the belief of another model with the same parameters, and with its `engine`."""
+        """Continue with the belief of a model `other` with the same parameters, and with its `engine`."""
         self._belief = other._belief
         if engine:
             self._engine, self._ones = other._engine, other._ones

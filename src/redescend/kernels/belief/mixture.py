@@ -28,7 +28,7 @@ from redescend.kernels.belief.layout import (
     Densities,
     Tables,
 )
-from redescend.kernels.belief.tails import find_drops
+from redescend.kernels.belief.tails import find_drops, find_gaps
 from redescend.kernels.belief.thresholds import find_threshold
 from redescend.kernels.compiler import kernel, part
 from redescend.kernels.views import view, window
@@ -197,6 +197,7 @@ def fit_densities(
     for i in range(3):  # those of both signs, and of all records
         share = NEIGHBOUR if i < 2 else 1.0
         find_drops(counts[i % 2], counts[1 - i % 2], share, spare, histogram)
+    find_gaps(counts[0], counts[1], spare, histogram)
     # The more outliers there are, the more evidence for a second group they need.
     needed = min(TAIL_EACH * unlikely - TAIL_FEW, TAIL_MOST)
     for sign in range(2):
