@@ -77,3 +77,18 @@ def mix_bits(numbers: Array) -> Array:
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return numbers ^ (numbers >> np.uint64(31))
+
+
+def number_copies(hashes: Array) -> Array:
+    """Hash the copies of each hash differently, so that copies are spread like other numbers, in any order of them.
+
+    >>> numbers = number_copies(np.array([7, 5, 7, 7], np.uint64))
+    >>> len(set(numbers.tolist())), sorted(numbers) == sorted(number_copies(np.array([7, 7, 7, 5], np.uint64)))
+    (4, True)
+    """
+    order = np.argsort(hashes, kind="stable")
+    ordered, places = hashes[order], np.arange(len(hashes))
+    starts = np.maximum.accumulate(np.where(np.append(True, ordered[1:] != ordered[:-1])[: len(hashes)], places, 0))
+    copies = np.empty(len(hashes), np.uint64)
+    copies[order] = places - starts
+    return np.where(copies > 0, mix_bits(hashes + copies), hashes)

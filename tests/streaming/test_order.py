@@ -19,6 +19,7 @@ from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding import survey
 from redescend.streaming.encoding.survey import _beats_chance, is_sorted
 from redescend.streaming.fit import plan_run
+from redescend.streaming.record_order import order_by_content
 
 ROWS = 3000
 
@@ -162,3 +163,14 @@ def test_an_order_beats_chance_with_the_stated_probability(monkeypatch):
     beaten = [_beats_chance(random.permutation(40), labels=False) for _ in range(1500)]
     assert 3 <= sum(beaten) <= 32
     assert sum(_beats_chance(random.permutation(np.arange(40) % 4), labels=True) for _ in range(1500)) <= 32
+
+
+def test_copies_of_a_record_are_spread_over_the_order_by_content():
+    X, targets = np.repeat([[0.0], [1.0], [2.0]], 300, axis=0), np.tile([0.0, 1.0], 450)
+    order = order_by_content(X, targets)
+    same = (np.diff(X[order, 0]) == 0.0) & (np.diff(targets[order]) == 0.0)
+    assert same.mean() < 0.25  # a sixth by chance
+    shuffled = np.random.default_rng(0).permutation(900)
+    again = shuffled[order_by_content(X[shuffled], targets[shuffled])]
+    assert (X[again] == X[order]).all()
+    assert (targets[again] == targets[order]).all()

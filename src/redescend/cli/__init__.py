@@ -25,7 +25,7 @@ from redescend.cli.schema import schema
 from redescend.cli.score import score
 from redescend.cli.serve import serve
 from redescend.cli.standard_streams import ensure_complete_output
-from redescend.cli.startup import start_fast
+from redescend.cli.startup import allow_pandas, start_fast
 from redescend.cli.tail import tail
 from redescend.cli.toml_defaults import read_settings
 
@@ -38,8 +38,11 @@ class App(typer.Typer):
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         if options.get("standalone_mode", True):  # the process is the command's
             start_fast()
-        with ensure_complete_output():
-            return super().__call__(*arguments, **options)
+        try:
+            with ensure_complete_output():
+                return super().__call__(*arguments, **options)
+        finally:
+            allow_pandas()
 
 
 app = App(

@@ -21,9 +21,16 @@ def start_fast() -> None:
     """Leave out work that has no use in a process of our own."""
     # The many objects of imported modules are no garbage, and need not be searched for it again and again.
     gc.set_threshold(100_000, 20, 20)
-    atexit.register(gc.freeze)
-    # Where pandas is installed, PyArrow would import it to recognise its objects.
+    atexit.register(_skip_last_search)
+    # Where pandas is installed, PyArrow would import it to recognize its objects.
+    allow_pandas()
     sys.meta_path.insert(0, _NoPandas())
+
+
+def _skip_last_search() -> None:
+    """Do not search for garbage when the process ends; DuckDB would complain about what it then leaves behind."""
+    if "duckdb" not in sys.modules:
+        gc.freeze()
 
 
 def allow_pandas() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from redescend.numeric import Array, mix_bits
+from redescend.numeric import Array, mix_bits, number_copies
 
 
 def hash_contents(table: Any) -> Array:
@@ -23,6 +23,8 @@ def hash_contents(table: Any) -> Array:
 def hash_column(column: Any) -> Array:
     """Hash every value of a column to 64 bits."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.timestamp("us"))
         exact = (
             column if pa.types.is_floating(column.type) or pa.types.is_boolean(column.type) else column.cast("int64")
         )
@@ -40,18 +42,13 @@ def sample_by_content(tables: Iterable[pa.RecordBatch], most: int) -> pa.RecordB
     >>> one, other = (sample_by_content([pa.record_batch({"x": x})], 10)["x"] for x in (rising, rising[::-1]))
     >>> bool((one.to_numpy() == other.to_numpy()[::-1]).all())
     True
+    >>> labels = np.arange(3000) % 3  # copies of a row are rows of their own
+    >>> set(sample_by_content([pa.record_batch({"x": labels})], 100)["x"].to_pylist())
+    {0, 1, 2}
     """
-    chosen, hashes = None, np.empty(0, np.uint64)
-    for table in tables:
-        found = hash_contents(table)
-        if len(hashes) == most:
-            few = np.flatnonzero(found < hashes.max())
-            table, found = table.take(pa.array(few)), found[few]
-        chosen = table if chosen is None else pa.concat_batches([chosen, table])
-        hashes = np.concatenate([hashes, found])
-        if len(hashes) > most:
-            kept = np.sort(np.argsort(hashes, kind="stable")[:most])
-            chosen, hashes = chosen.take(pa.array(kept)), hashes[kept]
-    if chosen is None:
-        raise ValueError("There is no table to sample from.")
-    return chosen
+    pieces = list(tables)
+    hashes = number_copies(np.concatenate([hash_contents(piece) for piece in pieces]))
+    kept = np.sort(np.argsort(hashes, kind="stable")[:most])
+    ends = np.cumsum([piece.num_rows for piece in pieces])
+    parts = zip(pieces, np.split(kept, np.searchsorted(kept, ends)), ends, strict=False)
+    return pa.concat_batches([piece.take(pa.array(part - end + piece.num_rows)) for piece, part, end in parts])

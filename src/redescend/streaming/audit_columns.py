@@ -75,7 +75,7 @@ def make_models(
             skipped[name] = "is a date, which only predicts others"
             continue
         if source.kinds[name] is Kind.NUMBER and is_cycle(name, to_floats(table.column(name))):
-            skipped[name] = "begins anew after its last value, as angles and hours do, and only predicts others"
+            skipped[name] = "wraps around, as angles and hours do, and only predicts others"
             continue
         values = survey_source(source, name).labels
         try:
@@ -112,8 +112,9 @@ def look_at_column(model: StreamModel, batches: list[Batch]) -> tuple[Rounds, Ar
     array of floats
         The predictions of the final model, which has not followed any order.
     """
-    parts = [(batch, chunk) for batch in batches for chunk in model.encode(batch.table)]
-    if sum(chunk.X.size for _, chunk in parts) > MOST_CELLS or not parts:
+    large = model.schema.dim * sum(batch.table.num_rows for batch in batches) > MOST_CELLS
+    parts = [] if large else [(batch, chunk) for batch in batches for chunk in model.encode(batch.table)]
+    if not parts:
         return _read_twice(model, batches)
     X, targets = (np.concatenate([chunk[place] for _, chunk in parts]) for place in (0, 1))
     table = EncodedTable(X, targets, np.concatenate([batch.rows[chunk.indices] for batch, chunk in parts]))

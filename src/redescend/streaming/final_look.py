@@ -2,10 +2,10 @@
 
 A source that can be read again is read once more, in its order, by a copy of the final model that predicts every record
 before it learns from it. In a stream that does not change, this is the final model; in one that does, the copy follows
-the changes, so that every record is judged by the model around its time. What is believed of the records begins anew,
-because the errors of the first reading were those of a model that still knew little. A table whose order says nothing
-is judged by the final model alone, see `table_look`. A pipe cannot be read again, and a stream with one model per key
-is not: there, the rounds of the first reading are judged once more by what is believed in the end.
+the changes, so that every record is judged by the model around its time. The belief is reset before, because the errors
+of the first reading were those of a model that still knew little. A table that fits in memory is learned from once
+more, see `table_look`. A pipe cannot be read again, and a stream with one model per key is not: there, the rounds of
+the first reading are judged once more by the belief at the end.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from redescend.numeric import Array, mix_bits
+from redescend.numeric import Array, mix_bits, number_copies
 from redescend.sources import Kind
 from redescend.streaming.encoding.schema import Schema
 
@@ -40,6 +40,8 @@ CALENDAR = (
 TIMES = ("date", "time", "datetime", "timestamp", "epoch")
 """Names of columns of numbers that are a time, if most of their values are different."""
 
+MOST_TIMES = 3  # times that are tried
+
 DISTINCT = 0.9
 """The share of different values in such a column, at least."""
 
@@ -52,13 +54,13 @@ def order_by_content(X: Array, targets: Array) -> Array:
     total = np.zeros(len(targets), np.uint64)
     for column in (targets, *X.T):
         total = mix_bits(total ^ (column + 0.0).view(np.uint64))
-    return np.lexsort((targets, total))
+    return np.lexsort((targets, number_copies(total)))
 
 
-def find_time(schema: Schema, X: Array) -> list[Array]:
-    """The columns of encoded records `X` that are their time, the coarsest first; none if there is no time.
+def find_times(schema: Schema, X: Array) -> list[list[Array]]:
+    """The times of encoded records `X`, each as one or more columns, the coarsest first; at most `MOST_TIMES`.
 
-    That is a column of dates, a number named like one, or numbers named year, month, day and so on.
+    A time is a column of dates, a number named like one, or numbers named year, month, day and so on.
     """
 
     def is_time(name: str, kind: Kind, place: int) -> bool:
@@ -71,15 +73,13 @@ def find_time(schema: Schema, X: Array) -> list[Array]:
         for feature, span in zip(schema.features, schema.spans, strict=True)
         if not feature.lag
     }
-    for name, (kind, place) in places.items():
-        if is_time(name, kind, place):
-            return [X[:, place]]
+    found = [[X[:, place]] for name, (kind, place) in places.items() if is_time(name, kind, place)]
     numbers = {name: place for name, (kind, place) in places.items() if kind is Kind.NUMBER}
     parts = [next((numbers[name] for name in names if name in numbers), None) for names in CALENDAR]
     # A year alone does not tell enough records apart, and a month or an hour alone comes again.
-    if parts[1] is None or (parts[0] is None and parts[2] is None):
-        return []
-    return [X[:, place] for place in parts if place is not None]
+    if parts[1] is not None and (parts[0] is not None or parts[2] is not None):
+        found.append([X[:, place] for place in parts if place is not None])
+    return found[:MOST_TIMES]
 
 
 def order_by(columns: list[Array], by_content: Array) -> Array:

@@ -10,8 +10,8 @@ their contents decide:
 - or by time, if there is a column of dates, or numbers named year, month and so on, and if a model that follows the
   time makes smaller errors. Each record is then judged by the model around its time.
 
-Without such a column, the order of the table itself is followed if that makes errors smaller, and if it is not the
-order of a column. A sensor that is stuck is found in the order of the table, by the reading before.
+Otherwise, the order of the table itself is followed if that makes errors smaller, and if it is not the order of a
+column. A sensor that is stuck is found in the order of the table, by the reading before.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned
 from redescend.streaming.record_order import (
     explains,
-    find_time,
+    find_times,
     has_time_order,
+    measure_error,
     order_by,
     order_by_content,
     pays,
@@ -135,7 +136,7 @@ def look_at_table(
         Whether the time may be followed.
     """
     X, targets, rows = table
-    by_content, time = order_by_content(X, targets), find_time(model.schema, X) if by_time else []
+    by_content, times = order_by_content(X, targets), find_times(model.schema, X) if by_time else []
 
     def follow(order: Array) -> tuple[StreamModel, Rounds]:
         """A model that has learned in this order, and its last rounds, in the order of the table."""
@@ -147,7 +148,7 @@ def look_at_table(
         wrong: Array = targets != predictions
         return wrong if model.schema.classifies else np.nan_to_num(targets - predictions, nan=np.inf)
 
-    if passes == 1 and not (time and np.array_equal(np.lexsort(time[::-1]), np.arange(len(rows)))):
+    if passes == 1 and not any(np.array_equal(np.lexsort(time[::-1]), np.arange(len(rows))) for time in times):
         own, rounds = read()
         return TableLook(own, give_verdict(own, X, rounds), "order")
     fresh, rounds = follow(by_content)
@@ -163,12 +164,11 @@ def look_at_table(
         others = (by_content[::-1], np.roll(by_content, len(rows) // 2))
         return all(pays(errors, find_errors(follow(order)[1].predictions)) for order in others)
 
-    if time:
-        order = order_by(time, by_content)
-        dated, rounds = follow(order)
+    followed = [(order, *follow(order)) for order in (order_by(time, by_content) for time in times)]
+    for order, dated, rounds in sorted(followed, key=lambda one: measure_error(find_errors(one[2].predictions))):
         if is_followed(find_errors(rounds.predictions)):
             return TableLook(dated, give_verdict(dated, X[order], rounds[order])[np.argsort(order)], "time")
-    elif has_time_order(targets):
+    if has_time_order(targets):
         own, rounds = read()
         errors = find_errors(rounds.predictions)
         if is_followed(errors):

@@ -226,15 +226,16 @@ def find_count(name: str, kind: Kind, first: Any, others: Any = None, stream: bo
     if (np.mod(values, 1.0) != 0.0).any():
         return None
     steps, named = np.diff(values), bool(_IDENTIFIER.search(name))
+    counter = named or bool(_COUNTER.fullmatch(name.strip()))
     direction = float(np.sign(np.mean(np.sign(steps))))
     known = values if others is None else to_floats(drop_missing(others))
     grows = not stream and len(known) > 1 and bool(np.mean(direction * np.diff(known) > 0.0) >= 0.95)
     if np.mean(np.abs(steps) == 1.0) >= 0.95 and abs(np.mean(np.sign(steps))) >= 0.95:
         from_start = stream and values[0] in (0.0, 1.0) and direction > 0.0
         grows = grows and len(np.unique(values)) >= 0.95 * len(values)  # and does not begin again
-        if grows or named or from_start or _COUNTER.fullmatch(name.strip()):
+        if grows or counter or from_start:
             return COUNTS
-    even = not stream and _are_evenly_spaced(known)
+    even = not stream and counter and _are_evenly_spaced(known)
     if even and np.ptp(known) < len(known):
         return COUNTS
     if len(values) < MIN_IDENTIFIERS or len(np.unique(values)) < len(values):
