@@ -146,6 +146,67 @@ def test_after_a_failed_synchronization_nothing_more_is_taken(tmp_path, monkeypa
         journal.commit([(1, None, 0)], join(b'{"x": 9}'))
 
 
+def test_a_commit_during_a_synchronization_waits_for_the_next(tmp_path, monkeypatch):
+    journal, real, sizes = Journal(tmp_path / "j", Fsync.INTERVAL), os.fdatasync, []
+    journal.commit([(1, None, 0)], join(b'{"x": 1}'))
+
+    def synchronize(descriptor):
+        real(descriptor)
+        sizes.append(os.fstat(descriptor).st_size)
+        if len(sizes) == 1:
+            journal.commit([(1, None, 0)], join(b'{"x": 2}'))
+
+    monkeypatch.setattr("redescend.serve.journal.os.fdatasync", synchronize)
+    for _ in range(3):
+        journal.sync()
+    assert len(sizes) == 2
+    assert sizes[-1] == journal.end.offset
+
+
+def test_a_synchronization_that_fails_is_tried_again(tmp_path, monkeypatch):
+    journal = Journal(tmp_path / "j", Fsync.INTERVAL)
+    journal.commit([(1, None, 0)], join(b'{"x": 1}'))
+
+    def fail(descriptor):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("redescend.serve.journal.os.fdatasync", fail)
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output"):
+            journal.sync()
+
+
+def test_a_commit_for_which_no_thread_can_be_started_is_not_written_later(tmp_path, monkeypatch):
+    """Like an executor, which raises but calls the function later, once a thread is free."""
+    journal, late, held, real = write(tmp_path / "j"), [], threading.Event(), os.fdatasync
+
+    def submit(function):
+        late.append(function)
+        raise RuntimeError("can't start new thread")
+
+    def synchronize(descriptor):
+        held.wait(10)
+        real(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("redescend.serve.journal.DISK_THREADS.submit", submit)
+        with pytest.raises(RuntimeError, match="new thread"):
+            journal.begin_commit([(1, None, 0)], join(b'{"x": 9}'))
+    monkeypatch.setattr("redescend.serve.journal.os.fdatasync", synchronize)
+    first = journal.begin_commit([(1, None, 0)], join(b'{"x": 10}'))
+    wait_for(lambda: not journal._queue)
+    second = journal.begin_commit([(1, None, 0)], join(b'{"x": 11}'))
+    thread = threading.Thread(target=late[0])
+    thread.start()
+    thread.join(0.05)
+    assert len(journal._queue) == 1  # it waits for the thread that writes
+    held.set()
+    first.result(10)
+    second.result(10)
+    thread.join(10)
+    assert replay(tmp_path / "j")[3:] == [[b'{"x": 10}'], [b'{"x": 11}']]
+
+
 def test_segments_follow_one_another_and_all_declare_the_schema(tmp_path):
     journal = write(tmp_path / "j")
     journal.declare({"kinds": {"x": "number"}, "schema": {}})

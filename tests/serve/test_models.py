@@ -263,6 +263,53 @@ def test_a_model_waits_for_records_that_tell_its_schema(tmp_path):
     assert "cannot start" in str(refused)
 
 
+@pytest.mark.parametrize("count", [50, 1000])
+def test_a_schema_that_cannot_be_written_is_written_later(tmp_path, count, monkeypatch):
+    """Then the first records are pending, and if they are sent again, they are duplicates."""
+    model, lines = make_model(tmp_path), to_lines(make_records(count))
+
+    def fail(declared):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model.journal, "declare", fail)
+        (answer,) = model.commit([make_request(lines, "a", 1)])
+    assert answer.outcomes["status"] == ["pending"] * count
+    assert "No space" in answer.outcomes["reason"][0]
+    (again,) = model.commit([make_request(lines, "a", 1)])
+    assert (again.row, again.records, again.duplicate) == (1, count, True)
+    opened = reopen(model)
+    assert (opened.counts.records, opened.keys) == (count, model.keys)
+    model = make_model(tmp_path / "b")
+    with monkeypatch.context() as patch:
+        patch.setattr(model.journal, "declare", fail)
+        model.commit([make_request(lines, "a", 1)])
+    (more,) = model.commit([make_request(to_lines(make_records(9, 1)), "b", 2)])
+    assert (more.row, more.outcomes["status"].count("pending")) == (count + 1, 0)
+    assert model.counts.records == count + 9
+    assert model.dump() == reopen(model).dump() == fit(model)
+
+
+@pytest.mark.parametrize("settings", [{}, {"by": "age"}], ids=["one", "keys"])
+def test_labels_that_are_not_in_the_journal_are_not_seen(tmp_path, settings, monkeypatch):
+    model = make_model(tmp_path, target="town", **settings)
+    send(model, [{**record, "age": number % 2} for number, record in enumerate(make_records(100))])
+    known = model.schema.labels
+    request = make_request([b'{"area": 1, "age": 1, "town": "Bonn", "price": 1}'])
+
+    def fail(descriptor, view):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("redescend.serve.journal.os.write", fail)
+        model.begin([request])
+        assert model.schema.labels == known
+        assert isinstance(model.finish()[0], OSError)
+    assert model.schema.labels == known
+    model.commit([request])
+    assert model.schema.labels == [*known, "Bonn"] == reopen(model).schema.labels
+
+
 def dump(inputs) -> bytes:
     return json.dumps({"inputs": inputs}).encode()
 

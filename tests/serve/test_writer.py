@@ -171,3 +171,16 @@ def test_a_snapshot_is_taken_between_commits_and_only_once_if_it_fails(model):
     assert 3 <= len(taken) <= 12
     assert all(begun == 0 for _, begun in taken)
     assert model.counts.records == 100 + 12 * 30
+
+
+def test_an_unexpected_error_of_a_snapshot_is_logged(model, caplog):
+    def snapshot(model):
+        raise KeyError("unexpected")
+
+    async def run(writer):
+        return await writer.enqueue(make_request(to_lines(make_records(30))))
+
+    assert play(model, run, lambda model: True, snapshot).row == 101
+    (logged,) = caplog.records
+    assert logged.getMessage() == "The snapshot of 'm' was not written."
+    assert isinstance(logged.exc_info[1], KeyError)

@@ -76,7 +76,8 @@ class Journal:
         """Whether a thread writes the queue."""
         self._failure: Exception | None = None
         self._descriptor: int | None = None
-        self._lock = Lock()
+        self._lock, self._writing, self._syncing = Lock(), Lock(), Lock()
+        """For the queue, for the thread that writes it, and for the one that synchronizes."""
         folder.mkdir(exist_ok=True)
         numbers = self._segments()
         self.end = Place(numbers[-1], 0) if numbers else self._create(1)
@@ -112,10 +113,10 @@ class Journal:
         """Append like `commit`, but in a thread. If that fails, so do all commits behind it, until `resume`."""
         queued = Queued(requests, lines, Future())
         with self._lock:
+            if not self._writes:
+                DISK_THREADS.submit(self._write_queue)  # if this raises, nothing is queued
+                self._writes = True
             self._queue.append(queued)
-            idle, self._writes = not self._writes, True
-        if idle:
-            DISK_THREADS.submit(self._write_queue)
         return queued.written
 
     @property
@@ -154,32 +155,45 @@ class Journal:
 
     def sync(self) -> None:
         """Wait until all commits are on the disk."""
-        if self._unsynced:
-            descriptor = os.open(self._path(self.end.segment), os.O_RDONLY)
+        with self._syncing:
+            if not self._unsynced:
+                return
+            self._unsynced = False  # a commit that comes meanwhile sets it again
             try:
-                self._sync(descriptor)
-            finally:
-                os.close(descriptor)
-            self._unsynced = False
+                descriptor = os.open(self._path(self.end.segment), os.O_RDONLY)
+                try:
+                    self._sync(descriptor)
+                finally:
+                    os.close(descriptor)
+            except BaseException:
+                self._unsynced = True
+                raise
 
     def _write_queue(self) -> None:
-        while True:
-            with self._lock:
-                queue, self._queue = self._queue, []
-                self._writes = bool(queue)
-            if not queue:
-                return
-            try:
-                if self._failure is not None:
-                    raise self._failure
-                self._append([encode_frame(COMMIT, queued.requests, queued.lines) for queued in queue])
-            except Exception as error:
-                self._failure = error
-                for queued in queue:
-                    queued.written.set_exception(error)
-            else:
-                for queued in queue:
-                    queued.written.set_result(None)
+        # An executor that cannot start a thread raises, but may still call this later, while another thread writes.
+        with self._writing:
+            while self._write_queued():
+                pass
+
+    def _write_queued(self) -> bool:
+        """Write what is queued; returns whether there was anything."""
+        with self._lock:
+            queue, self._queue = self._queue, []
+            self._writes = bool(queue)
+        if not queue:
+            return False
+        try:
+            if self._failure is not None:
+                raise self._failure
+            self._append([encode_frame(COMMIT, queued.requests, queued.lines) for queued in queue])
+        except Exception as error:
+            self._failure = error
+            for queued in queue:
+                queued.written.set_exception(error)
+        else:
+            for queued in queue:
+                queued.written.set_result(None)
+        return True
 
     def _append(self, frames: Sequence[bytearray]) -> None:
         """Write frames, and synchronize them."""

@@ -17,7 +17,7 @@ import numpy as np
 from redescend.belief import ResidualBelief
 from redescend.errors import DataError, DivergenceError, RedescendError
 from redescend.serve.columns import list_inputs, list_outputs
-from redescend.serve.journal import Fsync, Journal, Request
+from redescend.serve.journal import Fsync, Journal
 from redescend.serve.keys import Keys
 from redescend.serve.labels import LateLabels
 from redescend.serve.numbers import NumericBatch, NumericRecords
@@ -34,6 +34,7 @@ from redescend.serve.requests import (
     Taught,
     join_records,
     list_counts,
+    make_answers,
     split_records,
 )
 from redescend.serve.settings import Limits, ModelSettings
@@ -82,6 +83,8 @@ class ServedModel:
         """Records that were committed before the schema was decided."""
         self.failure: str | None = None
         """Why no schema could be decided yet."""
+        self._disk_failed = False
+        """Whether that is because of the disk, so that the same records may do later."""
         self.newest: deque[Outcome] = deque(maxlen=NEWEST)
         self.numeric: NumericRecords | None = None
         self._recent = RecentRing()
@@ -132,7 +135,7 @@ class ServedModel:
         self.journal.declare({"kinds": kinds, "schema": schema.to_dict()})
 
     def start(self) -> Outcomes | None:
-        """Infer the schema from the first records, and learn from them; None if they do not tell it yet."""
+        """Infer the schema from the first records, and learn from them; None if that is not possible yet."""
         kinds = {} if self.config.by is None else {self.config.by: Kind.TEXT}
         settings = self.config.select("target", "features", "ignore", "task", "labels", "by", "lags", "lag_columns")
         try:
@@ -144,10 +147,13 @@ class ServedModel:
                 self.pending, 0
             )
             learned = model.learn(batch)
-        except (RedescendError, ValueError) as error:
-            self.failure = str(error)
+            self.declare(schema)
+        except OSError as error:
+            self.failure, self._disk_failed = f"the journal cannot be used: {error.strerror or error}", True
             return None
-        self.declare(schema)
+        except (RedescendError, ValueError) as error:
+            self.failure, self._disk_failed = str(error), False
+            return None
         self.serve(model)
         self.pending = []
         self._rows = batch.count
@@ -250,26 +256,21 @@ class ServedModel:
             if not self._begun:
                 self.journal.resume()
             raise
-        self._replicas.publish()
-        return self._answer(noted, before, self._note(taught))
-
-    def _answer(self, noted: list[Request], before: int, outcomes: Outcomes) -> list[Answer]:
-        answers = []
-        for _, row, records in self.keys.add(noted, before):
-            first = row - before - 1
-            answers.append(Answer(row, records, select(outcomes, first, first + records)))
-        return answers
+        outcomes = self._publish(taught)
+        return make_answers(self.keys.add(noted, before), before, outcomes)
 
     def _join_numbers(self, requests: list[LearnRequest], before: int) -> NumericBatch | None:
         numbers = [request.records.numbers for request in requests if request.records.numbers is not None]
         return NumericBatch.join(numbers, before) if len(numbers) == len(requests) else None
 
     def _commit_pending(self, requests: list[LearnRequest]) -> list[Answer]:
-        if len(self.pending) >= SAMPLE:
+        if len(self.pending) >= SAMPLE and not self._disk_failed:
             raise Conflict(f"The model '{self.name}' cannot start: {self.failure}")
         noted, before, records = list_counts(requests), len(self.pending), split_records(requests)
         self.journal.commit(noted, join_records(requests))
+        # From here on they are committed, whatever fails: sent again, they are duplicates.
         self.pending += records
+        added = self.keys.add(noted, before)
         learned = self.start() if len(self.pending) >= self.settings.first else None
         if learned is None:
             count = len(records)
@@ -277,33 +278,38 @@ class ServedModel:
             outcomes = {"status": ["pending"] * count, "row": list(range(before + 1, before + 1 + count)), **why}
         else:
             outcomes = select(learned, before, before + len(records))
-        return self._answer(noted, before, outcomes)
+        return make_answers(added, before, outcomes)
 
     def learn(self, records: list[bytes]) -> None:
         """Learn from records that are in the journal."""
         assert self._replicas is not None
         batch = self._learning.parse(records, self._rows)
         taught = self._replicas.prepare(batch, partial(self._describe, batch))
-        self._replicas.publish()
         self._rows += batch.count
-        self._note(taught)
+        self._publish(taught)
+
+    def _publish(self, taught: Taught) -> Outcomes:
+        """Let readers see the first of what was prepared; returns what clients are told."""
+        assert self._replicas is not None
+        # Labels are only added, so that readers of an earlier version find theirs.
+        self._schema = taught.schema
+        self._replicas.publish()
+        return self._note(taught)
 
     def _describe(self, batch: Batch | NumericBatch, schema: Schema, learned: Learned) -> Taught:
-        # Labels are only added, so that readers of an earlier version find theirs.
-        self._schema = schema
         are_suspects = self.statistics.are_suspects(learned.rounds)
         described = describe_rounds(learned.rounds, schema, are_suspects, "learned")
         suspects = [
-            {**pick(described, place), "values": self._read_values(batch, learned.indices[place])}
+            {**pick(described, place), "values": self._read_values(batch, schema, learned.indices[place])}
             for place in np.flatnonzero(are_suspects)[-NEWEST:].tolist()
         ]
         rejected = sorted((*batch.bad, *learned.rejected), key=lambda bad: bad.row)
         outcomes = complete(batch, learned, described)
-        return Taught(batch.count, learned.rounds, are_suspects, suspects, rejected, outcomes)
+        return Taught(schema, batch.count, learned.rounds, are_suspects, suspects, rejected, outcomes)
 
     def _note(self, taught: Taught) -> Outcomes:
         """Count what was learned from; returns what clients are told."""
-        records, rounds, are_suspects, suspects, rejected, outcomes = taught
+        _, records, rounds, are_suspects, suspects, rejected, outcomes = taught
         with self._lock:
             self.statistics.add(rounds, rejected)
             self.newest.extend(suspects)
@@ -317,11 +323,11 @@ class ServedModel:
             )
         return outcomes
 
-    def _read_values(self, batch: Batch | NumericBatch, index: int) -> dict[str, Any]:
+    def _read_values(self, batch: Batch | NumericBatch, schema: Schema, index: int) -> dict[str, Any]:
         if isinstance(batch, NumericBatch):
             assert self.numeric is not None
             return dict(self.numeric.inputs.decode(batch.X[index]))
-        return read_values(self._schema, batch, index)
+        return read_values(schema, batch, index)
 
     def find_duplicate(self, key: str | None, digest: int) -> Answer | None:
         """The answer to a request whose key was committed before."""

@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from redescend.numeric import Array
 from redescend.serve.journal import Request
-from redescend.serve.outcomes import Outcome, Outcomes
+from redescend.serve.keys import Remembered
+from redescend.serve.outcomes import Outcome, Outcomes, select
 from redescend.serve.records import Records
 from redescend.sources import Bad
+from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
 
 
@@ -44,10 +46,11 @@ class Counts:
 class Taught(NamedTuple):
     """A batch that a model has learned from, and what clients are told.
 
-    Its number of records, its rounds, which of them are suspects, the newest of those with their values, and rejected
-    records.
+    The schema, to which the batch may have added labels, the number of records, the rounds, which of them are suspects,
+    the newest of those with their values, and rejected records.
     """
 
+    schema: Schema
     records: int
     rounds: Rounds
     are_suspects: Array
@@ -71,6 +74,15 @@ class Begun(NamedTuple):
 def list_counts(requests: list[LearnRequest]) -> list[Request]:
     """What the journal says of requests."""
     return [(request.records.count, request.key, request.digest) for request in requests]
+
+
+def make_answers(added: list[Remembered], before: int, outcomes: Outcomes) -> list[Answer]:
+    """The answers to requests that were committed together after the row `before`."""
+    answers = []
+    for _, row, records in added:
+        first = row - before - 1
+        answers.append(Answer(row, records, select(outcomes, first, first + records)))
+    return answers
 
 
 def join_records(requests: list[LearnRequest]) -> list[bytes | memoryview]:

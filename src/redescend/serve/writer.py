@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,9 +14,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from redescend.serve.histogram import Histogram
+from redescend.serve.logs import FIELDS
 from redescend.serve.model import ServedModel
 from redescend.serve.refusals import Busy, Unavailable
 from redescend.serve.requests import Answer, LearnRequest
+
+LOGGER = logging.getLogger("redescend.serve")
 
 OVERLAPPING = 3
 """Commits at a time that are learned from or written: with more there are fewer requests in each."""
@@ -165,7 +169,7 @@ class Writer:
         elif self._finished and self._is_due(self.model):
             if not self._commits:
                 self._finished = False
-                self._run(loop, partial(self._snapshot, self.model), lambda result: None)
+                self._run(loop, partial(self._snapshot, self.model), self._end_snapshot)
         elif self._waiting:
             self._begin_if_enough(loop)
 
@@ -232,6 +236,14 @@ class Writer:
     def _end_alone(self, commit: Commit, result: Callable[[], Sequence[Answer | Exception]]) -> None:
         self._commits.popleft()
         self._answer_result(commit, result)
+
+    def _end_snapshot(self, result: Callable[[], None]) -> None:
+        try:
+            result()
+        except Exception:
+            # The journal has everything.
+            name = self.model.name
+            LOGGER.exception("The snapshot of '%s' was not written.", name, extra={FIELDS: {"model": name}})
 
     def _finish(self, commit: Commit) -> None:
         self._answer_result(commit, self.model.finish)
