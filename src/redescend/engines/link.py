@@ -23,7 +23,7 @@ def make_link(outputs: int, loss: losses.LinearLoss) -> Array:
 
 
 def add_class(link: Array, outputs: int, loss: losses.LinearLoss) -> Array:
-    """The link for one more class than that of so many outputs.
+    """The link of a model with `outputs` outputs, with one more class.
 
     The logits of two classes, whose scores are −s and s, differ by s as before. That of the new class follows its score
     as the others follow theirs on average.

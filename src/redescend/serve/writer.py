@@ -183,8 +183,8 @@ class Writer:
     def _begin_if_enough(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin a commit of what waits, or wait for more.
 
-        One half of the busy clients shall wait for a commit while the other half sends requests. As many are expected
-        to come soon as were answered last; if nothing else is to be done, they are not expected for long.
+        While one half of the busy clients waits for a commit, the other half sends requests. The clients that were
+        answered last are expected to send their next requests soon; an idle writer waits for them only briefly.
         """
         most = OVERLAPPING if self.model.overlapping else 1
         if len(self._waiting) < min(self._answered, self._open / 2):

@@ -39,8 +39,8 @@ MOST_RUNS = 3
 
 
 LARGE, MOST_PROBABLE = 1.0, 1.5
-"""A number with at least this surprise may be so many times as probably right as the share of false alarms asked for.
-Smaller deviations are common in many columns: they may not."""
+"""A number with at least the first surprise is listed if it is right with at most the second factor times the share of
+false alarms asked for, and another one with at most that share: small deviations are common in many columns."""
 
 
 CHANCE = 0.01

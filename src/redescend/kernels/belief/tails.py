@@ -26,7 +26,7 @@ LONE = 0.5
 
 @part
 def log_likelihood(ended: float, exposure: float) -> float:
-    """The largest log-likelihood of a constant hazard, up to a constant, if so many residuals end."""
+    """The largest log-likelihood of a constant hazard, up to a constant, if `ended` residuals end."""
     return ended * np.log(ended / exposure) if ended > 0.0 else 0.0
 
 
