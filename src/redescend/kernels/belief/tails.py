@@ -65,8 +65,8 @@ def begin_tail(counts: Array, others: Array, share: float) -> int:
 
 @part
 def read_tail(counts: Array, others: Array, share: float, more: float, first: int, work: Array) -> int:
-    """Write how many residuals end in each cell from `first` on, and their exposure, which is that of `more` residuals
-    beyond all cells, too. Returns the number of cells up to the last residual.
+    """Write how many residuals end in each cell from `first` on, and their exposure, which includes that of `more`
+    residuals beyond the last cell. Returns the number of cells up to the last residual.
     """
     beyond, count = 0.0, 0
     for c in range(CELLS - 1, first - 1, -1):
