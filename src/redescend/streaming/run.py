@@ -325,7 +325,7 @@ class Run:
         final = judge_finally(model, config, first, last, far, judged)
         if self.summary.is_constant:
             # All errors are rounding errors.
-            final, self.followed = final.empty(), False
+            final, self.follows = final.empty(), ""
         # In a random order, repeated targets are not a stuck sensor.
         self.final = final = final._replace(runs=[]) if self.source.is_shuffled else final
         count = max(config.top, 0 if config.outputs.suspects is None else final.listed)
