@@ -26,7 +26,7 @@ PIXELS = 30
 
 COMMAND = "from redescend.cli import app\n{}\napp(prog_name='redescend')"
 PROGRAM = COMMAND.format(f"from redescend.experiments.pictures import canvas\ncanvas.PIXELS_PER_INCH = {PIXELS}")
-UNDRAWN = COMMAND.format("from redescend.experiments import reproduce\nreproduce._draw_pictures = lambda *arguments: []")
+UNDRAWN = COMMAND.format("from redescend.experiments import reproduce\nreproduce._draw_pictures = lambda *parts: []")
 """Without pictures, which take most of the time of a small result, for tests that do not look at them."""
 
 OPTIONS = ["--runs", "2", "--rounds", "400", "--jobs", "1"]
