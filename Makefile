@@ -17,6 +17,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 OLDEST := .venv-oldest
 RECIPE := pyproject.toml constraints.txt Makefile
 
+# The tests start hundreds of processes, each of which would compile all modules to bytecode again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: servers demo test docs soak test-torch bench browser clean
 .DELETE_ON_ERROR:
 
