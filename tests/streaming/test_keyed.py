@@ -55,8 +55,8 @@ def run(source, folder, **settings):
     folder.mkdir(exist_ok=True)
     outputs = {"rounds": folder / "rounds.parquet", "quarantine": folder / "bad.jsonl"}
     store, rounds = fit_stream(source, "price", by="shop", ignore=["size", "dear"], **outputs, **settings)
-    rounds.at_end(lambda: rd.save({"store": store, "summary": rounds.summary.state()}, folder / "model"))
     rounds.run()
+    rd.save({"store": store, "summary": rounds.summary.state()}, folder / "model")
     return store, rounds, files(folder)
 
 
