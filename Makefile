@@ -17,19 +17,23 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 OLDEST := .venv-oldest
 RECIPE := pyproject.toml constraints.txt Makefile
 
+# The tests start hundreds of processes, each of which would compile all modules to bytecode again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: servers demo test docs soak test-torch bench browser clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/redescend reproduce
 
-# Types are checked while the tests run. There are as many processes as cores, each with one thread for linear algebra.
+# Types are checked while the tests run. There are as many processes as cores, each with one thread for linear algebra and
+# for PyTorch, if it is installed.
 test: $(VENV)/.test browser servers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; \
-		OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile; tests=$$?; \
+		OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile; tests=$$?; \
 		wait $$types; types=$$?; cat $(VENV)/types.txt; exit $$((tests | types))
 
 # Start from nothing, so that removed files leave no pages behind.

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from pymanopt.manifolds import SymmetricPositiveDefinite
 
 from redescend import gates, invex, steps, transforms
 from redescend.errors import DataError, DivergenceError, MissingLabelError, ParameterError
@@ -40,6 +39,8 @@ def test_the_gradient_is_the_slope_in_every_direction(name):
 
 
 def test_operator_scaling_is_its_formula_with_pymanopts_gradient():
+    from pymanopt.manifolds import SymmetricPositiveDefinite  # imports PyTorch, if it is installed
+
     loss, record = LOSSES["scaling"]
     peer, x = SymmetricPositiveDefinite(4), MATRICES.random(np.random.default_rng(8))
     image = sum(a @ x @ a.T for a in record)

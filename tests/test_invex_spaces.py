@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from pymanopt.manifolds import PoincareBall, SymmetricPositiveDefinite
 
 from redescend import invex
 from redescend.errors import DataError
@@ -23,6 +22,8 @@ def direction(space, p, generator):
 
 
 def test_matrices_are_those_of_pymanopt():
+    from pymanopt.manifolds import SymmetricPositiveDefinite  # imports PyTorch, if it is installed
+
     space, peer = invex.SPD(5), SymmetricPositiveDefinite(5)
     for p, q in pairs(space):
         u = peer.log(p, q)
@@ -34,6 +35,8 @@ def test_matrices_are_those_of_pymanopt():
 
 
 def test_the_hyperboloid_is_the_poincare_ball_of_pymanopt():
+    from pymanopt.manifolds import PoincareBall  # imports PyTorch, if it is installed
+
     space, peer = invex.Hyperboloid(3), PoincareBall(3)
     for p, q in pairs(space):
         a, b = reference.poincare(p), reference.poincare(q)

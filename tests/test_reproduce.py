@@ -24,12 +24,11 @@ ROOT = Path(__file__).parents[1]
 PIXELS = 30
 """Small pictures: what is drawn does not depend on their size."""
 
-PROGRAM = f"""
-from redescend.cli import app
-from redescend.experiments.pictures import canvas
-canvas.PIXELS_PER_INCH = {PIXELS}
-app(prog_name='redescend')
-"""
+COMMAND = "from redescend.cli import app\n{}\napp(prog_name='redescend')"
+PROGRAM = COMMAND.format(f"from redescend.experiments.pictures import canvas\ncanvas.PIXELS_PER_INCH = {PIXELS}")
+UNDRAWN = COMMAND.format("from redescend.experiments import reproduce\nreproduce._draw_pictures = lambda *parts: []")
+"""Without pictures, which take most of the time of a small result, for tests that do not look at them."""
+
 OPTIONS = ["--runs", "2", "--rounds", "400", "--jobs", "1"]
 SMALL = ["svm", *OPTIONS]
 
@@ -39,6 +38,11 @@ def _small_pictures():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(canvas, "PIXELS_PER_INCH", PIXELS)
         yield
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    monkeypatch.setattr("redescend.experiments.reproduce._draw_pictures", lambda *arguments: [])
 
 
 def reproduce(*arguments: str, folder: Path, code: int = 0):
@@ -74,7 +78,7 @@ def test_everything_is_there(finished):
     assert (finished / "results.csv").read_text().startswith('"experiment","problem","run"')
 
 
-def test_a_second_time_nothing_is_computed_and_nothing_differs(finished):
+def test_a_second_time_nothing_is_computed_and_nothing_differs(finished, undrawn):
     stamps = {path: path.stat().st_mtime_ns for path in (finished / "tasks").iterdir()}
     before = (finished / "results.parquet").read_bytes()
     reproduce(*SMALL, folder=finished)
@@ -94,10 +98,10 @@ def test_the_comparison_of_losses_needs_no_game(tmp_path):
     assert [path.name for path in sorted((tmp_path / "figures").iterdir())] == ["losses.png", "losses.svg"]
 
 
-def test_an_interrupted_run_reports_what_it_has_and_continues(tmp_path):
+def test_an_interrupted_run_reports_what_it_has_and_continues(tmp_path, undrawn):
     arguments = ["svm", "--runs", "12", "--rounds", "1500", "--jobs", "1"]
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "reproduce", *arguments, "--out", str(tmp_path)],
+        [sys.executable, "-c", UNDRAWN, "reproduce", *arguments, "--out", str(tmp_path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -137,7 +141,7 @@ def test_bad_arguments_get_a_sentence(arguments, words, tmp_path, monkeypatch):
     assert "\n" not in message
 
 
-def test_a_part_joins_what_the_folder_has(finished, tmp_path):
+def test_a_part_joins_what_the_folder_has(finished, tmp_path, undrawn):
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     reproduce("boundaries", *OPTIONS, folder=tmp_path)
     assert "Pegasos" in (tmp_path / "report.html").read_text()
@@ -160,11 +164,10 @@ def test_a_task_is_the_same_every_time_and_another_with_another_seed(name):
     assert not first["value"].equals(other["value"])
 
 
-def test_kernels_are_compiled_in_this_process_before_workers_start(tmp_path, monkeypatch):
+def test_kernels_are_compiled_in_this_process_before_workers_start(tmp_path, monkeypatch, undrawn):
     computed, before = [], []
     monkeypatch.setattr(paper, "compute", computed.append)
     monkeypatch.setattr(runner, "run", lambda *arguments, **options: before.append(len(computed)))
-    monkeypatch.setattr("redescend.experiments.reproduce._draw_pictures", lambda *arguments: [])
     reproduce("all", "--runs", "2", "--jobs", "2", folder=tmp_path)
     assert before == [4]
     assert [task.experiment for task in computed] == ["sweep", "boundaries", "svm", "ridge"]

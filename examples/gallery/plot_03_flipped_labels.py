@@ -3,7 +3,7 @@
 =============================
 
 The model predicts whether a tumour is benign from 30 measurements of 569 patients. Three labels in ten
-are flipped at random. Can we tell which?
+are flipped at random. Can the model tell which?
 """
 
 import matplotlib.pyplot as plt

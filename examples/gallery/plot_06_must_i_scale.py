@@ -2,8 +2,8 @@
 Must I scale my features?
 =========================
 
-No. Predictions do not depend on the units of the features. Here we change the unit of one column of a
-real table.
+No. Predictions do not depend on the units of the features. In this example, one column of a real
+table is in another unit.
 """
 
 import matplotlib.pyplot as plt

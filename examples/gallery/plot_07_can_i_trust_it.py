@@ -2,9 +2,9 @@
 Can I trust the probability?
 ============================
 
-Of the records that are clean with probability 70 %, seven in ten should be clean. We swap the prices of
-5 % of the diamonds among each other, which leaves most of them plausible, and compare the probabilities
-with the observed shares of clean records. Numbers in the figure count records.
+Of the records that are clean with probability 70 %, seven in ten should be clean. In this example,
+the prices of 5 % of the diamonds are swapped among each other, which leaves most of them plausible, and
+the probabilities are compared with the observed shares of clean records. Numbers in the figure count records.
 """
 
 import matplotlib.pyplot as plt

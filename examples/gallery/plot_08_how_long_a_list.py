@@ -3,7 +3,8 @@ How many suspects should I check?
 =================================
 
 Choose the share of false alarms that you accept, and the model returns the largest such list. Here one
-price in ten is wrong by a factor between 1.5 and 10, up or down, and we compare the lists with the truth.
+price in ten is wrong by a factor between 1.5 and 10, up or down; the lists are
+compared with the truth.
 """
 
 import matplotlib.pyplot as plt

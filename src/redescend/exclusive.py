@@ -17,19 +17,9 @@ _learning: dict[int, object] = {}
 def exclusive(method: Method) -> Method:
     """Make a method raise `ConcurrentUseError` while another exclusive method of the same object runs.
 
-    Compiled loops release the interpreter's lock, so threads that share a model can be in them at the same time.
+    Compiled loops release the interpreter's lock, so threads that share a model can be in them at the same time. The
+    method must not call another exclusive method of its object.
 
-    Parameters
-    ----------
-    method : function
-        A method that learns, and calls no other exclusive method of its object.
-
-    Returns
-    -------
-    function
-
-    Examples
-    --------
     >>> class Model:
     ...     @exclusive
     ...     def learn(self, then):

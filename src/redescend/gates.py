@@ -1,7 +1,8 @@
 r"""Gates: the weight in [0, 1] that each round gets.
 
 A gate sees the loss f and the length ‖∇f‖ of a round, and its own memory of earlier rounds. `weigh` computes the weight
-and changes nothing; `remember` updates the memory after the round. The compiled rounds call the same functions.
+and changes nothing; `remember` updates the memory after the round. The weight h'(f) of LEARN and of the other robust
+losses is a formula in `transforms`, which `Robust` applies. The compiled rounds call the same functions.
 CONTRIBUTING shows how to add a gate.
 """
 

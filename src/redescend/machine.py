@@ -11,13 +11,7 @@ UNKNOWN = 8 << 30  # assumed where the system reports no size
 
 
 def usable_memory() -> int:
-    """Bytes of memory that this process may use: those of the machine, or fewer if a limit is set.
-
-    Examples
-    --------
-    >>> usable_memory() > 0
-    True
-    """
+    """Bytes of memory that this process may use: those of the machine, or fewer if a limit is set."""
     limits = []
     with suppress(AttributeError, ValueError, OSError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -65,18 +65,15 @@ def dot(left: Array, right: Array) -> float:
 
 def splitmix64(n: Any) -> Any:
     """64 bits that look random and depend on n alone: the generator of Steele, Lea and Flood."""
-    z = np.uint64(n) * np.uint64(0x9E3779B97F4A7C15)
+    return mix_bits((np.uint64(n) - np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+
+
+def mix_bits(z: Any) -> Any:
+    """The number after the state z of SplitMix64: all its bits depend on all bits of z."""
+    z = z + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
-
-
-def mix_bits(numbers: Array) -> Array:
-    """The finalizer of SplitMix64."""
-    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))
 
 
 def number_copies(hashes: Array) -> Array:

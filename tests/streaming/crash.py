@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from redescend.checkpoint import load, save
-from redescend.streaming.fit import fit_stream
+from redescend.checkpoint import load
+from redescend.streaming.config import FitConfig, Outputs
+from redescend.streaming.fit import start_run
 from redescend.streaming.io.checkpoints import FILE
-from redescend.streaming.report import page
 from redescend.streaming.run import Run
 
 OUTPUTS = ("model.safetensors", "rounds.parquet", "quarantine.jsonl", "report.html")
@@ -74,13 +74,11 @@ def opened(sources: list[Path], folder: Path, every: int | None, halt: float = m
     It waits, for ever, once it has read as many records as `halt`.
     """
     kept = {} if every is None else {"checkpoint": folder / "checkpoint", "every": every, "resume": True}
-    outputs = {"rounds": folder / "rounds.parquet", "quarantine": folder / "quarantine.jsonl"}
-    model, rounds = fit_stream(
-        sources, TARGET, **outputs, **kept, watch=lambda run, _: _wait(run.counts.records >= halt)
-    )
-    rounds.at_end(lambda: save(model, folder / "model.safetensors"))
-    rounds.at_end(lambda: page.write(folder / "report.html", model, rounds.summary, rounds.counts))
-    return rounds
+    names = {"model": "model.safetensors", "rounds": "rounds.parquet", "report": "report.html"}
+    names |= {"quarantine": "quarantine.jsonl"}
+    outputs = Outputs(**{content: folder / name for content, name in names.items()})
+    config = FitConfig(target=TARGET, outputs=outputs, **kept)
+    return start_run(sources, config, watch=lambda run, _: _wait(run.counts.records >= halt))
 
 
 def _wait(needed: bool) -> None:

@@ -43,15 +43,8 @@ def make_stats_spec(name: str, features: Any) -> ArraySpec:
 class DescentEngine(Engine):
     """Descent behind the gate of a transform.
 
-    The default step does not depend on units; see `kernels.tabular.dense.default_step`.
-
-    Parameters
-    ----------
-    shape : Shape
-    method : int
-        How features are standardized: UNSCALED, SCALED, CENTRED or WITH_MISSING.
-    transform : Transform
-    step : Step or None
+    `method` is how features are standardized: UNSCALED, SCALED, CENTRED or WITH_MISSING. The default step does not
+    depend on units; see `kernels.tabular.dense.default_step`.
     """
 
     SPECS = (

@@ -68,12 +68,7 @@ class Shape(NamedTuple):
 
 
 class Engine(ABC):
-    """Base class of engines.
-
-    Parameters
-    ----------
-    shape : Shape
-    """
+    """Base class of engines."""
 
     SPECS: tuple[ArraySpec, ...]
     """The arrays of a saved state."""
@@ -127,11 +122,8 @@ class Engine(ABC):
 
     def learn_rounds(self, X: Array, Y: Array, sample_weight: Array | None = None) -> RowOutcomes:
         """Learn from a C-ordered table of doubles; returns the prediction and weight of every row."""
-        weights, predictions = np.zeros(Y.shape), np.zeros(Y.shape)
-        self._coefficients = None
-        counts = np.ones(len(X)) if sample_weight is None else sample_weight
-        self._learn_table(Table(X, Y, counts), weights, predictions)
-        return RowOutcomes(predictions, weights)
+        predictions, counts = np.zeros(Y.shape), np.ones(len(X)) if sample_weight is None else sample_weight
+        return RowOutcomes(predictions, self.learn(X, Y, counts, predictions))
 
     def learn_unchecked(self, X: Array, Y: Array, predictions: Array | None = None) -> Array | None:
         """Learn from a table that was not checked; returns None, and learns nothing, if it may not be finite."""

@@ -61,10 +61,9 @@ class Results:
 def _read_line(rows: Results, by: str) -> Line:
     where, values = rows.column(by), rows.column("value")
     each = np.unique(where)
-    groups = [values[where == place] for place in each]
     with np.errstate(over="ignore", invalid="ignore"):
-        error = [group.std(ddof=1) / np.sqrt(len(group)) if len(group) > 1 else 0.0 for group in groups]
-    return Line(each.astype(np.float64), np.array([group.mean() for group in groups]), np.array(error))
+        mean, error = np.array([mean_and_error(values[where == place]) for place in each]).reshape(-1, 2).T
+    return Line(each.astype(np.float64), mean, np.nan_to_num(error))
 
 
 def p_value(one: Array, two: Array) -> float:

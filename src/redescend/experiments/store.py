@@ -88,7 +88,7 @@ class Store:
     def read_rows(self, tasks: Iterable[Task]) -> pa.Table:
         """The rows of the finished tasks, in the given order."""
         parts = [rows for rows in map(self.load, tasks) if rows is not None]
-        return pa.concat_tables(parts) if parts else SCHEMA.empty_table()
+        return pa.concat_tables(parts).combine_chunks() if parts else SCHEMA.empty_table()
 
     def export(self, tasks: Iterable[Task]) -> list[Path]:
         """Write the tidy table as `results.parquet` and `results.csv`."""

@@ -82,11 +82,11 @@ def make_point(round_: int, measure: str, value: float) -> Block:
 
 
 def join_blocks(blocks: Iterable[Block]) -> pa.Table:
-    """Join blocks of rows."""
-    parts = [SCHEMA.empty_table()]
+    """Join blocks of rows; each column is one chunk, because filters of many small ones are slow."""
+    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
     for block in blocks:
         rows = max(len(value) for value in block.values() if isinstance(value, np.ndarray))
-        values = [block.get(field.name) for field in SCHEMA]
-        full = [value if isinstance(value, np.ndarray) else [value] * rows for value in values]
-        parts.append(pa.Table.from_arrays(list(map(pa.array, full, SCHEMA.types)), schema=SCHEMA))
-    return pa.concat_tables(parts)
+        for name, column in columns.items():
+            value = block.get(name)
+            column += value.tolist() if isinstance(value, np.ndarray) else [value] * rows
+    return pa.table(columns, schema=SCHEMA)

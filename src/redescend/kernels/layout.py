@@ -18,14 +18,6 @@ MEMORY, DOMAIN = 18, 19
 UNPLAYED = -1.0
 
 
-class Rows(NamedTuple):
-    """Records: features, targets, and how often each record counts."""
-
-    X: Array
-    y: Array
-    sample_weight: Array
-
-
 class Outcomes(NamedTuple):
     """What a loop writes for every record; an empty array of predictions or actions is not written."""
 
@@ -57,7 +49,7 @@ class DescentSettings(NamedTuple):
     needs_length: bool
 
 
-class Live(NamedTuple):
+class Scalars(NamedTuple):
     """The scalar state of a descent: θ = keep·previous − move·record."""
 
     t: int

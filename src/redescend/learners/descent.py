@@ -22,7 +22,6 @@ from redescend.kernels.layout import Outcomes
 from redescend.learners.learner import (
     Learner,
     Round,
-    check_dim,
     check_dtype,
     check_features,
     check_record,
@@ -32,7 +31,7 @@ from redescend.learners.learner import (
     select_constructor_arguments,
 )
 from redescend.numeric import LARGEST, Array, norm
-from redescend.parameters import check_instance
+from redescend.parameters import AT_LEAST_ONE, check, check_instance
 from redescend.state import ArraySpec, require
 
 _new_tuple = tuple.__new__  # a third of the cost of calling the class
@@ -82,7 +81,7 @@ class Descent(Learner):
         dtype: Any = None,
     ) -> None:
         name = type(self).__name__
-        self.dim = check_dim(name, dim)
+        self.dim = check(name, "dim", dim, AT_LEAST_ONE)
         self.loss = check_instance(name, "loss", loss, losses.Loss, "a loss, such as Squared()")
         self.gate = check_instance(name, "gate", gate, gates.Gate, "a gate, such as Always()")
         self.step = check_instance(name, "step", step, steps.Step, "a step, such as Anytime()")

@@ -127,7 +127,7 @@ class LearnWithExperts(Experts):
         value, pull, length = self.loss.value(origin, x, y), norm(self.loss.gradient(origin, x, y)), norm(x)
         with np.errstate(all="ignore"):
             scale = np.float64(2.0 * np.sqrt(value) * length / pull) ** 2 if 0.0 < pull < np.inf else 0.0
-            curvature = kernel.observe(
+            curvature = kernel.update_curvature(
                 self._arrays["clock"], float(np.square(length)), float(scale), getattr(self.loss, "l2", 0.0)
             )
         return steps / (curvature * self.transform.weight(0.0)) if curvature > 0.0 else steps[:0]

@@ -179,7 +179,7 @@ class Experts(Ensemble):
                 move = steps[k] * gates[k] * self.loss.gradient(thetas[k], x, y)
                 moved[k] = np.clip(thetas[k] - move, -LARGEST, LARGEST)
         origin = self.loss.value(np.zeros(self.dim), x, y)
-        while (outcome := kernel.settle(self._kernel_state, self._config, moved, losses, gates, origin)) == kernel.FULL:
+        while (outcome := kernel.finish(self._kernel_state, self._config, moved, losses, gates, origin)) == kernel.FULL:
             self._grow_capacity()
         if outcome == kernel.UNPLAYABLE:
             raise DivergenceError(

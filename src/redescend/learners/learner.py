@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import signature
@@ -18,7 +18,7 @@ from redescend.kernels.layout import Outcomes
 from redescend.losses import LinearLoss, Loss
 from redescend.numeric import Array, dot
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check, check_instance
-from redescend.state import ArraySpec, Dims, read_arrays
+from redescend.state import ArraySpec, Dims, Stateful, read_arrays
 
 
 class Round(NamedTuple):
@@ -48,7 +48,7 @@ class RowError(NamedTuple):
     error: DataError
 
 
-class Learner(ABC):
+class Learner(Stateful):
     """Plays an action θ, sees a record (x, y), and updates θ.
 
     A learner computes in the precision of the first records that it sees, unless it was made with a `dtype`.
@@ -150,14 +150,6 @@ class Learner(ABC):
         """
 
     @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Return copies of all that the learner has learned, as arrays and plain values."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore a `state` of a learner with the same parameters."""
-
-    @abstractmethod
     def _play_rows(self, X: Array, y: Array, out: Outcomes) -> int:
         """Play rows by the compiled loop until one cannot be played; returns how many were."""
 
@@ -233,7 +225,7 @@ class Ensemble(Learner):
 
     def __init__(self, dim: int, loss: Loss) -> None:
         name = type(self).__name__
-        self.dim = check_dim(name, dim)
+        self.dim = check(name, "dim", dim, AT_LEAST_ONE)
         self.loss = check_instance(name, "loss", loss, Loss, "a loss, such as Squared()")
         self._arrays: dict[str, Any] = {}
 
@@ -275,10 +267,6 @@ def read_state(
 def select_constructor_arguments(kind: type, known: Mapping[str, Any]) -> dict[str, Any]:
     """Select the arguments of a learner's constructor from these values, by name."""
     return {name: known[name] for name in signature(kind).parameters if name != "start"}
-
-
-def check_dim(owner: str, dim: Any) -> int:
-    return int(check(owner, "dim", dim, AT_LEAST_ONE))
 
 
 def check_dtype(owner: str, dtype: Any) -> np.dtype[Any]:

@@ -15,13 +15,9 @@ from redescend.state import Stateful
 
 
 class RecordBelief(Stateful):
-    """A belief in numbers, or in labels of -1 and 1, about records whose features come and go.
+    """A belief about records whose features come and go, with numbers or with `labels` of −1 and 1 as targets.
 
     Features are known by their places; the scale of the noise may depend on those at the first places.
-
-    Parameters
-    ----------
-    labels : bool
     """
 
     def __init__(self, labels: bool) -> None:

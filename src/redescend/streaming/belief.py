@@ -54,7 +54,7 @@ def key_bytes(belief: Belief | None) -> int:
     return belief.key_bytes if isinstance(belief, ResidualBelief) else 0
 
 
-def _records(belief: ResidualBelief, chunk: EncodedChunk) -> dict[str, Any]:
+def _select_inputs(belief: ResidualBelief, chunk: EncodedChunk) -> dict[str, Any]:
     """The features that a belief uses, and the indices of keys."""
     return {"X": chunk.X[:, : belief.dim], "keys": chunk.keys if chunk.names else None}
 
@@ -72,9 +72,9 @@ def restore_belief(schema: Schema, config: ModelConfig, state: Any, owner: str) 
 def learn_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
     """Judge the records of a chunk by scores from before the update, and learn from them."""
     if isinstance(belief, ResidualBelief):
-        return Judged(*belief.update(np.nan_to_num(scores[0]), chunk.targets, **_records(belief, chunk)))
+        return Judged(*belief.update(np.nan_to_num(scores[0]), chunk.targets, **_select_inputs(belief, chunk)))
     labels = chunk.targets.astype(np.int64)
-    online = belief.update(_columns(scores), labels)
+    online = belief.update(_scores_by_record(scores), labels)
     return _judged_labels(online.clean_log_odds, online.suspect, scores, labels)
 
 
@@ -82,10 +82,10 @@ def judge_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
     """Judge the records of a chunk without learning from them; stuck sensors are not detected."""
     if isinstance(belief, LabelBelief):
         labels = chunk.targets.astype(np.int64)
-        log_odds = belief.judge(_columns(scores), labels)
+        log_odds = belief.judge(_scores_by_record(scores), labels)
         return _judged_labels(log_odds, to_probability(log_odds) <= 0.5, scores, labels)
     predictions = np.nan_to_num(scores[0])
-    records = _records(belief, chunk)
+    records = _select_inputs(belief, chunk)
     log_odds = belief.judge(predictions, chunk.targets, **records)
     low, high = belief.predict_interval(predictions, **records)
     suspect = to_probability(log_odds) <= 0.5
@@ -95,7 +95,7 @@ def judge_chunk(belief: Belief, chunk: EncodedChunk, scores: Array) -> Judged:
 def predict_labels(belief: Belief | None, scores: Array) -> Array:
     """The probability of every label to be the true one, a row each; calibrated by the belief, if there is one."""
     if isinstance(belief, LabelBelief):
-        return np.ascontiguousarray(belief.predict_proba(_columns(scores)).T)
+        return np.ascontiguousarray(belief.predict_proba(_scores_by_record(scores)).T)
     return label_probabilities(scores)
 
 
@@ -110,7 +110,7 @@ def check_interval(belief: Belief | None, level: float) -> ResidualBelief:
 def predict_chunk(belief: Belief | None, chunk: EncodedChunk, scores: Array, level: float) -> Judged:
     """Predict intervals of this level for the records of a chunk with unknown targets; the rest is NaN."""
     checked = check_interval(belief, level)
-    ends = checked.predict_interval(np.nan_to_num(scores[0]), level=level, **_records(checked, chunk))
+    ends = checked.predict_interval(np.nan_to_num(scores[0]), level=level, **_select_inputs(checked, chunk))
     unknown = np.full(len(chunk.X), np.nan)
     return Judged(unknown, *ends, unknown, unknown, np.zeros(len(chunk.X), bool))
 
@@ -128,7 +128,7 @@ def give_verdict(belief: Belief, rounds: Rounds) -> Verdict:
     return belief.judge_leads(np.where(labels, judged.margin, -judged.margin), labels)
 
 
-def _columns(scores: Array) -> Array:
+def _scores_by_record(scores: Array) -> Array:
     return np.ascontiguousarray(np.nan_to_num(scores).T)
 
 

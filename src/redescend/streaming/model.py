@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.belief import LabelBelief, ResidualBelief
+from redescend.belief import ResidualBelief
 from redescend.engines import Engine
 from redescend.engines.growing import add_label
 from redescend.exclusive import exclusive
@@ -19,7 +19,6 @@ from redescend.sources import Batch
 from redescend.state import ArraySpec, read_arrays, require
 from redescend.streaming.belief import (
     Belief,
-    add_class,
     learn_chunk,
     make_belief,
     predict_chunk,
@@ -94,10 +93,6 @@ class StreamModel(StreamPredictor):
         self._repeated = self.records - distinct
 
     @property
-    def belief(self) -> Belief | None:
-        return self._belief
-
-    @property
     def engine(self) -> Engine:
         """The engine; a new one before the first record."""
         if self._engine is not None:
@@ -115,16 +110,9 @@ class StreamModel(StreamPredictor):
         encoded = EncodedBatch(self.schema, batch.table, True, add=True)
         self._engine, history = self.engine, self._history
         if history is None:
-            new = {index: label for label, index in encoded.new_labels}
-            played = []
-            for chunk in encoded.chunks():
-                if (index := int(chunk.indices[0])) in new:
-                    self._add_label(new[index], int(batch.rows[index]))
-                played.append(self._learn_chunk(chunk))
-            return self._collect(batch, encoded, played)
+            return self._learn_batch(batch, encoded, lambda chunk: [self._learn_chunk(chunk)])
         undo, attempt = Undo(self.state, self.restore), partial(self._play_known, self._learn_chunk)
-        parts = [play_lagged(chunk, history, attempt, undo) for chunk in encoded.chunks()]
-        return self._collect(batch, encoded, [one for part in parts for one in part])
+        return self._learn_batch(batch, encoded, lambda chunk: play_lagged(chunk, history, attempt, undo))
 
     @exclusive
     def learn_encoded(self, X: Array, targets: Array, rows: Array) -> Learned:
@@ -152,13 +140,8 @@ class StreamModel(StreamPredictor):
         judged = predict_chunk(self.belief, EncodedChunk(X, predictions, np.arange(len(X))), scores, level)
         return Predicted(predictions, probabilities, judged.low, judged.high)
 
-    def _add_label(self, label: str, row: int) -> None:
-        """Add a label that first appears in this row of the stream."""
-        self.schema = self.schema.add_label(label, row)
-        if self.schema.outputs == 1:
-            return  # the second label is the other sign of the output
+    def _add_output(self) -> None:
         self._engine = add_label(self.engine)
-        self._belief = add_class(self._belief) if isinstance(self._belief, LabelBelief) else None
 
     def _learn_chunk(self, chunk: EncodedChunk) -> Played:
         self._engine = engine = self.engine

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.belief import Verdict, to_probability
+from redescend.belief import LabelBelief, Verdict, to_probability
 from redescend.engines import Engine
 from redescend.engines.config import FEATURES, Features, ModelConfig, ModelParameters
 from redescend.engines.one_vs_rest import count_losses
@@ -18,7 +18,7 @@ from redescend.numeric import Array
 from redescend.parameters import check_instance
 from redescend.sources import Bad, Batch
 from redescend.state import corrupt_state
-from redescend.streaming.belief import Belief, give_verdict, judge_chunk, predict_chunk, predict_labels
+from redescend.streaming.belief import Belief, add_class, give_verdict, judge_chunk, predict_chunk, predict_labels
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk, to_record_batches
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, encode_target, output_targets
@@ -56,6 +56,8 @@ class Played(NamedTuple):
 
 class StreamPredictor(ABC):
     """Base class of a model of a stream and of a store with one model per key."""
+
+    _belief: Belief | None
 
     def __init__(self, schema: Schema, *, features: Features = FEATURES, **parameters: Any) -> None:
         owner = type(self).__name__
@@ -104,7 +106,7 @@ class StreamPredictor(ABC):
     @property
     def belief(self) -> Belief | None:
         """The belief about which records are clean; None with a fixed transform."""
-        return None
+        return self._belief
 
     def settle(self) -> None:  # noqa: B027
         """Fetch all models to this process."""
@@ -116,6 +118,10 @@ class StreamPredictor(ABC):
     @abstractmethod
     def _restore(self, state: dict[str, Any]) -> None:
         """Restore a state, or raise any error and change nothing."""
+
+    @abstractmethod
+    def _add_output(self) -> None:
+        """Add an output for a label that was just added to the schema."""
 
     @abstractmethod
     def _encode(self, table: Any, target: bool) -> EncodedBatch:
@@ -331,6 +337,20 @@ class StreamPredictor(ABC):
             else:
                 yield from (played.chunk for played in self._play(encoded, batch, play, target, history))
             before += batch.num_rows
+
+    def _learn_batch(
+        self, batch: Batch, encoded: EncodedBatch, learn: Callable[[EncodedChunk], Iterable[Played]]
+    ) -> Learned:
+        """Learn from the chunks of a batch; a label that first appears in a chunk is added before it."""
+        new, played = {index: label for label, index in encoded.new_labels}, list[Played]()
+        for chunk in encoded.chunks():
+            if (index := int(chunk.indices[0])) in new:
+                self.schema = self.schema.add_label(new[index], int(batch.rows[index]))
+                if self.schema.outputs > 1:  # the second label is the other sign of the only output
+                    self._belief = add_class(self._belief) if isinstance(self._belief, LabelBelief) else None
+                    self._add_output()
+            played += learn(chunk)
+        return self._collect(batch, encoded, played)
 
     def _make_rounds(self, played: Played, rows: Array) -> Rounds:
         chunk, scores, losses, weights, judged, shares = played

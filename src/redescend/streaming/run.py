@@ -114,7 +114,6 @@ class Run:
         self._reader: Generator[Batch, None, None] | None = None
         self._next_checkpoint = 0
         self._rounds, self._yielded = Rounds.concatenate([]), 0
-        self._callbacks: list[Callable[[], object]] = []
         self._release = weakref.finalize(self, _release, model, writers, checkpoints)
         if checkpoints is not None and checkpoints.last is not None:
             self._restore(checkpoints.last)
@@ -245,13 +244,6 @@ class Run:
 
     # --- ending ---
 
-    def at_end(self, write: Callable[[], object]) -> None:
-        """Register a function that writes one more file at the end, before the run counts as finished.
-
-        If the run is killed before it is finished, the function is called again at the end of the resumed run.
-        """
-        self._callbacks.append(write)
-
     def finish(self) -> None:
         """Write the outputs; called automatically after the last round."""
         if self.finished:
@@ -300,8 +292,6 @@ class Run:
 
             single = None if isinstance(model, ModelStore) else model
             page.write(outputs.report, single, self.summary, self.counts, source=self.source.name)
-        for write in self._callbacks:
-            write()
 
     def _look_again(self, model: StreamModel | ModelStore) -> None:
         """Make further passes over the source, if possible, and judge all records by the final model."""
@@ -325,7 +315,7 @@ class Run:
         final = judge_finally(model, config, first, last, far, judged)
         if self.summary.is_constant:
             # All errors are rounding errors.
-            final, self.followed = final.empty(), False
+            final, self.follows = final.empty(), ""
         # In a random order, repeated targets are not a stuck sensor.
         self.final = final = final._replace(runs=[]) if self.source.is_shuffled else final
         count = max(config.top, 0 if config.outputs.suspects is None else final.listed)

@@ -75,7 +75,7 @@ def _draw_curves(axes: canvas.Axes, curves: dict[str, Line]) -> dict[str, Any]:
     lines: dict[str, Any] = {}
     for learner in reversed(canvas.sort_learners(curves)):
         rounds, mean, error = curves[learner]
-        error, style = np.nan_to_num(error), canvas.line_style(learner)
+        style = canvas.line_style(learner)
         # A dashed line on top of LEARN's broad one shows both where they coincide.
         (lines[learner],) = axes.plot(rounds, clip(mean), **style.options, zorder=2.0 if learner in PAPER else 3.0)
         band = clip(mean - error), clip(mean + error)

@@ -21,7 +21,7 @@ from redescend import gates
 from redescend.kernels import layout
 from redescend.kernels.compiler import compiled, inlined, muladd, pointer, prefetch, summing
 from redescend.kernels.descent.decision import decide, is_playable, read_settings, view_memory
-from redescend.kernels.layout import DescentSettings, Live
+from redescend.kernels.layout import DescentSettings, Scalars
 from redescend.numeric import Array
 
 WIDE = 500
@@ -33,7 +33,7 @@ FETCH_ROW, FETCH_AHEAD, LINE = 2048, 4096, 64
 
 
 @inlined
-def move_on(out: Array, theta: Array, keep: float, step: float, record: Array) -> None:
+def apply_move(out: Array, theta: Array, keep: float, step: float, record: Array) -> None:
     """out ← keep·theta − step·record."""
     number = out.dtype.type
     k, m = number(keep), number(step)
@@ -48,9 +48,9 @@ def view_vector(address: int, dim: int, like: Array) -> Array:
 
 
 @inlined
-def load_live(config: Array) -> Live:
+def load_state(config: Array) -> Scalars:
     """Read the scalar state from the array of a learner."""
-    return Live(
+    return Scalars(
         int(config[layout.ROUNDS]),
         config[layout.TRAVELLED],
         config[layout.NORM2],
@@ -63,7 +63,9 @@ def load_live(config: Array) -> Live:
 
 
 @summing
-def move_and_predict(now: Live, previous: Array, last: Array, older: Array, x: Array) -> tuple[Live, float, float]:
+def move_and_predict(
+    now: Scalars, previous: Array, last: Array, older: Array, x: Array
+) -> tuple[Scalars, float, float]:
     """Compute ⟨x, θ⟩ and ‖x‖² in the loop that applies an old move."""
     number = x.dtype.type
     dim = len(x)
@@ -75,7 +77,8 @@ def move_and_predict(now: Live, previous: Array, last: Array, older: Array, x: A
             previous[j] = v
             product += v * x[j]
             square += x[j] * x[j]
-        return Live(now.t, now.travelled, now.tt, now.peak, 1.0, 0.0, 1.0, 0.0), np.float64(product), np.float64(square)
+        now = Scalars(now.t, now.travelled, now.tt, now.peak, 1.0, 0.0, 1.0, 0.0)
+        return now, np.float64(product), np.float64(square)
     keep, move = number(now.older_keep), number(now.older_move)
     for j in range(dim):
         v = muladd(keep, previous[j], -(move * older[j]))
@@ -84,13 +87,13 @@ def move_and_predict(now: Live, previous: Array, last: Array, older: Array, x: A
         cross += last[j] * x[j]
         square += x[j] * x[j]
     p = muladd(now.keep, np.float64(product), -(now.move * np.float64(cross)))
-    return Live(now.t, now.travelled, now.tt, now.peak, now.keep, now.move, 1.0, 0.0), p, np.float64(square)
+    return Scalars(now.t, now.travelled, now.tt, now.peak, now.keep, now.move, 1.0, 0.0), p, np.float64(square)
 
 
 @inlined
-def play(
-    s: DescentSettings, memory: Array, now: Live, p: float, xx: float, target: float
-) -> tuple[Live, float, float, float, bool]:
+def play_in_scalars(
+    s: DescentSettings, memory: Array, now: Scalars, p: float, xx: float, target: float
+) -> tuple[Scalars, float, float, float, bool]:
     """Play a round in scalars: the state after it, loss, weight, gradient length, and whether ‖θ‖² lost digits."""
     f, weight, length, travelled, keep, move = decide(s, memory, now.t, now.travelled, p, xx, now.tt, target)
     shrunk, pushed = keep * keep * now.tt, move * move * xx
@@ -102,29 +105,29 @@ def play(
         move *= shorten
         tt = s.radius2
     stale = (now.t + 1) % REFRESH == 0 or tt < LOST * peak
-    return Live(now.t + 1, travelled, tt, peak, keep, move, now.keep, now.move), f, weight, length, stale
+    return Scalars(now.t + 1, travelled, tt, peak, keep, move, now.keep, now.move), f, weight, length, stale
 
 
 @summing
-def settle(now: Live, previous: Array, last: Array, older: Array) -> Live:
+def apply_moves(now: Scalars, previous: Array, last: Array, older: Array) -> Scalars:
     """Apply every move, and recompute ‖θ‖²."""
     if len(previous) < WIDE:
-        move_on(previous, previous, now.older_keep, now.older_move, older)
-    move_on(previous, previous, now.keep, now.move, last)
+        apply_move(previous, previous, now.older_keep, now.older_move, older)
+    apply_move(previous, previous, now.keep, now.move, last)
     tt = previous.dtype.type(0.0)
     for j in range(len(previous)):
         tt += previous[j] * previous[j]
-    return Live(now.t, now.travelled, np.float64(tt), np.float64(tt), 1.0, 0.0, 1.0, 0.0)
+    return Scalars(now.t, now.travelled, np.float64(tt), np.float64(tt), 1.0, 0.0, 1.0, 0.0)
 
 
 @inlined
-def store_live(now: Live, previous: Array, last: Array, older: Array, pair: Array, config: Array) -> None:
+def store_state(now: Scalars, previous: Array, last: Array, older: Array, pair: Array, config: Array) -> None:
     """Write the state back. In narrow rows the last move stays pending, in wide ones none does."""
     keep, move = now.keep, now.move
     if len(previous) < WIDE:
-        move_on(previous, previous, now.older_keep, now.older_move, older)
+        apply_move(previous, previous, now.older_keep, now.older_move, older)
     else:
-        move_on(previous, previous, keep, move, last)
+        apply_move(previous, previous, keep, move, last)
         keep, move = 1.0, 0.0
     for j in range(len(previous)):
         pair[1, j] = last[j]
@@ -135,20 +138,20 @@ def store_live(now: Live, previous: Array, last: Array, older: Array, pair: Arra
 @compiled
 def action(pair: Array, config: Array, out: Array) -> None:
     """Write the action that the learner plays now."""
-    move_on(out, pair[0], config[layout.KEEP], config[layout.MOVE], pair[1])
+    apply_move(out, pair[0], config[layout.KEEP], config[layout.MOVE], pair[1])
 
 
 @inlined
-def attempt(
-    s: DescentSettings, memory: Array, now: Live, previous: Array, last: Array, older: Array, x: Array, target: float
-) -> tuple[Live, Live, float, float, float, float, bool, bool]:
+def try_round(
+    s: DescentSettings, memory: Array, now: Scalars, previous: Array, last: Array, older: Array, x: Array, target: float
+) -> tuple[Scalars, Scalars, float, float, float, float, bool, bool]:
     """Compute a round: the state before and after, ⟨x, θ⟩, loss, weight, length; is ‖θ‖² stale, and is the round valid?
 
     The action is as it was, though an old move may have been applied.
     """
     number = x.dtype.type
     now, p, xx = move_and_predict(now, previous, last, older, x)
-    then, f, weight, length, stale = play(s, memory, now, p, xx, target)
+    then, f, weight, length, stale = play_in_scalars(s, memory, now, p, xx, target)
     valid = is_playable(s, p, xx, target, length, number(then.move), number(then.tt))
     return now, then, p, f, weight, length, stale, valid
 
@@ -163,7 +166,7 @@ def run(X: Array, y: Array, pair: Array, config: Array, out: tuple[Array, ...]) 
     rows, dim = X.shape
     s = read_settings(config)
     memory = view_memory(config)
-    now = load_live(config)
+    now = load_state(config)
     row_bytes = dim * X.itemsize
     previous = view_vector(pair.ctypes.data, dim, X)
     last = view_vector(pair.ctypes.data + row_bytes, dim, X)
@@ -175,11 +178,11 @@ def run(X: Array, y: Array, pair: Array, config: Array, out: tuple[Array, ...]) 
             for line in range(0, row_bytes, LINE):
                 prefetch(here + FETCH_AHEAD + line)
         x = view_vector(here, dim, X)
-        now, then, p, f, weight, length, stale, valid = attempt(s, memory, now, previous, last, older, x, y[row])
+        now, then, p, f, weight, length, stale, valid = try_round(s, memory, now, previous, last, older, x, y[row])
         if not valid:
             break
         if len(actions):
-            move_on(actions[row], previous, now.keep, now.move, last)
+            apply_move(actions[row], previous, now.keep, now.move, last)
         if len(predictions):
             predictions[row] = p
         gates.remember(s.gate, memory, length)
@@ -187,9 +190,9 @@ def run(X: Array, y: Array, pair: Array, config: Array, out: tuple[Array, ...]) 
         weights[row] = weight
         now, older, last = then, last, x
         if stale:
-            now = settle(now, previous, last, older)
+            now = apply_moves(now, previous, last, older)
         row += 1
-    store_live(now, previous, last, older, pair, config)
+    store_state(now, previous, last, older, pair, config)
     return row
 
 
@@ -201,14 +204,14 @@ def run_one(x: Array, target: float, pair: Array, config: Array) -> tuple[float,
     memory = view_memory(config)
     previous = view_vector(pair.ctypes.data, dim, x)
     last = view_vector(pair.ctypes.data + dim * pair.itemsize, dim, x)
-    now, then, _, f, weight, length, stale, valid = attempt(
-        s, memory, load_live(config), previous, last, last, x, target
+    now, then, _, f, weight, length, stale, valid = try_round(
+        s, memory, load_state(config), previous, last, last, x, target
     )
     if not valid:
-        store_live(now, previous, last, last, pair, config)
+        store_state(now, previous, last, last, pair, config)
         return 0.0, layout.UNPLAYED
     gates.remember(s.gate, memory, length)
     if stale:
-        then = settle(then, previous, x, last)
-    store_live(then, previous, x, last, pair, config)
+        then = apply_moves(then, previous, x, last)
+    store_state(then, previous, x, last, pair, config)
     return f, weight

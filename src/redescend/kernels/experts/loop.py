@@ -28,7 +28,7 @@ def update_log_median(log_median: float, count: float, number: float) -> float:
 
 
 @compiled
-def observe(counters: Array, norm2: float, scale: float, l2: float) -> float:
+def update_curvature(counters: Array, norm2: float, scale: float, l2: float) -> float:
     """Estimate the curvature for the steps from running medians of ‖x‖² and of 4f/φ'² at 0; 0 where unknown.
 
     For the squared loss 4f/φ'² is 1; for a loss that grows linearly it has the unit of the prediction.
@@ -56,8 +56,8 @@ def step_factor(meta: float, step: float, curvature: float, transform: int, c: f
 
 
 @compiled
-def settle(state: layout.State, config: layout.Config, moved: Array, losses: Array, gates: Array, origin: float) -> int:
-    """Weigh the experts by the losses of what they played, and place them where they moved, each within its ball."""
+def finish(state: layout.State, config: layout.Config, moved: Array, losses: Array, gates: Array, origin: float) -> int:
+    """Finish a round: weigh the experts by their losses, and place them where they moved, each within its ball."""
     thetas, groups, counters, expert_weights = state
     settings, code = config
     count, dim = int(counters[layout.GROUPS]), thetas.shape[1]
@@ -143,7 +143,7 @@ def run(X: Array, y: Array, state: layout.State, config: layout.Config, out: tup
             curvature = linear.curvature(kind) * norm2 + l2
         if meta == layout.ADAPTIVE:
             slope = linear.slope(kind, c, 0.0, target)
-            curvature = observe(counters, norm2, 4.0 * origin / (slope * slope) if slope != 0.0 else 0.0, l2)
+            curvature = update_curvature(counters, norm2, 4.0 * origin / (slope * slope) if slope != 0.0 else 0.0, l2)
         if meta != layout.ADAPTIVE or curvature > 0.0:
             for k in range(count):
                 step = groups[k, layout.STEP]
@@ -151,7 +151,7 @@ def run(X: Array, y: Array, state: layout.State, config: layout.Config, out: tup
                 keep, move = 1.0 - rate * l2, rate * slopes[k]
                 for j in range(dim):
                     moved[k, j] = muladd(keep, thetas[k, j], -(move * x[j]))
-            outcome = settle(state, config, moved, paid, gates, origin)
+            outcome = finish(state, config, moved, paid, gates, origin)
             if outcome != PLAYED:
                 return row, outcome
         else:

@@ -12,7 +12,6 @@ from redescend.kernels.descent.decision import read_settings, view_memory
 from redescend.kernels.layout import DescentSettings
 from redescend.kernels.tables import Table
 from redescend.kernels.tabular import standardize as scaling
-from redescend.kernels.tabular.imputation import impute
 from redescend.kernels.views import view
 from redescend.losses import linear
 from redescend.numeric import LARGEST, Array
@@ -238,7 +237,7 @@ def learn(rows: Table, state: TableState, config: DescentConfig, out: TableOutco
 def predict_row(x: Array, coefficients: Array, medians: Array) -> float:
     total = 0.0
     for j in range(len(x)):
-        total += coefficients[j] * impute(x[j], medians[j])
+        total += coefficients[j] * scaling.impute(x[j], medians[j])
     return total
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.compiler import compiled, inlined, seldom, summing, uncounted
-from redescend.kernels.tabular.imputation import impute
+from redescend.kernels.compiler import compiled, inlined, part, seldom, summing, uncounted
 from redescend.numeric import Array, splitmix64
 
 UNSCALED, SCALED, CENTRED, WITH_MISSING = range(4)
@@ -167,6 +166,12 @@ def observe_row(X: Array, row: int, method: int, sample: Array, stats: Array, ra
                 changed = True
                 ratios[j], shifts[j] = update_scale(sample, stats, j, int(stats[COUNT, j]), method)
     return changed
+
+
+@part
+def impute(value: float, median: float) -> float:
+    """The value, or the running median of its feature if it is missing (NaN); standardized, that median is 0."""
+    return value if value == value else median
 
 
 @summing

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from redescend.belief import LabelBelief, ResidualBelief
+from redescend.belief import ResidualBelief
 from redescend.engines import Engine
 from redescend.engines.fleet import Fleet
 from redescend.engines.growing import add_label
@@ -26,7 +26,7 @@ from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources import Batch
 from redescend.state import require
-from redescend.streaming.belief import Belief, add_class, key_bytes, learn_chunk, make_belief, restore_belief
+from redescend.streaming.belief import key_bytes, learn_chunk, make_belief, restore_belief
 from redescend.streaming.encoding.encoder import EncodedChunk, KeyedBatch
 from redescend.streaming.encoding.target import output_targets
 from redescend.streaming.keyed.keys import SHARDS, Keys, to_key
@@ -78,11 +78,6 @@ class ModelStore(StreamPredictor):
         self._keys = Keys()
         vars(self).pop("_shards", None)
         self._belief = make_belief(self.schema) if self.config.transform is None else None
-
-    @property
-    def belief(self) -> Belief | None:
-        """The belief about the records of all keys, in the order of the stream; None with a fixed transform."""
-        return self._belief
 
     def _make_model(self) -> StreamModel:
         return StreamModel(replace(self.schema, by=None), **self._params)
@@ -145,23 +140,13 @@ class ModelStore(StreamPredictor):
     def learn(self, batch: Batch) -> Learned:
         """Learn from the records of a `batch`, each with the model of its key."""
         encoded, history = KeyedBatch(self.schema, batch.table, True, self._keys, add=True), self._history
-        learn, played = partial(self._learn_chunk, rows=batch.rows), list[Played]()
-        new = {index: label for label, index in encoded.new_labels}
-        for chunk in encoded.chunks():
-            if (index := int(chunk.indices[0])) in new:
-                self._add_label(new[index], int(batch.rows[index]))
-            if history is None:
-                played.append(learn(chunk))
-            else:
-                played += play_lagged(chunk, history, partial(self._play_known, learn))
-        return self._collect(batch, encoded, played)
+        learn = partial(self._learn_chunk, rows=batch.rows)
+        if history is None:
+            return self._learn_batch(batch, encoded, lambda chunk: [learn(chunk)])
+        attempt = partial(self._play_known, learn)
+        return self._learn_batch(batch, encoded, lambda chunk: play_lagged(chunk, history, attempt))
 
-    def _add_label(self, label: str, row: int) -> None:
-        """Add a label that first appears in this row of the stream to the models of all keys."""
-        self.schema = self.schema.add_label(label, row)
-        if self.schema.outputs == 1:
-            return  # the second label is the other sign of the output
-        self._belief = add_class(self._belief) if isinstance(self._belief, LabelBelief) else None
+    def _add_output(self) -> None:
         before, fleets = self._shards.fetch_fleets(), self._make_fleets()
         for fleet, known in zip(fleets, before, strict=True):
             fleet.take_over(known, add_label)
