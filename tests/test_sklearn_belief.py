@@ -176,3 +176,17 @@ def test_a_fixed_transform_has_weights_only() -> None:
         model.predict_interval(X)
     with pytest.raises(AttributeError, match="not fitted"):
         RedescendingRegressor().suspects()
+
+
+@pytest.mark.parametrize("features", ["linear", "auto"])
+@pytest.mark.parametrize("place", ["a group", "a range"])
+def test_errors_confined_to_some_records_are_found(features: str, place: str) -> None:
+    """A broken sensor is one of several: that features tell where errors are does not make them right."""
+    random = np.random.default_rng(1)
+    group, x = random.integers(0, 10, 2000), random.normal(size=(2000, 4))
+    truth = 20.0 + x @ [3.0, -2.0, 1.0, 0.5] + 0.5 * group + random.normal(size=2000)
+    there = group == 3 if place == "a group" else x[:, 0] > 1.3
+    wrong = there & (random.random(2000) < 40 / there.sum())
+    model = RedescendingRegressor(features=features)
+    model.fit(np.column_stack([x, np.eye(10)[group]]), np.where(wrong, 10.0 * truth, truth))
+    assert set(model.suspects_) == set(np.flatnonzero(wrong))
