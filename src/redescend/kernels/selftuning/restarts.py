@@ -16,6 +16,7 @@ from redescend.kernels.selftuning.layout import (
     CREDIT,
     DOUBT,
     FULL,
+    KNOWN,
     LABELS,
     LARGE,
     LAST,
@@ -81,8 +82,8 @@ after every time that the stored posterior returned."""
 RESTARTED = 0.5
 """Weight of a restarted posterior relative to the leader's; of logits 1."""
 
-START, LABEL_START, DIAGONAL_LABEL_START = 256.0, 60.0, 20.0
-"""Prior variance of a prediction, in units of the squared typical target; of a logit at order 2, and at order 1."""
+START, LABEL_START = 256.0, 20.0
+"""Prior variance of a prediction, in units of the squared typical target; the largest of a logit."""
 
 
 @part
@@ -134,7 +135,7 @@ def restart(shifted: bool, changed: bool, config: Config, state: State, work: Wo
         return 0
     store(state, work)
     copy_member(start, POSTERIOR, state, work)
-    share = reopened_share(config, scale, scalar[SIZE])
+    share = reopened_share(config, scale, scalar)
     if shifted or config.covariance.order != FULL or labels:
         reset(config.covariance, state.P, state.feature[PRIOR], share)
     else:
@@ -219,11 +220,9 @@ def rescale(state: State, work: Work) -> None:
 
 
 @part
-def prior_variance(config: Config) -> float:
-    """The prior variance of a prediction, in units of the squared typical target; of a logit, of 1."""
-    if config.loss.family == LABELS:
-        return LABEL_START if config.covariance.order == FULL else DIAGONAL_LABEL_START
-    return START
+def prior_variance(loss: Loss, known: float) -> float:
+    """The prior variance of a prediction, in units of the squared typical target; of a logit, 1 for each feature."""
+    return START if loss.family != LABELS else min(known, LABEL_START)
 
 
 @part
@@ -241,10 +240,10 @@ def reopened(config: Config, scale: float) -> float:
 
 
 @part
-def reopened_share(config: Config, scale: float, size: float) -> float:
+def reopened_share(config: Config, scale: float, scalar: Array) -> float:
     """The share of the prior variance that a restarted posterior has."""
-    unit = 1.0 if config.loss.family == LABELS else size * size
-    return reopened(config, scale) / (prior_variance(config) * unit)
+    unit = 1.0 if config.loss.family == LABELS else scalar[SIZE] * scalar[SIZE]
+    return reopened(config, scale) / (prior_variance(config.loss, scalar[KNOWN]) * unit)
 
 
 @rare

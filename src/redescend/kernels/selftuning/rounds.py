@@ -76,12 +76,21 @@ def compute_variance(config: Config, state: State, work: Work) -> float:
     return c
 
 
+@part
+def has_new_features(state: State, work: Work) -> bool:
+    """Whether a feature that always had the same value, such as 0, has another one."""
+    new = 0
+    for j in range(len(work.x)):
+        new += (state.feature[SQUARE, j] == 0.0) & (work.centred[j] != 0.0)
+    return new > 0
+
+
 @shared
 def measure_length(state: State, work: Work) -> float:
     """The length of a record: the mean over features that are not 0 of x_j² over the mean square of the feature."""
     total = count = 0.0
     for j in range(len(work.x)):
-        if work.centred[j] != 0.0:
+        if work.centred[j] != 0.0 and state.feature[SQUARE, j] > 0.0:
             total += work.centred[j] * work.centred[j] / state.feature[SQUARE, j]
             count += 1.0
     return total / max(count, 1.0)
@@ -234,13 +243,15 @@ def learn_from(X: Array, row: int, y: float, w: float, new: int, config: Config,
     if last <= RING and (last & (last - 1)) == 0:
         begin(config, state, work)
         at, again = 0, True
-    elif new > 0:
-        add_features(x, config, state)
     while at < last:
         if again:
             load_record(at % RING, config, state, work)
             w = ring[at % RING, 1]
-        learn_record(scalar[LAST_Y], w, compute_variance(config, state, work), config, state, work)
+        c = compute_variance(config, state, work)
+        if has_new_features(state, work):
+            add_features(config, state, work)
+            c = compute_variance(config, state, work)
+        learn_record(scalar[LAST_Y], w, c, config, state, work)
         at += 1
         if at == last:
             count = recover(config, state, work)

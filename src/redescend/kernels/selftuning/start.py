@@ -160,10 +160,10 @@ def measure_feature(j: int, count: int, size: float, prior: float, state: State,
             values[m] = v * v
             m += 1
     feature[COUNT, j] = n
-    feature[SQUARE, j] = max(2.0 * median(values, m), SMALLEST) if m > 0 else centre * centre
+    feature[SQUARE, j] = max(2.0 * median(values, m), SMALLEST) if m > 0 else 0.0
     feature[PRIOR, j] = 0.0
-    if feature[SQUARE, j] > 0.0:
-        feature[PRIOR, j] = prior * size * size / (state.scalar[KNOWN] * feature[SQUARE, j] * (n / count))
+    if m > 0:
+        feature[PRIOR, j] = prior * size * size / (state.scalar[KNOWN] * feature[SQUARE, j] * (m / count))
 
 
 @rare
@@ -196,21 +196,23 @@ def begin(config: Config, state: State, work: Work) -> None:
         begin_flips(state)
     else:
         begin_noise(size, state)
-    prior = prior_variance(config)
+    prior = prior_variance(config.loss, scalar[KNOWN])
     for j in range(dim):
         measure_feature(j, count, size, prior, state, values)
     reset(config.covariance, state.P, state.feature[PRIOR], 1.0)
 
 
 @rare
-def add_features(x: Array, config: Config, state: State) -> None:
-    """Prior variances of features that have their first value."""
+def add_features(config: Config, state: State, work: Work) -> None:
+    """Squares and prior variances of features that have their first value, or their first other one."""
     feature, scalar = state.feature, state.scalar
-    prior, often = prior_variance(config), max(1.0 / (scalar[SEEN] + 1.0), 1.0 / RING)
-    for j in range(len(x)):
-        if feature[SQUARE, j] == 0.0 and x[j] != 0.0 and x[j] == x[j]:
-            square = x[j] * x[j]
-            feature[SQUARE, j], feature[MEAN, j] = max(square, SMALLEST), x[j]
+    prior, often = prior_variance(config.loss, scalar[KNOWN]), max(1.0 / (scalar[SEEN] + 1.0), 1.0 / RING)
+    for j in range(len(work.x)):
+        if feature[SQUARE, j] == 0.0 and work.centred[j] != 0.0:
+            square = max(work.centred[j] * work.centred[j], SMALLEST)
+            feature[SQUARE, j] = square
+            if feature[COUNT, j] == 0.0:
+                feature[MEAN, j] = work.x[j]
             feature[PRIOR, j] = prior * scalar[SIZE] ** 2 / (scalar[KNOWN] * square * often)
             open_feature(config.covariance, state.P, j, feature[PRIOR, j])
             open_feature(config.covariance, state.stored, j, feature[PRIOR, j])
