@@ -263,7 +263,7 @@ class Likelihood:
         x = np.array(x, float)
         x = self.fill(cut(np.divide(x, self.unit, out=np.zeros(self.d), where=self.unit > 0)))
         xc, y, predictions = self.centred(x), float(cut(y / self.target)), self.theta @ x
-        some, c = xc != 0, xc @ self.P @ xc
+        some, c = (xc != 0) & (self.square > 0), xc @ self.P @ xc
         length = np.sum(xc[some] ** 2 / self.square[some]) / max(some.sum(), 1)
         leverage = max(1.0, length / (4.0 * self.typical))
         if self.labels:

@@ -164,7 +164,7 @@ def choose_start(count: int, config: Config, state: State, work: Work) -> Any:
             for j in range(len(x)):
                 x[j] = in_unit(ring[place, 2 + j], state.feature[UNIT, j])
             if config.missing:
-                impute_row(x, state)
+                impute_row(config.covariance, x, state)
             r = cut(ring[place, 0] / scalar[TARGET])
             for j in range(len(x)):
                 r -= state.theta[i, j] * x[j]

@@ -103,8 +103,9 @@ def measure_leverage(config: Config, state: State, work: Work) -> float:
     follow_length(length, scalar)
     # A record counts at most its typical length.
     cap, touched = min(1.0, scalar[TYPICAL] / length) if length > 0.0 else 1.0, 0.0
+    counted = work.centred if config.covariance.order == FULL else x
     for j in range(len(x)):
-        present = 1.0 if x[j] != 0.0 else 0.0
+        present = 1.0 if counted[j] != 0.0 else 0.0
         touched += present
         feature[COUNT, j] += present
         square = work.centred[j] * work.centred[j]
@@ -191,7 +192,7 @@ def play(X: Array, row: int, y: float, w: float, config: Config, state: State, w
         scalar[KNOWN] += new
     identity = checksum(x, work.code) if learning else 0.0
     if config.missing:
-        impute_row(x, state)
+        impute_row(config.covariance, x, state)
     predict_members(x, state, work.predictions)
     prediction, labels = combine(config.loss, work.predictions, state), config.loss.family == LABELS
     if not labels:
@@ -218,7 +219,7 @@ def load_record(place: int, config: Config, state: State, work: Work) -> None:
         x[j] = in_unit(ring[place, 2 + j], state.feature[UNIT, j])
     scalar[CHECKSUM], scalar[LAST_Y] = checksum(x, work.code), cut(ring[place, 0] / scalar[TARGET])
     if config.missing:
-        impute_row(x, state)
+        impute_row(config.covariance, x, state)
     predict_members(x, state, work.predictions)
 
 

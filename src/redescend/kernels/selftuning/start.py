@@ -20,6 +20,7 @@ from redescend.kernels.selftuning.layout import (
     DUE,
     FAR,
     FLIPS,
+    FULL,
     INFORMATION,
     KNOWN,
     LABEL_PRIOR,
@@ -141,10 +142,13 @@ def find_constant(ring: Array, unit: Array, count: int) -> int:
 
 
 @rare
-def measure_feature(j: int, count: int, size: float, prior: float, state: State, values: Array) -> None:
-    """Centre, mean, mean square and prior variance of a feature in the stored records."""
+def measure_feature(j: int, count: int, prior: float, config: Config, state: State, values: Array) -> None:
+    """Centre, mean, mean square and prior variance of a feature in the stored records.
+
+    A feature that always has the same value has no mean square, until it has another one.
+    """
     feature, ring, constant = state.feature, state.ring, int(state.scalar[CONSTANT])
-    present = n = m = 0
+    full, present, n, m = config.covariance.order == FULL, 0, 0, 0
     for i in range(count):
         value = in_unit(ring[i, 2 + j], feature[UNIT, j])
         present += value == value
@@ -153,17 +157,15 @@ def measure_feature(j: int, count: int, size: float, prior: float, state: State,
             n += 1
     middle = median(values, n) if n else 0.0
     feature[CENTRE, j] = centre = middle if constant >= 0 and j != constant and 2 * n > present else 0.0
-    feature[MEAN, j] = middle
-    for i in range(n):
-        v = values[i] - centre
-        if v != 0.0:
-            values[m] = v * v
+    feature[MEAN, j] = middle * n / present if full and n else middle
+    for i in range(count):
+        away = in_unit(ring[i, 2 + j], feature[UNIT, j]) - centre
+        if away == away and away != 0.0:
+            values[m] = away * away
             m += 1
-    feature[COUNT, j] = n
-    feature[SQUARE, j] = max(2.0 * median(values, m), SMALLEST) if m > 0 else 0.0
-    feature[PRIOR, j] = 0.0
-    if m > 0:
-        feature[PRIOR, j] = prior * size * size / (state.scalar[KNOWN] * feature[SQUARE, j] * (m / count))
+    feature[COUNT, j] = m if full else n
+    feature[SQUARE, j] = max(2.0 * median(values, m), SMALLEST) if m else 0.0
+    feature[PRIOR, j] = prior / (state.scalar[KNOWN] * feature[SQUARE, j] * (m / count)) if m else 0.0
 
 
 @rare
@@ -196,9 +198,9 @@ def begin(config: Config, state: State, work: Work) -> None:
         begin_flips(state)
     else:
         begin_noise(size, state)
-    prior = prior_variance(config.loss, scalar[KNOWN])
+    prior = prior_variance(config.loss, scalar[KNOWN]) * size * size
     for j in range(dim):
-        measure_feature(j, count, size, prior, state, values)
+        measure_feature(j, count, prior, config, state, values)
     reset(config.covariance, state.P, state.feature[PRIOR], 1.0)
 
 
@@ -211,7 +213,7 @@ def add_features(config: Config, state: State, work: Work) -> None:
         if feature[SQUARE, j] == 0.0 and work.centred[j] != 0.0:
             square = max(work.centred[j] * work.centred[j], SMALLEST)
             feature[SQUARE, j] = square
-            if feature[COUNT, j] == 0.0:
+            if config.covariance.order != FULL:
                 feature[MEAN, j] = work.x[j]
             feature[PRIOR, j] = prior * scalar[SIZE] ** 2 / (scalar[KNOWN] * square * often)
             open_feature(config.covariance, state.P, j, feature[PRIOR, j])
