@@ -193,6 +193,8 @@ class Reference(Likelihood):
                 self.square[j] = max(2 * lower_median(u), 1e-50)
                 often = len(u) / n
                 self.prior[j] = self.prior_variance * self.size**2 / (self.known * self.square[j] * often)
+                if self.labels and j == self.constant:
+                    self.prior[j] = 10.0 / (self.square[j] * often)
         self.P = np.diag(self.prior)
 
     def add_features(self, x: Any, xc: Any) -> None:

@@ -82,8 +82,9 @@ after every time that the stored posterior returned."""
 RESTARTED = 0.5
 """Weight of a restarted posterior relative to the leader's; of logits 1."""
 
-START, LABEL_START = 256.0, 20.0
-"""Prior variance of a prediction, in units of the squared typical target; the largest of a logit."""
+START, LABEL_START, LABEL_CONSTANT = 256.0, 20.0, 10.0
+"""Prior variance of a prediction, in units of the squared typical target; the largest of a logit; that of the constant
+part of a logit, which is large where a label is rare."""
 
 
 @part

@@ -61,7 +61,7 @@ from redescend.kernels.selftuning.layout import (
 )
 from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import NEAR_START, reset_mirrors
-from redescend.kernels.selftuning.restarts import CERTAIN, prior_variance
+from redescend.kernels.selftuning.restarts import CERTAIN, LABEL_CONSTANT, prior_variance
 from redescend.kernels.selftuning.units import LEAST, cut, in_unit, median, power_of_two
 from redescend.numeric import Array
 
@@ -165,6 +165,8 @@ def measure_feature(j: int, count: int, prior: float, config: Config, state: Sta
             m += 1
     feature[COUNT, j] = m if full else n
     feature[SQUARE, j] = max(2.0 * median(values, m), SMALLEST) if m else 0.0
+    if config.loss.family == LABELS and j == constant:
+        prior = LABEL_CONSTANT * state.scalar[KNOWN]
     feature[PRIOR, j] = prior / (state.scalar[KNOWN] * feature[SQUARE, j] * (m / count)) if m else 0.0
 
 
