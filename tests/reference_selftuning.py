@@ -33,6 +33,7 @@ from tests.reference_likelihood import (
     lower_median,
     power_of_two,
     typical_unit,
+    upper_median,
 )
 
 
@@ -190,7 +191,7 @@ class Reference(Likelihood):
                 self.mean[j], self.count[j] = middle * len(v) / max(len(present), 1), len(u)
             self.square[j] = self.prior[j] = 0.0
             if len(u):
-                self.square[j] = max(2 * lower_median(u), 1e-50)
+                self.square[j] = max(2 * upper_median(u), 1e-50)
                 often = len(u) / n
                 self.prior[j] = self.prior_variance * self.size**2 / (self.known * self.square[j] * often)
                 if self.labels and j == self.constant:

@@ -62,7 +62,7 @@ from redescend.kernels.selftuning.layout import (
 from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import NEAR_START, reset_mirrors
 from redescend.kernels.selftuning.restarts import CERTAIN, LABEL_CONSTANT, prior_variance
-from redescend.kernels.selftuning.units import LEAST, cut, in_unit, median, power_of_two
+from redescend.kernels.selftuning.units import LEAST, cut, in_unit, median, power_of_two, upper_median
 from redescend.numeric import Array
 
 RATE_START = 0.15
@@ -79,7 +79,7 @@ def typical_unit(column: int, count: int, unit: float, ring: Array, values: Arra
         if abs(ring[i, column]) >= LEAST:
             values[n] = abs(ring[i, column])
             n += 1
-    return power_of_two(median(values, n)) if n else unit
+    return power_of_two(upper_median(values, n)) if n else unit
 
 
 @rare
@@ -164,7 +164,7 @@ def measure_feature(j: int, count: int, prior: float, config: Config, state: Sta
             values[m] = away * away
             m += 1
     feature[COUNT, j] = m if full else n
-    feature[SQUARE, j] = max(2.0 * median(values, m), SMALLEST) if m else 0.0
+    feature[SQUARE, j] = max(2.0 * upper_median(values, m), SMALLEST) if m else 0.0
     if config.loss.family == LABELS and j == constant:
         prior = LABEL_CONSTANT * state.scalar[KNOWN]
     feature[PRIOR, j] = prior / (state.scalar[KNOWN] * feature[SQUARE, j] * (m / count)) if m else 0.0
