@@ -101,7 +101,7 @@ def median(values: Array, count: int) -> float:
 
 @part
 def upper_median(values: Array, count: int) -> float:
-    """The upper median of the first values: of two, the larger one. A scale that is too small makes predictions wild."""
+    """The upper median of the first values: of two, the larger one. Too small a scale makes predictions wild."""
     return value_at(count // 2, values, count)
 
 
