@@ -37,13 +37,17 @@ def lower_median(values: Any) -> float:
     return float(np.sort(values)[(len(values) - 1) // 2])
 
 
+def upper_median(values: Any) -> float:
+    return float(np.sort(values)[len(values) // 2])
+
+
 def power_of_two(a: Any) -> Any:
     return np.clip(2.0 ** np.floor(np.log2(np.abs(a))), LEAST, MOST)
 
 
 def typical_unit(values: Any) -> float:
-    """The power of two near the median of values that are not 0."""
-    return float(power_of_two(lower_median(np.abs(values[np.abs(values) >= LEAST]))))
+    """The power of two near the upper median of values that are not 0."""
+    return float(power_of_two(upper_median(np.abs(values[np.abs(values) >= LEAST]))))
 
 
 def cut(v: Any) -> Any:
@@ -263,7 +267,7 @@ class Likelihood:
         x = np.array(x, float)
         x = self.fill(cut(np.divide(x, self.unit, out=np.zeros(self.d), where=self.unit > 0)))
         xc, y, predictions = self.centred(x), float(cut(y / self.target)), self.theta @ x
-        some, c = xc != 0, xc @ self.P @ xc
+        some, c = (xc != 0) & (self.square > 0), xc @ self.P @ xc
         length = np.sum(xc[some] ** 2 / self.square[some]) / max(some.sum(), 1)
         leverage = max(1.0, length / (4.0 * self.typical))
         if self.labels:

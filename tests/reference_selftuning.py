@@ -33,6 +33,7 @@ from tests.reference_likelihood import (
     lower_median,
     power_of_two,
     typical_unit,
+    upper_median,
 )
 
 
@@ -60,7 +61,6 @@ class Reference(Likelihood):
     def __init__(self, dim: int, loss: losses.LinearLoss, order: int = 2, missing: bool = False) -> None:
         self.d, self.loss, self.order, self.labels, self.missing = dim, loss, order, loss.margin, missing
         self.name = type(loss).__name__
-        self.prior_variance = (60.0 if order == 2 else 20.0) if self.labels else 256.0
         self.unit, self.centre, self.mean, self.square, self.count, self.prior = np.zeros((6, dim))
         self.theta, self.P, self.stored = np.zeros((MEMBERS, dim)), np.zeros((dim, dim)), np.zeros((dim, dim))
         self.W, self.V, self.scale = np.eye(MEMBERS)[0], np.zeros(MEMBERS), np.ones(MEMBERS)
@@ -73,6 +73,10 @@ class Reference(Likelihood):
     @property
     def known(self) -> int:
         return np.count_nonzero(self.unit)
+
+    @property
+    def prior_variance(self) -> float:
+        return min(self.known, 20.0) if self.labels else 256.0
 
     @property
     def action(self) -> Any:
@@ -111,7 +115,7 @@ class Reference(Likelihood):
         if not self.labels and self.last > 1 and np.array_equal(self.before, np.append(x, y), True):
             return prediction, self.clean
         self.before = np.append(x, y)
-        self.learn_from(x, y, w, bool(new.any()))
+        self.learn_from(x, y, w)
         if self.loss.l2 > 0:
             self.shrink(self.last % self.d)
         return prediction, self.clean
@@ -122,9 +126,10 @@ class Reference(Likelihood):
         return np.where(np.isnan(x) & (self.unit > 0), np.nan, raw)
 
     def fill(self, x: Any) -> Any:
-        return np.where(np.isnan(x), self.mean * np.minimum(1.0, self.count / max(self.seen, 1)), x)
+        share = 1.0 if self.order == 2 else np.minimum(1.0, self.count / max(self.seen, 1))
+        return np.where(np.isnan(x), self.mean * share, x)
 
-    def learn_from(self, x: Any, y: float, w: float, new: bool) -> None:
+    def learn_from(self, x: Any, y: float, w: float) -> None:
         self.last += 1
         if self.last <= RING or self.order == 2:
             self.ring = [*self.ring, (x, y, w)][-RING:]
@@ -134,8 +139,6 @@ class Reference(Likelihood):
         if self.last <= RING and self.last & (self.last - 1) == 0:
             self.begin()
             records = list(self.ring)
-        elif new:
-            self.add_features(self.in_units(x))
         while records:
             for record in records:
                 self.learn_record(*record)
@@ -181,26 +184,35 @@ class Reference(Likelihood):
             v = present[present != 0]
             middle = lower_median(v) if len(v) else 0.0
             dense = same and j != self.constant and 2 * len(v) > len(present)
-            self.centre[j], self.mean[j], self.count[j] = middle if dense else 0.0, middle, len(v)
-            u = (v - self.centre[j])[v != self.centre[j]] ** 2
-            self.square[j] = max(2 * lower_median(u), 1e-50) if len(u) else self.centre[j] ** 2
-            self.prior[j] = 0.0
-            if self.square[j] > 0:
-                often = len(v) / n
+            self.centre[j] = middle if dense else 0.0
+            u = (present - self.centre[j])[present != self.centre[j]] ** 2
+            self.mean[j], self.count[j] = middle, len(v)
+            if self.order == 2:
+                self.mean[j], self.count[j] = middle * len(v) / max(len(present), 1), len(u)
+            self.square[j] = self.prior[j] = 0.0
+            if len(u):
+                self.square[j] = max(2 * upper_median(u), 1e-50)
+                often = len(u) / n
                 self.prior[j] = self.prior_variance * self.size**2 / (self.known * self.square[j] * often)
+                if self.labels and j == self.constant:
+                    self.prior[j] = 10.0 / (self.square[j] * often)
         self.P = np.diag(self.prior)
 
-    def add_features(self, x: Any) -> None:
-        for j in np.flatnonzero((self.square == 0) & (x != 0) & ~np.isnan(x)):
+    def add_features(self, x: Any, xc: Any) -> None:
+        """Features that have their first value other than 0, or other than their centre."""
+        for j in np.flatnonzero((self.square == 0) & (xc != 0)):
             often = max(1 / (self.seen + 1), 1 / RING)
-            self.square[j], self.mean[j] = max(x[j] ** 2, 1e-50), x[j]
-            self.prior[j] = self.prior_variance * self.size**2 / (self.known * x[j] ** 2 * often)
+            self.square[j] = max(xc[j] ** 2, 1e-50)
+            if self.order == 1:
+                self.mean[j] = x[j]
+            self.prior[j] = self.prior_variance * self.size**2 / (self.known * self.square[j] * often)
             self.P[j, j] = self.stored[j, j] = self.prior[j]
 
     # --- a record ---
 
     def learn_record(self, x: Any, y: float, w: float) -> None:
         x, y = self.fill(self.in_units(x)), float(cut(y / self.target))
+        self.add_features(x, self.centred(x))
         xc = self.centred(x)
         self.x, self.xc = x, xc
         c = xc @ self.P @ xc
@@ -227,7 +239,7 @@ class Reference(Likelihood):
         return x - np.where(dense, self.mean * np.minimum(1.0, self.count / max(self.seen, 1)), 0.0)
 
     def measure_leverage(self, x: Any, xc: Any) -> float:
-        some = xc != 0
+        some = (xc != 0) & (self.square > 0)
         length = np.sum(xc[some] ** 2 / self.square[some]) / max(some.sum(), 1)
         longer = length > self.typical
         self.streak = max(self.streak, 0) + 1 if longer else min(self.streak, 0) - 1
@@ -235,8 +247,9 @@ class Reference(Likelihood):
         if length > 0:
             self.typical = min(max(self.typical * up if longer else self.typical / up, 1e-60), 1e60)
         cap = min(1.0, self.typical / length) if length > 0 else 1.0
-        self.count += x != 0
-        self.credit += np.count_nonzero(x)
+        counted = (xc if self.order == 2 else x) != 0
+        self.count += counted
+        self.credit += np.count_nonzero(counted)
         near = 1 / np.minimum(np.maximum(self.count, 1), MEMORY)
         self.square = np.where(
             xc**2 > 0, np.maximum(self.square + (xc**2 * cap - self.square) * near, 1e-50), self.square

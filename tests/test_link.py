@@ -119,7 +119,7 @@ def test_a_class_between_two_others_is_learned():
         engine.learn_rounds(X[:2000], Y[:, :2000].copy())
         scores.append(float(np.mean(engine.predict(X[2000:]).argmax(axis=0) == labels[2000:])))
     assert scores[0] > 0.85
-    assert scores[1] < 0.75  # without a link
+    assert scores[1] < scores[0] - 0.1  # without a link
 
 
 def test_wrong_labels_do_not_move_it():

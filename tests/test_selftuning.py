@@ -93,7 +93,7 @@ def test_every_round_is_as_stated(loss, pattern, order):
 @every_order
 @pytest.mark.parametrize("loss", LABELS, ids=name_of)
 def test_logits_that_are_longer_or_shorter_are_as_stated(loss, order, monkeypatch):
-    """Labels that a plane separates, and then nearly random ones: the posterior is doubled, and halved."""
+    """Labels that a plane separates, and then noisy ones: the posterior is doubled, and halved."""
     factors, resize = set(), reference_selftuning.Reference.resize
 
     def watched(self: Any) -> None:
@@ -102,10 +102,10 @@ def test_logits_that_are_longer_or_shorter_are_as_stated(loss, order, monkeypatc
         factors.add(before / self.stretch)
 
     monkeypatch.setattr(reference_selftuning.Reference, "resize", watched)
-    X, y = records(loss, "clean", 500, 2, seed=3)
-    truth = np.linalg.lstsq(X[:200], y[:200], rcond=None)[0]
-    chance = 1.0 / (1.0 + np.exp(-0.3 * X[200:] @ truth / np.linalg.norm(truth)))
-    y[200:] = np.where(np.random.default_rng(1).random(300) < chance, 1.0, -1.0)
+    X, y = records(loss, "clean", 400, 2, seed=3)
+    truth = np.linalg.lstsq(X[:80], y[:80], rcond=None)[0]
+    chance = 1.0 / (1.0 + np.exp(-X[80:] @ truth / np.linalg.norm(truth)))
+    y[80:] = np.where(np.random.default_rng(1).random(320) < chance, 1.0, -1.0)
     expected = reference_selftuning.play(X, y, loss=loss, order=order)
     assert apart(expected, played(rd.SelfTuning(2, loss=loss, order=order), X, y, keep_actions=True))[-1] <= 1e-9
     assert factors >= {0.5, 2.0}
@@ -456,3 +456,19 @@ def test_a_state_with_targets_far_from_the_first_one_is_restored():
     again = rd.SelfTuning(2, loss=rd.losses.Squared())
     again.restore(learner.state())
     assert again.predict(X[1]) == learner.predict(X[1])
+
+
+@pytest.mark.parametrize("loss", [losses.Logistic(), losses.Squared()], ids=name_of)
+def test_rare_levels_may_be_standardized(loss):
+    """A level that the first records do not have is 0 there, or a small number if its column was standardized."""
+    random = np.random.default_rng(0)
+    X = np.column_stack([random.normal(size=(2000, 3)), random.random((2000, 10)) < 0.02, np.ones(2000)])
+    X[:60, 3:-1] = 0.0
+    signal = X @ np.r_[1.0, -1.0, 0.5, 2.0 * random.normal(size=10), -1.0]
+    y = signal + 0.5 * random.normal(size=2000)
+    if loss.margin:
+        y = np.where(random.random(2000) < 1.0 / (1.0 + np.exp(-signal)), 1.0, -1.0)
+    standardized = X.copy()
+    standardized[:, :-1] = (X[:, :-1] - X[:, :-1].mean(axis=0)) / X[:, :-1].std(axis=0)
+    plain, other = (rd.play(rd.SelfTuning(14, loss=loss, order=2), rd.Stream(rows, y)) for rows in (X, standardized))
+    assert np.mean(np.abs(plain.predictions - other.predictions)[300:]) < 0.02

@@ -170,7 +170,7 @@ class SelfTuningEngine(Engine):
 
     def _centres(self) -> Array:
         feature, scalar = (self._unpack_states()[name][0] for name in ("feature", "scalar"))
-        return impute_values(feature, scalar)[: self.dim]
+        return impute_values(self.order, feature, scalar)[: self.dim]
 
     def score(self, X: Any, Y: Array) -> Array:
         return self._judge_rows(X, Y)[::2]

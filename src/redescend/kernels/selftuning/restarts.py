@@ -16,6 +16,7 @@ from redescend.kernels.selftuning.layout import (
     CREDIT,
     DOUBT,
     FULL,
+    KNOWN,
     LABELS,
     LARGE,
     LAST,
@@ -81,8 +82,9 @@ after every time that the stored posterior returned."""
 RESTARTED = 0.5
 """Weight of a restarted posterior relative to the leader's; of logits 1."""
 
-START, LABEL_START, DIAGONAL_LABEL_START = 256.0, 60.0, 20.0
-"""Prior variance of a prediction, in units of the squared typical target; of a logit at order 2, and at order 1."""
+START, LABEL_START, LABEL_CONSTANT = 256.0, 20.0, 10.0
+"""Prior variance of a prediction, in units of the squared typical target; the largest of a logit; that of the constant
+part of a logit, which is large where a label is rare."""
 
 
 @part
@@ -134,7 +136,7 @@ def restart(shifted: bool, changed: bool, config: Config, state: State, work: Wo
         return 0
     store(state, work)
     copy_member(start, POSTERIOR, state, work)
-    share = reopened_share(config, scale, scalar[SIZE])
+    share = reopened_share(config, scale, scalar)
     if shifted or config.covariance.order != FULL or labels:
         reset(config.covariance, state.P, state.feature[PRIOR], share)
     else:
@@ -163,7 +165,7 @@ def choose_start(count: int, config: Config, state: State, work: Work) -> Any:
             for j in range(len(x)):
                 x[j] = in_unit(ring[place, 2 + j], state.feature[UNIT, j])
             if config.missing:
-                impute_row(x, state)
+                impute_row(config.covariance, x, state)
             r = cut(ring[place, 0] / scalar[TARGET])
             for j in range(len(x)):
                 r -= state.theta[i, j] * x[j]
@@ -219,11 +221,9 @@ def rescale(state: State, work: Work) -> None:
 
 
 @part
-def prior_variance(config: Config) -> float:
-    """The prior variance of a prediction, in units of the squared typical target; of a logit, of 1."""
-    if config.loss.family == LABELS:
-        return LABEL_START if config.covariance.order == FULL else DIAGONAL_LABEL_START
-    return START
+def prior_variance(loss: Loss, known: float) -> float:
+    """The prior variance of a prediction, in units of the squared typical target; of a logit, 1 for each feature."""
+    return START if loss.family != LABELS else min(known, LABEL_START)
 
 
 @part
@@ -241,10 +241,10 @@ def reopened(config: Config, scale: float) -> float:
 
 
 @part
-def reopened_share(config: Config, scale: float, size: float) -> float:
+def reopened_share(config: Config, scale: float, scalar: Array) -> float:
     """The share of the prior variance that a restarted posterior has."""
-    unit = 1.0 if config.loss.family == LABELS else size * size
-    return reopened(config, scale) / (prior_variance(config) * unit)
+    unit = 1.0 if config.loss.family == LABELS else scalar[SIZE] * scalar[SIZE]
+    return reopened(config, scale) / (prior_variance(config.loss, scalar[KNOWN]) * unit)
 
 
 @rare

@@ -76,12 +76,21 @@ def compute_variance(config: Config, state: State, work: Work) -> float:
     return c
 
 
+@part
+def has_new_features(state: State, work: Work) -> bool:
+    """Whether a feature that always had the same value, such as 0, has another one."""
+    new = 0
+    for j in range(len(work.x)):
+        new += (state.feature[SQUARE, j] == 0.0) & (work.centred[j] != 0.0)
+    return new > 0
+
+
 @shared
 def measure_length(state: State, work: Work) -> float:
     """The length of a record: the mean over features that are not 0 of x_j² over the mean square of the feature."""
     total = count = 0.0
     for j in range(len(work.x)):
-        if work.centred[j] != 0.0:
+        if work.centred[j] != 0.0 and state.feature[SQUARE, j] > 0.0:
             total += work.centred[j] * work.centred[j] / state.feature[SQUARE, j]
             count += 1.0
     return total / max(count, 1.0)
@@ -94,8 +103,9 @@ def measure_leverage(config: Config, state: State, work: Work) -> float:
     follow_length(length, scalar)
     # A record counts at most its typical length.
     cap, touched = min(1.0, scalar[TYPICAL] / length) if length > 0.0 else 1.0, 0.0
+    counted = work.centred if config.covariance.order == FULL else x
     for j in range(len(x)):
-        present = 1.0 if x[j] != 0.0 else 0.0
+        present = 1.0 if counted[j] != 0.0 else 0.0
         touched += present
         feature[COUNT, j] += present
         square = work.centred[j] * work.centred[j]
@@ -182,7 +192,7 @@ def play(X: Array, row: int, y: float, w: float, config: Config, state: State, w
         scalar[KNOWN] += new
     identity = checksum(x, work.code) if learning else 0.0
     if config.missing:
-        impute_row(x, state)
+        impute_row(config.covariance, x, state)
     predict_members(x, state, work.predictions)
     prediction, labels = combine(config.loss, work.predictions, state), config.loss.family == LABELS
     if not labels:
@@ -209,7 +219,7 @@ def load_record(place: int, config: Config, state: State, work: Work) -> None:
         x[j] = in_unit(ring[place, 2 + j], state.feature[UNIT, j])
     scalar[CHECKSUM], scalar[LAST_Y] = checksum(x, work.code), cut(ring[place, 0] / scalar[TARGET])
     if config.missing:
-        impute_row(x, state)
+        impute_row(config.covariance, x, state)
     predict_members(x, state, work.predictions)
 
 
@@ -234,13 +244,15 @@ def learn_from(X: Array, row: int, y: float, w: float, new: int, config: Config,
     if last <= RING and (last & (last - 1)) == 0:
         begin(config, state, work)
         at, again = 0, True
-    elif new > 0:
-        add_features(x, config, state)
     while at < last:
         if again:
             load_record(at % RING, config, state, work)
             w = ring[at % RING, 1]
-        learn_record(scalar[LAST_Y], w, compute_variance(config, state, work), config, state, work)
+        c = compute_variance(config, state, work)
+        if has_new_features(state, work):
+            add_features(config, state, work)
+            c = compute_variance(config, state, work)
+        learn_record(scalar[LAST_Y], w, c, config, state, work)
         at += 1
         if at == last:
             count = recover(config, state, work)

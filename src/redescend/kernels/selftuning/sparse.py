@@ -22,7 +22,6 @@ from redescend.kernels.selftuning.layout import (
     RESIZED,
     RING,
     ROUNDS,
-    SIZE,
     SMALLEST,
     SQUARE,
     STORED,
@@ -171,7 +170,7 @@ def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None
             for j in range(len(block)):
                 block[j, COVARIANCE] = block[j, STORED_COVARIANCE]
         elif i == POSTERIOR:
-            share = reopened_share(config, state.scale[source], state.scalar[SIZE])
+            share = reopened_share(config, state.scale[source], state.scalar)
             for j in range(len(block)):
                 block[j, COVARIANCE] = share * block[j, FEATURE + PRIOR]
 

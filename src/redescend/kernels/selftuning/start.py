@@ -20,6 +20,7 @@ from redescend.kernels.selftuning.layout import (
     DUE,
     FAR,
     FLIPS,
+    FULL,
     INFORMATION,
     KNOWN,
     LABEL_PRIOR,
@@ -60,8 +61,8 @@ from redescend.kernels.selftuning.layout import (
 )
 from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import NEAR_START, reset_mirrors
-from redescend.kernels.selftuning.restarts import CERTAIN, prior_variance
-from redescend.kernels.selftuning.units import LEAST, cut, in_unit, median, power_of_two
+from redescend.kernels.selftuning.restarts import CERTAIN, LABEL_CONSTANT, prior_variance
+from redescend.kernels.selftuning.units import LEAST, cut, in_unit, median, power_of_two, upper_median
 from redescend.numeric import Array
 
 RATE_START = 0.15
@@ -78,7 +79,7 @@ def typical_unit(column: int, count: int, unit: float, ring: Array, values: Arra
         if abs(ring[i, column]) >= LEAST:
             values[n] = abs(ring[i, column])
             n += 1
-    return power_of_two(median(values, n)) if n else unit
+    return power_of_two(upper_median(values, n)) if n else unit
 
 
 @rare
@@ -141,10 +142,13 @@ def find_constant(ring: Array, unit: Array, count: int) -> int:
 
 
 @rare
-def measure_feature(j: int, count: int, size: float, prior: float, state: State, values: Array) -> None:
-    """Centre, mean, mean square and prior variance of a feature in the stored records."""
+def measure_feature(j: int, count: int, prior: float, config: Config, state: State, values: Array) -> None:
+    """Centre, mean, mean square and prior variance of a feature in the stored records.
+
+    A feature that always has the same value has no mean square, until it has another one.
+    """
     feature, ring, constant = state.feature, state.ring, int(state.scalar[CONSTANT])
-    present = n = m = 0
+    full, present, n, m = config.covariance.order == FULL, 0, 0, 0
     for i in range(count):
         value = in_unit(ring[i, 2 + j], feature[UNIT, j])
         present += value == value
@@ -153,17 +157,17 @@ def measure_feature(j: int, count: int, size: float, prior: float, state: State,
             n += 1
     middle = median(values, n) if n else 0.0
     feature[CENTRE, j] = centre = middle if constant >= 0 and j != constant and 2 * n > present else 0.0
-    feature[MEAN, j] = middle
-    for i in range(n):
-        v = values[i] - centre
-        if v != 0.0:
-            values[m] = v * v
+    feature[MEAN, j] = middle * n / present if full and n else middle
+    for i in range(count):
+        away = in_unit(ring[i, 2 + j], feature[UNIT, j]) - centre
+        if away == away and away != 0.0:
+            values[m] = away * away
             m += 1
-    feature[COUNT, j] = n
-    feature[SQUARE, j] = max(2.0 * median(values, m), SMALLEST) if m > 0 else centre * centre
-    feature[PRIOR, j] = 0.0
-    if feature[SQUARE, j] > 0.0:
-        feature[PRIOR, j] = prior * size * size / (state.scalar[KNOWN] * feature[SQUARE, j] * (n / count))
+    feature[COUNT, j] = m if full else n
+    feature[SQUARE, j] = max(2.0 * upper_median(values, m), SMALLEST) if m else 0.0
+    if config.loss.family == LABELS and j == constant:
+        prior = LABEL_CONSTANT * state.scalar[KNOWN]
+    feature[PRIOR, j] = prior / (state.scalar[KNOWN] * feature[SQUARE, j] * (m / count)) if m else 0.0
 
 
 @rare
@@ -196,21 +200,23 @@ def begin(config: Config, state: State, work: Work) -> None:
         begin_flips(state)
     else:
         begin_noise(size, state)
-    prior = prior_variance(config)
+    prior = prior_variance(config.loss, scalar[KNOWN]) * size * size
     for j in range(dim):
-        measure_feature(j, count, size, prior, state, values)
+        measure_feature(j, count, prior, config, state, values)
     reset(config.covariance, state.P, state.feature[PRIOR], 1.0)
 
 
 @rare
-def add_features(x: Array, config: Config, state: State) -> None:
-    """Prior variances of features that have their first value."""
+def add_features(config: Config, state: State, work: Work) -> None:
+    """Squares and prior variances of features that have their first value, or their first other one."""
     feature, scalar = state.feature, state.scalar
-    prior, often = prior_variance(config), max(1.0 / (scalar[SEEN] + 1.0), 1.0 / RING)
-    for j in range(len(x)):
-        if feature[SQUARE, j] == 0.0 and x[j] != 0.0 and x[j] == x[j]:
-            square = x[j] * x[j]
-            feature[SQUARE, j], feature[MEAN, j] = max(square, SMALLEST), x[j]
+    prior, often = prior_variance(config.loss, scalar[KNOWN]), max(1.0 / (scalar[SEEN] + 1.0), 1.0 / RING)
+    for j in range(len(work.x)):
+        if feature[SQUARE, j] == 0.0 and work.centred[j] != 0.0:
+            square = max(work.centred[j] * work.centred[j], SMALLEST)
+            feature[SQUARE, j] = square
+            if config.covariance.order != FULL:
+                feature[MEAN, j] = work.x[j]
             feature[PRIOR, j] = prior * scalar[SIZE] ** 2 / (scalar[KNOWN] * square * often)
             open_feature(config.covariance, state.P, j, feature[PRIOR, j])
             open_feature(config.covariance, state.stored, j, feature[PRIOR, j])

@@ -112,7 +112,7 @@ def judge_record(X: Array, row: int, y: float, k: int, config: Config, state: St
     out[2 * k, row] = out[2 * k + 1, row] = 1.0
     if scalar[LAST] > 0.0:
         to_units(X, row, state, work.x)
-        impute_row(work.x, state)
+        impute_row(config.covariance, work.x, state)
         predict_members(work.x, state, work.predictions)
         c, length = compute_variance(config, state, work), measure_length(state, work)
         leverage = leverage_of(length, state)

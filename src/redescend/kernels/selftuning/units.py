@@ -81,16 +81,28 @@ def is_finite(X: Array, row: int, y: float, missing: int) -> bool:
 
 
 @rare
-def median(values: Array, count: int) -> float:
-    """The lower median of the first values."""
+def value_at(rank: int, values: Array, count: int) -> float:
+    """The value with this rank, from 0, among the first ones."""
     for i in range(count):
         below = upto = 0
         for j in range(count):
             below += values[j] < values[i]
             upto += values[j] <= values[i]
-        if below <= (count - 1) // 2 < upto:
+        if below <= rank < upto:
             return values[i]
     return values[0]
+
+
+@part
+def median(values: Array, count: int) -> float:
+    """The lower median of the first values."""
+    return value_at((count - 1) // 2, values, count)
+
+
+@part
+def upper_median(values: Array, count: int) -> float:
+    """The upper median of the first values: of two, the larger one. Too small a scale makes predictions wild."""
+    return value_at(count // 2, values, count)
 
 
 @rare
