@@ -17,7 +17,6 @@ import functools
 import linecache
 import operator
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -102,13 +101,95 @@ class Known(NamedTuple):
     value: Any
 
 
+class _AgainError(Exception):
+    """A variable or the result needs another type."""
+
+
 class Variable(NamedTuple):
-    """A variable: a value, or the place on the stack where it is."""
+    """A variable: its value, or the place on the stack where that is."""
 
     kind: Any
     value: Any
-    stored: bool
-    version: int
+
+
+class Names:
+    """Which variable each name of a function is, by the identity of its node; other names are global.
+
+    Every assignment begins a new variable, unless the variable is of a block around it: that one is `changing`, and has
+    a place on the stack. So has one that is read after the block in which it was assigned.
+    """
+
+    def __init__(self, tree: ast.FunctionDef) -> None:
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+        self._assigned, self._lasting = {node.id for node in nodes}, set[str]()
+        while True:
+            self.variables, self.changing = dict[int, int](), set[int]()
+            self._blocks: list[dict[str, int]] = [{}]
+            self._count = 0
+            try:
+                for node in (*tree.args.args, *tree.body):
+                    self._visit(node)
+                return
+            except _AgainError:
+                continue
+
+    def _visit(self, node: Any) -> None:
+        if isinstance(node, ast.arg):
+            self.variables[id(node)] = self._new(node.arg, self._blocks[0])
+        elif isinstance(node, ast.Name):
+            self._visit_name(node)
+        elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                self._load(node, node.target.id)
+            for each in (node.value, *targets):
+                self._visit(each)
+        elif isinstance(node, ast.If | ast.While):
+            self._visit(node.test)
+            self._visit_block(node.body)
+            self._visit_block(node.orelse)
+        elif isinstance(node, ast.For):
+            self._visit(node.iter)
+            self._visit_block([node.target, *node.body])
+        else:
+            for each in ast.iter_child_nodes(node):
+                self._visit(each)
+
+    def _visit_block(self, nodes: Sequence[ast.AST]) -> None:
+        self._blocks.append({})
+        for node in nodes:
+            self._visit(node)
+        self._blocks.pop()
+
+    def _new(self, name: str, block: dict[str, int]) -> int:
+        self._count += 1
+        block[name] = self._count
+        return self._count
+
+    def _load(self, node: ast.AST, name: str) -> None:
+        for block in reversed(self._blocks):
+            if name in block:
+                self.variables[id(node)] = block[name]
+                return
+        if name in self._assigned:
+            self._lasting.add(name)
+            raise _AgainError
+
+    def _visit_name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Store):
+            return self._load(node, node.id)
+        around = self._blocks[:1] if node.id in self._lasting else self._blocks[:-1]
+        found = next((block[node.id] for block in reversed(around) if node.id in block), None)
+        if found is None:
+            found = self._new(node.id, self._blocks[0 if node.id in self._lasting else -1])
+        elif node.id not in self._lasting and node.id in self._blocks[-1]:
+            found = self._new(node.id, self._blocks[-1])
+        else:
+            self.changing.add(found)
+        if node.id in self._lasting:
+            self.changing.add(found)
+        self.variables[id(node)] = found
+        return None
 
 
 class Loop(NamedTuple):
@@ -118,16 +199,15 @@ class Loop(NamedTuple):
     after: Any
 
 
-class _AgainError(Exception):
-    """A variable or the result needs another type."""
-
-
 @functools.cache
 def _functions(file: str) -> dict[int, Any]:
     """The functions of a file by their first lines."""
     tree = ast.parse("".join(linecache.getlines(file)))
     found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     return {min([node.lineno, *(each.lineno for each in node.decorator_list)]): node for node in found}
+
+
+_names = functools.cache(Names)
 
 
 def _guess(annotation: Any) -> Any:
@@ -150,10 +230,7 @@ class Translation:
         closure = function.__closure__ or ()
         closed = {name: cell.cell_contents for name, cell in zip(code.co_freevars, closure, strict=True)}
         self._known = (closed, function.__globals__, vars(builtins))
-        self._wider: dict[tuple[str, int], Any] = {}
-        compound = [node for node in self._tree.body if isinstance(node, ast.If | ast.For | ast.While)]
-        inner = [node for each in compound for node in ast.walk(each)]
-        self._changing = {node.id for node in inner if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        self._names, self._wider = _names(self._tree), dict[int, Any]()
         self.result = _guess(self._tree.returns) or types.none
 
     def emit(self, declare: Callable[[Any], Any]) -> Any:
@@ -176,11 +253,10 @@ class Translation:
         body = function.append_basic_block("body")
         self._builder.branch(body)
         self._builder.position_at_end(body)
-        self._scope: dict[str, Variable] = {}
-        self._reached = set[Any]()
-        self._depth, self._loops, self._returned = 0, list[Loop](), list[Any]()
+        self._variables: dict[int, Variable] = {}
+        self._reached, self._loops, self._returned = set[Any](), list[Loop](), list[Any]()
         for argument, kind, value in zip(self._tree.args.args, self._kinds, arguments, strict=True):
-            self._store(argument.arg, Value(kind, value))
+            self._store(argument, Value(kind, value))
         self._run(self._tree.body)
         if not self._builder.block.is_terminated:
             self._return(Value(types.none, context.get_dummy_value()))
@@ -203,15 +279,13 @@ class Translation:
             return UnsupportedError("Kernels and their parts raise no exceptions.")
         return UnsupportedError(f"Kernels have no {type(node).__name__}: {self._file}, line {node.lineno}.")
 
-    @contextmanager
-    def _within(self) -> Any:
-        """Code that may not run, or more than once."""
-        self._depth += 1
-        yield
-        self._depth -= 1
-
     def _block(self) -> Any:
-        return self._builder.append_basic_block()
+        """A block, which is put in its place when it is entered."""
+        return ir.Block(self._builder.function)
+
+    def _enter(self, block: Any) -> None:
+        self._builder.function.blocks.append(block)
+        self._builder.position_at_end(block)
 
     def _go(self, block: Any) -> None:
         """Go to a block, unless something else was done last."""
@@ -220,7 +294,7 @@ class Translation:
             self._reached.add(block)
 
     def _continue_in(self, block: Any) -> None:
-        self._builder.position_at_end(block)
+        self._enter(block)
         if block not in self._reached:
             self._builder.unreachable()
 
@@ -252,12 +326,11 @@ class Translation:
             value = self._operate(node.op, self._call(operator.getitem, array, index), node.value)
             self._call(operator.setitem, array, index, value)
         else:
-            name = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)  # type: ignore[union-attr]
-            self._assign(node.target, self._operate(node.op, self._read(name), node.value))
+            self._assign(node.target, self._operate(node.op, self._load(node), node.value))
 
     def _assign(self, target: Any, value: Value | Known) -> None:
         if isinstance(target, ast.Name):
-            self._store(target.id, self._value(value))
+            self._store(target, self._value(value))
         elif isinstance(target, ast.Tuple):
             whole = self._value(value)
             for i, (item, kind) in enumerate(zip(target.elts, whole.kind, strict=True)):
@@ -265,26 +338,25 @@ class Translation:
         else:
             self._call(operator.setitem, self._read(target.value), self._read(target.slice), value)
 
-    def _variable(self, name: str, kind: Any) -> Variable:
-        """The variable to which a value of this type is assigned."""
-        found = self._scope.get(name)
-        if found is None or (self._depth == 0 and found.kind != kind):
-            version = found.version + 1 if found else 0
-            kind, stored = self._wider.get((name, version), kind), name in self._changing
-            found = self._scope[name] = Variable(kind, self._place(kind) if stored else None, stored, version)
-        return found
-
-    def _store(self, name: str, given: Value) -> None:
-        found = self._variable(name, given.kind)
+    def _store(self, node: Any, given: Value) -> None:
+        name = self._names.variables[id(node)]
+        if name not in self._names.changing:
+            self._variables[name] = Variable(given.kind, given.value)
+            return
+        if name not in self._variables:
+            kind = self._wider.get(name, given.kind)
+            self._variables[name] = Variable(kind, self._place(kind))
+        found = self._variables[name]
         kind = self._unify(found.kind, given.kind)
         if kind != found.kind:
-            self._wider[name, found.version] = kind
+            self._wider[name] = kind
             raise _AgainError
-        value = self._cast(given, kind)
-        if found.stored:
-            self._builder.store(value, found.value)
-        else:
-            self._scope[name] = found._replace(value=value)
+        self._builder.store(self._cast(given, kind), found.value)
+
+    def _load(self, node: Any) -> Value:
+        name = self._names.variables[id(node)]
+        found = self._variables[name]
+        return Value(found.kind, self._builder.load(found.value) if name in self._names.changing else found.value)
 
     def _place(self, kind: Any) -> Any:
         with self._builder.goto_entry_block():
@@ -304,23 +376,22 @@ class Translation:
     def _run_if(self, node: ast.If) -> None:
         yes, no, after = self._block(), self._block(), self._block()
         self._branch(node.test, yes, no)
-        with self._within():
-            for block, body in ((yes, node.body), (no, node.orelse)):
-                self._builder.position_at_end(block)
-                self._run(body)
-                self._go(after)
+        for block, body in ((yes, node.body), (no, node.orelse)):
+            self._enter(block)
+            self._run(body)
+            self._go(after)
         self._continue_in(after)
 
     def _run_while(self, node: ast.While) -> None:
         loop, body = Loop(self._block(), self._block()), self._block()
         self._go(loop.again)
-        self._builder.position_at_end(loop.again)
+        self._enter(loop.again)
         if isinstance(node.test, ast.Constant) and node.test.value:
             self._builder.branch(body)
         else:
             self._branch(node.test, body, loop.after)
             self._reached.add(loop.after)
-        self._builder.position_at_end(body)
+        self._enter(body)
         self._repeat(node, loop)
 
     def _run_for(self, node: ast.For) -> None:
@@ -328,37 +399,42 @@ class Translation:
         builder, number = self._builder, self._context.get_value_type(types.intp)
         if not (isinstance(node.iter, ast.Call) and self._read(node.iter.func) == Known(range)):
             raise self._unsupported(node)
-        given = [self._read(argument) for argument in node.iter.args]
-        step = given.pop().value if len(given) == 3 else 1
-        if not (isinstance(step, int) and step != 0):
-            raise self._unsupported(node)
-        first, last = (self._cast(self._value(each), types.intp) for each in [Known(0), *given][-2:])
-        many = builder.sub(last, first) if step > 0 else builder.sub(first, last)
-        if abs(step) > 1:
-            many = builder.sdiv(builder.add(many, number(abs(step) - 1)), number(abs(step)))
+        given = [self._cast(self._value(self._read(argument)), types.intp) for argument in node.iter.args]
+        first, last, step = [*([number(0)] if len(given) == 1 else []), *given, number(1)][:3]
         at, left = self._place(types.intp), self._place(types.intp)
         builder.store(first, at)
-        builder.store(builder.select(builder.icmp_signed(">", many, number(0)), many, number(0)), left)
+        many, none = builder.sub(last, first), number(0)
+        ahead = some = builder.icmp_signed(">", many, none)
+        if len(given) == 3:
+            some = builder.icmp_signed("==", ahead, builder.icmp_signed(">", step, none))
+            # Where the step is 0, and Python would raise, there is nothing to count.
+            some = builder.and_(some, builder.icmp_signed("!=", step, none))
+        with builder.if_else(some) as (then, orelse):
+            with then:
+                if len(given) == 3:
+                    rest = builder.srem(many, step)
+                    uneven = builder.icmp_signed(">", builder.select(ahead, rest, builder.neg(rest)), none)
+                    many = builder.add(builder.sdiv(many, step), builder.select(uneven, number(1), none))
+                builder.store(many, left)
+            with orelse:
+                builder.store(none, left)
         loop, body = Loop(self._block(), self._block()), self._block()
-        self._variable(node.target.id, types.intp)  # type: ignore[attr-defined]
         self._go(loop.again)
-        builder.position_at_end(loop.again)
+        self._enter(loop.again)
         here, more = builder.load(at), builder.load(left)
         builder.cbranch(builder.icmp_signed(">", more, number(0)), body, loop.after)
         self._reached.add(loop.after)
-        builder.position_at_end(body)
-        builder.store(builder.add(here, number(step)), at)
+        self._enter(body)
+        builder.store(builder.add(here, step), at)
         builder.store(builder.sub(more, number(1), flags=["nsw"]), left)
-        with self._within():
-            self._assign(node.target, Value(types.intp, here))
+        self._assign(node.target, Value(types.intp, here))
         self._repeat(node, loop)
 
     def _repeat(self, node: Any, loop: Loop) -> None:
         if node.orelse:
             raise self._unsupported(node)
         self._loops.append(loop)
-        with self._within():
-            self._run(node.body)
+        self._run(node.body)
         self._loops.pop()
         self._go(loop.again)
         self._continue_in(loop.after)
@@ -398,8 +474,8 @@ class Translation:
         return self._context.cast(self._builder, given.value, given.kind, kind)
 
     def _read_name(self, node: ast.Name) -> Any:
-        if found := self._scope.get(node.id):
-            return Value(found.kind, self._builder.load(found.value) if found.stored else found.value)
+        if id(node) in self._names.variables:
+            return self._load(node)
         for names in self._known:
             if node.id in names:
                 return Known(names[node.id])
@@ -449,7 +525,7 @@ class Translation:
             if results:
                 block = self._block()
                 self._builder.cbranch(results[-1][0], block, done)
-                self._builder.position_at_end(block)
+                self._enter(block)
             if isinstance(op, ast.In | ast.NotIn):
                 right, found = self._contains(left, other, isinstance(op, ast.In)), None
             else:
@@ -460,7 +536,7 @@ class Translation:
         if done is None:
             return Value(types.boolean, results[0][0])
         self._go(done)
-        self._builder.position_at_end(done)
+        self._enter(done)
         return Value(types.boolean, self._join(results))
 
     def _contains(self, value: Value, node: Any, wanted: bool) -> Value:
@@ -487,7 +563,7 @@ class Translation:
         self._branch(test, yes, no)
         given = []
         for block, node in zip((yes, no), nodes, strict=True):
-            self._builder.position_at_end(block)
+            self._enter(block)
             value = self._value(node if isinstance(node, Known) else self._read(node))
             given.append((value, self._builder.block))
         kind, values = self._unify(given[0][0].kind, given[1][0].kind), []
@@ -495,7 +571,7 @@ class Translation:
             self._builder.position_at_end(block)
             values.append((self._cast(value, kind), block))
             self._builder.branch(after)
-        self._builder.position_at_end(after)
+        self._enter(after)
         return Value(kind, self._join(values))
 
     def _branch(self, node: Any, yes: Any, no: Any) -> None:
@@ -504,7 +580,7 @@ class Translation:
             for operand in node.values[:-1]:
                 more = self._block()
                 self._branch(operand, *((more, no) if isinstance(node.op, ast.And) else (yes, more)))
-                self._builder.position_at_end(more)
+                self._enter(more)
             self._branch(node.values[-1], yes, no)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             self._branch(node.operand, no, yes)
