@@ -611,7 +611,9 @@ class Translation:
         found = self._typing.resolve_function_type(callee, kinds, {})
         if found is None:
             raise TypingError(f"{function} is not for {kinds}: {self._file}.")
-        arguments = [self._cast(value, kind) for value, kind in zip(values, found.args, strict=True)]
+        arguments = [self._cast(value, kind) for value, kind in zip(values, found.args, strict=False)]
+        for kind in found.args[len(values) :]:
+            arguments.append(self._context.get_constant_generic(self._builder, kind, kind.value))
         return Value(found.return_type, self._context.get_function(callee, found)(self._builder, arguments))
 
     def _larger(self, compare: Any, value: Value, other: Value) -> Value:
