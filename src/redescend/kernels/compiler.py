@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.core.cgutils import create_struct_proxy
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload, register_jitable
 
@@ -260,7 +261,7 @@ def _uncount(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     if isinstance(kind, types.Array):
         if kind.layout != "C":
             raise TypingError(f"uncounted needs C-contiguous arrays. Got {kind}.")
-        array = context.make_array(kind)(context, builder, value)
+        array = create_struct_proxy(kind)(context, builder, value)
         array.meminfo, array.parent = (ir.Constant(each.type, None) for each in (array.meminfo, array.parent))
         return array._getvalue()
     if isinstance(kind, types.BaseTuple):

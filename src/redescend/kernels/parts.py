@@ -21,6 +21,7 @@ from redescend.kernels.libraries import KernelLibrary, PartLibrary, RareLibrary,
 from redescend.kernels.translation import Memo, Translation
 
 _numbers = itertools.count()
+_contexts: dict[tuple[Any, str], Any] = {}
 
 
 @contextmanager
@@ -53,14 +54,17 @@ class _PartCompiler:
             return self._compile(function)
 
     def _compile(self, function: Any) -> Any:
-        flags, context = self._flags, compiler._make_subtarget(self._target, self._flags)
+        flags, tag = self._flags, self._flags.get_mangle_string()
+        if (self._target, tag) not in _contexts:
+            _contexts[self._target, tag] = compiler._make_subtarget(self._target, flags)
+        context = _contexts[self._target, tag]
         library: Any = self.library(context.codegen(), function.__qualname__)
         library.enable_object_caching()
         code, name = function.__code__, f"{function.__qualname__}${next(_numbers)}"
         described = PythonFunctionDescriptor(
             *(True, function.__module__, function.__qualname__, name, "", None, None, None),
             *(code.co_varnames[: code.co_argcount], (), context.mangler, self._args, flags.forceinline, flags.noalias),
-            abi_tags=[flags.get_mangle_string()],
+            abi_tags=[tag],
             uid=next(_numbers),
         )
         environment = Environment.from_fndesc(described)

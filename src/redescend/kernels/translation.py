@@ -88,6 +88,11 @@ def _type_attribute(context: Any, kind: Any, name: str) -> Any:
     return Context.resolve_getattr(context, kind, name)
 
 
+@functools.cache
+def _code_of(context: Any, function: Any, found: Any) -> Any:
+    return context.get_function(function, found)
+
+
 class Value(NamedTuple):
     """A value of compiled code, and its type."""
 
@@ -614,7 +619,7 @@ class Translation:
         arguments = [self._cast(value, kind) for value, kind in zip(values, found.args, strict=False)]
         for kind in found.args[len(values) :]:
             arguments.append(self._context.get_constant_generic(self._builder, kind, kind.value))
-        return Value(found.return_type, self._context.get_function(callee, found)(self._builder, arguments))
+        return Value(found.return_type, _code_of(self._context, callee, found)(self._builder, arguments))
 
     def _larger(self, compare: Any, value: Value, other: Value) -> Value:
         """The value, unless the other one compares like this with it."""
