@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite.binding import Linkage
+from llvmlite.binding import Linkage, parse_assembly
+from numba.core.cgutils import normalize_ir_text
 from numba.core.codegen import JITCodeLibrary
 
 
@@ -17,31 +18,29 @@ class PartLibrary(JITCodeLibrary):
     attributes: tuple[str, ...] = ()
     _linking_libraries: list[Any]
     _shared_module: Any
-
-    def finalize(self) -> None:
-        for function in self._final_module.functions:
-            if not function.is_declaration:
-                function.linkage = "linkonce_odr"
-        _link_init(self, self._linking_libraries)
-        self._finalized = True
-
-    def _get_module_for_linking(self) -> Any:
-        """The code with that of all parts that it calls, for functions that are not kernels."""
-        if self._shared_module is None:
-            module = self._final_module.clone()
-            for library in _with_callees(self._linking_libraries):
-                module.link_in(_own_module(library), preserve=True)
-            self._shared_module = module
-        return self._shared_module
+    _text: str
 
     def add_ir_module(self, ir_module: Any) -> None:
         for function in ir_module.functions:
             if not function.is_declaration:
                 function.attributes.update(self.attributes)
-        super().add_ir_module(ir_module)
+                function.linkage = "linkonce_odr"
+        self._text = normalize_ir_text(str(ir_module))
 
-    def add_llvm_module(self, ll_module: Any) -> None:
-        self._final_module.link_in(ll_module)
+    def finalize(self) -> None:
+        _link_init(self, self._linking_libraries)
+        self._finalized = True
+
+    def parse(self) -> Any:
+        """The code, without what it calls."""
+        return parse_assembly(self._text)
+
+    def _get_module_for_linking(self) -> Any:
+        """The code with that of all parts that it calls, for functions that are not kernels."""
+        if self._shared_module is None:
+            self._shared_module = self.parse()
+            _link(self._shared_module, self._linking_libraries)
+        return self._shared_module
 
     def get_pointer_to_function(self, name: str) -> int:
         self._ensure_finalized()
@@ -55,21 +54,19 @@ class PartLibrary(JITCodeLibrary):
         """Do nothing: an environment is for Python objects, which parts do not have."""
 
 
-def _with_callees(libraries: list[Any]) -> list[Any]:
-    """Libraries, and those of the parts that parts among them call, each once."""
-    found, pending = dict[int, Any](), list(reversed(libraries))
+def _link(module: Any, libraries: list[Any]) -> None:
+    """Link the code of libraries, and of the parts that parts among them call, each once."""
+    found, pending = set[int](), list(reversed(libraries))
     while pending:
         library = pending.pop()
-        if id(library) not in found:
-            found[id(library)] = library
-            if isinstance(library, PartLibrary):
-                pending += reversed(library._linking_libraries)
-    return list(found.values())
-
-
-def _own_module(library: Any) -> Any:
-    """The code of a library; of a part, without what it calls."""
-    return library._final_module if isinstance(library, PartLibrary) else library._get_module_for_linking()
+        if id(library) in found:
+            continue
+        found.add(id(library))
+        if isinstance(library, PartLibrary):
+            module.link_in(library.parse())
+            pending += reversed(library._linking_libraries)
+        else:
+            module.link_in(library._get_module_for_linking(), preserve=True)
 
 
 def _link_init(library: Any, others: list[Any]) -> None:
@@ -115,8 +112,8 @@ class KernelLibrary(JITCodeLibrary):
 
     def finalize(self) -> None:
         _link_init(self, self._linking_libraries)
-        for library in _with_callees(self._linking_libraries):
-            self._final_module.link_in(_own_module(library), preserve=True)
+        _link(self._final_module, self._linking_libraries)
+        self._final_module.verify()
         self._linking_libraries = []
         super().finalize()
 
