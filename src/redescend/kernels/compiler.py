@@ -23,7 +23,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
-from redescend.kernels import libraries, parts, translation
+from redescend.kernels import parts
 from redescend.kernels.cache import KernelCache
 from redescend.kernels.parts import COMPILED, INLINED, KERNEL, PART, RARE, SELDOM, SHARED, SUMMING
 from redescend.losses import linear
@@ -102,11 +102,11 @@ def _imports(file: Path) -> frozenset[Path]:
 def module_digest(file: Path) -> str:
     """Hash of a kernel's file and of all the kernels and formulas that it imports, directly or not.
 
-    This file and those that say how to compile are hashed, but their imports are not followed: this one registers every
-    formula, and a kernel that calls one imports it.
+    So are `parts`, which says how to compile, with what it imports, and this file, but not what this one imports: it
+    registers every formula, and a kernel that calls one imports it.
     """
-    sources, pending = set(_kernel_sources()), [file]
-    used = {file, *(Path(str(each)) for each in (__file__, *(each.__file__ for each in (libraries, parts, translation))))}
+    sources, pending = set(_kernel_sources()), [file, Path(str(parts.__file__))]
+    used = {Path(__file__), *pending}
     while pending:
         more = (_imports(pending.pop()) & sources) - used
         used |= more

@@ -1,4 +1,4 @@
-"""The code of kernels and their parts, as LLVM sees it: that of the parts is linked into the kernel and optimized there."""
+"""The code of kernels and their parts, for LLVM: that of the parts is linked into the kernel, and optimized there."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing.templates import signature
 
 from redescend.kernels.libraries import KernelLibrary, PartLibrary, RareLibrary, SharedLibrary, SummingLibrary
-from redescend.kernels.translation import Memo, Translation
+from redescend.kernels.lookups import Memo
+from redescend.kernels.translation import Translation
 
 _numbers = itertools.count()
 _contexts: dict[tuple[Any, str], Any] = {}
