@@ -40,7 +40,7 @@ SUMS = {**FLAGS, "fastmath": {"contract", "reassoc"}}
 # The rounds of the self-tuning learner: products with inverses are allowed too.
 CORE = {**FLAGS, **PART, "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 
-COMPILING = "Compiling for the first use on this machine. This takes 5 to 15 seconds, once; the result is cached."
+COMPILING = "Compiling for the first use on this machine. This takes 3 to 8 seconds, once; the result is cached."
 
 
 OVERLOADED = (numeric.choose, numeric.unknown_code)

@@ -169,16 +169,16 @@ class Translation(Expressions):
         self._continue_in(after)
 
     def _run_while(self, node: ast.While) -> None:
-        loop, body = Loop(self._block(), self._block()), self._block()
-        self._go(loop.again)
-        self._enter(loop.again)
+        loop, test, body = Loop(self._block(), self._block()), self._block(), self._block()
+        self._go(test)
+        self._enter(test)
         if isinstance(node.test, ast.Constant) and node.test.value:
             self._builder.branch(body)
         else:
             self._branch(node.test, body, loop.after)
             self._reached.add(loop.after)
         self._enter(body)
-        self._repeat(node, loop)
+        self._repeat(node, loop, test)
 
     def _run_for(self, node: ast.For) -> None:
         """Emit a loop over a `range` as a counter and what is left to count."""
@@ -204,9 +204,9 @@ class Translation(Expressions):
                 builder.store(many, left)
             with orelse:
                 builder.store(none, left)
-        loop, body = Loop(self._block(), self._block()), self._block()
-        self._go(loop.again)
-        self._enter(loop.again)
+        loop, test, body = Loop(self._block(), self._block()), self._block(), self._block()
+        self._go(test)
+        self._enter(test)
         here, more = builder.load(at), builder.load(left)
         builder.cbranch(builder.icmp_signed(">", more, number(0)), body, loop.after)
         self._reached.add(loop.after)
@@ -214,15 +214,17 @@ class Translation(Expressions):
         builder.store(builder.add(here, step), at)
         builder.store(builder.sub(more, number(1), flags=["nsw"]), left)
         self._assign(node.target, Value(types.intp, here))
-        self._repeat(node, loop)
+        self._repeat(node, loop, test)
 
-    def _repeat(self, node: Any, loop: Loop) -> None:
+    def _repeat(self, node: Any, loop: Loop, test: Any) -> None:
         if node.orelse:
             raise self._unsupported(node)
         self._loops.append(loop)
         self._run(node.body)
         self._loops.pop()
         self._go(loop.again)
+        self._continue_in(loop.again)
+        self._go(test)
         self._continue_in(loop.after)
 
     def _run_break(self, node: ast.Break) -> None:
