@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import ndtr, stdtr
+import scipy
 
 from redescend.kernels.belief.cells import HIGHEST, cell_centers, cell_edges
 from redescend.kernels.belief.layout import NATURAL, Tables
@@ -17,11 +17,11 @@ Distribution = Callable[[Array], Array]
 
 
 def student(degrees: float) -> Distribution:
-    return lambda size: 2.0 * stdtr(degrees, size) - 1.0
+    return lambda size: 2.0 * scipy.special.stdtr(degrees, size) - 1.0
 
 
 FAMILIES: dict[str, tuple[Distribution, float]] = {
-    "normal": (lambda size: 2.0 * ndtr(size) - 1.0, 0.6744897501960817),
+    "normal": (lambda size: 2.0 * scipy.special.ndtr(size) - 1.0, 0.6744897501960817),
     "Laplace": (lambda size: -np.expm1(-size), 0.6931471805599453),
     "t4": (student(4.0), 0.7406970841126829),
     "t2": (student(2.0), 0.8164965809277260),

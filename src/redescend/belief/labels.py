@@ -8,7 +8,7 @@ from copy import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import expit, stdtr
+import scipy
 
 from redescend.belief.final import final_counts
 from redescend.belief.suspects import to_probability
@@ -20,7 +20,10 @@ from redescend.numeric import Array
 from redescend.parameters import Interval, check
 from redescend.state import ArraySpec, Stateful, read_arrays
 
-LINKS: tuple[Callable[[Array], Array], ...] = (expit, lambda margin: stdtr(3.0, margin / 1.5))
+LINKS: tuple[Callable[[Array], Array], ...] = (
+    lambda margin: scipy.special.expit(margin),
+    lambda margin: scipy.special.stdtr(3.0, margin / 1.5),
+)
 """Links from a margin to the probability of a label: logistic, and Student's t with 3 degrees of freedom."""
 
 SLOPES = np.arange(-8, 9) / 2

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from redescend.losses import LinearLoss, Logistic
 from redescend.numeric import LARGEST, Array
@@ -27,7 +27,7 @@ def encode_labels(places: Array, labels: int) -> Array:
 def label_probabilities(logits: Array) -> Array:
     """The probability of every label, a row each, given a row of logits for each output."""
     if len(logits) == 1:
-        return np.stack([expit(-logits[0]), expit(logits[0])])
+        return scipy.special.expit(np.stack([-logits[0], logits[0]]))
     with np.errstate(over="ignore"):
         shares = np.exp(logits - logits.max(axis=0))
     return shares / sum_outputs(shares)

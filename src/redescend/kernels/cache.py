@@ -25,7 +25,7 @@ VARIABLE = "REDESCEND_CACHE_DIR"
 """Environment variable that names a folder for the cache."""
 
 UNCACHED = (
-    "Compiling, which takes 5 to 15 seconds. No folder is writable, so compiled code is not kept for the next run; "
+    "Compiling, which takes 3 to 8 seconds. No folder is writable, so compiled code is not kept for the next run; "
     f"to keep it, set {VARIABLE} to a folder of yours."
 )
 

@@ -17,18 +17,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import njit, types
+from numba.core.cgutils import create_struct_proxy
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
-from redescend.kernels import lowering, parts
+from redescend.kernels import parts
 from redescend.kernels.cache import KernelCache
 from redescend.kernels.parts import COMPILED, INLINED, KERNEL, PART, RARE, SELDOM, SHARED, SUMMING
 from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
 
 MODULES = (numeric, linear, transforms, domains, steps, gates)
 
@@ -40,7 +40,7 @@ SUMS = {**FLAGS, "fastmath": {"contract", "reassoc"}}
 # The rounds of the self-tuning learner: products with inverses are allowed too.
 CORE = {**FLAGS, **PART, "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 
-COMPILING = "Compiling for the first use on this machine. This takes 5 to 15 seconds, once; the result is cached."
+COMPILING = "Compiling for the first use on this machine. This takes 3 to 8 seconds, once; the result is cached."
 
 
 OVERLOADED = (numeric.choose, numeric.unknown_code)
@@ -102,11 +102,11 @@ def _imports(file: Path) -> frozenset[Path]:
 def module_digest(file: Path) -> str:
     """Hash of a kernel's file and of all the kernels and formulas that it imports, directly or not.
 
-    This file, `parts` and `lowering`, which say how to compile, are hashed but their imports are not followed: this one
+    So are `parts`, which says how to compile, with what it imports, and this file, but not what this one imports: it
     registers every formula, and a kernel that calls one imports it.
     """
-    sources, pending = set(_kernel_sources()), [file]
-    used = {file, *(Path(str(each)) for each in (__file__, parts.__file__, lowering.__file__))}
+    sources, pending = set(_kernel_sources()), [file, Path(str(parts.__file__))]
+    used = {Path(__file__), *pending}
     while pending:
         more = (_imports(pending.pop()) & sources) - used
         used |= more
@@ -257,23 +257,23 @@ def prefetch(typing: Any, address: Any) -> Any:
     return types.void(address), generate
 
 
-def uncounted(value: T) -> T:
+def _uncount(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.Array):
+        if kind.layout != "C":
+            raise TypingError(f"uncounted needs C-contiguous arrays. Got {kind}.")
+        array = create_struct_proxy(kind)(context, builder, value)
+        array.meminfo, array.parent = (ir.Constant(each.type, None) for each in (array.meminfo, array.parent))
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        items = [_uncount(context, builder, item, builder.extract_value(value, i)) for i, item in enumerate(kind)]
+        return context.make_tuple(builder, kind, items)
+    return value
+
+
+@intrinsic
+def uncounted(typing: Any, value: Any) -> Any:
     """View an array, or all arrays of a tuple, without reference counts, which cost atomic operations in loops.
 
     Only for kernels, and for C-contiguous arrays that outlive the view.
     """
-    raise NotImplementedError("uncounted is for compiled code only.")
-
-
-@overload(uncounted, strict=False, jit_options={"forceinline": True, **PART, **FLAGS, "_nrt": True})
-def _uncounted(value: Any) -> Any:
-    if isinstance(value, types.Array):
-        if value.layout != "C":
-            raise TypingError(f"uncounted needs C-contiguous arrays. Got {value}.")
-        return lambda value: carray(pointer(value.ctypes.data), value.shape, value.dtype)
-    if isinstance(value, types.BaseTuple):
-        parts = "".join(f"uncounted(value[{i}]), " for i in range(len(value)))
-        kind = getattr(value, "instance_class", None)
-        # Numba needs one expression for each length of a tuple; the text depends on the length alone.
-        return eval(f"lambda value: {'kind' if kind else ''}({parts})", {"kind": kind, "uncounted": uncounted})
-    return lambda value: value
+    return value(value), lambda context, builder, signature, args: _uncount(context, builder, value, args[0])

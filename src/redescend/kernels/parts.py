@@ -1,157 +1,130 @@
-"""How kernels and their parts are compiled: Numba types the parts one by one, and LLVM sees all of them at once."""
+"""How functions are compiled: kernels and their parts by translating them, others by Numba's own passes."""
 
 from __future__ import annotations
 
 import functools
 import gc
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from llvmlite.binding import Linkage
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core import compiler
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
-from numba.core.typed_passes import AnnotateTypes, NoPythonBackend, NopythonTypeInference, PreLowerStripPhis
-from numba.core.untyped_passes import (
-    FixupArgs,
-    GenericRewrites,
-    IRProcessing,
-    ReconstructSSA,
-    TranslateByteCode,
-)
+from numba.core.funcdesc import PythonFunctionDescriptor
+from numba.core.lowering import Environment
+from numba.core.targetconfig import ConfigStack
+from numba.core.typed_passes import NopythonTypeInference
+from numba.core.typing.templates import signature
 
-from redescend.kernels.lowering import Inference, lowering
+from redescend.kernels.libraries import KernelLibrary, PartLibrary, RareLibrary, SharedLibrary, SummingLibrary
+from redescend.kernels.lookups import Memo
+from redescend.kernels.translation import Translation
 
-
-class _PartLibrary(JITCodeLibrary):
-    """The code of a part of a kernel: linked into the kernel, where it is optimized, and never run by itself.
-
-    Numba would optimize and assemble every part, with all parts that it calls, which takes most of the time.
-    """
-
-    attributes: tuple[str, ...] = ()
-    _linking_libraries: list[Any]
-    _shared_module: Any
-
-    def finalize(self) -> None:
-        for function in self._final_module.functions:
-            if not function.is_declaration:
-                function.linkage = "linkonce_odr"
-        _link_init(self, self._linking_libraries)
-        self._finalized = True
-
-    def _get_module_for_linking(self) -> Any:
-        """The code with that of all parts that it calls, for functions that are not kernels."""
-        if self._shared_module is None:
-            module = self._final_module.clone()
-            for library in _with_callees(self._linking_libraries):
-                module.link_in(_own_module(library), preserve=True)
-            self._shared_module = module
-        return self._shared_module
-
-    def add_ir_module(self, ir_module: Any) -> None:
-        for function in ir_module.functions:
-            if not function.is_declaration:
-                function.attributes.update(self.attributes)
-        super().add_ir_module(ir_module)
-
-    def add_llvm_module(self, ll_module: Any) -> None:
-        self._final_module.link_in(ll_module)
-
-    def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
-        return 0
-
-    @property
-    def codegen(self) -> Any:
-        return self
-
-    def set_env(self, env_name: str, env: Any) -> None:
-        """Do nothing: an environment is for Python objects, which parts do not have."""
+_numbers = itertools.count()
+_contexts: dict[tuple[Any, str], Any] = {}
 
 
-def _with_callees(libraries: list[Any]) -> list[Any]:
-    """Libraries, and those of the parts that parts among them call, each once."""
-    found, pending = dict[int, Any](), list(reversed(libraries))
-    while pending:
-        library = pending.pop()
-        if id(library) not in found:
-            found[id(library)] = library
-            if isinstance(library, _PartLibrary):
-                pending += reversed(library._linking_libraries)
-    return list(found.values())
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Do without the collector of cycles, which would look through all that Numba makes, again and again."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            if gc.get_freeze_count() == 0:  # what Numba made is now old, and collected with what is old
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
 
 
-def _own_module(library: Any) -> Any:
-    """The code of a library; of a part, without what it calls."""
-    return library._final_module if isinstance(library, _PartLibrary) else library._get_module_for_linking()
+class _PartCompiler:
+    """Translates a part of a kernel. It is made and called by Numba, like its own compilers."""
+
+    library: type = PartLibrary
+
+    def __init__(
+        self, typing: Any, target: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
+    ) -> None:
+        self._typing, self._target, self._args, self._flags = typing, target, tuple(args), flags
+
+    def compile_extra(self, function: Any) -> Any:
+        with _uncollected(), ConfigStack().enter(self._flags.copy()):
+            return self._compile(function)
+
+    def _compile(self, function: Any) -> Any:
+        flags, tag = self._flags, self._flags.get_mangle_string()
+        if (self._target, tag) not in _contexts:
+            _contexts[self._target, tag] = compiler._make_subtarget(self._target, flags)
+        context = _contexts[self._target, tag]
+        library: Any = self.library(context.codegen(), function.__qualname__)
+        library.enable_object_caching()
+        code, name = function.__code__, f"{function.__qualname__}${next(_numbers)}"
+        described = PythonFunctionDescriptor(
+            *(True, function.__module__, function.__qualname__, name, "", None, None, None),
+            *(code.co_varnames[: code.co_argcount], (), context.mangler, self._args, flags.forceinline, flags.noalias),
+            abi_tags=[tag],
+            uid=next(_numbers),
+        )
+        environment = Environment.from_fndesc(described)
+
+        def declare(result: Any) -> Any:
+            described.restype = result
+            return context.declare_function(library.create_ir_module(name), described)
+
+        with context.push_code_library(library):
+            translated = Translation(function, self._args, context)
+            module = translated.emit(declare)
+            context.declare_env_global(module, context.get_env_name(described))
+            context.post_lowering(module, library)
+            library.add_ir_module(module)
+            if not flags.no_cpython_wrapper:
+                helper = translated.call_helper
+                context.create_cpython_wrapper(library, described, environment, helper, flags.release_gil)
+        entry = context.get_executable(library, described, environment)
+        context.insert_user_function(entry, described, [library])
+        return compiler.compile_result(
+            typing_context=self._typing,
+            target_context=context,
+            entry_point=entry,
+            type_annotation="",
+            library=library,
+            call_helper=translated.call_helper,
+            signature=signature(translated.result, *self._args),
+            objectmode=False,
+            lifted=(),
+            fndesc=described,
+            environment=environment,
+            metadata={},
+            reload_init=list(getattr(library, "_reload_init", ())),  # which Numba 0.61 does not have
+        )
 
 
-def _link_init(library: Any, others: list[Any]) -> None:
-    for other in others:
-        if reload := getattr(other, "_reload_init", None):  # which Numba 0.61 does not have
-            library._reload_init.update(reload)
+class _SharedCompiler(_PartCompiler):
+    library = SharedLibrary
 
 
-class _SummingLibrary(JITCodeLibrary):
-    """The code of a part that sums: optimized by itself, so that it rounds alike wherever it is called."""
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
-        return 0
-
-    codegen = _PartLibrary.codegen
-    set_env = _PartLibrary.set_env
+class _RareCompiler(_PartCompiler):
+    library = RareLibrary
 
 
-class _RareLibrary(_PartLibrary):
-    """The code of a part that seldom runs: it is called, so that nothing around it grows."""
+class _KernelCompiler(_PartCompiler):
+    library = KernelLibrary
 
-    attributes = ("noinline", "cold", "optsize")
-
-
-class _SharedLibrary(_PartLibrary):
-    """The code of a part that is called from several places, of which one copy is enough."""
-
-    attributes = ("noinline",)
-
-
-class _KernelLibrary(JITCodeLibrary):
-    """The code of a kernel with its parts, optimized once.
-
-    Numba optimizes every function and then everything twice, to find counts of references that cancel out.
-    """
-
-    _linking_libraries: list[Any]
-
-    def finalize(self) -> None:
-        _link_init(self, self._linking_libraries)
-        for library in _with_callees(self._linking_libraries):
-            self._final_module.link_in(_own_module(library), preserve=True)
-        self._linking_libraries = []
-        super().finalize()
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        ll_module.data_layout = self._codegen._data_layout
-
-    def _optimize_final_module(self) -> None:
-        for function in self._final_module.functions:
-            if function.linkage == Linkage.linkonce_odr:
-                function.linkage = "internal"  # nobody else calls it, so that unused arguments can go
-        found = self._codegen._module_pass_manager()
-        manager, *builder = found if isinstance(found, tuple) else (found,)  # Numba 0.61 has no builder
-        manager.run(self._final_module, *builder)
+    def __init__(self, typing: Any, target: Any, *others: Any) -> None:
+        super().__init__(typing, target, *others)
+        typing.refresh()
+        target.refresh()
 
 
 @functools.cache
-def _library_pass(kind: type[JITCodeLibrary]) -> Any:
+def _library_pass(kind: type) -> Any:
     """A pass that puts the code of a function into a library of this kind."""
 
     class UseLibrary(FunctionPass):
-        _name = f"redescend_use{kind.__name__}"
+        _name = f"redescend_use_{kind.__name__}"
 
         def __init__(self) -> None:
             FunctionPass.__init__(self)
@@ -164,76 +137,29 @@ def _library_pass(kind: type[JITCodeLibrary]) -> Any:
     return register_pass(mutates_CFG=False, analysis_only=False)(UseLibrary)
 
 
-BEFORE = TranslateByteCode, FixupArgs, IRProcessing, GenericRewrites, ReconstructSSA, Inference
-AFTER = PreLowerStripPhis, AnnotateTypes, lowering(_PartLibrary), NoPythonBackend
-"""The passes that kernels need. Numba's other passes are for closures, literals, generators, expressions of arrays and
-exceptions, which kernels do not have; they take a quarter of the time.
-"""
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Inference(NopythonTypeInference):
+    """Type inference that remembers."""
+
+    _name = "redescend_inference"
+
+    def run_pass(self, state: Any) -> bool:
+        state.typingctx = Memo.of(state.typingctx)
+        return super().run_pass(state)
 
 
-class _Passes:
-    """Passes that run one after the other. Numba's own manager takes longer than some of them."""
-
-    pipeline_name = "redescend"
-
-    def __init__(self, library: Any) -> None:
-        self.exec_times: dict[str, Any] = {}
-        self._passes = [each() for each in (*BEFORE, _library_pass(library), *AFTER)]
-
-    def run(self, state: Any) -> None:
-        for each in self._passes:
-            each.run_pass(state)
-
-
-class _Compiler(CompilerBase):
-    """Compiles without the collector of cycles, which would look through all that Numba makes, again and again."""
-
-    def compile_extra(self, func: Any) -> Any:
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            return super().compile_extra(func)
-        finally:
-            if collecting:
-                if gc.get_freeze_count() == 0:  # what Numba made is now old, and collected with what is old
-                    gc.freeze()
-                    gc.unfreeze()
-                gc.enable()
-
-
-class _ShortCompiler(_Compiler):
-    """Compiles with the passes that kernels and parts need."""
-
-    passes: _Passes
-
-    def define_pipelines(self) -> Any:
-        return [self.passes]
-
-
-class _KernelCompiler(_ShortCompiler):
-    passes = _Passes(_KernelLibrary)
-
-
-class _PartCompiler(_ShortCompiler):
-    passes = _Passes(_PartLibrary)
-
-
-class _SharedCompiler(_ShortCompiler):
-    passes = _Passes(_SharedLibrary)
-
-
-class _RareCompiler(_ShortCompiler):
-    passes = _Passes(_RareLibrary)
-
-
-class _CompiledCompiler(_Compiler):
+class _CompiledCompiler(compiler.CompilerBase):
     """Numba's own passes, for functions that slice arrays or allocate some, with types that are remembered."""
 
-    inference: tuple[Any, ...] = (Inference,)
+    inference: tuple[Any, ...] = (_Inference,)
+
+    def compile_extra(self, func: Any) -> Any:
+        with _uncollected():
+            return super().compile_extra(func)
 
     def define_pipelines(self) -> Any:
         passes: list[Any] = []
-        for each, _ in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+        for each, _ in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             passes += self.inference if each is NopythonTypeInference else (each,)
         manager = PassManager("redescend")
         for each in passes:
@@ -243,15 +169,15 @@ class _CompiledCompiler(_Compiler):
 
 
 class _InlinedCompiler(_CompiledCompiler):
-    inference = (Inference, _library_pass(_PartLibrary))
+    inference = (_Inference, _library_pass(PartLibrary))
 
 
 class _SeldomCompiler(_CompiledCompiler):
-    inference = (Inference, _library_pass(_RareLibrary))
+    inference = (_Inference, _library_pass(RareLibrary))
 
 
 class _SummingCompiler(_CompiledCompiler):
-    inference = (Inference, _library_pass(_SummingLibrary))
+    inference = (_Inference, _library_pass(SummingLibrary))
 
 
 COMPILED = {"pipeline_class": _CompiledCompiler}

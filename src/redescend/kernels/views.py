@@ -16,6 +16,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import config, types
+from numba.core.cgutils import create_struct_proxy
 from numba.core.errors import TypingError
 from numba.core.imputils import lower_builtin, lower_getattr, lower_getattr_generic
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
@@ -192,7 +193,7 @@ def _viewed(value: Any) -> Any:
 
 def _view(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     if isinstance(kind, types.Array):
-        array = context.make_array(kind)(context, builder, value)
+        array = create_struct_proxy(kind)(context, builder, value)
         shape = [builder.extract_value(array.shape, axis) for axis in range(kind.ndim)]
         return _make(context, builder, _viewed(kind), array.data, shape)
     if isinstance(kind, types.BaseTuple):

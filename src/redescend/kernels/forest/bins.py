@@ -33,7 +33,7 @@ def sift_down(values: Array, first: int, count: int) -> None:
     values[at] = value
 
 
-@part
+@shared
 def sort_values(values: Array, count: int) -> None:
     """Sort the first values in place: a heap sort, because nothing may be allocated in a round."""
     for first in range(count // 2 - 1, -1, -1):
