@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from redescend.numeric import Array
-from redescend.streaming.audit_kinds import FACTORS
+from redescend.streaming.audit.kinds import FACTORS
 
 EVIDENCE, MOST = 50.0, 5.0  # the sum of log-ratios that a stretch needs, and the largest log-ratio of one record
 

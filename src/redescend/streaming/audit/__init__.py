@@ -12,12 +12,12 @@ from redescend.belief import Verdict
 from redescend.belief.suspects import HALF, q_values
 from redescend.numeric import Array
 from redescend.sources import Bad, Batch, Kind, Source
-from redescend.streaming.audit_columns import LONG_RUN, drop_far_out, look_at_column, make_models, restore_column
-from redescend.streaming.audit_kinds import Column, name_kind
-from redescend.streaming.audit_numbers import find_odd_numbers
-from redescend.streaming.audit_rows import RowCheck, count_along
-from redescend.streaming.audit_texts import TextCheck
-from redescend.streaming.audit_units import UnitStretch, find_unit_stretches, select_stretches
+from redescend.streaming.audit.columns import LONG_RUN, drop_far_out, look_at_column, make_models, restore_column
+from redescend.streaming.audit.kinds import Column, name_kind
+from redescend.streaming.audit.numbers import find_odd_numbers
+from redescend.streaming.audit.rows import RowCheck, count_along
+from redescend.streaming.audit.texts import TextCheck
+from redescend.streaming.audit.units import UnitStretch, find_unit_stretches, select_stretches
 from redescend.streaming.encoding.features import COUNTS
 from redescend.streaming.far_out import fit_tail
 from redescend.streaming.model import StreamModel
@@ -52,7 +52,7 @@ class Cell(NamedTuple):
 
     `surprise` is how far the value is from the prediction, in units of the range of eight in ten values of its column;
     for labels, the log-odds of an error, divided by ten. `kind` says what is wrong, if that has a name, see
-    `redescend.streaming.audit_kinds`. Typos, wrong signs, dates out of order and records that cannot be read are
+    `redescend.streaming.audit.kinds`. Typos, wrong signs, dates out of order and records that cannot be read are
     found by a rule, without a probability; the last have an empty column.
     """
 

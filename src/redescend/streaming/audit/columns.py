@@ -16,7 +16,7 @@ from redescend.belief import Verdict
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sources import Batch, Kind, Source
-from redescend.streaming.audit_kinds import Column, is_cycle
+from redescend.streaming.audit.kinds import Column, is_cycle
 from redescend.streaming.encoding.features import find_count, find_exclusion, to_floats
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.survey import survey_source
