@@ -38,9 +38,16 @@ class Tail(NamedTuple):
         return np.where(deviations < self.start, 1.0, self.share * ratio**-self.exponent)
 
     def count_expected(self, deviations: Array) -> Array:
-        """The expected number of clean values per value that deviates as much, at most 1."""
-        as_far = len(deviations) - np.searchsorted(np.sort(deviations), deviations)
-        return np.minimum(1.0, len(deviations) * self.share_beyond(deviations) / as_far)
+        """The expected number of clean values per value that deviates as much, at most 1.
+
+        It is not larger than for a value that deviates less, as in the procedure of Benjamini and Hochberg.
+        """
+        order = np.argsort(deviations, kind="stable")
+        ranked = deviations[order]
+        as_far = len(ranked) - np.searchsorted(ranked, ranked)
+        expected = np.empty(len(ranked))
+        expected[order] = np.minimum.accumulate(np.minimum(1.0, len(ranked) * self.share_beyond(ranked) / as_far))
+        return expected
 
     @property
     def limit(self) -> float:

@@ -25,9 +25,10 @@ class Audit(NamedTuple):
     """The cells of the list, the most surprising first, then those found by a rule; the columns that were audited; and
     why others were not.
 
-    `unpredictable` are those of the audited columns that have too many suspects to list them, `shares` the shares of
-    suspects in the audited columns along the table, `told` what is wrong with whole rows, a sentence each, and
-    `unreadable` the records that could not be read, such as a word in a column of numbers; they are not audited.
+    `unpredictable` are those of the audited columns that are not predicted well enough to list wrong values, `shares`
+    the shares of suspects in the audited columns along the table, `told` what is wrong with whole rows, a sentence
+    each, and `unreadable` the records that could not be read, such as a word in a column of numbers; they are not
+    audited.
     """
 
     cells: list[Cell]

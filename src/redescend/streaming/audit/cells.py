@@ -24,7 +24,7 @@ from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary.verdict import StuckRun, StuckRuns
 
 MOST_SUSPECTS = 0.05
-"""A column with a larger share of suspects is not predicted well: only values that are far out are found in it."""
+"""A column of labels, or of few numbers, with a larger share of suspects is not predicted well enough to list them."""
 
 MOST_MISTAKES, NEARLY_ALL = 0.02, 0.9
 """Labels are not predicted well if a larger share of the predictions is wrong, unless this share of the wrong ones are
@@ -40,6 +40,8 @@ the interval and of the spread of the column; errors up to the last one, in thes
 SMALLEST, LARGE = 0.1, 1.0
 """Numbers with a smaller surprise than the first are not listed. One with at least the second is listed if it is right
 with the probability that all lists allow, another only with the share of false alarms asked for."""
+
+SAME = 0.02  # predictions that differ less, relative to the spread of the column, are nearly the same
 
 COMMON = 0.25
 """A number is no suspect if, by the tail, at least this many clean values are expected for each that is as far out."""
@@ -98,15 +100,21 @@ def judge_column(model: StreamModel, rounds: Rounds) -> Judged:
     if model.schema.classifies:
         mistakes = np.count_nonzero(rounds.predictions != rounds.targets)
         unpredictable |= mistakes > MOST_MISTAKES * len(rounds) and suspects < NEARLY_ALL * mistakes
-    trusted = np.ones(len(rounds)) if unpredictable else belief
-    if model.schema.classifies:
-        probability, surprise = trusted, -0.1 * verdict.clean_log_odds
+        surprise = -0.1 * verdict.clean_log_odds
+        probability = np.ones(len(rounds)) if unpredictable else belief
     else:
         spread = _measure_spread(rounds)
-        errors = np.abs(rounds.targets - rounds.predictions)
-        probability, surprise = _judge_errors(rounds, errors, spread, belief, trusted), errors / spread
-        probability = np.where(surprise >= SMALLEST, probability, 1.0)
-        probability[_find_unlearned(rounds.targets, probability, surprise)] = 1.0
+        errors = _measure_errors(rounds)
+        surprise, rare = errors / spread, _count_as_far(rounds, spread)
+        if rare is None:
+            # There are too few values for a tail.
+            probability = np.ones(len(rounds)) if unpredictable else belief
+        else:
+            unpredictable, probability = False, np.where(rare < COMMON, belief, 1.0)
+        probability = _judge_values(rounds, errors, spread, probability)
+        suspect = (probability <= HALF) & (surprise < LARGE)
+        small = (surprise < SMALLEST) | _find_unlearned(rounds, spread, suspect)
+        probability = np.where(small, 1.0, probability)
     found, runs = np.flatnonzero(probability <= HALF), StuckRuns()
     runs.add(rounds, verdict.stuck)
     stuck = [run for run in runs.longest(MOST_RUNS) if run.records >= LONG_RUN and _beats_chance(run, rounds.targets)]
@@ -122,38 +130,52 @@ def _measure_spread(rounds: Rounds) -> float:
     return spread if spread > 1e-9 * deviation else deviation or 1.0
 
 
-def _judge_errors(rounds: Rounds, errors: Array, spread: float, belief: Array, trusted: Array) -> Array:
-    """The probabilities that numbers are right, by the belief and the tail of their errors, and by their column.
-
-    `trusted` is the belief that decides alone if there are too few numbers for a tail.
-    """
-    targets, width = rounds.targets, rounds.high - rounds.low
-    sides = np.where(targets > rounds.predictions, rounds.high - rounds.predictions, rounds.predictions - rounds.low)
+def _count_as_far(rounds: Rounds, spread: float) -> Array | None:
+    """By the tail of errors, the expected number of clean values for each that is as far out; None without a tail."""
+    errors, width = np.abs(rounds.targets - rounds.predictions), rounds.high - rounds.low
+    above = rounds.targets > rounds.predictions
+    sides = np.where(above, rounds.high - rounds.predictions, rounds.predictions - rounds.low)
     deviations = np.maximum(errors / np.maximum(np.maximum(sides, NARROW * width), FINE * spread), CLOSE)
     tails = [fit_tail(deviations, quantiles=quantiles) for quantiles in TAILS]
-    rare = [tail.count_expected(deviations) for tail in tails if tail is not None]
-    probability = np.where(np.min(rare, axis=0) <= COMMON, belief, 1.0) if rare else trusted
-    # If a prediction is outside the range of the column, the prediction is wrong, not an ordinary value.
+    counts = [tail.count_expected(deviations) for tail in tails if tail is not None]
+    return np.min(counts, axis=0) if counts else None
+
+
+def _measure_errors(rounds: Rounds) -> Array:
+    """The distances of numbers from their predictions; where these are outside the range of the column, at most those
+    from its end, and 0 for values within: the prediction is wrong, not an ordinary value.
+    """
+    targets, predictions = rounds.targets, rounds.predictions
     low, high = np.quantile(targets, [0.01, 0.99])
-    within = np.clip(rounds.predictions, low, high)
-    ordinary = (rounds.predictions != within) & (targets >= low) & (targets <= high)
-    ordinary |= 2.0 * np.abs(targets - within) <= width
-    probability = np.where(ordinary, 1.0, probability)
-    # The tail of the column itself; a value that was expected is not far.
-    distances = np.abs(targets - np.median(targets))
+    within = np.clip(predictions, low, high)
+    errors = np.minimum(np.abs(targets - predictions), np.abs(targets - within))
+    ordinary = (targets - predictions) * (targets - within) < 0.0
+    ordinary |= (predictions != within) & (targets >= low) & (targets <= high)
+    return np.where(ordinary, 0.0, errors)
+
+
+def _judge_values(rounds: Rounds, errors: Array, spread: float, probability: Array) -> Array:
+    """These probabilities, but 1 within half the width of an interval, and less for values far out of their column."""
+    probability = np.where(2.0 * errors <= rounds.high - rounds.low, 1.0, probability)
+    # A value that was expected is not far.
+    distances = np.abs(rounds.targets - np.median(rounds.targets))
     tail = fit_tail(distances, floor=spread)
     return probability if tail is None else np.minimum(probability, tail.count_expected(np.minimum(errors, distances)))
 
 
-def _find_unlearned(values: Array, probability: Array, surprise: Array) -> Array:
-    """Places of values that are suspects wherever they occur, but for large surprises: the model has not learned them.
+def _find_unlearned(rounds: Rounds, spread: float, suspect: Array) -> Array:
+    """Which suspects belong to a group that the model has not learned, such as a region with few records.
 
-    The records of a small group may all be predicted badly, such as by the number of their region.
+    They have the value and nearly the prediction of another suspect, or a value that is a suspect nearly wherever it
+    occurs; errors are rarely the same twice.
     """
-    _, codes = np.unique(values, return_inverse=True)
-    suspect = probability <= HALF
-    own = np.bincount(codes, suspect)[codes]
-    return np.flatnonzero(suspect & (own >= 2) & (2 * own >= np.bincount(codes)[codes]) & (surprise < LARGE))
+    pairs = np.column_stack([rounds.targets, np.round(rounds.predictions / (SAME * spread))])[suspect]
+    _, codes, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+    unlearned = np.zeros(len(rounds), bool)
+    unlearned[np.flatnonzero(suspect)] = counts[codes.ravel()] > 1
+    _, values = np.unique(rounds.targets, return_inverse=True)
+    own = np.bincount(values, suspect)
+    return unlearned | (suspect & ((own > 1) & (2 * own >= np.bincount(values)))[values])
 
 
 def _beats_chance(run: StuckRun, targets: Array) -> bool:

@@ -77,6 +77,10 @@ def make_models(
         if source.kinds[name] is Kind.NUMBER and is_cycle(name, to_floats(table.column(name))):
             skipped[name] = "wraps around, as angles and hours do, and only predicts others"
             continue
+        texts = len(table.column(name).drop_null().unique()) if source.kinds[name] is Kind.TEXT else 0
+        if texts > MAX_AUDITED_LABELS:
+            skipped[name] = f"has {texts:,} different texts, and only predicts others"
+            continue
         values = survey_source(source, name).labels
         try:
             known = {"values": values, "spread": survey.spread}

@@ -82,8 +82,9 @@ def find_unit_stretches(rows: Array, values: Array, predictions: Array) -> list[
         left = np.abs((values[part] - added) / factor - predictions[part])
         free[part] = False
         sharp = _has_edges(ratios[name], start, stop)
-        # Where values near 0 are expected, every large unit fits.
-        told = factor <= 1.0 or float(np.median(np.abs(predictions[part]))) > CLOSE * max(scale, float(np.median(left)))
+        # Where values near 0 are expected, every large unit fits: the values must fit better than zeros would.
+        better = np.log1p(np.square(predictions[part] / scale)) - np.log1p(np.square(left / scale))
+        told = factor <= 1.0 or float(np.clip(better, -MOST, MOST).sum()) >= EVIDENCE
         if stop - start >= FEWEST and sharp and told and float(np.median(left)) <= CLOSE * scale:
             found.append(UnitStretch(int(rows[start]), int(rows[stop - 1]), name, evidence))
     return sorted(found)
