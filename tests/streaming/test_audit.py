@@ -212,6 +212,22 @@ def test_drift_and_groups_are_no_other_unit():
     assert not any("unit" in line for line in audit_source(open_source(pa.table(columns))).told)
 
 
+def test_numbers_of_groups_are_neither_stuck_nor_in_another_unit():
+    random = np.random.default_rng(23)
+    litter = np.repeat(random.permutation(40), 36)[:ROWS]
+    size = np.exp(random.normal(size=40))[litter] + 0.1 * random.normal(size=len(litter))
+    slow = np.round(np.cumsum(random.normal(0.0, 0.05, len(litter))), 1)
+    columns = {
+        "litter": litter.astype(float),
+        "size": size,
+        "slow": slow,
+        "like": slow + 0.02 * random.normal(size=len(slow)),
+    }
+    assert not [line for line in audit_source(open_source(pa.table(columns))).told if "litter" in line]
+    slow[500:700] = slow[499]
+    assert any(line.startswith("'slow' is stuck") for line in audit_source(open_source(pa.table(columns))).told)
+
+
 def test_rows_that_differ_in_a_column_that_is_not_audited_are_no_copies():
     random = np.random.default_rng(13)
     x = random.normal(size=ROWS)

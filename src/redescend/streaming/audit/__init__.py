@@ -14,7 +14,7 @@ from redescend.streaming.audit.cells import Cell, judge_column, select_cells
 from redescend.streaming.audit.columns import drop_far_out, look_at_column, make_models, restore_column
 from redescend.streaming.audit.kinds import Column, name_kind
 from redescend.streaming.audit.numbers import find_odd_numbers
-from redescend.streaming.audit.rows import RowCheck, count_along
+from redescend.streaming.audit.rows import RowCheck, comes_in_runs, count_along
 from redescend.streaming.audit.texts import TextCheck
 from redescend.streaming.audit.units import UnitStretch, find_unit_stretches, select_stretches
 from redescend.streaming.encoding.features import COUNTS
@@ -80,7 +80,7 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
     cells = select_cells([one.suspects for one in found], models, limits, fdr)
     units = dict[str, list[UnitStretch]]()
     for name, rounds in whole.items():
-        if not models[name].schema.classifies:
+        if not models[name].schema.classifies and not comes_in_runs(rounds.targets):
             stretches = find_unit_stretches(rounds.rows, rounds.targets, expected[name])
             units[name] = [one for one in stretches if not rows.is_group(one.first, one.last)]
     units = select_stretches(units)

@@ -16,7 +16,7 @@ from redescend.belief import Verdict
 from redescend.belief.suspects import HALF, largest_probability, q_values
 from redescend.numeric import Array
 from redescend.streaming.audit.columns import LONG_RUN
-from redescend.streaming.audit.rows import RowCheck
+from redescend.streaming.audit.rows import RowCheck, comes_in_runs
 from redescend.streaming.far_out import fit_tail
 from redescend.streaming.model import StreamModel
 from redescend.streaming.report.formatting import format_value
@@ -117,7 +117,7 @@ def judge_column(model: StreamModel, rounds: Rounds) -> Judged:
         probability = np.where(small, 1.0, probability)
     found, runs = np.flatnonzero(probability <= HALF), StuckRuns()
     runs.add(rounds, verdict.stuck)
-    stuck = [run for run in runs.longest(MOST_RUNS) if run.records >= LONG_RUN and _beats_chance(run, rounds.targets)]
+    stuck = [run for run in runs.longest(MOST_RUNS) if run.records >= LONG_RUN and _beats_chance(run, rounds)]
     return Judged((rounds[found], probability[found], surprise[found]), bool(unpredictable), stuck)
 
 
@@ -178,8 +178,14 @@ def _find_unlearned(rounds: Rounds, spread: float, suspect: Array) -> Array:
     return unlearned | (suspect & ((own > 1) & (2 * own >= np.bincount(values)))[values])
 
 
-def _beats_chance(run: StuckRun, targets: Array) -> bool:
-    """Whether a run is longer than independent values with the share of its value elsewhere would make it."""
+def _beats_chance(run: StuckRun, rounds: Rounds) -> bool:
+    """Whether a run is longer than independent values with the share of its value elsewhere would make it.
+
+    Where all values come in runs, none is exceptional.
+    """
+    targets = rounds.targets
+    if comes_in_runs(targets[(rounds.rows < run.first) | (rounds.rows > run.last)]):
+        return False
     others = max(len(targets) - run.records, 1)
     elsewhere = max(int(np.count_nonzero(targets == run.target)) - run.records, 0)
     return bool(others * (elsewhere / others) ** run.records <= CHANCE)
