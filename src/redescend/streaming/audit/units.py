@@ -23,6 +23,8 @@ FEWEST, EDGE, SHARP, CLOSE = 20, 10, 1.0, 3.0
 """The fewest rows of a stretch; rows at each side of its ends, and the least mean log-ratio for the unit inside and
 against it outside; and the largest ratio of the errors of converted values to all errors."""
 
+ELSEWHERE = 0.04  # the largest share of other rows that the unit fits better, too: of a column that drifts, many do
+
 MOST_STRETCHES = 3  # the most stretches of a column
 
 UNITS: dict[str, tuple[float, float]] = {
@@ -85,6 +87,7 @@ def find_unit_stretches(rows: Array, values: Array, predictions: Array) -> list[
         # Where values near 0 are expected, every large unit fits: the values must fit better than zeros would.
         better = np.log1p(np.square(predictions[part] / scale)) - np.log1p(np.square(left / scale))
         told = factor <= 1.0 or float(np.clip(better, -MOST, MOST).sum()) >= EVIDENCE
+        told &= not free.any() or float(np.mean(ratios[name][free] > 0.0)) <= ELSEWHERE
         if stop - start >= FEWEST and sharp and told and float(np.median(left)) <= CLOSE * scale:
             found.append(UnitStretch(int(rows[start]), int(rows[stop - 1]), name, evidence))
     return sorted(found)
