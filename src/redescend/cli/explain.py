@@ -70,11 +70,16 @@ def explain(
 
 def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
     """Format an explanation as lines of text."""
-    from redescend.streaming.explanation import NEGLIGIBLE
-    from redescend.streaming.report.formatting import format_count, format_rounded, format_value, format_weight
+    from redescend.streaming.report.formatting import (
+        NEGLIGIBLE,
+        format_count,
+        format_rounded,
+        format_value,
+        format_weight,
+    )
 
     def show(number: Any) -> str:
-        return format_rounded(0.0 if isinstance(number, float) and abs(number) < NEGLIGIBLE * why.scale else number)
+        return format_rounded(number, why.scale)
 
     name, labels = schema.target, schema.classifies
     yield f"Row {why.row}: {name} is {format_value(why.target)}, predicted {show(why.prediction)}."

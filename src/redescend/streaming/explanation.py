@@ -26,10 +26,10 @@ from redescend.streaming.far_records import find_ranges
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.lags import LagHistory
 from redescend.streaming.model import StreamModel
+from redescend.streaming.report.formatting import NEGLIGIBLE
 from redescend.streaming.summary.least_clean import to_json_value
 
 NEAREST = 3  # similar records
-NEGLIGIBLE = 1e-9  # contributions that are smaller, relative to the target and its interval, are left out
 STEPS, FARTHEST = 200, 50.0  # values of the target to try on each side; the farthest, in widths of the interval
 
 
