@@ -13,7 +13,8 @@ from redescend.cli import options
 from redescend.cli.exit_codes import Code, exit_on_error
 
 if TYPE_CHECKING:
-    from redescend.streaming.audit import Audit, Cell
+    from redescend.streaming.audit import Audit
+    from redescend.streaming.audit.cells import Cell
 
 MAX_CELLS = 20  # cells that a terminal shows, unless another number is requested
 
@@ -100,7 +101,7 @@ def _tabulate(cells: Sequence[Cell]) -> Any:
     """The cells as a record batch; values of all columns are texts."""
     import pyarrow as pa
 
-    from redescend.streaming.audit import Cell
+    from redescend.streaming.audit.cells import Cell
 
     types = {"row": pa.int64(), **dict.fromkeys(("column", "value", "expected", "kind"), pa.string())}
     columns = {}

@@ -108,8 +108,8 @@ def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
     contributions = [one for one in why.contributions if abs(one.contribution) >= NEGLIGIBLE * why.scale]
     for column, value, part in contributions[:MAX_COLUMNS]:
         parts.append((f"{column} = {format_value(value)}" if column in known else column, part))
-    if rest := contributions[MAX_COLUMNS:]:
-        parts.append((format_count(len(rest), "other column"), sum(one.contribution for one in rest)))
+    if others := contributions[MAX_COLUMNS:]:
+        parts.append((format_count(len(others), "other column"), sum(one.contribution for one in others)))
     width = max(len(text) for text, _ in parts)
     for text, part in parts:
         number = show(part)
@@ -118,6 +118,6 @@ def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
     if why.nearest:
         yield ""
         yield "Most similar records that are probably clean:"
-        for one in why.nearest:
-            shown = ", ".join(f"{key} = {format_value(one[key])}" for key in (name, *schema.inputs[:6]))
-            yield f"  row {one['row']}: {shown}"
+        for near in why.nearest:
+            shown = ", ".join(f"{key} = {format_value(near[key])}" for key in (name, *schema.inputs[:6]))
+            yield f"  row {near['row']}: {shown}"

@@ -159,7 +159,7 @@ class FormatOptions:
         from redescend.sources import open_source
 
         single = sources[0] if len(sources) == 1 else list(sources)
-        given = {"format": self.format, "decimal": self.decimal, "encoding": self.encoding}
+        given: dict[str, Any] = {"format": self.format, "decimal": self.decimal, "encoding": self.encoding}
         return open_source(single, header=not self.no_header, **given, **settings)
 
 

@@ -110,7 +110,7 @@ def judge_column(model: StreamModel, rounds: Rounds) -> Judged:
             # There are too few values for a tail.
             probability = np.ones(len(rounds)) if unpredictable else belief
         else:
-            unpredictable, probability = False, np.where(rare < COMMON, belief, 1.0)
+            unpredictable, probability = np.False_, np.where(rare < COMMON, belief, 1.0)
         probability = _judge_values(rounds, errors, spread, probability)
         suspect = (probability <= HALF) & (surprise < LARGE)
         small = (surprise < SMALLEST) | _find_unlearned(rounds, spread, suspect)
