@@ -76,8 +76,10 @@ def mix_bits(z: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-def number_copies(hashes: Array) -> Array:
+def number_copies(hashes: Array, before: Array | int = 0) -> Array:
     """Hash the copies of each hash differently, so that copies are spread like other numbers, in any order of them.
+
+    `before` are the numbers of copies that each hash had before.
 
     >>> numbers = number_copies(np.array([7, 5, 7, 7], np.uint64))
     >>> len(set(numbers.tolist())), sorted(numbers) == sorted(number_copies(np.array([7, 7, 7, 5], np.uint64)))
@@ -88,4 +90,5 @@ def number_copies(hashes: Array) -> Array:
     starts = np.maximum.accumulate(np.where(np.append(True, ordered[1:] != ordered[:-1])[: len(hashes)], places, 0))
     copies = np.empty(len(hashes), np.uint64)
     copies[order] = places - starts
+    copies += np.asarray(before, np.uint64)
     return np.where(copies > 0, mix_bits(hashes + copies), hashes)

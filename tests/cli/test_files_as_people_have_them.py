@@ -28,6 +28,9 @@ def test_a_file_in_another_encoding_is_refused_with_what_to_do(in_a_folder):
     Path("a.csv").write_bytes("\n".join(["n,town,y", *lines, ""]).encode("latin-1"))
     words = "a.csv is not UTF-8: 200 of the first 300 records have other bytes, such as row 2. "
     assert words in refused("fit", "a.csv", "--target", "y")
+    told = run("fit", "a.csv", "--target", "y", "--no-report", "--encoding", "windows-1252").stderr
+    assert "'town': text with 2 values: 'Bonn', 'Köln'" in told
+    assert "No rejected records." in told
     # A few wrong bytes are a few bad records.
     text = "\n".join(["n,town,y", *lines, ""]).encode()
     Path("a.csv").write_bytes(text.replace("Köln".encode(), "Köln".encode("latin-1"), 5))

@@ -106,6 +106,35 @@ def test_rows_that_cannot_be_explained(tmp_path):
         explain_record(model, *find_record(open_source(empty), model, 1))
 
 
+def test_the_command_tells_of_extreme_values_and_of_repeated_targets(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(3)
+    age, height = random.normal(40.0, 5.0, 800), random.normal(size=800)
+    weight = 70.0 + height + random.normal(size=800)
+    age[99], weight[400:412] = 400.0, 71.5
+    pa.csv.write_csv(pa.table({"age": age, "height": height, "weight": weight}), "people.csv")
+    run("fit", "people.csv", "--target", "weight", "--model", "m", "--quiet")
+    said = run("explain", "m", "people.csv", "--row", 100).stdout
+    assert re.search(r"age = 400 is extreme: 99 % of the values differ from (39|40)\.\d+ by at most 1\d\.\d+\.", said)
+    assert re.search(r"Probability that the record is clean: [\d.]+, apart from age\.", said)
+    [one] = json.loads(run("explain", "m", "people.csv", "--row", 100, "--json").stdout)["extreme"]
+    assert (one["column"], one["value"]) == ("age", 400.0)
+    said = run("explain", "m", "people.csv", "--row", 405).stdout
+    assert "All rows from 401 to 412 have the same weight; fit judges whether it is stuck." in said
+    assert "extreme" not in said
+    assert "same weight" not in run("explain", "m", "people.csv", "--row", 100).stdout
+
+
+def test_tiny_numbers_are_shown_as_zero(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(4)
+    x, counts = random.normal(size=2000), np.where(random.random(2000) < 0.85, 0.0, random.poisson(3.0, 2000))
+    pa.csv.write_csv(pa.table({"x": x, "counts": counts}), "counts.csv")
+    run("fit", "counts.csv", "--target", "counts", "--model", "m", "--quiet")
+    said = run("explain", "m", "counts.csv", "--row", 7).stdout
+    assert not re.search(r"e-\d\d", said)
+
+
 def test_the_command_and_the_report_explain(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     prices(tmp_path / "prices.csv")
@@ -113,8 +142,8 @@ def test_the_command_and_the_report_explain(tmp_path, monkeypatch):
     said = run("explain", "m", "prices.csv", "--row", 20).stdout
     for words in (
         "Row 20: price is 525.619",
-        "90 % interval of clean values: ",
-        "A value below",
+        "Nine in ten clean values are within ",
+        "; only one below",
         "town = Rome",
         "a typical record",
     ):

@@ -12,8 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from redescend.errors import DataError
-from redescend.sources import open_source, text
+from redescend.numeric import number_copies
+from redescend.sources import columnar, open_source, parquet, text
 from redescend.sources.batch import Position
+from redescend.sources.sampling import hash_contents, sample_by_content
 from redescend.streaming import fit_stream
 from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding import survey
@@ -105,6 +107,41 @@ def test_what_the_order_of_a_file_means():
         assert (found, source.is_shuffled) == (passes, shuffled)
     _, source, found = plan_run(by_target, FitConfig(target="y", passes=1, shuffle=False))
     assert (found, source.is_shuffled) == (1, False)
+
+
+def test_a_sample_by_content_is_that_of_all_rows_at_once():
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        tables = [
+            pa.record_batch({"x": random.integers(0, values, size).astype(float), "t": random.choice(["a", "b"], size)})
+            for size, values in zip(random.integers(0, 300, 25), random.choice([3, 50, 10**6], 25), strict=True)
+        ]
+        most, whole = int(random.integers(1, 200)), pa.concat_batches(tables)
+        numbers = number_copies(hash_contents(whole))
+        expected = whole.take(pa.array(np.sort(np.argsort(numbers, kind="stable")[:most])))
+        assert sample_by_content(tables, most).equals(expected)
+
+
+@pytest.mark.parametrize("group", [700, 10_000, 70_000])
+def test_a_large_parquet_file_is_sampled_from_all_groups_and_reads_about_one(tmp_path, monkeypatch, group):
+    monkeypatch.setattr(parquet, "WHOLE", 10_000)
+    monkeypatch.setattr(parquet, "SLICE", 100)
+    pq.write_table(pa.table({"x": np.arange(70_000.0)}), tmp_path / "t.parquet", row_group_size=group)
+    read, convert = list[int](), columnar.convert_rows
+
+    def count(rows, kinds, first, raw):
+        read.append(first)
+        return convert(rows.slice(0, 100), kinds, first, raw)
+
+    monkeypatch.setattr(columnar, "convert_rows", count)
+    source = open_source(tmp_path / "t.parquet")
+    read.clear()
+    sample = source.spread["x"].to_numpy()
+    assert (np.diff(sample) > 0).all()
+    assert len(read) == pytest.approx(16, abs=5)
+    groups = -(-70_000 // group)
+    assert {first // group for first in read} == set(np.linspace(0, groups - 1, min(16, groups)).astype(int).tolist())
+    assert max(first % group for first in read) <= group / groups
 
 
 def test_a_large_text_is_sampled_in_windows(tmp_path, monkeypatch):

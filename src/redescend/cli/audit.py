@@ -13,7 +13,8 @@ from redescend.cli import options
 from redescend.cli.exit_codes import Code, exit_on_error
 
 if TYPE_CHECKING:
-    from redescend.streaming.audit import Audit, Cell
+    from redescend.streaming.audit import Audit
+    from redescend.streaming.audit.cells import Cell
 
 MAX_CELLS = 20  # cells that a terminal shows, unless another number is requested
 
@@ -82,7 +83,7 @@ def _log_audit(result: Audit) -> None:
         log(f"Not audited: {name!r}: {reason}")
     if result.unpredictable:
         names = ", ".join(map(repr, result.unpredictable))
-        log(f"Hard to predict from the others, so that only extreme values are listed: {names}")
+        log(f"Not predicted well enough by the others to list wrong values: {names}")
     for sentence in result.told:
         log(sentence)
     if result.unreadable:
@@ -92,7 +93,7 @@ def _log_audit(result: Audit) -> None:
     log(f"{format_count(listed, 'suspect cell')} in {format_count(result.records)}, {columns} audited.")
     if listed:
         judged = sum(cell.clean_probability is not None for cell in result.cells)
-        of = f" of {judged:,} cells; the others were found by rules" if judged < listed else ""
+        of = f" of {format_count(judged, 'cell')}; the others were found by rules" if judged < listed else ""
         log(f"Expected false alarms: about {result.false_alarms:,.0f}{of}.")
 
 
@@ -100,7 +101,7 @@ def _tabulate(cells: Sequence[Cell]) -> Any:
     """The cells as a record batch; values of all columns are texts."""
     import pyarrow as pa
 
-    from redescend.streaming.audit import Cell
+    from redescend.streaming.audit.cells import Cell
 
     types = {"row": pa.int64(), **dict.fromkeys(("column", "value", "expected", "kind"), pa.string())}
     columns = {}

@@ -19,7 +19,7 @@ from redescend.cli.standard_streams import discard_output
 if TYPE_CHECKING:
     from redescend.sources import Source
     from redescend.streaming import ModelStore, StreamModel
-    from redescend.streaming.audit import Cell
+    from redescend.streaming.audit.cells import Cell
     from redescend.streaming.config import FitConfig
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.run import Run

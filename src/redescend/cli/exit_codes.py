@@ -47,7 +47,20 @@ EXIT_CODES = "Exit codes:\n\n" + "".join(f"- {code}: {meaning}\n\n" for code, me
 OWNERS = ("fit_stream", "open_source", "StreamModel", "ModelStore")
 """Functions and classes whose parameters are options of the same name."""
 
-OPTIONS = ("by", "cluster", "decimal", "fdr", "format", "jobs", "labels", "lag_columns", "lags", "passes", "shuffle")
+OPTIONS = (
+    "by",
+    "cluster",
+    "decimal",
+    "encoding",
+    "fdr",
+    "format",
+    "jobs",
+    "labels",
+    "lag_columns",
+    "lags",
+    "passes",
+    "shuffle",
+)
 """Parameters that errors name without their owner."""
 
 PATIENCE = 0.7  # seconds after which SIGTERM ends a process that is busy in compiled code

@@ -76,6 +76,7 @@ ON_BAD_HELP = (
     "Treatment of records that cannot be used: quarantine them, skip them (only count them), or fail (stop there)."
 )
 DECIMAL_HELP = "Decimal mark of numbers in CSV files, . or , (default: inferred where it is unambiguous)."
+ENCODING_HELP = "Encoding of text files, such as windows-1252. Default: UTF-8, or UTF-16 if they begin with its mark."
 NO_HEADER_HELP = "Read the first line of a CSV or TSV file as a record; columns are named column1, column2, ..."
 OUT_HELP = "Write a .csv, .jsonl or .parquet file. Default: CSV on standard output."
 KEEP_HELP = "Columns of the records to output as well, such as an identifier."
@@ -150,6 +151,7 @@ class FormatOptions:
         ),
     ] = None
     decimal: Annotated[str | None, optional(INPUT, "MARK", DECIMAL_HELP)] = None
+    encoding: Annotated[str | None, optional(INPUT, "NAME", ENCODING_HELP)] = None
     no_header: Annotated[bool, option(INPUT, NO_HEADER_HELP, "--no-header")] = False
 
     def open(self, sources: Sequence[str], **settings: Any) -> Source:
@@ -157,7 +159,8 @@ class FormatOptions:
         from redescend.sources import open_source
 
         single = sources[0] if len(sources) == 1 else list(sources)
-        return open_source(single, format=self.format, header=not self.no_header, decimal=self.decimal, **settings)
+        given: dict[str, Any] = {"format": self.format, "decimal": self.decimal, "encoding": self.encoding}
+        return open_source(single, header=not self.no_header, **given, **settings)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,6 +34,7 @@ def make_config(
         format=reading.format,
         header=not reading.no_header,
         decimal=reading.decimal,
+        encoding=reading.encoding,
         checkpoint=checkpoints.checkpoint,
         resume=checkpoints.resume,
         outputs=outputs,

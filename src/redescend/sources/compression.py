@@ -1,4 +1,6 @@
-"""Decompression of streams; as much as possible is recovered from a damaged stream.
+"""Decompression of streams, and other encodings of text than UTF-8, as one more layer of the same kind.
+
+As much as possible is recovered from a damaged stream.
 
 The recovered part does not depend on the sizes in which the stream is read.
 """
@@ -6,6 +8,7 @@ The recovered part does not depend on the sizes in which the stream is read.
 from __future__ import annotations
 
 import bz2
+import codecs
 import io
 import lzma
 import zlib
@@ -32,8 +35,16 @@ PIPE_STEP = 256  # bytes to decompress at a time for zstd and lz4 from a pipe, w
 MOST = 2**20  # the most bytes that one step returns: a small file may expand to a huge one
 
 
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
 def detect_compression(first: bytes) -> str | None:
-    """The compression of a file that begins with these bytes; None if it is not compressed."""
+    """The compression of a file that begins with these bytes; None if it is not compressed.
+
+    That of a text in UTF-16, as Excel writes it, is ``+utf-16``; see `decompress`.
+    """
+    if first.startswith(UTF16):
+        return "+utf-16"
     name = next((name for name, magic in MAGIC.items() if first.startswith(magic)), None)
     return None if name == "bz2" and not first[4:].startswith(BLOCK_OF_BZ2) else name
 
@@ -48,8 +59,15 @@ Reread = Callable[[], Iterator[bytes]]  # reads the stored bytes again from the 
 def decompress(stored: Iterator[bytes], compression: str, block: int, reread: Reread | None = None) -> Iterator[bytes]:
     """Decompress in blocks; raise `Damage` where the stored bytes are damaged or cut short.
 
-    `reread` is None for a pipe. An error of the operating system is not damage, and is raised as it is.
+    After a plus sign, `compression` names the encoding of a text, which is converted to UTF-8: ``gzip+windows-1252``,
+    or ``+windows-1252`` if it is not compressed. `reread` is None for a pipe. An error of the operating system is not
+    damage, and is raised as it is.
     """
+    compression, _, encoding = compression.partition("+")
+    if encoding:
+        plain = decompress(stored, compression, block, reread) if compression else stored
+        yield from _convert_to_utf8(plain, encoding)
+        return
     if compression in ("zstd", "lz4"):
         steps = _decompress_by_arrow(stored, compression, reread)
     else:
@@ -70,6 +88,14 @@ def decompress(stored: Iterator[bytes], compression: str, block: int, reread: Re
         cut_short = isinstance(error, Damage)
         raise Damage(f"the {compression} data are {'cut short' if cut_short else 'damaged or cut short'}") from None
     yield b"".join(pending)
+
+
+def _convert_to_utf8(encoded: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    r"""Convert a text; bytes that are not in the encoding become escapes, such as \x81."""
+    decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
+    while data := next(encoded, b""):
+        yield decoder.decode(data).encode("utf-8", "backslashreplace")
+    yield decoder.decode(b"", final=True).encode("utf-8", "backslashreplace")
 
 
 class _Inflate:

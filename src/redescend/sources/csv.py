@@ -35,7 +35,6 @@ from redescend.sources.splitter import Grammar, split
 from redescend.sources.text import BOM, Head, TextFile
 
 OTHER_DELIMITERS = ("\t", ";", "|")
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class CsvFile(TextFile):
@@ -51,8 +50,6 @@ class CsvFile(TextFile):
         line = _read_first_line(text, self.options.longest)
         if text.damage is not None:
             raise DataError(f"The header of {self.name} cannot be read: {text.damage}.")
-        if line.startswith(UTF16):
-            raise DataError(f"{self.name} is UTF-16 text; convert it to UTF-8.")
         begin = len(BOM) if line.startswith(BOM) else 0
         delimiter = self.delimiter or _detect_delimiter(line[begin:])
         grammar = Grammar(ord(delimiter), ord('"'), ord("\r"), self.options.longest)
@@ -92,7 +89,10 @@ class CsvFile(TextFile):
         except UnicodeDecodeError:
             if columns is not None:
                 return False, list(columns)
-            raise DataError(f"The header of {self.name} is not UTF-8; convert the file to UTF-8.") from None
+            raise DataError(
+                f"The header of {self.name} is not UTF-8; name the encoding of the file, such as windows-1252, with "
+                "the option --encoding, or the parameter encoding of open_source."
+            ) from None
         return (True, names) if columns is None or names == list(columns) else (False, list(columns))
 
     def infer_columns(self, files: Sequence[Self]) -> Columns:

@@ -23,6 +23,7 @@ from redescend.sources.redis import RedisStream
 from redescend.sources.source import Source
 from redescend.sources.splitter import LONGEST
 from redescend.sources.streams import find_stream
+from redescend.sources.text import TextFile
 
 for _format in (
     CsvFile,
@@ -49,6 +50,7 @@ def open_source(
     longest: int = LONGEST,
     columns: Sequence[str] | None = None,
     decimal: str | None = None,
+    encoding: str | None = None,
 ) -> Source:
     r"""Open a source of records, and infer its format, its columns and their kinds.
 
@@ -75,6 +77,8 @@ def open_source(
         The columns of a delimited file that may lack its header, because it was rotated. None: the header names them.
     decimal : {'.', ','} or None
         The decimal mark of numbers in delimited files. None: inferred for each column, where that is unambiguous.
+    encoding : str or None
+        The encoding of text files, such as windows-1252. None: UTF-8, or UTF-16 if the text begins with its mark.
 
     Returns
     -------
@@ -100,6 +104,8 @@ def open_source(
     check("open_source", "longest", longest, AT_LEAST_ONE)
     if decimal not in (None, ".", ","):
         raise bad_parameter("open_source", "decimal", "'.', ',' or None", decimal)
+    if encoding is not None and not _is_encoding(encoding):
+        raise bad_parameter("open_source", "encoding", "the name of an encoding, such as 'windows-1252'", encoding)
     known = {name: Kind(kind) for name, kind in (kinds or {}).items()}
     table = open_table(source)
     if table is not None:
@@ -121,12 +127,23 @@ def open_source(
                 f"{origin.name} is {chosen.format} and {files[0].name} is {files[0].format}; "
                 "read files of one format at a time."
             )
+        if encoding is not None:
+            if not issubclass(chosen, TextFile):
+                raise DataError(f"{origin.name} is {chosen.format}, which has no encoding; it is for text files.")
+            compression = f"{(compression or '').partition('+')[0]}+{encoding}"
         files.append(chosen.open(origin, compression, options))
     sizes = [origin.size for origin in origins]
     size = None if None in sizes else sum(size or 0 for size in sizes)
     made = _make_source(_name_source(source, origins), files, known, size)
     made.unread = unread
     return made
+
+
+def _is_encoding(name: Any) -> bool:
+    try:
+        return isinstance("".encode(name), bytes)
+    except (LookupError, TypeError, ValueError):
+        return False
 
 
 def _name_source(source: Any, origins: Sequence[Origin]) -> str:

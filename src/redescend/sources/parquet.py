@@ -35,14 +35,33 @@ class ParquetFile(ColumnarFile):
         return pq.read_schema(self.path)
 
     def read_spread(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
-        rows = pq.read_metadata(self.path).num_rows if self.damage is None else 0
-        if rows * len(kinds) <= WHOLE:
+        count = pq.read_metadata(self.path).num_rows if self.damage is None else 0
+        if count * len(kinds) <= WHOLE:
             yield from super().read_spread(kinds)
             return
-        for start in np.unique(np.linspace(0, max(rows - 1, 0), SPREAD).astype(int)).tolist():
-            jobs = self._jobs(kinds, self.read_rows(list(kinds), start), start)
-            if (job := next(jobs, None)) is not None:
-                yield job()
+        for places in self._choose_places():
+            for rows in self.read_rows(list(kinds), places[0]):
+                while places and places[0] < rows.stop:
+                    # The rows of a place are its first slice.
+                    if (job := next(self._jobs(kinds, iter([rows]), places[0]), None)) is not None:
+                        yield job()
+                    places = [place for place in places if place >= min(rows.stop, places[0] + SLICE)]
+                if not places:
+                    break
+
+    def _choose_places(self) -> Iterator[list[int]]:
+        """Rows at which to sample a large file, by row group.
+
+        The rows of a group before a place must be read, too: with n groups, places are in the first 1/n of each, so
+        that together no more is read than one group.
+        """
+        metadata = pq.read_metadata(self.path)
+        counts = [max(metadata.row_group(group).num_rows, 0) for group in range(metadata.num_row_groups)]
+        firsts = np.cumsum([0, *counts]).tolist()
+        chosen = np.unique(np.linspace(0, len(counts) - 1, min(SPREAD, len(counts))).astype(int)).tolist()
+        for group in chosen:
+            ends = np.linspace(0, counts[group] / len(counts), -(-SPREAD // len(chosen)), endpoint=False)
+            yield [firsts[group] + place for place in np.unique(ends.astype(int)).tolist()]
 
     @cached_property
     def _chunks(self) -> list[list[Chunk]]:

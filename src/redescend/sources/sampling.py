@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from redescend.numeric import Array, mix_bits, number_copies
 
+ROOM = 4  # rows of the sample that may be replaced are held, up to this many times its size
+
 
 def hash_contents(table: Any) -> Array:
     """Hash every row of a record batch to 64 bits."""
@@ -46,9 +48,42 @@ def sample_by_content(tables: Iterable[pa.RecordBatch], most: int) -> pa.RecordB
     >>> set(sample_by_content([pa.record_batch({"x": labels})], 100)["x"].to_pylist())
     {0, 1, 2}
     """
-    pieces = list(tables)
-    hashes = number_copies(np.concatenate([hash_contents(piece) for piece in pieces]))
-    kept = np.sort(np.argsort(hashes, kind="stable")[:most])
-    ends = np.cumsum([piece.num_rows for piece in pieces])
-    parts = zip(pieces, np.split(kept, np.searchsorted(kept, ends)), ends, strict=False)
-    return pa.concat_batches([piece.take(pa.array(part - end + piece.num_rows)) for piece, part, end in parts])
+    seen, parts, numbers, limit = _Counts(), list[pa.RecordBatch](), np.empty(0, np.uint64), np.uint64(2**64 - 1)
+    for table in tables:
+        hashes = hash_contents(table)
+        own = number_copies(hashes, seen.add(hashes))
+        # Rows that are not among those with the smallest hashes now will never be.
+        possible = np.flatnonzero(own <= limit)
+        parts.append(table.take(pa.array(possible)))
+        numbers = np.append(numbers, own[possible])
+        if len(numbers) > ROOM * most:
+            parts, numbers = _select(parts, numbers, most)
+            limit = numbers.max()
+    [selected], _ = _select(parts, numbers, most)
+    return selected
+
+
+def _select(parts: list[pa.RecordBatch], numbers: Array, most: int) -> tuple[list[pa.RecordBatch], Array]:
+    """The rows with the smallest numbers, in their order, and these."""
+    places = np.sort(np.argsort(numbers, kind="stable")[:most])
+    return [pa.concat_batches(parts).take(pa.array(places))], numbers[places]
+
+
+class _Counts:
+    """How often each hash has been added."""
+
+    def __init__(self) -> None:
+        self._hashes, self._counts = np.empty(0, np.uint64), np.empty(0, np.int64)
+
+    def add(self, hashes: Array) -> Array:
+        """Add these; returns how often each of them was added before."""
+        found, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+        places = np.searchsorted(self._hashes, found)
+        known = places < len(self._hashes)
+        known[known] = self._hashes[places[known]] == found[known]
+        before = np.zeros(len(found), np.int64)
+        before[known] = self._counts[places[known]]
+        self._counts[places[known]] += counts[known]
+        self._hashes = np.insert(self._hashes, places[~known], found[~known])
+        self._counts = np.insert(self._counts, places[~known], counts[~known])
+        return before[inverse]

@@ -51,6 +51,7 @@ class FitConfig(ModelParameters):
     format: str | None = None
     header: bool = True
     decimal: str | None = None
+    encoding: str | None = None
     kinds: Sequence[tuple[str, str]] = ()
     by: str | None = None
     lags: Sequence[int] = ()

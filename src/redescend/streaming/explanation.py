@@ -1,4 +1,8 @@
-"""Explanations of predictions: contributions of columns, plausible values of the target, and similar clean records."""
+"""Explanations of predictions: contributions of columns, plausible values of the target, and similar clean records.
+
+What a record shows only beside the others is found by reading the source once more: extreme values, and a target that
+is the same in the records around it.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,14 @@ from redescend.numeric import Array
 from redescend.sources import Batch, Source
 from redescend.streaming.belief import judge_chunk
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk
+from redescend.streaming.encoding.features import to_floats
 from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.far_out import NEVER
+from redescend.streaming.far_records import find_ranges
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.lags import LagHistory
 from redescend.streaming.model import StreamModel
+from redescend.streaming.report.formatting import NEGLIGIBLE
 from redescend.streaming.summary.least_clean import to_json_value
 
 NEAREST = 3  # similar records
@@ -33,6 +41,15 @@ class Contribution(NamedTuple):
     contribution: float
 
 
+class Extreme(NamedTuple):
+    """A column in which a record has an extreme value, its median, and the distance of 99 % of its values from that."""
+
+    column: str
+    value: float
+    middle: float
+    distance: float
+
+
 @dataclass(frozen=True)
 class Explanation:
     """The explanation of a prediction.
@@ -40,7 +57,8 @@ class Explanation:
     `typical` is the prediction for a typical record; it and all `contributions` add up to `total`: the prediction or,
     for labels, the logit of the predicted label by the model's own scores. `low` and `high` are the 90 % interval of
     clean values. `ordinary` are the values of the target that are more likely clean than not: the ends of an interval,
-    None where none was found, or a list of labels. It is None without a belief.
+    None where none was found, or a list of labels. It is None without a belief. `extreme` are the columns with extreme
+    values, and `repeated` is the first and the last of the rows around the record that have the same number as target.
     """
 
     row: int
@@ -54,10 +72,19 @@ class Explanation:
     contributions: list[Contribution]
     ordinary: list[Any] | None
     nearest: list[dict[str, Any]] = field(default_factory=list)
+    extreme: list[Extreme] = field(default_factory=list)
+    repeated: tuple[int, int] | None = None
+
+    @property
+    def scale(self) -> float:
+        """The size of the target and of its interval; 0 for labels."""
+        known = (self.target, self.low, self.high)
+        return max(abs(value) if isinstance(value, float) else 0.0 for value in known)
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to texts, numbers, lists and dicts."""
-        return asdict(self) | {"contributions": [one._asdict() for one in self.contributions]}
+        tuples = {name: [one._asdict() for one in getattr(self, name)] for name in ("contributions", "extreme")}
+        return asdict(self) | tuples
 
 
 def explain_record(
@@ -126,7 +153,7 @@ def _compute_contributions(
     # Predictions are clipped to the range of clean targets.
     columns["clipping to the range of clean targets"] = total - float(parts.sum())
     size = max(abs(total), *(abs(part) for part in parts.tolist()))
-    found = [(name, part) for name, part in columns.items() if abs(part) > 1e-9 * size]
+    found = [(name, part) for name, part in columns.items() if abs(part) > NEGLIGIBLE * size]
     return float(parts[-1]), total, sorted(found, key=lambda one: -abs(one[1]))
 
 
@@ -173,6 +200,35 @@ def find_record(source: Source, model: StreamModel | ModelStore, row: int) -> tu
             if history is not None:
                 model.encode(batch.table, history)
     raise DataError(f"{source.name} has no row {row}; its rows are 1 to {last}.")
+
+
+def find_extremes(source: Source, schema: Schema, batch: Batch, index: int) -> list[Extreme]:
+    """Find the columns in which a record has a value far outside the others of the source, the farthest first."""
+    found = []
+    for name, column in find_ranges(source, schema).items():
+        value = to_floats(batch.table.column(name).slice(index, 1))
+        share = float(column.share_beyond(value)[0])
+        if share <= NEVER:
+            found.append((share, Extreme(name, float(value[0]), column.middle, column.tail.start)))
+    return [one for _, one in sorted(found)]
+
+
+def find_repeated(source: Source, schema: Schema, row: int) -> tuple[int, int] | None:
+    """Find the first and the last of the rows around this one with the same number as target.
+
+    None if the target is no number, if each key has a model of its own, or if no other row is in that run.
+    """
+    if schema.classifies or schema.by is not None:
+        return None
+    first, last, value, held = 0, 0, math.nan, False
+    for batch in source.batches([schema.target], in_order=True):
+        for at, target in zip(batch.rows.tolist(), to_floats(batch.table.column(0)).tolist(), strict=True):
+            if target != value:
+                if held:
+                    return (first, last) if last > first else None
+                first, value = at, target
+            last, held = at, held or at == row
+    return (first, last) if held and last > first else None
 
 
 def find_nearest(model: StreamModel | ModelStore, source: Source, batch: Batch, index: int) -> list[dict[str, Any]]:

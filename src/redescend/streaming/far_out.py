@@ -22,7 +22,7 @@ MOST_WRONG = 0.25  # the largest share of values beyond a gap that are taken for
 
 
 class Tail(NamedTuple):
-    """The share of deviations beyond `start` is 1 - `TAIL`; beyond z times that, z to the power -`exponent` of it.
+    """A `share` of the deviations is beyond `start`; beyond z times that, z to the power -`exponent` of that share.
 
     >>> Tail(start=2.0, exponent=3.0).share_beyond(np.array([1.0, 2.0, 20.0]))
     array([1.e+00, 1.e-02, 1.e-05])
@@ -30,25 +30,35 @@ class Tail(NamedTuple):
 
     start: float
     exponent: float
+    share: float = 1.0 - TAIL
 
     def share_beyond(self, deviations: Array) -> Array:
         """The share of clean values that deviate as much as these; 1 below `start`."""
         ratio = np.maximum(deviations, self.start) / self.start
-        return np.where(deviations < self.start, 1.0, (1.0 - TAIL) * ratio**-self.exponent)
+        return np.where(deviations < self.start, 1.0, self.share * ratio**-self.exponent)
 
     def count_expected(self, deviations: Array) -> Array:
-        """The expected number of clean values per value that deviates as much, at most 1."""
-        as_far = len(deviations) - np.searchsorted(np.sort(deviations), deviations)
-        return np.minimum(1.0, len(deviations) * self.share_beyond(deviations) / as_far)
+        """The expected number of clean values per value that deviates as much, at most 1.
+
+        It is not larger than for a value that deviates less, as in the procedure of Benjamini and Hochberg.
+        """
+        order = np.argsort(deviations, kind="stable")
+        ranked = deviations[order]
+        as_far = len(ranked) - np.searchsorted(ranked, ranked)
+        expected = np.empty(len(ranked))
+        expected[order] = np.minimum.accumulate(np.minimum(1.0, len(ranked) * self.share_beyond(ranked) / as_far))
+        return expected
 
     @property
     def limit(self) -> float:
         """The deviation beyond which a value is extreme."""
-        return self.start * float(((1.0 - TAIL) / NEVER) ** (1.0 / max(self.exponent, HEAVIEST)))
+        return self.start * float((self.share / NEVER) ** (1.0 / max(self.exponent, HEAVIEST)))
 
 
-def fit_tail(deviations: Array, floor: float = 0.0) -> Tail | None:
-    """Fit the tail of deviations, which begins at `floor` or beyond; None if there are too few values.
+def fit_tail(deviations: Array, floor: float = 0.0, quantiles: tuple[float, float] = (BODY, TAIL)) -> Tail | None:
+    """Fit the tail of deviations through two quantiles; None if there are too few values.
+
+    The tail begins at `floor` or beyond.
 
     >>> tail = fit_tail(np.abs(np.random.default_rng(0).normal(size=5000)))
     >>> bool(2.4 < tail.start < 2.7), bool(4.5 < tail.exponent <= 5.0), bool(tail.limit > 10.0)
@@ -56,11 +66,11 @@ def fit_tail(deviations: Array, floor: float = 0.0) -> Tail | None:
     """
     if len(deviations) < MIN_VALUES:
         return None
-    body, start = np.quantile(deviations, [BODY, TAIL]).tolist()
+    body, start = np.quantile(deviations, quantiles).tolist()
     if not 0.0 < body <= start < np.inf:
         return None
-    exponent = np.log((1.0 - BODY) / (1.0 - TAIL)) / max(float(np.log(start / body)), 1e-9)
-    return Tail(max(start, floor), min(float(exponent), LIGHTEST))
+    exponent = np.log((1.0 - quantiles[0]) / (1.0 - quantiles[1])) / max(float(np.log(start / body)), 1e-9)
+    return Tail(max(start, floor), min(float(exponent), LIGHTEST), 1.0 - quantiles[1])
 
 
 class Range(NamedTuple):

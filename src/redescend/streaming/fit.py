@@ -33,6 +33,7 @@ PreparedRun = tuple[StreamModel | ModelStore, Source, dict[str, Any]]
 RunPlan = tuple[StreamModel | ModelStore, Source, int]
 """The model of a run, its source, shuffled if need be, and the number of passes."""
 
+READING = ("format", "header", "decimal", "encoding")  # settings of `open_source`
 RECOGNIZED_BY = 100  # first records by which a source is recognized when a run is resumed
 
 
@@ -239,7 +240,7 @@ def _choose_logs(config: FitConfig, source: Source, passes: int) -> list[str]:
 
 def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> PreparedRun:
     kinds = {name: Kind(kind) for name, kind in config.kinds} | ({} if config.by is None else {config.by: Kind.TEXT})
-    opened = open_source(source, **config.select("format", "header", "decimal"), kinds=kinds)
+    opened = open_source(source, **config.select(*READING), kinds=kinds)
     if lacking := [name for name, _ in config.kinds if name not in opened.kinds]:
         raise DataError(
             f"There is no column {lacking[0]!r}, which the schema has; {suggest(opened.columns, lacking[0])}"
@@ -283,7 +284,7 @@ def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | N
     # A followed file may have been rotated; it is recognized by its mark, where reading stopped.
     marked = follow is not None and last.mark is not None
     columns = known["columns"] if marked else None
-    opened = open_source(source, **config.select("format", "header", "decimal"), kinds=kinds, columns=columns)
+    opened = open_source(source, **config.select(*READING), kinds=kinds, columns=columns)
     opened.read_as_text(name for name in config.id if name not in last.model.schema.columns)
     if marked:
         return last.model, opened, known

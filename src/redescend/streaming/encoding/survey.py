@@ -85,8 +85,8 @@ def _check_encoding(name: str, sample: Batch) -> None:
     if len(bad) > MOST_UNREADABLE * sample.count:
         raise DataError(
             f"{name} is not UTF-8: {len(bad):,} of {format_first(sample.count)} have other bytes, such as row "
-            f"{bad[0].row}. If it is a Western European file of Windows, convert it with "
-            "iconv -f WINDOWS-1252 -t UTF-8."
+            f"{bad[0].row}. Name its encoding, such as windows-1252 (Western European files of Windows), with the "
+            "option --encoding, or the parameter encoding of open_source."
         )
 
 

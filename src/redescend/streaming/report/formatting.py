@@ -55,13 +55,22 @@ def format_value(content: Any) -> str:
     return str(content)
 
 
-def format_rounded(content: Any) -> str:
-    """Format a prediction with four significant digits; labels stay as they are.
+NEGLIGIBLE = 1e-9
+"""Numbers that are smaller than this, relative to those beside them, are rounding errors."""
 
-    >>> format_rounded(31416.9), format_rounded(0.123456), format_rounded("Rome")
-    ('31420', '0.1235', 'Rome')
+
+def format_rounded(content: Any, beside: Any = None) -> str:
+    """Format a prediction with four significant digits, and 0 if it is negligible `beside` a number.
+
+    Labels stay as they are.
+
+    >>> format_rounded(31416.9), format_rounded(0.123456), format_rounded("Rome"), format_rounded(-4e-53, 2.5)
+    ('31420', '0.1235', 'Rome', '0')
     """
-    return format_value(float(f"{content:.4g}") if isinstance(content, float) else content)
+    if not isinstance(content, float):
+        return format_value(content)
+    negligible = isinstance(beside, float) and abs(content) < NEGLIGIBLE * abs(beside)
+    return format_value(0.0 if negligible else float(f"{content:.4g}"))
 
 
 def format_first(count: int) -> str:

@@ -221,9 +221,10 @@ def describe_suspect(suspect: Suspect, schema: Schema) -> str:
     elif schema.classifies:
         line += f"expected {formatting.format_value(played.prediction)}"
     elif played.low is None or played.high is None:
-        line += f"expected about {formatting.format_rounded(played.prediction)}"
+        line += f"expected about {formatting.format_rounded(played.prediction, played.target)}"
     else:
-        line += f"expected {formatting.format_rounded(played.low)} to {formatting.format_rounded(played.high)}"
+        low, high = (formatting.format_rounded(end, played.target) for end in (played.low, played.high))
+        line += f"expected {low} to {high}"
     return f"{line} (clean with probability {formatting.format_weight(played.clean_probability)})"
 
 
@@ -271,7 +272,12 @@ def _explain(summary: Summary) -> list[ExplainedSuspect]:
 
 def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
     """The steps from the prediction for a typical record to that for the suspect."""
-    parts = [(one["column"], one["value"], one["contribution"]) for one in why["contributions"]]
+    least = formatting.NEGLIGIBLE * abs(why["target"]) if isinstance(why["target"], float) else 0.0
+    parts = [
+        (one["column"], one["value"], one["contribution"])
+        for one in why["contributions"]
+        if abs(one["contribution"]) >= least
+    ]
     shown, rest, known = parts[:MAX_PARTS], parts[MAX_PARTS:], {feature.name for feature in schema.features}
     steps = [
         (f"{name} = {formatting.format_value(value)}" if name in known else name, part) for name, value, part in shown
@@ -281,7 +287,8 @@ def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
     ends = np.cumsum([why["typical"], *(part for _, part in steps)])
     low, high = float(ends.min()), float(ends.max())
     places = (ends - low) / (high - low) if high > low else np.full(len(ends), 0.5)
-    bars = [Bar("a typical record", formatting.format_rounded(why["typical"]), places[0], places[0], False)]
+    shown_typical, shown_total = (formatting.format_rounded(why[name], why["target"]) for name in ("typical", "total"))
+    bars = [Bar("a typical record", shown_typical, places[0], places[0], False)]
     for place, (text, part) in enumerate(steps):
         start, end = sorted(places[place : place + 2].tolist())
         sign = "+" if part > 0.0 else ""
@@ -290,7 +297,7 @@ def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
         *bars,
         Bar(
             f"logit of {why['prediction']}" if schema.classifies else "prediction",
-            formatting.format_rounded(why["total"]),
+            shown_total,
             places[-1],
             places[-1],
             False,

@@ -6,7 +6,7 @@ import numpy as np
 
 from redescend.numeric import Array
 from redescend.streaming.report.charts import Chart, ReportFigure, Scale, fit_scale
-from redescend.streaming.report.formatting import format_number, format_percent
+from redescend.streaming.report.formatting import NEGLIGIBLE, format_number, format_percent
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import Summary
 from redescend.streaming.summary.cells import FINE
@@ -176,9 +176,12 @@ def _start_diagonal(both: Scale, end: float, x_label: str, y_label: str, descrip
 
 
 def typical_error(summary: Summary) -> float:
-    """The typical error of clean observations, as a standard deviation."""
+    """The typical error of clean observations, as a standard deviation; 0 if most are predicted exactly."""
     clean = summary.clean_sample()
-    return NORMAL * float(np.median(np.abs(clean.targets - clean.predictions))) if len(clean) else np.nan
+    if not len(clean):
+        return np.nan
+    scale = NORMAL * float(np.median(np.abs(clean.targets - clean.predictions)))
+    return scale if scale > NEGLIGIBLE * float(np.abs(clean.targets).max()) else 0.0
 
 
 def draw_points(summary: Summary) -> ReportFigure:

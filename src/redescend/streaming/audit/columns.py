@@ -16,7 +16,7 @@ from redescend.belief import Verdict
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sources import Batch, Kind, Source
-from redescend.streaming.audit_kinds import Column, is_cycle
+from redescend.streaming.audit.kinds import Column, is_cycle
 from redescend.streaming.encoding.features import find_count, find_exclusion, to_floats
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.survey import survey_source
@@ -76,6 +76,10 @@ def make_models(
             continue
         if source.kinds[name] is Kind.NUMBER and is_cycle(name, to_floats(table.column(name))):
             skipped[name] = "wraps around, as angles and hours do, and only predicts others"
+            continue
+        texts = len(table.column(name).drop_null().unique()) if source.kinds[name] is Kind.TEXT else 0
+        if texts > MAX_AUDITED_LABELS:
+            skipped[name] = f"has {texts:,} different texts, and only predicts others"
             continue
         values = survey_source(source, name).labels
         try:

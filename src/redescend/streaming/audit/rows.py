@@ -17,6 +17,9 @@ from redescend.streaming.encoding.features import MICROSECONDS_PER_DAY, to_float
 BLOCK = 5
 """The fewest consecutive copies that are a block."""
 
+RUN = 10
+"""The fewest equal values in succession that are a run of a column of groups."""
+
 GROUPED = 0.7
 """Rows are a group if this share of them has texts that occur mostly, by this share, among them."""
 
@@ -92,6 +95,22 @@ class RowCheck:
             if belongs[codes[inside]].mean() >= GROUPED:
                 return True
         return False
+
+
+def comes_in_runs(values: Array) -> bool:
+    """Whether most values of a column are in runs of `RUN` equal ones, as the numbers of groups of rows are.
+
+    The most frequent value does not count: it may be a 0 that is nearly always there.
+
+    >>> comes_in_runs(np.repeat([4.0, 2.0, 7.0, 1.0], 12)), comes_in_runs(np.append(np.arange(30.0), np.zeros(50)))
+    (True, False)
+    """
+    if len(values) == 0:
+        return False
+    starts = np.flatnonzero(np.diff(values, prepend=np.nan) != 0.0)
+    lengths, (found, codes) = np.diff(starts, append=len(values)), np.unique(values[starts], return_inverse=True)
+    others = codes != np.bincount(codes, lengths).argmax()
+    return len(found) > 2 and bool(2 * lengths[others & (lengths >= RUN)].sum() > lengths[others].sum())
 
 
 def count_along(rows: Array, records: int) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.numeric import Array
-from redescend.streaming.audit_kinds import SENTINELS
+from redescend.streaming.audit.kinds import SENTINELS
 
 FEWEST = 100  # the fewest other values by which a number is judged
 MOST_SENTINELS, MOST_NEGATIVE = 0.25, 0.005  # the largest shares of sentinel values, and of numbers with a wrong sign

@@ -15,13 +15,15 @@ from typing import NamedTuple
 import numpy as np
 
 from redescend.numeric import Array
-from redescend.streaming.audit_kinds import FACTORS
+from redescend.streaming.audit.kinds import FACTORS
 
 EVIDENCE, MOST = 50.0, 5.0  # the sum of log-ratios that a stretch needs, and the largest log-ratio of one record
 
 FEWEST, EDGE, SHARP, CLOSE = 20, 10, 1.0, 3.0
 """The fewest rows of a stretch; rows at each side of its ends, and the least mean log-ratio for the unit inside and
 against it outside; and the largest ratio of the errors of converted values to all errors."""
+
+ELSEWHERE = 0.04  # the largest share of other rows that the unit fits better, too: of a column that drifts, many do
 
 MOST_STRETCHES = 3  # the most stretches of a column
 
@@ -82,8 +84,10 @@ def find_unit_stretches(rows: Array, values: Array, predictions: Array) -> list[
         left = np.abs((values[part] - added) / factor - predictions[part])
         free[part] = False
         sharp = _has_edges(ratios[name], start, stop)
-        # Where values near 0 are expected, every large unit fits.
-        told = factor <= 1.0 or float(np.median(np.abs(predictions[part]))) > CLOSE * max(scale, float(np.median(left)))
+        # Where values near 0 are expected, every large unit fits: the values must fit better than zeros would.
+        better = np.log1p(np.square(predictions[part] / scale)) - np.log1p(np.square(left / scale))
+        told = factor <= 1.0 or float(np.clip(better, -MOST, MOST).sum()) >= EVIDENCE
+        told &= not free.any() or float(np.mean(ratios[name][free] > 0.0)) <= ELSEWHERE
         if stop - start >= FEWEST and sharp and told and float(np.median(left)) <= CLOSE * scale:
             found.append(UnitStretch(int(rows[start]), int(rows[stop - 1]), name, evidence))
     return sorted(found)
