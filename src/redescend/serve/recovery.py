@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,19 @@ def write_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEG
 
     If the segment is long, another one begins, and earlier ones are removed unless `keep` is true.
     """
-    if model.schema is None:
-        return
+    if model.schema is not None:
+        begin_snapshot(model, keep=keep, segment=segment)()
+
+
+def begin_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEGMENT) -> Callable[[], None]:
+    """Begin a snapshot of a model that has a schema, between two commits.
+
+    Returns a function that writes it; the model may learn meanwhile.
+    """
     model.journal.sync()
     place = model.journal.end if model.journal.end.offset < segment else model.journal.rotate()
-    with model.read() as learned:
+    with ExitStack() as stack:
+        learned = stack.enter_context(model.read())
         content = {
             "version": VERSION,
             "model": learned,
@@ -49,9 +58,15 @@ def write_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEG
             "statistics": model.statistics.state(),
             "keys": [[key, *remembered] for key, remembered in model.keys.items()],
         }
-        save(content, model.folder / SNAPSHOT)
-    if not keep:
-        model.journal.remove_before(place.segment)
+        reading = stack.pop_all()
+
+    def write() -> None:
+        with reading:
+            save(content, model.folder / SNAPSHOT)
+        if not keep:
+            model.journal.remove_before(place.segment)
+
+    return write
 
 
 def open_model(folder: Path, limits: Limits, fsync: Fsync) -> ServedModel:
