@@ -21,7 +21,7 @@ from redescend.serve.requests import Answer, LearnRequest
 
 LOGGER = logging.getLogger("redescend.serve")
 
-OVERLAPPING = 3
+OVERLAPPING = 2
 """Commits at a time that are learned from or written: with more there are fewer requests in each."""
 
 QUICK, UNREAD = 0.001, 0.01
