@@ -193,10 +193,11 @@ class ModelFolder:
 
     def _snapshot(self, model: ServedModel) -> Callable[[], None] | None:
         """Begin a snapshot; returns a function that writes it, unless it failed."""
+        begun = None
         with _log_failure(model):
             write = begin_snapshot(model, keep=self._keep, segment=self._segment)
-            return partial(self._write, model, model.counts.records, write)
-        return None
+            begun = partial(self._write, model, model.counts.records, write)
+        return begun
 
     def _write(self, model: ServedModel, records: int, write: Callable[[], None]) -> None:
         with _log_failure(model):

@@ -79,7 +79,7 @@ class Writer:
         model: ServedModel,
         executor: Executor,
         is_due: Callable[[ServedModel], bool],
-        snapshot: Callable[[ServedModel], Callable[[], None]],
+        snapshot: Callable[[ServedModel], Callable[[], None] | None],
         is_read: Callable[[], bool] = lambda: True,
     ) -> None:
         self.model, self._executor, self._is_due, self._snapshot = model, executor, is_due, snapshot
