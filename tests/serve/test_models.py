@@ -13,7 +13,7 @@ from redescend.serve.folder import ModelFolder
 from redescend.serve.inference import infer
 from redescend.serve.journal import Fsync
 from redescend.serve.outcomes import dump_model, pick
-from redescend.serve.recovery import begin_snapshot, open_model, write_snapshot
+from redescend.serve.recovery import begin_snapshot, open_model
 from redescend.serve.refusals import Conflict
 from redescend.serve.settings import Limits
 from redescend.streaming import StreamModel, fit_stream
@@ -127,7 +127,7 @@ def test_labels_that_appear_later_are_added(tmp_path, settings):
     with model.read() as learned:
         assert learned.schema.labels == ["large", "small", "old"]
     assert reopen(model).dump() == model.dump()
-    write_snapshot(model)
+    begin_snapshot(model)()
     assert reopen(model).dump() == model.dump()
     assert reopen(model).schema.labels == ["large", "small", "old"]
     options = {"by": "town"} if "by" in settings else {"linear": False} if "linear" in settings else {}
@@ -161,9 +161,9 @@ def test_snapshots_and_segments(tmp_path, keep):
     records, model = make_records(400), make_model(tmp_path)
     send(model, records[:200])
     model.commit([make_request(to_lines(records[200:250]), "k", 9)])
-    write_snapshot(model, keep=keep, segment=1)
+    begin_snapshot(model, keep=keep, segment=1)()
     send(model, records[250:300])
-    write_snapshot(model, keep=keep)
+    begin_snapshot(model, keep=keep)()
     send(model, records[300:])
     again = reopen(model)
     assert again.dump() == model.dump()

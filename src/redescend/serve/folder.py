@@ -9,9 +9,8 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -185,7 +184,8 @@ class ModelFolder:
 
     def _is_due(self, model: ServedModel) -> bool:
         """Whether a snapshot is due."""
-        return self.count_unsaved(model) >= self._every or model.journal.end.offset >= self._segment
+        many = self.count_unsaved(model) >= self._every or model.journal.end.offset >= self._segment
+        return many and model.schema is not None
 
     def _is_read(self) -> bool:
         """Whether a client has predicted of late."""
@@ -193,15 +193,19 @@ class ModelFolder:
 
     def _snapshot(self, model: ServedModel) -> Callable[[], None] | None:
         """Begin a snapshot; returns a function that writes it, unless it failed."""
-        begun = None
-        with _log_failure(model):
+        try:
             write = begin_snapshot(model, keep=self._keep, segment=self._segment)
-            begun = partial(self._write, model, model.counts.records, write)
-        return begun
+        except (RedescendError, OSError) as error:
+            _log_failure(model, error)
+            return None
+        return partial(self._write, model, model.counts.records, write)
 
     def _write(self, model: ServedModel, records: int, write: Callable[[], None]) -> None:
-        with _log_failure(model):
+        try:
             write()
+        except (RedescendError, OSError) as error:
+            _log_failure(model, error)
+        else:
             self._saved[model.name] = records
             LOGGER.info("Snapshot of '%s' at record %d.", model.name, records, extra=about(model))
 
@@ -210,13 +214,9 @@ class ModelFolder:
             write()
 
 
-@contextmanager
-def _log_failure(model: ServedModel) -> Iterator[None]:
+def _log_failure(model: ServedModel, error: Exception) -> None:
     """Log that a snapshot failed: the journal has everything."""
-    try:
-        yield
-    except (RedescendError, OSError) as error:
-        LOGGER.error("The snapshot of '%s' was not written: %s", model.name, error, extra=about(model))
+    LOGGER.error("The snapshot of '%s' was not written: %s", model.name, error, extra=about(model))
 
 
 def about(model: ServedModel) -> dict[str, Any]:

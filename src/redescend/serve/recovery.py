@@ -32,19 +32,11 @@ REPLAYED = 10_000
 """Records to learn from at a time when a journal is replayed."""
 
 
-def write_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEGMENT) -> None:
-    """Write down what the model is, so that the journal need not be replayed from its beginning.
-
-    If the segment is long, another one begins, and earlier ones are removed unless `keep` is true.
-    """
-    if model.schema is not None:
-        begin_snapshot(model, keep=keep, segment=segment)()
-
-
 def begin_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEGMENT) -> Callable[[], None]:
-    """Begin a snapshot of a model that has a schema, between two commits.
+    """Note, between two commits, what a model with a schema is, so that the journal before need not be replayed.
 
-    Returns a function that writes it; the model may learn meanwhile.
+    If the segment is long, another one begins. Returns a function that writes the snapshot, while the model may learn,
+    and removes earlier segments unless `keep` is true.
     """
     model.journal.sync()
     place = model.journal.end if model.journal.end.offset < segment else model.journal.rotate()
