@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from redescend.checkpoint import load
 from redescend.errors import DataError, DivergenceError
 from redescend.serve import replicas
 from redescend.serve.folder import ModelFolder
 from redescend.serve.inference import infer
 from redescend.serve.journal import Fsync
 from redescend.serve.outcomes import dump_model, pick
-from redescend.serve.recovery import open_model, write_snapshot
+from redescend.serve.recovery import begin_snapshot, open_model
 from redescend.serve.refusals import Conflict
 from redescend.serve.settings import Limits
 from redescend.streaming import StreamModel, fit_stream
@@ -126,7 +127,7 @@ def test_labels_that_appear_later_are_added(tmp_path, settings):
     with model.read() as learned:
         assert learned.schema.labels == ["large", "small", "old"]
     assert reopen(model).dump() == model.dump()
-    write_snapshot(model)
+    begin_snapshot(model)()
     assert reopen(model).dump() == model.dump()
     assert reopen(model).schema.labels == ["large", "small", "old"]
     options = {"by": "town"} if "by" in settings else {"linear": False} if "linear" in settings else {}
@@ -160,9 +161,9 @@ def test_snapshots_and_segments(tmp_path, keep):
     records, model = make_records(400), make_model(tmp_path)
     send(model, records[:200])
     model.commit([make_request(to_lines(records[200:250]), "k", 9)])
-    write_snapshot(model, keep=keep, segment=1)
+    begin_snapshot(model, keep=keep, segment=1)()
     send(model, records[250:300])
-    write_snapshot(model, keep=keep)
+    begin_snapshot(model, keep=keep)()
     send(model, records[300:])
     again = reopen(model)
     assert again.dump() == model.dump()
@@ -172,6 +173,22 @@ def test_snapshots_and_segments(tmp_path, keep):
     assert len(list(model.journal.folder.iterdir())) == (2 if keep else 1)
     if keep:
         assert fit(model) == model.dump()
+
+
+@pytest.mark.parametrize("settings", [{}, {"by": "town"}], ids=["one", "keys"])
+def test_a_snapshot_is_of_the_moment_at_which_it_began(tmp_path, settings):
+    records, model = make_records(400), make_model(tmp_path, **settings)
+    send(model, records[:200])
+    before = model.counts
+    write = begin_snapshot(model, keep=True, segment=1)
+    model.commit([make_request(to_lines(records[200:300]), "k", 9)])
+    write()
+    send(model, records[300:])
+    again = reopen(model)
+    assert load(model.folder / "snapshot.safetensors")["counts"] == list(vars(before).values())
+    assert again.dump() == model.dump() == fit(model, **settings)
+    assert (again.counts, again.summarize()) == (model.counts, model.summarize())
+    assert again.commit([make_request([], "k", 9)])[0].duplicate
 
 
 def test_a_start_from_a_model_file(tmp_path):

@@ -22,12 +22,12 @@ def model(tmp_path):
     return model
 
 
-def play(model, run, is_due=lambda model: False, snapshot=lambda model: None):
+def play(model, run, is_due=lambda model: False, snapshot=lambda model: None, is_read=lambda: True):
     """Run a coroutine with a writer, and close it."""
 
     async def main():
         with ThreadPoolExecutor(2) as executor:
-            writer = Writer(model, executor, is_due, snapshot)
+            writer = Writer(model, executor, is_due, snapshot, is_read)
             result = await run(writer)
             await writer.close()
             assert (writer.queued, writer.lag) == (0, 0.0)
@@ -78,6 +78,23 @@ def test_only_quick_commits_are_learned_in_the_event_loop(model, monkeypatch):
 
     play(model, run)
     assert [thread is threading.main_thread() for thread, _ in seen] == [False, True, False]
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_the_event_loop_learns_for_longer_if_nobody_predicts(model, monkeypatch, read):
+    held, seen = hold_learning(model, monkeypatch)
+    held.set()
+
+    async def run(writer):
+        for seconds in (module.QUICK, module.UNREAD):
+            writer._seconds = 0.15 * seconds
+            await writer.enqueue(make_request(to_lines(make_records(5))))
+            writer._seconds = 0.25 * seconds
+            await writer.enqueue(make_request(to_lines(make_records(5))))
+
+    play(model, run, is_read=lambda: read)
+    in_loop = [thread is threading.main_thread() for thread, _ in seen]
+    assert in_loop == ([True, False, False, False] if read else [True, True, True, False])
 
 
 def test_a_commit_waits_for_half_of_the_clients_but_not_long(model, monkeypatch):
@@ -171,6 +188,31 @@ def test_a_snapshot_is_taken_between_commits_and_only_once_if_it_fails(model):
     assert 3 <= len(taken) <= 12
     assert all(begun == 0 for _, begun in taken)
     assert model.counts.records == 100 + 12 * 30
+
+
+def test_commits_go_on_while_a_snapshot_is_written(model):
+    lines, held, begun, written = to_lines(make_records(30)), threading.Event(), [], []
+
+    def snapshot(model):
+        begun.append(model.counts.records)
+
+        def write():
+            held.wait(10)
+            written.append(model.counts.records)
+
+        return write
+
+    async def run(writer):
+        for _ in range(3):
+            await writer.enqueue(make_request(lines))
+            await asyncio.to_thread(wait_for, lambda: begun)
+        assert (begun, written) == ([130], [])
+        held.set()
+
+    play(model, run, lambda model: True, snapshot)
+    # Closing has waited for it. Another may have begun after it, and been waited for as well.
+    assert written[0] == 190
+    assert len(begun) == len(written)
 
 
 def test_an_unexpected_error_of_a_snapshot_is_logged(model, caplog):

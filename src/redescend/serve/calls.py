@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import time
 
 from redescend.errors import DataError
 from redescend.serve.folder import ModelFolder
@@ -33,6 +34,7 @@ class Calls:
     def infer(self, writer: Writer, body: bytes, size: str) -> bytes:
         """Predict; `size` is that of the JSON if raw tensors follow it, or empty."""
         split = int(size) if size.isascii() and size.isdigit() and len(size) < 12 else len(body)
+        self.folder.read_at = time.monotonic()
         head, raw = (body, b"") if split >= len(body) else (body[:split], body[split:])
         answer, count = infer(writer.model, head, raw)
         self.metrics.add_predicted(writer.model.name, count)
@@ -40,6 +42,7 @@ class Calls:
 
     def score(self, writer: Writer, body: bytes, content_type: str) -> bytes:
         """Say what would be said of records, without learning from them."""
+        self.folder.read_at = time.monotonic()
         model, records = writer.model, read_records(body, content_type, limits=self.limits)
         return encode_in_parts({"model_name": model.name, "records": model.score(records.split())})
 

@@ -8,7 +8,10 @@ import logging
 import os
 import secrets
 import shutil
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ from redescend.registry import snake_case
 from redescend.serve.journal import Fsync
 from redescend.serve.logs import FIELDS
 from redescend.serve.model import ServedModel
-from redescend.serve.recovery import CONFIG, SEGMENT, START, open_model, write_snapshot
+from redescend.serve.recovery import CONFIG, SEGMENT, START, begin_snapshot, open_model
 from redescend.serve.refusals import Conflict, NotFound, TooLarge, Unavailable
 from redescend.serve.settings import Limits, ModelSettings, check_name
 from redescend.serve.writer import Writer
@@ -29,6 +32,9 @@ LOGGER = logging.getLogger("redescend.serve")
 
 THREADS = 4
 """Threads that learn and take snapshots, each for one model at a time."""
+
+RECENT = 1.0
+"""Seconds after a prediction in which others are expected."""
 
 
 class ModelFolder:
@@ -63,6 +69,8 @@ class ModelFolder:
         self._saved: dict[str, int] = {}
         """Records of each model at its last snapshot."""
         self.writers: dict[str, Writer] = {}
+        self.read_at = float("-inf")
+        """When a client has predicted last."""
         self.broken: dict[str, str] = {}
         """Models that could not be opened, and why."""
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="commit")
@@ -93,7 +101,7 @@ class ModelFolder:
     def _open(self, folder: Path) -> ServedModel:
         model = open_model(folder, self.limits, self.fsync)
         self._saved[model.name] = model.counts.records
-        self.writers[model.name] = Writer(model, self._executor, self._is_due, self._snapshot)
+        self.writers[model.name] = Writer(model, self._executor, self._is_due, self._snapshot, self._is_read)
         return model
 
     def writer(self, name: str) -> Writer:
@@ -168,7 +176,7 @@ class ModelFolder:
         for writer in list(self.writers.values()):
             await writer.close()
             if self.count_unsaved(writer.model):
-                await asyncio.to_thread(self._snapshot, writer.model)
+                await asyncio.to_thread(self._write_last, writer.model)
             await asyncio.to_thread(writer.model.journal.sync)
             writer.model.journal.close()
         self._executor.shutdown()
@@ -176,16 +184,39 @@ class ModelFolder:
 
     def _is_due(self, model: ServedModel) -> bool:
         """Whether a snapshot is due."""
-        return self.count_unsaved(model) >= self._every or model.journal.end.offset >= self._segment
+        many = self.count_unsaved(model) >= self._every or model.journal.end.offset >= self._segment
+        return many and model.schema is not None
 
-    def _snapshot(self, model: ServedModel) -> None:
+    def _is_read(self) -> bool:
+        """Whether a client has predicted of late."""
+        return time.monotonic() < self.read_at + RECENT
+
+    def _snapshot(self, model: ServedModel) -> Callable[[], None] | None:
+        """Begin a snapshot; returns a function that writes it, unless it failed."""
         try:
-            write_snapshot(model, keep=self._keep, segment=self._segment)
-            self._saved[model.name] = model.counts.records
-            LOGGER.info("Snapshot of '%s' at record %d.", model.name, model.counts.records, extra=about(model))
+            write = begin_snapshot(model, keep=self._keep, segment=self._segment)
         except (RedescendError, OSError) as error:
-            # The journal has everything.
-            LOGGER.error("The snapshot of '%s' was not written: %s", model.name, error, extra=about(model))
+            _log_failure(model, error)
+            return None
+        return partial(self._write, model, model.counts.records, write)
+
+    def _write(self, model: ServedModel, records: int, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except (RedescendError, OSError) as error:
+            _log_failure(model, error)
+        else:
+            self._saved[model.name] = records
+            LOGGER.info("Snapshot of '%s' at record %d.", model.name, records, extra=about(model))
+
+    def _write_last(self, model: ServedModel) -> None:
+        if (write := self._snapshot(model)) is not None:
+            write()
+
+
+def _log_failure(model: ServedModel, error: Exception) -> None:
+    """Log that a snapshot failed: the journal has everything."""
+    LOGGER.error("The snapshot of '%s' was not written: %s", model.name, error, extra=about(model))
 
 
 def about(model: ServedModel) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +32,16 @@ REPLAYED = 10_000
 """Records to learn from at a time when a journal is replayed."""
 
 
-def write_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEGMENT) -> None:
-    """Write down what the model is, so that the journal need not be replayed from its beginning.
+def begin_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEGMENT) -> Callable[[], None]:
+    """Note, between two commits, what a model with a schema is, so that the journal before need not be replayed.
 
-    If the segment is long, another one begins, and earlier ones are removed unless `keep` is true.
+    If the segment is long, another one begins. Returns a function that writes the snapshot, while the model may learn,
+    and removes earlier segments unless `keep` is true.
     """
-    if model.schema is None:
-        return
     model.journal.sync()
     place = model.journal.end if model.journal.end.offset < segment else model.journal.rotate()
-    with model.read() as learned:
+    with ExitStack() as stack:
+        learned = stack.enter_context(model.read())
         content = {
             "version": VERSION,
             "model": learned,
@@ -49,9 +50,15 @@ def write_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEG
             "statistics": model.statistics.state(),
             "keys": [[key, *remembered] for key, remembered in model.keys.items()],
         }
-        save(content, model.folder / SNAPSHOT)
-    if not keep:
-        model.journal.remove_before(place.segment)
+        reading = stack.pop_all()
+
+    def write() -> None:
+        with reading:
+            save(content, model.folder / SNAPSHOT)
+        if not keep:
+            model.journal.remove_before(place.segment)
+
+    return write
 
 
 def open_model(folder: Path, limits: Limits, fsync: Fsync) -> ServedModel:

@@ -83,8 +83,8 @@ class Statistics:
         return None
 
     def state(self) -> dict[str, Any]:
-        """Everything, as plain values."""
-        return {"losses": [list(each) for each in self.count_losses()], "rejections": self.rejections.state()}
+        """Everything, as an array and plain values."""
+        return {"losses": np.array(self.count_losses(), np.int64).reshape(-1, 2), "rejections": self.rejections.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state."""

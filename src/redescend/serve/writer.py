@@ -21,11 +21,12 @@ from redescend.serve.requests import Answer, LearnRequest
 
 LOGGER = logging.getLogger("redescend.serve")
 
-OVERLAPPING = 3
+OVERLAPPING = 2
 """Commits at a time that are learned from or written: with more there are fewer requests in each."""
 
-QUICK = 0.001
-"""Seconds that the event loop may learn at a time: to hand so little to a thread takes longer."""
+QUICK, UNREAD = 0.001, 0.01
+"""Seconds that the event loop may learn at a time: to hand so little to a thread takes longer. It may learn for
+longer if no client predicts, who would wait."""
 
 DELAY = 0.001
 """Seconds that a commit waits for more requests if there is nothing else to do."""
@@ -68,8 +69,9 @@ class Writer:
     """Commits the requests of a model in their order.
 
     The event loop calls `_advance`, which answers commits that are on the disk, and begins the next one while others
-    are still being written. A thread of the executor learns, unless that is quick, and takes a snapshot if one
-    `is_due`, one at a time.
+    are still being written. A thread of the executor learns, unless that is quick, or takes a snapshot. If one is
+    due, `snapshot` is called between two commits; it returns what is left to do while others are begun. `is_read` says
+    whether clients predict.
     """
 
     def __init__(
@@ -77,9 +79,11 @@ class Writer:
         model: ServedModel,
         executor: Executor,
         is_due: Callable[[ServedModel], bool],
-        snapshot: Callable[[ServedModel], None],
+        snapshot: Callable[[ServedModel], Callable[[], None] | None],
+        is_read: Callable[[], bool] = lambda: True,
     ) -> None:
         self.model, self._executor, self._is_due, self._snapshot = model, executor, is_due, snapshot
+        self._is_read = is_read
         self._waiting: deque[Waiting] = deque()
         self._commits: deque[Commit] = deque()
         """Commits that are not answered yet."""
@@ -93,9 +97,9 @@ class Writer:
         """Runs while a commit waits for more requests."""
         self._seconds = float("inf")
         """Processor time that learning from the last commit took, per record."""
-        self._works = self._scheduled = self._finished = False
-        """Whether a thread works for the model, whether `_advance` is about to be called, and whether a commit was
-        finished since the last snapshot was considered."""
+        self._works = self._saves = self._scheduled = self._finished = False
+        """Whether a thread learns, whether one writes a snapshot, whether `_advance` is about to be called, and whether
+        a commit was finished since the last snapshot was considered."""
         self._closed: asyncio.Future[None] | None = None
         """Done once nothing waits any more; None until the writer is being closed."""
         self.commits = Histogram()
@@ -154,7 +158,7 @@ class Writer:
         while self._commits and self._is_written(self._commits[0]):
             self._finish(self._commits.popleft())
             self._begin_next(loop)
-        idle = not (self._waiting or self._commits or self._works)
+        idle = not (self._waiting or self._commits or self._works or self._saves)
         if self._closed is not None and idle and not self._closed.done():
             self._closed.set_result(None)
 
@@ -166,10 +170,10 @@ class Writer:
             if len(self._commits) == 1:
                 commit = self._commits[0]
                 self._run(loop, partial(self.model.commit, commit.requests), partial(self._end_alone, commit))
-        elif self._finished and self._is_due(self.model):
+        elif self._finished and not self._saves and self._is_due(self.model):
             if not self._commits:
                 self._finished = False
-                self._run(loop, partial(self._snapshot, self.model), self._end_snapshot)
+                self._run(loop, partial(self._snapshot, self.model), partial(self._end_snapshot, loop))
         elif self._waiting:
             self._begin_if_enough(loop)
 
@@ -206,7 +210,7 @@ class Writer:
         begin, end = partial(self._attempt, commit), partial(self._end_begin, loop, commit)
         if not self.model.can_begin(commit.requests):
             end(lambda: None)
-        elif self.model.overlapping and self._seconds * commit.records < QUICK:
+        elif self.model.overlapping and self._seconds * commit.records < (QUICK if self._is_read() else UNREAD):
             end(begin)
         else:
             self._run(loop, begin, end)
@@ -237,9 +241,14 @@ class Writer:
         self._commits.popleft()
         self._answer_result(commit, result)
 
-    def _end_snapshot(self, result: Callable[[], None]) -> None:
+    def _end_snapshot(self, loop: asyncio.AbstractEventLoop, result: Callable[[], Callable[[], None] | None]) -> None:
+        """End a part of a snapshot, and begin the next, if there is one."""
+        self._saves = False
         try:
-            result()
+            write = result()
+            if write is not None:
+                self._saves = True
+                self._submit(loop, write, partial(self._end_snapshot, loop))
         except Exception:
             # The journal has everything.
             name = self.model.name
@@ -282,8 +291,14 @@ class Writer:
         """Work in a thread, and then, in the event loop, pass on a function that returns or raises the result."""
         self._works = True
 
-        def end(future: Future[Any]) -> None:
+        def end(result: Callable[[], Any]) -> None:
             self._works = False
+            then(result)
+
+        self._submit(loop, work, end)
+
+    def _submit(self, loop: asyncio.AbstractEventLoop, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        def end(future: Future[Any]) -> None:
             then(future.result)
             self._advance(loop)
 
