@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from redescend.kernels import cache, compiler, parts, quantiles, views
+from redescend.kernels import compiler, quantiles, views
+from redescend.kernels.compilation import cache, parts
 
 READ_ONLY = """
 import tempfile

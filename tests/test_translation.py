@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError, UnsupportedError
 
-from redescend.kernels import names
+from redescend.kernels.compilation import names
 from redescend.kernels.compiler import kernel, part
 from redescend.kernels.views import view
 from redescend.numeric import Array

@@ -23,9 +23,9 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload, register_jitable
 
 from redescend import domains, gates, numeric, steps, transforms
-from redescend.kernels import parts
-from redescend.kernels.cache import KernelCache
-from redescend.kernels.parts import COMPILED, INLINED, KERNEL, PART, RARE, SELDOM, SHARED, SUMMING
+from redescend.kernels.compilation import parts
+from redescend.kernels.compilation.cache import KernelCache
+from redescend.kernels.compilation.parts import COMPILED, INLINED, KERNEL, PART, RARE, SELDOM, SHARED, SUMMING
 from redescend.losses import linear
 
 F = TypeVar("F", bound=Callable[..., Any])

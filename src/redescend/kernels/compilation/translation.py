@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 from numba import types
 
-from redescend.kernels.expressions import Expressions, Known, Value, Variable
+from redescend.kernels.compilation.expressions import Expressions, Known, Value, Variable
 
 GUESSES = {"float": types.float64, "int": types.intp, "bool": types.boolean}
 

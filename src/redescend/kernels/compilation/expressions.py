@@ -18,9 +18,9 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError, UnsupportedError
 
-from redescend.kernels.libraries import PartLibrary
-from redescend.kernels.lookups import Memo, code_of
-from redescend.kernels.names import read_function
+from redescend.kernels.compilation.libraries import PartLibrary
+from redescend.kernels.compilation.lookups import Memo, code_of
+from redescend.kernels.compilation.names import read_function
 
 NODES = (
     "Add Sub Mult Div FloorDiv Mod Pow LShift RShift BitAnd BitOr BitXor Lt LtE Gt GtE Eq NotEq USub UAdd Not Invert"

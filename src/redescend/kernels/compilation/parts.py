@@ -17,9 +17,15 @@ from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing.templates import signature
 
-from redescend.kernels.libraries import KernelLibrary, PartLibrary, RareLibrary, SharedLibrary, SummingLibrary
-from redescend.kernels.lookups import Memo
-from redescend.kernels.translation import Translation
+from redescend.kernels.compilation.libraries import (
+    KernelLibrary,
+    PartLibrary,
+    RareLibrary,
+    SharedLibrary,
+    SummingLibrary,
+)
+from redescend.kernels.compilation.lookups import Memo
+from redescend.kernels.compilation.translation import Translation
 
 _numbers = itertools.count()
 _contexts: dict[tuple[Any, str], Any] = {}
