@@ -20,6 +20,7 @@ from redescend.engines.engine import LinearForm
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import DataError
 from redescend.exclusive import exclusive
+from redescend.kernels.tables import Table
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check_bool
 from redescend.sklearn.row_beliefs import JudgingEstimator, RowBeliefs
@@ -156,8 +157,7 @@ class LinearEstimator(JudgingEstimator):
             predictions[:, order] = before
         self.inlier_weight_ = min_over_outputs(inlier_weights)
         if self._beliefs is not None and isinstance(self._engine, NonlinearEngine):
-            self._beliefs.start()
-            self._beliefs.add(table, Y, predictions, order[weights[order] > 0.0])
+            self._beliefs.fit_members(self._engine, Table(table, Y, weights), predictions, order)
         elif self._beliefs is not None:
             used = np.flatnonzero(weights > 0.0)
             self._beliefs.fit(table, Y, self._predict_unrounded(table), inlier_weights, used)
