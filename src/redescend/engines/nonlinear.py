@@ -29,7 +29,7 @@ SMALLEST = 1e-3
 """The least size of a residual, in medians of those that are not 0: no logarithm is infinite."""
 
 NO_COEFFICIENTS = (
-    "A model with features='auto' has no coefficients, because it need not be linear. Make it with features='linear'."
+    "A model with trees has no coefficients, because it need not be linear. Make it with features='linear' to get them."
 )
 
 _learn: Any = rounds.learn
@@ -145,7 +145,7 @@ class NonlinearEngine(Engine):
         """The predictions of another pass over rows, which this model does not learn from."""
         engine, out = copy.deepcopy(self), np.empty(Y.shape)
         engine.begin_pass()
-        engine.learn(*map(np.ascontiguousarray, (X, Y, sample_weight)), out)
+        engine.learn(np.ascontiguousarray(X), np.ascontiguousarray(Y), np.ascontiguousarray(sample_weight), out)
         return out
 
     def predict_sizes(self, X: Array, residuals: Array, sample_weight: Array) -> Array:
