@@ -414,20 +414,24 @@ def test_streams_refuse_trees_on_too_many_features():
         rd.fit_stream(data, "y", linear=False)
 
 
-@pytest.mark.parametrize(
-    ("settings", "obstacle"),
-    [({"alpha": 0.1}, "an l2 penalty"), ({"average": True}, "averaging"), ({"fit_intercept": False}, "intercept")],
-)
-def test_estimators_warn_if_they_stay_linear(settings, obstacle):
+@pytest.mark.parametrize("settings", [{"alpha": 0.1}, {"average": True}, {"fit_intercept": False}])
+@pytest.mark.parametrize("kind", [np.array, csr_array])
+def test_estimators_are_linear_where_there_can_be_no_trees(settings, kind):
     X, y = friedman(50, 30)
-    with pytest.warns(UserWarning, match=f"The model is linear, because features='auto' .*{obstacle}"):
-        RedescendingRegressor(features="auto", **settings).fit(X, y)
+    auto, linear = (RedescendingRegressor(**settings, **told).fit(kind(X), y) for told in ({}, {"features": "linear"}))
+    np.testing.assert_array_equal(auto.coef_, linear.coef_)
+    assert RedescendingRegressor().fit(csr_array(X), y).coef_.shape == (5,)
 
 
-def test_sparse_rows_of_an_estimator_stay_linear():
-    X, y = friedman(50, 31)
-    with pytest.warns(UserWarning, match="sparse rows"):
-        RedescendingRegressor(features="auto").fit(csr_array(X), y)
+@pytest.mark.parametrize("settings", [{}, {"by": "shop"}, {"transform": rd.transforms.Huber(1.0)}])
+def test_streams_have_trees_where_they_can(settings):
+    X, y = friedman(60, 31)
+    data = pa.table({"x": X[:, 0], "shop": np.arange(60) % 2, "y": y})
+    assert rd.fit_stream(data, "y", **settings)[0].get_params()["features"] == ("linear" if settings else "auto")
+    assert rd.fit_stream(data, "y", linear=True, **settings)[0].get_params()["features"] == "linear"
+    if settings:
+        with pytest.raises(ParameterError, match="cannot be combined"):
+            rd.fit_stream(data, "y", linear=False, **settings)
 
 
 def test_estimators():
