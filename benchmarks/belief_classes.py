@@ -85,7 +85,7 @@ def compare(X: Array, labels: Array, flips: float, seed: int) -> tuple[float, ..
     logits = np.log(np.maximum(likely, 1e-12))
     belief, margins = LabelBelief(classes), logits[:, 1] - logits[:, 0] if classes == 2 else logits
     belief.learn_table(margins, given)
-    model: Any = ours.RedescendingClassifier().fit(X, given)
+    model: Any = ours.RedescendingClassifier(features="linear").fit(X, given)
     k = np.count_nonzero(wrong)
     values = (model.clean_probability_, belief.judge(margins, given), rank.get_label_quality_scores(given, likely))
     suspects = model.suspects_

@@ -47,17 +47,24 @@ def real(split: str, place: int, shuffled: bool, share: float) -> Stream:
         order = np.random.default_rng([7, place]).permutation(len(y))
         X, y = X[order], y[order]
     random = np.random.default_rng([place, int(share * 100), shuffled, split == "held"])
+    kind = KINDS[(place + 3 * (share > 0.1) + shuffled) % len(KINDS)]
+    return spoil_table(TABLES[split][place].name, X, y, kind, shuffled, share, random)
+
+
+def spoil_table(
+    name: str, X: Array, y: Array, kind: str, shuffled: bool, share: float, random: np.random.Generator
+) -> Stream:
+    """A table, whose last column is a constant, with a share of errors of one kind."""
     clean = random.random(len(y)) >= share
     bad_X, bad_y = X, y
     if share > 0.0:
         some, targets = X[:FIRST], y[:FIRST]
         residuals = targets - some @ np.linalg.lstsq(some, targets, rcond=None)[0]
         unit = 1.48 * float(np.median(np.abs(residuals))) or float(np.std(y))
-        kind = KINDS[(place + 3 * (share > 0.1) + shuffled) % len(KINDS)]
         bad_X, bad_y = spoil(kind, X, y, clean, random.uniform(7, 20), random, unit)
         clean = clean | ((bad_y == y) & (bad_X == X).all(axis=1))
-    # The last column of a table is the constant; models have their own.
-    return Stream(TABLES[split][place].name, bad_X[:, :-1].copy(), bad_y, clean, y, shuffled, share)
+    # Models have their own constant.
+    return Stream(name, bad_X[:, :-1].copy(), bad_y, clean, y, shuffled, share)
 
 
 def synthetic(share: float, seed: int = 5) -> Iterator[Stream]:

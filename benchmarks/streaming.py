@@ -38,8 +38,8 @@ READERS = {
 
 MODELS = {
     "a transform": ("transform=rd.transforms.Huber(1.0)", {"parquet": 2.5, "csv": 1.4}),
-    "self-tuning": ("", {"parquet": 8.0, "csv": 2.5}),
-    "self-tuning, order 2": ("order=2", {}),
+    "self-tuning": ("linear=True", {"parquet": 8.0, "csv": 2.5}),
+    "self-tuning, order 2": ("linear=True, order=2", {}),
 }
 """The model, and how many times longer than reading alone it may take."""
 
@@ -67,7 +67,7 @@ def streaming_rows(effort: Effort) -> Iterator[Row]:
             programs = {name: READING.format(path=long, reader=reader) for name, reader in readers.items()}
             for name, (settings, _) in MODELS.items():
                 programs[name] = LEARNING.format(few=short, path=long, settings=settings)
-            programs["short"] = LEARNING.format(few=short, path=short, settings="")
+            programs["short"] = LEARNING.format(few=short, path=short, settings="linear=True")
             found = _least(programs, max(1, effort.starts // 2))
             reading, what = found[BATCHES][0], f"{rows:,} rows of {kind}"
             yield compare(f"{what}, PyArrow {SCAN}", found[SCAN][0], f"PyArrow {BATCHES}", reading)

@@ -30,7 +30,9 @@ SHARE, SIZE, ROWS = 0.02, 8.0, 3000
 def rank(frame: Any, target: str, **settings: Any) -> tuple[Array, int]:
     """The rows of a table, the most suspicious first, and how many are listed."""
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    config = FitConfig(target=target, passes=None, shuffle=None, final_look=True, top=len(frame), **settings)
+    config = FitConfig(
+        target=target, linear=True, passes=None, shuffle=None, final_look=True, top=len(frame), **settings
+    )
     with start_run(table, config) as run:
         run.run()
         assert run.final is not None

@@ -12,7 +12,7 @@ from redescend.sklearn import RedescendingRegressor
 
 HUBER = rd.transforms.Huber(1.0)
 REGRESSORS = [
-    RedescendingRegressor(),
+    RedescendingRegressor(features="linear"),
     RedescendingRegressor(order=2, alpha=1e-3),
     RedescendingRegressor(transform=HUBER, alpha=1e-3),
     RedescendingRegressor("absolute", transform=HUBER, standardize="scale", average=True),

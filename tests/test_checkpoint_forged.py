@@ -31,7 +31,8 @@ from redescend.state import CORRUPT, unpack
 HUBER = rd.transforms.Huber(1.0)
 ESTIMATORS: dict[str, Any] = {
     "dense": RedescendingRegressor(average=5),
-    "second order": RedescendingRegressor(order=2),
+    "second order": RedescendingRegressor(features="linear", order=2),
+    "trees": RedescendingRegressor(),
     "sparse": RedescendingRegressor(alpha=0.01),
     "labels": RedescendingClassifier(alpha=0.01),
     "sparse labels": RedescendingClassifier("hinge"),
@@ -58,7 +59,7 @@ def numbers(state: Any) -> list[Any]:
     """All arrays of floats in a state."""
     if isinstance(state, dict):
         return [array for part in state.values() for array in numbers(part)]
-    return [state] if isinstance(state, np.ndarray) and state.size else []
+    return [state] if isinstance(state, np.ndarray) and state.size and state.dtype.kind == "f" else []
 
 
 def go_on(model: Any, X: Any, y: Any) -> None:
@@ -69,7 +70,8 @@ def go_on(model: Any, X: Any, y: Any) -> None:
         assert np.isfinite(model.transform(X)).all()
         return
     model.state()
-    for part in (model.coef_, model.intercept_, model.predict(X), model.score_samples(X, y), model.score_samples(X)):
+    coefficients = (model.coef_, model.intercept_) if hasattr(model, "coef_") else ()
+    for part in (*coefficients, model.predict(X), model.score_samples(X, y), model.score_samples(X)):
         assert np.isfinite(part).all()
 
 

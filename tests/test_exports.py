@@ -54,7 +54,7 @@ def as_inputs(schema, frame):
 
 
 def fit(frame, target, **options):
-    model, rounds = rd.fit_stream(frame.drop(columns={"y", "label"} - {target}), target, **options)
+    model, rounds = rd.fit_stream(frame.drop(columns={"y", "label"} - {target}), target, linear=True, **options)
     rounds.run()
     return model
 
@@ -99,7 +99,7 @@ def test_a_regressor_predicts_the_same(outputs):
     random = np.random.default_rng(0)
     X = random.normal(size=(200, 3))
     Y = X @ random.normal(size=(3, outputs)) + 5.0
-    model = RedescendingRegressor(max_iter=1).fit(X, Y if outputs > 1 else Y[:, 0])
+    model = RedescendingRegressor(features="linear", max_iter=1).fit(X, Y if outputs > 1 else Y[:, 0])
     predicted = run(rd.to_onnx(model), {"X": 100 * X})["prediction"]
     np.testing.assert_allclose(predicted, model.predict(100 * X).reshape(200, outputs), rtol=1e-9)
 
@@ -110,7 +110,7 @@ def test_a_classifier_predicts_the_same(classes, loss):
     random = np.random.default_rng(0)
     X = random.normal(size=(200, 3))
     y = np.array(classes)[np.digitize(X @ [1.0, -1.0, 0.5], [0.0, 1.0][: len(classes) - 1])]
-    model = RedescendingClassifier(loss=loss, max_iter=1).fit(X, y)
+    model = RedescendingClassifier(features="linear", loss=loss, max_iter=1).fit(X, y)
     out = run(rd.to_onnx(model), {"X": X})
     assert list(out["label"]) == list(model.predict(X))
     assert "probabilities" not in out  # they are calibrated by more than margins

@@ -75,7 +75,7 @@ import numpy as np
 import redescend as rd
 
 def fit(**settings):
-    model, rounds = rd.fit_stream("records.csv", "y", **settings)
+    model, rounds = rd.fit_stream("records.csv", "y", linear=True, **settings)
     rounds.run()
     return model
 

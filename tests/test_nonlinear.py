@@ -200,18 +200,37 @@ def test_trees_start_anew_in_every_pass():
 
 
 def test_rows_are_predicted_by_trees_that_were_grown_without_them():
-    X, y = friedman(400, 26)
-    noise = y + 3.0 * np.random.default_rng(27).normal(size=400)
-    engine = make()
-    engine.learn_rounds(X, noise[None])
-    new, new_y = friedman(2000, 28)
-    new_y += 3.0 * np.random.default_rng(29).normal(size=2000)
-    true = np.median(np.abs(engine.predict(new)[0] - new_y))
-    seen, unseen = (
-        np.median(np.abs(told[0] - noise)) for told in (engine.predict(X), engine.predict_unseen(X, noise[None]))
-    )
-    assert seen < 0.9 * true
-    assert 0.92 * true < unseen < 1.15 * true
+    ratios = []
+    for seed in range(26, 76, 10):
+        X, y = friedman(400, seed)
+        noise = y + 3.0 * np.random.default_rng(seed + 1).normal(size=400)
+        engine = make()
+        before = engine.learn_rounds(X, noise[None]).predictions
+        new, new_y = friedman(2000, seed + 2)
+        new_y += 3.0 * np.random.default_rng(seed + 3).normal(size=2000)
+        told = (engine.predict(X), engine.predict_unseen(X, noise[None], np.ones(400)))
+        true = np.median(np.abs(engine.predict(new)[0] - new_y))
+        ratios.append([np.median(np.abs(one[0] - noise)) / true for one in told])
+        mixed = engine.predict_unseen(X, noise[None], np.ones(400), before)
+        np.testing.assert_array_equal(mixed[:, 200:], before[:, 200:])
+        np.testing.assert_array_equal(mixed[:, :200], told[1][:, :200])
+    seen, unseen = np.mean(ratios, axis=0)
+    assert seen < 0.7
+    assert 0.93 < unseen < 1.08
+
+
+def test_sizes_of_residuals_around_rows_are_found():
+    random = np.random.default_rng(3)
+    X = random.random((2000, 3))
+    sizes = np.where(X[:, 1] > 0.7, 2.0, -1.0)
+    residuals = np.exp(sizes) * random.normal(size=2000)
+    residuals[::20] *= 1000.0
+    found = make(3).predict_sizes(X, residuals, np.ones(2000))
+    apart = np.abs(X[:, 1] - 0.7) > 0.05
+    shift = np.median(found - sizes)
+    assert np.mean(np.abs(found - shift - sizes)[apart] < 0.7) > 0.9
+    assert (make(3).predict_sizes(X, np.zeros(2000), np.ones(2000)) == 0.0).all()
+    assert np.isfinite(make(3).predict_sizes(X, np.full(2000, np.inf), np.ones(2000))).all()
 
 
 # --- states ---
@@ -395,20 +414,24 @@ def test_streams_refuse_trees_on_too_many_features():
         rd.fit_stream(data, "y", linear=False)
 
 
-@pytest.mark.parametrize(
-    ("settings", "obstacle"),
-    [({"alpha": 0.1}, "an l2 penalty"), ({"average": True}, "averaging"), ({"fit_intercept": False}, "intercept")],
-)
-def test_estimators_warn_if_they_stay_linear(settings, obstacle):
+@pytest.mark.parametrize("settings", [{"alpha": 0.1}, {"average": True}, {"fit_intercept": False}])
+@pytest.mark.parametrize("kind", [np.array, csr_array])
+def test_estimators_are_linear_where_there_can_be_no_trees(settings, kind):
     X, y = friedman(50, 30)
-    with pytest.warns(UserWarning, match=f"The model is linear, because features='auto' .*{obstacle}"):
-        RedescendingRegressor(features="auto", **settings).fit(X, y)
+    auto, linear = (RedescendingRegressor(**settings, **told).fit(kind(X), y) for told in ({}, {"features": "linear"}))
+    np.testing.assert_array_equal(auto.coef_, linear.coef_)
+    assert RedescendingRegressor().fit(csr_array(X), y).coef_.shape == (5,)
 
 
-def test_sparse_rows_of_an_estimator_stay_linear():
-    X, y = friedman(50, 31)
-    with pytest.warns(UserWarning, match="sparse rows"):
-        RedescendingRegressor(features="auto").fit(csr_array(X), y)
+@pytest.mark.parametrize("settings", [{}, {"by": "shop"}, {"transform": rd.transforms.Huber(1.0)}])
+def test_streams_have_trees_where_they_can(settings):
+    X, y = friedman(60, 31)
+    data = pa.table({"x": X[:, 0], "shop": np.arange(60) % 2, "y": y})
+    assert rd.fit_stream(data, "y", **settings)[0].get_params()["features"] == ("linear" if settings else "auto")
+    assert rd.fit_stream(data, "y", linear=True, **settings)[0].get_params()["features"] == "linear"
+    if settings:
+        with pytest.raises(ParameterError, match="cannot be combined"):
+            rd.fit_stream(data, "y", linear=False, **settings)
 
 
 def test_estimators():

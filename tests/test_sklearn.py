@@ -21,7 +21,7 @@ from tests.sklearn_records import HUBER, REGRESSORS, labels, nonzeros, regressio
 
 def test_outliers_do_not_move_it_and_are_named() -> None:
     X, y, clean = regression(2000)
-    for model in (RedescendingRegressor(), RedescendingRegressor(order=2)):
+    for model in (RedescendingRegressor(features="linear"), RedescendingRegressor(features="linear", order=2)):
         model.partial_fit(X, y)
         np.testing.assert_allclose(model.coef_, [1.0, 0.02, 100.0, 0.0], atol=0.05, rtol=0.05)
         scores = model.score_samples(X, y)
@@ -61,13 +61,13 @@ def test_weights_of_one_are_none_and_of_nought_a_no_op(estimator: Any) -> None:
 @pytest.mark.parametrize(
     "estimator",
     [
-        RedescendingRegressor(order=1),
-        RedescendingRegressor(order=1, alpha=0.01),
+        RedescendingRegressor(features="linear", order=1),
+        RedescendingRegressor(features="linear", order=1, alpha=0.01),
         RedescendingRegressor("epsilon_insensitive", order=1, alpha=0.1, fit_intercept=False),
         RedescendingRegressor(transform=HUBER),
         RedescendingRegressor(transform=HUBER, alpha=0.01, step=rd.steps.AdaptiveNorm(0.1), fit_intercept=False),
-        RedescendingRegressor(order=2),
-        RedescendingRegressor(order=1, average=10),
+        RedescendingRegressor(features="linear", order=2),
+        RedescendingRegressor(features="linear", order=1, average=10),
     ],
     ids=repr,
 )
@@ -94,8 +94,8 @@ def test_sparse_is_dense(estimator: Any) -> None:
 
 def test_sparse_is_what_it_was_when_centred_before() -> None:
     X, y = nonzeros()
-    thin = RedescendingRegressor().partial_fit(X[:50].toarray(), y[:50]).partial_fit(X[50:], y[50:])
-    full = RedescendingRegressor().partial_fit(X.toarray(), y)
+    thin = RedescendingRegressor(features="linear").partial_fit(X[:50].toarray(), y[:50]).partial_fit(X[50:], y[50:])
+    full = RedescendingRegressor(features="linear").partial_fit(X.toarray(), y)
     same(thin, full)
 
 
@@ -111,7 +111,7 @@ def test_sparse_labels_of_three_classes() -> None:
 def test_units_do_not_matter() -> None:
     """Features and targets in other units give the same model in those units, to the rounding of the units."""
     X, y, _ = regression(400)
-    for model in (RedescendingRegressor(), RedescendingRegressor(transform=rd.transforms.Identity())):
+    for model in (RedescendingRegressor(features="linear"), RedescendingRegressor(transform=rd.transforms.Identity())):
         one = clone(model).partial_fit(X, y)
         other = clone(model).partial_fit(X * 1024.0 - 3e4, y * 4.0)
         np.testing.assert_allclose(other.coef_ * 256.0, one.coef_, rtol=1e-6, atol=1e-6 * np.abs(one.coef_).max())
@@ -132,7 +132,10 @@ def test_the_mean_of_the_models() -> None:
     X, y, _ = regression(60)
     for settings in ({}, {"transform": HUBER}, {"order": 2}):
         settings = {"standardize": False, **settings}
-        plain, averaged = RedescendingRegressor(**settings), RedescendingRegressor(average=20, **settings)
+        plain, averaged = (
+            RedescendingRegressor(features="linear", **settings),
+            RedescendingRegressor(features="linear", average=20, **settings),
+        )
         played = []
         for i in range(60):
             played.append(np.append(plain.coef_, plain.intercept_) if i else np.zeros(5))
@@ -145,18 +148,18 @@ def test_the_mean_of_the_models() -> None:
 def test_several_outputs_and_classes_are_as_many_models() -> None:
     X, y, _ = regression()
     Y = np.column_stack([y, -2.0 * y, X[:, 0]])
-    together = RedescendingRegressor().partial_fit(X, Y)
+    together = RedescendingRegressor(features="linear").partial_fit(X, Y)
     assert together.predict(X).shape == Y.shape
-    singles = [RedescendingRegressor().partial_fit(X, column) for column in Y.T]
+    singles = [RedescendingRegressor(features="linear").partial_fit(X, column) for column in Y.T]
     for k, single in enumerate(singles):
         np.testing.assert_array_equal(together.coef_[k], single.coef_)
     np.testing.assert_array_equal(
         together.inlier_weight_, np.min([single.inlier_weight_ for single in singles], axis=0)
     )
     X, y = load_iris(return_X_y=True)
-    flowers = RedescendingClassifier(loss="hinge").partial_fit(X, y, classes=[0, 1, 2])
+    flowers = RedescendingClassifier(features="linear", loss="hinge").partial_fit(X, y, classes=[0, 1, 2])
     for k in range(3):
-        one = RedescendingClassifier(loss="hinge").partial_fit(X, y == k, classes=[False, True])
+        one = RedescendingClassifier(features="linear", loss="hinge").partial_fit(X, y == k, classes=[False, True])
         np.testing.assert_array_equal(flowers.coef_[k], one.coef_[0])
         np.testing.assert_allclose(flowers.decision_function(X)[:, k], one.decision_function(X), rtol=1e-12)
 
@@ -170,7 +173,14 @@ def test_probabilities_of_classes_sum_to_one_and_rank_like_scores() -> None:
     assert flowers.score(X, y) > 0.9
 
 
-@pytest.mark.parametrize("model", [RedescendingRegressor(), RedescendingRegressor(order=2), RedescendingClassifier()])
+@pytest.mark.parametrize(
+    "model",
+    [
+        RedescendingRegressor(features="linear"),
+        RedescendingRegressor(features="linear", order=2),
+        RedescendingClassifier(features="linear"),
+    ],
+)
 def test_no_record_makes_a_model_infinite(model: Any) -> None:
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 5)) * 10.0 ** random.integers(-300, 308, (400, 5))

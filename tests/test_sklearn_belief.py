@@ -46,7 +46,7 @@ def test_passes_and_standardization_do_not_change_what_a_probability_means() -> 
     X, y, clean = rows(600)
     found = []
     for settings in ({"max_iter": 2}, {"max_iter": 20}, {"max_iter": 20, "standardize": False}):
-        model = RedescendingRegressor(**settings).fit(X, y)
+        model = RedescendingRegressor(features="linear", **settings).fit(X, y)
         assert model._beliefs.state()["beliefs"][0]["shared"][0] == 600
         found.append(model.clean_probability_)
         assert abs(found[-1].mean() - clean.mean()) < 0.03
@@ -56,7 +56,7 @@ def test_passes_and_standardization_do_not_change_what_a_probability_means() -> 
 
 def test_rows_one_by_one_are_judged_as_by_a_belief_of_their_predictions() -> None:
     X, y, _ = rows(400)
-    batch, single = RedescendingRegressor().partial_fit(X, y), RedescendingRegressor()
+    batch, single = RedescendingRegressor(features="linear").partial_fit(X, y), RedescendingRegressor(features="linear")
     learner, belief = rd.SelfTuning(4, loss=rd.losses.Squared()), ResidualBelief(3)
     trace = rd.play(learner, rd.Stream(np.column_stack([X, np.ones(400)]), y))
     for row in range(400):
@@ -139,7 +139,7 @@ def test_probabilities_of_classes_are_calibrated_under_flips_and_flipped_labels_
     np.testing.assert_array_equal(model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X))
 
 
-@pytest.mark.parametrize("model", [RedescendingRegressor(), RedescendingClassifier()])
+@pytest.mark.parametrize("model", [RedescendingRegressor(features="linear"), RedescendingClassifier(features="linear")])
 def test_a_state_keeps_the_verdict_and_the_belief(model: Any) -> None:
     X, y, _ = rows(300)
     y = y if isinstance(model, RedescendingRegressor) else y > 4.0

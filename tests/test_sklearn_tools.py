@@ -23,17 +23,19 @@ from tests.sklearn_records import HUBER, REGRESSORS, labels, nonzeros, regressio
 
 def test_single_precision_stays() -> None:
     X, y, _ = regression()
-    for model in (RedescendingRegressor(), RedescendingRegressor(transform=HUBER)):
+    for model in (RedescendingRegressor(features="linear"), RedescendingRegressor(transform=HUBER)):
         single = clone(model).partial_fit(X.astype(np.float32), y)
         assert single.coef_.dtype == single.intercept_.dtype == single.predict(X.astype(np.float32)).dtype == np.float32
         double = clone(model).partial_fit(X.astype(np.float32).astype(float), y)
         np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-6)
     X, y, _ = labels(100)
-    model = RedescendingClassifier().fit(X.astype(np.float32), y)
+    model = RedescendingClassifier(features="linear").fit(X.astype(np.float32), y)
     assert model.predict_proba(X.astype(np.float32)).dtype == np.float32
 
 
-@pytest.mark.parametrize("estimator", [*REGRESSORS, RedescendingClassifier(), RedescendingClassifier("hinge", order=2)])
+@pytest.mark.parametrize(
+    "estimator", [*REGRESSORS, RedescendingClassifier(features="linear"), RedescendingClassifier("hinge", order=2)]
+)
 def test_a_state_goes_on_to_the_last_bit(estimator: Any) -> None:
     X, y, _ = regression(200)
     names = ["a", "b", "c", "d"]
@@ -61,9 +63,9 @@ def test_a_sparse_state_goes_on_to_the_last_bit() -> None:
 
 def test_states_that_do_not_fit_are_refused() -> None:
     X, y, _ = regression(50)
-    model = RedescendingRegressor().partial_fit(pd.DataFrame(X, columns=list("abcd")), y)
+    model = RedescendingRegressor(features="linear").partial_fit(pd.DataFrame(X, columns=list("abcd")), y)
     fixed = RedescendingRegressor(transform=rd.transforms.Huber(1.0)).partial_fit(X, y)
-    texts = RedescendingClassifier().partial_fit(X, y > 13.0, classes=[False, True])
+    texts = RedescendingClassifier(features="linear").partial_fit(X, y > 13.0, classes=[False, True])
     scaler = MedianScaler().fit(X)
     bad = [
         (model, ["engine"], None, "cannot be read"),
@@ -152,19 +154,19 @@ def test_settings_changed_after_fitting_hold_from_the_next_model_on() -> None:
 def test_a_batch_of_no_weight_teaches_nothing() -> None:
     X, y, _ = regression(20)
     for weight in (np.zeros(20), [0.0] * 20, 0.0):
-        model = RedescendingRegressor().partial_fit(X, y, sample_weight=weight)
+        model = RedescendingRegressor(features="linear").partial_fit(X, y, sample_weight=weight)
         with pytest.raises(AttributeError, match="is not fitted yet"):
             _ = model.coef_
-        same(model.partial_fit(X, y), RedescendingRegressor().partial_fit(X, y))
+        same(model.partial_fit(X, y), RedescendingRegressor(features="linear").partial_fit(X, y))
         before = pickle.dumps(model.state())
         assert pickle.dumps(model.partial_fit(X, y, sample_weight=weight).state()) == before
         with pytest.raises(DataError, match="zero"):
             model.fit(X, y, sample_weight=weight)
         first = {"classes": [False, True], "sample_weight": weight}
-        assert not hasattr(RedescendingClassifier().partial_fit(X, y > 5.0, **first), "coef_")
+        assert not hasattr(RedescendingClassifier(features="linear").partial_fit(X, y > 5.0, **first), "coef_")
     for wrong in (np.ones(3), np.ones((20, 1)), -1.0, [np.nan] * 20, "heavy"):
         with pytest.raises(DataError, match="sample_weight must be"):
-            RedescendingRegressor().partial_fit(X, y, sample_weight=wrong)
+            RedescendingRegressor(features="linear").partial_fit(X, y, sample_weight=wrong)
 
 
 def test_single_precision_is_judged_in_double_and_never_overflows() -> None:
@@ -172,11 +174,11 @@ def test_single_precision_is_judged_in_double_and_never_overflows() -> None:
     single = X.astype(np.float32)
     y = y + 1e6
     for rows in (single, sparse.csr_array(single)):
-        model = RedescendingRegressor().partial_fit(rows, y)
-        double = RedescendingRegressor().partial_fit(rows.astype(np.float64), y)
+        model = RedescendingRegressor(features="linear").partial_fit(rows, y)
+        double = RedescendingRegressor(features="linear").partial_fit(rows.astype(np.float64), y)
         np.testing.assert_array_equal(model.score_samples(rows, y), double.score_samples(rows.astype(float), y))
         np.testing.assert_array_equal(model.score_samples(rows), double.score_samples(rows.astype(float)))
-    huge = RedescendingRegressor().partial_fit(single, y * 1e60)
+    huge = RedescendingRegressor(features="linear").partial_fit(single, y * 1e60)
     assert np.isfinite(huge.coef_).all()
     assert np.isfinite(huge.predict(single)).all()
 
@@ -196,8 +198,8 @@ def test_a_batch_with_nan_teaches_nothing() -> None:
     broken = X.copy()
     broken[1100, 2] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        RedescendingRegressor().partial_fit(broken, y)
-    model, other = (RedescendingRegressor().partial_fit(X[:10], y[:10]) for _ in range(2))
+        RedescendingRegressor(features="linear").partial_fit(broken, y)
+    model, other = (RedescendingRegressor(features="linear").partial_fit(X[:10], y[:10]) for _ in range(2))
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(broken, y)
     same(model.partial_fit(X, y), other.partial_fit(X, y))
@@ -252,22 +254,28 @@ def test_bad_targets_are_named() -> None:
 def test_it_works_with_the_tools() -> None:
     X, y, clean = regression(200)
     grid = {"redescendingregressor__transform": [None, HUBER], "redescendingregressor__alpha": [0.0, 0.1]}
-    search = GridSearchCV(make_pipeline(MedianScaler(), RedescendingRegressor()), grid, cv=2).fit(X[clean], y[clean])
+    search = GridSearchCV(make_pipeline(MedianScaler(), RedescendingRegressor(features="linear")), grid, cv=2).fit(
+        X[clean], y[clean]
+    )
     assert search.best_score_ > 0.95
-    assert cross_val_score(RedescendingClassifier(), X, np.arange(200) % 3, cv=2).shape == (2,)
+    assert cross_val_score(RedescendingClassifier(features="linear"), X, np.arange(200) % 3, cv=2).shape == (2,)
     with config_context(enable_metadata_routing=True):
-        model = make_pipeline(MedianScaler(), RedescendingRegressor().set_fit_request(sample_weight=True))
+        model = make_pipeline(
+            MedianScaler(), RedescendingRegressor(features="linear").set_fit_request(sample_weight=True)
+        )
         model.fit(X, y, sample_weight=clean.astype(float))
-    direct = RedescendingRegressor().fit(MedianScaler().fit_transform(X), y, sample_weight=clean.astype(float))
+    direct = RedescendingRegressor(features="linear").fit(
+        MedianScaler().fit_transform(X), y, sample_weight=clean.astype(float)
+    )
     np.testing.assert_array_equal(model[-1].coef_, direct.coef_)
 
 
 def test_frames_and_their_names() -> None:
     X, y, _ = regression(100)
     names = ["a", "b", "c", "d"]
-    plain = RedescendingRegressor().partial_fit(X, y)
+    plain = RedescendingRegressor(features="linear").partial_fit(X, y)
     for frame in (pd.DataFrame(X, columns=names), pl.DataFrame(X, schema=names)):
-        model = RedescendingRegressor().partial_fit(frame, y)
+        model = RedescendingRegressor(features="linear").partial_fit(frame, y)
         assert list(model.feature_names_in_) == names
         same(model, plain)
         np.testing.assert_allclose(model.predict(frame), plain.predict(X), rtol=1e-12)
@@ -279,11 +287,13 @@ def test_frames_and_their_names() -> None:
 
 def test_warm_starts_and_passes() -> None:
     X, y, _ = regression(100)
-    cold = RedescendingRegressor(max_iter=3, random_state=1)
+    cold = RedescendingRegressor(features="linear", max_iter=3, random_state=1)
     once, twice = clone(cold).fit(X, y), clone(cold).fit(X, y).fit(X, y)
     same(once, twice)
     assert once.t_ == 300
     assert clone(cold).set_params(warm_start=True).fit(X, y).fit(X, y).t_ == 600
-    one_pass = RedescendingRegressor(max_iter=1, shuffle=False).fit(X, y)
-    same(one_pass, RedescendingRegressor().partial_fit(X, y))
-    np.testing.assert_array_equal(one_pass.inlier_weight_, RedescendingRegressor().partial_fit(X, y).inlier_weight_)
+    one_pass = RedescendingRegressor(features="linear", max_iter=1, shuffle=False).fit(X, y)
+    same(one_pass, RedescendingRegressor(features="linear").partial_fit(X, y))
+    np.testing.assert_array_equal(
+        one_pass.inlier_weight_, RedescendingRegressor(features="linear").partial_fit(X, y).inlier_weight_
+    )

@@ -124,7 +124,7 @@ def regressors(dim: int, steps: Sequence[float] = STEPS) -> list[Entry]:
 
     passive = {"loss": "epsilon_insensitive", "penalty": None, "learning_rate": "pa1", "shuffle": False}
     return [
-        Entry("redescend", lambda step: Batches(RedescendingRegressor(), labels=False), ours=True),
+        Entry("redescend", lambda step: Batches(RedescendingRegressor(features="linear"), labels=False), ours=True),
         Entry("redescend, order 2", lambda step: Batches(RedescendingRegressor(order=2), labels=False), ours=True),
         Entry("SGDRegressor, squared", sgd("squared_error"), steps),
         Entry("SGDRegressor, Huber", sgd("huber"), steps),
@@ -156,7 +156,7 @@ def classifiers(dim: int, steps: Sequence[float] = STEPS) -> list[Entry]:
 
     passive = {"loss": "hinge", "penalty": None, "learning_rate": "pa1", "shuffle": False}
     return [
-        Entry("redescend", lambda step: Batches(RedescendingClassifier(), labels=True), ours=True),
+        Entry("redescend", lambda step: Batches(RedescendingClassifier(features="linear"), labels=True), ours=True),
         Entry("redescend, order 2", lambda step: Batches(RedescendingClassifier(order=2), labels=True), ours=True),
         Entry("SGDClassifier, logistic", sgd("log_loss"), steps),
         Entry("SGDClassifier, hinge", sgd("hinge"), steps),

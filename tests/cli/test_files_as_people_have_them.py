@@ -64,7 +64,8 @@ def test_a_pipe_that_is_sorted_by_its_label_is_learned_from(in_a_folder):
     assert "'kind': is always 'ham' in the first 1,000 records; other labels are added when they appear" in done.stderr
     assert "'spam' (from row 1,501 on; 900 records)." in done.stderr
     only = "\n".join(text.split("\n")[:1400]) + "\n"
-    run("fit", "-", "--target", "kind", "--model", "one", input=only)
+    run("fit", "-", "--target", "kind", "--linear", "--model", "one", input=only)
+    run("fit", "-", "--target", "kind", "--model", "trees", input=only)
     Path("some.csv").write_text(only)
     for command in (["inspect", "one"], ["predict", "one", "some.csv"], ["score", "one", "some.csv"]):
         run(*command)

@@ -67,7 +67,7 @@ def test_probabilities_are_those_of_the_true_label_although_a_fifth_is_wrong(lab
         given = np.where(random.random(6000) < 0.2, (truth + random.integers(1, labels, 6000)) % labels, truth)
         names = np.array([f"label {place}" for place in range(labels)])
         table = pa.table({f"x{j}": X[:, j] for j in range(3)} | {"y": names[given]})
-        model, run = rd.fit_stream(table.slice(0, 4000), "y", final_look=False)
+        model, run = rd.fit_stream(table.slice(0, 4000), "y", linear=True, final_look=False)
         run.run()
         shares = model.predict_proba(table.slice(4000))
         [chunk] = model.encode(table.slice(4000).combine_chunks().to_batches()[0])
@@ -131,7 +131,7 @@ def test_a_state_from_before_there_were_beliefs_still_predicts():
     run.run()
     state = model.state()
     del state["belief"]
-    old = rd.StreamModel(model.schema)
+    old = rd.StreamModel(model.schema, features="auto")
     old.restore(state)
     assert old.belief is None
     np.testing.assert_array_equal(old.predict(table), model.predict(table))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -70,3 +72,11 @@ def test_the_shape_is_found_and_drawn():
 def test_linear_models_have_none():
     model = learned(linear=True)
     assert draw_dependences(model, ["<x>", "z"]) == []
+
+
+def test_a_model_that_has_seen_one_label_depends_on_nothing():
+    text = "x,y\n" + "".join(f"{x},one\n" for x in np.random.default_rng(0).normal(size=1200))
+    model, run = fit_stream(io.BytesIO(text.encode()), "y", linear=False)
+    run.run()
+    assert list(model.schema.labels) == ["one"]
+    assert compute_dependence(model, "x") is None

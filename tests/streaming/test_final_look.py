@@ -48,7 +48,7 @@ def check_written(run, first, rounds, verdict, schema):
 @pytest.mark.parametrize("target", ["number", "label"])
 def test_records_in_time_are_judged_by_a_model_around_their_time(target, tmp_path):
     table = make_table(target)
-    model, run = fit_stream(table, "y", final_look=True, rounds=tmp_path / "r.parquet")
+    model, run = fit_stream(table, "y", linear=True, final_look=True, rounds=tmp_path / "r.parquet")
     run.run()
     source = open_source(table)
     other = StreamModel(Schema.infer(source.sample, source.kinds, "y"))
@@ -69,7 +69,7 @@ def test_records_in_time_are_judged_by_a_model_around_their_time(target, tmp_pat
 @pytest.mark.parametrize("passes", [2, 3])
 def test_records_of_a_table_are_judged_by_the_final_model_as_score_does(target, passes, tmp_path):
     table = make_table(target)
-    model, run = fit_stream(table, "y", passes=passes, final_look=True, rounds=tmp_path / "r.parquet")
+    model, run = fit_stream(table, "y", linear=True, passes=passes, final_look=True, rounds=tmp_path / "r.parquet")
     run.run()
     source = open_source(table)
     other = StreamModel(Schema.infer(source.sample, source.kinds, "y"))
@@ -146,7 +146,7 @@ def test_the_time_of_a_table_is_followed_in_any_order(numbers):
     columns = times | columns
     lists, predictions = [], []
     for order in (np.arange(1500), np.random.default_rng(0).permutation(1500), np.argsort(columns["y"])):
-        model, run = look({name: values[order] for name, values in columns.items()})
+        model, run = look({name: values[order] for name, values in columns.items()}, linear=True)
         assert run.follows == "time"
         lists.append(set(order[run.final.rounds.rows[: run.final.listed] - 1].tolist()))
         predictions.append(model.predict(pa.table(columns)).tolist())

@@ -62,7 +62,7 @@ def test_every_record_is_learned_from_or_set_aside_with_row_and_reason(source, t
     assert sum(count for _, count in watched) == len(played)
 
     alone = open_source(source)
-    expected = StreamModel(Schema.infer(alone.sample, alone.kinds, "y"))
+    expected = StreamModel(Schema.infer(alone.sample, alone.kinds, "y"), features="auto")
     one_by_one = [expected.learn(batch) for batch in alone.batches(expected.schema.columns, most=1)]
     expected_rounds = [learned.rounds.record(0, expected.schema) for learned in one_by_one if len(learned.rounds)]
     assert played == expected_rounds

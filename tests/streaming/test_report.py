@@ -72,7 +72,7 @@ def test_the_page_is_whole_and_asks_for_nothing(table, target, tmp_path):
     assert "://" not in text
     assert not re.search(r"@import|url\(|<script|nan|\binf\b", text)
     drawn = page.all("svg")
-    assert len(drawn) == (3 if rounds.summary.schema.classifies else 5)
+    assert len(drawn) == (5 if rounds.summary.schema.classifies else 7)  # two partial dependences
     assert all(attributes["aria-label"] for attributes in drawn)
 
 
@@ -281,7 +281,7 @@ def test_a_browser_has_nothing_to_say_against_it(tmp_path):
     options += ["--disable-dev-shm-usage", "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}"]
     command = [chromium, *options, "--dump-dom", (tmp_path / "report.html").as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.count("<svg") == 5
+    assert done.stdout.count("<svg") == 7
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
 
 

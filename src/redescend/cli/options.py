@@ -70,7 +70,9 @@ TRANSFORM_HELP = (
 )
 LAGS_HELP = "For time series: also predict from the target this many records earlier (with --by, of the same key)."
 FROM_START_HELP = "With lags: start without earlier records. Default: continue from the last records of the fit."
-LINEAR_HELP = "Fit a linear model (default), or add trees: slower, but more accurate on nonlinear data."
+LINEAR_HELP = (
+    "Fit a linear model, or add trees: slower, but more accurate on nonlinear data. Default: trees, if possible."
+)
 QUARANTINE_HELP = "Write rejected records here, with row and reason. Default: NAME.quarantine.jsonl, if there are any."
 ON_BAD_HELP = (
     "Treatment of records that cannot be used: quarantine them, skip them (only count them), or fail (stop there)."

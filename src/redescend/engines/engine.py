@@ -183,13 +183,12 @@ class Engine(ABC):
     def _compute_coefficients(self) -> tuple[Array, Array]:
         """Compute the coefficients and intercepts of the current models."""
 
-    def predict_unseen(self, X: Array, Y: Array) -> Array:
-        """Predict rows that were learned from as if their targets were not known, as far as that makes a difference."""
-        return self.predict(X)
+    def predict_unseen(self, X: Array, Y: Array, sample_weight: Array, before: Array | None = None) -> Array:
+        """Predict rows that were learned from as if their targets were not known, as far as that makes a difference.
 
-    def predict_linear(self, X: Array) -> Array | None:
-        """The predictions of the linear member alone; None if there are no others."""
-        return None
+        `before` are the predictions of the last pass over them, in this order, if they are known.
+        """
+        return self.predict(X)
 
     def predict(self, X: Array) -> Array:
         """Predictions of every output for the rows of a table."""

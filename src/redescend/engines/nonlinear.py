@@ -25,11 +25,11 @@ from redescend.state import read_arrays, require
 
 MEMBERS = ("linear", "trees", "linear + trees", "stack")  # names of the members, in the order of their weights
 
-FOLDS, FOLDED = 5, 1 << 14
-"""Parts of a table whose rows are predicted by trees that were grown on the others, and the rows of the largest one."""
+SMALLEST = 1e-3
+"""The least size of a residual, in medians of those that are not 0: no logarithm is infinite."""
 
 NO_COEFFICIENTS = (
-    "A model with features='auto' has no coefficients, because it need not be linear. Make it with features='linear'."
+    "A model with trees has no coefficients, because it need not be linear. Make it with features='linear' to get them."
 )
 
 _learn: Any = rounds.learn
@@ -131,23 +131,32 @@ class NonlinearEngine(Engine):
             out[:, rows] = np.einsum("koi,ki->ko", self.predict_members(table), self.mixture.played)
         return link.apply_link(self.link, out)
 
-    def predict_linear(self, X: Array) -> Array:
-        return self.linear.predict(X)
+    def predict_unseen(self, X: Array, Y: Array, sample_weight: Array, before: Array | None = None) -> Array:
+        """Predict each row by trees that were grown without it, on half of the others or more.
 
-    def predict_unseen(self, X: Array, Y: Array) -> Array:
-        """Predict each row by trees that were grown without it; the linear member knows it. There are `FOLDS` parts.
-
-        In a table of more than `FOLDED` rows, single ones hardly matter.
+        Trees are grown along the rows in this order and in the opposite one; a row is predicted before it is learned
+        from where it comes later. The linear member knows all rows.
         """
-        if len(X) > FOLDED:
-            return self.predict(X)
-        out, fold = np.empty(Y.shape), np.arange(len(X)) % FOLDS
-        for number in range(FOLDS):
-            others, engine = fold != number, copy.deepcopy(self)
-            engine.begin_pass()
-            engine.learn(X[others], np.ascontiguousarray(Y[:, others]), np.ones(np.count_nonzero(others)))
-            out[:, ~others] = engine.predict(X[~others])
+        forward = self._learn_anew(X, Y, sample_weight) if before is None else before
+        backward = self._learn_anew(X[::-1], Y[:, ::-1], sample_weight[::-1])[:, ::-1]
+        return np.where(2 * np.arange(len(X)) < len(X), backward, forward)
+
+    def _learn_anew(self, X: Array, Y: Array, sample_weight: Array) -> Array:
+        """The predictions of another pass over rows, which this model does not learn from."""
+        engine, out = copy.deepcopy(self), np.empty(Y.shape)
+        engine.begin_pass()
+        engine.learn(np.ascontiguousarray(X), np.ascontiguousarray(Y), np.ascontiguousarray(sample_weight), out)
         return out
+
+    def predict_sizes(self, X: Array, residuals: Array, sample_weight: Array) -> Array:
+        """The logarithm of the size of residuals around each row, by trees that were grown without it."""
+        sizes = np.minimum(np.abs(residuals), mixture.BOUND)
+        known = sizes[(sizes > 0.0) & (sample_weight > 0.0)]
+        if not len(known):
+            return np.zeros(len(X))
+        logs = np.log(np.maximum(sizes, max(SMALLEST * float(np.median(known)), np.finfo(float).tiny)))[None]
+        engine = NonlinearEngine(self.dim, 1, losses.Squared(), self.order, self.missing)
+        return engine.predict_unseen(X, logs, sample_weight, engine.learn_rounds(X, logs, sample_weight).predictions)[0]
 
     def member_weights(self) -> dict[str, Array]:
         """The weight that each member has in the prediction of every output."""

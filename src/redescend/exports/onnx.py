@@ -62,7 +62,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     Examples
     --------
     >>> from redescend.sklearn import RedescendingRegressor
-    >>> graph = to_onnx(RedescendingRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]))
+    >>> graph = to_onnx(RedescendingRegressor(features="linear").fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]))
     >>> [one.name for one in graph.graph.input]
     ['X']
     """
@@ -94,7 +94,8 @@ def _read_form(model: Any) -> LinearForm:
         return holder.linear_form()
     except AttributeError:
         raise DataError(
-            f"This {owner} cannot be exported, because it is not linear; make it with features='linear'."
+            f"This {owner} cannot be exported, because it is not linear; make it with features='linear', or with "
+            "redescend fit --linear."
         ) from None
 
 

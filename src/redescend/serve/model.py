@@ -114,7 +114,7 @@ class ServedModel:
     def make_model(self, schema: Schema) -> Model:
         """A model that has learned nothing."""
         make = StreamModel if schema.by is None else ModelStore
-        return make(schema, **self.config.model_settings())
+        return make(schema, **self.config.model_settings(schema))
 
     def serve(self, model: Model, statistics: Statistics | None = None, counts: Counts | None = None) -> None:
         """Begin to predict and to learn with a model, which may have learned from records before."""

@@ -121,11 +121,11 @@ class ModelSettings:
                 given["loss"] = LOSSES.parse(given["loss"])
             if "transform" in given:
                 given["transform"] = TRANSFORMS.parse(given["transform"])
-            config = FitConfig(**given)
+            config = FitConfig(**{"linear": True} | given)  # learning row by row
             check_choice("the model", "task", config.task, ("auto", "regression", "classification"))
             unknown = "regression" if config.loss is None else None
             task: Any = unknown if config.task == "auto" else config.task
-            ModelConfig.from_parameters("the model", task, **config.model_settings())
+            ModelConfig.from_parameters("the model", task, **config.model_parameters())
             return ModelSettings(config, first, schema)
         except ParameterError as error:
             raise DataError(str(error)) from None

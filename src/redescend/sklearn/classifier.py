@@ -27,7 +27,7 @@ def _has_probabilities(estimator: Any) -> bool:
 
 @dataclass(eq=False, repr=False)
 class RedescendingClassifier(ClassifierMixin, LinearEstimator):
-    r"""Linear classification, learned row by row, that wrong labels cannot move.
+    r"""Classification, learned row by row, that wrong labels cannot move: a linear model, and trees beside it.
 
     There is nothing to tune: the step size and the share of wrong labels are estimated from the stream, as in
     `redescend.SelfTuning`. Learning from a batch gives exactly the same model as learning from its rows one by one.
@@ -48,7 +48,7 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
         features that are not sparse, otherwise 1.
     alpha, fit_intercept, standardize, average, max_iter, shuffle, random_state, warm_start
         As in `RedescendingRegressor`.
-    features : {'linear', 'auto'}, default='linear'
+    features : {'auto', 'linear'}, default='auto'
         As in `RedescendingRegressor`, for the logistic loss.
 
     Attributes

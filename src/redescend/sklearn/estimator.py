@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, ClassVar, TypeVar
@@ -15,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from redescend.belief import to_probability
 from redescend.checkpoint.serialization import Deserializer, Serializer
 from redescend.engines import Engine, ModelConfig, NonlinearEngine
-from redescend.engines.config import FEATURES, Task
+from redescend.engines.config import Task
 from redescend.engines.engine import LinearForm
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import DataError
 from redescend.exclusive import exclusive
+from redescend.kernels.tables import Table
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check_bool
 from redescend.sklearn.row_beliefs import JudgingEstimator, RowBeliefs
@@ -39,7 +39,7 @@ DOUBLE = np.dtype(np.float64)
 
 @dataclass(eq=False, repr=False)
 class LinearEstimator(JudgingEstimator):
-    """A linear model that is learned row by row."""
+    """A model that is learned row by row: linear, and with trees unless these are left out or impossible."""
 
     TASK: ClassVar[Task]
     FITTED = "_engine"
@@ -57,7 +57,7 @@ class LinearEstimator(JudgingEstimator):
     fit_intercept: bool = True
     standardize: Any = True
     average: Any = False
-    features: Any = FEATURES
+    features: Any = "auto"
     max_iter: Any = "auto"
     shuffle: bool = True
     random_state: Any = 0
@@ -129,7 +129,8 @@ class LinearEstimator(JudgingEstimator):
         Examples
         --------
         >>> from redescend.sklearn import RedescendingRegressor
-        >>> RedescendingRegressor(max_iter=50).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).coef_.round(1)
+        >>> model = RedescendingRegressor(features="linear", max_iter=50)
+        >>> model.fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).coef_.round(1)
         array([2.])
         """
         owner = type(self).__name__
@@ -156,8 +157,7 @@ class LinearEstimator(JudgingEstimator):
             predictions[:, order] = before
         self.inlier_weight_ = min_over_outputs(inlier_weights)
         if self._beliefs is not None and isinstance(self._engine, NonlinearEngine):
-            self._beliefs.start()
-            self._beliefs.add(table, Y, predictions, order[weights[order] > 0.0])
+            self._beliefs.fit_members(self._engine, Table(table, Y, weights), predictions, order)
         elif self._beliefs is not None:
             used = np.flatnonzero(weights > 0.0)
             self._beliefs.fit(table, Y, self._predict_unrounded(table), inlier_weights, used)
@@ -227,11 +227,7 @@ class LinearEstimator(JudgingEstimator):
     def _make_engine(self, X: Any, outputs: int) -> None:
         parameters = self.get_params()
         chosen = {name: parameters[name] for name in ENGINE_PARAMETERS}
-        config, sparse = self._make_config(chosen), issparse(X)
-        self._engine = config.make_engine(X.shape[1], outputs, sparse=sparse)
-        if config.features == "auto" and (obstacle := config.find_obstacle(X.shape[1], sparse)) is not None:
-            message = f"The model is linear, because features='auto' cannot be combined with {obstacle}."
-            warnings.warn(message, stacklevel=3)
+        self._engine = self._make_config(chosen).make_engine(X.shape[1], outputs, sparse=issparse(X))
         # Searches pass NumPy scalars, which a state does not hold.
         self._engine_parameters = {
             name: value.item() if isinstance(value, np.generic) else value for name, value in chosen.items()

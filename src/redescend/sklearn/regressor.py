@@ -18,7 +18,7 @@ from redescend.state import require
 
 @dataclass(eq=False, repr=False)
 class RedescendingRegressor(RegressorMixin, LinearEstimator):
-    r"""Linear regression, learned row by row, that outliers cannot move.
+    r"""Regression, learned row by row, that outliers cannot move: a linear model, and trees for what is not linear.
 
     There is nothing to tune: the scale of the noise, the step size and the share of outliers are estimated from the
     stream, as in `redescend.SelfTuning`. Learning from a batch gives exactly the same model as learning from its rows
@@ -48,7 +48,7 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         no intercept. Without a transform nothing depends on the units of features, and it has no effect.
     average : bool or int, default=False
         Whether to predict with the mean of all models so far, or of all after this number of rows.
-    features : {'linear', 'auto'}, default='linear'
+    features : {'auto', 'linear'}, default='auto'
         'auto': add trees, and weight their predictions and those of the linear model by Bayes' rule, if the loss is
         squared with alpha = 0, with an intercept, neither a transform nor averaging, and at most 500 dense features.
     max_iter : int or 'auto', default='auto'
@@ -102,7 +102,7 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
     >>> X = random.normal(size=(1000, 3))
     >>> y = X @ [1.0, 2.0, 3.0] + 4.0 + 0.1 * random.normal(size=1000)
     >>> y[::5] = 1000.0
-    >>> model = RedescendingRegressor().partial_fit(X, y)
+    >>> model = RedescendingRegressor(features="linear").partial_fit(X, y)
     >>> np.append(model.coef_, model.intercept_).round(1)
     array([1., 2., 3., 4.])
     >>> bool(model.score_samples(X, y)[::5].max() < 0.01)

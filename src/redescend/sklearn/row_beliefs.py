@@ -3,8 +3,8 @@
 Rows of `partial_fit` are judged by the predictions made before learning from them. `fit` passes over its rows several
 times: only the first predictions are out of sample, and they come from a poor model. Instead each row is judged once,
 after the last pass, by the leave-one-out prediction of the final model, so that the number of passes does not change
-how many records a belief has seen. Logits are shrunk where the coefficients are uncertain. A model with trees
-grows them from scratch in each pass, and its rows are judged like those of `partial_fit`, by the last pass.
+how many records a belief has seen. Logits are shrunk where the coefficients are uncertain. Rows of a model with trees
+are judged by trees that were grown without them, and numbers by all members of the model.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import numpy as np
 
 from redescend.belief import LabelBelief, ResidualBelief, q_values, select_suspects, to_probability
 from redescend.belief.deferred import COMPACT, DeferredBelief
+from redescend.engines import NonlinearEngine
+from redescend.engines.members import judge_by_members
+from redescend.kernels.tables import Table
 from redescend.numeric import Array
 from redescend.sklearn.rows import to_dense
 from redescend.sklearn.stateful import StatefulEstimator
@@ -72,6 +75,29 @@ class RowBeliefs(Stateful):
             predictions = leave_out_numbers(X, Y, predictions, weights)
         self._add_rows(X, Y, predictions, places, in_order=False)
         self._uncertainty = uncertainty
+
+    def fit_members(self, engine: NonlinearEngine, rows: Table, before: Array, order: Array) -> None:
+        """Forget everything, and learn from rows by trees that were grown without them.
+
+        `before` are the predictions of the last pass of the engine, which learned from the rows in this `order`.
+        """
+        self.start()
+        used = np.flatnonzero(rows.sample_weight > 0.0)
+        order = order[rows.sample_weight[order] > 0.0]
+        X, Y, weights = np.ascontiguousarray(to_dense(rows.X[order])), rows.Y[:, order], rows.sample_weight[order]
+        predictions = np.zeros(rows.Y.shape)
+        predictions[:, order] = engine.predict_unseen(X, Y, weights, before[:, order])
+        self._add_rows(rows.X, rows.Y, predictions, used, in_order=False)
+        if self._labels:
+            return
+        verdicts, linear = np.full(rows.Y.shape, np.nan), engine.linear.predict(X)
+        for k, deferred in enumerate(self._beliefs):
+            verdicts[k, used] = deferred.give_verdict().clean_log_odds
+            told = predictions[k, order]
+            sizes = engine.predict_sizes(X, Y[k] - told, weights)
+            own = verdicts[k, order]
+            verdicts[k, order] = judge_by_members(own, X[:, : self._columns], Y[k], told, linear[k], sizes)
+        self._log_odds = verdicts.min(axis=0)
 
     def shrink(self, X: Any, predictions: Array) -> Array:
         """The predictions, a row for each output; those of labels are shrunk where the coefficients are uncertain."""

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from redescend.belief.suspects import SHARE
-from redescend.engines.config import FEATURES, ModelParameters
+from redescend.engines.config import ModelConfig, ModelParameters
 from redescend.errors import OnBad, ParameterError
 from redescend.parameters import AT_LEAST_ONE, COUNT, bad_parameter, check, check_bool, check_choice
 from redescend.streaming.encoding.features import MAX_LAG
-
-LINEAR = FEATURES == "linear"  # whether models are linear by default
-
+from redescend.streaming.encoding.schema import Schema
 
 NUMBERS = {"fdr": SHARE, "every": AT_LEAST_ONE, "top": COUNT, "passes": AT_LEAST_ONE, "jobs": AT_LEAST_ONE}
 
@@ -46,7 +44,7 @@ class FitConfig(ModelParameters):
     ignore: Sequence[str] = ()
     task: str = "auto"
     labels: Sequence[Any] | None = None
-    linear: bool = LINEAR
+    linear: bool | None = None
     on_bad: str = OnBad.QUARANTINE.value
     format: str | None = None
     header: bool = True
@@ -80,7 +78,8 @@ class FitConfig(ModelParameters):
         if self.outputs.suspects is not None and self.transform is not None:
             raise ParameterError("A list of all suspects needs a model without a fixed transform.")
         self._check_lags()
-        object.__setattr__(self, "linear", check_bool("fit_stream", "linear", self.linear))
+        if self.linear is not None:
+            object.__setattr__(self, "linear", check_bool("fit_stream", "linear", self.linear))
         for name, rule in NUMBERS.items():
             if (value := getattr(self, name)) is not None or name not in ("passes", "jobs"):
                 object.__setattr__(self, name, check("fit_stream", name, value, rule))
@@ -96,9 +95,13 @@ class FitConfig(ModelParameters):
         if lags and self.shuffle:
             raise ParameterError("Lags need the order of the stream; leave 'shuffle' out.")
 
-    def model_settings(self) -> dict[str, Any]:
-        """The parameters of `StreamModel` and `ModelStore`."""
-        return self.model_parameters() | {"features": "linear" if self.linear else "auto"}
+    def model_settings(self, schema: Schema) -> dict[str, Any]:
+        """The parameters of `StreamModel` and `ModelStore`; with trees by default, if possible."""
+        parameters, linear = self.model_parameters(), self.linear
+        if linear is None:
+            config = ModelConfig.from_parameters("fit_stream", schema.task, **parameters)
+            linear = schema.by is not None or config.find_obstacle(schema.dim) is not None
+        return parameters | {"features": "linear" if linear else "auto"}
 
     def select(self, *names: str) -> dict[str, Any]:
         """Select settings by name."""
@@ -124,7 +127,7 @@ class FitConfig(ModelParameters):
         # Checkpoints of older versions lack newer settings.
         stored = FitConfig(target=self.target).to_dict() | stored
         for name, now in self.to_dict().items():
-            if stored.get(name) != now:
+            if stored.get(name) != now and not (name == "linear" and now is None):  # as the stored model is
                 raise ParameterError(
                     f"The run in '{self.checkpoint}' was started with {name} = {stored.get(name)!r} and cannot be "
                     f"resumed with {name} = {now!r}; use the same settings, or name an empty folder."

@@ -40,7 +40,7 @@ def compute_dependence(model: StreamModel, column: str) -> Dependence | None:
     """
     engine, schema = model.engine, model.schema
     place = next((i for i, feature in enumerate(schema.features) if feature.name == column), None)
-    if place is None or not isinstance(engine, NonlinearEngine):
+    if place is None or not isinstance(engine, NonlinearEngine) or len(schema.labels) == 1:
         return None
     feature, span = schema.features[place], schema.spans[place]
     X = engine.recent_records(RECENT)

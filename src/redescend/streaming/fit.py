@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from redescend.errors import DataError, ParameterError, suggest
 from redescend.parameters import Order
 from redescend.sources import Kind, Source, open_source
 from redescend.sources.formats import Follow
-from redescend.streaming.config import LINEAR, FitConfig, Outputs
+from redescend.streaming.config import FitConfig, Outputs
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.survey import Survey, is_in_time, is_sorted, survey_source
 from redescend.streaming.io.checkpoints import Checkpoint, CheckpointFolder
@@ -49,7 +50,7 @@ def fit_stream(
     loss: losses.LinearLoss | None = None,
     transform: transforms.Transform | None = None,
     step: steps.Step | None = None,
-    linear: bool = LINEAR,
+    linear: bool | None = None,
     on_bad: str = "quarantine",
     quarantine: StrPath | None = None,
     rounds: StrPath | None = None,
@@ -99,9 +100,10 @@ def fit_stream(
         A fixed gate instead of the self-tuning one, such as ``Huber(1.0)``.
     step : Step or None
         The step size that goes with a transform.
-    linear : bool
-        Whether the model is linear. Otherwise trees are added, for the squared and the logistic loss and at most 500
-        encoded features: slower, but more accurate on nonlinear data.
+    linear : bool or None
+        Whether the model is linear. Otherwise trees are added, which are slower, but more accurate on nonlinear data.
+        None: add trees if the loss is squared or logistic without penalty, and there are neither a transform nor keys,
+        and at most 500 encoded features.
     on_bad : {'quarantine', 'skip', 'fail'}
         Store a record that cannot be used, with its row and the reason; only count it; or raise a BadRecordError.
     quarantine : path-like or None
@@ -253,7 +255,9 @@ def _start_fresh(source: Any, config: FitConfig, follow: Follow | None) -> Prepa
         if len(keys) and keys.null_count == len(keys):
             raise DataError(f"The column '{config.by}' has no key in the first {len(keys):,} records; name another.")
     make = StreamModel if config.by is None else ModelStore
-    model = make(schema, **config.model_settings())
+    if opened.declared is not None and config.linear is None:
+        config = replace(config, linear=True)  # as the server that wrote the journal has learned from it
+    model = make(schema, **config.model_settings(schema))
     # The last line of a growing file may be incomplete, and differ when the run is resumed.
     most = RECOGNIZED_BY if follow is None else min(RECOGNIZED_BY, len(opened.sample.rows) - 1)
     return model, opened, _describe_beginning(opened, most)

@@ -5,8 +5,8 @@ is that of the last ones. So the records of a table are held in memory, and lear
 their contents decide:
 
 - in an order that looks random. The belief is learned from all records at once, by the errors of the final model, and
-  each record is judged as `score` would judge it, but by trees that were grown without it, which excuse it only a
-  little if the linear model doubts it;
+  each record is judged as `score` would judge it, but by trees that were grown without it, and in models with trees by
+  all members, see `engines.members`;
 - or by time, if there is a column of dates, or numbers named year, month and so on, and if a model that follows the
   time makes smaller errors. Each record is then judged by the model around its time.
 
@@ -24,10 +24,10 @@ import numpy as np
 
 from redescend.belief import Verdict
 from redescend.belief.suspects import HALF
+from redescend.engines import NonlinearEngine
+from redescend.engines.members import judge_by_members
 from redescend.numeric import Array
 from redescend.sources import Batch
-from redescend.streaming.belief import judge_chunk
-from redescend.streaming.encoding.encoder import EncodedChunk
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.model import StreamModel
@@ -46,9 +46,6 @@ from redescend.streaming.rounds import Rounds
 
 PREDICTED = 0.01
 """A target that the final model predicts up to this part of half an interval is not stuck."""
-
-EXCUSED = 1.0
-"""Log-odds by which trees may excuse a number that the linear model doubts: they also fit groups of similar errors."""
 
 MOST_CELLS = 1 << 23
 """Encoded numbers of a table that is held in memory; of larger ones, the order matters less."""
@@ -153,7 +150,8 @@ def look_at_table(
         return TableLook(own, give_verdict(own, X, rounds), "order")
     fresh, rounds = follow(by_content)
     scores, Y = np.empty((model.schema.outputs, len(X))), output_targets(model.schema, targets)
-    scores[:, by_content] = fresh.engine.predict_unseen(X[by_content], np.ascontiguousarray(Y[:, by_content]))
+    before = None if model.schema.classifies else rounds.predictions[None, by_content]
+    scores[:, by_content] = fresh.engine.predict_unseen(X[by_content], Y[:, by_content], np.ones(len(X)), before)
     plain = [find_errors(one) for one in (decode_predictions(model.schema, scores)[0], rounds.predictions)]
 
     def is_followed(errors: Array) -> bool:
@@ -175,24 +173,22 @@ def look_at_table(
             others = (follow(order)[1].predictions for order in sort_orders(model.schema, X, by_content))
             if not any(explains(find_errors(other), errors, plain[1]) for other in others):
                 return TableLook(own, give_verdict(own, X, rounds), "order")
-    limits = _limit_log_odds(fresh, table, by_content)
     fresh.learn_belief(X, targets, scores, by_content)
     rounds = fresh.review_encoded(X, targets, rows, scores)
-    if rounds.judged is not None:
-        judged = rounds.judged
-        rounds = replace(rounds, judged=judged._replace(clean_log_odds=np.minimum(judged.clean_log_odds, limits)))
-    return TableLook(fresh, rounds)
+    return TableLook(fresh, _judge_members(fresh, X, rounds, by_content))
 
 
-def _limit_log_odds(model: StreamModel, table: EncodedTable, order: Array) -> Array:
-    """The largest log-odds that every record can have; infinite in linear models and for labels."""
-    linear = model.engine.predict_linear(table.X)
-    if linear is None or model.schema.classifies:
-        return np.full(len(table.X), np.inf)
-    model.learn_belief(table.X, table.targets, linear, order)
-    assert model.belief is not None
-    chunk = EncodedChunk(table.X, table.targets, np.arange(len(table.X)))
-    return judge_chunk(model.belief, chunk, linear).clean_log_odds + EXCUSED
+def _judge_members(model: StreamModel, X: Array, rounds: Rounds, order: Array) -> Rounds:
+    """The rounds with the verdicts of all members of a model with trees; labels are judged as they are."""
+    engine, judged = model.engine, rounds.judged
+    if judged is None or model.schema.classifies or not isinstance(engine, NonlinearEngine):
+        return rounds
+    X, targets, predictions = X[order], rounds.targets[order], rounds.predictions[order]
+    sizes = engine.predict_sizes(X, targets - predictions, np.ones(len(X)))
+    own, linear = judged.clean_log_odds[order], engine.linear.predict(X)[0]
+    log_odds = np.empty(len(X))
+    log_odds[order] = judge_by_members(own, X, targets, predictions, linear, sizes)
+    return replace(rounds, judged=judged._replace(clean_log_odds=log_odds))
 
 
 def judge_table(

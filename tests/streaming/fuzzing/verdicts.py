@@ -140,7 +140,7 @@ def check_finite(model: StreamModel, passing: Run) -> None:
 
 def check_model(model: StreamModel, passing: Run, settings: dict[str, Any]) -> None:
     """What was learned and found is the same when it is put into another model and summary, and it stays finite."""
-    again = StreamModel(model.schema.to_dict(), **settings)
+    again = StreamModel(**model.get_params() | settings)
     again.restore(model.state())
     summary = Summary(again.schema, settings.get("transform"))
     summary.restore(passing.summary.state())

@@ -148,7 +148,7 @@ def note_many_suspects(summary: Summary) -> list[str]:
     return [
         f"{share} of the records do not fit the model. If that is more than can be wrong, most of them are correct: "
         "the model may be too simple for the target, or its noise may have heavy tails. Look at the pictures of the "
-        f"report, and try --trees, or {remedy}."
+        f"report, and try {remedy}, or --trees if the model is linear."
     ]
 
 
