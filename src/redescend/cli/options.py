@@ -238,7 +238,7 @@ def flatten(command: Callable[..., None]) -> Callable[..., None]:
 
     >>> def show(name: str, reading: InputOptions) -> None: ...
     >>> list(inspect.signature(flatten(show)).parameters)
-    ['name', 'format', 'decimal', 'no_header', 'on_bad']
+    ['name', 'format', 'decimal', 'encoding', 'no_header', 'on_bad']
     """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}

@@ -35,7 +35,13 @@ PIPE_STEP = 256  # bytes to decompress at a time for zstd and lz4 from a pipe, w
 MOST = 2**20  # the most bytes that one step returns: a small file may expand to a huge one
 
 
-UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # begins with that of UTF-16, so it is first
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""The first bytes of texts that are not in UTF-8."""
 
 
 def detect_compression(first: bytes) -> str | None:
@@ -43,8 +49,9 @@ def detect_compression(first: bytes) -> str | None:
 
     That of a text in UTF-16, as Excel writes it, is ``+utf-16``; see `decompress`.
     """
-    if first.startswith(UTF16):
-        return "+utf-16"
+    for mark, encoding in MARKS.items():
+        if first.startswith(mark):
+            return f"+{encoding}"
     name = next((name for name, magic in MAGIC.items() if first.startswith(magic)), None)
     return None if name == "bz2" and not first[4:].startswith(BLOCK_OF_BZ2) else name
 

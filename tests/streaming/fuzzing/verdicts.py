@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import io
 import lzma
 import re
@@ -171,6 +172,9 @@ def slow_records(case: Case) -> list[bytes] | None:
     text = case.data if not compression else _decompressed(case.data, compression)
     if text is None or form not in ("csv", "tsv", "jsonl"):
         return None
+    for size in (32, 16):  # the mark of UTF-32 begins with that of UTF-16
+        if text.startswith(tuple(getattr(codecs, f"BOM_UTF{size}_{end}") for end in ("LE", "BE"))):
+            text = text.decode(f"utf-{size}", "backslashreplace").encode("utf-8", "backslashreplace")
     text = text.removeprefix(MARK)
     if form == "jsonl":
         return _lines(text)

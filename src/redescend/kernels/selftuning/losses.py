@@ -43,28 +43,20 @@ def above(z: float) -> float:
 
 
 @part
-def _score_quantile(loss: Loss, r: float, c: float, clean: float, state: State, work: Work) -> Any:
+def _score_smoothed(loss: Loss, r: float, c: float, clean: float, state: State, work: Work) -> Any:
+    """g and h of a loss with kinks, smoothed by the uncertainty of the prediction and a part of the noise."""
     S = clean_variance(work, state)
     if S == 0.0:
         return 0.0, 0.0
     own = max(S - c, 0.01 * S)
     root, width = sqrt(own), sqrt(c + SMOOTH * own)
     z = r / width
-    # A record that is met exactly pulls in no direction.
-    slope, bend = 2.0 * (loss.setting - above(z)) if r != 0.0 else 0.0, 2.0 * bell(z) / width
-    spread = 1.0 + bend / root * c
-    return clean * slope / root / spread, clean * bend / root / spread
-
-
-@part
-def _score_insensitive(loss: Loss, r: float, c: float, clean: float, state: State, work: Work) -> Any:
-    S = clean_variance(work, state)
-    if S == 0.0:
-        return 0.0, 0.0
-    own = max(S - c, 0.01 * S)
-    root, width = sqrt(own), sqrt(c + SMOOTH * own)
-    z, e = r / width, loss.setting / state.scalar[TARGET] / width
-    slope, bend = above(e - z) - above(e + z), (bell(z - e) + bell(z + e)) / width
+    if loss.family == QUANTILE:
+        # A record that is met exactly pulls in no direction.
+        slope, bend = 2.0 * (loss.setting - above(z)) if r != 0.0 else 0.0, 2.0 * bell(z) / width
+    else:
+        e = loss.setting / state.scalar[TARGET] / width
+        slope, bend = above(e - z) - above(e + z), (bell(z - e) + bell(z + e)) / width
     spread = 1.0 + bend / root * c
     return clean * slope / root / spread, clean * bend / root / spread
 
@@ -100,10 +92,8 @@ def score(loss: Loss, r: float, c: float, first: float, second: float, clean: fl
 
     `first` and `second` are derivatives of its density over the density, `clean` is the probability that it is clean.
     """
-    if loss.family == QUANTILE:
-        return _score_quantile(loss, r, c, clean, state, work)
-    if loss.family == INSENSITIVE:
-        return _score_insensitive(loss, r, c, clean, state, work)
+    if loss.family == QUANTILE or loss.family == INSENSITIVE:
+        return _score_smoothed(loss, r, c, clean, state, work)
     return first, first * first - second
 
 
