@@ -27,7 +27,7 @@ COMMANDS = {
     "fit --transform": "fit numbers.csv --target y --transform geman-mcclure(1) --model transform.model",
     "fit, labels": "fit labels.csv --target y --model labels.model",
     "fit --order 1": "fit numbers.csv --target y --order 1 --model diagonal.model",
-    "fit --trees": "fit numbers.csv --target y --trees --model trees.model",
+    "fit --linear": "fit numbers.csv --target y --linear --model linear.model",
 }
 PROGRAM = """
 import sys
