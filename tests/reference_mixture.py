@@ -53,7 +53,9 @@ class SlowMixture:
         told = np.log(self.likelihoods(members, y))
         total = np.logaddexp.reduce(self.logs + told)
         posterior = np.exp(self.logs + told - total)
-        cheap = np.where(self.costs <= COSTLY * self.distances, posterior, 0.0)
+        linear = np.arange(len(posterior)) == 0
+        tried = (self.distances > 0.0) & (self.costs <= COSTLY * self.distances)
+        cheap = np.where(self.labels | linear | tried, posterior, 0.0)
         heavy = np.where(self.labels | (cheap >= LIGHT * cheap.max()), cheap, 0.0)
         self.played = heavy / heavy.sum()
         share = 1.0 / (PATIENCE + self.count)

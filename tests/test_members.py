@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from redescend.belief import ResidualBelief
 from redescend.engines.members import EXCUSED, judge_by_members
 from redescend.sklearn import RedescendingRegressor
+from redescend.streaming import fit_stream
 
 
 def judge(X, targets, predictions):
@@ -63,3 +65,14 @@ def test_an_estimator_lists_errors_in_a_function_of_a_column_and_not_its_tail():
         listed, right = listed + len(model.suspects_), right + np.count_nonzero(model.suspects_ % 60 == 0)
     assert right == 150
     assert listed - right <= 0.1 * listed  # the share of false alarms that is asked for
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-6, 1e-3])
+@pytest.mark.parametrize("rows", [60, 500])
+def test_no_record_of_a_linear_or_constant_target_is_listed(rows, noise):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(rows, 3))
+    for y in (X @ [1.0, 2.0, 3.0] + 0.5 + noise * random.normal(size=rows), np.full(rows, 1.0 + noise)):
+        assert not len(RedescendingRegressor(features="auto").fit(X, y).suspects_)
+        _, run = fit_stream(pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y}), "y", final_look=True)
+        assert run.run().final.listed == 0

@@ -97,6 +97,12 @@ def follow_costs(y: float, p: Array, count: float, cost: Array, distance: Array)
 
 
 @part
+def is_cheap(cost: float, distance: float) -> bool:
+    """Whether it has paid to predict otherwise than the linear member; not before that was tried."""
+    return distance > 0.0 and cost <= COSTLY * distance
+
+
+@part
 def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
     """Bayes' rule, with a likelihood of Cauchy's for numbers, cut off far out; then a share of the weight for all."""
     weight, played, scale, scalar = mixture.weight[k], mixture.played[k], mixture.scale[k], mixture.scalar
@@ -109,10 +115,12 @@ def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
             s, r = scale[i], min(abs(y - p[i]), FAR * scale[i])
             weight[i] *= s * scale[0] / (s * s + r * r)
         total += weight[i]
-        largest = max(largest, weight[i]) if cost[i] <= COSTLY * distance[i] else largest
+        if i == 0 or labels or is_cheap(cost[i], distance[i]):
+            largest = max(largest, weight[i])
     share, light = 1.0 / (PATIENCE + scalar[COUNT, k]), 0.0 if labels else LIGHT * largest
     for i in range(MEMBERS):
-        played[i] = weight[i] if weight[i] >= light and cost[i] <= COSTLY * distance[i] else 0.0
+        usable = i == 0 or labels or is_cheap(cost[i], distance[i])
+        played[i] = weight[i] if usable and weight[i] >= light else 0.0
         kept += played[i]
         weight[i] = (1.0 - share) * (weight[i] / total if total > 0.0 else 1.0 / MEMBERS) + share / MEMBERS
     for i in range(MEMBERS):
