@@ -13,6 +13,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
@@ -72,7 +73,8 @@ def decompress(stored: Iterator[bytes], compression: str, block: int, reread: Re
     """
     compression, _, encoding = compression.partition("+")
     if encoding:
-        plain = decompress(stored, compression, block, reread) if compression else stored
+        # At the end of stored bytes, there are empty blocks without end; an empty decompressed block is not the end.
+        plain = decompress(stored, compression, block, reread) if compression else takewhile(len, stored)
         yield from _convert_to_utf8(plain, encoding)
         return
     if compression in ("zstd", "lz4"):
@@ -100,7 +102,7 @@ def decompress(stored: Iterator[bytes], compression: str, block: int, reread: Re
 def _convert_to_utf8(encoded: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     r"""Convert a text; bytes that are not in the encoding become escapes, such as \x81."""
     decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
-    while data := next(encoded, b""):
+    for data in encoded:
         yield decoder.decode(data).encode("utf-8", "backslashreplace")
     yield decoder.decode(b"", final=True).encode("utf-8", "backslashreplace")
 
