@@ -120,12 +120,23 @@ def test_text_in_another_encoding(tmp_path, encoding, compress):
 
 def test_an_encoding_is_checked(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    for wrong in ("klingon", "base64", 7):
+    for wrong in ("klingon", "base64", "bz2", "idna", "punycode", 7):
         with pytest.raises(ParameterError, match="must be the name of an encoding, such as 'windows-1252'"):
             open_source(tmp_path / "a.csv", encoding=wrong)
     pa.parquet.write_table(pa.table({"a": [1.0]}), tmp_path / "a.parquet")
     with pytest.raises(DataError, match=r"a\.parquet is parquet, which has no encoding; it is for text files"):
         open_source(tmp_path / "a.parquet", encoding="latin-1")
+
+
+@pytest.mark.parametrize("size", [16, 32])
+@pytest.mark.parametrize("compress", [False, True])
+def test_an_encoding_whose_mark_is_missing_is_refused_with_what_to_do(tmp_path, size, compress):
+    data, name = "a,b\n1,2\n".encode(f"utf-{size}-le"), "a.csv.gz" if compress else "a.csv"
+    (tmp_path / name).write_bytes(gzip.compress(data) if compress else data)
+    with pytest.raises(DataError, match=f"does not begin with the mark of utf-{size}; .* utf-{size}-le or utf-{size}-be"):
+        open_source(tmp_path / name, encoding=f"UTF{size}")
+    source = open_source(tmp_path / name, encoding=f"utf-{size}-le")
+    assert outcomes(source, ["a", "b"]) == [(1, "good", (1.0, 2.0), b"1,2")]
 
 
 @pytest.mark.parametrize(
