@@ -45,14 +45,19 @@ MARKS = {
 """The first bytes of texts that are not in UTF-8."""
 
 
+def detect_encoding(first: bytes) -> str:
+    """The encoding of a text that begins with these bytes, after a plus sign; empty unless it has a mark."""
+    return next((f"+{encoding}" for mark, encoding in MARKS.items() if first.startswith(mark)), "")
+
+
 def detect_compression(first: bytes) -> str | None:
     """The compression of a file that begins with these bytes; None if it is not compressed.
 
     That of a text in UTF-16, as Excel writes it, is ``+utf-16``; see `decompress`.
     """
-    for mark, encoding in MARKS.items():
-        if first.startswith(mark):
-            return f"+{encoding}"
+    encoding = detect_encoding(first)
+    if encoding:
+        return encoding
     name = next((name for name, magic in MAGIC.items() if first.startswith(magic)), None)
     return None if name == "bz2" and not first[4:].startswith(BLOCK_OF_BZ2) else name
 
