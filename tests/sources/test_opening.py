@@ -134,7 +134,7 @@ def test_an_encoding_is_checked(tmp_path):
 def test_an_encoding_whose_mark_is_missing_is_refused_with_what_to_do(tmp_path, size, compress):
     data, name = "a,b\n1,2\n".encode(f"utf-{size}-le"), "a.csv.gz" if compress else "a.csv"
     (tmp_path / name).write_bytes(gzip.compress(data) if compress else data)
-    with pytest.raises(DataError, match=f"does not begin with the mark of utf-{size}; .* utf-{size}-le or utf-{size}-be"):
+    with pytest.raises(DataError, match=f"does not begin with the mark of utf-{size}; .* utf-{size}-le or"):
         open_source(tmp_path / name, encoding=f"UTF{size}")
     source = open_source(tmp_path / name, encoding=f"utf-{size}-le")
     assert outcomes(source, ["a", "b"]) == [(1, "good", (1.0, 2.0), b"1,2")]
