@@ -19,6 +19,7 @@ from redescend.numeric import Array
 
 PRIMES = np.array([2, 3, 5, 7])
 LIMITS = (3, 20)
+sumx = 3
 
 
 class Pair(NamedTuple):
@@ -70,6 +71,16 @@ def outlast(n: int) -> float:
 
 
 @kernel
+def count_booleans(n: int) -> int:
+    """A declared variable, and a range of a boolean."""
+    total: int
+    total = 0
+    for _ in range(n > 2):
+        total += 1
+    return total
+
+
+@kernel
 def search(values: Array, wanted: float) -> tuple[int, bool]:
     """Loops that end early."""
     values = view(values)
@@ -107,7 +118,7 @@ def write(values: Array, n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 20])
-@pytest.mark.parametrize("function", [widen, reuse, outlast])
+@pytest.mark.parametrize("function", [widen, reuse, outlast, count_booleans])
 def test_variables_are_those_of_python(function: Any, n: int):
     assert function(n) == function.py_func(n)
 
@@ -191,6 +202,88 @@ def too_late(n: int) -> int:
 
 
 @kernel
+def global_at_first(n: int) -> int:
+    """A local variable, though a global one has its name."""
+    total = 0
+    for i in range(n):
+        if i > 0:
+            total += sumx  # noqa: F823
+        sumx = 10  # noqa: F841
+    return total
+
+
+@kernel
+def add_at_first(n: int) -> int:
+    for _ in range(n):
+        sumx += n  # noqa: F823, F841
+    return n
+
+
+@kernel
+def builtin_at_first(n: int) -> int:
+    total = 0
+    while max(total, 0) < n:  # noqa: F823
+        max = n  # noqa: A001
+        total += max
+    return total
+
+
+@kernel
+def only_declared(n: int) -> int:
+    sumx: int
+    return n + sumx  # noqa: F821
+
+
+@kernel
+def count_to_float(n: int) -> int:
+    total = 0
+    for i in range(n * 0.9):
+        total += i
+    return total
+
+
+@kernel
+def count_with_four(n: int) -> int:
+    total = 0
+    for i in range(0, n, 1, 5):
+        total += i
+    return total
+
+
+@kernel
+def same(n: int) -> bool:
+    return n is None
+
+
+@kernel
+def matrix_product(a: float, b: float) -> float:
+    return a @ b
+
+
+@kernel
+def matrix_product_in_place(a: float, b: float) -> float:
+    a @= b
+    return a
+
+
+@kernel
+def less_and_in(a: int, b: int) -> bool:
+    return a < b in (1, 2)
+
+
+@kernel
+def set_attribute(a: float) -> float:
+    a.real = 1.0
+    return a
+
+
+@kernel
+def add_to_attribute(a: float) -> float:
+    a.real += 1.0
+    return a
+
+
+@kernel
 def else_of_loop(n: int) -> int:
     for i in range(n):
         n += i
@@ -208,6 +301,18 @@ def else_of_loop(n: int) -> int:
         (else_of_loop, (3,), UnsupportedError),
         (both, (1, np.ones(2)), TypingError),
         (too_late, (3,), TypingError),
+        (global_at_first, (4,), TypingError),
+        (add_at_first, (4,), TypingError),
+        (builtin_at_first, (4,), TypingError),
+        (only_declared, (4,), TypingError),
+        (count_to_float, (3,), UnsupportedError),
+        (count_with_four, (3,), UnsupportedError),
+        (same, (1,), UnsupportedError),
+        (matrix_product, (1.0, 2.0), UnsupportedError),
+        (matrix_product_in_place, (1.0, 2.0), UnsupportedError),
+        (less_and_in, (1, 2), UnsupportedError),
+        (set_attribute, (1.0,), UnsupportedError),
+        (add_to_attribute, (1.0,), UnsupportedError),
     ],
 )
 def test_what_cannot_be_translated_is_refused(function: Any, arguments: Any, error: type[Exception]):

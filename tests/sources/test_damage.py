@@ -297,3 +297,30 @@ def check_damage(form, wounds) -> None:
         at = int(place * len(data))
         data = data[:at] + patch + data[at + gone :]
     check_readable(data, form if form in WRITE else "csv")
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+@pytest.mark.parametrize("encoding", ["windows-1252", "utf-16"])
+def test_a_text_in_another_encoding_that_is_cut_short_is_incomplete(tmp_path, ending, encoding):
+    whole = COMPRESS[ending](TEXT.decode().encode(encoding))
+    path = tmp_path / f"cut.csv.{ending}"
+    path.write_bytes(whole[: len(whole) * 3 // 4])
+    # With some of the blocks, nothing is pending where the data end.
+    for block in (1, 4096, 2**16):
+        *good, last = outcomes(open_source(path, encoding=encoding, block=block), ["x", "i"])
+        assert [raw for *_, raw in good] == LINES[: len(good)]
+        assert len(good) > 3_500
+        assert "the file is incomplete" in last[2]
+
+
+@pytest.mark.parametrize("size", [12, 20])
+def test_a_compressed_text_of_which_nothing_is_left_is_incomplete_in_any_encoding(tmp_path, size):
+    path = tmp_path / "cut.csv.gz"
+    path.write_bytes(COMPRESS["gz"](TEXT)[:size])
+    refusals = []
+    for encoding in (None, "windows-1252"):
+        with pytest.raises(DataError) as refusal:
+            open_source(path, encoding=encoding)
+        refusals.append(str(refusal.value))
+    assert refusals[0] == refusals[1]
+    assert "cut short" in refusals[0]

@@ -14,6 +14,7 @@ from redescend.errors import DataError, ParameterError
 from redescend.sources import Kind, Position, open_source
 from redescend.sources.formats import check_names
 from tests.sources.outcomes import outcomes
+from tests.sources.written import COMPRESS
 
 N, B, D, T = Kind.NUMBER, Kind.BOOLEAN, Kind.DATE, Kind.TEXT
 
@@ -96,12 +97,12 @@ def test_without_a_header_columns_are_numbered():
 
 
 @pytest.mark.parametrize("compress", [False, True])
-@pytest.mark.parametrize("encoding", ["windows-1252", "utf-16", "cp858"])
+@pytest.mark.parametrize("encoding", ["windows-1252", "utf-16", "utf-32", "cp858"])
 def test_text_in_another_encoding(tmp_path, encoding, compress):
     records = "größe;wert\n" + "".join(f"Köln €{row};{row},5\n" for row in range(5000))
     data, name = records.encode(encoding), "a.csv.gz" if compress else "a.csv"
     (tmp_path / name).write_bytes(gzip.compress(data) if compress else data)
-    marked = encoding == "utf-16" and not compress
+    marked = encoding.startswith("utf")
     source = open_source(tmp_path / name, encoding=None if marked else encoding, block=1000)
     assert source.kinds == {"größe": Kind.TEXT, "wert": Kind.NUMBER}
     table = pa.Table.from_batches([batch.table for batch in source.batches(["größe", "wert"], in_order=True)])
@@ -120,12 +121,23 @@ def test_text_in_another_encoding(tmp_path, encoding, compress):
 
 def test_an_encoding_is_checked(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    for wrong in ("klingon", "base64", 7):
+    for wrong in ("klingon", "base64", "bz2", "idna", "punycode", 7):
         with pytest.raises(ParameterError, match="must be the name of an encoding, such as 'windows-1252'"):
             open_source(tmp_path / "a.csv", encoding=wrong)
     pa.parquet.write_table(pa.table({"a": [1.0]}), tmp_path / "a.parquet")
     with pytest.raises(DataError, match=r"a\.parquet is parquet, which has no encoding; it is for text files"):
         open_source(tmp_path / "a.parquet", encoding="latin-1")
+
+
+@pytest.mark.parametrize("size", [16, 32])
+@pytest.mark.parametrize("compress", [False, True])
+def test_an_encoding_whose_mark_is_missing_is_refused_with_what_to_do(tmp_path, size, compress):
+    data, name = "a,b\n1,2\n".encode(f"utf-{size}-le"), "a.csv.gz" if compress else "a.csv"
+    (tmp_path / name).write_bytes(gzip.compress(data) if compress else data)
+    with pytest.raises(DataError, match=f"does not begin with the mark of utf-{size}; .* utf-{size}-le or"):
+        open_source(tmp_path / name, encoding=f"UTF{size}")
+    source = open_source(tmp_path / name, encoding=f"utf-{size}-le")
+    assert outcomes(source, ["a", "b"]) == [(1, "good", (1.0, 2.0), b"1,2")]
 
 
 @pytest.mark.parametrize(
@@ -242,3 +254,12 @@ def test_a_pipe_that_fails_leaves_no_temporary_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="the other side is gone"):
         open_source(Failing())
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_compressed_pipe_is_recognized_by_the_mark_of_its_text(ending, encoding):
+    text = '{"a": 1, "b": "é"}\n{"a": 2, "b": "ü"}\n'
+    source = open_source(io.BytesIO(COMPRESS[ending](text.encode(encoding))))
+    assert source.format == "jsonl"
+    assert [record[2] for record in outcomes(source, ["a", "b"])] == [(1.0, "é"), (2.0, "ü")]

@@ -159,7 +159,7 @@ def compiled(function: F) -> F:
 
 
 def kernel(function: F) -> F:
-    """Compile in half the time, with the passes that loops over views and numbers need (`parts`).
+    """Compile loops over views and numbers by translating them (`compilation.translation`), not by Numba's own passes.
 
     Not for loops that sum over one array and store to another: whether LLVM vectorizes these, and so how they round,
     would depend on where arrays are in memory.

@@ -13,6 +13,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
@@ -44,14 +45,19 @@ MARKS = {
 """The first bytes of texts that are not in UTF-8."""
 
 
+def detect_encoding(first: bytes) -> str:
+    """The encoding of a text that begins with these bytes, after a plus sign; empty unless it has a mark."""
+    return next((f"+{encoding}" for mark, encoding in MARKS.items() if first.startswith(mark)), "")
+
+
 def detect_compression(first: bytes) -> str | None:
     """The compression of a file that begins with these bytes; None if it is not compressed.
 
     That of a text in UTF-16, as Excel writes it, is ``+utf-16``; see `decompress`.
     """
-    for mark, encoding in MARKS.items():
-        if first.startswith(mark):
-            return f"+{encoding}"
+    encoding = detect_encoding(first)
+    if encoding:
+        return encoding
     name = next((name for name, magic in MAGIC.items() if first.startswith(magic)), None)
     return None if name == "bz2" and not first[4:].startswith(BLOCK_OF_BZ2) else name
 
@@ -72,7 +78,8 @@ def decompress(stored: Iterator[bytes], compression: str, block: int, reread: Re
     """
     compression, _, encoding = compression.partition("+")
     if encoding:
-        plain = decompress(stored, compression, block, reread) if compression else stored
+        # At the end of stored bytes, there are empty blocks without end; an empty decompressed block is not the end.
+        plain = decompress(stored, compression, block, reread) if compression else takewhile(len, stored)
         yield from _convert_to_utf8(plain, encoding)
         return
     if compression in ("zstd", "lz4"):
@@ -100,7 +107,7 @@ def decompress(stored: Iterator[bytes], compression: str, block: int, reread: Re
 def _convert_to_utf8(encoded: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     r"""Convert a text; bytes that are not in the encoding become escapes, such as \x81."""
     decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
-    while data := next(encoded, b""):
+    for data in encoded:
         yield decoder.decode(data).encode("utf-8", "backslashreplace")
     yield decoder.decode(b"", final=True).encode("utf-8", "backslashreplace")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from redescend.errors import DataError, ParameterError, quote
 from redescend.sources.batch import START, Batch, Piece, concat_batches, empty_table
-from redescend.sources.compression import ENDINGS, detect_compression
+from redescend.sources.compression import ENDINGS, detect_compression, detect_encoding
 from redescend.sources.kinds import SAMPLE, Kind
 from redescend.sources.readers import BLOCK, Origin, Text
 from redescend.sources.splitter import LONGEST
@@ -256,8 +256,13 @@ def detect_format(origin: Origin, requested: type[SourceFile] | None) -> tuple[t
             raise DataError(f"{origin.name} is not {claimed} data, despite its name.")
         name = name.with_suffix("")
     chosen = requested or find_format(name.suffix)
+    if compression is not None:
+        first = _read_first(origin, compression)
+        encoding = detect_encoding(first)
+        if encoding:
+            compression += encoding
+            first = _read_first(origin, compression)
     if chosen is None:
-        first = first if compression is None else _read_first(origin, compression)
         chosen = next((each for each in FORMATS.values() if each.recognizes(first)), FORMATS[FALLBACK])
     if chosen is FORMATS[FALLBACK] and compression is None:
         for magic, what in OTHER_CONTENT.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -141,7 +142,8 @@ def open_source(
 
 def _is_encoding(name: Any) -> bool:
     try:
-        return isinstance("".encode(name), bytes)
+        data = "a".encode(name)
+        return codecs.getincrementaldecoder(name)("backslashreplace").decode(data, True) == "a"
     except (LookupError, TypeError, ValueError):
         return False
 

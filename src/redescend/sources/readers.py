@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import select
@@ -165,6 +166,7 @@ class Text:
         self.name = origin.name
         self.damage: str | None = None
         self._compressed = compression is not None
+        self._encoding = (compression or "").partition("+")[2]
         self._on_read = on_read
         begin = offset if origin.seekable and compression is None else 0
         on_read(begin)
@@ -186,6 +188,12 @@ class Text:
         except Damage as error:
             self.damage = f"the file is incomplete: {error}"
             return b""
+        except UnicodeError:  # the mark, which tells the order of bytes, is missing
+            encoding = codecs.lookup(self._encoding).name
+            raise DataError(
+                f"{self.name} does not begin with the mark of {encoding}; name the order of its bytes, "
+                f"{encoding}-le or {encoding}-be."
+            ) from None
 
     def push_back(self, data: bytes) -> None:
         """Return these bytes with the next read."""

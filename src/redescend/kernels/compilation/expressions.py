@@ -172,10 +172,13 @@ class Expressions:
         return self._call(OPERATORS[type(node.op)], given)
 
     def _read_binop(self, node: ast.BinOp) -> Value:
-        return self._operate(node.op, self._read(node.left), node.right)
+        return self._call(self._operator(node, node.op), self._read(node.left), self._read(node.right))
 
-    def _operate(self, op: ast.operator, left: Any, node: ast.expr) -> Value:
-        return self._call(OPERATORS[type(op)], left, self._read(node))
+    def _operator(self, node: ast.AST, op: ast.AST) -> Any:
+        """The function of an operator in `node`."""
+        if type(op) not in OPERATORS:
+            raise self._unsupported(node)
+        return OPERATORS[type(op)]
 
     def _read_compare(self, node: ast.Compare) -> Value:
         if isinstance(node.ops[0], ast.In | ast.NotIn):
@@ -187,7 +190,7 @@ class Expressions:
                 self._builder.cbranch(results[-1][0], more, done)
                 self._enter(more)
             right = self._value(self._read(other))
-            found = self._call(OPERATORS[type(op)], left, right)
+            found = self._call(self._operator(node, op), left, right)
             results.append((found.value, self._builder.block))
             left = right
         if len(results) == 1:

@@ -1,7 +1,8 @@
 """Which variable each name of a function is.
 
 Every assignment begins a new variable, unless the name is already a variable of a block around it: that one changes,
-and has a place on the stack. So has a variable that is read outside of the block in which it was assigned.
+and has a place on the stack. So has a variable that is read outside of the block in which it was assigned. As in
+Python, a name that is assigned anywhere in a function is never a global one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from numba.core.errors import UnsupportedError
+
+UNASSIGNED = 0
+"""The variable of a name that is read before its first assignment; the others are numbered from 1."""
 
 
 class Names:
@@ -39,6 +43,8 @@ class Names:
             self._store(node, node.arg)
         elif isinstance(node, ast.Name):
             (self._store if isinstance(node.ctx, ast.Store) else self._load)(node, node.id)
+        elif isinstance(node, ast.AnnAssign) and node.value is None:
+            pass  # the name is declared, not assigned
         elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
                 self._load(node, node.target.id)
@@ -68,6 +74,7 @@ class Names:
                 return
         if name in self._assigned:
             self._lasting.add(name)
+            self.variables[id(node)] = UNASSIGNED
 
     def _store(self, node: ast.AST, name: str) -> None:
         lasting = name in self._lasting

@@ -116,12 +116,15 @@ class Translation(Expressions):
             self._assign(node.target, self._read(node.value))
 
     def _run_augassign(self, node: ast.AugAssign) -> None:
+        change = self._operator(node, node.op)
         if isinstance(node.target, ast.Subscript):
             array, index = self._read(node.target.value), self._read(node.target.slice)
-            value = self._operate(node.op, self._call(operator.getitem, array, index), node.value)
+            value = self._call(change, self._call(operator.getitem, array, index), self._read(node.value))
             self._call(operator.setitem, array, index, value)
+        elif isinstance(node.target, ast.Name):
+            self._assign(node.target, self._call(change, self._load(node), self._read(node.value)))
         else:
-            self._assign(node.target, self._operate(node.op, self._load(node), node.value))
+            raise self._unsupported(node)
 
     def _assign(self, target: Any, value: Value | Known) -> None:
         if isinstance(target, ast.Name):
@@ -130,8 +133,10 @@ class Translation(Expressions):
             whole = self._value(value)
             for i, (item, kind) in enumerate(zip(target.elts, whole.kind, strict=True)):
                 self._assign(item, Value(kind, self._builder.extract_value(whole.value, i)))
-        else:
+        elif isinstance(target, ast.Subscript):
             self._call(operator.setitem, self._read(target.value), self._read(target.slice), value)
+        else:
+            raise self._unsupported(target)
 
     def _store(self, node: Any, given: Value) -> None:
         name = self._names.variables[id(node)]
@@ -185,7 +190,11 @@ class Translation(Expressions):
         builder, number = self._builder, self._context.get_value_type(types.intp)
         if not (isinstance(node.iter, ast.Call) and self._read(node.iter.func) == Known(range)):
             raise self._unsupported(node)
-        given = [self._cast(self._value(self._read(argument)), types.intp) for argument in node.iter.args]
+        ends = [self._value(self._read(argument)) for argument in node.iter.args]
+        whole = all(isinstance(end.kind, types.Integer | types.Boolean) for end in ends)
+        if not whole or not 1 <= len(ends) <= 3 or node.iter.keywords:
+            raise self._unsupported(node.iter)
+        given = [self._cast(end, types.intp) for end in ends]
         first, last, step = [*([number(0)] if len(given) == 1 else []), *given, number(1)][:3]
         at, left = self._place(types.intp), self._place(types.intp)
         builder.store(first, at)
