@@ -188,7 +188,8 @@ class Reference(Likelihood):
             u = (present - self.centre[j])[present != self.centre[j]] ** 2
             self.mean[j], self.count[j] = middle, len(v)
             if self.order == 2:
-                self.mean[j], self.count[j] = middle * len(v) / max(len(present), 1), len(u)
+                self.mean[j] = middle * len(v) / max(len(present), 1)
+                self.count[j] = len(u) if self.labels else len(v)
             self.square[j] = self.prior[j] = 0.0
             if len(u):
                 self.square[j] = max(2 * upper_median(u), 1e-50)
@@ -247,7 +248,7 @@ class Reference(Likelihood):
         if length > 0:
             self.typical = min(max(self.typical * up if longer else self.typical / up, 1e-60), 1e60)
         cap = min(1.0, self.typical / length) if length > 0 else 1.0
-        counted = (xc if self.order == 2 else x) != 0
+        counted = (xc if self.order == 2 and self.labels else x) != 0
         self.count += counted
         self.credit += np.count_nonzero(counted)
         near = 1 / np.minimum(np.maximum(self.count, 1), MEMORY)

@@ -46,8 +46,8 @@ HEAVIEST = 1e6
 
 UNIT, CENTRE, MEAN, SQUARE, COUNT, PRIOR = range(6)
 """Of a feature: its unit, 0 before its first value; what is subtracted (order 2); its mean (order 1: of values that are
-not 0); its mean square where it is not 0, which is 0 until it has a second value; how often it was not 0 (order 2: nor
-what is subtracted); and the prior variance of its coefficient."""
+not 0); its mean square where it is not 0, which is 0 until it has a second value; how often it was not 0 (labels at
+order 2: nor what is subtracted); and the prior variance of its coefficient."""
 
 (ROUNDS, LAST, SEEN, AGE, STORED_AGE, LEAD, OUT, DUE, CONSTANT, LEVEL) = range(10)
 """Rounds played; records learned from, since the last new start, since the posterior restarted, and until it was

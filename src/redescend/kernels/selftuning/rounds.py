@@ -103,7 +103,7 @@ def measure_leverage(config: Config, state: State, work: Work) -> float:
     follow_length(length, scalar)
     # A record counts at most its typical length.
     cap, touched = min(1.0, scalar[TYPICAL] / length) if length > 0.0 else 1.0, 0.0
-    counted = work.centred if config.covariance.order == FULL else x
+    counted = work.centred if config.covariance.order == FULL and config.loss.family == LABELS else x
     for j in range(len(x)):
         present = 1.0 if counted[j] != 0.0 else 0.0
         touched += present

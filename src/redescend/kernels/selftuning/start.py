@@ -163,7 +163,7 @@ def measure_feature(j: int, count: int, prior: float, config: Config, state: Sta
         if away == away and away != 0.0:
             values[m] = away * away
             m += 1
-    feature[COUNT, j] = m if full else n
+    feature[COUNT, j] = m if full and config.loss.family == LABELS else n
     feature[SQUARE, j] = max(2.0 * upper_median(values, m), SMALLEST) if m else 0.0
     if config.loss.family == LABELS and j == constant:
         prior = LABEL_CONSTANT * state.scalar[KNOWN]
