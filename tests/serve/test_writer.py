@@ -9,10 +9,11 @@ import pytest
 from redescend.errors import DivergenceError
 from redescend.serve import writer as module
 from redescend.serve.folder import ModelFolder
+from redescend.serve.recovery import begin_snapshot
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer
 from tests.serve.servers import make_records, make_request, wait_for
-from tests.serve.test_models import fit, reopen, to_lines
+from tests.serve.test_models import fit, make_model, reopen, send, to_lines
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def play(model, run, is_due=lambda model: False, snapshot=lambda model: None, is
         with ThreadPoolExecutor(2) as executor:
             writer = Writer(model, executor, is_due, snapshot, is_read)
             result = await run(writer)
-            await writer.close()
+            await asyncio.wait_for(writer.close(), 30)
             assert (writer.queued, writer.lag) == (0, 0.0)
             return result
 
@@ -213,6 +214,41 @@ def test_commits_go_on_while_a_snapshot_is_written(model):
     # Closing has waited for it. Another may have begun after it, and been waited for as well.
     assert written[0] == 190
     assert len(begun) == len(written)
+
+
+@pytest.mark.parametrize("settings", [{"by": "town"}, {"linear": False}], ids=["keys", "trees"])
+def test_a_model_that_waits_for_its_snapshot_takes_no_thread_from_others(tmp_path, model, settings, monkeypatch):
+    waits = make_model(tmp_path / "waits", **settings)
+    send(waits, make_records(100))
+    assert not waits.overlapping
+    lines, held, began = to_lines(make_records(30)), threading.Event(), []
+
+    def save(content, path):
+        began.append(content)
+        assert held.wait(20)
+
+    monkeypatch.setattr("redescend.serve.recovery.save", save)
+
+    async def run(writer):
+        other = Writer(model, writer._executor, lambda model: False, lambda model: None)
+        await writer.enqueue(make_request(lines))
+        await asyncio.to_thread(wait_for, lambda: began)
+        learned = []
+        for key in ("a", "a", "b"):
+            learned.append(writer.enqueue(make_request(lines, key)))
+            await asyncio.sleep(0.05)
+        try:
+            # There are two threads, and the snapshot needs one.
+            assert (await asyncio.wait_for(other.enqueue(make_request(lines)), 5)).row == 101
+            assert not any(answer.done() for answer in learned)
+        finally:
+            held.set()
+        await other.close()
+        return await asyncio.gather(*learned)
+
+    answers = play(waits, run, lambda model: not began, begin_snapshot)
+    assert [(answer.row, answer.duplicate) for answer in answers] == [(131, False), (131, True), (161, False)]
+    assert waits.dump() == fit(waits, **settings)
 
 
 def test_an_unexpected_error_of_a_snapshot_is_logged(model, caplog):

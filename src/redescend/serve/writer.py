@@ -70,8 +70,8 @@ class Writer:
 
     The event loop calls `_advance`, which answers commits that are on the disk, and begins the next one while others
     are still being written. A thread of the executor learns, unless that is quick, or takes a snapshot. If one is
-    due, `snapshot` is called between two commits; it returns what is left to do while others are begun. `is_read` says
-    whether clients predict.
+    due, `snapshot` is called between two commits; it returns what is left to do. Meanwhile others are begun if the model
+    is `overlapping`; otherwise they wait, without a thread. `is_read` says whether clients predict.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Writer:
 
     def _begin_next(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin what is next, if anything: a commit that has to be alone, a snapshot, or another commit."""
-        if self._works:
+        if self._works or (self._saves and not self.model.overlapping):
             return
         if self._commits and self._commits[-1].alone:
             if len(self._commits) == 1:
