@@ -1,8 +1,10 @@
 """The writer of a model: which requests are committed together, when, and in which thread."""
 
 import asyncio
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -10,6 +12,7 @@ from redescend.errors import DivergenceError
 from redescend.serve import writer as module
 from redescend.serve.folder import ModelFolder
 from redescend.serve.recovery import begin_snapshot
+from redescend.serve.refusals import Unavailable
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer
 from tests.serve.servers import make_records, make_request, wait_for
@@ -23,11 +26,13 @@ def model(tmp_path):
     return model
 
 
-def play(model, run, is_due=lambda model: False, snapshot=lambda model: None, is_read=lambda: True):
+def play(
+    model, run, is_due=lambda model: False, snapshot=lambda model: None, is_read=lambda: True, pool=ThreadPoolExecutor
+):
     """Run a coroutine with a writer, and close it."""
 
     async def main():
-        with ThreadPoolExecutor(2) as executor:
+        with pool(2) as executor:
             writer = Writer(model, executor, is_due, snapshot, is_read)
             result = await run(writer)
             await asyncio.wait_for(writer.close(), 30)
@@ -262,3 +267,66 @@ def test_an_unexpected_error_of_a_snapshot_is_logged(model, caplog):
     (logged,) = caplog.records
     assert logged.getMessage() == "The snapshot of 'm' was not written."
     assert isinstance(logged.exc_info[1], KeyError)
+
+
+class RefusingPool(ThreadPoolExecutor):
+    """Refuses work at the places in `refused`, as if no thread could be started; it stays in the queue, as there."""
+
+    refused, queue = (), ()
+
+    def __init__(self, threads):
+        super().__init__(threads)
+        self.places = itertools.count()
+
+    def submit(self, work, /, *arguments):
+        if next(self.places) not in self.refused:
+            return super().submit(work, *arguments)
+        self.queue.append(partial(work, *arguments))
+        raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("settings", [{}, {"by": "town"}], ids=["one", "keys"])
+def test_a_snapshot_that_no_thread_writes_stops_nothing(tmp_path, settings, caplog, monkeypatch):
+    model, lines, began = make_model(tmp_path, **settings), to_lines(make_records(30)), []
+    send(model, make_records(100))
+    monkeypatch.setattr(RefusingPool, "refused", [2])  # after a commit and the beginning of the snapshot
+    monkeypatch.setattr(RefusingPool, "queue", [])
+
+    def snapshot(model):
+        began.append(model)
+        return begin_snapshot(model)
+
+    async def run(writer):
+        rows = []
+        for _ in range(4):
+            rows.append((await asyncio.wait_for(writer.enqueue(make_request(lines)), 10)).row)
+            await asyncio.to_thread(wait_for, lambda: caplog.records)
+        for work in RefusingPool.queue:
+            work()  # a thread is free now, but the model has learned since
+        return rows
+
+    assert play(model, run, lambda model: not began, snapshot, pool=RefusingPool) == [101, 131, 161, 191]
+    assert [logged.getMessage() for logged in caplog.records] == ["The snapshot of 'm' was not written."]
+    assert len(RefusingPool.queue) == 1
+    assert not (model.folder / "snapshot.safetensors").exists()
+    assert model.dump() == reopen(model).dump() == fit(model, **settings)
+
+
+@pytest.mark.parametrize("key", [None, "a"], ids=["overlapping", "alone"])
+def test_a_commit_that_no_thread_learns_from_is_refused(model, key, monkeypatch):
+    model.commit([make_request(to_lines(make_records(30)), "a")])
+    monkeypatch.setattr(RefusingPool, "refused", [0])
+    monkeypatch.setattr(RefusingPool, "queue", [])
+    before = model.dump()
+
+    async def run(writer):
+        with pytest.raises(Unavailable, match="thread"):
+            await asyncio.wait_for(writer.enqueue(make_request(to_lines(make_records(30)), key)), 10)
+        for work in RefusingPool.queue:
+            work()
+        assert model.dump() == before
+        return await asyncio.wait_for(writer.enqueue(make_request(to_lines(make_records(30)), "b")), 10)
+
+    assert play(model, run, pool=RefusingPool).row == 131
+    assert len(RefusingPool.queue) == 1
+    assert model.dump() == reopen(model).dump() == fit(model)

@@ -70,8 +70,8 @@ class Writer:
 
     The event loop calls `_advance`, which answers commits that are on the disk, and begins the next one while others
     are still being written. A thread of the executor learns, unless that is quick, or takes a snapshot. If one is
-    due, `snapshot` is called between two commits; it returns what is left to do. Meanwhile others are begun if the model
-    is `overlapping`; otherwise they wait, without a thread. `is_read` says whether clients predict.
+    due, `snapshot` is called between two commits; it returns what is left to do. Meanwhile others are begun if the
+    model is `overlapping`; otherwise they wait, without a thread. `is_read` says whether clients predict.
     """
 
     def __init__(
@@ -298,8 +298,31 @@ class Writer:
         self._submit(loop, work, end)
 
     def _submit(self, loop: asyncio.AbstractEventLoop, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        def end(future: Future[Any]) -> None:
-            then(future.result)
+        """Work in a thread as `_run` does; if there is none, the result is an error, and nothing is done."""
+        done: Future[Any] = Future()
+
+        def run() -> None:
+            if not done.set_running_or_notify_cancel():
+                return
+            try:
+                result = work()
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(result)
+
+        def get_result() -> Any:
+            if done.cancelled():
+                raise Unavailable("The server cannot start a thread; try again.")
+            return done.result()
+
+        def end() -> None:
+            then(get_result)
             self._advance(loop)
 
-        self._executor.submit(work).add_done_callback(lambda future: loop.call_soon_threadsafe(end, future))
+        done.add_done_callback(lambda _: loop.call_soon_threadsafe(end))
+        try:
+            self._executor.submit(run)
+        except RuntimeError:
+            # The executor has queued it all the same: unless a thread has begun it by now, none may.
+            done.cancel()
