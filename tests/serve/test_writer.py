@@ -86,6 +86,21 @@ def test_only_quick_commits_are_learned_in_the_event_loop(model, monkeypatch):
     assert [thread is threading.main_thread() for thread, _ in seen] == [False, True, False]
 
 
+def test_many_records_are_never_learned_in_the_event_loop(model, monkeypatch):
+    """Those of the last commit may have been cheap, for example because none could be read."""
+    held, seen = hold_learning(model, monkeypatch)
+    held.set()
+    lines = to_lines(make_records(module.FEW + 1))
+
+    async def run(writer):
+        for count in (module.FEW, module.FEW + 1):
+            writer._seconds = 1e-9
+            await writer.enqueue(make_request(lines[:count]))
+
+    play(model, run, is_read=lambda: False)
+    assert [thread is threading.main_thread() for thread, _ in seen] == [True, False]
+
+
 @pytest.mark.parametrize("read", [True, False])
 def test_the_event_loop_learns_for_longer_if_nobody_predicts(model, monkeypatch, read):
     held, seen = hold_learning(model, monkeypatch)

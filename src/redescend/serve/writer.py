@@ -28,6 +28,9 @@ QUICK, UNREAD = 0.001, 0.01
 """Seconds that the event loop may learn at a time: to hand so little to a thread takes longer. It may learn for
 longer if no client predicts, who would wait."""
 
+FEW = 500
+"""Records that the event loop learns from at a time at most: each may take longer than those of the last commit."""
+
 DELAY = 0.001
 """Seconds that a commit waits for more requests if there is nothing else to do."""
 
@@ -210,10 +213,15 @@ class Writer:
         begin, end = partial(self._attempt, commit), partial(self._end_begin, loop, commit)
         if not self.model.can_begin(commit.requests):
             end(lambda: None)
-        elif self.model.overlapping and self._seconds * commit.records < (QUICK if self._is_read() else UNREAD):
+        elif self._is_quick(commit.records):
             end(begin)
         else:
             self._run(loop, begin, end)
+
+    def _is_quick(self, records: int) -> bool:
+        """Whether the event loop may learn from so many records."""
+        seconds = QUICK if self._is_read() else UNREAD
+        return self.model.overlapping and records <= FEW and self._seconds * records < seconds
 
     def _attempt(self, commit: Commit) -> Future[None] | None:
         """Learn from the requests of a commit, and measure that."""
