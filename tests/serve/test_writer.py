@@ -1,18 +1,22 @@
 """The writer of a model: which requests are committed together, when, and in which thread."""
 
 import asyncio
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
 from redescend.errors import DivergenceError
 from redescend.serve import writer as module
 from redescend.serve.folder import ModelFolder
+from redescend.serve.recovery import begin_snapshot
+from redescend.serve.refusals import Unavailable
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer
 from tests.serve.servers import make_records, make_request, wait_for
-from tests.serve.test_models import fit, reopen, to_lines
+from tests.serve.test_models import fit, make_model, reopen, send, to_lines
 
 
 @pytest.fixture
@@ -22,14 +26,16 @@ def model(tmp_path):
     return model
 
 
-def play(model, run, is_due=lambda model: False, snapshot=lambda model: None, is_read=lambda: True):
+def play(
+    model, run, is_due=lambda model: False, snapshot=lambda model: None, is_read=lambda: True, pool=ThreadPoolExecutor
+):
     """Run a coroutine with a writer, and close it."""
 
     async def main():
-        with ThreadPoolExecutor(2) as executor:
+        with pool(2) as executor:
             writer = Writer(model, executor, is_due, snapshot, is_read)
             result = await run(writer)
-            await writer.close()
+            await asyncio.wait_for(writer.close(), 30)
             assert (writer.queued, writer.lag) == (0, 0.0)
             return result
 
@@ -78,6 +84,21 @@ def test_only_quick_commits_are_learned_in_the_event_loop(model, monkeypatch):
 
     play(model, run)
     assert [thread is threading.main_thread() for thread, _ in seen] == [False, True, False]
+
+
+def test_many_records_are_never_learned_in_the_event_loop(model, monkeypatch):
+    """Those of the last commit may have been cheap, for example because none could be read."""
+    held, seen = hold_learning(model, monkeypatch)
+    held.set()
+    lines = to_lines(make_records(module.FEW + 1))
+
+    async def run(writer):
+        for count in (module.FEW, module.FEW + 1):
+            writer._seconds = 1e-9
+            await writer.enqueue(make_request(lines[:count]))
+
+    play(model, run, is_read=lambda: False)
+    assert [thread is threading.main_thread() for thread, _ in seen] == [True, False]
 
 
 @pytest.mark.parametrize("read", [True, False])
@@ -215,6 +236,41 @@ def test_commits_go_on_while_a_snapshot_is_written(model):
     assert len(begun) == len(written)
 
 
+@pytest.mark.parametrize("settings", [{"by": "town"}, {"linear": False}], ids=["keys", "trees"])
+def test_a_model_that_waits_for_its_snapshot_takes_no_thread_from_others(tmp_path, model, settings, monkeypatch):
+    waits = make_model(tmp_path / "waits", **settings)
+    send(waits, make_records(100))
+    assert not waits.overlapping
+    lines, held, began = to_lines(make_records(30)), threading.Event(), []
+
+    def save(content, path):
+        began.append(content)
+        assert held.wait(20)
+
+    monkeypatch.setattr("redescend.serve.recovery.save", save)
+
+    async def run(writer):
+        other = Writer(model, writer._executor, lambda model: False, lambda model: None)
+        await writer.enqueue(make_request(lines))
+        await asyncio.to_thread(wait_for, lambda: began)
+        learned = []
+        for key in ("a", "a", "b"):
+            learned.append(writer.enqueue(make_request(lines, key)))
+            await asyncio.sleep(0.05)
+        try:
+            # There are two threads, and the snapshot needs one.
+            assert (await asyncio.wait_for(other.enqueue(make_request(lines)), 5)).row == 101
+            assert not any(answer.done() for answer in learned)
+        finally:
+            held.set()
+        await other.close()
+        return await asyncio.gather(*learned)
+
+    answers = play(waits, run, lambda model: not began, begin_snapshot)
+    assert [(answer.row, answer.duplicate) for answer in answers] == [(131, False), (131, True), (161, False)]
+    assert waits.dump() == fit(waits, **settings)
+
+
 def test_an_unexpected_error_of_a_snapshot_is_logged(model, caplog):
     def snapshot(model):
         raise KeyError("unexpected")
@@ -226,3 +282,66 @@ def test_an_unexpected_error_of_a_snapshot_is_logged(model, caplog):
     (logged,) = caplog.records
     assert logged.getMessage() == "The snapshot of 'm' was not written."
     assert isinstance(logged.exc_info[1], KeyError)
+
+
+class RefusingPool(ThreadPoolExecutor):
+    """Refuses work at the places in `refused`, as if no thread could be started; it stays in the queue, as there."""
+
+    refused, queue = (), ()
+
+    def __init__(self, threads):
+        super().__init__(threads)
+        self.places = itertools.count()
+
+    def submit(self, work, /, *arguments):
+        if next(self.places) not in self.refused:
+            return super().submit(work, *arguments)
+        self.queue.append(partial(work, *arguments))
+        raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("settings", [{}, {"by": "town"}], ids=["one", "keys"])
+def test_a_snapshot_that_no_thread_writes_stops_nothing(tmp_path, settings, caplog, monkeypatch):
+    model, lines, began = make_model(tmp_path, **settings), to_lines(make_records(30)), []
+    send(model, make_records(100))
+    monkeypatch.setattr(RefusingPool, "refused", [2])  # after a commit and the beginning of the snapshot
+    monkeypatch.setattr(RefusingPool, "queue", [])
+
+    def snapshot(model):
+        began.append(model)
+        return begin_snapshot(model)
+
+    async def run(writer):
+        rows = []
+        for _ in range(4):
+            rows.append((await asyncio.wait_for(writer.enqueue(make_request(lines)), 10)).row)
+            await asyncio.to_thread(wait_for, lambda: caplog.records)
+        for work in RefusingPool.queue:
+            work()  # a thread is free now, but the model has learned since
+        return rows
+
+    assert play(model, run, lambda model: not began, snapshot, pool=RefusingPool) == [101, 131, 161, 191]
+    assert [logged.getMessage() for logged in caplog.records] == ["The snapshot of 'm' was not written."]
+    assert len(RefusingPool.queue) == 1
+    assert not (model.folder / "snapshot.safetensors").exists()
+    assert model.dump() == reopen(model).dump() == fit(model, **settings)
+
+
+@pytest.mark.parametrize("key", [None, "a"], ids=["overlapping", "alone"])
+def test_a_commit_that_no_thread_learns_from_is_refused(model, key, monkeypatch):
+    model.commit([make_request(to_lines(make_records(30)), "a")])
+    monkeypatch.setattr(RefusingPool, "refused", [0])
+    monkeypatch.setattr(RefusingPool, "queue", [])
+    before = model.dump()
+
+    async def run(writer):
+        with pytest.raises(Unavailable, match="thread"):
+            await asyncio.wait_for(writer.enqueue(make_request(to_lines(make_records(30)), key)), 10)
+        for work in RefusingPool.queue:
+            work()
+        assert model.dump() == before
+        return await asyncio.wait_for(writer.enqueue(make_request(to_lines(make_records(30)), "b")), 10)
+
+    assert play(model, run, pool=RefusingPool).row == 131
+    assert len(RefusingPool.queue) == 1
+    assert model.dump() == reopen(model).dump() == fit(model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,13 @@ REPLAYED = 10_000
 def begin_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEGMENT) -> Callable[[], None]:
     """Note, between two commits, what a model with a schema is, so that the journal before need not be replayed.
 
-    If the segment is long, another one begins. Returns a function that writes the snapshot, while the model may learn,
-    and removes earlier segments unless `keep` is true.
+    If the segment is long, another one begins. Returns a function that writes the snapshot, and removes earlier
+    segments unless `keep` is true. Until that is done, only an `overlapping` model may begin commits: any other would
+    soon learn in the copy that is being written.
     """
     model.journal.sync()
     place = model.journal.end if model.journal.end.offset < segment else model.journal.rotate()
-    with ExitStack() as stack:
-        learned = stack.enter_context(model.read())
+    with model.read() as learned:
         content = {
             "version": VERSION,
             "model": learned,
@@ -50,11 +50,9 @@ def begin_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEG
             "statistics": model.statistics.state(),
             "keys": [[key, *remembered] for key, remembered in model.keys.items()],
         }
-        reading = stack.pop_all()
 
     def write() -> None:
-        with reading:
-            save(content, model.folder / SNAPSHOT)
+        save(content, model.folder / SNAPSHOT)
         if not keep:
             model.journal.remove_before(place.segment)
 

@@ -49,4 +49,4 @@ class Busy(Refusal, status=429):
 
 
 class Unavailable(Refusal, status=503):
-    """The disk is full, or the server stops."""
+    """The disk is full, no thread can be started, or the server stops."""

@@ -28,6 +28,9 @@ QUICK, UNREAD = 0.001, 0.01
 """Seconds that the event loop may learn at a time: to hand so little to a thread takes longer. It may learn for
 longer if no client predicts, who would wait."""
 
+FEW = 500
+"""Records that the event loop learns from at a time at most: each may take longer than those of the last commit."""
+
 DELAY = 0.001
 """Seconds that a commit waits for more requests if there is nothing else to do."""
 
@@ -70,8 +73,8 @@ class Writer:
 
     The event loop calls `_advance`, which answers commits that are on the disk, and begins the next one while others
     are still being written. A thread of the executor learns, unless that is quick, or takes a snapshot. If one is
-    due, `snapshot` is called between two commits; it returns what is left to do while others are begun. `is_read` says
-    whether clients predict.
+    due, `snapshot` is called between two commits; it returns what is left to do. Meanwhile others are begun if the
+    model is `overlapping`; otherwise they wait, without a thread. `is_read` says whether clients predict.
     """
 
     def __init__(
@@ -164,7 +167,7 @@ class Writer:
 
     def _begin_next(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin what is next, if anything: a commit that has to be alone, a snapshot, or another commit."""
-        if self._works:
+        if self._works or (self._saves and not self.model.overlapping):
             return
         if self._commits and self._commits[-1].alone:
             if len(self._commits) == 1:
@@ -210,10 +213,15 @@ class Writer:
         begin, end = partial(self._attempt, commit), partial(self._end_begin, loop, commit)
         if not self.model.can_begin(commit.requests):
             end(lambda: None)
-        elif self.model.overlapping and self._seconds * commit.records < (QUICK if self._is_read() else UNREAD):
+        elif self._is_quick(commit.records):
             end(begin)
         else:
             self._run(loop, begin, end)
+
+    def _is_quick(self, records: int) -> bool:
+        """Whether the event loop may learn from so many records."""
+        seconds = QUICK if self._is_read() else UNREAD
+        return self.model.overlapping and records <= FEW and self._seconds * records < seconds
 
     def _attempt(self, commit: Commit) -> Future[None] | None:
         """Learn from the requests of a commit, and measure that."""
@@ -298,8 +306,31 @@ class Writer:
         self._submit(loop, work, end)
 
     def _submit(self, loop: asyncio.AbstractEventLoop, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        def end(future: Future[Any]) -> None:
-            then(future.result)
+        """Work in a thread as `_run` does; if there is none, the result is an error, and nothing is done."""
+        done: Future[Any] = Future()
+
+        def run() -> None:
+            if not done.set_running_or_notify_cancel():
+                return
+            try:
+                result = work()
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(result)
+
+        def get_result() -> Any:
+            if done.cancelled():
+                raise Unavailable("The server cannot start a thread; try again.")
+            return done.result()
+
+        def end() -> None:
+            then(get_result)
             self._advance(loop)
 
-        self._executor.submit(work).add_done_callback(lambda future: loop.call_soon_threadsafe(end, future))
+        done.add_done_callback(lambda _: loop.call_soon_threadsafe(end))
+        try:
+            self._executor.submit(run)
+        except RuntimeError:
+            # The executor has queued it all the same: unless a thread has begun it by now, none may.
+            done.cancel()
