@@ -31,7 +31,7 @@ def list_rows(frame: Any, target: str, order: Array) -> tuple[set[int], bool]:
     follows the order.
     """
     table = pa.Table.from_pandas(frame.iloc[order].reset_index(drop=True), preserve_index=False)
-    config = FitConfig(target=target, task="regression", linear=True, passes=None, shuffle=None, final_look=True, top=0)
+    config = FitConfig(target=target, task="regression", passes=None, shuffle=None, final_look=True, top=0)
     with start_run(table, config) as run:
         run.run()
         assert run.final is not None

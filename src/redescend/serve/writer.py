@@ -28,7 +28,7 @@ QUICK, UNREAD = 0.001, 0.01
 """Seconds that the event loop may learn at a time: to hand so little to a thread takes longer. It may learn for
 longer if no client predicts, who would wait."""
 
-FEW = 500
+FEW = 4000
 """Records that the event loop learns from at a time at most: each may take longer than those of the last commit."""
 
 DELAY = 0.001
