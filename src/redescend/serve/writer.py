@@ -219,7 +219,7 @@ class Writer:
             self._run(loop, begin, end)
 
     def _is_quick(self, records: int) -> bool:
-        """Whether the event loop may learn from so many records."""
+        """Whether the event loop may learn from this many records."""
         seconds = QUICK if self._is_read() else UNREAD
         return self.model.overlapping and records <= FEW and self._seconds * records < seconds
 
