@@ -85,40 +85,45 @@ class Likelihood:
         )
 
     def judge_residual(self, y: float, predictions: Any, c: float, leverage: float, wide: float) -> Any:
-        r, mirror = y - predictions[0], y + predictions[0]
+        r, mirror = y - predictions[0] - self.middle, y + predictions[0] + self.middle
         S, q, m, u = self.densities(r, mirror, wide, c)
         Z = np.sum(q + m + u)
         first = np.sum(q * r / S - m * mirror / S) / Z
         second = np.sum(q * (r * r / S - 1) / S + m * (mirror**2 / S - 1) / S) / Z
         g, h = first, first * first - second
         if self.name != "Squared":
-            g, h = self.slope_and_bend(r, c, np.sum(q) / np.sum(q / S), np.sum(q) / Z)
+            g, h = self.slope_and_bend(y - predictions[0], c, np.sum(q) / np.sum(q / S), np.sum(q) / Z)
         if self.order == 2:
             self.weigh_change(y, r, y - predictions[ORIGIN], c, wide)
         lead = self.noise_leader
         if lead != POSTERIOR:
-            r, mirror = y - predictions[lead], y + predictions[lead]
+            r, mirror = y - predictions[lead] - self.middle, y + predictions[lead] + self.middle
             S, q, m, u = self.densities(r, mirror, wide, 0.0)
             Z = np.sum(q + m + u)
         self.clean = np.sum(q) / Z
         if abs(r) > 3e-14 * abs(y):
             self.learn_noise(r, mirror, wide, S, q, m, u)
+            if self.name in ("Absolute", "Pinball"):
+                self.middle += max(2 / (self.seen + 4), 0.01) / max(wide, 1.0) * self.clean * r
         R, s, u = y - predictions, self.scale * sqrt(wide), self.common * sqrt(wide)
-        exact = np.abs(R) <= 3e-14 * abs(y)
+        exact, r2 = np.abs(R) <= 3e-14 * abs(y), (R[self.lead] - self.middle) ** 2
         if self.name == "Pinball":
             R = 2 * R * np.where(R > 0, self.loss.setting, 1 - self.loss.setting)
         e, b, M = self.rate, min(self.mirrored, self.usually_flipped), y + predictions
         likelihood = (1 - e - b) * (s / (R**2 + s**2) + u / (R**2 + u**2)) + 2 * e * self.far / (R**2 + self.far**2)
         if b > 1e-6:
             likelihood += b * (s / (M**2 + s**2) + u / (M**2 + u**2))
+        gate = 9 * s * s / (R * R + 9 * s * s)
+        if self.name in ("Absolute", "Pinball"):
+            likelihood, gate = np.exp(-np.minimum(self.clean * np.abs(R) / u, 8.0)), np.full(len(R), self.clean)
         likelihood[MODE] *= 1 - 2 / (self.seen + 100)
         gain = max(4 / (self.age + 8), 0.15) / leverage
         change = 1 + gain * (R**2 - s**2) / (R**2 + s**2)
         self.scale = np.where(exact, self.scale, np.clip(self.scale * change, 1e-40, 1e40))
         if not exact[self.lead]:
-            gain, r2 = max(2 / (self.seen + 4), 3e-4) / leverage, R[self.lead] ** 2
+            gain = max(2 / (self.seen + 4), 3e-4) / leverage
             self.common = np.clip(self.common * (1 + gain * (r2 - u**2) / (r2 + u**2)), 1e-40, 1e40)
-        return g, h, 9 * s * s / (R * R + 9 * s * s), likelihood ** (1 / leverage)
+        return g, h, gate, likelihood ** (1 / leverage)
 
     def weigh_change(self, y: float, r: float, away: float, c: float, wide: float) -> None:
         """Bayes' rule on the odds that the truth has changed."""

@@ -173,7 +173,7 @@ class Reference(Likelihood):
         self.mirrors, self.far, self.near, self.widened = np.array([MIRROR_PRIOR] * 2), self.size, 0.5, 0.0
         self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
         self.bottom, self.top = origin - self.size, origin + self.size
-        self.common, self.variance = self.size, 0.0
+        self.common, self.variance, self.middle = self.size, 0.0, 0.0
         self.information, self.curvature, self.stretch, self.length = 0.0, 0.0, 1.0, 1.0
         self.streak, self.usually_flipped, self.positive = 0, 0.0, 0.5
         self.odds, self.since, self.doubt, self.spread = 1.0, 0, 30.0, self.size

@@ -72,7 +72,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "sklearn-regressor-transform": lambda: estimators.RedescendingRegressor(
         "absolute", transform=transforms.Huber(1.0)
     ),
-    "sklearn-classifier": lambda: estimators.RedescendingClassifier(),
+    "sklearn-classifier": lambda: estimators.RedescendingClassifier(features="linear"),
     "sklearn-scaler": lambda: estimators.MedianScaler(size=16),
     "river-regressor": lambda: river.RedescendingRegressor(order=2),
     "river-regressor-transform": lambda: river.RedescendingRegressor(transform=transforms.Huber(1.0)),

@@ -21,6 +21,7 @@ from redescend.kernels.selftuning.layout import (
     LABELS,
     LEAD,
     MEMBERS,
+    MIDDLE,
     MIRRORED,
     MODE,
     MOST_ODDS,
@@ -66,6 +67,13 @@ CALM = 3e-4
 NORMAL_SCALE = 2.67
 """The variance of normal residuals, in units of the squared scale that `adapt_scale` finds."""
 
+MIDDLE_GAIN = 0.01
+"""The smallest gain of the middle of the noise. A quantile is not in the middle of the clean records: judged by their
+distance from it, those on its far side would look like outliers."""
+
+MOST_LOSS = 8.0
+"""The largest loss that a member of a quantile is charged for a record, in units of the scale of all."""
+
 PRICE = 2.0
 """The mode pays for its choice among many modes: its density has the factor 1 - PRICE/(t + 100)."""
 
@@ -80,25 +88,33 @@ def noise_leader(scalar: Array) -> int:
 @part
 def _judge_residual(config: Config, y: float, w: float, leverage: float, c: float, state: State, work: Work) -> Any:
     loss, scalar, predictions, wide = config.loss, state.scalar, work.predictions, leverage / w
-    lead, r, mirror = noise_leader(scalar), y - predictions[POSTERIOR], y + predictions[POSTERIOR]
+    lead, middle = noise_leader(scalar), scalar[MIDDLE]
+    r, mirror = y - predictions[POSTERIOR] - middle, y + predictions[POSTERIOR] + middle
     compute_densities(r, mirror, wide, c, scalar, work)
     Z, clean, z1, z2 = compute_moments(r, mirror, state.cells, scalar, work)
-    g, h = score(loss, r, c, z1 / Z, z2 / Z, clean / Z, state, work)
+    g, h = score(loss, y - predictions[POSTERIOR], c, z1 / Z, z2 / Z, clean / Z, state, work)
     if config.covariance.order == FULL:
         weigh_change(y, r, y - predictions[ORIGIN], c, wide, scalar)
     if lead != POSTERIOR:
-        r, mirror = y - predictions[lead], y + predictions[lead]
+        r, mirror = y - predictions[lead] - middle, y + predictions[lead] + middle
         compute_densities(r, mirror, wide, 0.0, scalar, work)
         Z, clean, z1, z2 = compute_moments(r, mirror, state.cells, scalar, work)
     scalar[CLEAN] = min(clean / Z, 1.0)
     if abs(r) > EXACT * abs(y):
         learn_noise(r, mirror > r, wide, state, work)
+        if loss.family == QUANTILE:
+            scalar[MIDDLE] += middle_gain(scalar) / max(wide, 1.0) * scalar[CLEAN] * r
     return g, h, weigh_residuals(loss, y, wide, leverage, max(4.0 / (scalar[AGE] + 8.0), REACTION), state, work)
 
 
 @part
 def slow_gain(scalar: Array) -> float:
     return max(2.0 / (scalar[SEEN] + 4.0), CALM)
+
+
+@part
+def middle_gain(scalar: Array) -> float:
+    return max(2.0 / (scalar[SEEN] + 4.0), MIDDLE_GAIN)
 
 
 @part
@@ -139,7 +155,8 @@ def clean_probability(loss: Loss, y: float, leverage: float, c: float, state: St
     if loss.family == LABELS:
         return _clean_label(y, leverage, c, state, work)
     lead = noise_leader(state.scalar)
-    r, mirror = y - work.predictions[lead], y + work.predictions[lead]
+    middle = state.scalar[MIDDLE]
+    r, mirror = y - work.predictions[lead] - middle, y + work.predictions[lead] + middle
     compute_densities(r, mirror, leverage, c if lead == POSTERIOR else 0.0, state.scalar, work)
     Z, clean, _, _ = compute_moments(r, mirror, state.cells, state.scalar, work)
     return min(clean / Z, 1.0)
@@ -172,7 +189,8 @@ def weigh_residuals(loss: Loss, y: float, wide: float, leverage: float, gain: fl
     The density of a clean record is the mean of two Cauchy densities, with the member's own scale and with one that all
     share. That of an outlier is a Cauchy density too, as wide as far outliers are: without it, two of them near 0 gave
     the origin the weight of a model that fits all others. Mirrored records count as far as they are usual, so that a
-    model with the wrong sign does not keep its weight.
+    model with the wrong sign does not keep its weight. Members of a quantile have exponential weights of its loss,
+    times the probability that the record is clean: a Cauchy density would prefer a model nearer to the median.
     """
     predictions, weight, scale, scalar = work.predictions, state.weight, state.scale, state.scalar
     lead, b, common = int(scalar[LEAD]), min(scalar[MIRRORED], scalar[USUALLY_FLIPPED]), scalar[COMMON]
@@ -183,7 +201,10 @@ def weigh_residuals(loss: Loss, y: float, wide: float, leverage: float, gain: fl
         r2, s2 = r * r, s * s
         work.gate[i] = TIGHT * s2 / (r2 + TIGHT * s2)
         density = (1.0 - a - b) * (s / (r2 + s2) + u / (r2 + u * u)) + 2.0 * a * far / (r2 + far * far)
-        if b > 1e-6:
+        if loss.family == QUANTILE:
+            work.gate[i] = scalar[CLEAN]
+            density = exp_minus(min(scalar[CLEAN] * abs(r) / u, MOST_LOSS))
+        elif b > 1e-6:
             m2 = (y + predictions[i]) ** 2
             density += b * (s / (m2 + s2) + u / (m2 + u * u))
         if i == MODE:
@@ -193,7 +214,7 @@ def weigh_residuals(loss: Loss, y: float, wide: float, leverage: float, gain: fl
         if abs(y - predictions[i]) > EXACT * abs(y):
             scale[i] = adapt_scale(scale[i], r2, s2, gain / leverage)
     if abs(y - predictions[lead]) > EXACT * abs(y):
-        r = judged_residual(loss, y - predictions[lead])
+        r = y - predictions[lead] - scalar[MIDDLE]
         scalar[COMMON] = adapt_scale(common, r * r, u * u, slow_gain(scalar) / leverage)
     return total
 

@@ -68,11 +68,11 @@ share of labels +1. With labels, the first is the length of predictions, in unit
 non-zeros since all were copied; what identifies the last record; the typical size of far outliers, the share of near
 ones, and that of mirrored records when P was widened last."""
 
-(ODDS, SINCE, DOUBT, SPREAD, JUDGED_Y) = range(34, 39)
+(ODDS, SINCE, DOUBT, SPREAD, JUDGED_Y, MIDDLE) = range(34, 40)
 """The odds that the truth has changed, the records since they rose above 1, and how large they have to be, in units of
-PATIENCE + t; the scale of targets; the last target that was judged."""
+PATIENCE + t; the scale of targets; the last target that was judged; the middle of the noise, 0 but for quantiles."""
 
-SCALARS = 39
+SCALARS = 40
 
 RESCALED, RESIZED, OPENED, NOTES = range(MEMBERS, MEMBERS + 4)
 """What a round notes for features that are not at hand: for every member, from which it was copied; and by what the
@@ -167,6 +167,7 @@ SPECS = (
             DOUBT: _scalar("doubt", low=0.0, high=MOST_ODDS),
             SPREAD: _scalar("spread", low=0.0, high=1e40),
             JUDGED_Y: _scalar("target that was judged", low=-LARGE, high=LARGE),
+            MIDDLE: _scalar("middle", low=-1e40, high=1e40),
         },
     ),
 )

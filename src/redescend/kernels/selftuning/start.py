@@ -31,6 +31,7 @@ from redescend.kernels.selftuning.layout import (
     LOW,
     MEAN,
     MEMBERS,
+    MIDDLE,
     NEAR,
     ODDS,
     OUT,
@@ -194,7 +195,7 @@ def begin(config: Config, state: State, work: Work) -> None:
     scalar[LEVEL] = level
     scalar[BOTTOM], scalar[TOP] = origin - size, origin + size
     scalar[COMMON], scalar[VARIANCE], scalar[STRETCH] = size, 0.0, 1.0
-    scalar[INFORMATION] = scalar[CURVATURE] = 0.0
+    scalar[INFORMATION] = scalar[CURVATURE] = scalar[MIDDLE] = 0.0
     scalar[ODDS], scalar[SINCE], scalar[DOUBT], scalar[SPREAD] = 1.0, 0.0, CERTAIN, size
     if config.loss.family == LABELS:
         begin_flips(state)
