@@ -104,18 +104,21 @@ class Likelihood:
         if abs(r) > 3e-14 * abs(y):
             self.learn_noise(r, mirror, wide, S, q, m, u)
             if self.name in ("Absolute", "Pinball"):
-                self.middle += max(2 / (self.seen + 4), 0.01) / max(wide, 1.0) * self.clean * r
+                believed = self.believe_quantile(r, wide)
+                self.middle += max(2 / (self.seen + 4), 0.01) / max(wide, 1.0) * believed * r
         R, s, u = y - predictions, self.scale * sqrt(wide), self.common * sqrt(wide)
         exact, r2 = np.abs(R) <= 3e-14 * abs(y), (R[self.lead] - self.middle) ** 2
         if self.name == "Pinball":
             R = 2 * R * np.where(R > 0, self.loss.setting, 1 - self.loss.setting)
         e, b, M = self.rate, min(self.mirrored, self.usually_flipped), y + predictions
         likelihood = (1 - e - b) * (s / (R**2 + s**2) + u / (R**2 + u**2)) + 2 * e * self.far / (R**2 + self.far**2)
-        if b > 1e-6:
+        if b > 1e-6 and self.name not in ("Absolute", "Pinball"):
             likelihood += b * (s / (M**2 + s**2) + u / (M**2 + u**2))
         gate = 9 * s * s / (R * R + 9 * s * s)
         if self.name in ("Absolute", "Pinball"):
-            likelihood, gate = np.exp(-np.minimum(self.clean * np.abs(R) / u, 8.0)), np.full(len(R), self.clean)
+            believed = 0.98 * self.believe_quantile(y - predictions[self.lead] - self.middle, wide)
+            likelihood = believed * np.exp(-np.minimum(np.abs(R) / u, 8.0)) + (1 - believed) * u * likelihood
+            gate = 100 * s * s / (R * R + 100 * s * s)
         likelihood[MODE] *= 1 - 2 / (self.seen + 100)
         gain = max(4 / (self.age + 8), 0.15) / leverage
         change = 1 + gain * (R**2 - s**2) / (R**2 + s**2)
@@ -124,6 +127,11 @@ class Likelihood:
             gain = max(2 / (self.seen + 4), 3e-4) / leverage
             self.common = np.clip(self.common * (1 + gain * (r2 - u**2) / (r2 + u**2)), 1e-40, 1e40)
         return g, h, gate, likelihood ** (1 / leverage)
+
+    def believe_quantile(self, r: float, wide: float) -> float:
+        """The weight of a record for a quantile, from its distance to the middle of the noise."""
+        width = 100 * wide * self.common**2
+        return self.clean * width / (r * r + width)
 
     def weigh_change(self, y: float, r: float, away: float, c: float, wide: float) -> None:
         """Bayes' rule on the odds that the truth has changed."""

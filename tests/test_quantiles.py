@@ -45,3 +45,13 @@ def test_an_outlier_moves_an_extreme_quantile_as_little_as_the_median():
         before = learner.theta.copy()
         learner.update(X[0], 1e6)
         assert np.abs(learner.theta - before).max() < 0.01
+
+
+def test_the_median_recovers_from_a_start_among_outliers():
+    random = np.random.default_rng(103)
+    X = np.column_stack([random.normal(size=(3000, 4)), np.ones(3000)])
+    y = X @ random.normal(size=5) + 0.3 * random.normal(size=3000)
+    wrong = random.random(3000) < 0.4
+    wrong[:10] = True
+    trace = rd.play(rd.SelfTuning(5, loss=rd.losses.Absolute(), order=2), rd.Stream(X, np.where(wrong, 1000.0, y)))
+    assert np.median(np.abs(y - trace.predictions)[1000:]) < 0.6

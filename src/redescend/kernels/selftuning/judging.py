@@ -71,6 +71,14 @@ MIDDLE_GAIN = 0.01
 """The smallest gain of the middle of the noise. A quantile is not in the middle of the clean records: judged by their
 distance from it, those on its far side would look like outliers."""
 
+LOOSE = 100.0
+"""A record counts one half for a quantile at a distance of sqrt(LOOSE) scales of all from the middle of the noise, and for
+one of its followers at as many of its own: a tighter gate would take the far side of the quantile for outliers."""
+
+MOST_BELIEVED = 0.98
+"""A record is believed at most by this much when members of a quantile are weighed: after a start with many outliers, which
+then seem clean, a member with much smaller residuals takes over."""
+
 MOST_LOSS = 8.0
 """The largest loss that a member of a quantile is charged for a record, in units of the scale of all."""
 
@@ -103,7 +111,7 @@ def _judge_residual(config: Config, y: float, w: float, leverage: float, c: floa
     if abs(r) > EXACT * abs(y):
         learn_noise(r, mirror > r, wide, state, work)
         if loss.family == QUANTILE:
-            scalar[MIDDLE] += middle_gain(scalar) / max(wide, 1.0) * scalar[CLEAN] * r
+            scalar[MIDDLE] += middle_gain(scalar) / max(wide, 1.0) * belief_in_quantile(r, wide, scalar) * r
     return g, h, weigh_residuals(loss, y, wide, leverage, max(4.0 / (scalar[AGE] + 8.0), REACTION), state, work)
 
 
@@ -170,6 +178,16 @@ def _clean_label(y: float, leverage: float, c: float, state: State, work: Work) 
 
 
 @part
+def belief_in_quantile(r: float, wide: float, scalar: Array) -> float:
+    """How far a record counts for the middle of the noise and the members of a quantile, r from that middle.
+
+    At the start, when outliers still seem clean, only the scale of all tells them apart.
+    """
+    width = LOOSE * wide * scalar[COMMON] ** 2
+    return scalar[CLEAN] * width / (r * r + width)
+
+
+@part
 def judged_residual(loss: Loss, r: float) -> float:
     """The residual that members are judged by: only its loss tells a quantile from the median."""
     if loss.family != QUANTILE:
@@ -189,21 +207,22 @@ def weigh_residuals(loss: Loss, y: float, wide: float, leverage: float, gain: fl
     The density of a clean record is the mean of two Cauchy densities, with the member's own scale and with one that all
     share. That of an outlier is a Cauchy density too, as wide as far outliers are: without it, two of them near 0 gave
     the origin the weight of a model that fits all others. Mirrored records count as far as they are usual, so that a
-    model with the wrong sign does not keep its weight. Members of a quantile have exponential weights of its loss,
-    times the probability that the record is clean: a Cauchy density would prefer a model nearer to the median.
+    model with the wrong sign does not keep its weight. As far as a record is believed, members of a quantile have
+    exponential weights of its loss instead: a Cauchy density prefers models nearer to the median.
     """
     predictions, weight, scale, scalar = work.predictions, state.weight, state.scale, state.scalar
     lead, b, common = int(scalar[LEAD]), min(scalar[MIRRORED], scalar[USUALLY_FLIPPED]), scalar[COMMON]
     total, root, a, far = 0.0, sqrt(wide), scalar[RATE], scalar[FAR]
     u = common * root
+    believed = MOST_BELIEVED * belief_in_quantile(y - predictions[lead] - scalar[MIDDLE], wide, scalar)
     for i in range(MEMBERS):
         r, s = judged_residual(loss, y - predictions[i]), scale[i] * root
         r2, s2 = r * r, s * s
         work.gate[i] = TIGHT * s2 / (r2 + TIGHT * s2)
         density = (1.0 - a - b) * (s / (r2 + s2) + u / (r2 + u * u)) + 2.0 * a * far / (r2 + far * far)
         if loss.family == QUANTILE:
-            work.gate[i] = scalar[CLEAN]
-            density = exp_minus(min(scalar[CLEAN] * abs(r) / u, MOST_LOSS))
+            work.gate[i] = LOOSE * s2 / (r2 + LOOSE * s2)
+            density = believed * exp_minus(min(abs(r) / u, MOST_LOSS)) + (1.0 - believed) * u * density
         elif b > 1e-6:
             m2 = (y + predictions[i]) ** 2
             density += b * (s / (m2 + s2) + u / (m2 + u * u))
