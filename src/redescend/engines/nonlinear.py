@@ -9,15 +9,15 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from redescend import losses
-from redescend.engines import link
+from redescend.engines import labels
 from redescend.engines.engine import DENSE_ROWS, Engine, Shape
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import ParameterError
 from redescend.kernels.forest import layout, mixture, rounds
 from redescend.kernels.forest.growing import SHRINKAGE
 from redescend.kernels.forest.layout import BUILT, DEPTH, HAVE, LEAVES, NODES, State
+from redescend.kernels.layout import Table
 from redescend.kernels.link import read_link
-from redescend.kernels.tables import Table
 from redescend.kernels.tabular.fleet import Runs
 from redescend.kernels.tabular.standardize import all_finite
 from redescend.numeric import Array
@@ -62,7 +62,7 @@ class NonlinearEngine(Engine):
         super().__init__(Shape(dim, outputs, loss))
         self.order, self.missing = order, missing
         self.linear = SelfTuningEngine(Shape(dim, outputs, loss), order, missing)
-        self.link = link.make_link(outputs, loss)
+        self.link = labels.make_link(outputs, loss)
         self.begin_pass()
 
     def begin_pass(self) -> None:
@@ -100,7 +100,7 @@ class NonlinearEngine(Engine):
         members = _join_members(written, last)
         out = np.empty(Y.shape) if predictions is None else predictions
         _mix(self.mixture, members, Y, sample_weight, self.loss.margin, out)
-        link.learn_scores(self.link, Y, sample_weight, out)
+        labels.learn_scores(self.link, Y, sample_weight, out)
         return True
 
     def learn_packed(self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs) -> NoReturn:
@@ -132,7 +132,7 @@ class NonlinearEngine(Engine):
         out = np.empty((self.outputs, X.shape[0]))
         for rows, table in _split_into_tables(X):
             out[:, rows] = np.einsum("koi,ki->ko", self.predict_members(table), self.mixture.played)
-        return link.apply_link(self.link, out)
+        return labels.apply_link(self.link, out)
 
     def predict_unseen(self, X: Array, Y: Array, sample_weight: Array, before: Array | None = None) -> Array:
         """Predict each row by trees that were grown without it, on half of the others or more.
@@ -180,7 +180,7 @@ class NonlinearEngine(Engine):
         if not len(self.link):
             return self._contributions_before_link(X, output)
         parts = np.stack([self._contributions_before_link(X, k).ravel() for k in range(self.outputs)])
-        total = link.apply_link(self.link, parts, constant=0.0)[output].reshape(len(X), -1)
+        total = labels.apply_link(self.link, parts, constant=0.0)[output].reshape(len(X), -1)
         total[:, -1] += read_link(self.link, self.outputs)["A"][output, -1]
         return total
 
@@ -234,8 +234,8 @@ class NonlinearEngine(Engine):
     def restore(self, state: dict[str, Any]) -> None:
         owner = type(self).__name__
         parts = ("dim", "outputs", "linear", "stacks", "forests", "mixture")
-        linked = read_arrays([link.SPEC], state, {"linked": len(self.link)}, owner, parts)["link"]
-        link.check_link(linked, self.outputs, owner)
+        linked = read_arrays([labels.LINK], state, {"linked": len(self.link)}, owner, parts)["link"]
+        labels.check_link(linked, self.outputs, owner)
         stacks = state["stacks"]
         require(isinstance(stacks, list) and len(stacks) == self.outputs, owner, "another number of stacks")
         stored: Any = state["forests"].get("X") if isinstance(state["forests"], dict) else None

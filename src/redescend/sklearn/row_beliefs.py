@@ -17,7 +17,7 @@ from redescend.belief import LabelBelief, ResidualBelief, q_values, select_suspe
 from redescend.belief.deferred import COMPACT, DeferredBelief
 from redescend.engines import NonlinearEngine
 from redescend.engines.members import judge_by_members
-from redescend.kernels.tables import Table
+from redescend.kernels.layout import Table
 from redescend.numeric import Array
 from redescend.sklearn.rows import to_dense
 from redescend.sklearn.stateful import StatefulEstimator

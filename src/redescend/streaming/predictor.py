@@ -12,7 +12,7 @@ import numpy as np
 from redescend.belief import LabelBelief, Verdict, to_probability
 from redescend.engines import Engine
 from redescend.engines.config import FEATURES, Features, ModelConfig, ModelParameters
-from redescend.engines.one_vs_rest import count_losses
+from redescend.engines.labels import count_losses
 from redescend.errors import DataError, ParameterError
 from redescend.numeric import Array
 from redescend.parameters import check_instance
