@@ -27,7 +27,7 @@ from redescend.streaming.keyed import ModelStore
 from redescend.streaming.lags import LagHistory
 from redescend.streaming.model import StreamModel
 from redescend.streaming.report.formatting import NEGLIGIBLE
-from redescend.streaming.summary.least_clean import to_json_value
+from redescend.streaming.summary.records import to_json_value
 
 NEAREST = 3  # similar records
 STEPS, FARTHEST = 200, 50.0  # values of the target to try on each side; the farthest, in widths of the interval

@@ -30,7 +30,7 @@ from redescend.streaming.report.dependence_plots import draw_dependences
 from redescend.streaming.report.pictures import draw_all, typical_error
 from redescend.streaming.run import Counts
 from redescend.streaming.summary import Summary
-from redescend.streaming.summary.least_clean import Suspect
+from redescend.streaming.summary.records import Suspect
 
 MAX_VALUES, MAX_LABELS, MAX_FEATURES = 5, 20, 15
 """The most columns of a suspect, labels and important features to show."""
