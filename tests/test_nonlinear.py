@@ -225,12 +225,12 @@ def test_sizes_of_residuals_around_rows_are_found():
     sizes = np.where(X[:, 1] > 0.7, 2.0, -1.0)
     residuals = np.exp(sizes) * random.normal(size=2000)
     residuals[::20] *= 1000.0
-    found = make(3).predict_sizes(X, residuals, np.ones(2000))
+    found = make(3).fit_sizes(X, residuals, np.ones(2000))[1]
     apart = np.abs(X[:, 1] - 0.7) > 0.05
     shift = np.median(found - sizes)
     assert np.mean(np.abs(found - shift - sizes)[apart] < 0.7) > 0.9
-    assert (make(3).predict_sizes(X, np.zeros(2000), np.ones(2000)) == 0.0).all()
-    assert np.isfinite(make(3).predict_sizes(X, np.full(2000, np.inf), np.ones(2000))).all()
+    assert (make(3).fit_sizes(X, np.zeros(2000), np.ones(2000))[1] == 0.0).all()
+    assert np.isfinite(make(3).fit_sizes(X, np.full(2000, np.inf), np.ones(2000))[1]).all()
 
 
 # --- states ---

@@ -153,15 +153,35 @@ class NonlinearEngine(Engine):
         engine.learn(np.ascontiguousarray(X), np.ascontiguousarray(Y), np.ascontiguousarray(sample_weight), out)
         return out
 
-    def predict_sizes(self, X: Array, residuals: Array, sample_weight: Array) -> Array:
-        """The logarithm of the size of residuals around each row, by trees that were grown without it."""
+    def fit_sizes(self, X: Array, residuals: Array, sample_weight: Array) -> tuple[NonlinearEngine, Array]:
+        """Learn the logarithm of the size of residuals around each row.
+
+        Returns
+        -------
+        NonlinearEngine
+            A model that predicts it for any row, without the records that it has learned from.
+        array of floats, shape (rows,)
+            What is predicted for each row by trees that were grown without it.
+        """
         sizes = np.minimum(np.abs(residuals), mixture.BOUND)
-        known = sizes[(sizes > 0.0) & (sample_weight > 0.0)]
+        known, engine = sizes[(sizes > 0.0) & (sample_weight > 0.0)], self.make_size_engine()
         if not len(known):
-            return np.zeros(len(X))
+            return engine, np.zeros(len(X))
         logs = np.log(np.maximum(sizes, max(SMALLEST * float(np.median(known)), np.finfo(float).tiny)))[None]
-        engine = NonlinearEngine(self.dim, 1, losses.Squared(), self.order, self.missing)
-        return engine.predict_unseen(X, logs, sample_weight, engine.learn_rounds(X, logs, sample_weight).predictions)[0]
+        before = engine.learn_rounds(X, logs, sample_weight).predictions
+        found = engine.predict_unseen(X, logs, sample_weight, before)[0]
+        engine._forget_records()
+        return engine, found
+
+    def make_size_engine(self) -> NonlinearEngine:
+        """A new model of the sizes of residuals."""
+        return NonlinearEngine(self.dim, 1, losses.Squared(), self.order, self.missing)
+
+    def _forget_records(self) -> None:
+        """Forget the stored records, which only growing trees and explanations need."""
+        empty, trees = layout.new_state(self.dim, self.outputs), ("output", "feature", "threshold", "value", "scalar")
+        self.forests = empty._replace(**{name: getattr(self.forests, name) for name in trees})
+        self._work = None
 
     def member_weights(self) -> dict[str, Array]:
         """The weight that each member has in the prediction of every output."""
