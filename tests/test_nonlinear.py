@@ -328,11 +328,13 @@ def test_contributions_add_up_to_the_prediction(outputs, loss):
     X, Y = table(500, 16, outputs, loss.margin)
     engine = make(5, outputs, loss, True)
     engine.learn_rounds(X, Y)
-    X[:3] *= 1e6
+    far = X[:3] * 1e6
     for k in range(outputs):
         parts = engine.contributions(X, k)
         assert parts.shape == (500, 6)
         np.testing.assert_allclose(parts.sum(axis=1), engine.predict(X)[k], rtol=1e-6, atol=1e-8)
+        # A prediction that is clipped does not change the typical record.
+        np.testing.assert_allclose(engine.contributions(far, k)[:, -1], np.median(parts[:, -1]), rtol=0.1)
 
 
 def test_contributions_of_a_linear_engine_add_up():
