@@ -57,9 +57,7 @@ class MemberBelief(Stateful):
         self._local.learn_table(*self._to_local(targets, predictions, sizes), X)
         self._linear.learn_table(np.nan_to_num(linear), targets, X)
 
-    def judge(
-        self, own: Array, X: Array, targets: Array, predictions: Array, linear: Array, sizes: Array
-    ) -> Array:
+    def judge(self, own: Array, X: Array, targets: Array, predictions: Array, linear: Array, sizes: Array) -> Array:
         """Combine both verdicts with that on residuals, `own`: the log-odds that each row is clean.
 
         The others are as in `learn_table`, of any rows. Returns the log-odds that each row is clean.

@@ -17,7 +17,7 @@ from redescend.engines.growing import add_label
 from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.sources import Batch
-from redescend.state import ArraySpec, read_arrays, require
+from redescend.state import ArraySpec, corrupt_state, read_arrays, require
 from redescend.streaming.belief import (
     Belief,
     learn_chunk,
@@ -124,7 +124,7 @@ class StreamModel(StreamPredictor):
         return Learned(self._make_rounds(played, rows), played.chunk.indices, [])
 
     def review_encoded(self, X: Array, targets: Array, rows: Array) -> Rounds:
-        """Judge the encoded records `X` with these `targets` and `rows` as `review` does: without learning from them."""
+        """Judge the encoded records `X` with these `targets` and `rows` as `review` does, not learning from them."""
         chunk = EncodedChunk(X, targets, np.arange(len(X)))
         rounds = self._make_rounds(self._review_chunk(chunk, target=True), rows)
         if rounds.judged is None or self.schema.classifies:
@@ -333,8 +333,8 @@ class StreamModel(StreamPredictor):
         require(valid, type(self).__name__, f"{repeated!r} of {records:,} records repeated")
         table = None
         if state.get("table") is not None:
-            usable = isinstance(engine, NonlinearEngine) and belief is not None
-            require(usable, type(self).__name__, "what trees have learned from a table, but no trees")
+            if belief is None or not isinstance(engine, NonlinearEngine):
+                raise corrupt_state(type(self).__name__, "what trees have learned from a table, but no trees")
             table = TableBelief(engine)
             table.restore(state["table"])
         self.adopt(engine, ones, belief, self._history)._repeated = repeated

@@ -1,4 +1,4 @@
-"""What a model with trees has learned from a table as a whole, so that `score` judges records as the final look does."""
+"""What a model with trees has learned from a table as a whole: `score` judges records by it as the final look does."""
 
 from __future__ import annotations
 
