@@ -59,11 +59,11 @@ class Explanation:
     """The explanation of a prediction.
 
     `typical` is the prediction for a typical record; it and all `contributions` add up to `total`: the prediction or,
-    for labels, the logit of the predicted label by the model's own scores. A record of the table that a model with trees
-    has learned from is predicted without it. `low` and `high` are the 90 % interval of
-    clean values. `ordinary` are the values of the target that are more likely clean than not: the ends of an interval,
-    None where none was found, or a list of labels. It is None without a belief. `extreme` are the columns with extreme
-    values, and `repeated` is the first and the last of the rows around the record that have the same number as target.
+    for labels, the logit of the predicted label by the model's own scores. A record of the table that a model with
+    trees has learned from is predicted without it. `low` and `high` are the 90 % interval of clean values. `ordinary`
+    are the values of the target that are more likely clean than not: the ends of an interval, None where none was
+    found, or a list of labels. It is None without a belief. `extreme` are the columns with extreme values, and
+    `repeated` is the first and the last of the rows around the record that have the same number as target.
     """
 
     row: int
