@@ -177,8 +177,8 @@ def test_the_command_and_the_report_explain(tmp_path, monkeypatch):
     said = run("explain", "m", "prices.csv", "--row", 20).stdout
     for words in (
         "Row 20: price is 525.619",
-        "Nine in ten clean values are within ",
-        "; only one below",
+        "Nine in ten clean values are between ",
+        "; a value below",
         "town = Rome",
         "a typical record",
     ):

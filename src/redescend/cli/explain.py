@@ -101,8 +101,8 @@ def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
     elif why.low is not None and why.high is not None:
         sides = zip(("below", "above"), why.ordinary or (), strict=False)
         beyond = " or ".join(f"{side} {show(end)}" for side, end in sides if end is not None)
-        rest = f"; only one {beyond} is more likely wrong than clean" if beyond else ""
-        yield f"Nine in ten clean values are within {show(why.low)} to {show(why.high)}{rest}."
+        rest = f"; a value {beyond} is more likely wrong than clean" if beyond else ""
+        yield f"Nine in ten clean values are between {show(why.low)} and {show(why.high)}{rest}."
     yield ""
     yield f"Contributions to the prediction{f' (logit of {why.prediction})' if labels else ''}:"
     parts, known = [("a typical record", why.typical)], {feature.name for feature in schema.features}

@@ -13,7 +13,7 @@ from redescend.numeric import Array, hash_records
 from redescend.state import ArraySpec, Stateful, read_arrays
 
 MOST_NUMBERS = 1 << 15
-"""Numbers that are stored, with a hash for each record: those of 16,000 records with one number as target."""
+"""Numbers that are stored, with a hash for each record: those of 32,768 records if each has one."""
 
 SPECS = (
     ArraySpec("hashes", ("records",), dtype=np.uint64),

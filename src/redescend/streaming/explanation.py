@@ -32,7 +32,7 @@ NEAREST = 3  # similar records
 STEPS, FARTHEST = 200, 50.0  # values of the target to try on each side; the farthest, in widths of the interval
 
 CLIPPED = "limited to the range of clean values"
-LEFT_OUT = "predicted without this record"
+LEFT_OUT = "leaving this record out"
 OTHER_STEPS = (CLIPPED, LEFT_OUT)
 """Steps that are not those of a column: predictions are clipped, and trees that have seen a record are not asked."""
 
