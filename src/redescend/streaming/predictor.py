@@ -169,8 +169,9 @@ class StreamPredictor(ABC):
         return self._collect(batch, encoded, self._play(encoded, batch.table, play, target, history))
 
     def predict_without(self, chunk: EncodedChunk) -> Array:
-        """The predictions of every output for the records of a `chunk` with known targets, made without them: trees that
-        have seen a record predict its noise.
+        """The predictions of every output for the records of a `chunk` with targets, made without those records.
+
+        Trees that have seen a record predict its noise.
         """
         return self._scores(chunk)
 
