@@ -267,8 +267,8 @@ def detect_format(origin: Origin, requested: type[SourceFile] | None) -> tuple[t
     if chosen is FORMATS[FALLBACK] and compression is None:
         for each in FORMATS.values():
             if each.magic and each.recognizes(first):
-                name, end = each.format, each.suffixes[0]
-                raise DataError(f"{origin.name} contains {name} data, despite its name; rename it to end in .{end}.")
+                found, end = each.format, each.suffixes[0]
+                raise DataError(f"{origin.name} contains {found} data, despite its name; rename it to end in .{end}.")
         for magic, what in OTHER_CONTENT.items():
             if first.startswith(magic):
                 raise DataError(f"{origin.name} is {what}, not a table that can be read.")
