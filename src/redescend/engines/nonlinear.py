@@ -153,15 +153,35 @@ class NonlinearEngine(Engine):
         engine.learn(np.ascontiguousarray(X), np.ascontiguousarray(Y), np.ascontiguousarray(sample_weight), out)
         return out
 
-    def predict_sizes(self, X: Array, residuals: Array, sample_weight: Array) -> Array:
-        """The logarithm of the size of residuals around each row, by trees that were grown without it."""
+    def fit_sizes(self, X: Array, residuals: Array, sample_weight: Array) -> tuple[NonlinearEngine, Array]:
+        """Learn the logarithm of the size of residuals around each row.
+
+        Returns
+        -------
+        NonlinearEngine
+            A model that predicts it for any row, without the records that it has learned from.
+        array of floats, shape (rows,)
+            What is predicted for each row by trees that were grown without it.
+        """
         sizes = np.minimum(np.abs(residuals), mixture.BOUND)
-        known = sizes[(sizes > 0.0) & (sample_weight > 0.0)]
+        known, engine = sizes[(sizes > 0.0) & (sample_weight > 0.0)], self.make_size_engine()
         if not len(known):
-            return np.zeros(len(X))
+            return engine, np.zeros(len(X))
         logs = np.log(np.maximum(sizes, max(SMALLEST * float(np.median(known)), np.finfo(float).tiny)))[None]
-        engine = NonlinearEngine(self.dim, 1, losses.Squared(), self.order, self.missing)
-        return engine.predict_unseen(X, logs, sample_weight, engine.learn_rounds(X, logs, sample_weight).predictions)[0]
+        before = engine.learn_rounds(X, logs, sample_weight).predictions
+        found = engine.predict_unseen(X, logs, sample_weight, before)[0]
+        engine._forget_records()
+        return engine, found
+
+    def make_size_engine(self) -> NonlinearEngine:
+        """A new model of the sizes of residuals."""
+        return NonlinearEngine(self.dim, 1, losses.Squared(), self.order, self.missing)
+
+    def _forget_records(self) -> None:
+        """Forget the stored records, which only growing trees and explanations need."""
+        empty, trees = layout.new_state(self.dim, self.outputs), ("output", "feature", "threshold", "value", "scalar")
+        self.forests = empty._replace(**{name: getattr(self.forests, name) for name in trees})
+        self._work = None
 
     def member_weights(self) -> dict[str, Array]:
         """The weight that each member has in the prediction of every output."""
@@ -175,7 +195,10 @@ class NonlinearEngine(Engine):
         return out
 
     def contributions(self, X: Array, output: int = 0) -> Array:
-        """Compute the contribution of every feature to the prediction for each row; the last column is a constant."""
+        """Compute the contribution of every feature to the prediction for each row; the last column is a constant.
+
+        Rows add up to the prediction before members are clipped to the range of believed targets.
+        """
         X = np.require(X, np.float64, ["C", "A", "W"])
         if not len(self.link):
             return self._contributions_before_link(X, output)
@@ -189,15 +212,15 @@ class NonlinearEngine(Engine):
         linear = self.linear.contributions(X, output)
         trees, rest = (_explain_forest(self.forests, layout.FORESTS * output + i, X) for i in range(layout.FORESTS))
         trees[:, -1] += self.forests.output[layout.START, output]
-        members = self.predict_members(X)[output]
-        parts = [linear, trees, linear + rest]
+        parts = np.stack([linear, trees, linear + rest])
         slopes, constant = self.stacks[output].coefficients()
-        stack = np.einsum(
-            "i,inj->nj", slopes[0], [_match_prediction(*pair) for pair in zip(parts, members.T, strict=False)]
-        )
+        stack = np.einsum("i,inj->nj", slopes[0], parts)
         stack[:, -1] += constant[0]
-        everything = [_match_prediction(*pair) for pair in zip([*parts, stack], members.T, strict=True)]
-        return np.einsum("i,inj->nj", self.mixture.played[output], everything)
+        # Where the stack is clipped to the range of the others, it is one of them.
+        *others, last = self.predict_members(X)[output].T
+        for member, prediction in zip(parts, others, strict=True):
+            stack = np.where((last == prediction)[:, None], member, stack)
+        return np.einsum("i,inj->nj", self.mixture.played[output], [*parts, stack])
 
     def recent_records(self, most: int) -> Array:
         """At most this many of the last records that were learned from, spread over those that are stored."""
@@ -264,13 +287,6 @@ def _join_members(written: Array, last: Array) -> Array:
     """Join the predictions of all members; that of the stack is clipped to the range of the others."""
     last = np.clip(last, written.min(axis=2), written.max(axis=2))
     return np.concatenate([written, last[..., None]], axis=2)
-
-
-def _match_prediction(parts: Array, prediction: Array) -> Array:
-    """Make contributions add up to a prediction that was clipped: the constant absorbs the difference."""
-    out = parts.copy()
-    out[:, -1] += prediction - parts.sum(axis=1)
-    return out
 
 
 def _split_into_tables(X: Any) -> Iterator[tuple[slice, Array]]:

@@ -94,7 +94,7 @@ class RowBeliefs(Stateful):
         for k, deferred in enumerate(self._beliefs):
             verdicts[k, used] = deferred.give_verdict().clean_log_odds
             told = predictions[k, order]
-            sizes = engine.predict_sizes(X, Y[k] - told, weights)
+            _, sizes = engine.fit_sizes(X, Y[k] - told, weights)
             own = verdicts[k, order]
             verdicts[k, order] = judge_by_members(own, X[:, : self._columns], Y[k], told, linear[k], sizes)
         self._log_odds = verdicts.min(axis=0)
