@@ -20,7 +20,7 @@ from benchmarks.belief_tables import TABLES
 from benchmarks.nonlinear_streams import RIVER, Stream, real, river_table, synthetic
 from redescend.belief import ResidualBelief
 from redescend.engines import Engine, ModelConfig
-from redescend.engines.one_vs_rest import count_outputs, encode_labels
+from redescend.engines.labels import count_outputs, encode_labels
 from redescend.numeric import Array
 
 START = 50

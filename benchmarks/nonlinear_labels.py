@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.belief_classes import load
 from benchmarks.nonlinear import make
 from redescend.belief import LabelBelief
-from redescend.engines.one_vs_rest import count_outputs, encode_labels
+from redescend.engines.labels import count_outputs, encode_labels
 from redescend.numeric import Array
 
 TABLES: dict[str, tuple[tuple[str, str, str], ...]] = {

@@ -108,6 +108,7 @@ STREAMS: dict[str, dict[str, Any]] = {
     "stream order 2": {"order": 2},
     "stream labels": {"task": "classification"},
     "stream trees": {"linear": False},
+    "stream table": {"linear": False, "final_look": True, "passes": 2},
     "stream labels trees": {"task": "classification", "linear": False},
     "stream transform": {"transform": rd.transforms.Huber(1.0)},
     "stream lags": {"lags": [1, 5], "lag_columns": ["x"]},
@@ -131,6 +132,8 @@ def go_on_with_stream(model: Any) -> None:
         records = records.set_column(3, "y", pa.array(np.arange(40) % 3))
     from redescend.sources import open_source
 
+    with suppress(RedescendError):  # a forged schema may not fit these records
+        model.clean_probability(records)
     for batch in open_source(records, kinds=model.schema.kinds).batches(model.schema.columns):
         model.learn(batch)
     model.predict(records)

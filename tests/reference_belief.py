@@ -11,8 +11,7 @@ OCTAVES = np.arange(-2, 2.1, 0.25)
 
 
 def cells(cdf):
-    shares = np.append([cdf(edge) for edge in EDGES[:-1]], 1.0)
-    return np.diff(shares)
+    return np.diff(np.append(cdf(EDGES[:-1]), 1.0))
 
 
 def folded(distribution):
@@ -23,7 +22,7 @@ def folded(distribution):
 
 def hat(start, peak, end):
     triangle = stats.triang((peak - start) / (end - start), start, end - start)
-    return cells(lambda z: triangle.cdf(np.log2(z)) if z > 0 else 0.0)
+    return cells(lambda z: np.append(0.0, triangle.cdf(np.log2(z[1:]))))
 
 
 # The last is the normal one again, with outliers nearby.
@@ -34,7 +33,7 @@ TAIL_MEDIAN = stats.t(1.5).ppf(0.75)
 
 def tail(z):
     """The share of natural tails, which begin at six medians, up to z medians."""
-    start, here = (stats.t(1.5).sf(k * TAIL_MEDIAN) for k in (6.0, max(z, 6.0)))
+    start, here = (stats.t(1.5).sf(k * TAIL_MEDIAN) for k in (6.0, np.maximum(z, 6.0)))
     return 1 - here / start
 
 
@@ -42,7 +41,7 @@ TAILS = np.array([cells(lambda z, k=k: tail(z / 2**k)) for k in OCTAVES])
 LOG_CLEAN = np.log(np.maximum(0.997 * FAMILIES + 0.003 * TAILS, 1e-300))
 PEAKS = [3, 4, 5, 6, 7, 8, 9, 10, 13, 16, 19, 22]
 ATOMS = np.array(
-    [cells(lambda z, b=b: min(z / b, 1.0)) for b in (12.0, 96.0)]
+    [cells(lambda z, b=b: np.minimum(z / b, 1.0)) for b in (12.0, 96.0)]
     + [hat(a, b, c) for a, b, c in zip([2.5, *PEAKS[:-1]], PEAKS, [*PEAKS[1:], 25], strict=True)]
     + [hat(1, 2, 3)]
 )
@@ -61,10 +60,11 @@ def sigmoid(x):
 def rising_likelihood(ended, exposure):
     """The largest log-likelihood of hazards that never fall, by the minimax formula of isotonic regression."""
     deaths, time = (np.append(0.0, np.cumsum(part)) for part in (ended, exposure))
-    n, total = len(ended), 0.0
-    for i in range(n):
-        rates = [[(deaths[b + 1] - deaths[a]) / (time[b + 1] - time[a]) for b in range(i, n)] for a in range(i + 1)]
-        hazard = max(min(row) for row in rates)
+    with np.errstate(all="ignore"):  # rates of cells from a to b; those with b < a are not used
+        rates = (deaths[1:] - deaths[:-1, None]) / (time[1:] - time[:-1, None])
+    total = 0.0
+    for i in range(len(ended)):
+        hazard = rates[: i + 1, i:].min(axis=1).max()
         total += (ended[i] * np.log(hazard) if ended[i] > 0 else 0.0) - hazard * exposure[i]
     return total
 

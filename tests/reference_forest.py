@@ -182,10 +182,10 @@ class SlowForest:
         """The gain of every split of a node that leaves enough on both sides, and whether it surely does."""
         w, v, gains = weight[rows].sum(), pull[rows].sum(), {}
         for j in columns:
-            for edge in edges[j]:
-                left = rows & ~(self.X[:, j] > edge)
-                a, b = weight[left].sum(), pull[left].sum()
-                if min(a, w - a) >= least * (1.0 - 1e-5):
-                    gain = b * b / (a + PRIOR) + (v - b) ** 2 / (w - a + PRIOR) - v * v / (w + PRIOR)
-                    gains[j, float(edge)] = gain, min(a, w - a) >= least * (1.0 + 1e-5)
+            left = rows[:, None] & ~(self.X[:, j, None] > edges[j])
+            a, b = weight @ left, pull @ left
+            gain = b * b / (a + PRIOR) + (v - b) ** 2 / (w - a + PRIOR) - v * v / (w + PRIOR)
+            smaller = np.minimum(a, w - a)
+            for k in np.flatnonzero(smaller >= least * (1.0 - 1e-5)):
+                gains[j, float(edges[j][k])] = gain[k], smaller[k] >= least * (1.0 + 1e-5)
         return gains

@@ -7,8 +7,7 @@ from scipy.sparse import csr_array
 from redescend import losses
 from redescend.engines import Engine, ModelConfig, SelfTuningEngine, Shape
 from redescend.engines.fleet import Fleet
-from redescend.engines.link import apply_link, learn_scores
-from redescend.engines.one_vs_rest import count_losses, encode_labels, label_probabilities
+from redescend.engines.labels import apply_link, count_losses, encode_labels, label_probabilities, learn_scores
 from redescend.errors import DataError
 from redescend.kernels.link import new_link, read_link
 from tests.reference_link import play_link

@@ -225,12 +225,12 @@ def test_sizes_of_residuals_around_rows_are_found():
     sizes = np.where(X[:, 1] > 0.7, 2.0, -1.0)
     residuals = np.exp(sizes) * random.normal(size=2000)
     residuals[::20] *= 1000.0
-    found = make(3).predict_sizes(X, residuals, np.ones(2000))
+    found = make(3).fit_sizes(X, residuals, np.ones(2000))[1]
     apart = np.abs(X[:, 1] - 0.7) > 0.05
     shift = np.median(found - sizes)
     assert np.mean(np.abs(found - shift - sizes)[apart] < 0.7) > 0.9
-    assert (make(3).predict_sizes(X, np.zeros(2000), np.ones(2000)) == 0.0).all()
-    assert np.isfinite(make(3).predict_sizes(X, np.full(2000, np.inf), np.ones(2000))).all()
+    assert (make(3).fit_sizes(X, np.zeros(2000), np.ones(2000))[1] == 0.0).all()
+    assert np.isfinite(make(3).fit_sizes(X, np.full(2000, np.inf), np.ones(2000))[1]).all()
 
 
 # --- states ---
@@ -328,11 +328,13 @@ def test_contributions_add_up_to_the_prediction(outputs, loss):
     X, Y = table(500, 16, outputs, loss.margin)
     engine = make(5, outputs, loss, True)
     engine.learn_rounds(X, Y)
-    X[:3] *= 1e6
+    far = X[:3] * 1e6
     for k in range(outputs):
         parts = engine.contributions(X, k)
         assert parts.shape == (500, 6)
         np.testing.assert_allclose(parts.sum(axis=1), engine.predict(X)[k], rtol=1e-6, atol=1e-8)
+        # A prediction that is clipped does not change the typical record.
+        np.testing.assert_allclose(engine.contributions(far, k)[:, -1], np.median(parts[:, -1]), rtol=0.1)
 
 
 def test_contributions_of_a_linear_engine_add_up():

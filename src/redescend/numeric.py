@@ -76,6 +76,19 @@ def mix_bits(z: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
+def hash_records(X: Array, targets: Array) -> Array:
+    """A hash of every record, its features and its target.
+
+    >>> hashes = hash_records(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]), np.array([0.0, 0.0, -0.0]))
+    >>> bool(hashes[0] == hashes[2]), bool(hashes[0] == hashes[1])
+    (True, False)
+    """
+    total = np.zeros(len(targets), np.uint64)
+    for column in (targets, *X.T):
+        total = mix_bits(total ^ (column + 0.0).view(np.uint64))
+    return total
+
+
 def number_copies(hashes: Array, before: Array | int = 0) -> Array:
     """Hash the copies of each hash differently, so that copies are spread like other numbers, in any order of them.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from redescend.cli.standard_streams import CompleteWriter
+from redescend.cli.startup import CompleteWriter
 from tests.cli.commands import COMMAND, prices, run
 
 LIMIT = 100_000

@@ -263,3 +263,10 @@ def test_a_compressed_pipe_is_recognized_by_the_mark_of_its_text(ending, encodin
     source = open_source(io.BytesIO(COMPRESS[ending](text.encode(encoding))))
     assert source.format == "jsonl"
     assert [record[2] for record in outcomes(source, ["a", "b"])] == [(1.0, "é"), (2.0, "ü")]
+
+
+def test_a_file_of_another_format_than_its_name_says_is_refused(tmp_path):
+    path = tmp_path / "table.csv"
+    pa.parquet.write_table(pa.table({"x": [1.0, 2.0]}), path)
+    with pytest.raises(DataError, match=r"table\.csv contains parquet data, despite its name; rename it to end in"):
+        open_source(path)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from redescend.engines.one_vs_rest import label_probabilities
+from redescend.engines.labels import label_probabilities
 from redescend.streaming import fit_stream
 from redescend.streaming.dependence import RECENT, compute_dependence
 from redescend.streaming.importance import rank_features

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redescend.engines.one_vs_rest import sum_outputs
+from redescend.engines.labels import sum_outputs
 from redescend.sources import Kind
 from redescend.streaming.encoding.encoder import EncodedBatch
 from redescend.streaming.encoding.features import Feature

@@ -13,7 +13,7 @@ import redescend as rd
 from redescend.errors import DataError
 from redescend.sources import open_source
 from redescend.streaming import fit_stream
-from redescend.streaming.explanation import explain_record, find_nearest, find_record
+from redescend.streaming.explanation import CLIPPED, LEFT_OUT, explain_record, find_nearest, find_record
 from tests.cli.commands import prices, refused, run
 
 ROWS = 1500
@@ -44,14 +44,49 @@ def test_contributions_add_up_to_the_prediction(target, linear):
         assert found.row == row
         total = found.typical + sum(one.contribution for one in found.contributions)
         assert total == pytest.approx(found.total, rel=1e-6, abs=1e-6)
-        assert found.prediction == model.predict(record)[0]
         assert found.clean_probability == model.clean_probability(record)[0]
+        if linear:
+            assert found.prediction == model.predict(record)[0]
         if target == "y":
             assert found.total == pytest.approx(found.prediction)
-            assert [found.low, found.high] == [ends[0] for ends in model.predict_interval(record)]
+            assert found.low < found.prediction < found.high
+            if linear:
+                assert [found.low, found.high] == [ends[0] for ends in model.predict_interval(record)]
         else:
             assert found.prediction in found.ordinary
         json.dumps(found.to_dict())
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_limiting_a_prediction_is_a_step_of_its_own(linear):
+    table = make_table().drop_columns(["high"])
+    model, rounds = fit_stream(table, "y", final_look=True, linear=linear)
+    rounds.run()
+    far = table.slice(5, 1).set_column(0, "size", pa.array([-1e6]))
+    found, near = (
+        explain_record(model, *find_record(open_source(one, kinds=model.schema.kinds), model, 1)[:2])
+        for one in (far, table.slice(5, 1))
+    )
+    steps = {one.column: one.contribution for one in found.contributions}
+    assert found.typical == near.typical == pytest.approx(np.median(table["y"]), abs=3.0)
+    assert steps["size"] < -1e5
+    assert steps[CLIPPED] > 1e5
+    assert found.typical + sum(steps.values()) == pytest.approx(found.prediction)
+    assert found.low < found.prediction < found.high
+    assert CLIPPED not in {one.column for one in near.contributions}
+
+
+def test_a_learned_record_is_explained_by_trees_without_it():
+    random = np.random.default_rng(4)
+    x = random.random((600, 3))
+    table = pa.table({"a": x[:, 0], "b": x[:, 1], "c": x[:, 2], "y": np.sin(6.0 * x[:, 0]) + random.normal(size=600)})
+    model, rounds = fit_stream(table, "y", final_look=True, linear=False, passes=3)
+    final = rounds.run().final
+    for row, prediction in zip(final.rounds.rows[:5].tolist(), final.rounds.predictions.tolist(), strict=False):
+        found = explain_record(model, *find_record(open_source(table), model, row)[:2])
+        steps = {one.column: one.contribution for one in found.contributions}
+        assert found.prediction == prediction
+        assert steps[LEFT_OUT] == pytest.approx(prediction - model.predict(table.slice(row - 1, 1))[0])
 
 
 def test_with_an_ordinary_value_the_record_is_ordinary():
@@ -142,8 +177,8 @@ def test_the_command_and_the_report_explain(tmp_path, monkeypatch):
     said = run("explain", "m", "prices.csv", "--row", 20).stdout
     for words in (
         "Row 20: price is 525.619",
-        "Nine in ten clean values are within ",
-        "; only one below",
+        "Nine in ten clean values are between ",
+        "; a value below",
         "town = Rome",
         "a typical record",
     ):

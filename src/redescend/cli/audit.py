@@ -94,7 +94,8 @@ def _log_audit(result: Audit) -> None:
     if listed:
         judged = sum(cell.clean_probability is not None for cell in result.cells)
         of = f" of {format_count(judged, 'cell')}; the others were found by rules" if judged < listed else ""
-        log(f"Expected false alarms: about {result.false_alarms:,.0f}{of}.")
+        alarms = f"Expected false alarms: about {result.false_alarms:,.0f}{of}."
+        log(alarms if judged else "All were found by rules, so the number of false alarms is not known.")
 
 
 def _tabulate(cells: Sequence[Cell]) -> Any:

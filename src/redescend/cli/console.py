@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from redescend.cli.standard_streams import discard_output
+from redescend.cli.startup import discard_output
 
 if TYPE_CHECKING:
     from redescend.sources import Source
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from redescend.streaming.config import FitConfig
     from redescend.streaming.encoding.schema import Schema
     from redescend.streaming.run import Run
-    from redescend.streaming.summary.least_clean import Suspect
-    from redescend.streaming.summary.rejections import Rejections
+    from redescend.streaming.summary.records import Rejections, Suspect
 
 MAX_LINES = 12
 """Columns to describe."""

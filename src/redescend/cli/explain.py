@@ -70,6 +70,7 @@ def explain(
 
 def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
     """Format an explanation as lines of text."""
+    from redescend.streaming.explanation import OTHER_STEPS
     from redescend.streaming.report.formatting import (
         NEGLIGIBLE,
         format_count,
@@ -100,16 +101,18 @@ def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
     elif why.low is not None and why.high is not None:
         sides = zip(("below", "above"), why.ordinary or (), strict=False)
         beyond = " or ".join(f"{side} {show(end)}" for side, end in sides if end is not None)
-        rest = f"; only one {beyond} is more likely wrong than clean" if beyond else ""
-        yield f"Nine in ten clean values are within {show(why.low)} to {show(why.high)}{rest}."
+        rest = f"; a value {beyond} is more likely wrong than clean" if beyond else ""
+        yield f"Nine in ten clean values are between {show(why.low)} and {show(why.high)}{rest}."
     yield ""
     yield f"Contributions to the prediction{f' (logit of {why.prediction})' if labels else ''}:"
     parts, known = [("a typical record", why.typical)], {feature.name for feature in schema.features}
     contributions = [one for one in why.contributions if abs(one.contribution) >= NEGLIGIBLE * why.scale]
-    for column, value, part in contributions[:MAX_COLUMNS]:
+    columns = [one for one in contributions if one.column not in OTHER_STEPS]
+    for column, value, part in columns[:MAX_COLUMNS]:
         parts.append((f"{column} = {format_value(value)}" if column in known else column, part))
-    if others := contributions[MAX_COLUMNS:]:
+    if others := columns[MAX_COLUMNS:]:
         parts.append((format_count(len(others), "other column"), sum(one.contribution for one in others)))
+    parts += [(one.column, one.contribution) for one in contributions if one.column in OTHER_STEPS]
     width = max(len(text) for text, _ in parts)
     for text, part in parts:
         number = show(part)

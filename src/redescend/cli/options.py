@@ -1,4 +1,4 @@
-"""Arguments and options of the commands, each declared once.
+"""Arguments and options of the commands, each declared once, and their defaults in a file `redescend.toml`.
 
 A group of options that several commands share is a dataclass. A command takes it as one parameter, and `flatten` shows
 its fields to Typer.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import functools
 import inspect
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
@@ -17,11 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from redescend.errors import OnBad, ParameterError, quote
+from redescend.errors import DataError, OnBad, ParameterError, quote, suggest
 
 if TYPE_CHECKING:
     from redescend.registry import Registry
     from redescend.sources import Source
+
 
 COLUMNS, MODEL, OUTPUT, INPUT = "Columns", "Model", "Output", "Input"
 CHECKPOINTING, RUNNING = "Checkpointing", "Running"
@@ -294,3 +296,43 @@ def _parse_component(name: str, registry: Registry[Any], text: str | None) -> An
         return None if text is None else registry.parse(text)
     except ParameterError as error:
         raise ParameterError(f"{name} {text}: {error}") from None
+
+
+DEFAULTS = Path("redescend.toml")  # in the current folder; for all commands, or for one of them
+
+
+def read_defaults(commands: dict[str, Any], path: Path = DEFAULTS) -> dict[str, dict[str, Any]]:
+    """Read the defaults of the options of each command from the file, if there is one.
+
+    `commands` are the Click commands by name. Options at the top of the file are for all commands that have them; those
+    in a table are for the command of that name, and take precedence.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"'{path}' is not TOML: {error}.") from None
+    options = {name: {option.name for option in command.params} for name, command in commands.items()}
+    shared = {_to_name(key): value for key, value in content.items() if not isinstance(value, dict)}
+    known = set().union(*options.values())
+    _check_names(path, "any command", shared, known)
+    defaults = {name: {key: shared[key] for key in shared.keys() & options[name]} for name in commands}
+    for command, table in content.items():
+        if isinstance(table, dict):
+            _check_names(path, "a table", {command: None}, set(commands))
+            own = {_to_name(key): value for key, value in table.items()}
+            _check_names(path, f"redescend {command}", own, options[command])
+            defaults[command] |= own
+    return defaults
+
+
+def _to_name(key: str) -> str:
+    return key.removeprefix("--").replace("-", "_")
+
+
+def _check_names(path: Path, owner: str, settings: dict[str, Any], known: set[str]) -> None:
+    for name in settings:
+        if name not in known:
+            what = "is not a command" if owner == "a table" else f"is not an option of {owner}"
+            raise DataError(f"'{name}' in '{path}' {what}; {suggest(sorted(known), name)}")

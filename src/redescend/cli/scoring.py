@@ -40,7 +40,7 @@ from redescend.streaming.io.tables import Write, choose_writer, format_csv, form
 from redescend.streaming.io.writers import format_rejected
 from redescend.streaming.report.formatting import format_count
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.summary.rejections import Rejections
+from redescend.streaming.summary.records import Rejections
 
 NONE = Rounds.concatenate([])
 

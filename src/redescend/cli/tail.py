@@ -220,7 +220,7 @@ def _has_more(file: Path, run: Run) -> bool:
 
 def _report_suspects(run: Run, rounds: Rounds, threshold: float | None) -> None:
     from redescend.cli.console import suspect_to_dict
-    from redescend.streaming.summary.least_clean import Suspect, read_values
+    from redescend.streaming.summary.records import Suspect, read_values
 
     suspects = run.summary.are_suspects(rounds) if threshold is None else rounds.clean_probability < threshold
     if run.latest is None or not suspects.any():

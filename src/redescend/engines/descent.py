@@ -11,7 +11,7 @@ from redescend import steps, transforms
 from redescend.engines.engine import Engine, Shape
 from redescend.errors import DivergenceError
 from redescend.kernels import layout
-from redescend.kernels.tables import SparseTable, Table
+from redescend.kernels.layout import SparseTable, Table
 from redescend.kernels.tabular import dense, fleet, sparse
 from redescend.kernels.tabular import standardize as scaling
 from redescend.kernels.tabular.fleet import Runs

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend import losses
-from redescend.kernels.tables import Table
+from redescend.kernels.layout import Table
 from redescend.kernels.tabular import dense
 from redescend.kernels.tabular import standardize as scaling
 from redescend.kernels.tabular.fleet import Runs

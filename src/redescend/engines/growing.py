@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.engines.engine import Engine, Shape
-from redescend.engines.link import add_class
+from redescend.engines.labels import add_class
 from redescend.engines.nonlinear import NonlinearEngine
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import ParameterError

@@ -8,10 +8,13 @@ doubts only a little.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from redescend.belief import ResidualBelief
 from redescend.numeric import Array
+from redescend.state import ArraySpec, Stateful, read_arrays
 
 EXCUSED = 1.0
 """Log-odds by which trees may excuse a number that the linear member doubts."""
@@ -20,38 +23,68 @@ MOST_APART = 100.0
 """By how much the logarithms of sizes around two records differ at most."""
 
 
-def judge_by_members(own: Array, X: Array, targets: Array, predictions: Array, linear: Array, sizes: Array) -> Array:
-    """Combine the verdict on residuals with that on residuals in local units and that of the linear member.
+MIDDLE = ArraySpec("middle")
+"""The logarithm of the typical size of residuals."""
+
+
+class MemberBelief(Stateful):
+    """The beliefs in residuals in local units and in those of the linear member.
 
     Parameters
     ----------
-    own : array of floats, shape (rows,)
-        The log-odds that each row is clean, by its residual.
-    X : array of floats, shape (rows, columns)
-        The features on which the scale of residuals may depend.
-    targets, predictions : arrays of floats, shape (rows,)
-        The targets and what was predicted for them without knowing them.
-    linear : array of floats, shape (rows,)
-        The predictions of the linear member.
-    sizes : array of floats, shape (rows,)
-        The logarithm of the size of residuals around each row, see `NonlinearEngine.predict_sizes`.
-
-    Returns
-    -------
-    array of floats, shape (rows,)
-        The log-odds that each row is clean.
+    dim : int
+        Number of features on which the scale of residuals may depend.
     """
-    if not len(targets):
-        return own
-    predictions, linear = np.nan_to_num(predictions), np.nan_to_num(linear)
-    factors = np.exp(np.clip(np.median(sizes) - sizes, -MOST_APART, MOST_APART))
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = np.nan_to_num(predictions + factors * (targets - predictions))
-    local = _judge_residuals(X, predictions, scaled)
-    return np.minimum(np.maximum(own, local), _judge_residuals(X, linear, targets) + EXCUSED)
+
+    def __init__(self, dim: int) -> None:
+        self._middle, self._local, self._linear = 0.0, ResidualBelief(dim), ResidualBelief(dim)
+
+    def learn_table(self, X: Array, targets: Array, predictions: Array, linear: Array, sizes: Array) -> None:
+        """Learn from all records of a table.
+
+        Parameters
+        ----------
+        X : array of floats, shape (rows, dim)
+            The features on which the scale of residuals may depend.
+        targets, predictions : arrays of floats, shape (rows,)
+            The targets and what was predicted for them without knowing them.
+        linear : array of floats, shape (rows,)
+            The predictions of the linear member.
+        sizes : array of floats, shape (rows,)
+            The logarithm of the size of residuals around each row, see `NonlinearEngine.fit_sizes`.
+        """
+        self._middle = float(np.median(sizes)) if len(sizes) else 0.0
+        self._local.learn_table(*self._to_local(targets, predictions, sizes), X)
+        self._linear.learn_table(np.nan_to_num(linear), targets, X)
+
+    def judge(self, own: Array, X: Array, targets: Array, predictions: Array, linear: Array, sizes: Array) -> Array:
+        """Combine both verdicts with that on residuals, `own`: the log-odds that each row is clean.
+
+        The others are as in `learn_table`, of any rows. Returns the log-odds that each row is clean.
+        """
+        local = self._local.judge(*self._to_local(targets, predictions, sizes), X)
+        return np.minimum(np.maximum(own, local), self._linear.judge(np.nan_to_num(linear), targets, X) + EXCUSED)
+
+    def _to_local(self, targets: Array, predictions: Array, sizes: Array) -> tuple[Array, Array]:
+        """Predictions, and targets whose residuals are in units of those around them."""
+        predictions = np.nan_to_num(predictions)
+        factors = np.exp(np.clip(self._middle - sizes, -MOST_APART, MOST_APART))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return predictions, np.nan_to_num(predictions + factors * (targets - predictions))
+
+    def state(self) -> dict[str, Any]:
+        return {"middle": np.array(self._middle), "local": self._local.state(), "linear": self._linear.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        middle = read_arrays([MIDDLE], state, {}, type(self).__name__, ("local", "linear"))["middle"]
+        local, linear = ResidualBelief(self._local.dim), ResidualBelief(self._linear.dim)
+        local.restore(state["local"])
+        linear.restore(state["linear"])
+        self._middle, self._local, self._linear = float(middle), local, linear
 
 
-def _judge_residuals(X: Array, predictions: Array, targets: Array) -> Array:
-    belief = ResidualBelief(X.shape[1])
-    belief.learn_table(predictions, targets, X)
-    return belief.judge(predictions, targets, X)
+def judge_by_members(own: Array, X: Array, targets: Array, predictions: Array, linear: Array, sizes: Array) -> Array:
+    """Judge the records of a table by a `MemberBelief` that has learned from them."""
+    belief = MemberBelief(X.shape[1])
+    belief.learn_table(X, targets, predictions, linear, sizes)
+    return belief.judge(own, X, targets, predictions, linear, sizes)

@@ -9,15 +9,15 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from redescend import losses
-from redescend.engines import link
+from redescend.engines import labels
 from redescend.engines.engine import DENSE_ROWS, Engine, Shape
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import ParameterError
 from redescend.kernels.forest import layout, mixture, rounds
 from redescend.kernels.forest.growing import SHRINKAGE
 from redescend.kernels.forest.layout import BUILT, DEPTH, HAVE, LEAVES, NODES, State
+from redescend.kernels.layout import Table
 from redescend.kernels.link import read_link
-from redescend.kernels.tables import Table
 from redescend.kernels.tabular.fleet import Runs
 from redescend.kernels.tabular.standardize import all_finite
 from redescend.numeric import Array
@@ -62,7 +62,7 @@ class NonlinearEngine(Engine):
         super().__init__(Shape(dim, outputs, loss))
         self.order, self.missing = order, missing
         self.linear = SelfTuningEngine(Shape(dim, outputs, loss), order, missing)
-        self.link = link.make_link(outputs, loss)
+        self.link = labels.make_link(outputs, loss)
         self.begin_pass()
 
     def begin_pass(self) -> None:
@@ -100,7 +100,7 @@ class NonlinearEngine(Engine):
         members = _join_members(written, last)
         out = np.empty(Y.shape) if predictions is None else predictions
         _mix(self.mixture, members, Y, sample_weight, self.loss.margin, out)
-        link.learn_scores(self.link, Y, sample_weight, out)
+        labels.learn_scores(self.link, Y, sample_weight, out)
         return True
 
     def learn_packed(self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs) -> NoReturn:
@@ -132,7 +132,7 @@ class NonlinearEngine(Engine):
         out = np.empty((self.outputs, X.shape[0]))
         for rows, table in _split_into_tables(X):
             out[:, rows] = np.einsum("koi,ki->ko", self.predict_members(table), self.mixture.played)
-        return link.apply_link(self.link, out)
+        return labels.apply_link(self.link, out)
 
     def predict_unseen(self, X: Array, Y: Array, sample_weight: Array, before: Array | None = None) -> Array:
         """Predict each row by trees that were grown without it, on half of the others or more.
@@ -153,15 +153,35 @@ class NonlinearEngine(Engine):
         engine.learn(np.ascontiguousarray(X), np.ascontiguousarray(Y), np.ascontiguousarray(sample_weight), out)
         return out
 
-    def predict_sizes(self, X: Array, residuals: Array, sample_weight: Array) -> Array:
-        """The logarithm of the size of residuals around each row, by trees that were grown without it."""
+    def fit_sizes(self, X: Array, residuals: Array, sample_weight: Array) -> tuple[NonlinearEngine, Array]:
+        """Learn the logarithm of the size of residuals around each row.
+
+        Returns
+        -------
+        NonlinearEngine
+            A model that predicts it for any row, without the records that it has learned from.
+        array of floats, shape (rows,)
+            What is predicted for each row by trees that were grown without it.
+        """
         sizes = np.minimum(np.abs(residuals), mixture.BOUND)
-        known = sizes[(sizes > 0.0) & (sample_weight > 0.0)]
+        known, engine = sizes[(sizes > 0.0) & (sample_weight > 0.0)], self.make_size_engine()
         if not len(known):
-            return np.zeros(len(X))
+            return engine, np.zeros(len(X))
         logs = np.log(np.maximum(sizes, max(SMALLEST * float(np.median(known)), np.finfo(float).tiny)))[None]
-        engine = NonlinearEngine(self.dim, 1, losses.Squared(), self.order, self.missing)
-        return engine.predict_unseen(X, logs, sample_weight, engine.learn_rounds(X, logs, sample_weight).predictions)[0]
+        before = engine.learn_rounds(X, logs, sample_weight).predictions
+        found = engine.predict_unseen(X, logs, sample_weight, before)[0]
+        engine._forget_records()
+        return engine, found
+
+    def make_size_engine(self) -> NonlinearEngine:
+        """A new model of the sizes of residuals."""
+        return NonlinearEngine(self.dim, 1, losses.Squared(), self.order, self.missing)
+
+    def _forget_records(self) -> None:
+        """Forget the stored records, which only growing trees and explanations need."""
+        empty, trees = layout.new_state(self.dim, self.outputs), ("output", "feature", "threshold", "value", "scalar")
+        self.forests = empty._replace(**{name: getattr(self.forests, name) for name in trees})
+        self._work = None
 
     def member_weights(self) -> dict[str, Array]:
         """The weight that each member has in the prediction of every output."""
@@ -175,12 +195,15 @@ class NonlinearEngine(Engine):
         return out
 
     def contributions(self, X: Array, output: int = 0) -> Array:
-        """Compute the contribution of every feature to the prediction for each row; the last column is a constant."""
+        """Compute the contribution of every feature to the prediction for each row; the last column is a constant.
+
+        Rows add up to the prediction before members are clipped to the range of believed targets.
+        """
         X = np.require(X, np.float64, ["C", "A", "W"])
         if not len(self.link):
             return self._contributions_before_link(X, output)
         parts = np.stack([self._contributions_before_link(X, k).ravel() for k in range(self.outputs)])
-        total = link.apply_link(self.link, parts, constant=0.0)[output].reshape(len(X), -1)
+        total = labels.apply_link(self.link, parts, constant=0.0)[output].reshape(len(X), -1)
         total[:, -1] += read_link(self.link, self.outputs)["A"][output, -1]
         return total
 
@@ -189,15 +212,15 @@ class NonlinearEngine(Engine):
         linear = self.linear.contributions(X, output)
         trees, rest = (_explain_forest(self.forests, layout.FORESTS * output + i, X) for i in range(layout.FORESTS))
         trees[:, -1] += self.forests.output[layout.START, output]
-        members = self.predict_members(X)[output]
-        parts = [linear, trees, linear + rest]
+        parts = np.stack([linear, trees, linear + rest])
         slopes, constant = self.stacks[output].coefficients()
-        stack = np.einsum(
-            "i,inj->nj", slopes[0], [_match_prediction(*pair) for pair in zip(parts, members.T, strict=False)]
-        )
+        stack = np.einsum("i,inj->nj", slopes[0], parts)
         stack[:, -1] += constant[0]
-        everything = [_match_prediction(*pair) for pair in zip([*parts, stack], members.T, strict=True)]
-        return np.einsum("i,inj->nj", self.mixture.played[output], everything)
+        # Where the stack is clipped to the range of the others, it is one of them.
+        *others, last = self.predict_members(X)[output].T
+        for member, prediction in zip(parts, others, strict=True):
+            stack = np.where((last == prediction)[:, None], member, stack)
+        return np.einsum("i,inj->nj", self.mixture.played[output], [*parts, stack])
 
     def recent_records(self, most: int) -> Array:
         """At most this many of the last records that were learned from, spread over those that are stored."""
@@ -234,8 +257,8 @@ class NonlinearEngine(Engine):
     def restore(self, state: dict[str, Any]) -> None:
         owner = type(self).__name__
         parts = ("dim", "outputs", "linear", "stacks", "forests", "mixture")
-        linked = read_arrays([link.SPEC], state, {"linked": len(self.link)}, owner, parts)["link"]
-        link.check_link(linked, self.outputs, owner)
+        linked = read_arrays([labels.LINK], state, {"linked": len(self.link)}, owner, parts)["link"]
+        labels.check_link(linked, self.outputs, owner)
         stacks = state["stacks"]
         require(isinstance(stacks, list) and len(stacks) == self.outputs, owner, "another number of stacks")
         stored: Any = state["forests"].get("X") if isinstance(state["forests"], dict) else None
@@ -264,13 +287,6 @@ def _join_members(written: Array, last: Array) -> Array:
     """Join the predictions of all members; that of the stack is clipped to the range of the others."""
     last = np.clip(last, written.min(axis=2), written.max(axis=2))
     return np.concatenate([written, last[..., None]], axis=2)
-
-
-def _match_prediction(parts: Array, prediction: Array) -> Array:
-    """Make contributions add up to a prediction that was clipped: the constant absorbs the difference."""
-    out = parts.copy()
-    out[:, -1] += prediction - parts.sum(axis=1)
-    return out
 
 
 def _split_into_tables(X: Any) -> Iterator[tuple[slice, Array]]:

@@ -8,13 +8,13 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from redescend.engines import link
+from redescend.engines import labels
 from redescend.engines.engine import Engine, Shape
+from redescend.kernels.layout import SparseTable, Table
 from redescend.kernels.selftuning import layout, sparse
 from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, judge, make_config, new_work, read_actions
 from redescend.kernels.selftuning.imputation import impute_values
 from redescend.kernels.selftuning.tables import Models, Outcomes, learn
-from redescend.kernels.tables import SparseTable, Table
 from redescend.kernels.tabular.fleet import Runs
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require, unpack
@@ -42,13 +42,13 @@ class SelfTuningEngine(Engine):
     SPECS = (
         ArraySpec("means", ("averaged", lambda dims: dims["width"] + 1)),
         ArraySpec("states", ("outputs", "length"), finite=False),
-        link.SPEC,
+        labels.LINK,
     )
     ATTRIBUTES = {"states": "models"}
 
     def __init__(self, shape: Shape, order: Literal[1, 2], missing: bool = False, linked: bool = False) -> None:
         super().__init__(shape)
-        self.link = link.make_link(self.outputs, self.loss) if linked else np.empty(0)
+        self.link = labels.make_link(self.outputs, self.loss) if linked else np.empty(0)
         self.order, self.missing = order, missing
         self.models = np.tile(layout.new_row(self.width, order, self.intercept), (self.outputs, 1))
         self.means = np.zeros((0 if self.average is None else self.outputs, self.width + 1))
@@ -86,7 +86,7 @@ class SelfTuningEngine(Engine):
         models = Models(self.models.reshape(1, -1), np.array([0, count]), FIRST)
         if _learn(models, rows, self.config, out, self._get_work()) < count:
             return False
-        link.learn_scores(self.link, rows.Y, rows.sample_weight, predicted)
+        labels.learn_scores(self.link, rows.Y, rows.sample_weight, predicted)
         return True
 
     def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
@@ -104,7 +104,7 @@ class SelfTuningEngine(Engine):
         rows = SparseTable(X.data, indices, starts, Y, sample_weight)
         predicted = weights.copy() if predictions is None else predictions
         _learn_sparse(self.models, rows, self.config, (weights, predicted), buffers)
-        link.learn_scores(self.link, Y, sample_weight, predicted)
+        labels.learn_scores(self.link, Y, sample_weight, predicted)
 
     def learn_packed(
         self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs
@@ -116,7 +116,7 @@ class SelfTuningEngine(Engine):
         _learn(Models(rows, runs.starts, runs.places), table, config, out, new_work(config))
         if len(self.link):
             places = (runs.starts, runs.places)
-            link.learn_packed_scores(rows, spans["link"].start, places, runs.Y, table.sample_weight, predictions)
+            labels.learn_packed_scores(rows, spans["link"].start, places, runs.Y, table.sample_weight, predictions)
         if len(indicators) and len(runs.X):
             ones = np.add.reduceat(runs.X[:, indicators], runs.starts[:-1], axis=0)
             rows[runs.places, spans["ones"]] += ones
@@ -159,8 +159,8 @@ class SelfTuningEngine(Engine):
             actions = read_actions(self._dense_states().reshape(1, -1), self.config, self.outputs, self.dim)
         actions = np.nan_to_num(actions)
         intercepts = actions[:, -1:] if self.intercept else np.zeros((self.outputs, 1))
-        coefficients = link.apply_link(self.link, actions[:, : self.dim], constant=0.0)
-        return coefficients.copy(), link.apply_link(self.link, intercepts)[:, 0].copy()
+        coefficients = labels.apply_link(self.link, actions[:, : self.dim], constant=0.0)
+        return coefficients.copy(), labels.apply_link(self.link, intercepts)[:, 0].copy()
 
     def clip(self, predictions: Array) -> Array:
         if self.loss.margin:
@@ -260,6 +260,6 @@ class SelfTuningEngine(Engine):
         parts = unpack(layout.SPECS, self._transpose_states(flat, False) if self.sparse else flat, dims)
         check_arrays(layout.SPECS, parts, dims, owner)
         layout.check_state(parts, self.order, owner)
-        link.check_link(arrays["link"], self.outputs, owner)
+        labels.check_link(arrays["link"], self.outputs, owner)
         rounds = models[..., layout.ROUNDS - layout.SCALARS]
         require((rounds == rounds[..., :1]).all(), owner, "outputs that have not seen the same rows")

@@ -1,4 +1,4 @@
-"""A learner's settings, scalar state, domain and gate memory in one array of floats: one argument is a cheap call."""
+"""Arrays that kernels take: tables of records, and a learner as one array of floats, because one argument is cheap."""
 
 from __future__ import annotations
 
@@ -60,3 +60,21 @@ class Scalars(NamedTuple):
     move: float
     older_keep: float
     older_move: float
+
+
+class Table(NamedTuple):
+    """Records: a row of X each, a column of Y with a target for every output, and how often each record counts."""
+
+    X: Array
+    Y: Array
+    sample_weight: Array
+
+
+class SparseTable(NamedTuple):
+    """Records in CSR format without duplicates, with their targets and weights as in `Table`."""
+
+    values: Array
+    indices: Array
+    starts: Array
+    Y: Array
+    sample_weight: Array

@@ -81,7 +81,7 @@ class Experts(Ensemble):
             "thetas": np.zeros((len(groups), self.dim)),
             "groups": groups,
             "clock": np.zeros(layout.COUNTERS),
-            "beliefs": np.zeros((0, 0)) if expert_weights is None else np.array(expert_weights, dtype=np.float64),
+            "beliefs": np.zeros((0, 0)) if expert_weights is None else np.array(expert_weights, np.float64, order="C"),
         }
         self._arrays["clock"][layout.GROUPS] = len(groups)
 

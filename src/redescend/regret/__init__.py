@@ -25,8 +25,7 @@ from redescend.game import Stream, Trace
 from redescend.losses import Loss
 from redescend.numeric import LARGEST, Array
 from redescend.parameters import bad_parameter, check_instance
-from redescend.regret.hindsight import best_action
-from redescend.regret.minimizers import best_actions, losses_at, minimum_losses
+from redescend.regret.hindsight import best_action, best_actions, losses_at, minimum_losses
 from redescend.transforms import Transform
 
 __all__ = ["best_fixed", "clean_dynamic", "clean_static", "deviation", "invex_dynamic", "path_length", "split"]

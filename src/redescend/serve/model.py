@@ -44,7 +44,7 @@ from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.predictor import Learned
-from redescend.streaming.summary.least_clean import read_values
+from redescend.streaming.summary.records import read_values
 
 NEWEST = 100
 """Suspects that are kept with their values."""

@@ -15,7 +15,7 @@ from redescend.sources import Bad
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import SuspectRule
-from redescend.streaming.summary.rejections import Rejections
+from redescend.streaming.summary.records import Rejections
 
 SHIFT = 48
 """Bits of a loss that are dropped: 16 cells are left between a number and its double."""

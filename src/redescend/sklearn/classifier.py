@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from redescend import losses
-from redescend.engines.one_vs_rest import count_outputs, encode_labels, label_probabilities
+from redescend.engines.labels import count_outputs, encode_labels, label_probabilities
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sklearn.estimator import LinearEstimator

@@ -19,7 +19,7 @@ from redescend.engines.engine import LinearForm
 from redescend.engines.selftuning import SelfTuningEngine
 from redescend.errors import DataError
 from redescend.exclusive import exclusive
-from redescend.kernels.tables import Table
+from redescend.kernels.layout import Table
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check_bool
 from redescend.sklearn.row_beliefs import JudgingEstimator, RowBeliefs

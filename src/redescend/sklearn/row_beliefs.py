@@ -17,7 +17,7 @@ from redescend.belief import LabelBelief, ResidualBelief, q_values, select_suspe
 from redescend.belief.deferred import COMPACT, DeferredBelief
 from redescend.engines import NonlinearEngine
 from redescend.engines.members import judge_by_members
-from redescend.kernels.tables import Table
+from redescend.kernels.layout import Table
 from redescend.numeric import Array
 from redescend.sklearn.rows import to_dense
 from redescend.sklearn.stateful import StatefulEstimator
@@ -94,7 +94,7 @@ class RowBeliefs(Stateful):
         for k, deferred in enumerate(self._beliefs):
             verdicts[k, used] = deferred.give_verdict().clean_log_odds
             told = predictions[k, order]
-            sizes = engine.predict_sizes(X, Y[k] - told, weights)
+            _, sizes = engine.fit_sizes(X, Y[k] - told, weights)
             own = verdicts[k, order]
             verdicts[k, order] = judge_by_members(own, X[:, : self._columns], Y[k], told, linear[k], sizes)
         self._log_odds = verdicts.min(axis=0)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.engines.one_vs_rest import label_probabilities
+from redescend.engines.labels import label_probabilities
 from redescend.numeric import Array
 from redescend.sklearn.rows import to_dense
 from redescend.state import ArraySpec, read_arrays, require

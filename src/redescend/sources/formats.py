@@ -265,6 +265,10 @@ def detect_format(origin: Origin, requested: type[SourceFile] | None) -> tuple[t
     if chosen is None:
         chosen = next((each for each in FORMATS.values() if each.recognizes(first)), FORMATS[FALLBACK])
     if chosen is FORMATS[FALLBACK] and compression is None:
+        for each in FORMATS.values():
+            if each.magic and each.recognizes(first):
+                found, end = each.format, each.suffixes[0]
+                raise DataError(f"{origin.name} contains {found} data, despite its name; rename it to end in .{end}.")
         for magic, what in OTHER_CONTENT.items():
             if first.startswith(magic):
                 raise DataError(f"{origin.name} is {what}, not a table that can be read.")

@@ -77,7 +77,7 @@ def read_frames(file: BinaryIO, start: int = 0) -> Iterator[Frame]:
     while (frame := _read_frame(file, place)) is not None:
         place = frame.end
         yield frame
-    _check_end(file, place)
+    _check_nothing_follows(file, place)
 
 
 def _read_frame(file: BinaryIO, place: int) -> Frame | None:
@@ -98,7 +98,7 @@ def _read_frame(file: BinaryIO, place: int) -> Frame | None:
     return Frame(kind, requests, payload, place, place + len(line) + length)
 
 
-def _check_end(file: BinaryIO, place: int) -> None:
+def _check_nothing_follows(file: BinaryIO, place: int) -> None:
     """Raise if a complete frame follows an incomplete one: then the file is damaged."""
     file.seek(place)
     rest, at = file.read(), -1

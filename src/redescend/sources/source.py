@@ -18,8 +18,7 @@ from redescend.sources.folders import Unread
 from redescend.sources.formats import Follow, SourceFile, read_sample
 from redescend.sources.kinds import Kind
 from redescend.sources.prefetch import prefetch
-from redescend.sources.sampling import sample_by_content
-from redescend.sources.shuffling import count_parts, shuffle
+from redescend.sources.sampling import count_parts, sample_by_content, shuffle
 
 MOST = 65_536  # the most records of a batch
 

@@ -175,7 +175,7 @@ class TextFile(SourceFile):
                     return
                 with closing(file.rest(place)) as rest:
                     yield from self._read_rest(parser, rest, place)
-            place = self._find_body()
+            place = self._find_body_of_new_file()
 
     def _read_rest(self, parser: Parser, file: Any, place: int) -> Jobs:
         """Read a file that does not grow any more, from a place on."""
@@ -183,7 +183,7 @@ class TextFile(SourceFile):
             mark = None if isinstance(file, BytesIO) else read_mark(file, chunk.stop)
             yield partial(parse_chunk, parser, chunk, mark)
 
-    def _find_body(self) -> int:
+    def _find_body_of_new_file(self) -> int:
         """The offset of the records in a new file, which may have a header or not."""
         options = self.options._replace(columns=None if self.names is None else tuple(self.names))
         return type(self)(FileOrigin(Path(self.name)), None, options).head.body

@@ -10,7 +10,7 @@ from redescend.belief import Judgements, LabelBelief, ResidualBelief, Verdict, t
 from redescend.belief.deferred import COMPACT
 from redescend.belief.suspects import SHARE
 from redescend.engines.config import ModelConfig
-from redescend.engines.one_vs_rest import label_probabilities
+from redescend.engines.labels import label_probabilities
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.parameters import check

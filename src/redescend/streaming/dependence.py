@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from redescend.engines import NonlinearEngine
-from redescend.engines.one_vs_rest import label_probabilities
+from redescend.engines.labels import label_probabilities
 from redescend.numeric import Array
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ import numpy as np
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sources import Batch, Source
-from redescend.streaming.belief import judge_chunk
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk
 from redescend.streaming.encoding.features import to_floats
 from redescend.streaming.encoding.schema import Schema
@@ -27,14 +26,19 @@ from redescend.streaming.keyed import ModelStore
 from redescend.streaming.lags import LagHistory
 from redescend.streaming.model import StreamModel
 from redescend.streaming.report.formatting import NEGLIGIBLE
-from redescend.streaming.summary.least_clean import to_json_value
+from redescend.streaming.summary.records import to_json_value
 
 NEAREST = 3  # similar records
 STEPS, FARTHEST = 200, 50.0  # values of the target to try on each side; the farthest, in widths of the interval
 
+CLIPPED = "limited to the range of clean values"
+LEFT_OUT = "leaving this record out"
+OTHER_STEPS = (CLIPPED, LEFT_OUT)
+"""Steps that are not those of a column: predictions are clipped, and trees that have seen a record are not asked."""
+
 
 class Contribution(NamedTuple):
-    """A column, its value, and its contribution to the prediction."""
+    """A column, its value, and its contribution to the prediction; or another step, without a value."""
 
     column: str
     value: Any
@@ -55,10 +59,11 @@ class Explanation:
     """The explanation of a prediction.
 
     `typical` is the prediction for a typical record; it and all `contributions` add up to `total`: the prediction or,
-    for labels, the logit of the predicted label by the model's own scores. `low` and `high` are the 90 % interval of
-    clean values. `ordinary` are the values of the target that are more likely clean than not: the ends of an interval,
-    None where none was found, or a list of labels. It is None without a belief. `extreme` are the columns with extreme
-    values, and `repeated` is the first and the last of the rows around the record that have the same number as target.
+    for labels, the logit of the predicted label by the model's own scores. A record of the table that a model with
+    trees has learned from is predicted without it. `low` and `high` are the 90 % interval of clean values. `ordinary`
+    are the values of the target that are more likely clean than not: the ends of an interval, None where none was
+    found, or a list of labels. It is None without a belief. `extreme` are the columns with extreme values, and
+    `repeated` is the first and the last of the rows around the record that have the same number as target.
     """
 
     row: int
@@ -140,21 +145,24 @@ def _read_lagged(schema: Schema, chunk: EncodedChunk) -> dict[str, Any]:
 def _compute_contributions(
     model: StreamModel, chunk: EncodedChunk, label: int
 ) -> tuple[float, float, list[tuple[str, float]]]:
-    """The predictions for a typical record and for this one, and the contributions of its columns, largest first."""
+    """The predictions for a typical record and for this one, and the steps between them: the contributions of its
+    columns, largest first, and what else changes the prediction.
+    """
     schema, engine = model.schema, model.engine
     output, sign = (0, 1.0 if label or not schema.classifies else -1.0) if schema.outputs == 1 else (label, 1.0)
     parts = sign * engine.contributions(chunk.X, output)[0]
-    total = sign * float(engine.predict(chunk.X)[output, 0])
+    learned, total = (
+        sign * float(scores[output, 0]) for scores in (engine.predict(chunk.X), model.predict_without(chunk))
+    )
     columns = {
         feature.name: float(parts[span].sum()) for feature, span in zip(schema.features, schema.spans, strict=True)
     }
     if schema.shares_indicator:
         columns[schema.encoded[-1]] = float(parts[schema.dim - 1])
-    # Predictions are clipped to the range of clean targets.
-    columns["clipping to the range of clean targets"] = total - float(parts.sum())
+    steps = {CLIPPED: learned - float(parts.sum()), LEFT_OUT: total - learned}
     size = max(abs(total), *(abs(part) for part in parts.tolist()))
-    found = [(name, part) for name, part in columns.items() if abs(part) > NEGLIGIBLE * size]
-    return float(parts[-1]), total, sorted(found, key=lambda one: -abs(one[1]))
+    found = [*sorted(columns.items(), key=lambda one: -abs(one[1])), *steps.items()]
+    return float(parts[-1]), total, [(name, part) for name, part in found if abs(part) > NEGLIGIBLE * size]
 
 
 def _find_ordinary(model: StreamModel, chunk: EncodedChunk, low: float | None, high: float | None) -> list[Any] | None:
@@ -178,10 +186,9 @@ def _find_ordinary(model: StreamModel, chunk: EncodedChunk, low: float | None, h
 
 def _judge(model: StreamModel, chunk: EncodedChunk, targets: Array) -> Array:
     """Compute the log-odds that the record would be clean with each of these targets."""
-    assert model.belief is not None
     X = np.repeat(chunk.X, len(targets), axis=0)
-    scores = np.repeat(model.engine.predict(chunk.X), len(targets), axis=1)
-    return judge_chunk(model.belief, EncodedChunk(X, targets, np.arange(len(targets))), scores).clean_log_odds
+    scores = np.repeat(model.predict_without(chunk), len(targets), axis=1)
+    return model.judge(EncodedChunk(X, targets, np.arange(len(targets))), scores).clean_log_odds
 
 
 def find_record(source: Source, model: StreamModel | ModelStore, row: int) -> tuple[Batch, int, LagHistory | None]:

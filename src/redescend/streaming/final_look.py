@@ -39,7 +39,7 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned, StreamPredictor
 from redescend.streaming.rounds import RoundRecord, Rounds
 from redescend.streaming.summary import Summary
-from redescend.streaming.summary.least_clean import Suspect, read_values
+from redescend.streaming.summary.records import Suspect, read_values
 from redescend.streaming.summary.verdict import FinalCounts, StuckRun, StuckRuns
 from redescend.streaming.table_look import MOST_CELLS, OrderedLook, judge_table
 

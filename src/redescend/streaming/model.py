@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.belief import ResidualBelief
-from redescend.engines import Engine
+from redescend.belief import ResidualBelief, to_probability
+from redescend.belief.suspects import HALF
+from redescend.engines import Engine, NonlinearEngine
 from redescend.engines.growing import add_label
 from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.sources import Batch
-from redescend.state import ArraySpec, read_arrays, require
+from redescend.state import ArraySpec, corrupt_state, read_arrays, require
 from redescend.streaming.belief import (
     Belief,
     learn_chunk,
@@ -31,6 +32,7 @@ from redescend.streaming.importance import compute_effects
 from redescend.streaming.lags import LagHistory, Undo, play_lagged
 from redescend.streaming.predictor import Learned, Played, StreamPredictor
 from redescend.streaming.rounds import Judged, Rounds
+from redescend.streaming.table_belief import TableBelief
 
 NO_ENDS = np.empty(0)
 
@@ -76,6 +78,7 @@ class StreamModel(StreamPredictor):
         self._engine: Engine | None = None
         self._belief = make_belief(self.schema) if self.config.transform is None and self.schema.by is None else None
         self._ones = np.zeros(len(self.schema.indicators))
+        self._table: TableBelief | None = None
         self._repeated = 0
 
     @property
@@ -120,12 +123,10 @@ class StreamModel(StreamPredictor):
         played = self._learn_chunk(EncodedChunk(X, targets, np.arange(len(X))))
         return Learned(self._make_rounds(played, rows), played.chunk.indices, [])
 
-    def review_encoded(self, X: Array, targets: Array, rows: Array, scores: Array) -> Rounds:
-        """Judge the encoded records `X` with these `targets` and `rows` by `scores`, a row for each output, as `review`
-        does: without learning from them.
-        """
+    def review_encoded(self, X: Array, targets: Array, rows: Array) -> Rounds:
+        """Judge the encoded records `X` with these `targets` and `rows` as `review` does, not learning from them."""
         chunk = EncodedChunk(X, targets, np.arange(len(X)))
-        rounds = self._make_rounds(self._review_chunk(chunk, target=True, scores=scores), rows)
+        rounds = self._make_rounds(self._review_chunk(chunk, target=True), rows)
         if rounds.judged is None or self.schema.classifies:
             return rounds
         return replace(rounds, judged=rounds.judged._replace(margin=0.5 * (rounds.high - rounds.low)))
@@ -145,6 +146,7 @@ class StreamModel(StreamPredictor):
 
     def _learn_chunk(self, chunk: EncodedChunk) -> Played:
         self._engine = engine = self.engine
+        self._table = None  # it is no longer that of a whole table
         Y = output_targets(self.schema, chunk.targets)
         scores, weights = engine.learn_rounds(chunk.X, Y)
         if len(self._ones):
@@ -180,7 +182,7 @@ class StreamModel(StreamPredictor):
         """Continue with the belief of a model `other` with the same parameters, and with its `engine`."""
         self._belief = other._belief
         if engine:
-            self._engine, self._ones = other._engine, other._ones
+            self._engine, self._ones, self._table = other._engine, other._ones, other._table
 
     @exclusive
     def learn_belief(self, X: Array, targets: Array, scores: Array, order: Array) -> None:
@@ -193,16 +195,25 @@ class StreamModel(StreamPredictor):
         targets : array of floats, shape (records,)
             Their encoded targets.
         scores : array of floats, shape (outputs, records)
-            What was predicted for them.
+            What was predicted for them without them.
         order : array of ints, shape (records,)
             The order in which they are learned from.
         """
         self._belief = belief = make_belief(self.schema)
-        scores = np.nan_to_num(scores[:, order])
+        X, targets, scores = X[order], targets[order], np.nan_to_num(scores[:, order])
+        if isinstance(self.engine, NonlinearEngine):
+            self._table = TableBelief(self.engine)
+            self._table.learn(self.engine, X, targets, scores)
+            scores = self._table.recall(X, targets, scores)
         if isinstance(belief, ResidualBelief):
-            belief.learn_table(scores[0], targets[order], X=X[order][:, : belief.dim])
+            belief.learn_table(scores[0], targets, X=X[:, : belief.dim])
         else:
-            belief.learn_table(np.ascontiguousarray(scores.T), targets[order].astype(np.int64))
+            belief.learn_table(np.ascontiguousarray(scores.T), targets.astype(np.int64))
+
+    def trim(self) -> None:
+        """Forget what was predicted for most records of a large table without them."""
+        if self._table is not None:
+            self._table.trim()
 
     @exclusive
     def learn_belief_again(self, X: Array, rounds: Rounds) -> Rounds:
@@ -248,6 +259,17 @@ class StreamModel(StreamPredictor):
     def _encode(self, table: Any, target: bool) -> EncodedBatch:
         return EncodedBatch(self.schema, table, target)
 
+    def predict_without(self, chunk: EncodedChunk) -> Array:
+        scores = super().predict_without(chunk)
+        return scores if self._table is None else self._table.recall(chunk.X, chunk.targets, scores)
+
+    def judge(self, chunk: EncodedChunk, scores: Array) -> Judged:
+        judged, engine = super().judge(chunk, scores), self.engine
+        if self._table is None or not isinstance(engine, NonlinearEngine):
+            return judged
+        log_odds = self._table.judge(engine, judged.clean_log_odds, chunk.X, chunk.targets, scores[0])
+        return judged._replace(clean_log_odds=log_odds, suspect=to_probability(log_odds) <= HALF)
+
     def _engines(self, chunk: EncodedChunk) -> Iterable[tuple[Engine, Any]]:
         return [(self.engine, slice(None))]
 
@@ -276,19 +298,23 @@ class StreamModel(StreamPredictor):
         the `history` that lagged features look back at.
         """
         self._engine, self._ones, self._belief, self._history = engine, ones, belief, history
+        self._table = None
         return self
 
     def __deepcopy__(self, memo: Any) -> StreamModel:
         # A schema and the parameters never change; one with more labels is another schema.
         parts = deepcopy(self._engine, memo), self._ones.copy(), deepcopy(self._belief, memo), self.start_history()
-        return copy(self).adopt(*parts)
+        other = copy(self).adopt(*parts)
+        other._table = deepcopy(self._table, memo)
+        return other
 
     def state(self) -> dict[str, Any]:
         """Return a copy of everything that was learned, as arrays and plain values."""
         learned: dict[str, Any] = {"engine": None if self._engine is None else self._engine.state()}
         learned |= {"ones": self._ones.copy(), "belief": None if self._belief is None else self._belief.state()}
-        # Left out if 0, so that older versions can read the file.
+        # Left out if there is none, so that older versions can read the file.
         learned |= {"repeated": self._repeated} if self._repeated else {}
+        learned |= {} if self._table is None else {"table": self._table.state()}
         return learned if self._history is None else learned | {"history": self._history.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -305,4 +331,11 @@ class StreamModel(StreamPredictor):
         repeated, records = state.get("repeated", 0), 0 if engine is None else engine.row_count
         valid = type(repeated) is int and 0 <= repeated <= records
         require(valid, type(self).__name__, f"{repeated!r} of {records:,} records repeated")
+        table = None
+        if state.get("table") is not None:
+            if belief is None or not isinstance(engine, NonlinearEngine):
+                raise corrupt_state(type(self).__name__, "what trees have learned from a table, but no trees")
+            table = TableBelief(engine)
+            table.restore(state["table"])
         self.adopt(engine, ones, belief, self._history)._repeated = repeated
+        self._table = table

@@ -12,7 +12,7 @@ import numpy as np
 from redescend.belief import LabelBelief, Verdict, to_probability
 from redescend.engines import Engine
 from redescend.engines.config import FEATURES, Features, ModelConfig, ModelParameters
-from redescend.engines.one_vs_rest import count_losses
+from redescend.engines.labels import count_losses
 from redescend.errors import DataError, ParameterError
 from redescend.numeric import Array
 from redescend.parameters import check_instance
@@ -156,29 +156,38 @@ class StreamPredictor(ABC):
         target: bool = False,
         level: float | None = None,
         history: LagHistory | None = None,
-        scores: Array | None = None,
     ) -> Learned:
         """Predict the records of a `batch`, and with `target` score them, without learning from them.
 
         Without `target`, the targets, losses and weights of the rounds are NaN, and there are intervals if a `level` is
         given. Lagged features look back at `history`, to which the records are appended, by default a copy of the
-        model's. The prediction stands in for an unknown target. `scores` of all records of the batch, a row for each
-        output, stand in for the predictions of the model.
+        model's. The prediction stands in for an unknown target. With `target`, records of a table that trees have
+        learned from are predicted by trees that were grown without them.
         """
         encoded = self._encode(batch.table, target)
-        play = partial(self._review_chunk, target=target, level=level, scores=scores)
+        play = partial(self._review_chunk, target=target, level=level)
         return self._collect(batch, encoded, self._play(encoded, batch.table, play, target, history))
 
-    def _review_chunk(
-        self, chunk: EncodedChunk, *, target: bool, level: float | None = None, scores: Array | None = None
-    ) -> Played:
-        scores = self._scores(chunk) if scores is None else np.ascontiguousarray(scores[:, chunk.indices])
+    def predict_without(self, chunk: EncodedChunk) -> Array:
+        """The predictions of every output for the records of a `chunk` with targets, made without those records.
+
+        Trees that have seen a record predict its noise.
+        """
+        return self._scores(chunk)
+
+    def judge(self, chunk: EncodedChunk, scores: Array) -> Judged:
+        """Judge the records of a chunk by their `scores`, without learning from them; needs a belief."""
+        assert self.belief is not None
+        return judge_chunk(self.belief, chunk, scores)
+
+    def _review_chunk(self, chunk: EncodedChunk, *, target: bool, level: float | None = None) -> Played:
+        scores = self.predict_without(chunk) if target else self._scores(chunk)
         losses = np.full(len(chunk.X), np.nan)
         weights, judged = losses, None
         if target:
             Y = output_targets(self.schema, chunk.targets)
             losses, weights = self._losses(scores, Y), self._weights(chunk, Y)
-            judged = None if self.belief is None else judge_chunk(self.belief, chunk, scores)
+            judged = None if self.belief is None else self.judge(chunk, scores)
         elif level is not None:
             judged = predict_chunk(self.belief, chunk, scores, level)
         shares = predict_labels(self.belief, scores) if self.schema.classifies else None
@@ -284,10 +293,10 @@ class StreamPredictor(ABC):
         array of shape (records,)
             Never exactly 0 or 1. With a fixed transform, the weight instead, the minimum over labels.
         """
-        belief, found = self.belief, [np.empty(0)]
+        found = [np.empty(0)]
         for chunk in self._all_chunks(table, target=True):
-            if belief is not None:
-                found.append(to_probability(judge_chunk(belief, chunk, self._scores(chunk)).clean_log_odds))
+            if self.belief is not None:
+                found.append(to_probability(self.judge(chunk, self.predict_without(chunk)).clean_log_odds))
             else:
                 found.append(self._weights(chunk, output_targets(self.schema, chunk.targets)))
         return np.concatenate(found)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from redescend.numeric import Array, mix_bits, number_copies
+from redescend.numeric import Array, hash_records, number_copies
 from redescend.sources import Kind
 from redescend.streaming.encoding.schema import Schema
 
@@ -51,10 +51,7 @@ ONE_WAY = 0.8
 
 def order_by_content(X: Array, targets: Array) -> Array:
     """An order of records that looks random, and is the same in whatever order they are."""
-    total = np.zeros(len(targets), np.uint64)
-    for column in (targets, *X.T):
-        total = mix_bits(total ^ (column + 0.0).view(np.uint64))
-    return np.lexsort((targets, number_copies(total)))
+    return np.lexsort((targets, number_copies(hash_records(X, targets))))
 
 
 def find_times(schema: Schema, X: Array) -> list[list[Array]]:

@@ -34,7 +34,7 @@ from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel
 from redescend.streaming.rounds import RoundRecord, Rounds
 from redescend.streaming.summary import Summary
-from redescend.streaming.summary.least_clean import read_values
+from redescend.streaming.summary.records import read_values
 
 MAX_BATCH = 65_536
 """Records in a batch."""

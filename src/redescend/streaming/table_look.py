@@ -5,8 +5,8 @@ is that of the last ones. So the records of a table are held in memory, and lear
 their contents decide:
 
 - in an order that looks random. The belief is learned from all records at once, by the errors of the final model, and
-  each record is judged as `score` would judge it, but by trees that were grown without it, and in models with trees by
-  all members, see `engines.members`;
+  each record is judged by trees that were grown without it, and in models with trees by all members, see
+  `engines.members`. What that takes is part of the model, so that `score` gives the same verdicts;
 - or by time, if there is a column of dates, or numbers named year, month and so on, and if a model that follows the
   time makes smaller errors. Each record is then judged by the model around its time.
 
@@ -24,8 +24,6 @@ import numpy as np
 
 from redescend.belief import Verdict
 from redescend.belief.suspects import HALF
-from redescend.engines import NonlinearEngine
-from redescend.engines.members import judge_by_members
 from redescend.numeric import Array
 from redescend.sources import Batch
 from redescend.streaming.encoding.schema import Schema
@@ -174,21 +172,9 @@ def look_at_table(
             if not any(explains(find_errors(other), errors, plain[1]) for other in others):
                 return TableLook(own, give_verdict(own, X, rounds), "order")
     fresh.learn_belief(X, targets, scores, by_content)
-    rounds = fresh.review_encoded(X, targets, rows, scores)
-    return TableLook(fresh, _judge_members(fresh, X, rounds, by_content))
-
-
-def _judge_members(model: StreamModel, X: Array, rounds: Rounds, order: Array) -> Rounds:
-    """The rounds with the verdicts of all members of a model with trees; labels are judged as they are."""
-    engine, judged = model.engine, rounds.judged
-    if judged is None or model.schema.classifies or not isinstance(engine, NonlinearEngine):
-        return rounds
-    X, targets, predictions = X[order], rounds.targets[order], rounds.predictions[order]
-    sizes = engine.predict_sizes(X, targets - predictions, np.ones(len(X)))
-    own, linear = judged.clean_log_odds[order], engine.linear.predict(X)[0]
-    log_odds = np.empty(len(X))
-    log_odds[order] = judge_by_members(own, X, targets, predictions, linear, sizes)
-    return replace(rounds, judged=judged._replace(clean_log_odds=log_odds))
+    rounds = fresh.review_encoded(X, targets, rows)
+    fresh.trim()
+    return TableLook(fresh, rounds)
 
 
 def judge_table(

@@ -8,10 +8,10 @@ import numpy as np
 from numba import typeof
 
 from redescend.kernels import layout as table
+from redescend.kernels.layout import Table
 from redescend.kernels.selftuning import layout
 from redescend.kernels.selftuning.layout import INSENSITIVE, LABELS, QUANTILE, SQUARED, Config, Covariance, Loss
 from redescend.kernels.selftuning.tables import Models, Outcomes, learn
-from redescend.kernels.tables import Table
 from redescend.losses import linear
 from redescend.losses.linear import LinearLoss
 from redescend.numeric import Array

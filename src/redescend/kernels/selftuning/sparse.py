@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from redescend.kernels.compiler import kernel, part
+from redescend.kernels.layout import SparseTable
 from redescend.kernels.selftuning.layout import (
     AGE,
     CONSTANT,
@@ -38,7 +39,6 @@ from redescend.kernels.selftuning.layout import (
 from redescend.kernels.selftuning.restarts import reopened_share, shrink
 from redescend.kernels.selftuning.rounds import play
 from redescend.kernels.selftuning.units import LEAST, code_of
-from redescend.kernels.tables import SparseTable
 from redescend.kernels.views import view, window
 from redescend.numeric import LARGEST, Array
 

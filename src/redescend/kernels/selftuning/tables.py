@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from redescend.kernels.compiler import kernel, part, rare
+from redescend.kernels.layout import Table
 from redescend.kernels.selftuning.imputation import impute_row
 from redescend.kernels.selftuning.judging import clean_probability
 from redescend.kernels.selftuning.layout import (
@@ -36,7 +37,6 @@ from redescend.kernels.selftuning.rounds import (
     predict_members,
 )
 from redescend.kernels.selftuning.units import cut, is_finite, to_units, write_codes
-from redescend.kernels.tables import Table
 from redescend.kernels.views import view
 from redescend.losses import linear
 from redescend.numeric import LARGEST, Array

@@ -9,8 +9,7 @@ import numpy as np
 from redescend import gates, steps
 from redescend.kernels.compiler import compiled, inlined, kernel, muladd, seldom, shared, summing, uncounted
 from redescend.kernels.descent.decision import read_settings, view_memory
-from redescend.kernels.layout import DescentSettings
-from redescend.kernels.tables import Table
+from redescend.kernels.layout import DescentSettings, Table
 from redescend.kernels.tabular import standardize as scaling
 from redescend.kernels.views import view
 from redescend.losses import linear

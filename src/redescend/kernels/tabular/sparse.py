@@ -8,7 +8,7 @@ import numpy as np
 
 from redescend.kernels.compiler import compiled, inlined, uncounted
 from redescend.kernels.descent.decision import read_settings, view_memory
-from redescend.kernels.tables import SparseTable
+from redescend.kernels.layout import SparseTable
 from redescend.kernels.tabular import dense
 from redescend.kernels.tabular import standardize as scaling
 from redescend.kernels.tabular.dense import SHRINK, SIZE2, TOUCHED, TRAVELLED, clip_to

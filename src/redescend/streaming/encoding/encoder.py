@@ -184,7 +184,7 @@ def to_record_batches(schema: Schema, table: Any, target: bool) -> Iterator[Any]
     target = target or (bool(schema.lagged) and schema.target in arrow.schema.names)
     names = [name for name in schema.columns if target or name != schema.target]
     kinds = {name: schema.kinds[name] for name in names}
-    for batch in _select(arrow, names).to_batches():
+    for batch in _select_checked(arrow, names).to_batches():
         piece = convert_rows(batch, kinds, row, lambda index: b"")
         if piece.bad:
             raise DataError(f"Row {row + piece.bad[0].row + 1}: {piece.bad[0].reason}.")
@@ -203,7 +203,7 @@ def _to_arrow(table: Any) -> Any:
         ) from None
 
 
-def _select(table: Any, names: list[str]) -> Any:
+def _select_checked(table: Any, names: list[str]) -> Any:
     found = table.schema.names
     if lacking := [name for name in names if name not in found]:
         listed = ", ".join(map(repr, lacking[:10])) + (" and more" if len(lacking) > 10 else "")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow.compute as pc
 
-from redescend.engines.one_vs_rest import encode_labels, label_probabilities
+from redescend.engines.labels import encode_labels, label_probabilities
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter, check_choice

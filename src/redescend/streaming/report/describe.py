@@ -17,7 +17,7 @@ from redescend.streaming.importance import rank_features
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel
 from redescend.streaming.report.formatting import format_count, format_number, format_percent
-from redescend.streaming.summary.least_clean import shorten
+from redescend.streaming.summary.records import shorten
 
 MAX_LISTED = 8
 """The most levels, labels, keys and important columns to list."""

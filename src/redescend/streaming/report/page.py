@@ -16,6 +16,7 @@ import numpy as np
 import redescend
 from redescend.errors import needs_extra
 from redescend.files import replace_file
+from redescend.streaming.explanation import OTHER_STEPS
 from redescend.streaming.importance import rank_features
 from redescend.streaming.report import formatting
 from redescend.streaming.report.describe import describe, describe_schema
@@ -30,7 +31,7 @@ from redescend.streaming.report.dependence_plots import draw_dependences
 from redescend.streaming.report.pictures import draw_all, typical_error
 from redescend.streaming.run import Counts
 from redescend.streaming.summary import Summary
-from redescend.streaming.summary.least_clean import Suspect
+from redescend.streaming.summary.records import Suspect
 
 MAX_VALUES, MAX_LABELS, MAX_FEATURES = 5, 20, 15
 """The most columns of a suspect, labels and important features to show."""
@@ -278,12 +279,14 @@ def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
         for one in why["contributions"]
         if abs(one["contribution"]) >= least
     ]
-    shown, rest, known = parts[:MAX_PARTS], parts[MAX_PARTS:], {feature.name for feature in schema.features}
+    columns, known = [one for one in parts if one[0] not in OTHER_STEPS], {feature.name for feature in schema.features}
+    shown, rest = columns[:MAX_PARTS], columns[MAX_PARTS:]
     steps = [
         (f"{name} = {formatting.format_value(value)}" if name in known else name, part) for name, value, part in shown
     ]
     if rest:
         steps.append((f"{formatting.format_count(len(rest), 'other column')}", sum(part for _, _, part in rest)))
+    steps += [(name, part) for name, _, part in parts if name in OTHER_STEPS]
     ends = np.cumsum([why["typical"], *(part for _, part in steps)])
     low, high = float(ends.min()), float(ends.max())
     places = (ends - low) / (high - low) if high > low else np.full(len(ends), 0.5)

@@ -26,10 +26,8 @@ from redescend.streaming.summary.histograms import (
     SuspectLimits,
     compute_quantile,
 )
-from redescend.streaming.summary.least_clean import MAX_SUSPECTS, LeastCleanRecords, Suspect
 from redescend.streaming.summary.metrics import NumberMetrics, make_metrics
-from redescend.streaming.summary.rejections import Rejections
-from redescend.streaming.summary.reservoir import Reservoir
+from redescend.streaming.summary.records import MAX_SUSPECTS, LeastCleanRecords, Rejections, Reservoir, Suspect
 from redescend.streaming.summary.verdict import FinalCounts
 
 SAMPLE, SUSPECT_SAMPLE = 2000, 500
