@@ -72,12 +72,12 @@ MIDDLE_GAIN = 0.01
 distance from it, those on its far side would look like outliers."""
 
 LOOSE = 100.0
-"""A record counts one half for a quantile at a distance of sqrt(LOOSE) scales of all from the middle of the noise, and for
-one of its followers at as many of its own: a tighter gate would take the far side of the quantile for outliers."""
+"""A record counts one half for a quantile at a distance of sqrt(LOOSE) scales of all from the middle of the noise, and
+for one of its followers at as many of its own: a tighter gate would take the far side of the quantile for outliers."""
 
 MOST_BELIEVED = 0.98
-"""A record is believed at most by this much when members of a quantile are weighed: after a start with many outliers, which
-then seem clean, a member with much smaller residuals takes over."""
+"""A record is believed at most by this much when members of a quantile are weighed: after a start with many outliers,
+which then seem clean, a member with much smaller residuals takes over."""
 
 MOST_LOSS = 8.0
 """The largest loss that a member of a quantile is charged for a record, in units of the scale of all."""
