@@ -98,10 +98,10 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 @functools.cache
 def _read_file(file: str) -> tuple[set[CodeType], dict[int, ast.FunctionDef]]:
     """The code of all functions of a file, and their trees by their first lines."""
-    text = "".join(linecache.getlines(file))
-    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    tree = ast.parse("".join(linecache.getlines(file)))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     first = {min([node.lineno, *(each.lineno for each in node.decorator_list)]): node for node in nodes}
-    return set(_codes(compile(text, file, "exec", dont_inherit=True))), first
+    return set(_codes(compile(tree, file, "exec", dont_inherit=True))), first
 
 
 @functools.cache
