@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError, UnsupportedError
 
@@ -95,8 +95,6 @@ class Expressions:
 
     def _load(self, node: Any) -> Value:
         name = self._names.variables[id(node)]
-        if name not in self._variables:
-            raise TypingError(f"A variable is read before it is assigned: {self._file}, line {node.lineno}.")
         found = self._variables[name]
         return Value(found.kind, self._builder.load(found.value) if name in self._names.changing else found.value)
 
@@ -294,13 +292,16 @@ class Expressions:
         return Value(kind, self._builder.select(test, two, one))
 
     def _call_part(self, part: Any, values: list[Any]) -> Value:
-        """Call a part, which raises nothing."""
+        """Call a part, which raises nothing but an IndexError, if bounds are checked."""
         context, builder, signature = self._context, self._builder, part.signature
         context.add_linking_libs([part.library])
         callee = context.declare_function(builder.module, part.fndesc)
         with builder.goto_entry_block():
             result = builder.alloca(callee.args[0].type.pointee)
         packed = context.get_arg_packer(signature.args).as_arguments(builder, values)
-        builder.call(callee, [result, builder.function.args[1], *packed])
+        status = builder.call(callee, [result, builder.function.args[1], *packed])
+        if config.BOUNDSCHECK:
+            with builder.if_then(builder.icmp_signed("!=", status, status.type(0)), likely=False):
+                builder.ret(status)
         kind = signature.return_type
         return Value(kind, context.get_returned_value(builder, kind, builder.load(result)))
