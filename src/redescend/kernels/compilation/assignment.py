@@ -66,10 +66,11 @@ class AssignmentCheck:
     def _read(self, node: ast.AST | None, assigned: Names, changed: bool = False) -> None:
         """Check the names that an expression reads, or a target, also the one that is changed."""
         for each in ast.walk(node) if node is not None else ():
-            if isinstance(each, ast.Name) and (changed or isinstance(each.ctx, ast.Load)):
-                if each.id in self._all and each.id not in assigned:
-                    place = f"{self._file}, line {each.lineno}"
-                    raise TypingError(f"'{each.id}' may be read before it is assigned: {place}.")
+            if not isinstance(each, ast.Name) or not (changed or isinstance(each.ctx, ast.Load)):
+                continue
+            if each.id in self._all and each.id not in assigned:
+                place = f"{self._file}, line {each.lineno}"
+                raise TypingError(f"'{each.id}' may be read before it is assigned: {place}.")
 
 
 def _stored(node: ast.AST) -> Names:
