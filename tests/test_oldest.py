@@ -19,6 +19,7 @@ PARTS = {
         *(f"tests/test_{name}.py" for name in ("cache", "domains", "files", "game", "gates", "learners")),
         *(f"tests/test_{name}.py" for name in ("losses", "selftuning", "state", "steps", "transforms")),
     ],
+    "compiler": [f"tests/test_{name}.py" for name in ("belief", "fleet", "forest", "kernels", "translation", "views")],
     "scikit-learn": ["tests/test_sklearn.py", "tests/test_sklearn_checks.py", "tests/test_sklearn_tools.py"],
     "files": ["tests/sources"],
     "streams": [f"tests/streaming/test_{name}.py" for name in ("checkpoints", "fit", "model", "writers")],

@@ -65,8 +65,12 @@ def outlast(n: int) -> float:
         y = 2.5
     else:
         return -1.0
-    for i in range(n):
+    i = 0
+    while True:
         last = i * y
+        i += 1
+        if i >= n:
+            break
     return last + y
 
 
@@ -78,6 +82,12 @@ def count_booleans(n: int) -> int:
     for _ in range(n > 2):
         total += 1
     return total
+
+
+@kernel
+def raise_power(x: float, n: int) -> tuple[float, float, float, int]:
+    """Powers, of which squares are products, and integers of numbers."""
+    return x**2, x**n, x + 2.0**-3, int(x) + int(n > 2) + int(n)
 
 
 @kernel
@@ -121,6 +131,12 @@ def write(values: Array, n: int) -> None:
 @pytest.mark.parametrize("function", [widen, reuse, outlast, count_booleans])
 def test_variables_are_those_of_python(function: Any, n: int):
     assert function(n) == function.py_func(n)
+
+
+@pytest.mark.parametrize("n", [0, 3])
+@pytest.mark.parametrize("x", [1.5, -2.75])
+def test_powers_and_integers_are_those_of_python(x: float, n: int):
+    assert raise_power(x, n) == raise_power.py_func(x, n)
 
 
 @pytest.mark.parametrize("values", [[], [2.0], [1.0, 2.0, 2.0, 3.0], [4.0, 5.0]])
@@ -235,6 +251,49 @@ def only_declared(n: int) -> int:
 
 
 @kernel
+def assigned_in_loop(n: int) -> int:
+    """A loop may have no rounds."""
+    for i in range(n):
+        last = i
+    return last
+
+
+@kernel
+def assigned_while(n: int) -> int:
+    while n > 0:
+        last, n = n, n - 1
+    return last
+
+
+@kernel
+def assigned_on_one_path(n: int) -> int:
+    if n > 3:
+        last = n
+    return last + 1
+
+
+@kernel
+def assigned_before_one_break(n: int) -> int:
+    while True:
+        n += 1
+        if n % 5 == 0:
+            break
+        last = n
+        if n % 3 == 0:
+            break
+    return last
+
+
+@kernel
+def changed_on_one_path(values: Array, n: int) -> int:
+    values = view(values)
+    if n > 0:
+        place = 0
+    values[place] += 1
+    return n
+
+
+@kernel
 def count_to_float(n: int) -> int:
     total = 0
     for i in range(n * 0.9):
@@ -305,6 +364,11 @@ def else_of_loop(n: int) -> int:
         (add_at_first, (4,), TypingError),
         (builtin_at_first, (4,), TypingError),
         (only_declared, (4,), TypingError),
+        (assigned_in_loop, (3,), TypingError),
+        (assigned_while, (3,), TypingError),
+        (assigned_on_one_path, (5,), TypingError),
+        (assigned_before_one_break, (1,), TypingError),
+        (changed_on_one_path, (np.arange(3), 1), TypingError),
         (count_to_float, (3,), UnsupportedError),
         (count_with_four, (3,), UnsupportedError),
         (same, (1,), UnsupportedError),
@@ -318,6 +382,12 @@ def else_of_loop(n: int) -> int:
 def test_what_cannot_be_translated_is_refused(function: Any, arguments: Any, error: type[Exception]):
     with pytest.raises(error, match="test_translation"):
         function(*arguments)
+
+
+def test_a_variable_that_may_be_read_too_early_is_named():
+    line = assigned_in_loop.py_func.__code__.co_firstlineno + 5
+    with pytest.raises(TypingError, match=rf"'last' may be read before it is assigned: .*, line {line}\."):
+        assigned_in_loop(0)
 
 
 # --- functions that were made at random ---

@@ -99,6 +99,39 @@ def test_bounds_are_checked_if_numba_checks_them(what, number, within):
     assert done.stdout == ("1.0\n" if within else "")
 
 
+PARTS = """
+import sys
+import numpy as np
+from redescend.kernels.compiler import kernel, part
+
+@part
+def read(values, i):
+    return values[i]
+
+@part
+def read_and_write(values, i):
+    values[0] = 2.0 * read(values, i)
+
+@kernel
+def double(values, i):
+    read_and_write(values, i)
+    return values[0]
+
+print(double(np.ones(3), int(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize(("number", "within"), [(2, True), (3, False), (-4, False)])
+def test_parts_with_arrays_raise_an_error_if_numba_checks_bounds(tmp_path, number, within):
+    file = tmp_path / "parts.py"
+    file.write_text(PARTS)
+    command = [sys.executable, str(file), str(number)]
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == (0 if within else 1), done.stderr
+    assert done.stdout.splitlines()[-1:] == ["2.0"] if within else "IndexError" in done.stderr
+
+
 @part
 def add_up(values: Array, first: int, last: int) -> float:
     total = 0.0

@@ -40,27 +40,36 @@ SUMS = {**FLAGS, "fastmath": {"contract", "reassoc"}}
 # The rounds of the self-tuning learner: products with inverses are allowed too.
 CORE = {**FLAGS, **PART, "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 
+# Formulas that are inlined where they are called.
+FORMULA = {**PART, **FLAGS, "forceinline": True}
+
 COMPILING = "Compiling for the first use on this machine. This takes 3 to 8 seconds, once; the result is cached."
 
 
 OVERLOADED = (numeric.choose, numeric.unknown_code)
 
 
-@overload(numeric.choose, strict=False)
+@overload(numeric.choose, strict=False, jit_options=FORMULA)
 def _choose(condition: Any, yes: Any, no: Any) -> Any:
-    return lambda condition, yes, no: yes if condition else no
+    def choose(condition: Any, yes: Any, no: Any) -> Any:
+        return yes if condition else no
+
+    return choose
 
 
-@overload(numeric.unknown_code, strict=False)
+@overload(numeric.unknown_code, strict=False, jit_options=FORMULA)
 def _unknown_code(code: Any) -> Any:
-    return lambda code: np.nan
+    def unknown_code(code: int) -> float:
+        return np.nan
+
+    return unknown_code
 
 
 def _register(module: ModuleType, inline: bool) -> None:
     """Let kernels call every function of a formula module."""
     for member in list(vars(module).values()):
         if isinstance(member, FunctionType) and member.__module__ == module.__name__ and member not in OVERLOADED:
-            register_jitable(**(PART | FLAGS | {"forceinline": True} if inline else FLAGS))(member)
+            register_jitable(**(FORMULA if inline else FLAGS))(member)
 
 
 for _module in MODULES:

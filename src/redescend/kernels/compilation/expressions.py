@@ -14,12 +14,12 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError, UnsupportedError
 
 from redescend.kernels.compilation.libraries import PartLibrary
-from redescend.kernels.compilation.lookups import Memo, code_of
+from redescend.kernels.compilation.lookups import Memo, code_of, type_of
 from redescend.kernels.compilation.names import read_function
 
 NODES = (
@@ -95,8 +95,6 @@ class Expressions:
 
     def _load(self, node: Any) -> Value:
         name = self._names.variables[id(node)]
-        if name not in self._variables:
-            raise TypingError(f"A variable is read before it is assigned: {self._file}, line {node.lineno}.")
         found = self._variables[name]
         return Value(found.kind, self._builder.load(found.value) if name in self._names.changing else found.value)
 
@@ -171,8 +169,14 @@ class Expressions:
             return Known(-given.value)
         return self._call(OPERATORS[type(node.op)], given)
 
-    def _read_binop(self, node: ast.BinOp) -> Value:
-        return self._call(self._operator(node, node.op), self._read(node.left), self._read(node.right))
+    def _read_binop(self, node: ast.BinOp) -> Any:
+        left, right = self._read(node.left), self._read(node.right)
+        if isinstance(node.op, ast.Pow) and isinstance(right, Known):  # Numba would compile a loop
+            if isinstance(left, Known):
+                return Known(left.value**right.value)
+            if right.value == 2:
+                return self._call(operator.mul, left, left)
+        return self._call(self._operator(node, node.op), left, right)
 
     def _operator(self, node: ast.AST, op: ast.AST) -> Any:
         """The function of an operator in `node`."""
@@ -262,13 +266,16 @@ class Expressions:
         kinds = tuple(value.kind for value in values)
         if function in LARGER and len(values) > 1:
             return functools.reduce(functools.partial(self._larger, LARGER[function]), values)
+        if function is int and isinstance(kinds[0], types.Integer | types.Boolean | types.Float):
+            kind = kinds[0] if isinstance(kinds[0], types.Integer) else types.intp
+            return Value(kind, self._cast(values[0], kind))
         if isinstance(function, Dispatcher):
             if kinds not in function.overloads:
                 function.compile(kinds)
             part = function.overloads.get(kinds)
             if part is not None and isinstance(part.library, PartLibrary):
                 return self._call_part(part, [value.value for value in values])
-        callee = self._typing.resolve_value_type(function)
+        callee = type_of(self._typing, function)
         found = self._typing.resolve_function_type(callee, kinds, {})
         if found is None:
             raise TypingError(f"{function} is not for {kinds}: {self._file}.")
@@ -285,13 +292,16 @@ class Expressions:
         return Value(kind, self._builder.select(test, two, one))
 
     def _call_part(self, part: Any, values: list[Any]) -> Value:
-        """Call a part, which raises nothing."""
+        """Call a part, which raises nothing but an IndexError, if bounds are checked."""
         context, builder, signature = self._context, self._builder, part.signature
         context.add_linking_libs([part.library])
         callee = context.declare_function(builder.module, part.fndesc)
         with builder.goto_entry_block():
             result = builder.alloca(callee.args[0].type.pointee)
         packed = context.get_arg_packer(signature.args).as_arguments(builder, values)
-        builder.call(callee, [result, builder.function.args[1], *packed])
+        status = builder.call(callee, [result, builder.function.args[1], *packed])
+        if config.BOUNDSCHECK:
+            with builder.if_then(builder.icmp_signed("!=", status, status.type(0)), likely=False):
+                builder.ret(status)
         kind = signature.return_type
         return Value(kind, context.get_returned_value(builder, kind, builder.load(result)))

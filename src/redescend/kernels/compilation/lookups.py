@@ -42,5 +42,10 @@ def _type_attribute(context: Any, kind: Any, name: str) -> Any:
 
 
 @functools.cache
+def type_of(context: Any, function: Any) -> Any:
+    return context.resolve_value_type(function)
+
+
+@functools.cache
 def code_of(context: Any, function: Any, found: Any) -> Any:
     return context.get_function(function, found)

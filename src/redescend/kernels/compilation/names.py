@@ -16,6 +16,8 @@ from typing import Any
 
 from numba.core.errors import UnsupportedError
 
+from redescend.kernels.compilation.assignment import AssignmentCheck
+
 UNASSIGNED = 0
 """The variable of a name that is read before its first assignment; the others are numbered from 1."""
 
@@ -98,10 +100,10 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 @functools.cache
 def _read_file(file: str) -> tuple[set[CodeType], dict[int, ast.FunctionDef]]:
     """The code of all functions of a file, and their trees by their first lines."""
-    text = "".join(linecache.getlines(file))
-    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    tree = ast.parse("".join(linecache.getlines(file)))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     first = {min([node.lineno, *(each.lineno for each in node.decorator_list)]): node for node in nodes}
-    return set(_codes(compile(text, file, "exec", dont_inherit=True))), first
+    return set(_codes(compile(tree, file, "exec", dont_inherit=True))), first
 
 
 @functools.cache
@@ -112,4 +114,5 @@ def read_function(function: FunctionType) -> tuple[ast.FunctionDef, Names]:
     if code not in codes:
         raise UnsupportedError(f"{code.co_filename} is not what {function.__qualname__} was imported from. Restart.")
     tree = trees[code.co_firstlineno]
+    AssignmentCheck(tree, code.co_filename)
     return tree, Names(tree)

@@ -233,8 +233,20 @@ class Translation(Expressions):
         self._loops.pop()
         self._go(loop.again)
         self._continue_in(loop.again)
-        self._go(test)
+        if not self._builder.block.is_terminated:
+            self._builder.branch(test).set_metadata("llvm.loop", self._describe_loop())
         self._continue_in(loop.after)
+
+    def _describe_loop(self) -> Any:
+        """What LLVM is told of a loop: not to unroll it if the number of its rounds is not known.
+
+        That would take a fifth more time to compile, and make no kernel faster.
+        """
+        module = self._builder.module
+        option = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.runtime.disable")])
+        loop = ir.MDValue(module, [option], name=str(len(module.metadata)))
+        loop.operands = (loop, option)  # a loop is known by metadata that begin with themselves
+        return loop
 
     def _run_break(self, node: ast.Break) -> None:
         self._go(self._loops[-1].after)

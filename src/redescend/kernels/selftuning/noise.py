@@ -208,4 +208,4 @@ def move_window(cells: Array, scalar: Array) -> None:
         for n in range(SCALES):
             k = n if move > 0 else SCALES - 1 - n
             cells[k] = cells[k + move] if 0 <= k + move < SCALES else 1e-9
-        scalar[LOW] *= 2.0**move
+        scalar[LOW] *= 2.0 ** float(move)
