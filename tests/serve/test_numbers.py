@@ -254,3 +254,16 @@ def test_texts_that_are_cut_off_are_not_read_beyond_their_end(schema, body):
     assert reader.read(b'{"a": 1, "b": 2, "y": 3}') is not None
     for lined in (False, True):
         assert reader.read(body, lined=lined) is None
+
+
+@pytest.mark.parametrize("length", range(1, 19))
+def test_every_byte_of_a_name_is_compared(tmp_path, length):
+    name = "abcdefghijklmnopqrstuvwxyz"[:length]
+    folder = ModelFolder(tmp_path / "data", Limits())
+    model = folder.create("m", {"target": "Y", "first": 3})
+    records = [f'{{"{name}": {number}.5, "Y": {number}}}' for number in range(3)]
+    model.commit([make_request([record.encode() for record in records])])
+    assert check(model.schema, f"[{','.join(records)}]".encode()) is not None
+    for place in range(length):
+        other = records[1].replace(name, f"{name[:place]}Z{name[place + 1 :]}")
+        assert NumericRecords(model.schema).read(f"[{records[0]},{other}]".encode()) is None

@@ -253,6 +253,18 @@ def pointer(typing: Any, address: Any) -> Any:
 
 
 @intrinsic
+def load_word(typing: Any, text: Any, place: Any) -> Any:
+    """Eight bytes of a text from a place on, as one number; the first is its lowest."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = create_struct_proxy(text)(context, builder, arguments[0]).data
+        first = builder.gep(data, [arguments[1]])
+        return builder.load(builder.bitcast(first, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(text, place), generate
+
+
+@intrinsic
 def prefetch(typing: Any, address: Any) -> Any:
     """Prefetch the cache line at an address; it never faults."""
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from redescend.kernels.compiler import brief, inlined, kernel, uncounted
+from redescend.kernels.compiler import brief, inlined, kernel, load_word, uncounted
 from redescend.numeric import Array
 
 SMALLEST, LARGEST = -64, 64
@@ -27,6 +27,9 @@ EXACT = 22
 
 DIGITS = np.uint64(19)
 """As many fit in 64 bits."""
+
+PADDING = bytes(8)
+"""What is behind a text whose names are compared in words of eight bytes."""
 
 MARK, DECIMALS = 1000, 4
 """The number of the first list that is cut out of a text, and its decimals."""
@@ -48,8 +51,8 @@ LOW = np.array([bits & (2**64 - 1) for bits in _BITS], np.uint64)
 TENS = 10.0 ** np.arange(EXACT + 1)
 
 # Unsigned places need no check for being negative.
-U0, U1, U2, U3, U5, U9, U10 = (np.uint64(number) for number in (0, 1, 2, 3, 5, 9, 10))
-U32, U48, U52, U63 = np.uint64(32), np.uint64(48), np.uint64(52), np.uint64(63)
+U0, U1, U2, U3, U5, U8, U9, U10 = (np.uint64(number) for number in (0, 1, 2, 3, 5, 8, 9, 10))
+U32, U48, U52, U63, U64 = (np.uint64(number) for number in (32, 48, 52, 63, 64))
 HALF, NINE_BITS, ALL = np.uint64(2**32 - 1), np.uint64(2**9 - 1), np.uint64(2**64 - 1)
 WHOLE = np.uint64(2**53)
 NONE = ALL
@@ -114,9 +117,8 @@ def read_number(text: Array, at: Any, out: Array, bits: Array, place: Any) -> An
 
     The text ends with a byte that is in no number. An integer -0, which parsers understand differently, is refused.
     """
-    negative = text[at] == MINUS
-    if negative:
-        at += U1
+    negative = np.uint64(text[at] == MINUS)  # a number: which sign comes next cannot be predicted, so no branch
+    at += negative
     q: Any = 0
     power: Any = 0
     begin, whole = at, True
@@ -149,7 +151,7 @@ def read_number(text: Array, at: Any, out: Array, bits: Array, place: Any) -> An
             begin += U1
         if digits > DIGITS:
             return NONE
-    if w == U0 and negative and whole:
+    if w == U0 and negative == U1 and whole:
         return NONE
     if w == U0:
         out[place] = 0.0
@@ -161,8 +163,7 @@ def read_number(text: Array, at: Any, out: Array, bits: Array, place: Any) -> An
         bits[place] = round_product(w, q)
         if bits[place] == U0:
             return NONE
-    if negative:
-        bits[place] |= U1 << U63
+    bits[place] |= negative << U63
     return at
 
 
@@ -174,6 +175,18 @@ def skip_blanks(text: Array, at: Any) -> Any:
     return at
 
 
+@inlined
+def skip_name(text: Array, at: Any, names: Array, place: Any, end: Any) -> Any:
+    """Where a name ends in a text that has it at a place, or `NONE`; it is in `names`, from `place` up to `end`."""
+    while place + U8 < end:
+        if load_word(text, at) != load_word(names, place):
+            return NONE
+        place, at = place + U8, at + U8
+    different = load_word(text, at) ^ load_word(names, place)
+    left = end - place
+    return NONE if different << (U64 - U8 * left) != U0 else at + left
+
+
 @brief
 def read_records(text: Array, lined: bool, template: Any, most: float, out: Array, bits: Array) -> tuple[Any, Any]:
     """Read an object of numbers, a list of them, or if `lined` several lines; all with the same names in one order.
@@ -181,10 +194,11 @@ def read_records(text: Array, lined: bool, template: Any, most: float, out: Arra
     Parameters
     ----------
     text : array of uint8
-        The text, and a zero behind it. It becomes one line for each record: what is between two records is replaced by
-        a newline and spaces.
+        The text, and `PADDING` behind it. It becomes one line for each record: what is between two records is replaced
+        by a newline and spaces.
     template : tuple of arrays of uint8, int64 and int64
-        The names with their quotes, one behind the other; where each ends; and the column of `out` for each.
+        The names with their quotes, one behind the other, and `PADDING`; where each ends; and the column of `out` for
+        each.
     most : float
         The largest absolute value.
     out, bits : arrays of float64 and uint64, with a row for each record
@@ -197,7 +211,7 @@ def read_records(text: Array, lined: bool, template: Any, most: float, out: Arra
     """
     text, out, bits = uncounted(text), uncounted(out), uncounted(bits)
     names, ends, columns = uncounted(template)
-    count, used, last, width = U0, U0, np.uint64(len(text) - 1), np.uint64(len(ends))
+    count, used, last, width = U0, U0, np.uint64(len(text) - len(PADDING)), np.uint64(len(ends))
     at = skip_blanks(text, U0)
     listed = text[at] == OPEN and not lined
     if listed:
@@ -209,11 +223,10 @@ def read_records(text: Array, lined: bool, template: Any, most: float, out: Arra
         for k in range(out.shape[1]):
             out[count, k] = 0.0
         for j in range(width):
-            end = np.uint64(ends[j])
-            while place < end:
-                if text[at] != names[place]:
-                    return -1, 0
-                place, at = place + U1, at + U1
+            at = skip_name(text, at, names, place, np.uint64(ends[j]))
+            if at == NONE:
+                return -1, 0
+            place = np.uint64(ends[j])
             at = skip_blanks(text, at)
             if text[at] != COLON:
                 return -1, 0

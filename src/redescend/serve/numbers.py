@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from redescend.kernels.json_numbers import DECIMALS, MARK, cut_lists, place_numbers, read_many_records, read_records
+from redescend.kernels.json_numbers import (
+    DECIMALS,
+    MARK,
+    PADDING,
+    cut_lists,
+    place_numbers,
+    read_many_records,
+    read_records,
+)
 from redescend.numeric import Array
 from redescend.serve.tensors import TYPES
 from redescend.sources import Bad, Kind, Position
@@ -182,7 +190,7 @@ class Template(NamedTuple):
     @property
     def shortest(self) -> int:
         """Bytes of the shortest record."""
-        return len(self.names) + 3 * len(self.ends) + 1
+        return int(self.ends[-1]) + 3 * len(self.ends) + 1
 
 
 class NumericRecords:
@@ -209,8 +217,8 @@ class NumericRecords:
         return found
 
     def _read(self, body: bytes, lined: bool, template: Template) -> NumericRows | None:
-        # The kernel needs a zero behind the text, and changes it. NumPy would release the interpreter to copy it.
-        buffer = bytearray().join((body, b"\0"))
+        # The kernel changes the text. NumPy would release the interpreter to copy it.
+        buffer = bytearray().join((body, PADDING))
         text = np.frombuffer(buffer, np.uint8)
         # Columns for the target, and for what is not used.
         out = np.empty((len(body) // template.shortest + 1, self._dim + 2))
@@ -230,5 +238,5 @@ class NumericRecords:
             return None
         names = [orjson.dumps(name) for name in first]
         columns = [self._columns.get(name, self._dim + 1) for name in first]
-        joined = np.frombuffer(b"".join(names), np.uint8)
+        joined = np.frombuffer(b"".join([*names, PADDING]), np.uint8)
         return Template(joined, np.cumsum([len(name) for name in names]), np.array(columns))

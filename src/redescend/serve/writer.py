@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from redescend.serve.histogram import Histogram
@@ -55,11 +55,11 @@ class Commit:
     written: Future[None] | None = None
     alone: bool = False
 
-    @property
+    @cached_property
     def requests(self) -> list[LearnRequest]:
         return [waiting.request for waiting in self.waiting]
 
-    @property
+    @cached_property
     def records(self) -> int:
         return sum(waiting.request.records.count for waiting in self.waiting)
 
