@@ -240,7 +240,7 @@ class Translation(Expressions):
     def _describe_loop(self) -> Any:
         """What LLVM is told of a loop: not to unroll it if the number of its rounds is not known.
 
-        That would take a fifth more time to compile, and make no kernel faster.
+        LLVM would take a fifth longer, and the rounds of self-tuning models and of trees would be no faster.
         """
         module = self._builder.module
         option = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.runtime.disable")])
