@@ -34,7 +34,9 @@ NUMBERS = 21
 (BELOW, ABOVE) = range(6, 8)
 # repetitions and chances of them, of a target that was not repeated before, and of one that was
 (FIRST_TIES, FIRST_CHANCES, NEXT_TIES, NEXT_CHANCES) = range(8, 12)
-SHARED = 12
+# of a table: the typical logarithm of the sizes of residuals around records; the unit of the logarithmic scale
+(MIDDLE, LOG_UNIT) = range(12, 14)
+SHARED = 14
 
 # rows of what is known of every feature, the last of which is the prediction
 (MEAN, SQUARES, EFFECT, TRAVELLED, PREVIOUS) = range(5)
