@@ -297,7 +297,10 @@ class ResidualBelief(ResidualState):
         _, lower, higher = self._find_scales(records)
         counts = self._state.counts[layout.RECENT]
         below, above = find_quantiles(self._state.clean, counts, self._tables.edges, level)
-        return records.predictions - below * lower, records.predictions + above * higher
+        ends = records.predictions - below * lower, records.predictions + above * higher
+        for end in ends:
+            rounds.allow_signs(end, records.places, self._state)
+        return ends
 
     def _find_scales(self, records: layout.Records) -> Array:
         """The scales of residuals, and the ends of intervals below and above per quantile."""

@@ -23,7 +23,9 @@ from redescend.numeric import Array
 (POINT, HITS, SINCE, POINT_LEVEL) = range(15, 19)
 # the logarithm of the typical difference between a target and the next one, and how many differences there were
 (SPREAD, DIFFERENCES) = range(19, 21)
-NUMBERS = 21
+# whether a target below and one above 0 was believed
+(NEGATIVE, POSITIVE) = range(21, 23)
+NUMBERS = 23
 
 # Numbers that all keys share.
 # rounds; records that told something about the noise; how much a new record counts; when densities are fitted next
