@@ -14,7 +14,7 @@ from redescend.kernels.belief.cells import CELLS
 from redescend.kernels.belief.thresholds import find_quantiles
 from redescend.state import CORRUPT
 from tests import reference_belief
-from tests.belief_games import stream
+from tests.belief_games import labelled, stream
 
 
 @pytest.mark.parametrize(

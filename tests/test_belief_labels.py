@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
 
 import numpy as np
 import pytest
 
-from redescend.belief import LabelBelief
+from redescend.belief import LabelBelief, select_suspects
 from tests import reference_belief
+from tests.belief_games import labelled
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -23,17 +24,6 @@ def test_labels_are_judged_as_by_the_slow_reference(classes: int) -> None:
         calibrated = np.array([np.interp(reference_belief.place(m), range(112), positive) for m in margins])
         calibrated += 1e-6 * np.clip(64.0 * margins, -1.0, 1.0)
         np.testing.assert_allclose(belief.predict_proba(margins)[:, 1], calibrated, rtol=1e-8)
-
-
-def labelled(rounds: int, classes: int, flips: float = 0.15) -> tuple[Any, Any, Any]:
-    random = np.random.default_rng(3)
-    scores = 3.0 * random.normal(size=(rounds, classes))
-    if classes == 2:
-        scores[:, 0] = 0.0
-    labels = (scores + random.gumbel(size=scores.shape)).argmax(axis=1)
-    flipped = random.random(rounds) < flips
-    labels[flipped] = (labels[flipped] + random.integers(1, classes, size=np.count_nonzero(flipped))) % classes
-    return (scores[:, 1] if classes == 2 else scores), labels, flipped
 
 
 @pytest.mark.parametrize("classes", [2, 5])
