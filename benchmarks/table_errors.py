@@ -57,6 +57,7 @@ LABELS: dict[str, tuple[Table, ...]] = {
 
 KINDS = (
     "x 1000", "decimal", "sign", "sentinel", "+8 sigma", "+4 sigma", "swapped", "x = 9999", "stuck", "shuffled",
+    "lost digit",
 )  # fmt: skip
 SHARES = (0.01, 0.05, 0.2)
 ROWS, LEVELS, STUCK = 2000, 60, 200
@@ -104,7 +105,7 @@ def encode(frame: Any, target: str) -> Array:
         elif values.nunique() <= LEVELS:
             texts = values.astype(str).to_numpy().astype(str)
             columns.append((texts[:, None] == np.unique(texts)[1:]).astype(float))
-    return np.column_stack(columns)
+    return np.column_stack([np.empty((len(frame), 0)), *columns])
 
 
 def make_cases(split: str, kinds: tuple[str, ...] = KINDS) -> Iterator[Case]:
@@ -128,6 +129,8 @@ def spoil(table: Table, frame: Any, kind: str, share: float, random: np.random.G
         y[bad] *= 1000.0
     elif kind == "decimal":
         y[bad] *= 10.0 ** random.choice([-1, 1], len(bad))
+    elif kind == "lost digit":
+        y[bad] /= 10.0
     elif kind == "sign":
         y[bad] *= -1.0
     elif kind == "sentinel":

@@ -1,4 +1,4 @@
-"""Residuals of every kind that a belief meets."""
+"""Residuals and labels of every kind that a belief meets."""
 
 from __future__ import annotations
 
@@ -24,3 +24,14 @@ def stream(rounds: int, seed: int = 0, share: float = 0.05) -> tuple[Any, Any, A
     X[at + 70 : at + 75, 1] = np.nan
     clean[at : at + 12] = True
     return X, predictions, targets, clean
+
+
+def labelled(rounds: int, classes: int, flips: float = 0.15) -> tuple[Any, Any, Any]:
+    random = np.random.default_rng(3)
+    scores = 3.0 * random.normal(size=(rounds, classes))
+    if classes == 2:
+        scores[:, 0] = 0.0
+    labels = (scores + random.gumbel(size=scores.shape)).argmax(axis=1)
+    flipped = random.random(rounds) < flips
+    labels[flipped] = (labels[flipped] + random.integers(1, classes, size=np.count_nonzero(flipped))) % classes
+    return (scores[:, 1] if classes == 2 else scores), labels, flipped

@@ -195,6 +195,7 @@ class Key:
     """What is known of one key."""
 
     def __init__(self, d):
+        self.believed = []
         self.rows, self.theta, self.lost = [], np.zeros(2), 0.5
         self.beta, self.travelled, self.evidence = np.zeros(d), np.full(d, 1e-3), -3.0
         self.level = self.adjusted = self.quick = None
@@ -280,9 +281,13 @@ def judge_residuals(X, predictions, targets, keys=None):
         p = good / (good + bad)
         low = predictions[t] - quantiles[0] * np.exp(k.theta[0]) * width
         high = predictions[t] + quantiles[1] * np.exp(k.theta[1]) * width
-        out.append((np.log(good / bad), low, high, s, stuck, p <= threshold))
+        signs = {np.sign(targets[row]) for row in k.believed} - {0.0}
+        only = signs.pop() if len(k.rows) >= 16 and len(signs) == 1 else 0.0
+        ends = [0.0 if only * end < 0 else end for end in (low, high)]
+        out.append((np.log(good / bad), *ends, s, stuck, p <= threshold))
         if p > 0.5:
             k.theta += 0.02 * (np.array([targets[t] < low, targets[t] > high]) - 0.05)
+            k.believed.append(t)
         if k.rows:
             last = targets[k.rows[-1]]
             gap, error = abs(targets[t] - last), 1e-10 * max(abs(targets[t]), abs(last))

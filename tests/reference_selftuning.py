@@ -95,7 +95,9 @@ class Reference(Likelihood):
         if self.labels:
             return prediction
         slack = 0.5 * (self.top - self.bottom)
-        return float(np.clip(prediction, self.target * (self.bottom - slack), self.target * (self.top + slack)))
+        low, high = self.bottom - slack, self.top + slack
+        low, high = low if self.bottom < 0 else max(low, 0.0), high if self.top > 0 else min(high, 0.0)
+        return float(np.clip(prediction, self.target * low, self.target * high))
 
     def play(self, x: Any, y: float, w: float = 1.0) -> tuple[float, float]:
         """The prediction before learning, and the record's weight."""

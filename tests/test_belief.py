@@ -14,13 +14,18 @@ from redescend.kernels.belief.cells import CELLS
 from redescend.kernels.belief.thresholds import find_quantiles
 from redescend.state import CORRUPT
 from tests import reference_belief
-from tests.belief_games import stream
+from tests.belief_games import labelled, stream
 
 
-@pytest.mark.parametrize(("rounds", "count", "digits"), [(700, 1, 99), (700, 4, 1), (160, 1, 99)])
-def test_every_judgement_is_that_of_the_slow_reference(rounds: int, count: int, digits: int) -> None:
+@pytest.mark.parametrize(
+    ("rounds", "count", "digits", "positive"),
+    [(700, 1, 99, False), (700, 4, 1, False), (160, 1, 99, False), (300, 2, 99, True)],
+)
+def test_every_judgement_is_that_of_the_slow_reference(rounds: int, count: int, digits: int, positive: bool) -> None:
     X, predictions, targets, _ = stream(rounds)
     targets = np.round(targets, digits)
+    if positive:
+        predictions, targets = np.exp(np.clip(predictions, -2, 2)), np.exp(np.clip(targets, -2, 2))
     keys = np.random.default_rng(5).integers(0, count, rounds)
     belief = ResidualBelief(2)
     judgements = belief.update(predictions, targets, X, keys)
@@ -276,77 +281,6 @@ def test_q_values_and_suspects_are_those_of_every_possible_list() -> None:
         assert (np.diff(probability[found]) >= 0.0).all()
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_labels_are_judged_as_by_the_slow_reference(classes: int) -> None:
-    margins, labels, _ = labelled(600, classes)
-    belief = LabelBelief(classes)
-    online = belief.update(margins, labels)
-    expected, final, positive = reference_belief.judge_labels(margins, labels)
-    np.testing.assert_allclose(online.clean_log_odds, expected, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(belief.judge_log(margins, labels).clean_log_odds, final, rtol=1e-8, atol=1e-8)
-    if classes == 2:
-        calibrated = np.array([np.interp(reference_belief.place(m), range(112), positive) for m in margins])
-        calibrated += 1e-6 * np.clip(64.0 * margins, -1.0, 1.0)
-        np.testing.assert_allclose(belief.predict_proba(margins)[:, 1], calibrated, rtol=1e-8)
-
-
-def labelled(rounds: int, classes: int, flips: float = 0.15) -> tuple[Any, Any, Any]:
-    random = np.random.default_rng(3)
-    scores = 3.0 * random.normal(size=(rounds, classes))
-    if classes == 2:
-        scores[:, 0] = 0.0
-    labels = (scores + random.gumbel(size=scores.shape)).argmax(axis=1)
-    flipped = random.random(rounds) < flips
-    labels[flipped] = (labels[flipped] + random.integers(1, classes, size=np.count_nonzero(flipped))) % classes
-    return (scores[:, 1] if classes == 2 else scores), labels, flipped
-
-
-@pytest.mark.parametrize("classes", [2, 5])
-def test_suspect_labels_are_mostly_flipped_and_probabilities_are_calibrated(classes: int) -> None:
-    margins, labels, flipped = labelled(8000, classes)
-    scores = np.column_stack([np.zeros(8000), margins]) if classes == 2 else margins
-    right = np.exp(scores[np.arange(8000), labels]) / np.exp(scores).sum(axis=1)
-    oracle = 0.85 * right / (0.85 * right + 0.15 * (1.0 - right) / (classes - 1))
-    findable = np.count_nonzero(flipped[select_suspects(oracle, 0.1)])
-    belief = LabelBelief(classes)
-    probability = belief.update(margins, labels).clean_probability
-    verdict = belief.judge_log(margins, labels)
-    suspects = verdict.suspects(0.1)
-    assert np.mean(~flipped[suspects]) < 0.15
-    assert np.count_nonzero(flipped[suspects]) > 0.6 * findable
-    assert abs(probability[1000:].mean() - np.mean(~flipped[1000:])) < 0.03
-    shares = belief.predict_proba(margins)
-    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    assert len(np.unique(verdict.clean_log_odds)) == 8000
-
-
-def test_beliefs_in_labels_have_equal_bits_wherever_they_are_cut_and_saved() -> None:
-    margins, labels, _ = labelled(1000, 3)
-    whole = LabelBelief(3).update(margins, labels).clean_log_odds
-    belief, parts = LabelBelief(3), []
-    for first, last in itertools.pairwise([0, 1, 15, 16, 333, 1000]):
-        parts.append(belief.update(margins[first:last], labels[first:last]).clean_log_odds)
-        saved, belief = belief.state(), LabelBelief(3)
-        belief.restore(saved)
-    np.testing.assert_array_equal(whole, np.concatenate(parts))
-
-
-@pytest.mark.parametrize("classes", [2, 4])
-def test_a_table_of_labels_has_no_order(classes: int) -> None:
-    margins, labels, flipped = labelled(900, classes)
-    order = np.argsort(labels, kind="stable")
-    one, other = LabelBelief(classes), LabelBelief(classes)
-    one.learn_table(margins, labels)
-    other.learn_table(margins[order], labels[order])
-    assert one.rounds == 900
-    np.testing.assert_array_equal(one.predict_proba(margins), other.predict_proba(margins))
-    np.testing.assert_array_equal(one.judge(margins, labels), other.judge(margins, labels))
-    suspects = one.judge_log(margins, labels).suspects(0.1)
-    assert np.mean(~flipped[suspects]) < 0.25
-    one.update(margins, labels)
-    assert one.rounds == 1800
-
-
 def test_a_state_fits_in_20_kilobytes() -> None:
     for belief in (ResidualBelief(10), LabelBelief(10)):
         assert sum(array.nbytes for array in belief.state().values()) <= 20_000
@@ -433,3 +367,20 @@ def test_a_forged_state_is_refused_or_goes_on(model: Any) -> None:
         with np.errstate(all="ignore"):
             assert len(other.update(*records).clean_log_odds) == 120
     assert 0 < refused < 200
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_intervals_do_not_reach_beyond_0_where_no_target_does(sign):
+    random = np.random.default_rng(0)
+    predictions = sign * random.exponential(size=600)
+    targets = predictions * np.exp(0.5 * random.normal(size=600))
+    targets[50] = -sign * 1000.0  # an outlier does not count
+    belief = ResidualBelief()
+    said = belief.update(predictions, targets)
+    for low, high in ((said.low[16:], said.high[16:]), belief.predict_interval(predictions)):
+        assert (sign * low >= 0.0).all()
+        assert (sign * high >= 0.0).all()
+        assert (low == 0.0).any() or (high == 0.0).any()
+    belief.update(predictions[:1], -0.1 * predictions[:1])
+    low, high = belief.predict_interval(predictions)
+    assert (sign * low < 0.0).any() or (sign * high < 0.0).any()

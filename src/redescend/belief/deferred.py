@@ -77,7 +77,7 @@ class DeferredBelief(Stateful):
         """The same for records whose order says nothing."""
         self._flush()
         self._said = self._belief.learn_table(*records)
-        self._records, self._latest = records[:2], len(records[1])
+        self._records, self._latest = records, len(records[1])
 
     def add_one(self, prediction: float, target: float, x: Array) -> None:
         """Add one record; of a belief in residuals with its first features, as many as there are room for."""
@@ -131,8 +131,10 @@ class DeferredBelief(Stateful):
         belief: Any = self.belief
         if not self._records:
             return Verdict(np.empty(0), np.empty(0))
-        said = (self._said,) if isinstance(belief, ResidualBelief) else ()
-        return belief.judge_log(*self._records, *said)
+        if not isinstance(belief, ResidualBelief):
+            return belief.judge_log(*self._records)
+        predictions, targets, *X = self._records
+        return belief.judge_log(predictions, targets, self._said, X=X[0] if X else None)
 
     def state(self) -> dict[str, Any]:
         return self.belief.state()

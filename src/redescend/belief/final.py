@@ -9,13 +9,6 @@ from redescend.kernels.belief import layout
 from redescend.numeric import Array
 
 
-def find_residuals(records: layout.Records) -> Array:
-    """Targets without predictions; finite, even if the difference is not."""
-    largest = np.finfo(float).max
-    with np.errstate(over="ignore"):
-        return np.clip(records.targets - records.predictions, -largest, largest)
-
-
 def are_natural_runs(targets: Array, stuck: Array) -> bool:
     """Whether runs of equal targets are no stuck sensor: they are most records, or many and at an edge of the targets.
 

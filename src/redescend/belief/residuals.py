@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from copy import copy
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from redescend.belief.densities import make_tables
-from redescend.belief.final import are_natural_runs, final_counts, find_residuals
-from redescend.belief.specs import SPECS
+from redescend.belief.final import are_natural_runs, final_counts
+from redescend.belief.log_scale import FINEST, choose_unit, log_density, log_slope, to_logarithmic
+from redescend.belief.records import MOST_APART, find_residuals, stretch
+from redescend.belief.residual_state import ResidualState
 from redescend.belief.suspects import HALF, SHARE, to_probability
 from redescend.belief.table import TRUST, WIDEST, choose_some, correct_ends, count_cells, divide, fit_effects
 from redescend.belief.verdicts import Judgements, Verdict
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
-from redescend.kernels.belief.cells import CELLS
-from redescend.kernels.belief.mixture import fit_densities, make_work
 from redescend.kernels.belief.thresholds import find_quantiles
 from redescend.numeric import Array
-from redescend.parameters import COUNT, check
-from redescend.state import Stateful, read_arrays, require
+from redescend.parameters import check
 
 
-class ResidualBelief(Stateful):
+class ResidualBelief(ResidualState):
     r"""The probability that a record is clean, from the residual of any model; one pass, nothing to tune.
 
     Clean residuals and outliers are two groups. The scale of residuals may change along the stream, with the features
@@ -49,64 +46,6 @@ class ResidualBelief(Stateful):
     >>> np.array_equal(np.sort(suspects), wrong)
     True
     """
-
-    def __init__(self, dim: int = 0) -> None:
-        self.dim = int(check(type(self).__name__, "dim", dim, COUNT))
-        self._tables = make_tables()
-        self._state, self._keys = self._make_state(), 1
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.dim})"
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        other = copy(self)
-        other._state = layout.State(*(array.copy() for array in self._state))
-        return other
-
-    def _make_state(self) -> layout.State:
-        families, widths, _ = self._tables.clean.shape
-        numbers, features, shared = *self._make_keys(1), np.zeros(layout.SHARED)
-        shared[[layout.INCREMENT, layout.DUE, layout.BELOW, layout.ABOVE]] = 1.0, layout.SHORTEST, 4.0, 4.0
-        shared[[layout.FIRST_TIES, layout.FIRST_CHANCES]] = 1.0, 20.0
-        shared[[layout.NEXT_TIES, layout.NEXT_CHANCES]] = 1.0, 4.0
-        shares = self._tables.prior / (layout.CLEAN_PRIOR + self._tables.prior.sum(axis=1, keepdims=True))
-        outliers = np.tile(shares, (2, 1, 1))
-        scales, natural = np.full((2, families), float(widths // 2)), np.full((2, families), layout.NATURAL)
-        fitted = layout.Densities(scales, natural, outliers, np.zeros((2, CELLS)), np.zeros((2, CELLS)))
-        state = layout.State(numbers, features, shared, np.zeros((2, 2, CELLS)), *fitted)
-        shared[layout.OUTLIERS], _ = self._fit(state.counts[layout.RECENT], 1, fitted)
-        return state
-
-    def _fit(self, counts: Array, iterations: int, fitted: layout.Densities) -> tuple[float, float]:
-        """Fit densities; returns the share of outliers and the largest probability of a suspect."""
-        return fit_densities(counts, self._tables, iterations, fitted, make_work(self._tables))
-
-    def _make_keys(self, keys: int) -> tuple[Array, Array]:
-        """What is known of new keys."""
-        numbers, features = np.zeros((keys, layout.NUMBERS)), np.zeros((keys, layout.FEATURES, self.dim + 1))
-        numbers[:, layout.EVIDENCE], numbers[:, layout.LOST] = layout.DOUBT, layout.FIRST_LOST
-        features[:, layout.TRAVELLED] = 1e-3
-        return numbers, features
-
-    @property
-    def rounds(self) -> int:
-        """Number of records so far."""
-        return int(self._state.shared[layout.TOTAL])
-
-    @property
-    def keys(self) -> int:
-        """Number of keys so far; 1 without keys."""
-        return self._keys
-
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of the state of another key."""
-        return self._state.numbers[0].nbytes + self._state.features[0].nbytes
-
-    @property
-    def outlier_share(self) -> float:
-        """The estimated share of outliers among recent records."""
-        return float(self._state.shared[layout.OUTLIERS])
 
     def update(self, predictions: Any, targets: Any, X: Any = None, keys: Any = None) -> Judgements:
         """Judge records in order, each by what was learned from those before it, and learn from it.
@@ -134,6 +73,7 @@ class ResidualBelief(Stateful):
 
     def update_checked(self, records: layout.Records) -> Judgements:
         """The same for records that were checked, of keys that are known."""
+        self._logarithmic = None  # those of a whole table
         rows, first = len(records.targets), 0
         log_odds, low, high, scale, stuck = np.empty((5, rows))
         out = layout.Outputs(log_odds, low, high, scale, stuck, np.empty(rows, np.bool_))
@@ -144,25 +84,21 @@ class ResidualBelief(Stateful):
                 self._fit_recent()
         return Judgements(*out)
 
-    def _grow(self, keys: int) -> None:
-        """Make room for this number of keys, and at least double it, so that growing costs little."""
-        self._keys = max(keys, self._keys)
-        capacity = len(self._state.numbers)
-        if keys > capacity:
-            new = self._make_keys(max(keys, 2 * capacity) - capacity)
-            numbers, features = (np.concatenate(pair) for pair in zip(self._state[:2], new, strict=True))
-            self._state = self._state._replace(numbers=numbers, features=features)
-
-    def learn_table(self, predictions: Any, targets: Any, X: Any = None) -> Judgements:
+    def learn_table(self, predictions: Any, targets: Any, X: Any = None, sizes: Any = None) -> Judgements:
         """Learn from records whose order says nothing, all at once.
 
         All records get the scale that is known in the end, whose dependence on the features is fitted to all of them,
-        and the densities are those of all records, not of recent ones.
+        and the densities are those of all records, not of recent ones. Where clean targets are likelier on a
+        logarithmic scale, those below their predictions are judged on that scale as well, and odd if they are on either
+        of both: such as a price that lost a digit.
 
         Parameters
         ----------
         predictions, targets, X
             As in `update`.
+        sizes : array of floats, shape (rows,), optional
+            Logarithms of the sizes of residuals around each record. The records are then judged by residuals in units
+            of those around them, and intervals are not to be used.
 
         Returns
         -------
@@ -170,22 +106,72 @@ class ResidualBelief(Stateful):
             One entry for each record; `judge_log` gives the verdict on them.
         """
         records = self._read(predictions, targets, X, None)
+        local = None if sizes is None else np.asarray(sizes, np.float64)
+        said, clean, density = self._learn_all(records, local)
+        self._state.shared[layout.LOG_UNIT] = unit = choose_unit(records.targets)
+        if unit != 0.0 and clean.any():
+            other, (others, local) = type(self)(self.dim), self._to_logarithms(records, local)
+            if np.median(np.abs(find_residuals(others))) >= FINEST:
+                _, other_clean, other_density = other._learn_all(others, local)
+                gains = other_density + log_slope(records.targets, unit) - density
+                self._logarithmic = other if np.dot(clean * other_clean, gains) > 0.0 else None
+        return said
+
+    def _learn_all(self, records: layout.Records, local: Array | None) -> tuple[Judgements, Array, Array]:
+        """Learn from a table; also returns the probability that each record is clean, 0 if it says nothing about the
+        noise, and the logarithm of the density of its target if it is clean.
+        """
+        self._state.shared[layout.MIDDLE] = np.median(local) if local is not None and len(local) else 0.0
+        records, slope = self._localize(records, local)
         said = self.update_checked(records)
         state, residuals = self._state, find_residuals(records)
         sizes, usable = self._find_usable(records)
-        if usable.any():
-            self._fit_effects(records, sizes, choose_some(usable))
-            state.numbers[0, [layout.LOWER, layout.HIGHER]] = 0.0
-            said.scale[:], widths, _ = self._find_scales(records)
-            ratios = divide(np.copysign(sizes, residuals), said.scale)[usable]
-            state.counts[:] = count_cells(ratios, self._tables.edges)
-            state.shared[layout.INCREMENT] = 1.0
-            self._fit_recent(layout.FINAL_ITERATIONS)
-            clean = to_probability(self._look_up(records, said.scale, state.log_odds, self.outlier_share))
-            usual, tail = state.shared[[layout.BELOW, layout.ABOVE]], 0.5 * (1.0 - layout.LEVEL)
-            corrected = correct_ends(divide(residuals, widths), clean, usual, tail)
-            state.numbers[0, [layout.LOWER, layout.HIGHER]] = corrected
-        return said
+        if not usable.any():
+            return said, np.zeros(len(sizes)), np.zeros(len(sizes))
+        self._fit_effects(records, sizes, choose_some(usable))
+        state.numbers[0, [layout.LOWER, layout.HIGHER]] = 0.0
+        said.scale[:], widths, _ = self._find_scales(records)
+        ratios = divide(np.copysign(sizes, residuals), said.scale)
+        state.counts[:] = count_cells(ratios[usable], self._tables.edges)
+        state.shared[layout.INCREMENT] = 1.0
+        self._fit_recent(layout.FINAL_ITERATIONS)
+        clean = to_probability(self._look_up(records, said.scale, state.log_odds, self.outlier_share))
+        usual, tail = state.shared[[layout.BELOW, layout.ABOVE]], 0.5 * (1.0 - layout.LEVEL)
+        corrected = correct_ends(divide(residuals, widths), clean, usual, tail)
+        state.numbers[0, [layout.LOWER, layout.HIGHER]] = corrected
+        density = log_density(ratios, said.scale, state.clean, state.counts[layout.ALL], self._tables.edges)
+        return said, np.where(usable, clean, 0.0), density + slope
+
+    def _localize(self, records: layout.Records, sizes: Array | None) -> tuple[layout.Records, Array | float]:
+        """Records with residuals in units of those around them, and the logarithm of the factor of each residual."""
+        if sizes is None:
+            return records, 0.0
+        slope = np.clip(self._state.shared[layout.MIDDLE] - sizes, -MOST_APART, MOST_APART)
+        return stretch(records, np.exp(slope)), slope
+
+    def _to_logarithms(self, records: layout.Records, sizes: Array | None) -> tuple[layout.Records, Array | None]:
+        """Records on the logarithmic scale, with the sizes of residuals around them on that scale.
+
+        Residuals that are not told apart are not on this scale either.
+        """
+        _, slope = self._localize(records, sizes)
+        unit, largest = float(self._state.shared[layout.LOG_UNIT]), np.finfo(float).max
+        residuals = find_residuals(records)
+        with np.errstate(over="ignore"):
+            apart = np.maximum(np.abs(residuals), self._smallest_sizes()[0] * np.exp(-slope))
+            targets = np.clip(records.predictions + np.copysign(apart, residuals), -largest, largest)
+        around = None if sizes is None else sizes + log_slope(records.predictions, unit)
+        predictions, targets = (to_logarithmic(values, unit) for values in (records.predictions, targets))
+        return records._replace(predictions=predictions, targets=targets), around
+
+    def _judge_logarithms(self, records: layout.Records, sizes: Array | None) -> Array | float:
+        """The log-odds of records on the logarithmic scale; infinite where they are not judged on it."""
+        if self._logarithmic is None:
+            return np.inf
+        other, (logarithms, sizes) = self._logarithmic, self._to_logarithms(records, sizes)
+        local, _ = other._localize(logarithms, sizes)
+        log_odds = other._look_up_residuals(local, other._find_scales(local)[0], other._state.log_odds)
+        return np.where(logarithms.targets < logarithms.predictions, log_odds, np.inf)
 
     def learn_again(self, predictions: Any, targets: Any, X: Any = None) -> Judgements:
         """Learn from the records of `update` once more, in their order and from the start, but with the effects of the
@@ -245,18 +231,26 @@ class ResidualBelief(Stateful):
         shared[layout.BELOW], shared[layout.ABOVE] = ends
         shared[layout.DUE] = total + min(max(layout.SHORTEST, total // layout.GROWTH), layout.LONGEST)
 
-    def judge(self, predictions: Any, targets: Any, X: Any = None, keys: Any = None) -> Array:
+    def judge(self, predictions: Any, targets: Any, X: Any = None, keys: Any = None, sizes: Any = None) -> Array:
         """The log-odds that each record is clean, by all that was learned so far; nothing is learned."""
-        return self.judge_checked(self._read(predictions, targets, X, keys, known=True))
+        records = self._read(predictions, targets, X, keys, known=True)
+        sizes = None if sizes is None else np.asarray(sizes, np.float64)
+        return self.judge_checked(self._localize(records, sizes)[0], self._judge_logarithms(records, sizes))
 
-    def judge_checked(self, records: layout.Records) -> Array:
-        """The same for records that were checked."""
+    def judge_checked(self, records: layout.Records, other: Array | float = np.inf) -> Array:
+        """The same for records that were checked, with their log-odds on the logarithmic scale."""
         scales, _, _ = self._find_scales(records)
-        return self._look_up(records, scales, self._state.log_odds, self.outlier_share)
+        return self._look_up(records, scales, self._state.log_odds, self.outlier_share, other)
 
-    def judge_log(self, predictions: Any, targets: Any, judgements: Judgements, keys: Any = None) -> Verdict:
-        """The final verdict, by all that is known now, on records that were given to `update` before."""
-        records = self._read(predictions, targets, np.empty((len(predictions), self.dim)), keys, known=True)
+    def judge_log(
+        self, predictions: Any, targets: Any, judgements: Judgements, keys: Any = None, X: Any = None
+    ) -> Verdict:
+        """The final verdict, by all that is known now, on records that were given to `update` or `learn_table` before.
+
+        The features `X` are used after `learn_table`, for judgements on a logarithmic scale.
+        """
+        features = np.empty((len(predictions), self.dim)) if X is None else X
+        records = self._read(predictions, targets, features, keys, known=True)
         scale, stuck = (np.array(part, np.float64) for part in (judgements.scale, judgements.stuck))
         if scale.shape != records.targets.shape or stuck.shape != scale.shape:
             raise DataError(f"judgements must have one entry for each of the {len(scale)} targets.")
@@ -265,7 +259,8 @@ class ResidualBelief(Stateful):
         outliers, _ = self._fit(counts, layout.FINAL_ITERATIONS, fitted)
         # The first scales were found before it was known that targets are rounded, and how much they differ.
         scale = np.maximum(scale, self._smallest_sizes()[records.places])
-        log_odds = self._look_up(records, scale, fitted.log_odds, outliers)
+        other = np.inf if X is None else self._judge_logarithms(records, None)
+        log_odds = self._look_up(records, scale, fitted.log_odds, outliers, other)
         if are_natural_runs(records.targets, stuck > HALF):
             stuck[:] = 0.0
         # What is said of several records in a row is said of those of one key.
@@ -302,7 +297,10 @@ class ResidualBelief(Stateful):
         _, lower, higher = self._find_scales(records)
         counts = self._state.counts[layout.RECENT]
         below, above = find_quantiles(self._state.clean, counts, self._tables.edges, level)
-        return records.predictions - below * lower, records.predictions + above * higher
+        ends = records.predictions - below * lower, records.predictions + above * higher
+        for end in ends:
+            rounds.allow_signs(end, records.places, self._state)
+        return ends
 
     def _find_scales(self, records: layout.Records) -> Array:
         """The scales of residuals, and the ends of intervals below and above per quantile."""
@@ -318,47 +316,16 @@ class ResidualBelief(Stateful):
         spread = np.where(known, np.exp(numbers[:, layout.SPREAD]), 0.0)
         return np.maximum(layout.ROUNDED * rounding, layout.SMALL * spread)
 
-    def _look_up(self, records: layout.Records, scales: Array, log_odds: Array, outliers: float) -> Array:
-        """The log-odds of records by their residuals, from a table by sign and cell."""
-        out, largest = np.empty(len(records.targets)), np.finfo(float).max
-        rounds.look_up(find_residuals(records), np.minimum(scales, largest), log_odds, self._tables.centers, out)
+    def _look_up(
+        self, records: layout.Records, scales: Array, log_odds: Array, outliers: float, other: Array | float = np.inf
+    ) -> Array:
+        """The log-odds of records: the lesser of those by their residuals and on the logarithmic scale."""
+        out = np.minimum(self._look_up_residuals(records, scales, log_odds), other)
         rounds.excuse_points(records, self._state, outliers, out)
         return out
 
-    def _read(self, predictions: Any, targets: Any, X: Any, keys: Any, known: bool = False) -> layout.Records:
-        arrays = []
-        for name, values in {"predictions": predictions, "targets": targets}.items():
-            array = np.ascontiguousarray(values, np.float64)
-            if array.ndim != 1 or not np.isfinite(array).all():
-                raise DataError(f"{name} must be finite numbers, one for each record.")
-            arrays.append(array)
-        rows = len(arrays[1])
-        if len(arrays[0]) != rows:
-            raise DataError(f"predictions and targets must be equally many. Got {len(arrays[0])} and {rows}.")
-        table = np.ascontiguousarray(np.empty((rows, 0)) if X is None else X, np.float64)
-        if table.shape != (rows, self.dim):
-            raise DataError(f"X must have shape ({rows}, {self.dim}). Got {table.shape} instead.")
-        places = np.zeros(rows, np.int64) if keys is None else np.ascontiguousarray(keys, np.int64)
-        if places.shape != (rows,) or places.min(initial=0) < 0:
-            raise DataError(f"keys must be {rows} whole numbers from 0.")
-        if known and places.max(initial=0) >= self._keys:
-            raise DataError(f"keys must be below {self._keys}, the number of keys so far.")
-        return layout.Records(table, arrays[0], arrays[1], places)
-
-    def state(self) -> dict[str, Any]:
-        trimmed = self._state._replace(
-            numbers=self._state.numbers[: self._keys], features=self._state.features[: self._keys]
-        )
-        return {name: array.copy() for name, array in trimmed._asdict().items()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        families, widths, _ = self._tables.clean.shape
-        dims = {"dim": self.dim, "families": families, "widths": widths, "atoms": self._tables.prior.shape[1]}
-        arrays = read_arrays(SPECS, state, dims, self)
-        require(len(arrays["numbers"]) > 0, self, "no keys")
-        squares, travelled = arrays["features"][:, layout.SQUARES], arrays["features"][:, layout.TRAVELLED]
-        require((squares >= 0.0).all() and (travelled > 0.0).all(), self, "negative squares of features")
-        others = np.delete(arrays["features"], layout.SQUARES, axis=1)
-        require((np.abs(others) <= 2.0 * layout.HUGE).all(), self, "features that are too large")
-        require((arrays["outliers"].sum(axis=2) < 1.0).all(), self, "shares of outliers whose sum is above 1")
-        self._state, self._keys = layout.State(**arrays), len(arrays["numbers"])
+    def _look_up_residuals(self, records: layout.Records, scales: Array, log_odds: Array) -> Array:
+        """The log-odds of records by their residuals, from a table by sign and cell."""
+        out, largest = np.empty(len(records.targets)), np.finfo(float).max
+        rounds.look_up(find_residuals(records), np.minimum(scales, largest), log_odds, self._tables.centers, out)
+        return out

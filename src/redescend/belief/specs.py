@@ -28,6 +28,8 @@ SPECS = (
             (..., layout.SINCE): _COUNT,
             (..., layout.POINT_LEVEL): ArraySpec("shared", low=-2.0 * layout.HUGE, high=2.0 * layout.HUGE),
             (..., layout.DIFFERENCES): _COUNT,
+            (..., layout.NEGATIVE): _SHARE,
+            (..., layout.POSITIVE): _SHARE,
             (..., layout.SPREAD): ArraySpec("shared", low=-700.0, high=700.0),
         },
     ),

@@ -14,17 +14,10 @@ import numpy as np
 
 from redescend.belief import ResidualBelief
 from redescend.numeric import Array
-from redescend.state import ArraySpec, Stateful, read_arrays
+from redescend.state import Stateful, check_keys
 
 EXCUSED = 1.0
 """Log-odds by which trees may excuse a number that the linear member doubts."""
-
-MOST_APART = 100.0
-"""By how much the logarithms of sizes around two records differ at most."""
-
-
-MIDDLE = ArraySpec("middle")
-"""The logarithm of the typical size of residuals."""
 
 
 class MemberBelief(Stateful):
@@ -37,7 +30,7 @@ class MemberBelief(Stateful):
     """
 
     def __init__(self, dim: int) -> None:
-        self._middle, self._local, self._linear = 0.0, ResidualBelief(dim), ResidualBelief(dim)
+        self._local, self._linear = ResidualBelief(dim), ResidualBelief(dim)
 
     def learn_table(self, X: Array, targets: Array, predictions: Array, linear: Array, sizes: Array) -> None:
         """Learn from all records of a table.
@@ -53,8 +46,7 @@ class MemberBelief(Stateful):
         sizes : array of floats, shape (rows,)
             The logarithm of the size of residuals around each row, see `NonlinearEngine.fit_sizes`.
         """
-        self._middle = float(np.median(sizes)) if len(sizes) else 0.0
-        self._local.learn_table(*self._to_local(targets, predictions, sizes), X)
+        self._local.learn_table(np.nan_to_num(predictions), targets, X, sizes)
         self._linear.learn_table(np.nan_to_num(linear), targets, X)
 
     def judge(self, own: Array, X: Array, targets: Array, predictions: Array, linear: Array, sizes: Array) -> Array:
@@ -62,25 +54,18 @@ class MemberBelief(Stateful):
 
         The others are as in `learn_table`, of any rows. Returns the log-odds that each row is clean.
         """
-        local = self._local.judge(*self._to_local(targets, predictions, sizes), X)
+        local = self._local.judge(np.nan_to_num(predictions), targets, X, sizes=sizes)
         return np.minimum(np.maximum(own, local), self._linear.judge(np.nan_to_num(linear), targets, X) + EXCUSED)
 
-    def _to_local(self, targets: Array, predictions: Array, sizes: Array) -> tuple[Array, Array]:
-        """Predictions, and targets whose residuals are in units of those around them."""
-        predictions = np.nan_to_num(predictions)
-        factors = np.exp(np.clip(self._middle - sizes, -MOST_APART, MOST_APART))
-        with np.errstate(over="ignore", invalid="ignore"):
-            return predictions, np.nan_to_num(predictions + factors * (targets - predictions))
-
     def state(self) -> dict[str, Any]:
-        return {"middle": np.array(self._middle), "local": self._local.state(), "linear": self._linear.state()}
+        return {"local": self._local.state(), "linear": self._linear.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        middle = read_arrays([MIDDLE], state, {}, type(self).__name__, ("local", "linear"))["middle"]
+        check_keys(state, ("local", "linear"), type(self).__name__)
         local, linear = ResidualBelief(self._local.dim), ResidualBelief(self._linear.dim)
         local.restore(state["local"])
         linear.restore(state["linear"])
-        self._middle, self._local, self._linear = float(middle), local, linear
+        self._local, self._linear = local, linear
 
 
 def judge_by_members(own: Array, X: Array, targets: Array, predictions: Array, linear: Array, sizes: Array) -> Array:

@@ -23,7 +23,9 @@ from redescend.numeric import Array
 (POINT, HITS, SINCE, POINT_LEVEL) = range(15, 19)
 # the logarithm of the typical difference between a target and the next one, and how many differences there were
 (SPREAD, DIFFERENCES) = range(19, 21)
-NUMBERS = 21
+# whether a target below and one above 0 was believed
+(NEGATIVE, POSITIVE) = range(21, 23)
+NUMBERS = 23
 
 # Numbers that all keys share.
 # rounds; records that told something about the noise; how much a new record counts; when densities are fitted next
@@ -34,7 +36,9 @@ NUMBERS = 21
 (BELOW, ABOVE) = range(6, 8)
 # repetitions and chances of them, of a target that was not repeated before, and of one that was
 (FIRST_TIES, FIRST_CHANCES, NEXT_TIES, NEXT_CHANCES) = range(8, 12)
-SHARED = 12
+# of a table: the typical logarithm of the sizes of residuals around records; the unit of the logarithmic scale
+(MIDDLE, LOG_UNIT) = range(12, 14)
+SHARED = 14
 
 # rows of what is known of every feature, the last of which is the prediction
 (MEAN, SQUARES, EFFECT, TRAVELLED, PREVIOUS) = range(5)

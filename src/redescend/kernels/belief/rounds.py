@@ -32,7 +32,9 @@ from redescend.kernels.belief.layout import (
     LOST,
     LOWER,
     MEAN,
+    NEGATIVE,
     OUTLIERS,
+    POSITIVE,
     QUICK,
     RECENT,
     ROUNDS,
@@ -102,6 +104,14 @@ def correct_ends(below: bool, above: bool, numbers: Array) -> None:
     numbers[HIGHER] += LEARN_RATE * ((1.0 if above else 0.0) - tail)
 
 
+@part
+def allow_sign(end: float, numbers: Array) -> float:
+    """The end of an interval, at 0 if all targets that were believed are on the other side of it."""
+    if numbers[ROUNDS] < YOUNG or numbers[NEGATIVE] == numbers[POSITIVE]:
+        return end
+    return min(end, 0.0) if numbers[NEGATIVE] > 0.0 else max(end, 0.0)
+
+
 @kernel
 def judge_rows(records: Records, first: int, state: State, centers: Array, out: Outputs, work: Array) -> int:
     """Judge records, beginning with the one at `first`, and learn from them, until densities have to be fitted.
@@ -136,10 +146,12 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
         low = prediction - shared[BELOW] * np.exp(numbers[LOWER]) * width * unit
         high = prediction + shared[ABOVE] * np.exp(numbers[HIGHER]) * width * unit
         clean = sigmoid(log_odds)
-        out.clean_log_odds[t], out.low[t], out.high[t] = log_odds, low, high
+        out.clean_log_odds[t], out.low[t], out.high[t] = log_odds, allow_sign(low, numbers), allow_sign(high, numbers)
         out.scale[t], out.stuck[t], out.suspect[t] = scale * unit, stuck, clean <= shared[THRESHOLD]
         if log_odds > 0.0:
             correct_ends(target < low, target > high, numbers)
+            if target != 0.0:
+                numbers[POSITIVE if target > 0.0 else NEGATIVE] = 1.0
         if rounds > 0.0:
             learn_grid(target, numbers)
             learn_spread(target, numbers)
@@ -177,6 +189,14 @@ def find_scales(records: Records, state: State, work: Array, out: Array) -> None
         unit = numbers[UNIT] if numbers[UNIT] > 0.0 else 1.0
         out[0, t], out[1, t] = scale * unit, np.exp(numbers[LOWER]) * width * unit
         out[2, t] = np.exp(numbers[HIGHER]) * width * unit
+
+
+@kernel
+def allow_signs(ends: Array, places: Array, state: State) -> None:
+    """Move ends of intervals to 0 where they are beyond it and no target that was believed is."""
+    ends, places, state = view((ends, places, state))
+    for t in range(len(ends)):
+        ends[t] = allow_sign(ends[t], state.numbers[places[t]])
 
 
 @kernel

@@ -33,7 +33,7 @@ from redescend.kernels.forest.layout import (
     State,
     Work,
 )
-from redescend.kernels.selftuning.layout import SLACK
+from redescend.kernels.selftuning.layout import widen_range
 from redescend.kernels.views import view
 from redescend.numeric import Array
 
@@ -86,7 +86,7 @@ def find_leaves(x: Array, state: State, g: int, at: Array) -> float:
 def combine(linear: float, k: int, labels: bool, fits: Array, state: State, out: Array) -> None:
     """Write the predictions of the linear member and with the forests.
 
-    They are cut off at the range of believed targets, and half of it on both sides. Logits, and what is predicted
+    They are cut off at the range of believed targets, widened. Logits, and what is predicted
     before the first tree, are not cut off.
     """
     g = FORESTS * k
@@ -95,10 +95,9 @@ def combine(linear: float, k: int, labels: bool, fits: Array, state: State, out:
     if state.scalar[BUILT, g + ON_TARGET] == 0.0:
         out[1 + ON_TARGET] = linear
     elif not labels:
-        low, high = state.output[LOW, k], state.output[HIGH, k]
-        slack = SLACK * (high - low)
+        low, high = widen_range(state.output[LOW, k], state.output[HIGH, k])
         for i in range(STACKED):
-            out[i] = min(max(out[i], low - slack), high + slack)
+            out[i] = min(max(out[i], low), high)
 
 
 @part

@@ -287,11 +287,18 @@ def new_row(dim: int, order: int, intercept: bool = False) -> Array:
     return row
 
 
-def prediction_range(scalars: Array) -> tuple[Any, Any]:
-    """The range of predictions of numbers: that of clean targets, and half of it on both sides."""
-    bottom, top, target = (scalars[..., place] for place in (BOTTOM, TOP, TARGET))
+@part
+def widen_range(bottom: float, top: float) -> tuple[float, float]:
+    """The range of predictions: that of clean targets, and half of it on both sides, without a sign that none has."""
     slack = SLACK * (top - bottom)
-    return target * (bottom - slack), target * (top + slack)
+    low, high = bottom - slack, top + slack
+    return (low if bottom < 0.0 else max(low, 0.0)), (high if top > 0.0 else min(high, 0.0))
+
+
+def prediction_range(scalars: Array) -> tuple[Array, Array]:
+    """The range of predictions of numbers, for any number of outputs."""
+    low, high = np.vectorize(widen_range.py_func)(scalars[..., BOTTOM], scalars[..., TOP])  # type: ignore[attr-defined]
+    return scalars[..., TARGET] * low, scalars[..., TARGET] * high
 
 
 def check_state(arrays: Mapping[str, Array], order: int, owner: str) -> None:

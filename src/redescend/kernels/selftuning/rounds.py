@@ -26,7 +26,6 @@ from redescend.kernels.selftuning.layout import (
     PRIOR,
     RING,
     SEEN,
-    SLACK,
     SQUARE,
     STREAK,
     TARGET,
@@ -39,6 +38,7 @@ from redescend.kernels.selftuning.layout import (
     Loss,
     State,
     Work,
+    widen_range,
 )
 from redescend.kernels.selftuning.members import move_followers, move_posterior, renew_members, share_weights
 from redescend.kernels.selftuning.restarts import recover
@@ -174,10 +174,9 @@ def combine(loss: Loss, values: Array, state: State) -> float:
 
 @part
 def clip(prediction: float, scalar: Array) -> float:
-    """Keep a prediction within the range of clean targets, widened by half of it on both sides."""
-    slack = SLACK * (scalar[TOP] - scalar[BOTTOM])
-    low, high = scalar[TARGET] * (scalar[BOTTOM] - slack), scalar[TARGET] * (scalar[TOP] + slack)
-    return min(max(prediction, low), high)
+    """Keep a prediction within the range of clean targets, widened."""
+    low, high = widen_range(scalar[BOTTOM], scalar[TOP])
+    return min(max(prediction, scalar[TARGET] * low), scalar[TARGET] * high)
 
 
 @part
