@@ -22,8 +22,7 @@ from redescend.serve.numbers import NumericRecords, NumericRows
 from redescend.serve.refusals import TooLarge, Unsupported
 from redescend.serve.settings import Limits
 from redescend.sources import Batch, Kind
-from redescend.sources.arrow import BODY, INDEXED
-from redescend.sources.arrow_messages import END, count_batch_rows, measure_batches
+from redescend.sources.arrow import BODY, END, INDEXED, count_batch_rows, measure_batches
 from redescend.sources.batch import concat_batches
 from redescend.sources.jsonl import JsonParser
 from redescend.sources.kinds import format_json, infer_type_kind
