@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from redescend.serve.events import Page
 from redescend.serve.folder import ModelFolder
-from redescend.serve.live import describe_live
+from redescend.serve.live import Page, describe_live
 from redescend.serve.page import PAGE, POLICY
 from redescend.serve.settings import Limits
 from tests.serve.browser import Browser, wait_until

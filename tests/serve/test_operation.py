@@ -19,7 +19,7 @@ from redescend.client import Client, ServerError
 from redescend.errors import DataError, ParameterError
 from redescend.serve.folder import ModelFolder
 from redescend.serve.journal import Fsync
-from redescend.serve.refusals import Busy
+from redescend.serve.replies import Busy
 from redescend.serve.server import check_host
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer

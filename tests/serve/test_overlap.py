@@ -10,7 +10,7 @@ import pytest
 from redescend.errors import DivergenceError
 from redescend.serve.folder import ModelFolder
 from redescend.serve.journal import Fsync
-from redescend.serve.outcomes import dump_model
+from redescend.serve.requests import dump_model
 from redescend.serve.settings import Limits
 from redescend.streaming import StreamModel
 from tests.serve.servers import ServerProcess, make_records, make_request, write_settings

@@ -12,7 +12,7 @@ from redescend.errors import DivergenceError
 from redescend.serve import writer as module
 from redescend.serve.folder import ModelFolder
 from redescend.serve.recovery import begin_snapshot
-from redescend.serve.refusals import Unavailable
+from redescend.serve.replies import Unavailable
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer
 from tests.serve.servers import make_records, make_request, wait_for

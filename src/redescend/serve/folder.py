@@ -23,18 +23,15 @@ from redescend.serve.journal import Fsync
 from redescend.serve.logs import FIELDS
 from redescend.serve.model import ServedModel
 from redescend.serve.recovery import CONFIG, SEGMENT, START, begin_snapshot, open_model
-from redescend.serve.refusals import Conflict, NotFound, TooLarge, Unavailable
+from redescend.serve.replies import Conflict, NotFound, TooLarge, Unavailable
 from redescend.serve.settings import Limits, ModelSettings, check_name
 from redescend.serve.writer import Writer
 from redescend.streaming import ModelStore, StreamModel
 
 LOGGER = logging.getLogger("redescend.serve")
 
-THREADS = 4
-"""Threads that learn and take snapshots, each for one model at a time."""
-
-RECENT = 1.0
-"""Seconds after a prediction in which others are expected."""
+THREADS = 4  # threads that learn and take snapshots, each for one model at a time
+RECENT = 1.0  # seconds after a prediction in which others are expected
 
 
 class ModelFolder:
@@ -66,13 +63,10 @@ class ModelFolder:
     ) -> None:
         self.path, self.limits, self.fsync = path, limits, fsync
         self._every, self._keep, self._segment = every, keep, segment
-        self._saved: dict[str, int] = {}
-        """Records of each model at its last snapshot."""
+        self._saved: dict[str, int] = {}  # records of each model at its last snapshot
         self.writers: dict[str, Writer] = {}
-        self.read_at = float("-inf")
-        """When a client has predicted last."""
-        self.broken: dict[str, str] = {}
-        """Models that could not be opened, and why."""
+        self.read_at = float("-inf")  # when a client has predicted last
+        self.broken: dict[str, str] = {}  # models that could not be opened, and why
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="commit")
         try:
             (path / "models").mkdir(parents=True, exist_ok=True)

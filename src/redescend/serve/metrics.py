@@ -10,14 +10,13 @@ from threading import Lock
 
 from redescend import __version__
 from redescend.serve.folder import ModelFolder
-from redescend.serve.histogram import Histogram
+from redescend.serve.statistics import Histogram
 from redescend.serve.writer import Writer
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = dict[str, str]
-Sample = tuple[str, Labels, float]
-"""A suffix of the name, labels, and a value."""
+Sample = tuple[str, Labels, float]  # a suffix of the name, labels, and a value
 
 
 class RequestMetrics:
@@ -27,8 +26,7 @@ class RequestMetrics:
         self.started, self.open = time.time(), 0
         self.counts: dict[tuple[str, str, int], int] = {}
         self.times: dict[tuple[str, str], Histogram] = {}
-        self.predicted: dict[str, int] = {}
-        """Records that were predicted, by model."""
+        self.predicted: dict[str, int] = {}  # records that were predicted, by model
         self._lock = Lock()
 
     def add_predicted(self, model: str, count: int) -> None:

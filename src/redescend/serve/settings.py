@@ -17,8 +17,7 @@ from redescend.streaming.encoding.schema import Schema
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-FIRST = 100
-"""Records that a schema is inferred from, unless told otherwise."""
+FIRST = 100  # records that a schema is inferred from, unless told otherwise
 
 TYPES: dict[str, tuple[type, ...]] = {
     "target": (str,),
@@ -38,8 +37,7 @@ TYPES: dict[str, tuple[type, ...]] = {
 }
 """What each setting may be, besides null."""
 
-COLUMNS = ("features", "ignore", "lag_columns")
-"""Settings that are lists of columns."""
+COLUMNS = ("features", "ignore", "lag_columns")  # settings that are lists of columns
 
 
 @dataclass(frozen=True)
