@@ -178,8 +178,7 @@ OTHER_CONTENT = {
 }
 """Files that are sometimes taken for tables, by their first bytes."""
 
-FORMATS: dict[str, type[SourceFile]] = {}
-"""All formats by name."""
+FORMATS: dict[str, type[SourceFile]] = {}  # all formats by name
 
 
 def register_format(format: F) -> F:

@@ -25,11 +25,8 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.table_look import MOST_CELLS, EncodedTable, OrderedLook, give_verdict, look_at_table
 
-MAX_AUDITED_LABELS = 20
-"""A text with more values than this is used to predict others, and not audited itself."""
-
-LONG_RUN = 30
-"""The fewest records of a stuck run."""
+MAX_AUDITED_LABELS = 20  # a text with more values than this is used to predict others, and not audited itself
+LONG_RUN = 30  # the fewest records of a stuck run
 
 
 def drop_far_out(batch: Batch, limits: dict[str, tuple[float, float]]) -> Batch:

@@ -69,8 +69,7 @@ class EncodedBatch:
     def __init__(
         self, schema: Schema, table: Any, target: bool, *, add: bool = False, rejected: dict[int, str] | None = None
     ) -> None:
-        self.rejected: dict[int, str] = rejected or {}
-        """The reasons of rejected records, by index in the table."""
+        self.rejected: dict[int, str] = rejected or {}  # the reasons of rejected records, by index in the table
         self.new_labels: list[tuple[str, int]] = []
         """Labels to add, each with the index of its first record, which begins a chunk."""
         self._count, self._dim = table.num_rows, schema.dim

@@ -101,8 +101,7 @@ class CheckpointFolder:
     """A folder with a checkpoint; it belongs to one run, and to one process at a time. Created if it does not exist."""
 
     def __init__(self, path: Path, resume: bool = False) -> None:
-        self.path, self.last = path, None
-        """The checkpoint to resume from, if any."""
+        self.path, self.last = path, None  # the checkpoint to resume from, if any
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir(0o700, exist_ok=True)

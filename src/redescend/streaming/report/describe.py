@@ -19,8 +19,7 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.report.formatting import format_count, format_number, format_percent
 from redescend.streaming.summary.records import shorten
 
-MAX_LISTED = 8
-"""The most levels, labels, keys and important columns to list."""
+MAX_LISTED = 8  # the most levels, labels, keys and important columns to list
 
 Facts = dict[str, str | list[str]]
 

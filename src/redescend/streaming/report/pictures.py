@@ -12,18 +12,12 @@ from redescend.streaming.summary import Summary
 from redescend.streaming.summary.cells import FINE
 from redescend.streaming.summary.histograms import StreamHistograms
 
-BINS = 128
-"""Most bins of a chart along the stream."""
+BINS = 128  # most bins of a chart along the stream
 
 DECILES = 10
-MIN_PREDICTIONS = 10
-"""Fewer predictions than this have no meaningful share of correct ones."""
-
-NORMAL = 1.4826
-"""The standard deviation of normal noise, in median absolute deviations."""
-
-LEVEL = 0.9
-"""The level of the intervals."""
+MIN_PREDICTIONS = 10  # fewer predictions than this have no meaningful share of correct ones
+NORMAL = 1.4826  # the standard deviation of normal noise, in median absolute deviations
+LEVEL = 0.9  # the level of the intervals
 
 STRETCHES, MIN_RECORDS = 32, 100
 """The most parts of the stream, and the fewest records of a part, about: a share of few records is noise."""

@@ -30,14 +30,12 @@ from redescend.streaming.summary.metrics import NumberMetrics, make_metrics
 from redescend.streaming.summary.records import MAX_SUSPECTS, LeastCleanRecords, Rejections, Reservoir, Suspect
 from redescend.streaming.summary.verdict import FinalCounts
 
-SAMPLE, SUSPECT_SAMPLE = 2000, 500
-"""Sizes of the samples of all rounds, and of those of suspects."""
+SAMPLE, SUSPECT_SAMPLE = 2000, 500  # sizes of the samples of all rounds, and of those of suspects
 
 PARTS = ("histograms", "suspects", "sample", "suspect_sample", "rejections", "metrics")
 """The parts of a summary that have a state of their own."""
 
-CALIBRATION_CELLS = 20
-"""Cells of the histogram of the probabilities of predicted labels."""
+CALIBRATION_CELLS = 20  # cells of the histogram of the probabilities of predicted labels
 
 
 class SuspectRule(NamedTuple):
@@ -78,10 +76,8 @@ class Summary:
         """Records by label, by predicted label, and by whether they are suspects."""
         self.calibration = np.zeros((CALIBRATION_CELLS if labels else 0, 3), dtype=np.int64)
         """By the probability of the predicted label: how many were wrong and right, and the sum of probabilities."""
-        self.final: FinalCounts | None = None
-        """The result of the final look; None if there was none."""
-        self.listed: Rounds | None = None
-        """The suspects of the final look, for the report; not part of the state."""
+        self.final: FinalCounts | None = None  # the result of the final look; None if there was none
+        self.listed: Rounds | None = None  # the suspects of the final look, for the report; not part of the state
 
     def grow(self, schema: Schema) -> None:
         """Continue with a schema to which labels have been added."""

@@ -66,8 +66,7 @@ class StreamHistograms:
 
     def __init__(self, max_weight: float = 1.0, limits: SuspectLimits = BELIEF) -> None:
         self.max_weight, self.limits = max_weight, limits
-        self.rows, self.shift = 0, 0
-        """The last row so far; a bin has 2^shift rows."""
+        self.rows, self.shift = 0, 0  # the last row so far; a bin has 2^shift rows
         self.all_losses = np.zeros(cells.CELLS, dtype=np.int64)
         self.weights = np.zeros((BINS, len(cells.LEVELS) + 1), dtype=np.int64)
         self.losses = np.zeros((BINS, cells.CELLS // cells.COARSE), dtype=np.int64)

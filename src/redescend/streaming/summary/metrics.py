@@ -52,18 +52,14 @@ class NumberMetrics:
     NAMES = ("the model", "the target before", "the running median")
 
     def __init__(self) -> None:
-        self.records = 0
-        """Records so far, the first one included."""
+        self.records = 0  # records so far, the first one included
         self.counts = np.zeros(2, dtype=np.int64)
         """The numbers of compared records: all, and those that are not suspects."""
-        self.sums = np.zeros((2, 2, len(self.NAMES)))
-        """All and clean records; absolute and squared errors; predictors."""
+        self.sums = np.zeros((2, 2, len(self.NAMES)))  # all and clean records; absolute and squared errors; predictors
         self.spread = np.zeros((2, 2))
         """All and clean records; sums of targets and of their squares, counted from the first target."""
-        self.cells = np.zeros((len(self.NAMES), cells.CELLS), dtype=np.int64)
-        """Histograms of absolute errors."""
-        self.recent = np.zeros(3)
-        """The first target, the last one, and the running median as it was computed last."""
+        self.cells = np.zeros((len(self.NAMES), cells.CELLS), dtype=np.int64)  # histograms of absolute errors
+        self.recent = np.zeros(3)  # the first target, the last one, and the running median as it was computed last
         self._quantiles = RunningQuantiles(1)
 
     def add(self, rounds: Rounds, clean: Array) -> None:
@@ -152,8 +148,7 @@ class LabelMetrics:
 
     def __init__(self, labels: int) -> None:
         self.frequencies = np.zeros(labels, dtype=np.int64)
-        self.recent = np.zeros(2, dtype=np.int64)
-        """The last label, and the most frequent one."""
+        self.recent = np.zeros(2, dtype=np.int64)  # the last label, and the most frequent one
         self.counts = np.zeros(2, dtype=np.int64)
         self.correct = np.zeros((2, len(self.NAMES)), dtype=np.int64)
         self.log_losses = np.zeros((2, 2))

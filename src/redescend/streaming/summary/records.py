@@ -39,8 +39,7 @@ class LeastCleanRecords:
 
     def __init__(self, schema: Schema, most: int = MAX_SUSPECTS) -> None:
         self.schema, self.most = schema, most
-        self.records: list[Suspect] = []
-        """The least likely first."""
+        self.records: list[Suspect] = []  # the least likely first
 
     def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
         """Add rounds that were played on the records of a batch at these indices."""
