@@ -21,8 +21,7 @@ from joblib.externals import loky
 
 from redescend import cluster
 from redescend.errors import ParameterError
-from redescend.experiments.runner import TaskError, run
-from redescend.experiments.store import Store
+from redescend.experiments.runner import Store, TaskError, run
 from redescend.experiments.tasks import Task, join_blocks
 
 ROOT = Path(__file__).parents[1]
@@ -253,7 +252,7 @@ def test_what_cannot_be_trusted_is_computed_again(tmp_path, expected):
 PROGRAM = """
 import sys
 from redescend.experiments.runner import run
-from redescend.experiments.store import Store
+from redescend.experiments.runner import Store
 from tests.test_engine import TASKS, slowly
 try:
     done = lambda task, seconds: print(task.key, flush=True)

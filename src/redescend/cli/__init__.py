@@ -1,4 +1,4 @@
-"""The command `redescend`: one file a command. Results go to standard output, everything else to standard error.
+"""The command `redescend`. Results go to standard output, everything else to standard error.
 
 Slow imports are inside the commands that need them, so that --help is fast.
 """
@@ -16,14 +16,11 @@ with needs_extra("The command needs Typer and Rich", "cli"):
 from redescend.cli.audit import audit
 from redescend.cli.exit_codes import EXIT_CODES, exit_on_error
 from redescend.cli.explain import explain
-from redescend.cli.export import export
 from redescend.cli.fit import fit
-from redescend.cli.inspect import inspect
+from redescend.cli.model_file import export, inspect, predict, score
 from redescend.cli.options import read_defaults
-from redescend.cli.predict import predict
 from redescend.cli.reproduce import reproduce
 from redescend.cli.schema import schema
-from redescend.cli.score import score
 from redescend.cli.serve import serve
 from redescend.cli.startup import allow_pandas, ensure_complete_output, start_fast
 from redescend.cli.tail import tail

@@ -12,14 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from redescend import regret
-from redescend.bounds.certificate import make_certificate
-from redescend.bounds.measurements import measure_game
+from redescend.bounds.certificate import make_certificate, measure_game
 from redescend.bounds.setting import make_setting
 from redescend.bounds.theorems import clean_dynamic
 from redescend.errors import DivergenceError
 from redescend.experiments.expert_runs import EXPERTS
 from redescend.experiments.problems import MEASURES, ORACLE, PAPER, PROBLEMS, Problem, choose_rounds, svm
-from redescend.experiments.suite.players import SUITE
+from redescend.experiments.suite import SUITE
 from redescend.experiments.tasks import Block, Experiment, Options, Task, join_blocks, make_point
 from redescend.game import Stream, Trace, play
 from redescend.learners.learner import Learner

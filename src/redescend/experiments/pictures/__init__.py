@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from redescend.experiments.pictures import expert_grid, loss_curves, paper_runs, suite_ratios, sweeps
+from redescend.experiments.pictures import expert_grid, paper_runs, suite_ratios, sweeps
 from redescend.experiments.pictures.canvas import Picture
 from redescend.experiments.problems import PROBLEMS
 from redescend.experiments.results import Results
@@ -19,7 +19,7 @@ __all__ = ["PICTURES", "Picture"]
 Draw = Callable[[Results, Path], Picture | None]
 
 _DRAW: dict[str, Callable[..., Picture | None]] = {
-    "losses": loss_curves.draw,
+    "losses": paper_runs.draw_losses,
     "{problem}-regret": paper_runs.draw_regret,
     "boundaries": paper_runs.draw_boundaries,
     "{problem}-weights": paper_runs.draw_weights,
