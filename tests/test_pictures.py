@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from redescend.experiments.pictures import PICTURES, canvas, paper_runs, sweeps
+from redescend.experiments.pictures import PICTURES, canvas, grids, paper_runs
 from redescend.experiments.problems import ridge, svm
 from redescend.experiments.results import Results, angle_between
 from redescend.experiments.tasks import SCHEMA, join_blocks
@@ -269,19 +269,19 @@ def test_legends_list_learners_in_one_order(order):
 def test_the_exponent_of_a_power_law_is_its_power(power, points):
     x = np.geomspace(10.0, 1e6, points)
     # The logarithms are exact to 1 ulp of about 40, and the slope divides by at least 11.
-    assert sweeps.fit_exponent(x, 3.7 * x**power) == pytest.approx(power, abs=1e-13)
+    assert grids.fit_exponent(x, 3.7 * x**power) == pytest.approx(power, abs=1e-13)
 
 
 def test_the_exponent_is_that_of_the_larger_half():
     x = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
     y = np.array([5.0, 5.0, 5.0, 5.0, 8.0, 16.0, 32.0])
     shuffled = np.random.default_rng(3).permutation(len(x))
-    assert sweeps.fit_exponent(x[shuffled], y[shuffled]) == pytest.approx(1.0, abs=1e-13)
+    assert grids.fit_exponent(x[shuffled], y[shuffled]) == pytest.approx(1.0, abs=1e-13)
 
 
 @pytest.mark.parametrize(("x", "y"), [([1.0], [1.0]), ([0.0, 1.0], [1.0, 1.0]), ([2.0, 2.0], [1.0, 3.0]), ([], [])])
 def test_there_is_no_exponent_of_one_point(x, y):
-    assert np.isnan(sweeps.fit_exponent(np.array(x), np.array(y)))
+    assert np.isnan(grids.fit_exponent(np.array(x), np.array(y)))
 
 
 @pytest.mark.usefixtures("unsaved")
@@ -316,7 +316,7 @@ def test_the_grid_tells_how_far_the_papers_choice_is_from_the_best(pictures):
 
 
 def test_a_cell_without_a_result_is_neither_best_nor_the_papers():
-    cells = sweeps.Grid(np.array([1.0, 10.0]), np.array([1.0, 10.0]), np.array([[np.nan, 5.0], [7.0, np.nan]]))
+    cells = grids.Grid(np.array([1.0, 10.0]), np.array([1.0, 10.0]), np.array([[np.nan, 5.0], [7.0, np.nan]]))
     assert cells.find_best() == (0, 1)
     assert cells.find(10.0, 10.0) is None
     assert cells.find(3.0, 10.0) is None

@@ -24,9 +24,9 @@ from redescend.cli.console import (
     reader_may_leave,
 )
 from redescend.cli.exit_codes import Code
+from redescend.cli.fit import choose_quarantine
 from redescend.cli.options import InputOptions, ResultOptions, parse_names
 from redescend.cli.progress import ProgressLine
-from redescend.cli.training import choose_quarantine
 from redescend.errors import BadRecordError, DataError, OnBad, ParameterError
 from redescend.files import replace_file
 from redescend.sources import Bad, Source

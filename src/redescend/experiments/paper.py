@@ -98,10 +98,6 @@ def _sample_weights(columns: Block, trace: Trace, stream: Stream, seed: int) -> 
 # --- decision boundaries ---
 
 
-def _list_boundary_tasks(options: Options) -> Iterator[Task]:
-    yield Task("boundaries", (("rounds", choose_rounds("svm", options)), ("seed", options.seed)))
-
-
 def _compute_boundaries(rounds: int, seed: int) -> Iterator[Block]:
     problem = svm(rounds)
     for count, stream in problem.streams(seed).items():
@@ -179,7 +175,10 @@ def _sweep_constants(name: str, rounds: int, seed: int) -> Iterator[Block]:
 EXPERIMENTS = {
     "ridge": Experiment(partial(_list_regret_tasks, "ridge"), _compute_regret),
     "svm": Experiment(partial(_list_regret_tasks, "svm"), _compute_regret),
-    "boundaries": Experiment(_list_boundary_tasks, _compute_boundaries),
+    "boundaries": Experiment(
+        lambda options: [Task("boundaries", (("rounds", choose_rounds("svm", options)), ("seed", options.seed)))],
+        _compute_boundaries,
+    ),
     "sweep": Experiment(_list_sweep_tasks, _compute_sweep),
     "experts": EXPERTS,
     "suite": SUITE,

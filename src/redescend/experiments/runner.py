@@ -27,11 +27,11 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 
-from redescend.cluster import connect_cluster, format_exception
 from redescend.errors import DataError, ParameterError, RedescendError, needs_extra
 from redescend.experiments.tasks import SCHEMA, Task
 from redescend.files import PART, replace_file
 from redescend.parameters import AT_LEAST_ONE, check
+from redescend.resources import connect_cluster, format_exception
 
 _NAME = re.compile(r".+-[0-9a-f]{24}\.parquet")
 # Another process may be writing to the same folder; its unfinished files are younger than this.

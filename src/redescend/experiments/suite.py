@@ -164,10 +164,7 @@ NOISE = {"regression": 0.05, "classification": 0.1}  # standard deviation of the
 ADAPTIVE_ROUNDS = 1_000
 """Maximum length with an adversary that tries its choices on the learner, which takes a thousand times as long."""
 
-RULES = {
-    "regression": replace(ridge(), loss=losses.Squared()),
-    "classification": replace(svm(), loss=losses.Hinge()),
-}
+RULES = {"regression": replace(ridge(), loss=losses.Squared()), "classification": replace(svm(), loss=losses.Hinge())}
 """The paper's constants for each task, without l2: with features of size 0.001 it would make 0 the best action."""
 
 

@@ -26,7 +26,6 @@ _COLUMNS |= {"learner": _TEXT, "a": _NUMBER, "b": _NUMBER, "round": _WHOLE, "mea
 SCHEMA = pa.schema([pa.field(name, kind, nullable=name in ("a", "b")) for name, kind in _COLUMNS.items()])
 """The tidy table, explained in docs/results.md: one value of a measure of a learner in one round of a run."""
 
-
 Block = dict[str, Any]  # rows of the tidy table: arrays are columns, and anything else is repeated in all rows
 
 

@@ -13,9 +13,8 @@ computes the theorem's bound. An instance is a space, a loss over it, and an upd
 True
 """
 
-from redescend.invex.assumptions import Slack, check_assumptions
 from redescend.invex.frechet import FrechetMean, RobustFrechetMean, frechet_mean
-from redescend.invex.game import InvexTrace, play
+from redescend.invex.game import InvexTrace, Slack, check_assumptions, play
 from redescend.invex.losses import (
     InvexLoss,
     OperatorScaling,

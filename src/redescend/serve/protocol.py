@@ -46,11 +46,7 @@ class Exchange:
     )  # fmt: skip
 
     def __init__(
-        self,
-        name: str,
-        operation: str,
-        headers: Mapping[bytes, bytes],
-        reply: Callable[[Exchange, Reply], None],
+        self, name: str, operation: str, headers: Mapping[bytes, bytes], reply: Callable[[Exchange, Reply], None]
     ) -> None:
         self.name, self.operation, self.headers, self.reply = name, operation, headers, reply
         self.began = time.perf_counter()

@@ -28,7 +28,7 @@ from redescend.serve.settings import Limits
 from redescend.sources import Batch, Kind
 from redescend.sources.arrow import BODY, END, INDEXED, count_batch_rows, measure_batches
 from redescend.sources.batch import concat_batches
-from redescend.sources.jsonl import JsonParser
+from redescend.sources.jsonl import JsonParser, make_object
 from redescend.sources.kinds import format_json, infer_type_kind
 from redescend.sources.splitter import LONGEST, Grammar, TextChunk
 from redescend.sources.text import parse_chunk
@@ -134,7 +134,7 @@ def load_json(body: bytes) -> Any:
 def load_json_strictly(body: bytes) -> Any:
     """The content of a JSON text; a name that is there twice, as in `redescend.sources.jsonl`, is an error."""
     try:
-        return json.loads(body.decode(), object_pairs_hook=_make_object)
+        return json.loads(body.decode(), object_pairs_hook=make_object)
     except UnicodeDecodeError as error:
         raise DataError(f"The body is not UTF-8: byte {error.start + 1} is invalid.") from None
     except json.JSONDecodeError as error:
@@ -143,15 +143,6 @@ def load_json_strictly(body: bytes) -> Any:
         raise DataError("The body is nested too deeply.") from None
     except ValueError as error:
         raise DataError(f"The body is not JSON that can be used: {error}.") from None
-
-
-def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {quote(twice)} is there twice")
-    return values
 
 
 def dump_record(values: Mapping[str, Any]) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.checkpoint import container
+from redescend.checkpoint import write_chunks
 from redescend.checkpoint.serialization import Serializer
 from redescend.numeric import Array
 from redescend.serve.journal import Request
@@ -100,7 +100,7 @@ def dump_model(model: Any) -> bytes:
     """The bytes that `redescend.save` writes."""
     serializer = Serializer()
     description = serializer.serialize(model)
-    return b"".join(container.write_chunks(description, serializer.arrays))
+    return b"".join(write_chunks(description, serializer.arrays))
 
 
 class Remembered(NamedTuple):

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from redescend.errors import DataError
-from redescend.machine import usable_memory
+from redescend.resources import usable_memory
 from redescend.sources.batch import Bad, Piece, empty_table
 from redescend.sources.formats import Columns, Follow, Jobs, ReadOptions, SourceFile, check_names
 from redescend.sources.kinds import Kind, convert_column, format_json, infer_type_kind
@@ -30,7 +30,6 @@ UNREADABLE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, Memo
 
 IMPLAUSIBLE = 1 << 30, 1000
 """Bytes, and times the size of the file: a file that claims to need more than both is damaged."""
-
 
 MOST_MEMORY = usable_memory() // 2  # bytes that a page of each column, or a batch, may take
 

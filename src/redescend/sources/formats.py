@@ -27,7 +27,6 @@ Jobs = Iterator[Callable[[], Piece]]
 Columns = tuple[dict[str, Kind], dict[str, str]]
 """The kinds of the columns that can be read, and the types of the others."""
 
-
 MOST_BLANK = 2**22  # the most bytes without content ahead of the first record
 MOST_COLUMNS = 50_000  # the most columns of a source
 

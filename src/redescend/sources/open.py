@@ -19,10 +19,9 @@ from redescend.sources.jsonl import JsonLinesFile
 from redescend.sources.kinds import Kind
 from redescend.sources.parquet import ParquetFile
 from redescend.sources.readers import BLOCK, Origin, Unread, open_origins
-from redescend.sources.redis import RedisStream
 from redescend.sources.source import Source
 from redescend.sources.splitter import LONGEST
-from redescend.sources.streams import find_stream
+from redescend.sources.streams import RedisStream, find_stream
 from redescend.sources.text import TextFile
 
 for _format in (

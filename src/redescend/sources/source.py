@@ -263,11 +263,7 @@ class Source:
 
 
 def _make_jobs(
-    kinds: Mapping[str, Kind],
-    start: Position,
-    files: Sequence[SourceFile],
-    follow: Follow | None,
-    mark: str | None,
+    kinds: Mapping[str, Kind], start: Position, files: Sequence[SourceFile], follow: Follow | None, mark: str | None
 ) -> Generator[Callable[[], tuple[int, Piece]], None, None]:
     for number in range(start.file, len(files)):
         offset = start.offset if number == start.file else 0

@@ -48,9 +48,7 @@ def restore_column(within: Batch, batch: Batch, name: str) -> Batch:
     return replace(within, table=table)
 
 
-def make_models(
-    source: Source,
-) -> tuple[dict[str, StreamModel], dict[str, str], dict[str, Column]]:
+def make_models(source: Source) -> tuple[dict[str, StreamModel], dict[str, str], dict[str, Column]]:
     """A model of each column that can be audited, why others cannot, and what is known of columns of numbers."""
     if not source.can_reread:
         raise DataError(f"{source.name} can only be read once, and an audit reads it twice; write it to a file.")

@@ -24,7 +24,7 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import encode_target, find_new_labels
 
 if TYPE_CHECKING:
-    from redescend.streaming.keyed.keys import Keys
+    from redescend.streaming.keyed.shards import Keys
 
 MAX_CELLS, MAX_KEYED_CELLS = 1 << 17, 1 << 21
 """Maximum matrix cells per chunk: few enough to stay in the cache, or enough for every shard of keys to have some."""

@@ -25,7 +25,6 @@ ORDERED = 0.98  # the share of records that must not be below the one before, fo
 MOST_UNREADABLE = 0.1  # the largest share of records with invalid UTF-8 in a file that is read nevertheless
 RUN = 20  # a table whose labels come in runs that are longer than this on average is sorted by them
 
-
 SHUFFLES, GROUP = 9_999, 500
 """The number of random permutations of the test for order, and how many are drawn at a time. An order that beats all of
 them is due to chance with a probability of at most 1 in 10,000."""

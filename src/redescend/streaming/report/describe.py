@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from redescend.checkpoint import container, load
+from redescend.checkpoint import load, read_metadata
 from redescend.engines import NonlinearEngine, SelfTuningEngine
 from redescend.engines.config import ModelConfig
 from redescend.learners.selftuning import resolve_order
@@ -78,7 +78,7 @@ def _read_file(path: str | os.PathLike[str]) -> tuple[Any, int, dict[str, Any]]:
     """The model in a file, the size of the file in bytes, and its versions."""
     model = load(path)
     content = Path(path).read_bytes()
-    return model, len(content), container.read_metadata(content)
+    return model, len(content), read_metadata(content)
 
 
 def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:

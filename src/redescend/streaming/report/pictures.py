@@ -9,8 +9,7 @@ from redescend.streaming.report.charts import Chart, ReportFigure, Scale, fit_sc
 from redescend.streaming.report.formatting import NEGLIGIBLE, format_number, format_percent
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import Summary
-from redescend.streaming.summary.cells import FINE
-from redescend.streaming.summary.histograms import StreamHistograms
+from redescend.streaming.summary.histograms import FINE, StreamHistograms
 
 BINS = 128  # most bins of a chart along the stream
 
@@ -151,11 +150,7 @@ def draw_coverage(histograms: StreamHistograms) -> ReportFigure | None:
     rows = zip(edges[:-1][present].tolist(), edges[1:][present].tolist(), weighted.tolist(), strict=True)
     for middle, (start, end, share) in zip(middles.tolist(), rows, strict=True):
         chart.dot(middle, share, "group-dot", 3.5, f"rows {start:,} to {end - 1:,}: {format_percent(share)}")
-    legend = {
-        "group-dot": "clean records",
-        "band": "where 95 % of these points should be",
-        "other-line": "all records",
-    }
+    legend = {"group-dot": "clean records", "band": "where 95 % of these points should be", "other-line": "all records"}
     return ReportFigure("coverage", "How well do the intervals fit?", caption, chart.to_svg(), legend)
 
 

@@ -18,14 +18,8 @@ from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, corrupt_state, read_arrays
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.summary import cells
-from redescend.streaming.summary.histograms import (
-    BELIEF,
-    FIXED_GATE,
-    StreamHistograms,
-    SuspectLimits,
-    compute_quantile,
-)
+from redescend.streaming.summary import histograms
+from redescend.streaming.summary.histograms import BELIEF, FIXED_GATE, StreamHistograms, SuspectLimits, compute_quantile
 from redescend.streaming.summary.metrics import NumberMetrics, make_metrics
 from redescend.streaming.summary.records import MAX_SUSPECTS, LeastCleanRecords, Rejections, Reservoir, Suspect
 from redescend.streaming.summary.verdict import FinalCounts
@@ -106,11 +100,11 @@ class Summary:
 
     def _add_labels(self, rounds: Rounds, suspect: Array) -> None:
         labels, predicted = rounds.targets.astype(np.int64), rounds.predictions.astype(np.int64)
-        cells.add_at(self.confusion, labels * len(self.confusion) + predicted, suspect)
+        histograms.add_at(self.confusion, labels * len(self.confusion) + predicted, suspect)
         probability = np.nan_to_num(rounds.probabilities)
         cell = np.minimum((CALIBRATION_CELLS * probability).astype(np.int64), CALIBRATION_CELLS - 1)
-        cells.add_at(self.calibration, cell, labels == predicted)
-        cells.add_at(self.calibration, cell, 2, np.rint(cells.FINE * probability).astype(np.int64))
+        histograms.add_at(self.calibration, cell, labels == predicted)
+        histograms.add_at(self.calibration, cell, 2, np.rint(histograms.FINE * probability).astype(np.int64))
 
     def add_rejected(self, rejected: Sequence[Bad]) -> None:
         """Add rejected records, in the order of their rows."""

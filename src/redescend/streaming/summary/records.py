@@ -13,7 +13,7 @@ from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, read_arrays, require
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Judged, RoundRecord, Rounds
-from redescend.streaming.summary import cells
+from redescend.streaming.summary import histograms
 
 MAX_SUSPECTS = 10  # the default number of suspects
 MAX_TEXT = 200  # the most characters of a text that are stored
@@ -104,11 +104,11 @@ class Reservoir:
     def __init__(self, size: int) -> None:
         self.size = size
         self.rounds = Rounds.concatenate([])
-        self._orders = cells.hash_rows(self.rounds.rows)
+        self._orders = histograms.hash_rows(self.rounds.rows)
 
     def add(self, rounds: Rounds) -> None:
         """Sample from these rounds as well."""
-        orders = cells.hash_rows(rounds.rows)
+        orders = histograms.hash_rows(rounds.rows)
         if len(self.rounds) == self.size:
             drawn = np.flatnonzero(orders < self._orders[-1])
             if not len(drawn):
@@ -137,7 +137,7 @@ class Reservoir:
         require(len(rows) <= self.size, "a sample", f"more than {self.size} records")
         require(len(parts) in (0, len(Judged._fields)), "a sample", f"{len(parts)} judgements")
         judged = Judged(*parts)._replace(suspect=parts[-1] != 0.0) if len(parts) else None
-        self.rounds, self._orders = Rounds(rows, *numbers, judged=judged), cells.hash_rows(rows)
+        self.rounds, self._orders = Rounds(rows, *numbers, judged=judged), histograms.hash_rows(rows)
 
 
 MAX_KINDS, MAX_EXAMPLES = 30, 3
