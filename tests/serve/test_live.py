@@ -102,7 +102,7 @@ def test_events_have_what_changed(folder):
     assert [line["name"] for line in event["models"]] == ["a", "b"]
     assert event["model"]["name"] == "a"
     assert page.update()["models"] == []
-    folder.model("b").commit([make_request(to_lines(make_records(40)))])
+    folder.writer("b").model.commit([make_request(to_lines(make_records(40)))])
     event = page.update()
     assert [(line["name"], line["records"]) for line in event["models"]] == [("b", "40")]
     assert event["models"][0]["rate"] != "0"

@@ -49,8 +49,8 @@ def test_token_stop_and_start_again(tmp_path):
     assert (data / "models" / "price" / "snapshot.safetensors").exists()
     folder = ModelFolder(data, Limits())
     folder.open_all()
-    assert folder.model("price").dump() == model
-    assert folder.model("price").counts.records == 100
+    assert folder.writer("price").model.dump() == model
+    assert folder.writer("price").model.counts.records == 100
 
 
 def test_requests_without_a_token_are_not_counted_as_open(tmp_path):
@@ -88,7 +88,7 @@ def test_a_damaged_model_is_named_and_the_others_are_served(tmp_path):
     folder = ModelFolder(tmp_path / "a", Limits())
     for name in ("good", "bad"):
         folder.create(name, {"target": "price", "first": 10}).commit([make_request(to_lines(make_records(20)))])
-        folder.model(name).commit([make_request(to_lines(make_records(5)))])
+        folder.writer(name).model.commit([make_request(to_lines(make_records(5)))])
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     path = tmp_path / "b" / "models" / "bad" / "journal" / "00000001.journal"
     path.write_bytes(path.read_bytes().replace(b'"Rome"', b'"Roma"', 1))

@@ -107,10 +107,6 @@ class ModelFolder:
             raise NotFound(f"There is no model {quote(name)}; GET /v2/models lists all.")
         return found
 
-    def model(self, name: str) -> ServedModel:
-        """A model by its name."""
-        return self.writer(name).model
-
     def create(self, name: str, content: Any = None, start: bytes | None = None) -> ServedModel:
         """Create a model from its settings, or from a model file: `start`."""
         check_name(name)
