@@ -143,8 +143,7 @@ def make_protocol(calls: DirectCalls, seconds: float) -> type[HttpToolsProtocol]
         cycle: Any
         _deadline: float | None = None
         """When the head of a request, the body of a direct call, or another request must have come."""
-        _default: tuple[Headers, bytes] = [], b""
-        """The headers of every reply, as a list and as bytes."""
+        _default: tuple[Headers, bytes] = [], b""  # the headers of every reply, as a list and as bytes
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)

@@ -53,8 +53,7 @@ class Versions:
     not count, `discard`. A version never changes, so readers keep the one that they have.
     """
 
-    overlapping = True
-    """Whether a batch can be prepared before the last one is published."""
+    overlapping = True  # whether a batch can be prepared before the last one is published
 
     def __init__(self, model: Model) -> None:
         self._front = self._newest = model

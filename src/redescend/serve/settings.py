@@ -44,25 +44,16 @@ COLUMNS = ("features", "ignore", "lag_columns")  # settings that are lists of co
 class Limits:
     """What a server refuses, so that no client takes it from the others."""
 
-    body: int = 16 << 20
-    """Bytes of a body."""
-    records: int = 100_000
-    """Records of a request."""
-    queued: int = 200_000
-    """Records of a model that wait to be learned from."""
+    body: int = 16 << 20  # bytes of a body
+    records: int = 100_000  # records of a request
+    queued: int = 200_000  # records of a model that wait to be learned from
     models: int = 10_000
-    requests: int = 1_000
-    """Open requests."""
-    seconds: float = 30.0
-    """For the head of a request, and for its body."""
-    labels: int = 100_000
-    """Records of a model that wait for their label."""
-    label_seconds: float = 86_400.0
-    """For how long they do."""
-    keys: int = 10_000
-    """Idempotency keys of a model that are remembered."""
-    group: int = 10_000
-    """Records of a commit."""
+    requests: int = 1_000  # open requests
+    seconds: float = 30.0  # for the head of a request, and for its body
+    labels: int = 100_000  # records of a model that wait for their label
+    label_seconds: float = 86_400.0  # for how long they do
+    keys: int = 10_000  # idempotency keys of a model that are remembered
+    group: int = 10_000  # records of a commit
 
 
 def check_name(name: str) -> str:

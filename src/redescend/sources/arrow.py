@@ -172,12 +172,9 @@ class Message(NamedTuple):
 
     kind: int
     rows: int
-    body: int
-    """Its size in the file, in bytes."""
-    compressed: list[int]
-    """The offsets of compressed buffers in the body; none if they are not compressed."""
-    inside: bool = True
-    """Whether all buffers are inside of the body. PyArrow 19 crashes on some that are not."""
+    body: int  # its size in the file, in bytes
+    compressed: list[int]  # the offsets of compressed buffers in the body; none if they are not compressed
+    inside: bool = True  # whether all buffers are inside of the body. PyArrow 19 crashes on some that are not.
 
 
 def count_batch_rows(file: Any, size: int, offset: int) -> list[int]:

@@ -113,8 +113,7 @@ class LateDate(NamedTuple):
 
     row: int
     column: str
-    value: float
-    """In days since 1970-01-01."""
+    value: float  # in days since 1970-01-01
 
     def __str__(self) -> str:
         date = np.datetime64(round(self.value * MICROSECONDS_PER_DAY), "us").astype("datetime64[s]")

@@ -30,8 +30,7 @@ class Suspect(NamedTuple):
     has changed since; None if there is none."""
     q_value: float | None = None
     """The share of false alarms in the final list down to this record; None if there is no such list."""
-    far_out: str | None = None
-    """The column in which it has an extreme value, if any."""
+    far_out: str | None = None  # the column in which it has an extreme value, if any
 
 
 class LeastCleanRecords:
