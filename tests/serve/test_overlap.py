@@ -169,7 +169,8 @@ def test_many_clients_with_long_requests(tmp_path):
     assert all(most)
     served = ModelFolder(tmp_path / "data", Limits(), Fsync.ALWAYS)
     served.open_all()
-    assert served.model("price").dump() == model == fit(served.model("price"))
+    reopened = served.writer("price").model
+    assert reopened.dump() == model == fit(reopened)
 
 
 def test_killed_while_commits_overlap(tmp_path):
