@@ -1,7 +1,9 @@
 """How a server is run: tokens, folders, limits, many connections at once, and what happens when it stops."""
 
 import asyncio
+import errno
 import json
+import os
 import re
 import shutil
 import socket
@@ -51,6 +53,16 @@ def test_token_stop_and_start_again(tmp_path):
     folder.open_all()
     assert folder.writer("price").model.dump() == model
     assert folder.writer("price").model.counts.records == 100
+
+
+def test_models_on_a_file_system_without_locks_are_served(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(descriptor, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert ModelFolder(tmp_path / "data", Limits()).create("price", {"target": "price"}).name == "price"
 
 
 def test_requests_without_a_token_are_not_counted_as_open(tmp_path):
