@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 import redescend as rd
-from redescend.checkpoint import container
+from redescend.checkpoint import read_content, write_chunks
 from redescend.checkpoint.serialization import Deserializer, Serializer
 from redescend.errors import RedescendError
 from redescend.streaming import fit_stream
@@ -232,12 +232,12 @@ def forge(model: Any, random: np.random.Generator) -> bytes:
             forge_array(arrays, random)
         else:
             forge_value(description, random)
-    return b"".join(container.write_chunks(description, arrays))
+    return b"".join(write_chunks(description, arrays))
 
 
 def try_forged(content: bytes, go_on: Callable[[Any], None]) -> bool:
     """Whether a forged file was accepted. What `load` does with a content, without the file."""
-    description, arrays = container.read_content(content)
+    description, arrays = read_content(content)
     try:
         model = Deserializer(arrays, file_size=len(content)).deserialize(description)
     except (KeyboardInterrupt, SystemError, IndexError):

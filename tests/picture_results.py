@@ -4,7 +4,7 @@ import numpy as np
 
 from redescend.experiments.expert_runs import EVERY, EXPERTS
 from redescend.experiments.problems import MEASURES
-from redescend.experiments.suite.settings import choose_settings
+from redescend.experiments.suite import choose_settings
 
 COUNTS = {"0": 0, "√T": 20, "T^⅔": 54, "T/4": 100}
 ROUNDS = 400

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import redescend as rd
 from redescend import domains, steps
 from redescend.bounds import Setting
-from redescend.bounds.measurements import measure_game
+from redescend.bounds.certificate import measure_game
 from redescend.experiments import problems
 from tests import random_games
 

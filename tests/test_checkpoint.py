@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 
 import redescend as rd
 from redescend import errors, losses, steps
-from redescend.checkpoint import container, load, save
+from redescend.checkpoint import FORMAT, load, save
 from redescend.checkpoint.serialization import CLASSES, DTYPES, Deserializer, Serializer, class_name
 from redescend.files import replace_file
 from tests.catalogue import CATALOGUE, name_of, public_classes
@@ -227,4 +227,4 @@ def test_there_is_a_file_of_every_family():
     for library in ("redescend.sklearn", "redescend.river"):
         made = {type(make()) for make in ESTIMATORS.values()}
         assert {f"{library}.{name}" for name in CLASSES[library]} <= {class_name(kind) for kind in made}
-    assert container.FORMAT == 1  # a new format comes with new files
+    assert FORMAT == 1  # a new format comes with new files

@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import redescend as rd
-from redescend.checkpoint import container
+from redescend.checkpoint import write_chunks
 from redescend.checkpoint.serialization import Serializer
 from redescend.errors import DataError, DivergenceError
 from redescend.kernels.selftuning import layout
@@ -162,7 +162,7 @@ def test_a_small_file_asks_for_little(tmp_path: Any) -> None:
     engine = dict(state["engine"]["dict"]) | {"dim": 60_000}
     state["engine"] = {"dict": list(engine.items())}
     description["state"] = {"dict": list(state.items())}
-    (tmp_path / "model").write_bytes(b"".join(container.write_chunks(description, writer.arrays)))
+    (tmp_path / "model").write_bytes(b"".join(write_chunks(description, writer.arrays)))
     with pytest.raises(DataError, match=r"the order 2|states of shape"):
         rd.load(tmp_path / "model")
 

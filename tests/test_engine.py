@@ -19,10 +19,9 @@ import pytest
 import threadpoolctl
 from joblib.externals import loky
 
-from redescend import cluster
+from redescend import resources
 from redescend.errors import ParameterError
-from redescend.experiments.runner import TaskError, run
-from redescend.experiments.store import Store
+from redescend.experiments.runner import Store, TaskError, run
 from redescend.experiments.tasks import Task, join_blocks
 
 ROOT = Path(__file__).parents[1]
@@ -253,7 +252,7 @@ def test_what_cannot_be_trusted_is_computed_again(tmp_path, expected):
 PROGRAM = """
 import sys
 from redescend.experiments.runner import run
-from redescend.experiments.store import Store
+from redescend.experiments.runner import Store
 from tests.test_engine import TASKS, slowly
 try:
     done = lambda task, seconds: print(task.key, flush=True)
@@ -313,7 +312,7 @@ def local_workers():
 
 @pytest.fixture
 def hurried(monkeypatch):
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(resources, "CONNECT_SECONDS", 0.3)
 
 
 @pytest.fixture
@@ -353,7 +352,7 @@ def test_something_that_is_no_cluster(tmp_path, hurried, listener, reply):
 
 
 def test_a_cluster_without_workers(tmp_path, monkeypatch, scheduler):
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr(resources, "CONNECT_SECONDS", 2.0)
     with pytest.raises(ParameterError, match=r"^The Dask cluster at 'tcp://127\.0\.0\.1:\d+' has no workers\.$"):
         run(TASKS, Store(tmp_path / "out"), compute, cluster=address(scheduler))
 

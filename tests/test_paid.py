@@ -7,7 +7,7 @@ import pytest
 
 import redescend as rd
 from redescend.bounds import PaidLoss, forecast, paid_loss
-from redescend.experiments.suite.settings import choose_settings, make_game
+from redescend.experiments.suite import choose_settings, make_game
 
 
 def slow_forecast(X, y, bound, l2):

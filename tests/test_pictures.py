@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from redescend.experiments.pictures import PICTURES, canvas, loss_curves, paper_runs, sweeps
+from redescend.experiments.pictures import PICTURES, canvas, grids, paper_runs
 from redescend.experiments.problems import ridge, svm
 from redescend.experiments.results import Results, angle_between
 from redescend.experiments.tasks import SCHEMA, join_blocks
@@ -108,7 +108,7 @@ def test_the_png_is_whole_and_says_neither_when_nor_by_what_it_was_made(pictures
 
 def test_pictures_are_wide_enough_to_read(results, tmp_path, monkeypatch):
     monkeypatch.setattr(canvas, "PIXELS_PER_INCH", REAL_PIXELS)
-    assert width_of(chunks_of(loss_curves.draw(results, tmp_path).png)) >= 1200
+    assert width_of(chunks_of(paper_runs.draw_losses(results, tmp_path).png)) >= 1200
 
 
 def test_the_svg_is_whole_and_says_neither_when_nor_by_what_it_was_made(pictures):
@@ -143,7 +143,7 @@ def test_all_pictures_at_full_size_have_the_same_bytes_again(results, tmp_path, 
 @pytest.mark.usefixtures("unsaved")
 def test_drawing_leaves_a_persons_settings_as_they_were(results, tmp_path):
     with matplotlib.rc_context({"font.size": 31.0}):
-        loss_curves.draw(results, tmp_path)
+        paper_runs.draw_losses(results, tmp_path)
         assert matplotlib.rcParams["font.size"] == 31.0
 
 
@@ -195,7 +195,7 @@ def test_an_error_while_drawing_leaves_no_file(tmp_path):
 
 
 def test_an_error_while_saving_keeps_the_old_picture_and_no_part_of_the_new(results, tmp_path, monkeypatch):
-    loss_curves.draw(results, tmp_path)
+    paper_runs.draw_losses(results, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
     def full(*arguments, **options):
@@ -204,7 +204,7 @@ def test_an_error_while_saving_keeps_the_old_picture_and_no_part_of_the_new(resu
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
     with pytest.raises(OSError, match="No space"):
-        loss_curves.draw(results, tmp_path)
+        paper_runs.draw_losses(results, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -269,19 +269,19 @@ def test_legends_list_learners_in_one_order(order):
 def test_the_exponent_of_a_power_law_is_its_power(power, points):
     x = np.geomspace(10.0, 1e6, points)
     # The logarithms are exact to 1 ulp of about 40, and the slope divides by at least 11.
-    assert sweeps.fit_exponent(x, 3.7 * x**power) == pytest.approx(power, abs=1e-13)
+    assert grids.fit_exponent(x, 3.7 * x**power) == pytest.approx(power, abs=1e-13)
 
 
 def test_the_exponent_is_that_of_the_larger_half():
     x = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
     y = np.array([5.0, 5.0, 5.0, 5.0, 8.0, 16.0, 32.0])
     shuffled = np.random.default_rng(3).permutation(len(x))
-    assert sweeps.fit_exponent(x[shuffled], y[shuffled]) == pytest.approx(1.0, abs=1e-13)
+    assert grids.fit_exponent(x[shuffled], y[shuffled]) == pytest.approx(1.0, abs=1e-13)
 
 
 @pytest.mark.parametrize(("x", "y"), [([1.0], [1.0]), ([0.0, 1.0], [1.0, 1.0]), ([2.0, 2.0], [1.0, 3.0]), ([], [])])
 def test_there_is_no_exponent_of_one_point(x, y):
-    assert np.isnan(sweeps.fit_exponent(np.array(x), np.array(y)))
+    assert np.isnan(grids.fit_exponent(np.array(x), np.array(y)))
 
 
 @pytest.mark.usefixtures("unsaved")
@@ -316,7 +316,7 @@ def test_the_grid_tells_how_far_the_papers_choice_is_from_the_best(pictures):
 
 
 def test_a_cell_without_a_result_is_neither_best_nor_the_papers():
-    cells = sweeps.Grid(np.array([1.0, 10.0]), np.array([1.0, 10.0]), np.array([[np.nan, 5.0], [7.0, np.nan]]))
+    cells = grids.Grid(np.array([1.0, 10.0]), np.array([1.0, 10.0]), np.array([[np.nan, 5.0], [7.0, np.nan]]))
     assert cells.find_best() == (0, 1)
     assert cells.find(10.0, 10.0) is None
     assert cells.find(3.0, 10.0) is None
@@ -377,7 +377,7 @@ def test_the_losses_are_those_of_the_paper():
         "Tukey, c = 6": (36 / 6) * (1 - (1 - np.minimum(z / 36, 1)) ** 3),
         "Welsch, c = 2": 1 - np.exp(-z / 8),
     }
-    drawn = loss_curves.make_curves()
+    drawn = paper_runs.make_curves()
     assert list(drawn) == list(wanted)
     for label, (transform, factor, _) in drawn.items():
         value = factor * (transform.value(z) - transform.value(0.0))

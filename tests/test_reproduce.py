@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from redescend.cli import app
 from redescend.experiments import paper, runner
 from redescend.experiments.pictures import canvas
-from redescend.experiments.store import Store
+from redescend.experiments.runner import Store
 from redescend.experiments.tasks import Options
 
 ROOT = Path(__file__).parents[1]
@@ -139,7 +139,7 @@ def test_an_interrupted_run_reports_what_it_has_and_continues(tmp_path, undrawn)
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
 )
 def test_bad_arguments_get_a_sentence(arguments, words, tmp_path, monkeypatch):
-    monkeypatch.setattr("redescend.cluster.CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("redescend.resources.CONNECT_SECONDS", 0.3)
     message = reproduce(*arguments, folder=tmp_path, code=2).stderr.strip()
     assert words in message
     assert "\n" not in message

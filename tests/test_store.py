@@ -13,8 +13,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 from redescend.errors import ParameterError
-from redescend.experiments import store as module
-from redescend.experiments.store import Store
+from redescend.experiments import runner as module
+from redescend.experiments.runner import Store
 from redescend.experiments.tasks import SCHEMA, Task, join_blocks
 
 TASK = Task("ridge", (("run", 3), ("scale", 0.5), ("kind", "√T")))

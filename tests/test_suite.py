@@ -12,11 +12,11 @@ import pytest
 
 from redescend import steps
 from redescend.experiments import paper, report
+from redescend.experiments import suite as design
+from redescend.experiments import suite_ratios as ratios
 from redescend.experiments.pictures import PICTURES, canvas
 from redescend.experiments.results import Results
-from redescend.experiments.suite import players, ratios
-from redescend.experiments.suite import settings as design
-from redescend.experiments.suite.settings import SuiteSetting
+from redescend.experiments.suite import SuiteSetting
 from redescend.experiments.tasks import Options, join_blocks
 from redescend.learners.recipes import OGD
 
@@ -147,13 +147,13 @@ def test_a_game_is_the_same_every_time_and_another_with_another_seed():
 def test_an_oracle_skips_the_rounds_that_the_adaptive_adversary_takes(task):
     setting = replace(PLAIN, task=task, when=design.ADAPTIVE, what="record chosen", count="√T")
     game = design.make_game(setting, 100, (3,))
-    learner = players.PEERS["LEARN"](game, steps.Constant(0.1))
+    learner = design.PEERS["LEARN"](game, steps.Constant(0.1))
     _, played = game._play_adaptive(learner)
     np.testing.assert_array_equal(played.clean, game.stream.clean)
     assert played.corrupted == game.k == 10
     # Told of those rounds, a learner's regret is that of a game in which they are whatever they are.
-    oracle = players.PEERS["oracle"](game, steps.Constant(0.01))
-    answered = players.PEERS["oracle"](game, steps.Constant(0.01))
+    oracle = design.PEERS["oracle"](game, steps.Constant(0.01))
+    answered = design.PEERS["oracle"](game, steps.Constant(0.01))
     trace, stream = game._play_adaptive(answered)
     expected = design.clean_dynamic(trace, stream, game.rules.loss)[-1]
     # The update of one record and that of many are the same arithmetic.
@@ -162,7 +162,7 @@ def test_an_oracle_skips_the_rounds_that_the_adaptive_adversary_takes(task):
 
 def test_divergence_is_infinite_regret():
     game = design.make_game(replace(PLAIN, scales="1000"), 400, (3,))
-    assert game.play(players.PEERS["OGD"](game, steps.Constant(1.0))) == np.inf
+    assert game.play(design.PEERS["OGD"](game, steps.Constant(1.0))) == np.inf
 
 
 @pytest.mark.parametrize("name", ["OGD", "normalised OGD", "oracle"])
@@ -171,9 +171,9 @@ def test_the_best_step_is_that_of_the_whole_ladder(name, task):
     game = design.make_game(replace(PLAIN, task=task), 300, (1,))
     every = {}
     for power in range(-24, 9):
-        alpha = players.compute_unit_step(game, name) * 2.0**power
-        every[alpha] = game.play(players.PEERS[name](game, steps.Constant(alpha)))
-    found = {learner: own for learner, *own in players.play_all(game)}
+        alpha = design.compute_unit_step(game, name) * 2.0**power
+        every[alpha] = game.play(design.PEERS[name](game, steps.Constant(alpha)))
+    found = {learner: own for learner, *own in design.play_all(game)}
     regret, step = found[f"{name}, best step"]
     assert regret == min(every.values()) == every[step]
 
@@ -254,16 +254,16 @@ def test_the_profile_against_counting():
 @pytest.fixture(scope="module")
 def small():
     """The first task, with real streams, and the last, with the adversary that sees the action."""
-    tasks = list(players.SUITE.tasks(Options(rounds=100, quick=True)))
+    tasks = list(design.SUITE.tasks(Options(rounds=100, quick=True)))
     return Results(
-        join_blocks(block for task in (tasks[0], tasks[-1]) for block in players.SUITE.compute(**dict(task.settings)))
+        join_blocks(block for task in (tasks[0], tasks[-1]) for block in design.SUITE.compute(**dict(task.settings)))
     )
 
 
 def test_every_learner_has_a_result_in_every_setting(small):
     finals = small.table.filter(np.isin(small.column("measure"), ["final regret", "diverged"])).to_pylist()
     settings = {(row["problem"], row["count"]) for row in finals}
-    names = {*players.UNTUNED, *players.PEERS, *(f"{name}, best step" for name in players.PEERS)}
+    names = {*design.UNTUNED, *design.PEERS, *(f"{name}, best step" for name in design.PEERS)}
     assert len(finals) == len(settings) * len(names)
     assert {row["learner"] for row in finals} == names
     found = ratios.read_ratios(small)
@@ -274,9 +274,9 @@ def test_every_learner_has_a_result_in_every_setting(small):
 
 
 def test_tasks_are_all_settings_once():
-    tasks = list(players.SUITE.tasks(Options(rounds=50)))
+    tasks = list(design.SUITE.tasks(Options(rounds=50)))
     firsts = [dict(task.settings)["first"] for task in tasks]
-    assert firsts == list(range(0, len(design.choose_settings(0)), players.SETTINGS_PER_TASK))
+    assert firsts == list(range(0, len(design.choose_settings(0)), design.SETTINGS_PER_TASK))
     assert "suite" in paper.EXPERIMENTS
 
 
@@ -321,14 +321,14 @@ def test_the_star_is_at_the_lowest_without_an_oracle(small):
 def test_one_line_adds_a_learner_without_a_step(monkeypatch, tmp_path):
     name = "mine"
     monkeypatch.setitem(
-        players.UNTUNED, name, lambda game: OGD(game.stream.dim, loss=game.rules.loss, step=steps.AdaptiveNorm())
+        design.UNTUNED, name, lambda game: OGD(game.stream.dim, loss=game.rules.loss, step=steps.AdaptiveNorm())
     )
     settings = {"first": len(design.choose_settings(0, quick=True)) // 2, "quick": 1, "rounds": 100, "seed": 0}
-    results = Results(join_blocks(players.SUITE.compute(**settings)))
+    results = Results(join_blocks(design.SUITE.compute(**settings)))
     assert name in ratios.read_ratios(results).learners
     section = ratios.make_suite_section(results)
-    assert section["kinds"]["no step"] == list(players.UNTUNED)
-    assert section["subject"] == next(iter(players.UNTUNED))
+    assert section["kinds"]["no step"] == list(design.UNTUNED)
+    assert section["subject"] == next(iter(design.UNTUNED))
     assert not results.select(learner=name, measure="step")
     monkeypatch.setattr(canvas, "_save_figure", lambda *arguments: None)
     drawn = PICTURES["suite-kinds"](results, tmp_path)

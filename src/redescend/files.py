@@ -90,6 +90,20 @@ def lock(descriptor: int, *, wait: bool = False) -> bool:
     return True
 
 
+def is_in_use(descriptor: int) -> bool:
+    """Whether another process has locked a file; if not, lock it. Where there are no locks, nothing is in use."""
+    if os.name == "posix":
+        import fcntl
+
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass  # some network file systems have no locks
+    return False
+
+
 def lock_created(part: Path, descriptor: int) -> bool:
     """Lock a file or folder that was just created; False if another process took it for a leftover and removed it."""
     # Another process locks a leftover before it removes it; without waiting, that could happen after this check.

@@ -23,7 +23,6 @@ FIRST_ROWS, CHUNK_SECONDS = 64, 0.05
 
 JUDGED_ROWS = 16_384  # rows that are judged at a time, as copies in double precision
 
-
 Belief: TypeAlias = ResidualBelief | LabelBelief
 
 

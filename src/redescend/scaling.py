@@ -21,10 +21,7 @@ SPECS = (
     ArraySpec("kept", ("dim",), kind="count", high="size"),
     ArraySpec("counts", ("dim",), kind="count"),
 )
-SEARCH = (
-    ArraySpec("search", ("dim",), kind="index", high="size"),
-    ArraySpec("limit", ("dim",), low=0.0),
-)
+SEARCH = (ArraySpec("search", ("dim",), kind="index", high="size"), ArraySpec("limit", ("dim",), low=0.0))
 """The last column of a summary: where it searches for a value to drop, and the largest gap it may leave."""
 
 

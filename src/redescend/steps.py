@@ -61,12 +61,14 @@ class Constant(Step):
     Parameters
     ----------
     alpha : float
-        The step size.
+        The step size, the same in every round.
 
     Examples
     --------
-    >>> Constant(0.1).settings
-    (0.1, 0.0)
+    >>> import redescend as rd
+    >>> learner = rd.OGD(1, loss=rd.losses.Squared(), step=Constant(0.25))
+    >>> learner.update([1.0], 2.0), learner.theta
+    (Round(loss=4.0, weight=1.0), array([1.]))
     """
 
     alpha: Positive

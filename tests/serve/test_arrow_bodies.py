@@ -8,7 +8,7 @@ import pytest
 
 from redescend.errors import DataError
 from redescend.serve.records import ARROW, EXPANSION, read_records
-from redescend.serve.refusals import TooLarge
+from redescend.serve.replies import TooLarge
 from redescend.serve.settings import Limits
 
 LIMITS = Limits(body=1 << 16, records=10_000)

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from redescend.serve.events import Page
 from redescend.serve.folder import ModelFolder
-from redescend.serve.live import describe_live
+from redescend.serve.live import Page, describe_live
 from redescend.serve.page import PAGE, POLICY
 from redescend.serve.settings import Limits
 from tests.serve.browser import Browser, wait_until
@@ -103,7 +102,7 @@ def test_events_have_what_changed(folder):
     assert [line["name"] for line in event["models"]] == ["a", "b"]
     assert event["model"]["name"] == "a"
     assert page.update()["models"] == []
-    folder.model("b").commit([make_request(to_lines(make_records(40)))])
+    folder.writer("b").model.commit([make_request(to_lines(make_records(40)))])
     event = page.update()
     assert [(line["name"], line["records"]) for line in event["models"]] == [("b", "40")]
     assert event["models"][0]["rate"] != "0"

@@ -9,12 +9,12 @@ import pytest
 from redescend.checkpoint import load
 from redescend.errors import DataError, DivergenceError
 from redescend.serve import replicas
+from redescend.serve.calls import infer
 from redescend.serve.folder import ModelFolder
-from redescend.serve.inference import infer
 from redescend.serve.journal import Fsync
-from redescend.serve.outcomes import dump_model, pick
 from redescend.serve.recovery import begin_snapshot, open_model
-from redescend.serve.refusals import Conflict
+from redescend.serve.replies import Conflict
+from redescend.serve.requests import dump_model, pick
 from redescend.serve.settings import Limits
 from redescend.streaming import StreamModel, fit_stream
 from tests.serve.servers import make_records, make_request

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from redescend.serve.calls import infer
 from redescend.serve.folder import ModelFolder
-from redescend.serve.inference import infer
 from redescend.serve.numbers import NumericBatch, NumericRecords
 from redescend.serve.records import RecordParser, Records, read_records
-from redescend.serve.refusals import Unsupported
-from redescend.serve.replies import encode, encode_in_parts
+from redescend.serve.replies import Unsupported, encode, encode_in_parts
 from redescend.serve.requests import LearnRequest
 from redescend.serve.settings import Limits
 from redescend.sources.splitter import LONGEST

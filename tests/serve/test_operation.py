@@ -1,7 +1,9 @@
 """How a server is run: tokens, folders, limits, many connections at once, and what happens when it stops."""
 
 import asyncio
+import errno
 import json
+import os
 import re
 import shutil
 import socket
@@ -19,7 +21,7 @@ from redescend.client import Client, ServerError
 from redescend.errors import DataError, ParameterError
 from redescend.serve.folder import ModelFolder
 from redescend.serve.journal import Fsync
-from redescend.serve.refusals import Busy
+from redescend.serve.replies import Busy
 from redescend.serve.server import check_host
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer
@@ -49,8 +51,18 @@ def test_token_stop_and_start_again(tmp_path):
     assert (data / "models" / "price" / "snapshot.safetensors").exists()
     folder = ModelFolder(data, Limits())
     folder.open_all()
-    assert folder.model("price").dump() == model
-    assert folder.model("price").counts.records == 100
+    assert folder.writer("price").model.dump() == model
+    assert folder.writer("price").model.counts.records == 100
+
+
+def test_models_on_a_file_system_without_locks_are_served(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(descriptor, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert ModelFolder(tmp_path / "data", Limits()).create("price", {"target": "price"}).name == "price"
 
 
 def test_requests_without_a_token_are_not_counted_as_open(tmp_path):
@@ -88,7 +100,7 @@ def test_a_damaged_model_is_named_and_the_others_are_served(tmp_path):
     folder = ModelFolder(tmp_path / "a", Limits())
     for name in ("good", "bad"):
         folder.create(name, {"target": "price", "first": 10}).commit([make_request(to_lines(make_records(20)))])
-        folder.model(name).commit([make_request(to_lines(make_records(5)))])
+        folder.writer(name).model.commit([make_request(to_lines(make_records(5)))])
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     path = tmp_path / "b" / "models" / "bad" / "journal" / "00000001.journal"
     path.write_bytes(path.read_bytes().replace(b'"Rome"', b'"Roma"', 1))

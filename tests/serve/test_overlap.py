@@ -10,7 +10,7 @@ import pytest
 from redescend.errors import DivergenceError
 from redescend.serve.folder import ModelFolder
 from redescend.serve.journal import Fsync
-from redescend.serve.outcomes import dump_model
+from redescend.serve.requests import dump_model
 from redescend.serve.settings import Limits
 from redescend.streaming import StreamModel
 from tests.serve.servers import ServerProcess, make_records, make_request, write_settings
@@ -169,7 +169,8 @@ def test_many_clients_with_long_requests(tmp_path):
     assert all(most)
     served = ModelFolder(tmp_path / "data", Limits(), Fsync.ALWAYS)
     served.open_all()
-    assert served.model("price").dump() == model == fit(served.model("price"))
+    reopened = served.writer("price").model
+    assert reopened.dump() == model == fit(reopened)
 
 
 def test_killed_while_commits_overlap(tmp_path):

@@ -12,7 +12,7 @@ from redescend.errors import DivergenceError
 from redescend.serve import writer as module
 from redescend.serve.folder import ModelFolder
 from redescend.serve.recovery import begin_snapshot
-from redescend.serve.refusals import Unavailable
+from redescend.serve.replies import Unavailable
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer
 from tests.serve.servers import make_records, make_request, wait_for
@@ -302,6 +302,7 @@ class RefusingPool(ThreadPoolExecutor):
 
 @pytest.mark.parametrize("settings", [{}, {"by": "town"}], ids=["one", "keys"])
 def test_a_snapshot_that_no_thread_writes_stops_nothing(tmp_path, settings, caplog, monkeypatch):
+    caplog.set_level("ERROR", "redescend.serve")  # another test may have configured the log
     model, lines, began = make_model(tmp_path, **settings), to_lines(make_records(30)), []
     send(model, make_records(100))
     monkeypatch.setattr(RefusingPool, "refused", [2])  # after a commit and the beginning of the snapshot

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from redescend.errors import DataError
 from redescend.sources import open_source
-from redescend.sources.arrow_messages import MOST_ROWS, count_batch_rows
+from redescend.sources.arrow import MOST_ROWS, count_batch_rows
 from redescend.sources.batch import count_bad
 from redescend.sources.columnar import format_error
 from redescend.streaming import fit_stream

@@ -9,7 +9,7 @@ import pytest
 
 from redescend.errors import DataError
 from redescend.sources import open_source
-from redescend.sources.folders import find_files
+from redescend.sources.readers import find_files
 
 
 @pytest.fixture

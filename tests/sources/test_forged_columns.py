@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from redescend.sources import open_source
-from redescend.sources.arrow_messages import measure_indexed
+from redescend.sources.arrow import measure_indexed
 from tests.cli.commands import run
 from tests.streaming.fuzzing.verdicts import check_readable
 

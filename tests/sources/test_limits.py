@@ -17,8 +17,7 @@ import pytest
 
 from redescend.errors import DataError
 from redescend.sources import columnar, open_source
-from redescend.sources.arrow import BODY
-from redescend.sources.arrow_messages import END, _read_messages
+from redescend.sources.arrow import BODY, END, _read_messages
 from redescend.sources.columnar import SLICE, SLICE_BYTES, cut_rows
 from redescend.sources.splitter import LONGEST, UNCLOSED, Grammar
 from tests.sources.outcomes import outcomes

@@ -15,7 +15,7 @@ import pytest
 from redescend.errors import DataError
 from redescend.sources import open_source
 from redescend.sources.columnar import ColumnarFile, RowGroup
-from redescend.sources.prefetch import MOST_THREADS, prefetch
+from redescend.sources.source import MOST_THREADS, prefetch
 from tests.sources.outcomes import outcomes
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from redescend.engines.labels import label_probabilities
 from redescend.streaming import fit_stream
-from redescend.streaming.dependence import RECENT, compute_dependence
 from redescend.streaming.importance import rank_features
-from redescend.streaming.report.dependence_plots import draw_dependences
+from redescend.streaming.report.dependence_plots import RECENT, compute_dependence, draw_dependences
 
 
 def records(count=900, classes=0):

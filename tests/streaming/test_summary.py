@@ -18,7 +18,7 @@ from redescend.sources.kinds import Kind
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Judged, Rounds
-from redescend.streaming.summary import Summary, cells, histograms, records
+from redescend.streaming.summary import Summary, histograms, records
 from redescend.streaming.summary.records import Reservoir
 from redescend.streaming.summary.verdict import StuckRuns
 
@@ -120,7 +120,7 @@ def test_the_curve_counts_every_round_where_it_is():
     counts = np.zeros((histograms.BINS, 9), dtype=int)
     bad = np.zeros(histograms.BINS, dtype=int)
     for row, weight in zip(rounds.rows, rounds.weights, strict=True):
-        counts[(row - 1) // each, np.searchsorted(cells.LEVELS, weight, side="right")] += 1
+        counts[(row - 1) // each, np.searchsorted(histograms.LEVELS, weight, side="right")] += 1
     for one in between(rounds, 1, int(rounds.rows[-1])):
         bad[(one.row - 1) // each] += 1
     assert (found.weights == counts).all()
@@ -141,7 +141,7 @@ def test_records_within_their_intervals_are_counted_where_they_are():
         if low == low:
             place, inside = (row - 1) // 2**found.shift, int(low <= target <= high)
             counts[place, inside] += 1
-            counts[place, 2 + inside] += round(probability * cells.FINE)
+            counts[place, 2 + inside] += round(probability * histograms.FINE)
     assert counts[:, :2].sum(axis=0).min() > 1000
     assert (found.coverage == counts).all()
 
@@ -224,7 +224,7 @@ def test_labels_are_counted():
         here = np.isin(rounds.probabilities, probability)
         right = here & (rounds.targets == rounds.predictions)
         assert found.calibration[cell, :2].tolist() == [(here & ~right).sum(), right.sum()]
-        assert found.calibration[cell, 2] / cells.FINE == pytest.approx(rounds.probabilities[here].sum(), rel=1e-6)
+        assert found.calibration[cell, 2] / histograms.FINE == pytest.approx(rounds.probabilities[here].sum(), rel=1e-6)
     assert found.calibration[:, :2].sum() == 2000
 
 

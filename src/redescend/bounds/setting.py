@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from redescend.bounds.measurements import Measurements, measure_game
+from redescend.bounds.certificate import Measurements, measure_game
 from redescend.game import Stream, Trace
 from redescend.learners.descent import Descent
 from redescend.losses import LinearLoss

@@ -1,4 +1,4 @@
-"""The command `redescend`: one file a command. Results go to standard output, everything else to standard error.
+"""The command `redescend`. Results go to standard output, everything else to standard error.
 
 Slow imports are inside the commands that need them, so that --help is fast.
 """
@@ -15,15 +15,11 @@ with needs_extra("The command needs Typer and Rich", "cli"):
 
 from redescend.cli.audit import audit
 from redescend.cli.exit_codes import EXIT_CODES, exit_on_error
-from redescend.cli.explain import explain
-from redescend.cli.export import export
 from redescend.cli.fit import fit
-from redescend.cli.inspect import inspect
+from redescend.cli.model_file import explain, export, inspect, predict, score
 from redescend.cli.options import read_defaults
-from redescend.cli.predict import predict
 from redescend.cli.reproduce import reproduce
 from redescend.cli.schema import schema
-from redescend.cli.score import score
 from redescend.cli.serve import serve
 from redescend.cli.startup import allow_pandas, ensure_complete_output, start_fast
 from redescend.cli.tail import tail
@@ -79,21 +75,16 @@ EXAMPLES: dict[Callable[..., None], str | None] = {
         "redescend score houses.safetensors new.csv > scores.csv",
         "redescend score houses.safetensors new.csv --threshold 0.01",
     ),
-    audit: _format_examples(
-        "redescend audit houses.csv --top 20",
-        "redescend audit houses.csv --out cells.csv",
-    ),
+    audit: _format_examples("redescend audit houses.csv --top 20", "redescend audit houses.csv --out cells.csv"),
     explain: _format_examples(
         "redescend explain houses.safetensors houses.csv --row 20",
         "redescend explain houses.safetensors houses.csv --row 20 --json",
     ),
     inspect: _format_examples(
-        "redescend inspect houses.safetensors",
-        "redescend inspect houses.safetensors --json | jq .columns",
+        "redescend inspect houses.safetensors", "redescend inspect houses.safetensors --json | jq .columns"
     ),
     schema: _format_examples(
-        "redescend schema houses.csv --out types.toml",
-        "redescend fit houses.csv --target price --schema types.toml",
+        "redescend schema houses.csv --out types.toml", "redescend fit houses.csv --target price --schema types.toml"
     ),
     export: _format_examples("redescend export houses.safetensors --onnx houses.onnx"),
     tail: _format_examples(

@@ -25,14 +25,9 @@ if TYPE_CHECKING:
     from redescend.streaming.run import Run
     from redescend.streaming.summary.records import Rejections, Suspect
 
-MAX_LINES = 12
-"""Columns to describe."""
-
-MAX_REASONS = 5
-"""Reasons of rejected records to show."""
-
-MAX_COLUMNS = 6
-"""Columns of a record in the table of suspects."""
+MAX_LINES = 12  # columns to describe
+MAX_REASONS = 5  # reasons of rejected records to show
+MAX_COLUMNS = 6  # columns of a record in the table of suspects
 
 PROBABILITY = "clean_probability"
 SUSPECT_COLUMNS = ("row", "file", PROBABILITY, "prediction", "target", "loss")

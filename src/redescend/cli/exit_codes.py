@@ -43,7 +43,6 @@ MEANINGS = {
 
 EXIT_CODES = "Exit codes:\n\n" + "".join(f"- {code}: {meaning}\n\n" for code, meaning in MEANINGS.items())
 
-
 OWNERS = ("fit_stream", "open_source", "StreamModel", "ModelStore")
 """Functions and classes whose parameters are options of the same name."""
 
@@ -114,11 +113,8 @@ def name_options(message: str) -> str:
     '--lag-columns needs --lags: the numbers of records to look back.'
     """
     owned = rf"The '(\w+)' parameter of (?:{'|'.join(OWNERS)})(?= )"
-    return re.sub(rf"{owned}|'({'|'.join(OPTIONS)})'", _to_option, message)
-
-
-def _to_option(match: re.Match[str]) -> str:
-    return "--" + (match[1] or match[2]).replace("_", "-")
+    anything = rf"{owned}|'({'|'.join(OPTIONS)})'"
+    return re.sub(anything, lambda found: "--" + (found[1] or found[2]).replace("_", "-"), message)
 
 
 @contextmanager

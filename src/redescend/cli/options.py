@@ -97,7 +97,6 @@ Sources = Annotated[list[str], typer.Argument(metavar="SOURCE", show_default=Fal
 ModelToRead = Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="Model file, written by fit.")]
 Every = Annotated[int, option(CHECKPOINTING, "Records between checkpoints.", min=1, metavar="N")]
 Quarantine = Annotated[File, optional(OUTPUT, "FILE.jsonl", QUARANTINE_HELP)]
-FromStart = Annotated[bool, option(INPUT, FROM_START_HELP, "--from-start")]
 Debug = Annotated[bool, option(RUNNING, "Show the traceback of an unexpected error.", "--debug")]
 
 
@@ -220,8 +219,9 @@ class CheckpointOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultOptions:
-    """Output files: `predict` and `score`."""
+    """Results for new records: `predict` and `score`."""
 
+    from_start: Annotated[bool, option(INPUT, FROM_START_HELP, "--from-start")] = False
     out: Annotated[File, optional(OUTPUT, "FILE", OUT_HELP)] = None
     keep: Annotated[Names, optional(OUTPUT, "A,B", KEEP_HELP)] = None
     quarantine: Quarantine = None

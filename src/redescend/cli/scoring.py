@@ -24,9 +24,9 @@ from redescend.cli.console import (
     reader_may_leave,
 )
 from redescend.cli.exit_codes import Code
+from redescend.cli.fit import choose_quarantine
 from redescend.cli.options import InputOptions, ResultOptions, parse_names
 from redescend.cli.progress import ProgressLine
-from redescend.cli.training import choose_quarantine
 from redescend.errors import BadRecordError, DataError, OnBad, ParameterError
 from redescend.files import replace_file
 from redescend.sources import Bad, Source
@@ -107,12 +107,11 @@ def apply_model(
     target: bool = True,
     below: float | None = None,
     level: float | None = None,
-    from_start: bool = False,
 ) -> Code:
     """Score all records of a source, and write those with a probability `below` a limit.
 
     Without the `target`, predict them instead, with intervals of this `level`. Lagged features of the first records
-    look back at the last records of the fit, or at none if `from_start` is set.
+    look back at the last records of the fit, or at none with `result.from_start`.
     """
     out = result.out
     if out is not None:
@@ -130,8 +129,8 @@ def apply_model(
     # Lagged features look back at targets, where there are any.
     with_target = target or (bool(schema.lagged) and schema.target in source.columns)
     names = [name for name in schema.columns if with_target or name != schema.target]
-    history = model.start_history(fresh=from_start)
-    if from_start and history is None:
+    history = model.start_history(fresh=result.from_start)
+    if result.from_start and history is None:
         raise ParameterError("The model has no lags; leave --from-start out.")
     source.read_as_text(name for name in keep if name not in names)
     # On a terminal, the progress line would appear between the results.

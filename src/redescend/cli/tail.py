@@ -63,7 +63,7 @@ def tail(
     """
     with exit_on_error(running.debug), _catch_signals() as stop, announce_compilation(running.quiet):
         from redescend.cli.console import log_result, log_schema
-        from redescend.cli.training import choose_outputs, exit_code, make_config
+        from redescend.cli.fit import choose_outputs, exit_code, make_config
         from redescend.sources.formats import ReadOptions
         from redescend.sources.mqtt import is_topic
         from redescend.sources.streams import find_stream, hide_password

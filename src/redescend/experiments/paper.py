@@ -12,14 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from redescend import regret
-from redescend.bounds.certificate import make_certificate
-from redescend.bounds.measurements import measure_game
+from redescend.bounds.certificate import make_certificate, measure_game
 from redescend.bounds.setting import make_setting
 from redescend.bounds.theorems import clean_dynamic
 from redescend.errors import DivergenceError
 from redescend.experiments.expert_runs import EXPERTS
 from redescend.experiments.problems import MEASURES, ORACLE, PAPER, PROBLEMS, Problem, choose_rounds, svm
-from redescend.experiments.suite.players import SUITE
+from redescend.experiments.suite import SUITE
 from redescend.experiments.tasks import Block, Experiment, Options, Task, join_blocks, make_point
 from redescend.game import Stream, Trace, play
 from redescend.learners.learner import Learner
@@ -99,10 +98,6 @@ def _sample_weights(columns: Block, trace: Trace, stream: Stream, seed: int) -> 
 # --- decision boundaries ---
 
 
-def _list_boundary_tasks(options: Options) -> Iterator[Task]:
-    yield Task("boundaries", (("rounds", choose_rounds("svm", options)), ("seed", options.seed)))
-
-
 def _compute_boundaries(rounds: int, seed: int) -> Iterator[Block]:
     problem = svm(rounds)
     for count, stream in problem.streams(seed).items():
@@ -180,7 +175,10 @@ def _sweep_constants(name: str, rounds: int, seed: int) -> Iterator[Block]:
 EXPERIMENTS = {
     "ridge": Experiment(partial(_list_regret_tasks, "ridge"), _compute_regret),
     "svm": Experiment(partial(_list_regret_tasks, "svm"), _compute_regret),
-    "boundaries": Experiment(_list_boundary_tasks, _compute_boundaries),
+    "boundaries": Experiment(
+        lambda options: [Task("boundaries", (("rounds", choose_rounds("svm", options)), ("seed", options.seed)))],
+        _compute_boundaries,
+    ),
     "sweep": Experiment(_list_sweep_tasks, _compute_sweep),
     "experts": EXPERTS,
     "suite": SUITE,

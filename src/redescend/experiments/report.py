@@ -29,7 +29,7 @@ from redescend.experiments.results import (
     mean_and_error,
     p_value,
 )
-from redescend.experiments.suite.ratios import make_suite_section
+from redescend.experiments.suite_ratios import make_suite_section
 from redescend.files import replace_file
 from redescend.numeric import Array
 

@@ -26,7 +26,6 @@ _COLUMNS |= {"learner": _TEXT, "a": _NUMBER, "b": _NUMBER, "round": _WHOLE, "mea
 SCHEMA = pa.schema([pa.field(name, kind, nullable=name in ("a", "b")) for name, kind in _COLUMNS.items()])
 """The tidy table, explained in docs/results.md: one value of a measure of a learner in one round of a run."""
 
-
 Block = dict[str, Any]  # rows of the tidy table: arrays are columns, and anything else is repeated in all rows
 
 
@@ -34,7 +33,7 @@ Block = dict[str, Any]  # rows of the tidy table: arrays are columns, and anythi
 def code_digest() -> str:
     """A hash of the code that computes tasks, so that rows of older code are not reused."""
     folder = Path(__file__).parent
-    names = ("paper.py", "problems.py", "expert_runs.py", "suite/settings.py", "suite/players.py")
+    names = ("paper.py", "problems.py", "expert_runs.py", "suite.py")
     rooms = ("learners", "streams", "adversaries", "regret", "bounds")
     modules = [file for name in rooms for file in (folder.parent / name).glob("*.py")]
     files = [*(folder / name for name in names), folder.parent / "game.py", *sorted(modules)]

@@ -23,10 +23,7 @@ OPSET, ML_OPSET, IR_VERSION = 17, 3, 9  # versions that ONNX Runtime knows since
 
 DOUBLE, TEXT, WHOLE = TensorProto.DOUBLE, TensorProto.STRING, TensorProto.INT64
 
-REASONS = {
-    "hashed": "its texts are hashed, which ONNX cannot do; ",
-    "date": "dates cannot be exported; ",
-}
+REASONS = {"hashed": "its texts are hashed, which ONNX cannot do; ", "date": "dates cannot be exported; "}
 """Why columns with these encodings cannot be exported."""
 
 

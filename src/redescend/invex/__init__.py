@@ -13,10 +13,8 @@ computes the theorem's bound. An instance is a space, a loss over it, and an upd
 True
 """
 
-from redescend.invex.assumptions import Slack, check_assumptions
 from redescend.invex.frechet import FrechetMean, RobustFrechetMean, frechet_mean
-from redescend.invex.game import InvexTrace, play
-from redescend.invex.hyperboloid import Hyperboloid
+from redescend.invex.game import InvexTrace, Slack, check_assumptions, play
 from redescend.invex.losses import (
     InvexLoss,
     OperatorScaling,
@@ -27,8 +25,8 @@ from redescend.invex.losses import (
     quartic,
 )
 from redescend.invex.manifold_descent import FirstOrder, Flat, ManifoldDescent, Move
+from redescend.invex.manifolds import SPD, Hyperboloid
 from redescend.invex.space import Euclidean, GeodesicBall, Space
-from redescend.invex.spd import SPD
 
 __all__ = [
     "SPD",

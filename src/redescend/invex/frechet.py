@@ -155,6 +155,11 @@ class RobustFrechetMean(Stateful):
         self._theta: Array = first
         self.rounds = 0
 
+    @property
+    def typical(self) -> float:
+        """Typical distance of clean records from the mean; NaN before the first record away from it."""
+        return self._noise.typical
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space})"
 
@@ -162,11 +167,6 @@ class RobustFrechetMean(Stateful):
     def theta(self) -> Array:
         """A copy of the current action."""
         return self._theta.copy()
-
-    @property
-    def typical(self) -> float:
-        """Typical distance of clean records from the mean; NaN before the first record away from it."""
-        return self._noise.typical
 
     def update(self, record: Any) -> Round:
         """Learn from one record.

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend.errors import DataError
+from redescend.invex.manifolds import SPD
 from redescend.invex.space import Euclidean, Space, check_floats
-from redescend.invex.spd import SPD
 from redescend.numeric import Array
 from redescend.parameters import POSITIVE, bad_parameter, check, check_instance
 

@@ -56,8 +56,7 @@ class NoisePosterior:
         self._offsets = (math.log(2.0) / self.fineness) * np.arange(OCTAVES * self.fineness)
         shape = (len(self._offsets), len(self.kinds), len(RATES))
         self._prior = np.broadcast_to(np.array(BELIEFS) / (shape[0] * shape[1]), shape)
-        self.lowest = math.nan
-        """ln τ of the lowest cell; NaN before the first positive distance."""
+        self.lowest = math.nan  # ln τ of the lowest cell; NaN before the first positive distance
         self.cells = self._prior.copy()
 
     @property

@@ -117,11 +117,12 @@ class Euclidean(Component, Space):
     Parameters
     ----------
     dim : int
-        Number of coordinates.
+        The number of coordinates.
 
     Examples
     --------
-    >>> Euclidean(2).distance(np.array([0.0, 0.0]), np.array([3.0, 4.0]))
+    >>> space = Euclidean(2)
+    >>> space.distance(space.origin, np.array([3.0, 4.0]))
     5.0
     """
 

@@ -270,7 +270,7 @@ class EpsilonInsensitive(LinearLoss):
     Parameters
     ----------
     epsilon : float
-        Residuals up to this size cost nothing.
+        The size up to which residuals cost nothing.
 
     Examples
     --------

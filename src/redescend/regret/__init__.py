@@ -81,12 +81,7 @@ class Split(NamedTuple):
 
 
 def split(
-    trace: Trace,
-    alone: Trace,
-    stream: Stream,
-    loss: Loss,
-    comparator: Any = "round",
-    domain: Domain | None = None,
+    trace: Trace, alone: Trace, stream: Stream, loss: Loss, comparator: Any = "round", domain: Domain | None = None
 ) -> Split:
     r"""Split the clean dynamic regret as the paper does: the regret of one expert, and the regret against that expert.
 

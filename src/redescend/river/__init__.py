@@ -10,9 +10,8 @@ They learn from dicts and from frames, in which features may come and go, and wo
 from redescend.errors import needs_extra
 
 with needs_extra("redescend.river needs River", "river"):
-    from redescend.river.classifier import RedescendingClassifier
     from redescend.river.filter import RedescendingFilter
     from redescend.river.learn_loss import LearnLoss
-    from redescend.river.regressor import RedescendingRegressor
+    from redescend.river.linear_model import RedescendingClassifier, RedescendingRegressor
 
 __all__ = ["LearnLoss", "RedescendingClassifier", "RedescendingFilter", "RedescendingRegressor"]

@@ -23,8 +23,7 @@ from redescend.kernels.layout import Outcomes
 from redescend.learners.selftuning import SelfTuning, resolve_order
 from redescend.numeric import Array, dot
 from redescend.river import records
-from redescend.river.record_belief import RecordBelief
-from redescend.river.row_learner import RowLearner, infer_dim, make_row_learner, widen_state
+from redescend.river.row_learner import RecordBelief, RowLearner, infer_dim, make_row_learner, widen_state
 from redescend.state import Stateful, check_keys, corrupt_state, count_values, require
 
 MOST_FEATURES = {1: 200_000, 2: 4_000}

@@ -12,9 +12,8 @@ from redescend import losses, steps, transforms
 from redescend.engines.config import check_loss
 from redescend.exclusive import exclusive
 from redescend.parameters import COUNT, Interval, check
-from redescend.river.classifier import RedescendingClassifier
+from redescend.river.linear_model import RedescendingClassifier, RedescendingRegressor
 from redescend.river.records import NotFiniteError, check_record, key_to_plain, plain_to_key
-from redescend.river.regressor import RedescendingRegressor
 from redescend.state import Stateful, check_keys, corrupt_state, require
 
 THRESHOLDS = Interval(0, 1, "right")

@@ -1,8 +1,8 @@
 """`redescend serve`: models that learn while they are served.
 
-A request to learn takes this way: `protocol` and `direct` (short requests) or `app` (all others) receive it, `records`
-and `numbers` parse its body, `writer` puts requests of many clients into one commit, `model` learns from it, `journal`
-writes it to the disk, and `replies` encodes the answer. `folder` holds the models of a server.
+A request to learn takes this way: `protocol` (short requests) or `app` (others) receives it, `records` and `numbers`
+parse its body, `writer` puts requests of many clients into one commit, `model` learns from it, `journal` writes it to
+the disk, and `replies` encodes the answer. `folder` holds the models of a server.
 """
 
 from redescend.errors import MissingExtraError

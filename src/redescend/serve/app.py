@@ -16,25 +16,33 @@ from starlette.routing import Match, Route
 
 from redescend import __version__
 from redescend.errors import quote
-from redescend.serve.calls import Calls
-from redescend.serve.direct import SMALL
-from redescend.serve.events import Events
+from redescend.serve.calls import Calls, describe_model
 from redescend.serve.folder import ModelFolder
-from redescend.serve.inference import describe_model
 from redescend.serve.journal import Fsync
+from redescend.serve.live import Events
 from redescend.serve.metrics import CONTENT_TYPE, render_metrics
 from redescend.serve.openapi import make_document
 from redescend.serve.page import PAGE, PAGE_HEADERS
+from redescend.serve.protocol import SMALL
 from redescend.serve.records import load_json
-from redescend.serve.refusals import NotFound, Refusal, TooLarge, TooSlow, Unsupported, WrongMethod
-from redescend.serve.replies import Reply, encode, encode_in_parts, refuse
+from redescend.serve.replies import (
+    NotFound,
+    Refusal,
+    Reply,
+    TooLarge,
+    TooSlow,
+    Unsupported,
+    WrongMethod,
+    encode,
+    encode_in_parts,
+    refuse,
+)
 from redescend.serve.settings import Limits
 
 BINARY = "application/octet-stream"
 FILES = (BINARY, "application/x-safetensors")
 
-PATIENCE = 8
-"""How many times the largest body is read, and dropped, so that a client can read why it is refused."""
+PATIENCE = 8  # how many times the largest body is read, and dropped, so that a client can read why it is refused
 
 Handler = Callable[[Request], Awaitable[Response]]
 

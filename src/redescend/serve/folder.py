@@ -17,24 +17,21 @@ from typing import Any
 
 from redescend.checkpoint import load
 from redescend.errors import DataError, ParameterError, RedescendError, quote
-from redescend.files import lock, replace_file, sync_folder
+from redescend.files import is_in_use, replace_file, sync_folder
 from redescend.registry import snake_case
 from redescend.serve.journal import Fsync
 from redescend.serve.logs import FIELDS
 from redescend.serve.model import ServedModel
 from redescend.serve.recovery import CONFIG, SEGMENT, START, begin_snapshot, open_model
-from redescend.serve.refusals import Conflict, NotFound, TooLarge, Unavailable
+from redescend.serve.replies import Conflict, NotFound, TooLarge, Unavailable
 from redescend.serve.settings import Limits, ModelSettings, check_name
 from redescend.serve.writer import Writer
 from redescend.streaming import ModelStore, StreamModel
 
 LOGGER = logging.getLogger("redescend.serve")
 
-THREADS = 4
-"""Threads that learn and take snapshots, each for one model at a time."""
-
-RECENT = 1.0
-"""Seconds after a prediction in which others are expected."""
+THREADS = 4  # threads that learn and take snapshots, each for one model at a time
+RECENT = 1.0  # seconds after a prediction in which others are expected
 
 
 class ModelFolder:
@@ -66,13 +63,10 @@ class ModelFolder:
     ) -> None:
         self.path, self.limits, self.fsync = path, limits, fsync
         self._every, self._keep, self._segment = every, keep, segment
-        self._saved: dict[str, int] = {}
-        """Records of each model at its last snapshot."""
+        self._saved: dict[str, int] = {}  # records of each model at its last snapshot
         self.writers: dict[str, Writer] = {}
-        self.read_at = float("-inf")
-        """When a client has predicted last."""
-        self.broken: dict[str, str] = {}
-        """Models that could not be opened, and why."""
+        self.read_at = float("-inf")  # when a client has predicted last
+        self.broken: dict[str, str] = {}  # models that could not be opened, and why
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="commit")
         try:
             (path / "models").mkdir(parents=True, exist_ok=True)
@@ -81,7 +75,7 @@ class ModelFolder:
             raise DataError(
                 f"The folder '{path}' cannot be used for models ({error.strerror}); name another."
             ) from None
-        if not lock(self._lock) and os.name == "posix":
+        if is_in_use(self._lock):
             os.close(self._lock)
             raise DataError(f"The folder '{path}' is in use by another server; stop that, or name another folder.")
 
@@ -112,10 +106,6 @@ class ModelFolder:
                 raise Unavailable(f"The model {quote(name)} could not be opened: {self.broken[name]}")
             raise NotFound(f"There is no model {quote(name)}; GET /v2/models lists all.")
         return found
-
-    def model(self, name: str) -> ServedModel:
-        """A model by its name."""
-        return self.writer(name).model
 
     def create(self, name: str, content: Any = None, start: bytes | None = None) -> ServedModel:
         """Create a model from its settings, or from a model file: `start`."""

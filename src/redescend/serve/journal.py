@@ -29,11 +29,9 @@ Text = bytes | memoryview
 DISK_THREADS = ThreadPoolExecutor(8, thread_name_prefix="disk")
 """Threads that write commits, and wait until they are on the disk."""
 
-MOST_OPEN = 100
-"""Journals whose file stays open, which saves a little time for each commit; there may be thousands."""
+MOST_OPEN = 100  # journals whose file stays open, which saves a little time for each commit; there may be thousands
 
-OPEN: set[int] = set()
-"""The descriptors of these files."""
+OPEN: set[int] = set()  # the descriptors of these files
 
 
 class Fsync(StrEnum):
@@ -68,12 +66,10 @@ class Journal:
 
     def __init__(self, folder: Path, fsync: Fsync = Fsync.ALWAYS) -> None:
         self.folder, self.fsync = folder, fsync
-        self.declared: dict[str, Any] | None = None
-        """The schema frame, which every segment has once it is known."""
+        self.declared: dict[str, Any] | None = None  # the schema frame, which every segment has once it is known
         self._unsynced = self._broken = False
         self._queue: list[Queued] = []
-        self._writes = False
-        """Whether a thread writes the queue."""
+        self._writes = False  # whether a thread writes the queue
         self._failure: Exception | None = None
         self._descriptor: int | None = None
         self._lock, self._writing, self._syncing = Lock(), Lock(), Lock()

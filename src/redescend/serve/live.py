@@ -1,16 +1,25 @@
-"""The live page of a server: what a model does right now, with the pictures and the words of the report."""
+"""The live page of a server: what a model does right now, with the pictures and the words of the report.
+
+Once a second, a server-sent event says what has changed.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import math
+import time
 from collections import deque
+from collections.abc import AsyncIterator
 from typing import Any
 
 import numpy as np
+import orjson
 
+from redescend.serve.folder import ModelFolder
 from redescend.serve.model import ServedModel
-from redescend.serve.outcomes import Outcome
-from redescend.serve.recent import RecentRounds
+from redescend.serve.replies import Busy
+from redescend.serve.requests import Outcome
+from redescend.serve.statistics import RecentRounds
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.report.charts import Chart, ReportFigure, Scale, fit_scale
 from redescend.streaming.report.formatting import (
@@ -26,11 +35,9 @@ from redescend.streaming.report.pictures import compare_losses
 POINTS, BINS, SUSPECTS, COLUMNS = 60, 20, 12, 8
 """Records in the picture of predictions, bins of the others, and suspects and columns in their table."""
 
-LABEL = 24
-"""Characters of a label beside an axis: more are higher than a picture on a phone."""
+LABEL = 24  # characters of a label beside an axis: more are higher than a picture on a phone
 
-Rates = deque[tuple[float, float]]
-"""Seconds since the page was opened, and records per second."""
+Rates = deque[tuple[float, float]]  # seconds since the page was opened, and records per second
 
 
 def list_model(model: ServedModel, rate: float) -> dict[str, Any]:
@@ -197,3 +204,79 @@ def draw_rates(rates: Rates) -> ReportFigure:
 
 def _rows(recent: RecentRounds) -> Scale:
     return Scale(float(recent.rows[0]), float(recent.rows[-1]) + 1.0)
+
+
+SECONDS = 1.0  # between two events
+HISTORY = 120  # rates that a page shows
+
+MAX_PAGES = 50
+
+
+class Events:
+    """The open pages of a server."""
+
+    def __init__(self, folder: ModelFolder) -> None:
+        self._folder, self._stopping, self._pages = folder, asyncio.Event(), 0
+
+    def stop(self) -> None:
+        """End all streams, so that the server can stop."""
+        self._stopping.set()
+
+    def watch(self, chosen: str | None) -> AsyncIterator[bytes]:
+        """The events of a page that shows one model, the first by name unless one is chosen."""
+        if self._pages >= MAX_PAGES:
+            raise Busy(f"{MAX_PAGES} live pages are open already; close one.")
+        return self._watch(chosen)
+
+    async def _watch(self, chosen: str | None) -> AsyncIterator[bytes]:
+        page = Page(self._folder, chosen)
+        self._pages += 1
+        try:
+            while not self._stopping.is_set():
+                event = orjson.dumps(await asyncio.to_thread(page.update))
+                yield b"data: " + event + b"\n\n"
+                try:
+                    await asyncio.wait_for(self._stopping.wait(), SECONDS)
+                except TimeoutError:
+                    continue
+        finally:
+            self._pages -= 1
+
+
+class Page:
+    """What one page shows already, so that only changes are sent."""
+
+    def __init__(self, folder: ModelFolder, chosen: str | None) -> None:
+        self._folder, self._chosen = folder, chosen
+        self._began = self._last = time.monotonic()
+        self._records: dict[str, int] = {}
+        self._sent: dict[str, dict[str, Any]] = {}
+        self._rates: Rates = deque(maxlen=HISTORY)
+
+    def update(self) -> dict[str, Any]:
+        """The next event: the models whose line has changed, those that are gone, and the chosen model."""
+        now = time.monotonic()
+        passed, self._last = now - self._last, now
+        models = {name: writer.model for name, writer in list(self._folder.writers.items())}
+        shown = self._chosen if self._chosen is not None else min(models, default=None)
+        changed = []
+        for name, model in models.items():
+            count = model.counts.records + len(model.pending)
+            rate = max(0, count - self._records.get(name, count)) / passed if passed > 0.0 else 0.0
+            before = self._records.get(name)
+            self._records[name] = count
+            if name == shown:
+                self._rates.append((now - self._began, rate))
+            if count == before and self._sent[name]["rate"] == "0":
+                continue
+            line = list_model(model, rate)
+            if line != self._sent.get(name):
+                self._sent[name] = line
+                changed.append(line)
+        gone = [name for name in self._sent if name not in models]
+        for name in gone:
+            del self._sent[name], self._records[name]
+        event: dict[str, Any] = {"models": changed, "gone": gone, "broken": self._folder.broken}
+        if shown in models:
+            event["model"] = describe_live(models[shown], self._rates)
+        return event

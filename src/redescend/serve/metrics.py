@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Lock
 
 from redescend import __version__
 from redescend.serve.folder import ModelFolder
-from redescend.serve.histogram import Histogram
+from redescend.serve.statistics import Histogram
 from redescend.serve.writer import Writer
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = dict[str, str]
-Sample = tuple[str, Labels, float]
-"""A suffix of the name, labels, and a value."""
+Sample = tuple[str, Labels, float]  # a suffix of the name, labels, and a value
 
 
 class RequestMetrics:
@@ -27,8 +26,7 @@ class RequestMetrics:
         self.started, self.open = time.time(), 0
         self.counts: dict[tuple[str, str, int], int] = {}
         self.times: dict[tuple[str, str], Histogram] = {}
-        self.predicted: dict[str, int] = {}
-        """Records that were predicted, by model."""
+        self.predicted: dict[str, int] = {}  # records that were predicted, by model
         self._lock = Lock()
 
     def add_predicted(self, model: str, count: int) -> None:
@@ -61,8 +59,7 @@ def _families(metrics: RequestMetrics, folder: ModelFolder) -> Iterator[tuple[st
     """The name, the type, the help and the samples of each metric."""
     writers = list(folder.writers.items())
 
-    def per_model(value: object) -> list[Sample]:
-        assert callable(value)
+    def per_model(value: Callable[[Writer], float]) -> list[Sample]:
         return [("", {"model": name}, value(writer)) for name, writer in writers]
 
     yield "redescend_info", "gauge", "The version of the server.", [("", {"version": __version__}, 1.0)]
@@ -106,13 +103,9 @@ def _families(metrics: RequestMetrics, folder: ModelFolder) -> Iterator[tuple[st
         ("journal_segment_bytes", "Size of the last segment.", lambda writer: writer.model.journal.end.offset),
     ):
         yield f"redescend_{name}", "gauge", text, per_model(value)
-    losses = [(name, _median_loss(writer)) for name, writer in writers]
-    samples: list[Sample] = [("", {"model": name}, loss) for name, loss in losses if loss is not None]
-    yield "redescend_median_loss", "gauge", "The median loss of all records, within 4 %.", samples
-
-
-def _median_loss(writer: Writer) -> float | None:
-    return None if writer.model.schema is None else writer.model.median_loss()
+    decided = [(name, writer.model.median_loss()) for name, writer in writers if writer.model.schema is not None]
+    losses: list[Sample] = [("", {"model": name}, loss) for name, loss in decided if loss is not None]
+    yield "redescend_median_loss", "gauge", "The median loss of all records, within 4 %.", losses
 
 
 def _buckets(histograms: Iterable[tuple[Labels, Histogram]]) -> Iterator[Sample]:

@@ -16,29 +16,33 @@ import numpy as np
 
 from redescend.belief import ResidualBelief
 from redescend.errors import DataError, DivergenceError, RedescendError
-from redescend.serve.columns import list_inputs, list_outputs
 from redescend.serve.journal import Fsync, Journal
-from redescend.serve.keys import Keys
-from redescend.serve.labels import LateLabels
 from redescend.serve.numbers import NumericBatch, NumericRecords
-from redescend.serve.outcomes import Outcome, Outcomes, complete, describe_rounds, dump_model, pick, select
-from redescend.serve.recent import RecentRing, RecentRounds
-from redescend.serve.records import RecordParser
-from redescend.serve.refusals import Conflict
+from redescend.serve.records import LateLabels, RecordParser
 from redescend.serve.replicas import Model, Replicas, Versions, make_versions
+from redescend.serve.replies import Conflict
 from redescend.serve.requests import (
     Answer,
     Begun,
     Counts,
+    Keys,
     LearnRequest,
+    Outcome,
+    Outcomes,
     Taught,
+    complete,
+    describe_rounds,
+    dump_model,
     join_records,
     list_counts,
     make_answers,
+    pick,
+    select,
     split_records,
 )
 from redescend.serve.settings import Limits, ModelSettings
-from redescend.serve.statistics import Statistics
+from redescend.serve.statistics import RecentRing, RecentRounds, Statistics
+from redescend.serve.tensors import list_inputs, list_outputs
 from redescend.sources import SAMPLE, Batch, Kind, open_source
 from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.config import FitConfig
@@ -46,8 +50,7 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.predictor import Learned
 from redescend.streaming.summary.records import read_values
 
-NEWEST = 100
-"""Suspects that are kept with their values."""
+NEWEST = 100  # suspects that are kept with their values
 
 
 class ServedModel:
@@ -75,16 +78,11 @@ class ServedModel:
         self.labels = LateLabels(limits.labels, limits.label_seconds)
         self.counts = Counts()
         self.keys = Keys(limits.keys)
-        self._begun: deque[Begun] = deque()
-        """Commits that are being written to the disk."""
-        self._rows = 0
-        """Records that were learned from, with those of these commits."""
-        self.pending: list[bytes] = []
-        """Records that were committed before the schema was decided."""
-        self.failure: str | None = None
-        """Why no schema could be decided yet."""
-        self._disk_failed = False
-        """Whether that is because of the disk, so that the same records may do later."""
+        self._begun: deque[Begun] = deque()  # commits that are being written to the disk
+        self._rows = 0  # records that were learned from, with those of these commits
+        self.pending: list[bytes] = []  # records that were committed before the schema was decided
+        self.failure: str | None = None  # why no schema could be decided yet
+        self._disk_failed = False  # whether that is because of the disk, so that the same records may do later
         self.newest: deque[Outcome] = deque(maxlen=NEWEST)
         self.numeric: NumericRecords | None = None
         self._recent = RecentRing()

@@ -1,6 +1,6 @@
 """The short way from numbers to the rows of a model, which most requests can take.
 
-Everything unusual, such as texts, missing values or what is wrong, takes the way of `redescend.serve.inference` or
+Everything unusual, such as texts, missing values or what is wrong, takes the way of `redescend.serve.calls` or
 `redescend.serve.records`. Both ways lead to the same rows.
 """
 
@@ -32,11 +32,8 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned
 
-EXACT = 2.0**53
-"""Integers up to here are doubles."""
-
-LONG = 1 << 13
-"""Bytes that take long enough to read for other threads to run meanwhile."""
+EXACT = 2.0**53  # integers up to here are doubles
+LONG = 1 << 13  # bytes that take long enough to read for other threads to run meanwhile
 
 PLAIN = frozenset(name for name in TYPES if name not in ("BOOL", "BYTES"))
 
@@ -74,8 +71,7 @@ class NumericInputs:
         self._names, self._dim = schema.inputs, schema.dim
         self.columns = np.array([span.start for span in schema.spans], dtype=np.int64)
         """The column of `X` for each of the inputs."""
-        self._last: Layout | None = None
-        """That of the last request: those of the next are probably the same."""
+        self._last: Layout | None = None  # that of the last request: those of the next are probably the same
         numeric = all(feature.kind is Kind.NUMBER for feature in schema.features)
         self.usable = schema.by is None and numeric and not schema.lagged
 
@@ -203,8 +199,7 @@ class NumericRecords:
         self._usable = self.inputs.usable and numbers
         # Lagged features have columns as well, but no names.
         self._columns = dict(zip(names, [*self.inputs.columns.tolist(), schema.dim], strict=self._usable))
-        self._last: Template | None = None
-        """The names of the last request: those of the next are probably the same."""
+        self._last: Template | None = None  # the names of the last request: those of the next are probably the same
 
     def read(self, text: bytes, *, lined: bool = False) -> NumericRows | None:
         """The records of a JSON text, or of JSON lines, if they are numbers with the same names in the same order."""

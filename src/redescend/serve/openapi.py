@@ -149,10 +149,7 @@ def make_document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "redescend serve", "version": __version__},
         "paths": paths,
-        "components": {
-            "schemas": make_schemas(),
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": make_schemas(), "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{}, {"token": []}],
     }
 

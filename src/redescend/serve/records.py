@@ -1,7 +1,7 @@
 """Request bodies as records, one JSON line each, and records as the batches that models learn from.
 
 A record that a client sends reaches the model through the journal's own parser, so that it becomes what `redescend fit`
-makes of the journal.
+makes of the journal. A record that was predicted waits here for its label.
 """
 
 from __future__ import annotations
@@ -10,8 +10,12 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import orjson
@@ -19,13 +23,12 @@ import pyarrow as pa
 
 from redescend.errors import DataError, RedescendError, quote
 from redescend.serve.numbers import NumericRecords, NumericRows
-from redescend.serve.refusals import TooLarge, Unsupported
+from redescend.serve.replies import TooLarge, Unsupported
 from redescend.serve.settings import Limits
 from redescend.sources import Batch, Kind
-from redescend.sources.arrow import BODY, INDEXED
-from redescend.sources.arrow_messages import END, count_batch_rows, measure_batches
+from redescend.sources.arrow import BODY, END, INDEXED, count_batch_rows, measure_batches
 from redescend.sources.batch import concat_batches
-from redescend.sources.jsonl import JsonParser
+from redescend.sources.jsonl import JsonParser, make_object
 from redescend.sources.kinds import format_json, infer_type_kind
 from redescend.sources.splitter import LONGEST, Grammar, TextChunk
 from redescend.sources.text import parse_chunk
@@ -37,8 +40,7 @@ ARROW = ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.fi
 JSON = "application/json"
 
 LIMITS = Limits()
-EXPANSION = 4
-"""How many times the largest body Arrow data may take in memory, and their records as JSON."""
+EXPANSION = 4  # how many times the largest body Arrow data may take in memory, and their records as JSON
 
 SPACED = re.compile(rb'"\s+:')
 """White space between a name and its colon, with which names cannot be counted by the bytes `":`."""
@@ -132,7 +134,7 @@ def load_json(body: bytes) -> Any:
 def load_json_strictly(body: bytes) -> Any:
     """The content of a JSON text; a name that is there twice, as in `redescend.sources.jsonl`, is an error."""
     try:
-        return json.loads(body.decode(), object_pairs_hook=_make_object)
+        return json.loads(body.decode(), object_pairs_hook=make_object)
     except UnicodeDecodeError as error:
         raise DataError(f"The body is not UTF-8: byte {error.start + 1} is invalid.") from None
     except json.JSONDecodeError as error:
@@ -143,15 +145,6 @@ def load_json_strictly(body: bytes) -> Any:
         raise DataError(f"The body is not JSON that can be used: {error}.") from None
 
 
-def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {quote(twice)} is there twice")
-    return values
-
-
 def dump_record(values: Mapping[str, Any]) -> bytes:
     """A record as a line."""
     try:
@@ -160,7 +153,7 @@ def dump_record(values: Mapping[str, Any]) -> bytes:
         # An integer of more than 64 bits, or half of a surrogate pair.
         return json.dumps(values, default=str).encode()
     if b"null" in line and any(type(value) is float and not math.isfinite(value) for value in values.values()):
-        # A number that overflows, such as 1e400, is not a missing value: the parser of records rejects it.
+        # a number that overflows, such as 1e400, is not a missing value: the parser of records rejects it.
         return json.dumps(values, default=str).encode()
     return line
 
@@ -238,3 +231,57 @@ class RecordParser:
             piece = parse_chunk(self._parser, TextChunk(0, len(data), data, None))
             pieces.append(piece.slice(0, piece.count, 0, self._source, row + first))
         return pieces[0] if len(pieces) == 1 else concat_batches(pieces)
+
+
+Waiting = tuple[float, Callable[[int], bytes], int]
+"""When a record came, and what makes it from its number in its request."""
+
+
+class LateLabels:
+    """A bounded store of records by id: the oldest go first, and none stays longer than `seconds`.
+
+    It is in memory, and empty when the server starts.
+
+    >>> store = LateLabels(most=2, seconds=60.0)
+    >>> ids = store.put(3, [b'{"x": 1}', b'{"x": 2}', b'{"x": 3}'].__getitem__)
+    >>> _, make, number = store.take(ids[2])
+    >>> make(number), len(store)
+    (b'{"x": 3}', 1)
+    """
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self.most, self.seconds = most, seconds
+        self._waiting: OrderedDict[str, Waiting] = OrderedDict()
+        self._prefix, self._count, self._lock = secrets.token_hex(6), 0, Lock()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, count: int, make: Callable[[int], bytes]) -> list[str]:
+        """Store the records of a request, without a target; returns their ids. A record is made when it is needed."""
+        now = time.monotonic()
+        with self._lock:
+            ids = [f"{self._prefix}-{self._count + place}" for place in range(count)]
+            self._count += count
+            for place, each in enumerate(ids):
+                self._waiting[each] = now, make, place
+            while len(self._waiting) > self.most:
+                self._waiting.popitem(last=False)
+            while self._waiting and next(iter(self._waiting.values()))[0] < now - self.seconds:
+                self._waiting.popitem(last=False)
+        return ids
+
+    def take(self, id: str) -> Waiting:
+        """Remove the record with an id."""
+        with self._lock:
+            waiting = self._waiting.pop(id, None)
+        if waiting is None or waiting[0] < time.monotonic() - self.seconds:
+            raise DataError(f"no record waits for its label under the id {quote(id)}: it is unknown, used or expired")
+        return waiting
+
+    def put_back(self, taken: Sequence[tuple[str, Waiting]]) -> None:
+        """Return records that were taken but not learned from."""
+        with self._lock:
+            for each, waiting in taken:
+                self._waiting[each] = waiting
+                self._waiting.move_to_end(each, last=False)

@@ -11,9 +11,8 @@ from typing import Any
 from redescend.checkpoint import load, save
 from redescend.errors import DataError
 from redescend.serve.journal import Fsync, Place
-from redescend.serve.keys import Remembered
 from redescend.serve.model import ServedModel
-from redescend.serve.requests import Counts
+from redescend.serve.requests import Counts, Remembered
 from redescend.serve.settings import Limits, ModelSettings
 from redescend.serve.statistics import Statistics
 from redescend.sources.journal import SCHEMA
@@ -22,14 +21,9 @@ from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.encoding.schema import Schema
 
 CONFIG, START, SNAPSHOT = "config.json", "start.safetensors", "snapshot.safetensors"
-VERSION = 2
-"""Raised whenever the content of snapshots changes; those of other versions are refused."""
-
-SEGMENT = 64 << 20
-"""Bytes after which a snapshot begins another segment."""
-
-REPLAYED = 10_000
-"""Records to learn from at a time when a journal is replayed."""
+VERSION = 2  # raised whenever the content of snapshots changes; those of other versions are refused
+SEGMENT = 64 << 20  # bytes after which a snapshot begins another segment
+REPLAYED = 10_000  # records to learn from at a time when a journal is replayed
 
 
 def begin_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEGMENT) -> Callable[[], None]:

@@ -19,8 +19,7 @@ from redescend.streaming.predictor import Learned
 Model = StreamModel | ModelStore
 T = TypeVar("T")
 
-COPIED = 50
-"""Records from which on it takes less time to copy a model with trees than to learn from them once more."""
+COPIED = 50  # records from which on it takes less time to copy a model with trees than to learn from them once more
 
 
 def copy_model(model: Model) -> Model:
@@ -54,8 +53,7 @@ class Versions:
     not count, `discard`. A version never changes, so readers keep the one that they have.
     """
 
-    overlapping = True
-    """Whether a batch can be prepared before the last one is published."""
+    overlapping = True  # whether a batch can be prepared before the last one is published
 
     def __init__(self, model: Model) -> None:
         self._front = self._newest = model
@@ -112,8 +110,7 @@ class Replicas:
 
     def __init__(self, model: Model) -> None:
         self._front, self._back = model, copy_model(model)
-        self._missed: list[Batch | NumericBatch] = []
-        """What the back has still to learn from."""
+        self._missed: list[Batch | NumericBatch] = []  # what the back has still to learn from
         self._prepared: Batch | NumericBatch | None = None
         self._stale = False
         self._readers = {id(self._front): 0, id(self._back): 0}

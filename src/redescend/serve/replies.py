@@ -1,22 +1,66 @@
-"""What is replied to a request, as JSON: its content, or one sentence on what is wrong with it."""
+"""What is replied to a request, as JSON: its content, or one sentence on what is wrong with it, with its status."""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import orjson
 
 from redescend.errors import RedescendError
-from redescend.serve.refusals import Busy, Refusal, TooLarge, TooSlow, Unauthorized
+
+
+class Refusal(RedescendError):  # noqa: N818
+    """A request that is refused, with its HTTP status; that of any other `RedescendError` is 400."""
+
+    status: ClassVar[int] = 400
+
+    def __init_subclass__(cls, *, status: int) -> None:
+        cls.status = status
+
+
+class Unauthorized(Refusal, status=401):
+    """The token is missing or wrong."""
+
+
+class NotFound(Refusal, status=404):
+    """There is no such path, model or method."""
+
+
+class WrongMethod(Refusal, status=405):
+    """The path has other methods."""
+
+
+class TooSlow(Refusal, status=408):
+    """The body did not come in time."""
+
+
+class Conflict(Refusal, status=409):
+    """The request does not fit the state of the model."""
+
+
+class TooLarge(Refusal, status=413):
+    """The body has too many bytes or records."""
+
+
+class Unsupported(Refusal, status=415):
+    """A body of another kind than those that can be read."""
+
+
+class Busy(Refusal, status=429):
+    """Too much waits already; try again."""
+
+
+class Unavailable(Refusal, status=503):
+    """The disk is full, no thread can be started, or the server stops."""
+
 
 LOGGER = logging.getLogger("redescend.serve")
 
-PART = 5_000
-"""Values of a list that are encoded at a time."""
+PART = 5_000  # values of a list that are encoded at a time
 
 NO_HEADERS: Mapping[str, str] = {}
 

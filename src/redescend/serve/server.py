@@ -18,24 +18,16 @@ import uvicorn
 from redescend.errors import ParameterError
 from redescend.serve.app import make_app
 from redescend.serve.calls import Calls
-from redescend.serve.direct import DirectCalls
 from redescend.serve.folder import ModelFolder
 from redescend.serve.logs import FIELDS
-from redescend.serve.protocol import make_protocol
+from redescend.serve.protocol import DirectCalls, make_protocol
 
 LOGGER = logging.getLogger("redescend.serve")
 
-GRACE = 30
-"""Seconds that open requests have when the server stops."""
-
-TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8
-"""Parameters of `mallopt`, from malloc.h."""
-
-KEPT = 32 << 20
-"""Bytes of freed memory that are not returned to the system."""
-
-CONNECTIONS = 4
-"""Connections for each open request that is allowed."""
+GRACE = 30  # seconds that open requests have when the server stops
+TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8  # parameters of `mallopt`, from malloc.h
+KEPT = 32 << 20  # bytes of freed memory that are not returned to the system
+CONNECTIONS = 4  # connections for each open request that is allowed
 
 
 def check_host(host: str, token: str | None) -> None:

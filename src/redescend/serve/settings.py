@@ -17,8 +17,7 @@ from redescend.streaming.encoding.schema import Schema
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-FIRST = 100
-"""Records that a schema is inferred from, unless told otherwise."""
+FIRST = 100  # records that a schema is inferred from, unless told otherwise
 
 TYPES: dict[str, tuple[type, ...]] = {
     "target": (str,),
@@ -38,33 +37,23 @@ TYPES: dict[str, tuple[type, ...]] = {
 }
 """What each setting may be, besides null."""
 
-COLUMNS = ("features", "ignore", "lag_columns")
-"""Settings that are lists of columns."""
+COLUMNS = ("features", "ignore", "lag_columns")  # settings that are lists of columns
 
 
 @dataclass(frozen=True)
 class Limits:
     """What a server refuses, so that no client takes it from the others."""
 
-    body: int = 16 << 20
-    """Bytes of a body."""
-    records: int = 100_000
-    """Records of a request."""
-    queued: int = 200_000
-    """Records of a model that wait to be learned from."""
+    body: int = 16 << 20  # bytes of a body
+    records: int = 100_000  # records of a request
+    queued: int = 200_000  # records of a model that wait to be learned from
     models: int = 10_000
-    requests: int = 1_000
-    """Open requests."""
-    seconds: float = 30.0
-    """For the head of a request, and for its body."""
-    labels: int = 100_000
-    """Records of a model that wait for their label."""
-    label_seconds: float = 86_400.0
-    """For how long they do."""
-    keys: int = 10_000
-    """Idempotency keys of a model that are remembered."""
-    group: int = 10_000
-    """Records of a commit."""
+    requests: int = 1_000  # open requests
+    seconds: float = 30.0  # for the head of a request, and for its body
+    labels: int = 100_000  # records of a model that wait for their label
+    label_seconds: float = 86_400.0  # for how long they do
+    keys: int = 10_000  # idempotency keys of a model that are remembered
+    group: int = 10_000  # records of a commit
 
 
 def check_name(name: str) -> str:

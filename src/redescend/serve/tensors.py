@@ -1,4 +1,4 @@
-"""Tensors of the Open Inference Protocol, V2: as JSON, and as raw bytes behind it."""
+"""The inputs and outputs of a served model, and tensors of the Open Inference Protocol, V2, as JSON and raw bytes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend.errors import DataError, quote
+from redescend.streaming.encoding.schema import Schema
+
+ID = "id"  # the output whose values clients send back with labels that come late
+
+
+def list_inputs(schema: Schema) -> list[str]:
+    """The columns that a prediction needs: the features and, if there is one model per key, the key.
+
+    A model that looks back at earlier targets alone takes the target: null where it is unknown.
+    """
+    return [name for name in schema.columns if name != schema.target] or [schema.target]
+
+
+def list_outputs(schema: Schema, intervals: bool) -> dict[str, str]:
+    """The outputs of a model, with their types: numbers have the ends of intervals, labels a probability."""
+    if schema.classifies:
+        return {"prediction": "BYTES", "probability": "FP64", ID: "BYTES"}
+    ends = {"low": "FP64", "high": "FP64"} if intervals else {}
+    return {"prediction": "FP64", **ends, ID: "BYTES"}
+
 
 TYPES: dict[str, Any] = {
     "BOOL": np.bool_,

@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from redescend.serve.histogram import Histogram
 from redescend.serve.logs import FIELDS
 from redescend.serve.model import ServedModel
-from redescend.serve.refusals import Busy, Unavailable
+from redescend.serve.replies import Busy, Unavailable
 from redescend.serve.requests import Answer, LearnRequest
+from redescend.serve.statistics import Histogram
 
 LOGGER = logging.getLogger("redescend.serve")
 
-OVERLAPPING = 2
-"""Commits at a time that are learned from or written: with more there are fewer requests in each."""
+OVERLAPPING = 2  # commits at a time that are learned from or written: with more there are fewer requests in each
 
 QUICK, UNREAD = 0.001, 0.01
 """Seconds that the event loop may learn at a time: to hand so little to a thread takes longer. It may learn for
@@ -31,8 +30,7 @@ longer if no client predicts, who would wait."""
 FEW = 4000
 """Records that the event loop learns from at a time at most: each may take longer than those of the last commit."""
 
-DELAY = 0.001
-"""Seconds that a commit waits for more requests if there is nothing else to do."""
+DELAY = 0.001  # seconds that a commit waits for more requests if there is nothing else to do
 
 
 class Waiting(NamedTuple):
@@ -88,25 +86,18 @@ class Writer:
         self.model, self._executor, self._is_due, self._snapshot = model, executor, is_due, snapshot
         self._is_read = is_read
         self._waiting: deque[Waiting] = deque()
-        self._commits: deque[Commit] = deque()
-        """Commits that are not answered yet."""
-        self._records = 0
-        """Records of both."""
-        self._open = 0.0
-        """About how many requests are open at a time, which is the number of busy clients."""
-        self._answered = 0
-        """Requests of the last commit that was answered."""
-        self._timer: asyncio.TimerHandle | None = None
-        """Runs while a commit waits for more requests."""
-        self._seconds = float("inf")
-        """Processor time that learning from the last commit took, per record."""
+        self._commits: deque[Commit] = deque()  # commits that are not answered yet
+        self._records = 0  # records of both
+        self._open = 0.0  # about how many requests are open at a time, which is the number of busy clients
+        self._answered = 0  # requests of the last commit that was answered
+        self._timer: asyncio.TimerHandle | None = None  # runs while a commit waits for more requests
+        self._seconds = float("inf")  # processor time that learning from the last commit took, per record
         self._works = self._saves = self._scheduled = self._finished = False
         """Whether a thread learns, whether one writes a snapshot, whether `_advance` is about to be called, and whether
         a commit was finished since the last snapshot was considered."""
         self._closed: asyncio.Future[None] | None = None
         """Done once nothing waits any more; None until the writer is being closed."""
-        self.commits = Histogram()
-        """Seconds that commits took."""
+        self.commits = Histogram()  # seconds that commits took
 
     @property
     def queued(self) -> int:

@@ -11,10 +11,10 @@ from redescend.errors import needs_extra
 with needs_extra("redescend.sources needs PyArrow", "cli"):
     from redescend.sources.batch import Bad, Batch, Position
     from redescend.sources.columnar import ColumnarFile
-    from redescend.sources.folders import Unread
     from redescend.sources.formats import SourceFile, register_format
     from redescend.sources.kinds import SAMPLE, Kind
     from redescend.sources.open import open_source
+    from redescend.sources.readers import Unread
     from redescend.sources.source import Source
     from redescend.sources.text import TextFile
 

@@ -114,14 +114,14 @@ class Batch:
     read_raw: Callable[[int], bytes]
     mark: str | None = None
 
+    def raw(self, index: int) -> bytes:
+        """The bytes of the good record at this index: its text, or all of its values as a JSON object."""
+        return self.read_raw(int(self.rows[index]))
+
     @property
     def count(self) -> int:
         """The number of records, good and bad."""
         return len(self.rows) + count_bad(self.bad)
-
-    def raw(self, index: int) -> bytes:
-        """The bytes of the good record at this index: its text, or all of its values as a JSON object."""
-        return self.read_raw(int(self.rows[index]))
 
 
 def concat_batches(batches: Sequence[Batch]) -> Batch:

@@ -1,4 +1,4 @@
-"""Columnar files and tables: rows in groups, some of which may be damaged."""
+"""Columnar files, tables in memory and streams of Arrow batches: rows in groups, some of which may be damaged."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from redescend.errors import DataError
-from redescend.machine import usable_memory
+from redescend.resources import usable_memory
 from redescend.sources.batch import Bad, Piece, empty_table
 from redescend.sources.formats import Columns, Follow, Jobs, ReadOptions, SourceFile, check_names
 from redescend.sources.kinds import Kind, convert_column, format_json, infer_type_kind
-from redescend.sources.readers import FileOrigin, Origin, Text
+from redescend.sources.readers import FileOrigin, Origin, Tape, Text
 
 SLICE, SLICE_BYTES = 65_536, 2**24  # the number of rows to convert at a time, and of bytes of their texts
 
@@ -30,7 +30,6 @@ UNREADABLE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, Memo
 
 IMPLAUSIBLE = 1 << 30, 1000
 """Bytes, and times the size of the file: a file that claims to need more than both is damaged."""
-
 
 MOST_MEMORY = usable_memory() // 2  # bytes that a page of each column, or a batch, may take
 
@@ -261,8 +260,7 @@ def format_error(error: Exception) -> str:
 def check_expansion(name: str, what: str, stored: int, needed: int) -> None:
     """Raise if a part of a file, `what`, takes too much memory: a few bytes may expand to gigabytes.
 
-    Pages of Parquet and batches of Arrow are read as a whole, so their sizes are looked up first (`parquet_pages`,
-    `arrow_messages`).
+    Pages of Parquet and batches of Arrow are read as a whole, so their sizes are looked up first.
 
     Examples
     --------
@@ -276,3 +274,57 @@ def check_expansion(name: str, what: str, stored: int, needed: int) -> None:
             f"{name}: {what} takes {needed / 2**30:.1f} GiB of memory, though {stored:,} bytes are stored. Write the "
             "file again in smaller parts."
         )
+
+
+class MemoryTable(ColumnarFile):
+    """A table, or a stream of tables, read like a file.
+
+    `batches(keep)` returns its rows from the first on; `keep` if they will be read again.
+    """
+
+    format = "memory"
+
+    def __init__(self, name: str, schema: pa.Schema, batches: Callable[[bool], Iterator[pa.RecordBatch]]) -> None:
+        super().__init__(name)
+        self.schema = schema
+        self._batches = batches
+
+    def read_head(self, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
+        return (job() for job in self._jobs(kinds, group_rows(self._batches(True), None, 0), 0))
+
+    def read_rows(self, columns: list[str] | None, start: int) -> Iterator[RowGroup]:
+        return group_rows(map(self._count, self._batches(False)), None, start)
+
+    def _count(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        self.taken += batch.get_total_buffer_size()
+        return batch
+
+    def _recall(self, start: int, rows: pa.RecordBatch) -> Callable[[int], bytes]:
+        return partial(format_json, rows)
+
+
+def open_table(source: Any) -> MemoryTable | None:
+    """Open a table, a data frame or a stream of Arrow batches; None if it is none of these."""
+    name = f"the {type(source).__name__}"
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
+        try:
+            # The index of a data frame is not one of its columns.
+            source = pa.Table.from_pandas(source, preserve_index=False)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise DataError(
+                f"The data frame has a column with values of several types: {format_error(error)}."
+            ) from None
+    if not isinstance(source, pa.Table | pa.RecordBatchReader):
+        if not hasattr(source, "__arrow_c_stream__"):
+            return None
+        source = pa.table(source) if hasattr(source, "columns") else pa.RecordBatchReader.from_stream(source)
+    if isinstance(source, pa.Table):
+        return MemoryTable(name, source.schema, lambda keep: iter(source.to_batches()))
+    tape: Tape[pa.RecordBatch] = Tape(
+        f"A stream can be read only once, and {name} was read before; make a table of it."
+    )
+    stream = MemoryTable(name, source.schema, partial(tape.replay, source))
+    stream.can_reread = False
+    return stream

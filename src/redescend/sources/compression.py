@@ -35,7 +35,6 @@ STEP = 4096  # bytes to decompress at a time, and the most that are lost where t
 PIPE_STEP = 256  # bytes to decompress at a time for zstd and lz4 from a pipe, which cannot be read again
 MOST = 2**20  # the most bytes that one step returns: a small file may expand to a huge one
 
-
 MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",  # begins with that of UTF-16, so it is first
     codecs.BOM_UTF32_BE: "utf-32",

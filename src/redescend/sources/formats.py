@@ -27,7 +27,6 @@ Jobs = Iterator[Callable[[], Piece]]
 Columns = tuple[dict[str, Kind], dict[str, str]]
 """The kinds of the columns that can be read, and the types of the others."""
 
-
 MOST_BLANK = 2**22  # the most bytes without content ahead of the first record
 MOST_COLUMNS = 50_000  # the most columns of a source
 
@@ -178,8 +177,7 @@ OTHER_CONTENT = {
 }
 """Files that are sometimes taken for tables, by their first bytes."""
 
-FORMATS: dict[str, type[SourceFile]] = {}
-"""All formats by name."""
+FORMATS: dict[str, type[SourceFile]] = {}  # all formats by name
 
 
 def register_format(format: F) -> F:

@@ -186,10 +186,6 @@ class JsonParser:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
-class _RepeatedNameError(ValueError):
-    pass
-
-
 def decode(record: bytes) -> dict[str, Any] | str:
     """Decode the object of a line, or return what is wrong with it.
 
@@ -197,11 +193,11 @@ def decode(record: bytes) -> dict[str, Any] | str:
     ({'x': 1}, 'not a JSON object', "the name 'x' is there twice")
     """
     try:
-        values = json.loads(record.decode(), object_pairs_hook=_make_object)
+        values = json.loads(record.decode(), object_pairs_hook=make_object)
     except UnicodeDecodeError as error:
         return f"invalid UTF-8 at byte {error.start + 1}"
-    except _RepeatedNameError as error:
-        return f"the name {quote(error.args[0])} is there twice"
+    except RepeatedNameError as error:
+        return str(error)
     except json.JSONDecodeError as error:
         return f"not a JSON object: {error.msg} at character {error.pos + 1}"
     except (ValueError, RecursionError):
@@ -209,11 +205,16 @@ def decode(record: bytes) -> dict[str, Any] | str:
     return values if isinstance(values, dict) else "not a JSON object"
 
 
-def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+class RepeatedNameError(ValueError):
+    """A name is in a JSON object twice."""
+
+
+def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these names and values; raises if a name is there twice."""
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:
-            raise _RepeatedNameError(name)
+            raise RepeatedNameError(f"the name {quote(name)} is there twice")
         values[name] = value
     return values
 

@@ -49,8 +49,7 @@ class Spool:
 
     def __init__(self, address: str, path: Path, *, durable: bool = True) -> None:
         self.name, self.path = hide_password(address), path
-        self.error: str | None = None
-        """The reason for the end of the subscription."""
+        self.error: str | None = None  # the reason for the end of the subscription
         self._topic = address.partition("://")[2].partition("/")[2]
         try:
             parts = urlsplit(address)

@@ -109,10 +109,7 @@ def _date_notation(name: str, order: Iterable[str], separator: str, distinctive:
     return Notation(name, Kind.DATE, pattern, distinctive, date=rf"^\s*{date}(?P<time>{_TIME})\s*$")
 
 
-NUMBER_FORMS = (
-    _number_notation("1,234.5", "[, '’]", r"\."),
-    _number_notation("1.234,5", "[. '’]", ","),
-)
+NUMBER_FORMS = (_number_notation("1,234.5", "[, '’]", r"\."), _number_notation("1.234,5", "[. '’]", ","))
 DATE_FORMS = (
     _date_notation("month/day/year", (_MONTH, _DAY, _YEAR), "/", r"^\s*\d{1,2}/(?:1[3-9]|[23]\d)/"),
     _date_notation("day/month/year", (_DAY, _MONTH, _YEAR), "/", r"^\s*(?:1[3-9]|[23]\d)/"),

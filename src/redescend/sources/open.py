@@ -10,20 +10,18 @@ from typing import Any
 from redescend.errors import DataError
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources.arrow import ArrowFile
+from redescend.sources.columnar import open_table
 from redescend.sources.csv import CsvFile, TsvFile
 from redescend.sources.databases import DuckdbFile, ExcelFile, SqliteFile
-from redescend.sources.folders import Unread
 from redescend.sources.formats import ReadOptions, SourceFile, check_format, detect_format, register_format
 from redescend.sources.journal import JournalFile
 from redescend.sources.jsonl import JsonLinesFile
 from redescend.sources.kinds import Kind
-from redescend.sources.memory import open_table
 from redescend.sources.parquet import ParquetFile
-from redescend.sources.readers import BLOCK, Origin, open_origins
-from redescend.sources.redis import RedisStream
+from redescend.sources.readers import BLOCK, Origin, Unread, open_origins
 from redescend.sources.source import Source
 from redescend.sources.splitter import LONGEST
-from redescend.sources.streams import find_stream
+from redescend.sources.streams import RedisStream, find_stream
 from redescend.sources.text import TextFile
 
 for _format in (

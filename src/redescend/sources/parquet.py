@@ -1,27 +1,33 @@
-"""Parquet files, read a group of rows at a time."""
+"""Parquet files, read a group of rows at a time.
+
+PyArrow reads pages as a whole, and aborts the process on some damaged footers. So the sizes of pages, in the file and
+in memory, are looked up first in the footer and the headers of pages: structs in Thrift's compact protocol; see
+"Metadata" in the specification of Parquet.
+"""
 
 from __future__ import annotations
 
+import os
+import struct
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from redescend.sources.arrow_messages import MOST_ROWS
+from redescend.sources.arrow import MOST_ROWS
 from redescend.sources.batch import Piece
 from redescend.sources.columnar import SLICE, UNREADABLE, ColumnarFile, RowGroup, check_damage, check_expansion
 from redescend.sources.kinds import Kind
-from redescend.sources.parquet_pages import Chunk, measure_pages, read_chunks
 
 BUFFER = 2**16  # bytes of a column to read at a time: a row group may not fit in memory
-
-
 SPREAD = 16  # places in a large file from which records are sampled
 WHOLE = 2**23  # the most values of a file that is read as a whole for a sample
 
 FEWER = "there are fewer rows than in its index"
+MAGIC = b"PAR1"
 
 
 class ParquetFile(ColumnarFile):
@@ -29,7 +35,7 @@ class ParquetFile(ColumnarFile):
 
     format = "parquet"
     suffixes = ("parquet", "pq")
-    magic = (b"PAR1",)
+    magic = (MAGIC,)
 
     def read_schema(self) -> pa.Schema:
         return pq.read_schema(self.path)
@@ -114,3 +120,198 @@ class ParquetFile(ColumnarFile):
             error = damage
         if row < rows.stop:
             yield RowGroup(row, rows.stop, error)
+
+
+LARGEST_FOOTER = 4 << 20  # longer ones are not parsed; a file with one is not small
+HEADS = (1 << 10, 1 << 16, 1 << 20)  # bytes to read of a page for its header, which may contain long texts
+
+BOOLEANS, BYTE, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
+"""Types of the compact protocol."""
+
+ROW_GROUPS = 4  # number of the field of a footer
+COLUMNS = 1  # of a row group
+META_DATA = 3  # of a column chunk
+PATH, STORED, DATA_PAGE, DICTIONARY_PAGE = 3, 7, 9, 11  # of the metadata of a column chunk
+PAGE_NEEDED, PAGE_STORED = 2, 3  # of the header of a page
+
+DEPTH = 8
+
+UNPARSABLE = (IndexError, KeyError, struct.error)
+
+
+class Chunk(NamedTuple):
+    """A column of a row group: its name, where its pages begin, and how many bytes they have."""
+
+    name: bytes
+    start: int
+    size: int
+
+
+class Compact:
+    """Reads values of the compact protocol one after the other; raises `IndexError` at the end of the data."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def read_unsigned(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+            if shift > 63:
+                raise KeyError(shift)
+
+    def read_integer(self) -> int:
+        """A signed number, in zigzag form."""
+        value = self.read_unsigned()
+        return (value >> 1) ^ -(value & 1)
+
+    def read_binary(self) -> bytes:
+        size = self.read_unsigned()
+        self.at += size
+        if self.at > len(self.data):
+            raise IndexError
+        return self.data[self.at - size : self.at]
+
+    def read_fields(self) -> Iterator[tuple[int, int]]:
+        """The number and type of every field of a struct; the caller reads or skips its value."""
+        number = 0
+        while (head := self.data[self.at]) != 0:
+            self.at += 1
+            number = number + (head >> 4) if head >> 4 else self.read_integer()
+            yield number, head & 15
+        self.at += 1
+
+    def read_list(self) -> Iterator[int]:
+        """The type of every element of a list."""
+        head = self.data[self.at]
+        self.at += 1
+        for _ in range(head >> 4 if head >> 4 < 15 else self.read_unsigned()):
+            if self.at >= len(self.data):
+                raise IndexError
+            yield head & 15
+
+    def skip(self, kind: int, depth: int = 0, listed: bool = False) -> None:
+        if kind in BOOLEANS and not listed:
+            return  # the type is the value
+        if kind in (*BOOLEANS, BYTE):
+            self.at += 1
+        elif kind in INTEGERS:
+            self.read_unsigned()
+        elif kind == DOUBLE:
+            self.at += 8
+        elif kind == BINARY:
+            self.read_binary()
+        elif kind in LISTS and depth < DEPTH:
+            for element in self.read_list():
+                self.skip(element, depth + 1, listed=True)
+        elif kind == STRUCT and depth < DEPTH:
+            for _, field in self.read_fields():
+                self.skip(field, depth + 1)
+        else:
+            raise KeyError(kind)
+
+
+def read_chunks(file: Any, size: int) -> list[list[Chunk]]:
+    """The columns of every row group of a file of `size` bytes; none if its footer cannot be parsed, or is long."""
+    file.seek(max(size - 8, 0))
+    end = file.read(8)
+    length = int.from_bytes(end[:4], "little")
+    if end[4:] != MAGIC or not 0 < length <= min(size - 8, LARGEST_FOOTER):
+        return []
+    file.seek(size - 8 - length)
+    footer = Compact(file.read(length))
+    groups = []
+    try:
+        for number, kind in footer.read_fields():
+            if number == ROW_GROUPS and kind in LISTS:
+                groups += [_parse_group(footer) for _ in footer.read_list()]
+            else:
+                footer.skip(kind)
+    except UNPARSABLE:
+        return []
+    return groups
+
+
+def _parse_group(footer: Compact) -> list[Chunk]:
+    chunks: list[Chunk] = []
+    for number, kind in footer.read_fields():
+        if number == COLUMNS and kind in LISTS:
+            chunks += [_parse_column(footer) for _ in footer.read_list()]
+        else:
+            footer.skip(kind)
+    return chunks
+
+
+def _parse_column(footer: Compact) -> Chunk:
+    known = Chunk(b"", 0, 0)
+    for number, kind in footer.read_fields():
+        if number == META_DATA and kind == STRUCT:
+            known = _parse_meta_data(footer)
+        else:
+            footer.skip(kind)
+    return known
+
+
+def _parse_meta_data(footer: Compact) -> Chunk:
+    name, found = b"", {STORED: 0, DATA_PAGE: 0}
+    for number, kind in footer.read_fields():
+        if number == PATH and kind in LISTS:
+            parts = [footer.read_binary() for _ in footer.read_list()]
+            name = parts[0] if parts else b""
+        elif number in (STORED, DATA_PAGE, DICTIONARY_PAGE) and kind in INTEGERS:
+            found[number] = footer.read_integer()
+        else:
+            footer.skip(kind)
+    start = min(place for number, place in found.items() if number != STORED and (number == DATA_PAGE or place > 0))
+    return Chunk(name, start, found[STORED])
+
+
+def measure_pages(file: Any, chunks: list[Chunk], columns: list[str] | None) -> tuple[int, int]:
+    """The total size, in the file and in memory, of the largest page of each of `columns`, or of all if None."""
+    names = None if columns is None else {name.encode() for name in columns}
+    size = file.seek(0, os.SEEK_END)
+    stored = needed = 0
+    for chunk in chunks:
+        if names is None or chunk.name in names:
+            pages = list(_read_pages(file, size, chunk))
+            stored += max((page[0] for page in pages), default=0)
+            needed += max((page[1] for page in pages), default=0)
+    return stored, needed
+
+
+def _read_pages(file: Any, size: int, chunk: Chunk) -> Iterator[tuple[int, int]]:
+    """The size of every page in the file and in memory, up to a header that cannot be parsed or is beyond the file."""
+    at = chunk.start
+    while 0 <= at < min(chunk.start + chunk.size, size):
+        found = _read_header(file, at)
+        if found is None:
+            return
+        stored, needed, length = found
+        yield stored, needed
+        at += length + stored
+
+
+def _read_header(file: Any, at: int) -> tuple[int, int, int] | None:
+    for size in HEADS:
+        file.seek(at)
+        data = file.read(size)
+        header, found = Compact(data), {PAGE_STORED: -1, PAGE_NEEDED: -1}
+        try:
+            for number, kind in header.read_fields():
+                if number in found and kind in INTEGERS:
+                    found[number] = header.read_integer()
+                else:
+                    header.skip(kind)
+        except KeyError:
+            return None
+        except IndexError:
+            if len(data) < size:
+                return None
+            continue
+        return (found[PAGE_STORED], found[PAGE_NEEDED], header.at) if min(found.values()) >= 0 else None
+    return None

@@ -1,29 +1,84 @@
-"""A source of records: its columns, their kinds, and its records in batches."""
+"""A source of records: its columns, their kinds, and its records in batches, read ahead in threads."""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import os
+import queue
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
+from typing import TypeVar
 
 import pyarrow as pa
 
 from redescend.errors import DataError, quote, suggest
 from redescend.parameters import AT_LEAST_ONE, check
 from redescend.sources.batch import START, Batch, Piece, Position
-from redescend.sources.folders import Unread
 from redescend.sources.formats import Follow, SourceFile, read_sample
 from redescend.sources.kinds import Kind
-from redescend.sources.prefetch import prefetch
+from redescend.sources.readers import Unread
 from redescend.sources.sampling import count_parts, sample_by_content, shuffle
 
+T = TypeVar("T")
+
 MOST = 65_536  # the most records of a batch
-
-
 SPREAD = 4096  # the most records in a sample from all over a source
+
+PATIENCE = 0.1  # seconds between checks whether a thread should stop
+MOST_THREADS = 4  # the most threads: each has blocks in memory, which should not grow with the number of processors
+
+
+def prefetch(jobs: Generator[Callable[[], T], None, None]) -> Generator[T, None, None]:
+    """Run jobs in threads and return their results in order; an error is raised in the place of its result.
+
+    At most as many results wait as there are threads. Closing the generator stops all work.
+
+    >>> list(prefetch((lambda i=i: i * i) for i in range(5)))
+    [0, 1, 4, 9, 16]
+    """
+    workers = min(os.cpu_count() or 1, MOST_THREADS)
+    results: queue.Queue[Future[T] | None] = queue.Queue(workers)
+    stopped = threading.Event()
+
+    def put(result: Future[T] | None) -> bool:
+        while not stopped.is_set():
+            try:
+                results.put(result, timeout=PATIENCE)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def feed() -> None:
+        try:
+            with closing(jobs):
+                for job in jobs:
+                    if not put(pool.submit(job)):
+                        return
+        except BaseException as error:
+            failed: Future[T] = Future()
+            failed.set_exception(error)
+            put(failed)
+        put(None)
+
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="reading")
+    # A daemon: it may be waiting for a pipe when the program ends.
+    feeder = threading.Thread(target=feed, name="reading-ahead", daemon=True)
+    feeder.start()
+    try:
+        while (result := results.get()) is not None:
+            yield result.result()
+    finally:
+        stopped.set()
+        while not results.empty():
+            results.get_nowait()
+        pool.shutdown(wait=True, cancel_futures=True)
+        feeder.join(PATIENCE)
 
 
 class Source:
@@ -208,11 +263,7 @@ class Source:
 
 
 def _make_jobs(
-    kinds: Mapping[str, Kind],
-    start: Position,
-    files: Sequence[SourceFile],
-    follow: Follow | None,
-    mark: str | None,
+    kinds: Mapping[str, Kind], start: Position, files: Sequence[SourceFile], follow: Follow | None, mark: str | None
 ) -> Generator[Callable[[], tuple[int, Piece]], None, None]:
     for number in range(start.file, len(files)):
         offset = start.offset if number == start.file else 0

@@ -31,8 +31,7 @@ BOM = b"\xef\xbb\xbf"
 WINDOWS, WINDOW = 32, 2**17
 """Places in a large file from which records are sampled, and the bytes that are read at each."""
 
-WHOLE = 2**25
-"""The most bytes of a file that is read as a whole for a sample."""
+WHOLE = 2**25  # the most bytes of a file that is read as a whole for a sample
 
 
 class Parser(Protocol):

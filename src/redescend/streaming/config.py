@@ -26,8 +26,7 @@ class Outputs:
     report: Path | None = None
     quarantine: Path | None = None
     suspects: Path | None = None
-    keep_empty_quarantine: bool = True
-    """Whether the quarantine is written even if no record was rejected."""
+    keep_empty_quarantine: bool = True  # whether the quarantine is written even if no record was rejected
 
     def by_content(self) -> dict[str, Path]:
         """The files by content."""

@@ -18,14 +18,7 @@ from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.sources import Batch
 from redescend.state import ArraySpec, corrupt_state, read_arrays, require
-from redescend.streaming.belief import (
-    Belief,
-    learn_chunk,
-    make_belief,
-    predict_chunk,
-    predict_labels,
-    restore_belief,
-)
+from redescend.streaming.belief import Belief, learn_chunk, make_belief, predict_chunk, predict_labels, restore_belief
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk
 from redescend.streaming.encoding.target import decode_predictions, output_targets
 from redescend.streaming.importance import compute_effects

@@ -150,12 +150,7 @@ class StreamPredictor(ABC):
         return count_losses(self.config.loss, scores, Y)
 
     def review(
-        self,
-        batch: Batch,
-        *,
-        target: bool = False,
-        level: float | None = None,
-        history: LagHistory | None = None,
+        self, batch: Batch, *, target: bool = False, level: float | None = None, history: LagHistory | None = None
     ) -> Learned:
         """Predict the records of a `batch`, and with `target` score them, without learning from them.
 

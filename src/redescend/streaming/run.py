@@ -36,8 +36,7 @@ from redescend.streaming.rounds import RoundRecord, Rounds
 from redescend.streaming.summary import Summary
 from redescend.streaming.summary.records import read_values
 
-MAX_BATCH = 65_536
-"""Records in a batch."""
+MAX_BATCH = 65_536  # records in a batch
 
 Watch = Callable[["Run", Rounds], object]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from redescend.experiments.pictures import expert_grid, loss_curves, paper_runs, suite_ratios, sweeps
+from redescend.experiments.pictures import grids, paper_runs, suite_ratios
 from redescend.experiments.pictures.canvas import Picture
 from redescend.experiments.problems import PROBLEMS
 from redescend.experiments.results import Results
@@ -19,16 +19,16 @@ __all__ = ["PICTURES", "Picture"]
 Draw = Callable[[Results, Path], Picture | None]
 
 _DRAW: dict[str, Callable[..., Picture | None]] = {
-    "losses": loss_curves.draw,
+    "losses": paper_runs.draw_losses,
     "{problem}-regret": paper_runs.draw_regret,
     "boundaries": paper_runs.draw_boundaries,
     "{problem}-weights": paper_runs.draw_weights,
     "{problem}-bounds": paper_runs.draw_bounds,
-    "{problem}-growth": sweeps.draw_growth,
-    "{problem}-grid": sweeps.draw_grid,
-    "experts-{problem}-alone": expert_grid.draw_alone,
-    "experts-{problem}-weights": expert_grid.draw_weights,
-    "experts-distinct": expert_grid.draw_distinct,
+    "{problem}-growth": grids.draw_growth,
+    "{problem}-grid": grids.draw_grid,
+    "experts-{problem}-alone": grids.draw_alone,
+    "experts-{problem}-weights": grids.draw_expert_weights,
+    "experts-distinct": grids.draw_distinct,
     "suite-profile": suite_ratios.draw_profile,
     "suite-kinds": suite_ratios.draw_kinds,
 }

@@ -11,10 +11,9 @@ import numpy as np
 from redescend.experiments.pictures import canvas
 from redescend.experiments.pictures.canvas import BLUE, GREY, PALE, VERMILION, WIDTH, Picture, line_style, open_sheet
 from redescend.experiments.results import Results, format_number
-from redescend.experiments.suite.players import BEST
-from redescend.experiments.suite.ratios import CAP, Ratios, compute_profile, read_ratios
-from redescend.experiments.suite.settings import ADAPTIVE, COUNTS, SCALES, SYNTHETIC, TASKS, WHATS, SuiteSetting
-from redescend.streams.synthetic import DRIFTS, NOISES
+from redescend.experiments.suite import ADAPTIVE, BEST, COUNTS, SCALES, SYNTHETIC, TASKS, WHATS, SuiteSetting
+from redescend.experiments.suite_ratios import CAP, Ratios, compute_profile, read_ratios
+from redescend.streams import DRIFTS, NOISES
 
 NEAR, FAR = 0.3, 30.0  # ends of the axis of ratios
 

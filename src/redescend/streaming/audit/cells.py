@@ -47,9 +47,7 @@ COMMON = 0.25
 """A number is no suspect if, by the tail, at least this many clean values are expected for each that is as far out."""
 
 MOST_RUNS = 3  # the most stuck runs of a column that are reported
-
-CHANCE = 0.01
-"""The expected number of runs as long as a stuck run, if its value is frequent elsewhere, at most."""
+CHANCE = 0.01  # the expected number of runs as long as a stuck run, if its value is frequent elsewhere, at most
 
 
 class Cell(NamedTuple):

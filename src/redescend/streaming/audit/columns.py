@@ -25,11 +25,8 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.table_look import MOST_CELLS, EncodedTable, OrderedLook, give_verdict, look_at_table
 
-MAX_AUDITED_LABELS = 20
-"""A text with more values than this is used to predict others, and not audited itself."""
-
-LONG_RUN = 30
-"""The fewest records of a stuck run."""
+MAX_AUDITED_LABELS = 20  # a text with more values than this is used to predict others, and not audited itself
+LONG_RUN = 30  # the fewest records of a stuck run
 
 
 def drop_far_out(batch: Batch, limits: dict[str, tuple[float, float]]) -> Batch:
@@ -51,9 +48,7 @@ def restore_column(within: Batch, batch: Batch, name: str) -> Batch:
     return replace(within, table=table)
 
 
-def make_models(
-    source: Source,
-) -> tuple[dict[str, StreamModel], dict[str, str], dict[str, Column]]:
+def make_models(source: Source) -> tuple[dict[str, StreamModel], dict[str, str], dict[str, Column]]:
     """A model of each column that can be audited, why others cannot, and what is known of columns of numbers."""
     if not source.can_reread:
         raise DataError(f"{source.name} can only be read once, and an audit reads it twice; write it to a file.")

@@ -14,23 +14,12 @@ from redescend.sources import Batch
 from redescend.sources.sampling import hash_column, hash_contents
 from redescend.streaming.encoding.features import MICROSECONDS_PER_DAY, to_floats
 
-BLOCK = 5
-"""The fewest consecutive copies that are a block."""
-
-RUN = 10
-"""The fewest equal values in succession that are a run of a column of groups."""
-
-GROUPED = 0.7
-"""Rows are a group if this share of them has texts that occur mostly, by this share, among them."""
-
-NATURAL = 0.05
-"""If a larger share of rows are copies, few values are possible, and copies are natural."""
-
-STRETCHES = 100
-"""Parts of a table in which suspects are counted."""
-
-IN_ORDER = 0.98
-"""The share of dates that must not be before the last one, for a column to be in order."""
+BLOCK = 5  # the fewest consecutive copies that are a block
+RUN = 10  # the fewest equal values in succession that are a run of a column of groups
+GROUPED = 0.7  # rows are a group if this share of them has texts that occur mostly, by this share, among them
+NATURAL = 0.05  # if a larger share of rows are copies, few values are possible, and copies are natural
+STRETCHES = 100  # parts of a table in which suspects are counted
+IN_ORDER = 0.98  # the share of dates that must not be before the last one, for a column to be in order
 
 
 class Copy(NamedTuple):
@@ -124,8 +113,7 @@ class LateDate(NamedTuple):
 
     row: int
     column: str
-    value: float
-    """In days since 1970-01-01."""
+    value: float  # in days since 1970-01-01
 
     def __str__(self) -> str:
         date = np.datetime64(round(self.value * MICROSECONDS_PER_DAY), "us").astype("datetime64[s]")

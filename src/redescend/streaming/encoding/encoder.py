@@ -24,7 +24,7 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.encoding.target import encode_target, find_new_labels
 
 if TYPE_CHECKING:
-    from redescend.streaming.keyed.keys import Keys
+    from redescend.streaming.keyed.shards import Keys
 
 MAX_CELLS, MAX_KEYED_CELLS = 1 << 17, 1 << 21
 """Maximum matrix cells per chunk: few enough to stay in the cache, or enough for every shard of keys to have some."""
@@ -69,8 +69,7 @@ class EncodedBatch:
     def __init__(
         self, schema: Schema, table: Any, target: bool, *, add: bool = False, rejected: dict[int, str] | None = None
     ) -> None:
-        self.rejected: dict[int, str] = rejected or {}
-        """The reasons of rejected records, by index in the table."""
+        self.rejected: dict[int, str] = rejected or {}  # the reasons of rejected records, by index in the table
         self.new_labels: list[tuple[str, int]] = []
         """Labels to add, each with the index of its first record, which begins a chunk."""
         self._count, self._dim = table.num_rows, schema.dim

@@ -38,25 +38,17 @@ from redescend.sources import Kind
 MAX_LEVELS, UNSEEN, HASHED = 256, 8, 256
 MIN_IDENTIFIERS = 100
 
-MAX_FEW = 5
-"""A number with at most this many different whole values may be a label."""
-
-MAX_LAG = 10_000
-"""The most records that a feature may look back."""
-
-MAX_NUMBER = 1e100
-"""Numbers beyond this are rejected: their products would overflow."""
+MAX_FEW = 5  # a number with at most this many different whole values may be a label
+MAX_LAG = 10_000  # the most records that a feature may look back
+MAX_NUMBER = 1e100  # numbers beyond this are rejected: their products would overflow
 
 MICROSECONDS_PER_DAY = 86_400e6
 
 CYCLES = {"time of day": (1.0, 2), "day of the week": (7.0, 3), "day of the year": (365.2425, 2)}
 """The cycles of dates: their lengths in days, and their numbers of waves; three waves describe seven days exactly."""
 
-COUNTS = "counts the records"
-"""Why a column that numbers the records is excluded."""
-
-MIN_COUNTED = 20
-"""The fewest values of a column that numbers the records."""
+COUNTS = "counts the records"  # why a column that numbers the records is excluded
+MIN_COUNTED = 20  # the fewest values of a column that numbers the records
 
 EVEN = 0.2
 """The largest deviation of numbers from evenly spaced ones, relative to the inverse square root of their count; that of

@@ -31,11 +31,8 @@ from redescend.streaming.encoding.features import (
 from redescend.streaming.encoding.target import MAX_LABELS, Task, infer_task
 from redescend.streaming.report.formatting import format_first
 
-NUMERIC = ("number", "boolean")
-"""Encodings that are one number."""
-
-MAX_HISTORY = 1_000_000
-"""The most numbers that lagged features may look back at."""
+NUMERIC = ("number", "boolean")  # encodings that are one number
+MAX_HISTORY = 1_000_000  # the most numbers that lagged features may look back at
 
 
 class Excluded(NamedTuple):

@@ -21,25 +21,16 @@ from redescend.sources.kinds import SAMPLE
 from redescend.streaming.encoding.target import MAX_LABELS
 from redescend.streaming.report.formatting import format_first
 
-ORDERED = 0.98
-"""The share of records that must not be below the one before, for them to be in order."""
-
-MOST_UNREADABLE = 0.1
-"""The largest share of records with invalid UTF-8 in a file that is read nevertheless."""
-
-RUN = 20
-"""A table whose labels come in runs that are longer than this on average is sorted by them."""
-
+ORDERED = 0.98  # the share of records that must not be below the one before, for them to be in order
+MOST_UNREADABLE = 0.1  # the largest share of records with invalid UTF-8 in a file that is read nevertheless
+RUN = 20  # a table whose labels come in runs that are longer than this on average is sorted by them
 
 SHUFFLES, GROUP = 9_999, 500
 """The number of random permutations of the test for order, and how many are drawn at a time. An order that beats all of
 them is due to chance with a probability of at most 1 in 10,000."""
 
-BALANCE = 4
-"""The least ratio of rises to falls, or of falls to rises, in sorted values."""
-
-WINDOW = 9
-"""The window of the running median, or of the most frequent label: a few wrong records do not hide an order."""
+BALANCE = 4  # the least ratio of rises to falls, or of falls to rises, in sorted values
+WINDOW = 9  # the window of the running median, or of the most frequent label: a few wrong records do not hide an order
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ complete checkpoint, and the logs hold at least what it refers to.
 from __future__ import annotations
 
 import io
-import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import numpy as np
 
 from redescend.checkpoint import load, save
 from redescend.errors import DataError, ParameterError
-from redescend.files import PART
+from redescend.files import PART, is_in_use
 from redescend.parameters import Component
 from redescend.sources import Kind
 from redescend.state import CORRUPT
@@ -101,8 +100,7 @@ class CheckpointFolder:
     """A folder with a checkpoint; it belongs to one run, and to one process at a time. Created if it does not exist."""
 
     def __init__(self, path: Path, resume: bool = False) -> None:
-        self.path, self.last = path, None
-        """The checkpoint to resume from, if any."""
+        self.path, self.last = path, None  # the checkpoint to resume from, if any
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir(0o700, exist_ok=True)
@@ -111,7 +109,8 @@ class CheckpointFolder:
             reason = f"cannot be used for checkpoints ({error.strerror})"
             raise DataError(f"The folder '{path}' {reason}; name another.") from None
         try:
-            self._acquire_lock()
+            if is_in_use(self._lock.fileno()):
+                raise DataError(f"The folder '{path}' is in use by another run; wait until it ends, or name another.")
             self.last = self._read(resume)
             self._remove_leftovers()
         except BaseException:
@@ -145,18 +144,3 @@ class CheckpointFolder:
         for part in self.path.iterdir():
             if _LEFTOVER.fullmatch(part.name) and part.is_file() and not part.is_symlink():
                 part.unlink(missing_ok=True)
-
-    def _acquire_lock(self) -> None:
-        """Lock out other processes; the system releases the lock when this one ends, however it ends."""
-        if os.name != "posix":
-            return
-        import fcntl
-
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DataError(
-                f"The folder '{self.path}' is in use by another run; wait until it ends, or name another."
-            ) from None
-        except OSError:
-            pass  # some network file systems have no locks

@@ -12,7 +12,7 @@ from typing import Any
 
 from redescend.errors import DataError, ParameterError
 from redescend.files import check_writable
-from redescend.sources.folders import PATTERN, find_files, is_data_path
+from redescend.sources.readers import PATTERN, find_files, is_data_path
 from redescend.streaming.io.checkpoints import CHECKPOINT_FILES
 
 

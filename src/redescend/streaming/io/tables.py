@@ -70,12 +70,7 @@ def write_parquet(file: BinaryIO, schema: pa.Schema, **options: Any) -> Iterator
         yield writer.write_batch
 
 
-WRITERS: dict[str, Any] = {
-    ".csv": write_csv,
-    ".jsonl": write_jsonl,
-    ".ndjson": write_jsonl,
-    ".parquet": write_parquet,
-}
+WRITERS: dict[str, Any] = {".csv": write_csv, ".jsonl": write_jsonl, ".ndjson": write_jsonl, ".parquet": write_parquet}
 """The writers by suffix."""
 
 

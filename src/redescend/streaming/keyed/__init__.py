@@ -21,16 +21,15 @@ from redescend.engines.growing import add_label
 from redescend.errors import DataError, DivergenceError
 from redescend.exclusive import exclusive
 from redescend.learners.selftuning import resolve_order
-from redescend.machine import usable_memory
 from redescend.numeric import Array
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
+from redescend.resources import usable_memory
 from redescend.sources import Batch
 from redescend.state import require
 from redescend.streaming.belief import key_bytes, learn_chunk, make_belief, restore_belief
 from redescend.streaming.encoding.encoder import EncodedChunk, KeyedBatch
 from redescend.streaming.encoding.target import output_targets
-from redescend.streaming.keyed.keys import SHARDS, Keys, to_key
-from redescend.streaming.keyed.shards import ClusterShards, LocalShards, ShardTask
+from redescend.streaming.keyed.shards import SHARDS, ClusterShards, Keys, LocalShards, ShardTask, to_key
 from redescend.streaming.lags import play_lagged
 from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned, Played, StreamPredictor

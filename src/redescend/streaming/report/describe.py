@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from redescend.checkpoint import container, load
+from redescend.checkpoint import load, read_metadata
 from redescend.engines import NonlinearEngine, SelfTuningEngine
 from redescend.engines.config import ModelConfig
 from redescend.learners.selftuning import resolve_order
@@ -19,8 +19,7 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.report.formatting import format_count, format_number, format_percent
 from redescend.streaming.summary.records import shorten
 
-MAX_LISTED = 8
-"""The most levels, labels, keys and important columns to list."""
+MAX_LISTED = 8  # the most levels, labels, keys and important columns to list
 
 Facts = dict[str, str | list[str]]
 
@@ -79,7 +78,7 @@ def _read_file(path: str | os.PathLike[str]) -> tuple[Any, int, dict[str, Any]]:
     """The model in a file, the size of the file in bytes, and its versions."""
     model = load(path)
     content = Path(path).read_bytes()
-    return model, len(content), container.read_metadata(content)
+    return model, len(content), read_metadata(content)
 
 
 def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:

@@ -55,8 +55,7 @@ def format_value(content: Any) -> str:
     return str(content)
 
 
-NEGLIGIBLE = 1e-9
-"""Numbers that are smaller than this, relative to those beside them, are rounding errors."""
+NEGLIGIBLE = 1e-9  # numbers that are smaller than this, relative to those beside them, are rounding errors
 
 
 def format_rounded(content: Any, beside: Any = None) -> str:

@@ -18,8 +18,7 @@ from redescend.streaming.report.formatting import (
 if TYPE_CHECKING:
     from redescend.streaming.run import Run
 
-SHOWN = 5
-"""Columns of suspects that are shown besides their targets."""
+SHOWN = 5  # columns of suspects that are shown besides their targets
 
 
 def render_model(model: Any) -> str:

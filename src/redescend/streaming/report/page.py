@@ -33,20 +33,14 @@ from redescend.streaming.run import Counts
 from redescend.streaming.summary import Summary
 from redescend.streaming.summary.records import Suspect
 
-MAX_VALUES, MAX_LABELS, MAX_FEATURES = 5, 20, 15
-"""The most columns of a suspect, labels and important features to show."""
+MAX_VALUES, MAX_LABELS, MAX_FEATURES = 5, 20, 15  # the most columns of a suspect, labels and important features to show
 
 SHOWN_ELSEWHERE = ("Clean labels", "Noise scale", "Most important columns")
 """Facts about the model that the page shows in other sections."""
 
-MAX_PARTS = 8
-"""The most contributions to the prediction of a suspect to show."""
-
-MAX_ADDED, MAX_LABEL = 4, 40
-"""The most added labels to list, and the most characters of each."""
-
-MANY_SUSPECTS = 0.15
-"""A larger share of suspects points to a poor model rather than to wrong records."""
+MAX_PARTS = 8  # the most contributions to the prediction of a suspect to show
+MAX_ADDED, MAX_LABEL = 4, 40  # the most added labels to list, and the most characters of each
+MANY_SUSPECTS = 0.15  # a larger share of suspects points to a poor model rather than to wrong records
 
 
 class LabelCounts(NamedTuple):

@@ -9,21 +9,14 @@ from redescend.streaming.report.charts import Chart, ReportFigure, Scale, fit_sc
 from redescend.streaming.report.formatting import NEGLIGIBLE, format_number, format_percent
 from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import Summary
-from redescend.streaming.summary.cells import FINE
-from redescend.streaming.summary.histograms import StreamHistograms
+from redescend.streaming.summary.histograms import FINE, StreamHistograms
 
-BINS = 128
-"""Most bins of a chart along the stream."""
+BINS = 128  # most bins of a chart along the stream
 
 DECILES = 10
-MIN_PREDICTIONS = 10
-"""Fewer predictions than this have no meaningful share of correct ones."""
-
-NORMAL = 1.4826
-"""The standard deviation of normal noise, in median absolute deviations."""
-
-LEVEL = 0.9
-"""The level of the intervals."""
+MIN_PREDICTIONS = 10  # fewer predictions than this have no meaningful share of correct ones
+NORMAL = 1.4826  # the standard deviation of normal noise, in median absolute deviations
+LEVEL = 0.9  # the level of the intervals
 
 STRETCHES, MIN_RECORDS = 32, 100
 """The most parts of the stream, and the fewest records of a part, about: a share of few records is noise."""
@@ -157,11 +150,7 @@ def draw_coverage(histograms: StreamHistograms) -> ReportFigure | None:
     rows = zip(edges[:-1][present].tolist(), edges[1:][present].tolist(), weighted.tolist(), strict=True)
     for middle, (start, end, share) in zip(middles.tolist(), rows, strict=True):
         chart.dot(middle, share, "group-dot", 3.5, f"rows {start:,} to {end - 1:,}: {format_percent(share)}")
-    legend = {
-        "group-dot": "clean records",
-        "band": "where 95 % of these points should be",
-        "other-line": "all records",
-    }
+    legend = {"group-dot": "clean records", "band": "where 95 % of these points should be", "other-line": "all records"}
     return ReportFigure("coverage", "How well do the intervals fit?", caption, chart.to_svg(), legend)
 
 

@@ -18,26 +18,18 @@ from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, corrupt_state, read_arrays
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.summary import cells
-from redescend.streaming.summary.histograms import (
-    BELIEF,
-    FIXED_GATE,
-    StreamHistograms,
-    SuspectLimits,
-    compute_quantile,
-)
+from redescend.streaming.summary import histograms
+from redescend.streaming.summary.histograms import BELIEF, FIXED_GATE, StreamHistograms, SuspectLimits, compute_quantile
 from redescend.streaming.summary.metrics import NumberMetrics, make_metrics
 from redescend.streaming.summary.records import MAX_SUSPECTS, LeastCleanRecords, Rejections, Reservoir, Suspect
 from redescend.streaming.summary.verdict import FinalCounts
 
-SAMPLE, SUSPECT_SAMPLE = 2000, 500
-"""Sizes of the samples of all rounds, and of those of suspects."""
+SAMPLE, SUSPECT_SAMPLE = 2000, 500  # sizes of the samples of all rounds, and of those of suspects
 
 PARTS = ("histograms", "suspects", "sample", "suspect_sample", "rejections", "metrics")
 """The parts of a summary that have a state of their own."""
 
-CALIBRATION_CELLS = 20
-"""Cells of the histogram of the probabilities of predicted labels."""
+CALIBRATION_CELLS = 20  # cells of the histogram of the probabilities of predicted labels
 
 
 class SuspectRule(NamedTuple):
@@ -78,10 +70,8 @@ class Summary:
         """Records by label, by predicted label, and by whether they are suspects."""
         self.calibration = np.zeros((CALIBRATION_CELLS if labels else 0, 3), dtype=np.int64)
         """By the probability of the predicted label: how many were wrong and right, and the sum of probabilities."""
-        self.final: FinalCounts | None = None
-        """The result of the final look; None if there was none."""
-        self.listed: Rounds | None = None
-        """The suspects of the final look, for the report; not part of the state."""
+        self.final: FinalCounts | None = None  # the result of the final look; None if there was none
+        self.listed: Rounds | None = None  # the suspects of the final look, for the report; not part of the state
 
     def grow(self, schema: Schema) -> None:
         """Continue with a schema to which labels have been added."""
@@ -110,11 +100,11 @@ class Summary:
 
     def _add_labels(self, rounds: Rounds, suspect: Array) -> None:
         labels, predicted = rounds.targets.astype(np.int64), rounds.predictions.astype(np.int64)
-        cells.add_at(self.confusion, labels * len(self.confusion) + predicted, suspect)
+        histograms.add_at(self.confusion, labels * len(self.confusion) + predicted, suspect)
         probability = np.nan_to_num(rounds.probabilities)
         cell = np.minimum((CALIBRATION_CELLS * probability).astype(np.int64), CALIBRATION_CELLS - 1)
-        cells.add_at(self.calibration, cell, labels == predicted)
-        cells.add_at(self.calibration, cell, 2, np.rint(cells.FINE * probability).astype(np.int64))
+        histograms.add_at(self.calibration, cell, labels == predicted)
+        histograms.add_at(self.calibration, cell, 2, np.rint(histograms.FINE * probability).astype(np.int64))
 
     def add_rejected(self, rejected: Sequence[Bad]) -> None:
         """Add rejected records, in the order of their rows."""

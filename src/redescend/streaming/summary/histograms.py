@@ -10,9 +10,79 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.numeric import Array
-from redescend.state import read_arrays, require
-from redescend.streaming.summary import cells
+from redescend.numeric import Array, splitmix64
+from redescend.state import ArraySpec, read_arrays, require
+
+LEVELS = (1e-6, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9)
+"""Edges between the cells of a histogram of weights, as shares of the largest weight."""
+
+OCTAVES, STEPS = 512, 64
+"""Cells of losses are between 2⁻²⁵⁶ and 2²⁵⁶, STEPS per octave; the first and the last include what is beyond."""
+
+CELLS = OCTAVES * STEPS
+COARSE = 32  # how many cells are one cell of the histograms along the stream
+FINE = 1 << 20  # probabilities are added as whole multiples of 1/FINE, whose sum is exact in any order
+
+_MANTISSA = 52 - 6
+_FIRST = (1023 - OCTAVES // 2) * STEPS
+
+
+def find_levels(weights: Array, full: float) -> Array:
+    """The cell of every weight, where `full` is the largest one; that of NaN is the first.
+
+    Examples
+    --------
+    >>> find_levels(np.array([0.0, np.nan, 0.01, 0.1, 1.0]), 1.0)
+    array([0, 0, 3, 4, 8])
+    """
+    return np.searchsorted(LEVELS, np.nan_to_num(weights / full, nan=-1.0), side="right")
+
+
+def find_cells(sizes: Array) -> Array:
+    """The cell of every size, such as a loss, which is not below 0: its exponent and the digits after it."""
+    bits = np.ascontiguousarray(sizes, dtype=np.float64).view(np.int64)
+    return np.clip((bits >> _MANTISSA) - _FIRST, 0, CELLS - 1)
+
+
+def add_at(counts: Array, row: Array, column: Array | int, amounts: Array | int = 1) -> None:
+    """Add amounts to the counts at these places, which may come more than once."""
+    np.add.at(counts.reshape(-1), (row * counts.shape[-1] + column).reshape(-1), amounts)
+
+
+def pack_counts(counts: Array) -> Array:
+    """Pack counts for a state: the indices and the values of those that are not 0."""
+    indices = np.flatnonzero(counts)
+    return np.stack([indices, counts.ravel()[indices]])
+
+
+def packed_spec(name: str, counts: Array) -> ArraySpec:
+    """The spec of packed counts."""
+    parts = {0: ArraySpec(name, (), "index", high=counts.size), 1: ArraySpec(name, (), "count", low=1)}
+    return ArraySpec(name, (2, f"{name} cells"), "count", dtype=np.int64, parts=parts)
+
+
+def unpack_counts(packed: Array, counts: Array) -> None:
+    """Write packed counts; all others are 0."""
+    counts[...] = 0
+    counts.reshape(-1)[packed[0]] = packed[1]
+
+
+def cell_edges(cells: Array) -> Array:
+    """The lower edges of cells of losses; that of the first is 0.
+
+    Examples
+    --------
+    >>> cell_edges(np.array([0, CELLS // 2, CELLS // 2 + 1, CELLS // 2 + STEPS]))
+    array([0.      , 1.      , 1.015625, 2.      ])
+    """
+    cells = np.asarray(cells, dtype=np.int64)
+    return np.where(cells == 0, 0.0, ((cells + _FIRST) << _MANTISSA).view(np.float64))
+
+
+def hash_rows(rows: Array) -> Array:
+    """A number between 0 and 2⁶³ for every row that looks random: the smallest are a uniform sample of the rows."""
+    return (splitmix64(rows) >> np.uint64(1)).astype(np.int64)
+
 
 BINS = 512  # the maximum number of bins; in a shorter stream, every row has a bin of its own
 
@@ -26,7 +96,7 @@ class SuspectLimits(NamedTuple):
     @property
     def cells(self) -> tuple[int, int]:
         """The first cells of weights above these two."""
-        return 1 + cells.LEVELS.index(self.strong), 1 + cells.LEVELS.index(self.suspect)
+        return 1 + LEVELS.index(self.strong), 1 + LEVELS.index(self.suspect)
 
 
 BELIEF, FIXED_GATE = SuspectLimits(0.1, 0.5), SuspectLimits(0.01, 0.1)
@@ -37,8 +107,8 @@ probability, and decreases more slowly."""
 def compute_quantile(counts: Array, share: float, width: int = 1) -> float:
     """A quantile of the losses in a histogram, interpolated linearly within a cell.
 
-    >>> counts = np.zeros(cells.CELLS, dtype=np.int64)
-    >>> counts[cells.CELLS // 2] = 100  # between 1 and 1 + 1/64
+    >>> counts = np.zeros(CELLS, dtype=np.int64)
+    >>> counts[CELLS // 2] = 100  # between 1 and 1 + 1/64
     >>> compute_quantile(counts, 0.5)
     1.0078125
     """
@@ -49,7 +119,7 @@ def compute_quantile(counts: Array, share: float, width: int = 1) -> float:
     cell = int(np.searchsorted(sums, wanted))
     if cell == 0:
         return 0.0  # the first cell spans many octaves and holds losses that are practically zero
-    low, high = cells.cell_edges(np.array([cell, cell + 1]) * width)
+    low, high = cell_edges(np.array([cell, cell + 1]) * width)
     return float(low + (high - low) * (wanted - float(sums[cell - 1])) / counts[cell])
 
 
@@ -66,11 +136,10 @@ class StreamHistograms:
 
     def __init__(self, max_weight: float = 1.0, limits: SuspectLimits = BELIEF) -> None:
         self.max_weight, self.limits = max_weight, limits
-        self.rows, self.shift = 0, 0
-        """The last row so far; a bin has 2^shift rows."""
-        self.all_losses = np.zeros(cells.CELLS, dtype=np.int64)
-        self.weights = np.zeros((BINS, len(cells.LEVELS) + 1), dtype=np.int64)
-        self.losses = np.zeros((BINS, cells.CELLS // cells.COARSE), dtype=np.int64)
+        self.rows, self.shift = 0, 0  # the last row so far; a bin has 2^shift rows
+        self.all_losses = np.zeros(CELLS, dtype=np.int64)
+        self.weights = np.zeros((BINS, len(LEVELS) + 1), dtype=np.int64)
+        self.losses = np.zeros((BINS, CELLS // COARSE), dtype=np.int64)
         self.rejected = np.zeros(BINS, dtype=np.int64)
         self.coverage = np.zeros((BINS, 4), dtype=np.int64)
         """Numbers of records outside and within their intervals, and sums of their clean probabilities, in 1/FINE."""
@@ -79,16 +148,16 @@ class StreamHistograms:
         """Count rounds, with rows from 1."""
         if len(rows):
             self._extend_to(int(rows.max()))
-            places, found = (rows - 1) >> self.shift, cells.find_cells(losses)
+            places, found = (rows - 1) >> self.shift, find_cells(losses)
             np.add.at(self.all_losses, found, 1)
-            cells.add_at(self.losses, places, found // cells.COARSE)
-            cells.add_at(self.weights, places, cells.find_levels(weights, self.max_weight))
+            add_at(self.losses, places, found // COARSE)
+            add_at(self.weights, places, find_levels(weights, self.max_weight))
 
     def add_intervals(self, rows: Array, inside: Array, clean_probability: Array) -> None:
         """Count which of these records, added before, are within their intervals."""
         places, inside = (rows - 1) >> self.shift, inside.astype(np.int64)
-        cells.add_at(self.coverage, places, inside)
-        cells.add_at(self.coverage, places, 2 + inside, np.rint(cells.FINE * clean_probability).astype(np.int64))
+        add_at(self.coverage, places, inside)
+        add_at(self.coverage, places, 2 + inside, np.rint(FINE * clean_probability).astype(np.int64))
 
     def add_rejected(self, rows: Array) -> None:
         """Count rejected records."""
@@ -106,12 +175,12 @@ class StreamHistograms:
 
     @property
     def weight_counts(self) -> Array:
-        """Counts of weights over the whole stream, in the cells between `cells.LEVELS`."""
+        """Counts of weights over the whole stream, in the cells between `LEVELS`."""
         return self.weights.sum(axis=0)
 
     def quantiles(self, share: float, bins: int = BINS) -> Array:
         """A quantile of the losses in every bin; NaN where there are none."""
-        return np.array([compute_quantile(counts, share, cells.COARSE) for counts in self.merge(self.losses, bins)])
+        return np.array([compute_quantile(counts, share, COARSE) for counts in self.merge(self.losses, bins)])
 
     def merge(self, counts: Array, bins: int) -> Array:
         """Merge counts into at most this many bins, each of a power of two of the bins here."""
@@ -129,17 +198,17 @@ class StreamHistograms:
 
     def state(self) -> dict[str, Any]:
         """All counts; of the histograms only the indices and values of cells that are not 0."""
-        packed = {name: cells.pack_counts(counts) for name, counts in self._named_counts().items()}
+        packed = {name: pack_counts(counts) for name, counts in self._named_counts().items()}
         return {"rows": self.rows, "shift": self.shift, **packed}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state; an invalid one raises an error and changes nothing."""
         fresh = StreamHistograms(self.max_weight, self.limits)
-        specs = [cells.packed_spec(name, counts) for name, counts in fresh._named_counts().items()]
+        specs = [packed_spec(name, counts) for name, counts in fresh._named_counts().items()]
         arrays = read_arrays(specs, state, {}, "the histograms", ("rows", "shift"))
         rows, shift = state["rows"], state["shift"]
         whole = type(rows) is type(shift) is int and 0 <= rows < 2**62
         require(whole and shift == _find_shift(rows), "the histograms", f"{rows!r} rows in bins of 2^{shift!r}")
         for name, counts in fresh._named_counts().items():
-            cells.unpack_counts(arrays[name], counts)
+            unpack_counts(arrays[name], counts)
         self.__dict__ |= fresh.__dict__ | {"rows": rows, "shift": shift}

@@ -15,7 +15,7 @@ from redescend.scaling import RunningQuantiles
 from redescend.state import ArraySpec, read_arrays, require
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.summary import cells
+from redescend.streaming.summary import histograms
 from redescend.streaming.summary.histograms import compute_quantile
 
 REFRESH = 256  # records between two computations of the running median; the first ones come after 1, 2, 4, … records
@@ -52,18 +52,14 @@ class NumberMetrics:
     NAMES = ("the model", "the target before", "the running median")
 
     def __init__(self) -> None:
-        self.records = 0
-        """Records so far, the first one included."""
+        self.records = 0  # records so far, the first one included
         self.counts = np.zeros(2, dtype=np.int64)
         """The numbers of compared records: all, and those that are not suspects."""
-        self.sums = np.zeros((2, 2, len(self.NAMES)))
-        """All and clean records; absolute and squared errors; predictors."""
+        self.sums = np.zeros((2, 2, len(self.NAMES)))  # all and clean records; absolute and squared errors; predictors
         self.spread = np.zeros((2, 2))
         """All and clean records; sums of targets and of their squares, counted from the first target."""
-        self.cells = np.zeros((len(self.NAMES), cells.CELLS), dtype=np.int64)
-        """Histograms of absolute errors."""
-        self.recent = np.zeros(3)
-        """The first target, the last one, and the running median as it was computed last."""
+        self.cells = np.zeros((len(self.NAMES), histograms.CELLS), dtype=np.int64)  # histograms of absolute errors
+        self.recent = np.zeros(3)  # the first target, the last one, and the running median as it was computed last
         self._quantiles = RunningQuantiles(1)
 
     def add(self, rounds: Rounds, clean: Array) -> None:
@@ -79,13 +75,13 @@ class NumberMetrics:
             shifted = targets - self.recent[0]
             add_in_order(self.sums, _stack_all_and_clean(np.stack([errors, errors * errors]), clean))
             add_in_order(self.spread, _stack_all_and_clean(np.stack([shifted, shifted * shifted]), clean))
-        cells.add_at(self.cells, np.arange(len(errors))[:, None], cells.find_cells(errors))
+        histograms.add_at(self.cells, np.arange(len(errors))[:, None], histograms.find_cells(errors))
         self.counts += (len(targets), int(clean.sum()))
 
     def _compute_medians(self, rounds: Rounds) -> Array:
         """The running median before each target; adds the targets to it, after the first ones only a sample."""
         targets, medians, at = rounds.targets, np.empty(len(rounds)), 0
-        drawn = cells.hash_rows(rounds.rows) % ONE_IN == 0
+        drawn = histograms.hash_rows(rounds.rows) % ONE_IN == 0
         drawn[: max(0, ALL_OF - self.records)] = True
         while at < len(targets):
             left = REFRESH - self.records % REFRESH
@@ -125,7 +121,7 @@ class NumberMetrics:
 
     def state(self) -> dict[str, Any]:
         arrays = {name: getattr(self, name).copy() for name in ("counts", "sums", "spread", "recent")}
-        counts = {"cells": cells.pack_counts(self.cells), "records": np.array(self.records)}
+        counts = {"cells": histograms.pack_counts(self.cells), "records": np.array(self.records)}
         return arrays | counts | {"quantiles": self._quantiles.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -136,11 +132,11 @@ class NumberMetrics:
             ArraySpec("sums", self.sums.shape, finite=False),
             ArraySpec("spread", self.spread.shape, finite=False),
             ArraySpec("recent", (3,)),
-            cells.packed_spec("cells", self.cells),
+            histograms.packed_spec("cells", self.cells),
         )
         arrays = read_arrays(specs, state, {}, OWNER, ("quantiles",))
         self._quantiles.restore(state["quantiles"])
-        cells.unpack_counts(arrays.pop("cells"), self.cells)
+        histograms.unpack_counts(arrays.pop("cells"), self.cells)
         self.records = int(arrays.pop("records"))
         self.__dict__ |= arrays
 
@@ -152,8 +148,7 @@ class LabelMetrics:
 
     def __init__(self, labels: int) -> None:
         self.frequencies = np.zeros(labels, dtype=np.int64)
-        self.recent = np.zeros(2, dtype=np.int64)
-        """The last label, and the most frequent one."""
+        self.recent = np.zeros(2, dtype=np.int64)  # the last label, and the most frequent one
         self.counts = np.zeros(2, dtype=np.int64)
         self.correct = np.zeros((2, len(self.NAMES)), dtype=np.int64)
         self.log_losses = np.zeros((2, 2))

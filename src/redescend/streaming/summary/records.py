@@ -13,7 +13,7 @@ from redescend.sources import Bad, Batch
 from redescend.state import ArraySpec, read_arrays, require
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Judged, RoundRecord, Rounds
-from redescend.streaming.summary import cells
+from redescend.streaming.summary import histograms
 
 MAX_SUSPECTS = 10  # the default number of suspects
 MAX_TEXT = 200  # the most characters of a text that are stored
@@ -30,8 +30,7 @@ class Suspect(NamedTuple):
     has changed since; None if there is none."""
     q_value: float | None = None
     """The share of false alarms in the final list down to this record; None if there is no such list."""
-    far_out: str | None = None
-    """The column in which it has an extreme value, if any."""
+    far_out: str | None = None  # the column in which it has an extreme value, if any
 
 
 class LeastCleanRecords:
@@ -39,8 +38,7 @@ class LeastCleanRecords:
 
     def __init__(self, schema: Schema, most: int = MAX_SUSPECTS) -> None:
         self.schema, self.most = schema, most
-        self.records: list[Suspect] = []
-        """The least likely first."""
+        self.records: list[Suspect] = []  # the least likely first
 
     def add(self, rounds: Rounds, batch: Batch, indices: Array) -> None:
         """Add rounds that were played on the records of a batch at these indices."""
@@ -105,11 +103,11 @@ class Reservoir:
     def __init__(self, size: int) -> None:
         self.size = size
         self.rounds = Rounds.concatenate([])
-        self._orders = cells.hash_rows(self.rounds.rows)
+        self._orders = histograms.hash_rows(self.rounds.rows)
 
     def add(self, rounds: Rounds) -> None:
         """Sample from these rounds as well."""
-        orders = cells.hash_rows(rounds.rows)
+        orders = histograms.hash_rows(rounds.rows)
         if len(self.rounds) == self.size:
             drawn = np.flatnonzero(orders < self._orders[-1])
             if not len(drawn):
@@ -138,7 +136,7 @@ class Reservoir:
         require(len(rows) <= self.size, "a sample", f"more than {self.size} records")
         require(len(parts) in (0, len(Judged._fields)), "a sample", f"{len(parts)} judgements")
         judged = Judged(*parts)._replace(suspect=parts[-1] != 0.0) if len(parts) else None
-        self.rounds, self._orders = Rounds(rows, *numbers, judged=judged), cells.hash_rows(rows)
+        self.rounds, self._orders = Rounds(rows, *numbers, judged=judged), histograms.hash_rows(rows)
 
 
 MAX_KINDS, MAX_EXAMPLES = 30, 3

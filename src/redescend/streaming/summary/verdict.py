@@ -61,8 +61,7 @@ class StuckRuns:
 
     def __init__(self) -> None:
         self._runs: list[StuckRun] = []
-        self._open: dict[str | None, int] = {}
-        """By key: the index of the run that ended with its last record."""
+        self._open: dict[str | None, int] = {}  # by key: the index of the run that ended with its last record
 
     def add(self, rounds: Rounds, stuck: Array) -> None:
         """Add the next rounds; a run may continue in later ones."""

@@ -1,9 +1,12 @@
-"""Connect to a Dask cluster, or explain in one sentence why that failed."""
+"""What a process may use: the memory of its machine, and a Dask cluster."""
 
 from __future__ import annotations
 
+import os
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from redescend.errors import ParameterError, needs_extra
@@ -56,3 +59,21 @@ async def _check_scheduler(address: str) -> str:
 def format_exception(error: BaseException) -> str:
     """Return an error in one line."""
     return traceback.format_exception_only(error)[-1].strip()
+
+
+GROUP = Path("/sys/fs/cgroup/memory.max")  # the file with the memory limit of a container on Linux
+UNKNOWN = 8 << 30  # assumed where the system reports no size
+
+
+def usable_memory() -> int:
+    """Bytes of memory that this process may use: those of the machine, or fewer if a limit is set."""
+    limits = []
+    with suppress(AttributeError, ValueError, OSError):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        limits.append(resource.getrlimit(resource.RLIMIT_AS)[0])
+    with suppress(ValueError, OSError):
+        limits.append(int(GROUP.read_text()))
+    return min((size for size in limits if size > 0), default=UNKNOWN)

@@ -10,8 +10,7 @@ import numpy as np
 
 from redescend.experiments.problems import ORACLE
 from redescend.experiments.results import Results, format_number
-from redescend.experiments.suite.players import BEST, PEERS, UNTUNED
-from redescend.experiments.suite.settings import ADAPTIVE, SYNTHETIC, SuiteSetting
+from redescend.experiments.suite import ADAPTIVE, BEST, PEERS, SYNTHETIC, UNTUNED, SuiteSetting
 from redescend.numeric import Array
 
 TUNED_ORACLE = f"{ORACLE}{BEST}"
