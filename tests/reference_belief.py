@@ -283,7 +283,7 @@ def judge_residuals(X, predictions, targets, keys=None):
         high = predictions[t] + quantiles[1] * np.exp(k.theta[1]) * width
         signs = {np.sign(targets[row]) for row in k.believed} - {0.0}
         only = signs.pop() if len(k.rows) >= 16 and len(signs) == 1 else 0.0
-        ends = [0.0 if only * end < 0 else end for end in (low, high)]
+        ends = [0.0 if only * end < 0 and low < 0 < high else end for end in (low, high)]
         out.append((np.log(good / bad), *ends, s, stuck, p <= threshold))
         if p > 0.5:
             k.theta += 0.02 * (np.array([targets[t] < low, targets[t] > high]) - 0.05)

@@ -175,6 +175,9 @@ class Reference(Likelihood):
         self.mirrors, self.far, self.near, self.widened = np.array([MIRROR_PRIOR] * 2), self.size, 0.5, 0.0
         self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
         self.bottom, self.top = origin - self.size, origin + self.size
+        if n == 16:
+            self.bottom = self.bottom if min(y) < 0 else max(self.bottom, 0.0)
+            self.top = self.top if max(y) > 0 else min(self.top, 0.0)
         self.common, self.variance, self.middle = self.size, 0.0, 0.0
         self.information, self.curvature, self.stretch, self.length = 0.0, 0.0, 1.0, 1.0
         self.streak, self.usually_flipped, self.positive = 0, 0.0, 0.5

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
 from redescend.belief import ResidualBelief
 from redescend.errors import DataError
+from redescend.kernels.belief import layout
 from redescend.sklearn import RedescendingRegressor
 
 
@@ -51,7 +54,7 @@ def test_lost_digits_of_prices_are_found():
         X, predictions, targets, bad = prices(2000, seed)
         belief = ResidualBelief(2)
         said = belief.learn_table(predictions, targets, X)
-        for name, features in (("plain", None), ("both", X)):
+        for name, features in (("plain", None), ("both", X)):  # without the features, on one scale
             suspects = belief.judge_log(predictions, targets, said, X=features).suspects(0.1)
             found[name] += np.count_nonzero(bad[suspects])
         found["false"] += np.count_nonzero(~bad[suspects])
@@ -106,8 +109,62 @@ def test_the_logarithmic_scale_is_saved_and_forgotten_with_the_next_record():
     belief.update(predictions[:1], targets[:1], X[:1])
     assert "logarithmic" not in belief.state()
     nested = {**state, "logarithmic": {**state["logarithmic"], "logarithmic": state["logarithmic"]}}
-    without = {**state, "shared": np.where(np.arange(14) == 13, 0.0, state["shared"])}
+    without = {**state, "shared": np.where(np.arange(layout.SHARED) == layout.LOG_UNIT, 0.0, state["shared"])}
     for forged in (nested, without, {**state, "logarithmic": 3}, {**state, "logarithmic": None}):
         with pytest.raises(DataError, match="corrupt"):
             other.restore(forged)
     np.testing.assert_array_equal(other.judge(predictions, targets, X), found)
+
+
+def test_copies_share_nothing():
+    X, predictions, targets, _ = prices(1000, seed=5)
+    belief = learn(X, predictions, targets)
+    found, other = belief.judge(predictions, targets, X), deepcopy(belief)
+    other._logarithmic.update(targets, predictions, X)
+    assert (other.judge(predictions, targets, X) != found).any()
+    np.testing.assert_array_equal(belief.judge(predictions, targets, X), found)
+
+
+@pytest.mark.parametrize("bias", [-1.0, -0.8])
+def test_predictions_near_0_or_below_are_no_reason_to_doubt_a_target(bias):
+    X, predictions, targets, bad = prices(2000, seed=6)
+    targets[bad] *= 10.0
+    low = predictions < np.quantile(predictions, 0.1)
+    predictions = np.where(low, (1.0 + bias) * predictions - (bias == -1.0) * 1e4, predictions)
+    found = learn(X, predictions, targets).judge(predictions, targets, X)
+    assert (found[low] > 0.0).all()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.2])
+def test_targets_of_0_are_judged_as_they_are(share):
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(1500, 2))
+        y = np.exp(X[:, 0] + 0.3 * random.normal(size=1500))
+        y[random.random(1500) < share] = 0.0
+        assert not len(RedescendingRegressor().fit(X, y).suspects_)
+
+
+def test_targets_of_both_signs_have_no_logarithmic_scale():
+    random = np.random.default_rng(0)
+    predictions = np.where(random.random(2000) < 0.6, 1.0, -1.0) * np.exp(random.normal(size=2000))
+    targets = predictions * np.exp(0.2 * random.normal(size=2000))
+    assert "logarithmic" not in learn(np.zeros((2000, 0)), predictions, targets).state()
+
+
+def test_one_scale_serves_all_keys_and_huge_targets_are_saved():
+    X, predictions, targets, _ = prices(1000, seed=7)
+    belief, keys = ResidualBelief(2), np.arange(1000) % 50
+    belief.update(predictions, targets, X, keys)
+    belief.learn_table(predictions, targets, X)
+    found = belief.judge(predictions, targets, X, keys)
+    assert np.isfinite(found).all()
+    huge = ResidualBelief()
+    huge.learn_table(np.full(100, 1.5e308), np.linspace(1.5e308, 1.7e308, 100))
+    ResidualBelief().restore(huge.state())
+
+
+@pytest.mark.parametrize("sizes", [np.zeros(3), np.zeros((10, 1)), np.full(10, np.nan)])
+def test_bad_sizes_are_refused_in_one_sentence(sizes):
+    with pytest.raises(DataError, match="sizes must be 10 finite numbers, one for each record"):
+        ResidualBelief().learn_table(np.zeros(10), np.ones(10), sizes=sizes)

@@ -216,6 +216,20 @@ def test_a_tiny_target_among_the_first_does_not_blind_it(size, order):
     assert np.linalg.norm(trace.theta - TRUTH) < 0.1
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@every_order
+def test_predictions_have_no_sign_that_no_target_has(sign, order):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(500, 3))  # without a constant, a linear model has to predict both signs
+    y = sign * np.exp(0.5 * X[:, 0] + 0.3 * random.normal(size=500))
+    learner = rd.SelfTuning(3, loss=losses.Squared(), order=order)
+    predictions = played(learner, X, y).predictions
+    assert (sign * predictions[16:] >= 0.0).all()
+    assert (sign * learner.predict(X) >= 0.0).all()
+    learner.update(X[0], -0.1 * y[0])
+    assert (sign * learner.predict(-10.0 * X) < 0.0).any()
+
+
 def jump(dim: int, seed: int, rounds: int, at: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Features, clean targets and targets with little noise, whose truth jumps at a round."""
     random = np.random.default_rng([seed, dim])

@@ -90,18 +90,18 @@ def lock(descriptor: int, *, wait: bool = False) -> bool:
     return True
 
 
-def is_in_use(descriptor: int) -> bool:
-    """Whether another process has locked a file; if not, lock it. Where there are no locks, nothing is in use."""
+def lock_unless_in_use(descriptor: int) -> bool:
+    """Lock a file; False if another process has locked it. Where there are no locks, nothing is in use."""
     if os.name == "posix":
         import fcntl
 
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return True
+            return False
         except OSError:
             pass  # some network file systems have no locks
-    return False
+    return True
 
 
 def lock_created(part: Path, descriptor: int) -> bool:

@@ -3,7 +3,8 @@
 A price that lost a digit is off by nine tenths of itself, less than many right prices are. On a logarithmic scale it is
 as odd as one with a digit too many. The scale is asinh(y / unit): logarithmic beyond the unit, and linear around 0, so
 that any number has a place on it. Targets that are too large stand out as they are; on this scale, only those below
-their predictions are judged. Predictions near 0 or of the wrong sign are thus no reason to doubt a target.
+their predictions are judged. Predictions near 0 or of the wrong sign are thus no reason to doubt a target, nor
+is a target of 0, which no factor makes of another number.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def choose_unit(targets: Array) -> float:
     positive, negative = np.count_nonzero(targets > 0.0), np.count_nonzero(targets < 0.0)
     if max(positive, negative) < max(ONE_SIGN * len(targets), 1):
         return 0.0
-    return float(np.copysign(LINEAR * np.median(np.abs(targets[targets != 0.0])), positive - negative))
+    return float(np.copysign(np.median(LINEAR * np.abs(targets[targets != 0.0])), positive - negative))
 
 
 def to_logarithmic(values: Array, unit: float) -> Array:

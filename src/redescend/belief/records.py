@@ -34,6 +34,16 @@ def read_records(predictions: Any, targets: Any, X: Any, keys: Any, dim: int) ->
     return Records(table, arrays[0], arrays[1], places)
 
 
+def read_sizes(sizes: Any, rows: int) -> Array | None:
+    """Check the sizes of residuals around records, if there are any."""
+    if sizes is None:
+        return None
+    array = np.ascontiguousarray(sizes, np.float64)
+    if array.shape != (rows,) or not np.isfinite(array).all():
+        raise DataError(f"sizes must be {rows} finite numbers, one for each record.")
+    return array
+
+
 def find_residuals(records: Records) -> Array:
     """Targets without predictions; finite, even if the difference is not."""
     largest = np.finfo(float).max

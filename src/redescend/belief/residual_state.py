@@ -125,5 +125,6 @@ class ResidualState(Stateful):
         if logarithmic is not None:
             logarithmic.restore(state["logarithmic"])
             require(logarithmic._logarithmic is None, self, "logarithms of logarithms")
+            require(logarithmic.keys == 1, self, "logarithms of several keys")
             require(arrays["shared"][layout.LOG_UNIT] != 0.0, self, "no unit of logarithms")
         self._state, self._keys, self._logarithmic = layout.State(**arrays), len(arrays["numbers"]), logarithmic

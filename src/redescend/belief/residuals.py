@@ -8,7 +8,7 @@ import numpy as np
 
 from redescend.belief.final import are_natural_runs, final_counts
 from redescend.belief.log_scale import FINEST, choose_unit, log_density, log_slope, to_logarithmic
-from redescend.belief.records import MOST_APART, find_residuals, stretch
+from redescend.belief.records import MOST_APART, find_residuals, read_sizes, stretch
 from redescend.belief.residual_state import ResidualState
 from redescend.belief.suspects import HALF, SHARE, to_probability
 from redescend.belief.table import TRUST, WIDEST, choose_some, correct_ends, count_cells, divide, fit_effects
@@ -97,8 +97,8 @@ class ResidualBelief(ResidualState):
         predictions, targets, X
             As in `update`.
         sizes : array of floats, shape (rows,), optional
-            Logarithms of the sizes of residuals around each record. The records are then judged by residuals in units
-            of those around them, and intervals are not to be used.
+            Logarithms of the sizes of residuals around each record, which are then the units of its residual. Such a
+            belief has no intervals and no final verdict: use `judge`, with `sizes`.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class ResidualBelief(ResidualState):
             One entry for each record; `judge_log` gives the verdict on them.
         """
         records = self._read(predictions, targets, X, None)
-        local = None if sizes is None else np.asarray(sizes, np.float64)
+        local = read_sizes(sizes, len(records.targets))
         said, clean, density = self._learn_all(records, local)
         self._state.shared[layout.LOG_UNIT] = unit = choose_unit(records.targets)
         if unit != 0.0 and clean.any():
@@ -122,7 +122,7 @@ class ResidualBelief(ResidualState):
         noise, and the logarithm of the density of its target if it is clean.
         """
         self._state.shared[layout.MIDDLE] = np.median(local) if local is not None and len(local) else 0.0
-        records, slope = self._localize(records, local)
+        plain, (records, slope) = records, self._localize(records, local)
         said = self.update_checked(records)
         state, residuals = self._state, find_residuals(records)
         sizes, usable = self._find_usable(records)
@@ -135,7 +135,9 @@ class ResidualBelief(ResidualState):
         state.counts[:] = count_cells(ratios[usable], self._tables.edges)
         state.shared[layout.INCREMENT] = 1.0
         self._fit_recent(layout.FINAL_ITERATIONS)
-        clean = to_probability(self._look_up(records, said.scale, state.log_odds, self.outlier_share))
+        clean = to_probability(self._look_up(records, said.scale, state.log_odds, self.outlier_share, np.inf))
+        signs = np.sign(plain.targets[clean > HALF])
+        state.numbers[0, [layout.NEGATIVE, layout.POSITIVE]] = (signs < 0.0).any(), (signs > 0.0).any()
         usual, tail = state.shared[[layout.BELOW, layout.ABOVE]], 0.5 * (1.0 - layout.LEVEL)
         corrected = correct_ends(divide(residuals, widths), clean, usual, tail)
         state.numbers[0, [layout.LOWER, layout.HIGHER]] = corrected
@@ -144,17 +146,18 @@ class ResidualBelief(ResidualState):
 
     def _localize(self, records: layout.Records, sizes: Array | None) -> tuple[layout.Records, Array | float]:
         """Records with residuals in units of those around them, and the logarithm of the factor of each residual."""
-        if sizes is None:
-            return records, 0.0
-        slope = np.clip(self._state.shared[layout.MIDDLE] - sizes, -MOST_APART, MOST_APART)
-        return stretch(records, np.exp(slope)), slope
+        slope = self._find_slope(sizes)
+        return records if sizes is None else stretch(records, np.exp(slope)), slope
+
+    def _find_slope(self, sizes: Array | None) -> Array | float:
+        return 0.0 if sizes is None else np.clip(self._state.shared[layout.MIDDLE] - sizes, -MOST_APART, MOST_APART)
 
     def _to_logarithms(self, records: layout.Records, sizes: Array | None) -> tuple[layout.Records, Array | None]:
         """Records on the logarithmic scale, with the sizes of residuals around them on that scale.
 
         Residuals that are not told apart are not on this scale either.
         """
-        _, slope = self._localize(records, sizes)
+        slope = self._find_slope(sizes)
         unit, largest = float(self._state.shared[layout.LOG_UNIT]), np.finfo(float).max
         residuals = find_residuals(records)
         with np.errstate(over="ignore"):
@@ -162,7 +165,8 @@ class ResidualBelief(ResidualState):
             targets = np.clip(records.predictions + np.copysign(apart, residuals), -largest, largest)
         around = None if sizes is None else sizes + log_slope(records.predictions, unit)
         predictions, targets = (to_logarithmic(values, unit) for values in (records.predictions, targets))
-        return records._replace(predictions=predictions, targets=targets), around
+        places = np.zeros_like(records.places)  # all keys share this scale
+        return layout.Records(records.X, predictions, targets, places), around
 
     def _judge_logarithms(self, records: layout.Records, sizes: Array | None) -> Array | float:
         """The log-odds of records on the logarithmic scale; infinite where they are not judged on it."""
@@ -171,7 +175,8 @@ class ResidualBelief(ResidualState):
         other, (logarithms, sizes) = self._logarithmic, self._to_logarithms(records, sizes)
         local, _ = other._localize(logarithms, sizes)
         log_odds = other._look_up_residuals(local, other._find_scales(local)[0], other._state.log_odds)
-        return np.where(logarithms.targets < logarithms.predictions, log_odds, np.inf)
+        judged = (logarithms.targets < logarithms.predictions) & (records.targets != 0.0)
+        return np.where(judged, log_odds, np.inf)
 
     def learn_again(self, predictions: Any, targets: Any, X: Any = None) -> Judgements:
         """Learn from the records of `update` once more, in their order and from the start, but with the effects of the
@@ -234,20 +239,23 @@ class ResidualBelief(ResidualState):
     def judge(self, predictions: Any, targets: Any, X: Any = None, keys: Any = None, sizes: Any = None) -> Array:
         """The log-odds that each record is clean, by all that was learned so far; nothing is learned."""
         records = self._read(predictions, targets, X, keys, known=True)
-        sizes = None if sizes is None else np.asarray(sizes, np.float64)
-        return self.judge_checked(self._localize(records, sizes)[0], self._judge_logarithms(records, sizes))
+        local = read_sizes(sizes, len(records.targets))
+        return self._judge(self._localize(records, local)[0], self._judge_logarithms(records, local))
 
-    def judge_checked(self, records: layout.Records, other: Array | float = np.inf) -> Array:
-        """The same for records that were checked, with their log-odds on the logarithmic scale."""
+    def judge_checked(self, records: layout.Records) -> Array:
+        """The same for records that were checked."""
+        return self._judge(records, self._judge_logarithms(records, None))
+
+    def _judge(self, records: layout.Records, logarithmic: Array | float) -> Array:
         scales, _, _ = self._find_scales(records)
-        return self._look_up(records, scales, self._state.log_odds, self.outlier_share, other)
+        return self._look_up(records, scales, self._state.log_odds, self.outlier_share, logarithmic)
 
     def judge_log(
         self, predictions: Any, targets: Any, judgements: Judgements, keys: Any = None, X: Any = None
     ) -> Verdict:
         """The final verdict, by all that is known now, on records that were given to `update` or `learn_table` before.
 
-        The features `X` are used after `learn_table`, for judgements on a logarithmic scale.
+        After `learn_table`, records are judged on a logarithmic scale only if their features `X` are given.
         """
         features = np.empty((len(predictions), self.dim)) if X is None else X
         records = self._read(predictions, targets, features, keys, known=True)
@@ -259,8 +267,8 @@ class ResidualBelief(ResidualState):
         outliers, _ = self._fit(counts, layout.FINAL_ITERATIONS, fitted)
         # The first scales were found before it was known that targets are rounded, and how much they differ.
         scale = np.maximum(scale, self._smallest_sizes()[records.places])
-        other = np.inf if X is None else self._judge_logarithms(records, None)
-        log_odds = self._look_up(records, scale, fitted.log_odds, outliers, other)
+        logarithmic = np.inf if X is None and self.dim else self._judge_logarithms(records, None)
+        log_odds = self._look_up(records, scale, fitted.log_odds, outliers, logarithmic)
         if are_natural_runs(records.targets, stuck > HALF):
             stuck[:] = 0.0
         # What is said of several records in a row is said of those of one key.
@@ -297,10 +305,9 @@ class ResidualBelief(ResidualState):
         _, lower, higher = self._find_scales(records)
         counts = self._state.counts[layout.RECENT]
         below, above = find_quantiles(self._state.clean, counts, self._tables.edges, level)
-        ends = records.predictions - below * lower, records.predictions + above * higher
-        for end in ends:
-            rounds.allow_signs(end, records.places, self._state)
-        return ends
+        low, high = records.predictions - below * lower, records.predictions + above * higher
+        rounds.limit_to_signs(low, high, records.places, self._state)
+        return low, high
 
     def _find_scales(self, records: layout.Records) -> Array:
         """The scales of residuals, and the ends of intervals below and above per quantile."""
@@ -317,10 +324,10 @@ class ResidualBelief(ResidualState):
         return np.maximum(layout.ROUNDED * rounding, layout.SMALL * spread)
 
     def _look_up(
-        self, records: layout.Records, scales: Array, log_odds: Array, outliers: float, other: Array | float = np.inf
+        self, records: layout.Records, scales: Array, log_odds: Array, outliers: float, logarithmic: Array | float
     ) -> Array:
         """The log-odds of records: the lesser of those by their residuals and on the logarithmic scale."""
-        out = np.minimum(self._look_up_residuals(records, scales, log_odds), other)
+        out = np.minimum(self._look_up_residuals(records, scales, log_odds), logarithmic)
         rounds.excuse_points(records, self._state, outliers, out)
         return out
 

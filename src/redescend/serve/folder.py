@@ -17,7 +17,7 @@ from typing import Any
 
 from redescend.checkpoint import load
 from redescend.errors import DataError, ParameterError, RedescendError, quote
-from redescend.files import is_in_use, replace_file, sync_folder
+from redescend.files import lock_unless_in_use, replace_file, sync_folder
 from redescend.registry import snake_case
 from redescend.serve.journal import Fsync
 from redescend.serve.logs import FIELDS
@@ -75,7 +75,7 @@ class ModelFolder:
             raise DataError(
                 f"The folder '{path}' cannot be used for models ({error.strerror}); name another."
             ) from None
-        if is_in_use(self._lock):
+        if not lock_unless_in_use(self._lock):
             os.close(self._lock)
             raise DataError(f"The folder '{path}' is in use by another server; stop that, or name another folder.")
 

@@ -21,7 +21,7 @@ from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.encoding.schema import Schema
 
 CONFIG, START, SNAPSHOT = "config.json", "start.safetensors", "snapshot.safetensors"
-VERSION = 2  # raised whenever the content of snapshots changes; those of other versions are refused
+VERSION = 3  # raised whenever the content of snapshots changes; those of other versions are refused
 SEGMENT = 64 << 20  # bytes after which a snapshot begins another segment
 REPLAYED = 10_000  # records to learn from at a time when a journal is replayed
 

@@ -105,11 +105,14 @@ def correct_ends(below: bool, above: bool, numbers: Array) -> None:
 
 
 @part
-def allow_sign(end: float, numbers: Array) -> float:
-    """The end of an interval, at 0 if all targets that were believed are on the other side of it."""
-    if numbers[ROUNDS] < YOUNG or numbers[NEGATIVE] == numbers[POSITIVE]:
-        return end
-    return min(end, 0.0) if numbers[NEGATIVE] > 0.0 else max(end, 0.0)
+def limit_to_sign(low: float, high: float, numbers: Array) -> tuple[float, float]:
+    """The ends of an interval, without the side of 0 on which no target was believed, if it has another one."""
+    if numbers[ROUNDS] >= YOUNG and numbers[NEGATIVE] != numbers[POSITIVE] and low < 0.0 < high:
+        if numbers[NEGATIVE] > 0.0:
+            high = 0.0
+        else:
+            low = 0.0
+    return low, high
 
 
 @kernel
@@ -146,7 +149,8 @@ def judge_rows(records: Records, first: int, state: State, centers: Array, out: 
         low = prediction - shared[BELOW] * np.exp(numbers[LOWER]) * width * unit
         high = prediction + shared[ABOVE] * np.exp(numbers[HIGHER]) * width * unit
         clean = sigmoid(log_odds)
-        out.clean_log_odds[t], out.low[t], out.high[t] = log_odds, allow_sign(low, numbers), allow_sign(high, numbers)
+        out.clean_log_odds[t] = log_odds
+        out.low[t], out.high[t] = limit_to_sign(low, high, numbers)
         out.scale[t], out.stuck[t], out.suspect[t] = scale * unit, stuck, clean <= shared[THRESHOLD]
         if log_odds > 0.0:
             correct_ends(target < low, target > high, numbers)
@@ -192,11 +196,11 @@ def find_scales(records: Records, state: State, work: Array, out: Array) -> None
 
 
 @kernel
-def allow_signs(ends: Array, places: Array, state: State) -> None:
-    """Move ends of intervals to 0 where they are beyond it and no target that was believed is."""
-    ends, places, state = view((ends, places, state))
-    for t in range(len(ends)):
-        ends[t] = allow_sign(ends[t], state.numbers[places[t]])
+def limit_to_signs(low: Array, high: Array, places: Array, state: State) -> None:
+    """Limit intervals to the side of 0 on which targets were believed."""
+    low, high, places, state = view((low, high, places, state))
+    for t in range(len(low)):
+        low[t], high[t] = limit_to_sign(low[t], high[t], state.numbers[places[t]])
 
 
 @kernel

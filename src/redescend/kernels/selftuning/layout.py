@@ -297,7 +297,9 @@ def widen_range(bottom: float, top: float) -> tuple[float, float]:
 
 def prediction_range(scalars: Array) -> tuple[Array, Array]:
     """The range of predictions of numbers, for any number of outputs."""
-    low, high = np.vectorize(widen_range.py_func)(scalars[..., BOTTOM], scalars[..., TOP])  # type: ignore[attr-defined]
+    pairs = scalars[..., [BOTTOM, TOP]].reshape(-1, 2).tolist()
+    ends = np.array([widen_range.py_func(*pair) for pair in pairs])  # type: ignore[attr-defined]
+    low, high = ends.T.reshape(2, *scalars.shape[:-1])
     return scalars[..., TARGET] * low, scalars[..., TARGET] * high
 
 

@@ -194,6 +194,12 @@ def begin(config: Config, state: State, work: Work) -> None:
     scalar[CONSTANT], scalar[DUE], scalar[SIZE], scalar[CLEAN] = constant, FIRST_SNAPSHOT, size, 1.0
     scalar[LEVEL] = level
     scalar[BOTTOM], scalar[TOP] = origin - size, origin + size
+    if count == RING:  # a sign that none of so many targets has is not predicted
+        lowest = highest = 0.0
+        for i in range(count):
+            lowest, highest = min(lowest, work.outlier[i]), max(highest, work.outlier[i])
+        scalar[BOTTOM] = max(scalar[BOTTOM], 0.0) if lowest == 0.0 else scalar[BOTTOM]
+        scalar[TOP] = min(scalar[TOP], 0.0) if highest == 0.0 else scalar[TOP]
     scalar[COMMON], scalar[VARIANCE], scalar[STRETCH] = size, 0.0, 1.0
     scalar[INFORMATION] = scalar[CURVATURE] = scalar[MIDDLE] = 0.0
     scalar[ODDS], scalar[SINCE], scalar[DOUBT], scalar[SPREAD] = 1.0, 0.0, CERTAIN, size

@@ -17,7 +17,7 @@ import numpy as np
 
 from redescend.checkpoint import load, save
 from redescend.errors import DataError, ParameterError
-from redescend.files import PART, is_in_use
+from redescend.files import PART, lock_unless_in_use
 from redescend.parameters import Component
 from redescend.sources import Kind
 from redescend.state import CORRUPT
@@ -109,7 +109,7 @@ class CheckpointFolder:
             reason = f"cannot be used for checkpoints ({error.strerror})"
             raise DataError(f"The folder '{path}' {reason}; name another.") from None
         try:
-            if is_in_use(self._lock.fileno()):
+            if not lock_unless_in_use(self._lock.fileno()):
                 raise DataError(f"The folder '{path}' is in use by another run; wait until it ends, or name another.")
             self.last = self._read(resume)
             self._remove_leftovers()
