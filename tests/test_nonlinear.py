@@ -63,6 +63,18 @@ def test_it_costs_next_to_nothing_where_the_truth_is_linear():
     assert ours < 1.03 * linear
 
 
+def test_trees_are_not_used_on_little_evidence():
+    ratios = []
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        X, clean = random.normal(size=(200, 6)), np.arange(200) % 7 > 0
+        y = 0.5 * X @ random.normal(size=6) + random.normal(size=200)
+        ours, linear = mean_errors(X, np.where(clean, y, 10.0 * y), clean)
+        ratios.append(ours / linear)
+    assert max(ratios) < 1.015
+    assert np.mean(ratios) < 1.0025
+
+
 @pytest.mark.parametrize(("one_hot", "seed"), [(False, 3), (False, 4), (True, 3), (True, 4)])
 def test_an_exactly_linear_truth_is_found_as_soon_as_the_linear_model_finds_it(one_hot, seed):
     random = np.random.default_rng(seed)
