@@ -32,7 +32,7 @@ SHRINKAGE = 0.2
 PRIOR = 2.0
 """The mean of a node is shrunk to that of its parent as by this many records."""
 
-LEAST, LEAST_EXACT, NOISY = 8.0, 2.0, 0.03
+LEAST, LEAST_EXACT, NOISY = 8.0, 4.0, 0.03
 """Records of a leaf, by their weights: LEAST if the median residual is at least NOISY times the range of targets, down
 to LEAST_EXACT where trees are exact."""
 
