@@ -45,7 +45,9 @@ class SlowMixture:
         followed = scales * (1.0 + gain * (sizes**2 - scales**2) / (sizes**2 + scales**2))
         self.scales = np.where(sizes < SMALL * scales, shrunk, followed)
         apart, gain = np.abs(members - members[0]), max(1.0 / (self.count + 1.0), MEMORY)
-        self.costs += gain * (np.clip(sizes - sizes[0], -apart, apart) - self.costs)
+        unit = np.maximum(apart, np.maximum(self.scales, self.scales[0]))
+        far = np.minimum(sizes, sizes[0]) > FAR * unit  # such a target does not tell which one is better
+        self.costs += gain * (np.where(far, 0.0, np.clip(sizes - sizes[0], -apart, apart)) - self.costs)
         self.distances += gain * (apart - self.distances)
 
     def learn(self, members: Array, y: float) -> None:

@@ -88,12 +88,17 @@ def follow_scales(y: float, p: Array, count: float, scale: Array) -> None:
 
 
 @part
-def follow_costs(y: float, p: Array, count: float, cost: Array, distance: Array) -> None:
-    """What it has cost to predict otherwise than the linear member."""
+def follow_costs(y: float, p: Array, count: float, scale: Array, cost: Array, distance: Array) -> None:
+    """What it has cost to predict otherwise than the linear member.
+
+    A target that is far from both, FAR times as far as they are apart, does not tell which one is better.
+    """
     gain, linear = max(1.0 / (count + 1.0), MEMORY), min(abs(y - p[0]), BOUND)
     for i in range(MEMBERS):
         apart = min(abs(p[i] - p[0]), BOUND)
-        larger = min(max(min(abs(y - p[i]), BOUND) - linear, -apart), apart)
+        size = min(abs(y - p[i]), BOUND)
+        far = min(size, linear) > FAR * max(apart, scale[0], scale[i])
+        larger = 0.0 if far else min(max(size - linear, -apart), apart)
         cost[i] += gain * (larger - cost[i])
         distance[i] += gain * (apart - distance[i])
 
@@ -153,7 +158,7 @@ def mix(mixture: Mixture, members: Array, Y: Array, sample_weight: Array, labels
                     scalar[RATE, k] = min(max(rate, LEAST_RATE), MOST_RATE)
                 else:
                     follow_scales(y, p, scalar[COUNT, k], mixture.scale[k])
-                    follow_costs(y, p, scalar[COUNT, k], mixture.cost[k], mixture.distance[k])
+                    follow_costs(y, p, scalar[COUNT, k], mixture.scale[k], mixture.cost[k], mixture.distance[k])
                 weigh(y, p, k, labels, mixture)
 
 
