@@ -18,13 +18,16 @@ from redescend.kernels.forest.growing import (
     HALF,
     LEAST,
     LEAST_CURVATURE,
+    LEAST_EXACT,
     LEAST_FACTOR,
     LEAST_FLIPPED,
     LEAST_LABELS,
     MOST_SIZE,
+    NOISY,
     OFFSET,
     PRIOR,
     SHRINKAGE,
+    SPACING,
 )
 from redescend.kernels.forest.layout import BINS, COLUMNS, LEAST_SPLIT, LEAVES, NODES, TREES
 from redescend.kernels.forest.rounds import EARLY, EARLY_RECORDS, ONLINE, WORK
@@ -131,7 +134,24 @@ class SlowForest:
         means = [above[places == place].sum() / (np.count_nonzero(places == place) + FEW) for place in places]
         return np.maximum(np.exp(means), LEAST_FACTOR)
 
-    def grown(self, feature: Array, threshold: Array, edges: list[Array], median: float, rate: float) -> dict[str, Any]:
+    def drawn_edges(self, columns: list[int], edges: list[Array]) -> list[Array]:
+        """The edges that a tree may split at: of columns of labels that have all their edges, some at random."""
+        drawn = list(edges)
+        for j in columns:
+            if self.labels and len(edges[j]) == BINS - 1:
+                self.draws += 1
+                drawn[j] = edges[j][int(uniform(self.draws) * SPACING) :: SPACING]
+        return drawn
+
+    def least(self, median: float, rate: float, span: float) -> float:
+        """The records that a leaf has at least, where believed targets have a range of this span."""
+        if self.labels:
+            return LEAST_LABELS + LEAST_FLIPPED * rate
+        return LEAST_EXACT + (LEAST - LEAST_EXACT) * (min(median / (NOISY * span), 1.0) if span > 0.0 else 1.0)
+
+    def grown(
+        self, feature: Array, threshold: Array, edges: list[Array], median: float, rate: float, span: float
+    ) -> dict[str, Any]:
         """Check the splits of a new tree by trying all; returns the tree, with values of its own."""
         count, m = len(self.y), self.oldest
         replaced = self.trees[m] if m < len(self.trees) else None
@@ -139,7 +159,7 @@ class SlowForest:
         asked, weight = self.asked(old, median, rate)
         columns = draw_columns(self.gains, self.draws)
         self.draws += len(columns) if self.dim > COLUMNS else 0
-        least = LEAST_LABELS + LEAST_FLIPPED * rate if self.labels else LEAST
+        edges, least = self.drawn_edges(columns, edges), self.least(median, rate, span)
         members, parents = {0: np.ones(count, bool)}, {0: 0.0}
         values = np.zeros(LEAVES)
         for node in range(NODES + LEAVES):

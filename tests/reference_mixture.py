@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.kernels.forest.layout import FIRST_RATE
-from redescend.kernels.forest.mixture import COSTLY, FAR, LEAST_RATIO, LIGHT, MEMORY, PATIENCE, PRIOR, REACTION, SMALL
+from redescend.kernels.forest.mixture import EVIDENCE, FAR, LEAST_RATIO, LIGHT, MEMORY, PATIENCE, PRIOR, REACTION, SMALL
 from redescend.kernels.forest.rounds import FAST_RATE, LEAST_RATE, MOST_RATE
 from redescend.numeric import Array
 
@@ -45,7 +45,9 @@ class SlowMixture:
         followed = scales * (1.0 + gain * (sizes**2 - scales**2) / (sizes**2 + scales**2))
         self.scales = np.where(sizes < SMALL * scales, shrunk, followed)
         apart, gain = np.abs(members - members[0]), max(1.0 / (self.count + 1.0), MEMORY)
-        self.costs += gain * (np.clip(sizes - sizes[0], -apart, apart) - self.costs)
+        unit = np.maximum(apart, np.maximum(self.scales, self.scales[0]))
+        far = np.minimum(sizes, sizes[0]) > FAR * unit  # such a target does not tell which one is better
+        self.costs += gain * (np.where(far, 0.0, np.clip(sizes - sizes[0], -apart, apart)) - self.costs)
         self.distances += gain * (apart - self.distances)
 
     def learn(self, members: Array, y: float) -> None:
@@ -54,7 +56,8 @@ class SlowMixture:
         total = np.logaddexp.reduce(self.logs + told)
         posterior = np.exp(self.logs + told - total)
         linear = np.arange(len(posterior)) == 0
-        tried = (self.distances > 0.0) & (self.costs <= COSTLY * self.distances)
+        doubt = max(EVIDENCE / np.sqrt(self.count + 1.0) - EVIDENCE * np.sqrt(MEMORY), 0.0)
+        tried = (self.distances > 0.0) & (self.costs <= -doubt * self.distances)
         cheap = np.where(self.labels | linear | tried, posterior, 0.0)
         heavy = np.where(self.labels | (cheap >= LIGHT * cheap.max()), cheap, 0.0)
         self.played = heavy / heavy.sum()

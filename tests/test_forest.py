@@ -6,7 +6,20 @@ import numpy as np
 import pytest
 
 from redescend.kernels.forest import layout, rounds
-from redescend.kernels.forest.layout import BEGIN, BUILT, DUE, FORESTS, HAVE, MEDIAN, ON_REST, ON_TARGET, RATE, START
+from redescend.kernels.forest.layout import (
+    BEGIN,
+    BUILT,
+    DUE,
+    FORESTS,
+    HAVE,
+    HIGH,
+    LOW,
+    MEDIAN,
+    ON_REST,
+    ON_TARGET,
+    RATE,
+    START,
+)
 from tests.reference_forest import SlowForest, quantile_edges
 
 MOST = layout.MOST_RECORDS
@@ -17,7 +30,8 @@ MOST = layout.MOST_RECORDS
 )
 def test_a_forest_is_what_trying_all_thresholds_grows(dim, count, labels, missing):
     random = np.random.default_rng(dim)
-    X = random.normal(size=(count, dim)).round(1)
+    X = random.normal(size=(count, dim))
+    X[:, 1:] = X[:, 1:].round(1)  # the first column has all edges, the others fewer
     truth = X[:, 0] * X[:, 1] + (X[:, 2] > 0.3)
     if missing:
         X[random.random(X.shape) < 0.1] = np.nan
@@ -45,10 +59,11 @@ def test_a_forest_is_what_trying_all_thresholds_grows(dim, count, labels, missin
                 assert (state.edges[j, len(edges) :] == np.inf).all()
         edges = [state.edges[j][state.edges[j] < np.inf] for j in range(dim)]
         median, rate = state.scalar[MEDIAN], float(state.output[RATE, 0])
+        span = float(state.output[HIGH, 0] - state.output[LOW, 0])
         for g, forest in enumerate(slow):
             if forest.learn(X[t], y[t], bases[g], before[g], rate):
                 m = forest.oldest
-                tree = forest.grown(state.feature[g, m], state.threshold[g, m], edges, median[g], rate)
+                tree = forest.grown(state.feature[g, m], state.threshold[g, m], edges, median[g], rate, span)
                 grown[g] += 1
                 np.testing.assert_allclose(state.value[g, m], tree["value"], rtol=1e-4, atol=1e-5)
                 np.testing.assert_array_equal(state.leaf[g, : t + 1, m], tree["leaf"])

@@ -13,7 +13,9 @@ from redescend.kernels.forest.layout import (
     DRAWS,
     FORESTS,
     HAVE,
+    HIGH,
     LEAVES,
+    LOW,
     MEDIAN,
     NODES,
     RATE,
@@ -30,8 +32,16 @@ SHRINKAGE = 0.2
 PRIOR = 2.0
 """The mean of a node is shrunk to that of its parent as by this many records."""
 
-LEAST, LEAST_LABELS, LEAST_FLIPPED = 8.0, 1.0, 40.0
-"""Records of a leaf, by their weights; of labels, LEAST_LABELS, and LEAST_FLIPPED times the share of flipped ones."""
+LEAST, LEAST_EXACT, NOISY = 8.0, 4.0, 0.03
+"""Records of a leaf, by their weights: LEAST if the median residual is at least NOISY times the range of targets, down
+to LEAST_EXACT where trees are exact."""
+
+LEAST_LABELS, LEAST_FLIPPED = 1.0, 40.0
+"""The same for labels: LEAST_LABELS, and LEAST_FLIPPED times the share of flipped ones."""
+
+SPACING = 4
+"""A tree of labels splits a column of many values at every SPACING-th of its edges, from a random one on: as its trees
+split at different edges, a forest has finer steps, and does not follow single labels."""
 
 CUT, HALF = 4.0, 3.6
 """Residuals are cut off at CUT times the median, and have weight 1/2 at HALF times it. The median is multiplied by how
@@ -93,6 +103,15 @@ def draw_columns(state: State, g: int, work: Work) -> None:
                     break
         total -= gain[pick]
         column[c] = pick
+
+
+@part
+def draw_edges(state: State, g: int, labels: bool, work: Work) -> None:
+    """Draw the edges that a tree may split at: of each of its columns, the first one and the distance of the others."""
+    for c in range(len(work.column)):
+        work.first[c], work.step[c] = 0, 1
+        if labels and state.edges[work.column[c], BINS - 2] < np.inf:
+            work.first[c], work.step[c] = int(SPACING * draw(state, g)), SPACING
 
 
 @part
@@ -192,9 +211,13 @@ def find_split(state: State, g: int, place: int, k: int, least: float, work: Wor
         return False
     for c in range(len(work.column)):
         w = v = 0.0
+        candidate = work.first[c]
         for q in range(BINS - 1):
             w += h[k, c, q, 0]
             v += h[k, c, q, 1]
+            if q < candidate:
+                continue
+            candidate += work.step[c]
             if w < least:
                 continue
             if weight - w < least:
@@ -269,12 +292,23 @@ def set_values(state: State, g: int, m: int, unit: float, work: Work) -> None:
             state.fit[g, i] += SHRINKAGE * value[k]
 
 
+@part
+def least_records(state: State, g: int, labels: bool) -> float:
+    """The records that a leaf has at least, by their weights: the fewer, the less noise there is."""
+    k = g // FORESTS
+    if labels:
+        return LEAST_LABELS + LEAST_FLIPPED * state.output[RATE, k]
+    noise = state.scalar[MEDIAN, g] / (NOISY * (state.output[HIGH, k] - state.output[LOW, k]) + TINY)
+    return LEAST_EXACT + (LEAST - LEAST_EXACT) * min(noise, 1.0)
+
+
 @shared
 def grow(state: State, g: int, labels: bool, work: Work) -> None:
     """Grow the next tree of forest g anew, on all stored records. A complete tree: a node may send all to the left."""
     m, count, width = int(state.scalar[TREE, g]), state.clock[HAVE], 1
-    least = LEAST_LABELS + LEAST_FLIPPED * state.output[RATE, g // FORESTS] if labels else LEAST
+    least = least_records(state, g, labels)
     draw_columns(state, g, work)
+    draw_edges(state, g, labels, work)
     ask(state, g, m, labels, work)
     work.start[0], work.start[1], work.open[0] = 0, count, True
     count_histogram(work.histogram, 0, 0, count, work)

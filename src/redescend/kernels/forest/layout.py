@@ -107,6 +107,8 @@ class Work(NamedTuple):
     sums: Array
     mean: Array
     column: Array
+    first: Array
+    step: Array
     at: Array
     fits: Array
     ordered: Array
@@ -177,6 +179,8 @@ def new_work(state: State) -> Work:
         np.zeros(LEAVES, np.bool_),
         np.zeros((NODES + LEAVES, 2)),
         np.zeros(NODES + LEAVES),
+        np.zeros(columns, np.int64),
+        np.zeros(columns, np.int64),
         np.zeros(columns, np.int64),
         np.zeros((FORESTS * outputs, TREES), np.int64),
         np.zeros(FORESTS * outputs),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from redescend.state import ArraySpec
 MEMBERS = 4
 """The linear member, the forest on the target, the linear member with the forest on what it leaves, and the stack."""
 
-PRIOR = (0.7, 0.1, 0.1, 0.1)
+PRIOR = (0.91, 0.03, 0.03, 0.03)
 """First weights: forests and stack have much to learn."""
 
 PATIENCE = 1000.0
@@ -28,9 +29,10 @@ FAR = 20.0
 LIGHT = 0.1
 """A member with less than this share of the largest weight is left out of the mean of numbers."""
 
-COSTLY, MEMORY, BOUND = 0.05, 0.001, 1e300
-"""So is a member whose absolute errors, on the mean of some 1 / MEMORY records, are larger than the linear one's,
-by more than COSTLY of the distance between both: weights depend on typical errors, but a mean on the largest."""
+EVIDENCE, MEMORY, BOUND = 2.0, 0.001, 1e300
+"""So is a member whose absolute errors, on the mean of the last 1 / MEMORY records or so, are larger than the linear
+one's: weights depend on typical errors, but a mean on the largest. Of fewer records n, they must be smaller, by
+EVIDENCE·(1/√n − √MEMORY) of the distance between both: a mean of n differences within the distance is as uncertain."""
 
 REACTION, SMALL, LEAST_RATIO = 0.02, 0.05, 1e-3
 """How fast scales follow residuals. Those of less than SMALL scales count by their logarithm, from LEAST_RATIO on, so
@@ -86,20 +88,26 @@ def follow_scales(y: float, p: Array, count: float, scale: Array) -> None:
 
 
 @part
-def follow_costs(y: float, p: Array, count: float, cost: Array, distance: Array) -> None:
-    """What it has cost to predict otherwise than the linear member."""
+def follow_costs(y: float, p: Array, count: float, scale: Array, cost: Array, distance: Array) -> None:
+    """What it has cost to predict otherwise than the linear member.
+
+    A target that is far from both, FAR times as far as they are apart, does not tell which one is better.
+    """
     gain, linear = max(1.0 / (count + 1.0), MEMORY), min(abs(y - p[0]), BOUND)
     for i in range(MEMBERS):
         apart = min(abs(p[i] - p[0]), BOUND)
-        larger = min(max(min(abs(y - p[i]), BOUND) - linear, -apart), apart)
+        size = min(abs(y - p[i]), BOUND)
+        far = min(size, linear) > FAR * max(apart, scale[0], scale[i])
+        larger = 0.0 if far else min(max(size - linear, -apart), apart)
         cost[i] += gain * (larger - cost[i])
         distance[i] += gain * (apart - distance[i])
 
 
 @part
-def is_cheap(cost: float, distance: float) -> bool:
+def has_paid(cost: float, distance: float, count: float) -> bool:
     """Whether it has paid to predict otherwise than the linear member; not before that was tried."""
-    return distance > 0.0 and cost <= COSTLY * distance
+    doubt = EVIDENCE * max(1.0 / sqrt(count + 1.0) - sqrt(MEMORY), 0.0)
+    return distance > 0.0 and cost <= -doubt * distance
 
 
 @part
@@ -115,11 +123,11 @@ def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
             s, r = scale[i], min(abs(y - p[i]), FAR * scale[i])
             weight[i] *= s * scale[0] / (s * s + r * r)
         total += weight[i]
-        if i == 0 or labels or is_cheap(cost[i], distance[i]):
+        if i == 0 or labels or has_paid(cost[i], distance[i], scalar[COUNT, k]):
             largest = max(largest, weight[i])
     share, light = 1.0 / (PATIENCE + scalar[COUNT, k]), 0.0 if labels else LIGHT * largest
     for i in range(MEMBERS):
-        usable = i == 0 or labels or is_cheap(cost[i], distance[i])
+        usable = i == 0 or labels or has_paid(cost[i], distance[i], scalar[COUNT, k])
         played[i] = weight[i] if usable and weight[i] >= light else 0.0
         kept += played[i]
         weight[i] = (1.0 - share) * (weight[i] / total if total > 0.0 else 1.0 / MEMBERS) + share / MEMBERS
@@ -150,7 +158,7 @@ def mix(mixture: Mixture, members: Array, Y: Array, sample_weight: Array, labels
                     scalar[RATE, k] = min(max(rate, LEAST_RATE), MOST_RATE)
                 else:
                     follow_scales(y, p, scalar[COUNT, k], mixture.scale[k])
-                    follow_costs(y, p, scalar[COUNT, k], mixture.cost[k], mixture.distance[k])
+                    follow_costs(y, p, scalar[COUNT, k], mixture.scale[k], mixture.cost[k], mixture.distance[k])
                 weigh(y, p, k, labels, mixture)
 
 

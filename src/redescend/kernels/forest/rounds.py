@@ -37,7 +37,7 @@ from redescend.kernels.selftuning.layout import widen_range
 from redescend.kernels.views import view
 from redescend.numeric import Array
 
-WORK, EARLY, EARLY_RECORDS = 1300.0, 4.0, 4096.0
+WORK, EARLY, EARLY_RECORDS = 1300.0, 8.0, 4096.0
 """Updates of histograms that a forest saves up with every record; one tree after the other is grown of them. Early on
 it saves up to EARLY times as much, until EARLY_RECORDS: trees that were grown on few records are soon replaced."""
 
@@ -53,7 +53,7 @@ LEAST_RATE, MOST_RATE, FAST_RATE = 0.001, 0.3, 0.001
 
 REACH = 8.0
 """The range of believed targets grows to a target that the linear member believes, if it is at most this many times
-the range away: targets with a long tail need it."""
+the range away, and its predictions may be as far away: targets with a long tail need it."""
 
 STACKED = 3
 """Predictions that are written for a record: those that the stack learns from."""
@@ -86,8 +86,9 @@ def find_leaves(x: Array, state: State, g: int, at: Array) -> float:
 def combine(linear: float, k: int, labels: bool, fits: Array, state: State, out: Array) -> None:
     """Write the predictions of the linear member and with the forests.
 
-    They are cut off at the range of believed targets, widened. Logits, and what is predicted
-    before the first tree, are not cut off.
+    Those with forests are cut off at the range of believed targets, widened; that of the linear
+    member, which may be right further away, where believed targets may be. Logits, and what is predicted before the
+    first tree, are not cut off.
     """
     g = FORESTS * k
     out[0], out[1 + ON_REST] = linear, linear + fits[g + ON_REST]
@@ -95,8 +96,11 @@ def combine(linear: float, k: int, labels: bool, fits: Array, state: State, out:
     if state.scalar[BUILT, g + ON_TARGET] == 0.0:
         out[1 + ON_TARGET] = linear
     elif not labels:
-        low, high = widen_range(state.output[LOW, k], state.output[HIGH, k])
-        for i in range(STACKED):
+        bottom, top = state.output[LOW, k], state.output[HIGH, k]
+        reach = REACH * (top - bottom) if top > bottom else np.inf
+        out[0] = min(max(out[0], bottom - reach), top + reach)
+        low, high = widen_range(bottom, top)
+        for i in range(1, STACKED):
             out[i] = min(max(out[i], low), high)
 
 
