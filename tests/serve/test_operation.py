@@ -62,7 +62,9 @@ def test_models_on_a_file_system_without_locks_are_served(tmp_path, monkeypatch)
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    assert ModelFolder(tmp_path / "data", Limits()).create("price", {"target": "price"}).name == "price"
+    folder = ModelFolder(tmp_path / "data", Limits())
+    assert folder.create("price", {"target": "price"}).name == "price"
+    asyncio.run(folder.close())
 
 
 def test_requests_without_a_token_are_not_counted_as_open(tmp_path):

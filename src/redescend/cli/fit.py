@@ -128,7 +128,6 @@ def fit(
         from redescend.cli.console import announce_compilation, announce_start, log_plan
 
         announce_start(running.quiet)
-        from redescend.cli.fit import choose_outputs, exit_code, make_config
         from redescend.cli.schema import read_schema_file
         from redescend.streaming.fit import plan_run, start_run
         from redescend.streaming.io.tables import choose_writer

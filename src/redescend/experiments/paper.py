@@ -172,13 +172,14 @@ def _sweep_constants(name: str, rounds: int, seed: int) -> Iterator[Block]:
                 yield {**_play_to_end(problem, stream, learner), "count": count, "learner": "LEARN", "a": a, "b": b}
 
 
+def _list_boundary_tasks(options: Options) -> list[Task]:
+    return [Task("boundaries", (("rounds", choose_rounds("svm", options)), ("seed", options.seed)))]
+
+
 EXPERIMENTS = {
     "ridge": Experiment(partial(_list_regret_tasks, "ridge"), _compute_regret),
     "svm": Experiment(partial(_list_regret_tasks, "svm"), _compute_regret),
-    "boundaries": Experiment(
-        lambda options: [Task("boundaries", (("rounds", choose_rounds("svm", options)), ("seed", options.seed)))],
-        _compute_boundaries,
-    ),
+    "boundaries": Experiment(_list_boundary_tasks, _compute_boundaries),
     "sweep": Experiment(_list_sweep_tasks, _compute_sweep),
     "experts": EXPERTS,
     "suite": SUITE,

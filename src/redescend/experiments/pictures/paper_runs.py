@@ -35,8 +35,8 @@ def make_curves() -> dict[str, tuple[Transform, float, dict[str, Any]]]:
 
     The paper's Tukey is half, and its Welsch 1/2c², of those in redescend.transforms.
     """
-    learn, square = canvas.line_style("LEARN").options, line_style("OGD").options
-    tukey, welsch = (canvas.line_style(name).options | {"linewidth": 2.0} for name in ("Tukey", "Welsch"))
+    learn, square = line_style("LEARN").options, line_style("OGD").options
+    tukey, welsch = (line_style(name).options | {"linewidth": 2.0} for name in ("Tukey", "Welsch"))
     return {
         "LEARN, a = 2, b = e⁻²": (transforms.Learn.from_threshold(4.0, softness=2.0), 1.0, learn),
         "square, r²": (transforms.Identity(), 1.0, square),
