@@ -194,7 +194,7 @@ def begin(config: Config, state: State, work: Work) -> None:
     scalar[CONSTANT], scalar[DUE], scalar[SIZE], scalar[CLEAN] = constant, FIRST_SNAPSHOT, size, 1.0
     scalar[LEVEL] = level
     scalar[BOTTOM], scalar[TOP] = origin - size, origin + size
-    if count == RING:  # a sign that none of so many targets has is not predicted
+    if count == RING:  # predictions have no sign that no stored target has
         lowest = highest = 0.0
         for i in range(count):
             lowest, highest = min(lowest, work.outlier[i]), max(highest, work.outlier[i])
