@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from redescend.kernels.belief.cells import CELLS
+from redescend.belief.table import find_cells
 from redescend.kernels.belief.layout import HUGE
 from redescend.numeric import Array
 
@@ -57,7 +57,5 @@ def log_density(ratios: Array, scales: Array, clean: Array, counts: Array, edges
     edges : array of floats, shape (cells + 1,)
         The edges of the cells.
     """
-    signs = (ratios > 0.0).astype(np.int64)
-    cells = np.minimum(np.searchsorted(edges, np.abs(ratios), side="right") - 1, CELLS - 1)
     density = clean * (counts.sum(axis=1, keepdims=True) / counts.sum()) / np.diff(edges)
-    return np.log(np.maximum(density[signs, cells], np.finfo(float).tiny)) - np.log(scales)
+    return np.log(np.maximum(density[find_cells(ratios, edges)], np.finfo(float).tiny)) - np.log(scales)

@@ -74,11 +74,16 @@ def divide(residuals: Array, scales: Array) -> Array:
         return np.clip(residuals / scales, -HUGE, HUGE)
 
 
+def find_cells(ratios: Array, edges: Array) -> tuple[Array, Array]:
+    """The places of standardised residuals in tables by sign and cell."""
+    cells = np.minimum(np.searchsorted(edges, np.abs(ratios), side="right") - 1, CELLS - 1)
+    return (ratios > 0.0).astype(np.int64), cells
+
+
 def count_cells(ratios: Array, edges: Array) -> Array:
     """The histogram of standardised residuals, a row for each sign."""
-    cells = np.minimum(np.searchsorted(edges, np.abs(ratios), side="right") - 1, CELLS - 1)
     counts = np.zeros((2, CELLS))
-    np.add.at(counts, ((ratios > 0.0).astype(np.int64), cells), 1.0)
+    np.add.at(counts, find_cells(ratios, edges), 1.0)
     return counts
 
 
