@@ -10,8 +10,7 @@ import pytest
 
 from redescend.belief import LabelBelief, ResidualBelief, Verdict, q_values, select_suspects, to_probability
 from redescend.errors import DataError, ParameterError
-from redescend.kernels.belief.cells import CELLS
-from redescend.kernels.belief.thresholds import find_quantiles
+from redescend.kernels.belief.cells import CELLS, find_quantiles
 from redescend.state import CORRUPT
 from tests import reference_belief
 from tests.belief_games import labelled, stream

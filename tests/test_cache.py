@@ -26,11 +26,11 @@ tempfile.TemporaryFile = refuse
 PLAY = """
 import json, logging
 import redescend as rd
-from redescend.kernels.descent import radial
+from redescend.kernels import descent
 
 learner = rd.OGD(2, loss=rd.losses.Squared(), step=rd.steps.Constant(0.25), start=[1.0, 2.0])
 theta = learner.theta.tolist()
-print(json.dumps([theta, sum(radial.action.stats.cache_hits.values())]))
+print(json.dumps([theta, sum(descent.action.stats.cache_hits.values())]))
 """
 
 

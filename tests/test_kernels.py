@@ -19,8 +19,7 @@ from numba import njit
 
 import redescend as rd
 from redescend import domains, game, gates, losses, steps, transforms
-from redescend.kernels import compiler
-from redescend.kernels.descent import projected, radial
+from redescend.kernels import compiler, descent, projected
 from redescend.kernels.selftuning import tables
 from redescend.losses import linear
 from tests import reference
@@ -92,7 +91,7 @@ def test_a_kernel_and_python_compute_the_same_steps():
 
 
 def test_kernels_are_cached_under_the_hash_of_the_files_they_use():
-    for kernel in (radial.run, radial.run_one, radial.action, projected.run, projected.run_one, tables.learn):
+    for kernel in (descent.run, descent.run_one, descent.action, projected.run, projected.run_one, tables.learn):
         stamp = kernel._cache.files._impl.locator.get_source_stamp()
         assert stamp == compiler.module_digest(Path(inspect.getfile(kernel.py_func)))
 
@@ -139,16 +138,16 @@ def copied(tmp_path, monkeypatch):
 def test_a_changed_source_changes_the_digests_of_those_who_import_it(copied):
     folder, sources, digests = copied
     imported = {
-        "gates.py": ["kernels/descent/radial.py", "kernels/descent/projected.py", "kernels/tabular/fleet.py"],
-        "domains.py": ["kernels/descent/projected.py", "kernels/experts/loop.py"],
+        "gates.py": ["kernels/descent.py", "kernels/projected.py", "kernels/tabular/fleet.py"],
+        "domains.py": ["kernels/projected.py", "kernels/experts.py"],
         "losses/linear.py": ["kernels/selftuning/tables.py", "kernels/tabular/sparse.py"],
         "kernels/compiler.py": [str(source) for source in sources],
         "kernels/selftuning/noise.py": ["kernels/selftuning/rounds.py", "kernels/selftuning/sparse.py"],
     }
     apart = {
         "gates.py": ["kernels/record_ends.py", "kernels/quantiles.py"],
-        "domains.py": ["kernels/descent/radial.py", "kernels/record_ends.py"],
-        "kernels/selftuning/noise.py": ["kernels/descent/radial.py"],
+        "domains.py": ["kernels/descent.py", "kernels/record_ends.py"],
+        "kernels/selftuning/noise.py": ["kernels/descent.py"],
     }
     before = digests()
     assert digests() == before
@@ -166,7 +165,7 @@ def test_a_changed_source_changes_the_digests_of_those_who_import_it(copied):
 USE = """
 import json, logging, redescend as rd
 from redescend.kernels import compiler
-from redescend.kernels.descent import radial
+from redescend.kernels import descent
 logging.basicConfig(level="INFO", handlers=[handler := logging.NullHandler()])
 logged, messages = [], []
 handler.handle = logged.append
@@ -175,7 +174,7 @@ with compiler.on_compile(messages.append):
     theta = learner.theta
 with compiler.on_compile(messages.append):
     learner.theta
-stats = radial.action.stats
+stats = descent.action.stats
 print(json.dumps([theta.tolist(), sum(stats.cache_hits.values()), messages, len(logged)]))
 """
 
@@ -203,7 +202,7 @@ def test_importing_brings_in_no_neighbour():
     loaded = in_a_process("import json, sys, redescend; print(json.dumps(sorted(sys.modules)))")
     assert not {module.partition(".")[0] for module in loaded} & {*NEIGHBOURS, "numba", "numpy"}
     used = in_a_process("import json, sys, redescend; redescend.Learn; print(json.dumps(sorted(sys.modules)))")
-    assert "redescend.kernels.descent.radial" in used
+    assert "redescend.kernels.descent" in used
     assert not {module.partition(".")[0] for module in used} & set(NEIGHBOURS)
 
 
@@ -246,8 +245,8 @@ def test_playing_brings_in_no_neighbour():
 def test_importing_compiles_nothing():
     counts = in_a_process(
         "import json, redescend\n"
-        "from redescend.kernels.descent import projected, radial\n"
-        "kernels = (radial.run, radial.run_one, radial.action, projected.run, projected.run_one)\n"
+        "from redescend.kernels import descent, projected\n"
+        "kernels = (descent.run, descent.run_one, descent.action, projected.run, projected.run_one)\n"
         "print(json.dumps([len(kernel.signatures) for kernel in kernels]))"
     )
     assert counts == [0, 0, 0, 0, 0]
@@ -275,7 +274,7 @@ def test_two_precisions_are_all_the_compilations_there_are():
                         rd.play(learner, rd.Stream(rows, targets), keep_actions=True)
                         learner.update(rows[0], targets[0])
                         learner.update(rows[0].tolist(), 1)
-    for kernel in (radial.run, radial.run_one, radial.action, projected.run, projected.run_one):
+    for kernel in (descent.run, descent.run_one, descent.action, projected.run, projected.run_one):
         assert len(kernel.signatures) <= 2, kernel.signatures
 
 

@@ -19,7 +19,6 @@ from redescend.numeric import Array
 
 PRIMES = np.array([2, 3, 5, 7])
 LIMITS = (3, 20)
-sumx = 3
 
 
 class Pair(NamedTuple):
@@ -209,91 +208,6 @@ def both(n: int, values: Array) -> int:
 
 
 @kernel
-def too_late(n: int) -> int:
-    for i in range(n):
-        if i > 0:
-            n += before  # noqa: F821
-        before = i  # noqa: F841
-    return n
-
-
-@kernel
-def global_at_first(n: int) -> int:
-    """A local variable, though a global one has its name."""
-    total = 0
-    for i in range(n):
-        if i > 0:
-            total += sumx  # noqa: F823
-        sumx = 10  # noqa: F841
-    return total
-
-
-@kernel
-def add_at_first(n: int) -> int:
-    for _ in range(n):
-        sumx += n  # noqa: F823, F841
-    return n
-
-
-@kernel
-def builtin_at_first(n: int) -> int:
-    total = 0
-    while max(total, 0) < n:  # noqa: F823
-        max = n  # noqa: A001
-        total += max
-    return total
-
-
-@kernel
-def only_declared(n: int) -> int:
-    sumx: int
-    return n + sumx  # noqa: F821
-
-
-@kernel
-def assigned_in_loop(n: int) -> int:
-    """A loop may have no rounds."""
-    for i in range(n):
-        last = i
-    return last
-
-
-@kernel
-def assigned_while(n: int) -> int:
-    while n > 0:
-        last, n = n, n - 1
-    return last
-
-
-@kernel
-def assigned_on_one_path(n: int) -> int:
-    if n > 3:
-        last = n
-    return last + 1
-
-
-@kernel
-def assigned_before_one_break(n: int) -> int:
-    while True:
-        n += 1
-        if n % 5 == 0:
-            break
-        last = n
-        if n % 3 == 0:
-            break
-    return last
-
-
-@kernel
-def changed_on_one_path(values: Array, n: int) -> int:
-    values = view(values)
-    if n > 0:
-        place = 0
-    values[place] += 1
-    return n
-
-
-@kernel
 def count_to_float(n: int) -> int:
     total = 0
     for i in range(n * 0.9):
@@ -359,16 +273,6 @@ def else_of_loop(n: int) -> int:
         (either_number, (1, 2), UnsupportedError),
         (else_of_loop, (3,), UnsupportedError),
         (both, (1, np.ones(2)), TypingError),
-        (too_late, (3,), TypingError),
-        (global_at_first, (4,), TypingError),
-        (add_at_first, (4,), TypingError),
-        (builtin_at_first, (4,), TypingError),
-        (only_declared, (4,), TypingError),
-        (assigned_in_loop, (3,), TypingError),
-        (assigned_while, (3,), TypingError),
-        (assigned_on_one_path, (5,), TypingError),
-        (assigned_before_one_break, (1,), TypingError),
-        (changed_on_one_path, (np.arange(3), 1), TypingError),
         (count_to_float, (3,), UnsupportedError),
         (count_with_four, (3,), UnsupportedError),
         (same, (1,), UnsupportedError),
@@ -382,12 +286,6 @@ def else_of_loop(n: int) -> int:
 def test_what_cannot_be_translated_is_refused(function: Any, arguments: Any, error: type[Exception]):
     with pytest.raises(error, match="test_translation"):
         function(*arguments)
-
-
-def test_a_variable_that_may_be_read_too_early_is_named():
-    line = assigned_in_loop.py_func.__code__.co_firstlineno + 5
-    with pytest.raises(TypingError, match=rf"'last' may be read before it is assigned: .*, line {line}\."):
-        assigned_in_loop(0)
 
 
 # --- functions that were made at random ---

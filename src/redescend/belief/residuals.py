@@ -15,7 +15,7 @@ from redescend.belief.table import TRUST, WIDEST, choose_some, correct_ends, cou
 from redescend.belief.verdicts import Judgements, Verdict
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
-from redescend.kernels.belief.thresholds import find_quantiles
+from redescend.kernels.belief.cells import find_quantiles
 from redescend.numeric import Array
 from redescend.parameters import check
 

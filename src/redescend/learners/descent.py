@@ -16,8 +16,7 @@ from numpy import ndarray
 
 from redescend import domains, gates, losses, steps
 from redescend.errors import DataError, DivergenceError, MissingLabelError
-from redescend.kernels import layout
-from redescend.kernels.descent import projected, radial
+from redescend.kernels import descent, layout, projected
 from redescend.kernels.layout import Outcomes
 from redescend.learners.learner import (
     Learner,
@@ -109,7 +108,7 @@ class Descent(Learner):
         return f"{type(self).__name__}({self.dim}, {', '.join(map(repr, parts))})"
 
     def _choose_loops(self) -> None:
-        loops = radial if self.domain.radial else projected
+        loops = descent if self.domain.radial else projected
         self._run, self._run_one = loops.run, loops.run_one
         if not isinstance(self.loss, losses.LinearLoss):
             # A loss that is not compiled: no row can be played.
@@ -152,7 +151,7 @@ class Descent(Learner):
 
     def write_action(self, out: Array) -> None:
         """Write the current action to an array `out` of the learner's dtype."""
-        radial.action(self._pair, self._config, out)
+        descent.action(self._pair, self._config, out)
 
     def play_one(self, x: Array, y: float) -> tuple[float, float]:
         """Learn from one C-ordered record `x`, `y` of the learner's dtype by the compiled loop.

@@ -8,8 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from redescend import domains, losses, transforms
-from redescend.kernels.experts import groups as layout
-from redescend.kernels.experts import loop as kernel
+from redescend.kernels import experts as kernel
 from redescend.learners.grid import ANY_RADIUS, ROUNDS, Expert, Experts
 from redescend.learners.recipes import Learn
 from redescend.losses import linear
@@ -108,7 +107,7 @@ class LearnWithExperts(Experts):
         }
 
     def _make_robust_grid(self) -> dict[str, Any]:
-        self._weighting = layout.ADAPTIVE
+        self._weighting = kernel.ADAPTIVE
         groups = [[0.5**i, i, ANY_RADIUS, ANY_RADIUS, -log(HALVINGS)] for i in range(HALVINGS)]
         return {"rounds": inf, "rate": 0.0, "unit": 1.0, "groups": groups}
 
@@ -233,7 +232,7 @@ class JacobsenCutkosky(Experts):
     Jacobsen and Cutkosky, Unconstrained online learning with unbounded losses, ICML 2023, Algorithm 3.
     """
 
-    _weighting = layout.CENTRED
+    _weighting = kernel.CENTRED
 
     def __init__(
         self,

@@ -9,8 +9,7 @@ import numpy as np
 
 from redescend import domains, losses, transforms
 from redescend.errors import DivergenceError
-from redescend.kernels.experts import groups as layout
-from redescend.kernels.experts import loop as kernel
+from redescend.kernels import experts as kernel
 from redescend.kernels.layout import Outcomes
 from redescend.learners.learner import Ensemble, Round, read_state, select_constructor_arguments
 from redescend.losses import LinearLoss
@@ -50,7 +49,7 @@ class Expert(NamedTuple):
 class Experts(Ensemble):
     """Projected descents, each with its own step and ball, combined by exponential weights."""
 
-    _weighting: int = layout.HEDGE
+    _weighting: int = kernel.HEDGE
 
     def __init__(
         self,
@@ -76,23 +75,23 @@ class Experts(Ensemble):
         self._config = self._make_settings(rate, unit, gradient), self._encode_domain()
         groups = np.array(groups, dtype=np.float64)
         self._experts = _count_experts(groups)
-        self._first = groups[:, : layout.LOG_WEIGHT].copy()
+        self._first = groups[:, : kernel.LOG_WEIGHT].copy()
         self._arrays = {
             "thetas": np.zeros((len(groups), self.dim)),
             "groups": groups,
-            "clock": np.zeros(layout.COUNTERS),
+            "clock": np.zeros(kernel.COUNTERS),
             "beliefs": np.zeros((0, 0)) if expert_weights is None else np.array(expert_weights, np.float64, order="C"),
         }
-        self._arrays["clock"][layout.GROUPS] = len(groups)
+        self._arrays["clock"][kernel.GROUPS] = len(groups)
 
     def _make_settings(self, rate: float, unit: float, gradient: float) -> Array:
-        settings = np.zeros(layout.SETTINGS)
+        settings = np.zeros(kernel.SETTINGS)
         if isinstance(self.loss, LinearLoss):
             loss = (self.loss.kind, self.loss.setting, self.loss.l2, self.loss.margin)
-            settings[[layout.LOSS, layout.LOSS_C, layout.L2, layout.MARGIN]] = loss
+            settings[[kernel.LOSS, kernel.LOSS_C, kernel.L2, kernel.MARGIN]] = loss
         kind = (self.transform.kind, *self.transform.settings)
-        settings[[layout.TRANSFORM, layout.GATE_C, layout.GATE_B]] = kind
-        settings[[layout.META, layout.RATE, layout.UNIT, layout.GRADIENT]] = self._weighting, rate, unit, gradient
+        settings[[kernel.TRANSFORM, kernel.GATE_C, kernel.GATE_B]] = kind
+        settings[[kernel.META, kernel.RATE, kernel.UNIT, kernel.GRADIENT]] = self._weighting, rate, unit, gradient
         return settings
 
     def _encode_domain(self) -> Array | None:
@@ -115,26 +114,26 @@ class Experts(Ensemble):
 
     @property
     def rounds(self) -> int:
-        return int(self._arrays["clock"][layout.ROUNDS])
+        return int(self._arrays["clock"][kernel.ROUNDS])
 
     @property
     def theta(self) -> Array:
-        return layout.mean_action(self._arrays["thetas"], self._arrays["groups"], self._arrays["clock"])
+        return kernel.mean_action(self._arrays["thetas"], self._arrays["groups"], self._arrays["clock"])
 
     @property
     def distinct(self) -> int:
         """Number of experts that differ."""
-        return int(self._arrays["clock"][layout.GROUPS])
+        return int(self._arrays["clock"][kernel.GROUPS])
 
     @property
     def experts(self) -> list[Expert]:
         """The experts that differ, in the order in which they split off."""
         count = self.distinct
         thetas, groups = self._arrays["thetas"][:count], self._arrays["groups"][:count]
-        weights = (groups[:, layout.HIGH] - groups[:, layout.LOW] + 1.0) * np.exp(groups[:, layout.LOG_WEIGHT])
+        weights = (groups[:, kernel.HIGH] - groups[:, kernel.LOW] + 1.0) * np.exp(groups[:, kernel.LOG_WEIGHT])
         weights /= weights.sum()
         with np.errstate(over="ignore"):
-            radii = np.ldexp(self._config[0][layout.UNIT], np.minimum(groups[:, layout.LOW], ANY_RADIUS).astype(int))
+            radii = np.ldexp(self._config[0][kernel.UNIT], np.minimum(groups[:, kernel.LOW], ANY_RADIUS).astype(int))
         return [
             Expert(float(step), int(low), int(high), float(radius), float(weight), theta.copy())
             for (step, _, low, high, _), radius, weight, theta in zip(groups, radii, weights, thetas, strict=True)
@@ -142,7 +141,7 @@ class Experts(Ensemble):
 
     def skip(self) -> None:
         self.check_horizon(1)
-        self._arrays["clock"][layout.ROUNDS] += 1
+        self._arrays["clock"][kernel.ROUNDS] += 1
 
     def _play_rows(self, X: Array, y: Array, out: Outcomes) -> int:
         if not isinstance(self.loss, LinearLoss):
@@ -169,9 +168,9 @@ class Experts(Ensemble):
         thetas, groups = (self._arrays[name][: self.distinct] for name in ("thetas", "groups"))
         losses = np.array([self.loss.value(theta, x, y) for theta in thetas])
         gates = np.array(self.transform.weight(losses))
-        steps = self._scale_steps(groups[:, layout.STEP], x, y)
+        steps = self._scale_steps(groups[:, kernel.STEP], x, y)
         if len(steps) == 0:
-            self._arrays["clock"][layout.ROUNDS] += 1
+            self._arrays["clock"][kernel.ROUNDS] += 1
             return Round(loss, float(self.transform.weight(loss)))
         moved = thetas.copy()
         with np.errstate(over="ignore"):
@@ -191,22 +190,22 @@ class Experts(Ensemble):
     def _read_state(self, state: dict[str, Any]) -> dict[str, Array]:
         owner, count = repr(self), ArraySpec("clock", kind="count")
         counters = {
-            layout.ROUNDS: ArraySpec("clock", kind="count", high=self.horizon),
-            layout.GROUPS: ArraySpec("clock", kind="count", low=1, high="capacity"),
-            layout.GAP: ArraySpec("clock", low=0.0),
-            layout.NORMS: count,
-            layout.SCALES: count,
+            kernel.ROUNDS: ArraySpec("clock", kind="count", high=self.horizon),
+            kernel.GROUPS: ArraySpec("clock", kind="count", low=1, high="capacity"),
+            kernel.GAP: ArraySpec("clock", low=0.0),
+            kernel.NORMS: count,
+            kernel.SCALES: count,
         }
         specs = (
             ArraySpec("thetas", ("capacity", "dim"), low=-kernel.FARTHEST, high=kernel.FARTHEST),
             ArraySpec("groups", ("capacity", 5)),
-            ArraySpec("clock", (layout.COUNTERS,), parts=counters),
+            ArraySpec("clock", (kernel.COUNTERS,), parts=counters),
             ArraySpec("beliefs", self._arrays["beliefs"].shape, low=np.nextafter(0.0, 1.0)),
         )
         arrays = read_state(specs, state, owner, {"dim": self.dim})
-        groups = arrays["groups"][: int(arrays["clock"][layout.GROUPS])]
-        low, high, logs = groups[:, layout.LOW], groups[:, layout.HIGH], groups[:, layout.LOG_WEIGHT]
-        whole = np.all(groups[:, [layout.LOW, layout.HIGH]] % 1.0 == 0.0) and (low <= high).all()
+        groups = arrays["groups"][: int(arrays["clock"][kernel.GROUPS])]
+        low, high, logs = groups[:, kernel.LOW], groups[:, kernel.HIGH], groups[:, kernel.LOG_WEIGHT]
+        whole = np.all(groups[:, [kernel.LOW, kernel.HIGH]] % 1.0 == 0.0) and (low <= high).all()
         require(whole and self._fits_grid(groups), owner, "groups of other experts")
         require(_count_experts(groups) == self._experts, owner, "another number of experts")
         require((logs <= 0.0).all() and logs.max() > -700.0, owner, "impossible weights")
@@ -217,8 +216,8 @@ class Experts(Ensemble):
         first = {(step, place): (low, high) for step, place, low, high in self._first.tolist()}
         ranges = [first.get((step, place), (inf, -inf)) for step, place, *_ in groups.tolist()]
         low, high = np.array(ranges).T
-        return bool((groups[:, layout.LOW] >= low).all() and (groups[:, layout.HIGH] <= high).all())
+        return bool((groups[:, kernel.LOW] >= low).all() and (groups[:, kernel.HIGH] <= high).all())
 
 
 def _count_experts(groups: Array) -> float:
-    return float(np.sum(groups[:, layout.HIGH] - groups[:, layout.LOW] + 1.0))
+    return float(np.sum(groups[:, kernel.HIGH] - groups[:, kernel.LOW] + 1.0))

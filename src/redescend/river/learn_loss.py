@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from redescend import losses, transforms
 from redescend.engines.config import check_loss
-from redescend.kernels.descent.decision import robust_slope
+from redescend.kernels.descent import robust_slope
 from redescend.numeric import choose
 from redescend.parameters import bad_parameter
 

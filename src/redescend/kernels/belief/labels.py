@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from redescend.kernels.belief.cells import TILT
+from redescend.kernels.belief.cells import TILT, find_threshold
 from redescend.kernels.belief.hypotheses import sigmoid
 from redescend.kernels.belief.layout import ALL, DECAYS, FALSE_ALARMS, RECENT, WARM
 from redescend.kernels.belief.mixture import share_weights
-from redescend.kernels.belief.thresholds import find_threshold
 from redescend.kernels.compiler import kernel, part
 from redescend.kernels.views import view
 from redescend.numeric import Array

@@ -9,6 +9,8 @@ from redescend.kernels.belief.hypotheses import (
     combine,
     filter_lost,
     filter_stuck,
+    is_natural,
+    learn_point,
     no_evidence,
     sigmoid,
     smooth_lost,
@@ -48,7 +50,6 @@ from redescend.kernels.belief.layout import (
     Records,
     State,
 )
-from redescend.kernels.belief.point_mass import is_natural, learn_point
 from redescend.kernels.belief.scale import (
     find_effect,
     learn_grid,

@@ -16,8 +16,6 @@ from typing import Any
 
 from numba.core.errors import UnsupportedError
 
-from redescend.kernels.compilation.assignment import AssignmentCheck
-
 UNASSIGNED = 0
 """The variable of a name that is read before its first assignment; the others are numbered from 1."""
 
@@ -114,5 +112,4 @@ def read_function(function: FunctionType) -> tuple[ast.FunctionDef, Names]:
     if code not in codes:
         raise UnsupportedError(f"{code.co_filename} is not what {function.__qualname__} was imported from. Restart.")
     tree = trees[code.co_firstlineno]
-    AssignmentCheck(tree, code.co_filename)
     return tree, Names(tree)

@@ -17,6 +17,7 @@ from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing.templates import signature
 
+from redescend.kernels.compilation.expressions import Memo
 from redescend.kernels.compilation.libraries import (
     KernelLibrary,
     PartLibrary,
@@ -24,7 +25,6 @@ from redescend.kernels.compilation.libraries import (
     SharedLibrary,
     SummingLibrary,
 )
-from redescend.kernels.compilation.lookups import Memo
 from redescend.kernels.compilation.translation import Translation
 
 _numbers = itertools.count()

@@ -8,7 +8,7 @@ import numpy as np
 
 from redescend import gates, steps
 from redescend.kernels.compiler import compiled, inlined, kernel, muladd, seldom, shared, summing, uncounted
-from redescend.kernels.descent.decision import read_settings, view_memory
+from redescend.kernels.descent import read_settings, view_memory
 from redescend.kernels.layout import DescentSettings, Table
 from redescend.kernels.tabular import standardize as scaling
 from redescend.kernels.views import view

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from redescend.kernels.compiler import compiled, inlined, uncounted
-from redescend.kernels.descent.decision import read_settings, view_memory
+from redescend.kernels.descent import read_settings, view_memory
 from redescend.kernels.layout import SparseTable
 from redescend.kernels.tabular import dense
 from redescend.kernels.tabular import standardize as scaling

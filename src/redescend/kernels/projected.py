@@ -10,7 +10,7 @@ import numpy as np
 from redescend import domains, gates
 from redescend.kernels import layout
 from redescend.kernels.compiler import compiled, muladd, summing
-from redescend.kernels.descent.decision import decide, is_playable, read_settings, view_memory
+from redescend.kernels.descent import decide, is_playable, read_settings, view_memory
 from redescend.numeric import Array
 
 

@@ -1,7 +1,8 @@
 """Whether every variable of a function is assigned, on every path, before it is read.
 
 Python raises an error at run time; compiled code would read whatever is in memory. A loop may have no rounds, unless it
-is `while True`, and each condition may be true or false, whatever was decided before.
+is `while True`, and each condition may be true or false, whatever was decided before. mypy's `possibly-undefined` does
+not see a variable that only some ways out of an endless loop assign.
 """
 
 from __future__ import annotations
@@ -9,18 +10,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from numba.core.errors import TypingError
-
 Names = frozenset[str]
 
 
-class AssignmentCheck:
+def find_unassigned(tree: ast.FunctionDef) -> set[str]:
+    """The variables of a function that may be read before they are assigned."""
+    return _Paths(tree).unassigned
+
+
+class _Paths:
     """Follows the paths through a function, with the names that are assigned on all of them."""
 
-    def __init__(self, tree: ast.FunctionDef, file: str) -> None:
+    def __init__(self, tree: ast.FunctionDef) -> None:
         arguments = frozenset(argument.arg for argument in tree.args.args)
-        self._file, self._all = file, arguments.union(*(_stored(statement) for statement in tree.body))
+        self._all = arguments.union(*(_stored(statement) for statement in tree.body))
         self._breaks: list[Names] = []
+        self.unassigned: set[str] = set()
         self._run(tree.body, arguments)
 
     def _run(self, statements: Iterable[ast.stmt], assigned: Names) -> Names:
@@ -46,7 +51,7 @@ class AssignmentCheck:
                 self._read(target, assigned)
                 assigned |= _stored(target)
             return assigned
-        # What other statements do is not followed: they are no part of kernels, which is said elsewhere.
+        # What other statements do is not followed: they are no part of kernels.
         return assigned if isinstance(node, ast.Expr | ast.AnnAssign | ast.Pass) else self._all
 
     def _run_loop(self, node: ast.While | ast.For, assigned: Names) -> Names:
@@ -66,8 +71,7 @@ class AssignmentCheck:
         """Check the names that an expression reads, or a target, also the one that is changed."""
         for each in _find_names(node) if node is not None else ():
             if (changed or isinstance(each.ctx, ast.Load)) and each.id in self._all and each.id not in assigned:
-                place = f"{self._file}, line {each.lineno}"
-                raise TypingError(f"'{each.id}' may be read before it is assigned: {place}.")
+                self.unassigned.add(each.id)
 
 
 def _stored(node: ast.AST) -> Names:
@@ -75,15 +79,4 @@ def _stored(node: ast.AST) -> Names:
 
 
 def _find_names(node: ast.AST) -> Iterator[ast.Name]:
-    """All names in a tree, in half the time of `ast.walk`."""
-    pending = [node]
-    while pending:
-        found = pending.pop()
-        if isinstance(found, ast.Name):
-            yield found
-            continue
-        for value in found.__dict__.values():
-            if isinstance(value, ast.AST):
-                pending.append(value)
-            elif isinstance(value, list):
-                pending += [each for each in value if isinstance(each, ast.AST)]
+    return (each for each in ast.walk(node) if isinstance(each, ast.Name))
