@@ -10,9 +10,8 @@ from redescend.checkpoint import load
 from redescend.errors import DataError, DivergenceError
 from redescend.serve import replicas
 from redescend.serve.calls import infer
-from redescend.serve.folder import ModelFolder
+from redescend.serve.folder import ModelFolder, begin_snapshot, open_model
 from redescend.serve.journal import Fsync
-from redescend.serve.recovery import begin_snapshot, open_model
 from redescend.serve.replies import Conflict
 from redescend.serve.requests import dump_model, pick
 from redescend.serve.settings import Limits

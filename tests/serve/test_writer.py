@@ -10,8 +10,7 @@ import pytest
 
 from redescend.errors import DivergenceError
 from redescend.serve import writer as module
-from redescend.serve.folder import ModelFolder
-from redescend.serve.recovery import begin_snapshot
+from redescend.serve.folder import ModelFolder, begin_snapshot
 from redescend.serve.replies import Unavailable
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer
@@ -247,7 +246,7 @@ def test_a_model_that_waits_for_its_snapshot_takes_no_thread_from_others(tmp_pat
         began.append(content)
         assert held.wait(20)
 
-    monkeypatch.setattr("redescend.serve.recovery.save", save)
+    monkeypatch.setattr("redescend.serve.folder.save", save)
 
     async def run(writer):
         other = Writer(model, writer._executor, lambda model: False, lambda model: None)

@@ -13,9 +13,8 @@ from redescend.belief import Verdict
 from redescend.sources import open_source
 from redescend.streaming import StreamModel, fit_stream
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.far_out import NEVER, find_range
-from redescend.streaming.far_records import FarRecords, find_ranges
-from redescend.streaming.summary.verdict import FinalCounts
+from redescend.streaming.far_out import NEVER, FarRecords, find_range, find_ranges
+from redescend.streaming.summary.records import FinalCounts
 from tests.cli.commands import run
 
 ROWS = 900

@@ -19,7 +19,7 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.fit import start_run
 from redescend.streaming.record_order import order_by_content
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.summary.verdict import StuckRun, StuckRuns
+from redescend.streaming.summary.records import StuckRun, StuckRuns
 
 
 def make_table(target: str, rows: int = 1500) -> pa.Table:

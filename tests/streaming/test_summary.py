@@ -19,8 +19,7 @@ from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Judged, Rounds
 from redescend.streaming.summary import Summary, histograms, records
-from redescend.streaming.summary.records import Reservoir
-from redescend.streaming.summary.verdict import StuckRuns
+from redescend.streaming.summary.records import Reservoir, StuckRuns
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
 NUMBERS = Schema("y", Kind.NUMBER, "regression", [], [Feature("x", Kind.NUMBER, "number")])

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy
 
-from redescend.belief.final import final_counts
 from redescend.belief.suspects import to_probability
-from redescend.belief.verdicts import Verdict
+from redescend.belief.verdicts import Verdict, final_counts
 from redescend.errors import DataError
 from redescend.kernels.belief import labels as kernels
 from redescend.kernels.belief import layout

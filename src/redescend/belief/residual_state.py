@@ -1,4 +1,4 @@
-"""What a belief in residuals has learned: its arrays, room for further keys, saved and restored."""
+"""What a belief in residuals has learned, saved and restored, with room for further keys; and the records it takes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,116 @@ from typing import Any, Self
 import numpy as np
 
 from redescend.belief.densities import make_tables
-from redescend.belief.records import read_records
-from redescend.belief.specs import SPECS
 from redescend.errors import DataError
 from redescend.kernels.belief import layout
 from redescend.kernels.belief.cells import CELLS
+from redescend.kernels.belief.layout import Records
 from redescend.kernels.belief.mixture import fit_densities, make_work
 from redescend.numeric import Array
 from redescend.parameters import COUNT, check
-from redescend.state import Stateful, read_arrays, require
+from redescend.state import ArraySpec, Stateful, read_arrays, require
+
+_COUNT, _SHARE = ArraySpec("shared", kind="count"), ArraySpec("shared", low=0.0, high=1.0)
+_POSITIVE, _NOT_NEGATIVE = ArraySpec("shared", low=1e-300), ArraySpec("shared", low=0.0)
+
+_LEAST, _MOST = 1e-30, 1e100
+"""Bounds of shares in natural tails and of counts, which no stream reaches; beyond them, densities underflow."""
+
+SPECS = (
+    ArraySpec(
+        "numbers",
+        ("keys", layout.NUMBERS),
+        parts={
+            (..., layout.ROUNDS): _COUNT,
+            (..., layout.UNIT): _NOT_NEGATIVE,
+            (..., layout.AGE): _NOT_NEGATIVE,
+            (..., layout.LOST): _SHARE,
+            (..., layout.REPEATS): _COUNT,
+            (..., layout.GRID): ArraySpec("shared", low=-1.0),
+            (..., layout.MULTIPLES): ArraySpec("shared", low=-1.0),
+            (..., layout.HITS): _COUNT,
+            (..., layout.SINCE): _COUNT,
+            (..., layout.POINT_LEVEL): ArraySpec("shared", low=-2.0 * layout.HUGE, high=2.0 * layout.HUGE),
+            (..., layout.DIFFERENCES): _COUNT,
+            (..., layout.NEGATIVE): _SHARE,
+            (..., layout.POSITIVE): _SHARE,
+            (..., layout.SPREAD): ArraySpec("shared", low=-700.0, high=700.0),
+        },
+    ),
+    ArraySpec("features", ("keys", layout.FEATURES, lambda dims: dims["dim"] + 1)),
+    ArraySpec(
+        "shared",
+        (layout.SHARED,),
+        parts={
+            layout.TOTAL: _COUNT,
+            layout.COUNTED: _COUNT,
+            layout.INCREMENT: ArraySpec("shared", low=1.0),
+            layout.OUTLIERS: _SHARE,
+            layout.THRESHOLD: _SHARE,
+            layout.BELOW: _NOT_NEGATIVE,
+            layout.ABOVE: _NOT_NEGATIVE,
+            layout.FIRST_TIES: _POSITIVE,
+            layout.FIRST_CHANCES: _POSITIVE,
+            layout.NEXT_TIES: _POSITIVE,
+            layout.NEXT_CHANCES: _POSITIVE,
+        },
+    ),
+    ArraySpec("counts", (2, 2, CELLS), low=0.0, high=_MOST),
+    ArraySpec("scales", (2, "families"), kind="index", high="widths"),
+    ArraySpec("natural", (2, "families"), low=_LEAST, high=layout.NATURAL),
+    ArraySpec("outliers", (2, "families", "atoms"), low=0.0, high=1.0),
+    ArraySpec("clean", (2, CELLS), low=0.0, high=1.0),
+    ArraySpec("log_odds", (2, CELLS)),
+)
+"""The arrays of the state, in the order of `layout.State`."""
+
+
+MOST_APART = 100.0
+"""By how much the logarithms of sizes around two records differ at most."""
+
+
+def read_records(predictions: Any, targets: Any, X: Any, keys: Any, dim: int) -> Records:
+    """Check the arguments of a belief with `dim` features, and return them as arrays."""
+    arrays = []
+    for name, values in {"predictions": predictions, "targets": targets}.items():
+        array = np.ascontiguousarray(values, np.float64)
+        if array.ndim != 1 or not np.isfinite(array).all():
+            raise DataError(f"{name} must be finite numbers, one for each record.")
+        arrays.append(array)
+    rows = len(arrays[1])
+    if len(arrays[0]) != rows:
+        raise DataError(f"predictions and targets must be equally many. Got {len(arrays[0])} and {rows}.")
+    table = np.ascontiguousarray(np.empty((rows, 0)) if X is None else X, np.float64)
+    if table.shape != (rows, dim):
+        raise DataError(f"X must have shape ({rows}, {dim}). Got {table.shape} instead.")
+    places = np.zeros(rows, np.int64) if keys is None else np.ascontiguousarray(keys, np.int64)
+    if places.shape != (rows,) or places.min(initial=0) < 0:
+        raise DataError(f"keys must be {rows} whole numbers from 0.")
+    return Records(table, arrays[0], arrays[1], places)
+
+
+def read_sizes(sizes: Any, rows: int) -> Array | None:
+    """Check the sizes of residuals around records, if there are any."""
+    if sizes is None:
+        return None
+    array = np.ascontiguousarray(sizes, np.float64)
+    if array.shape != (rows,) or not np.isfinite(array).all():
+        raise DataError(f"sizes must be {rows} finite numbers, one for each record.")
+    return array
+
+
+def find_residuals(records: Records) -> Array:
+    """Targets without predictions; finite, even if the difference is not."""
+    largest = np.finfo(float).max
+    with np.errstate(over="ignore"):
+        return np.clip(records.targets - records.predictions, -largest, largest)
+
+
+def stretch(records: Records, factors: Array) -> Records:
+    """The records with other targets, so that their residuals are multiplied by these factors."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        targets = records.predictions + factors * (records.targets - records.predictions)
+    return records._replace(targets=np.nan_to_num(targets))
 
 
 class ResidualState(Stateful):

@@ -6,13 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from redescend.belief.final import are_natural_runs, final_counts
-from redescend.belief.log_scale import FINEST, choose_unit, log_density, log_slope, to_logarithmic
-from redescend.belief.records import MOST_APART, find_residuals, read_sizes, stretch
-from redescend.belief.residual_state import ResidualState
+from redescend.belief.residual_state import MOST_APART, ResidualState, find_residuals, read_sizes, stretch
 from redescend.belief.suspects import HALF, SHARE, to_probability
-from redescend.belief.table import TRUST, WIDEST, choose_some, correct_ends, count_cells, divide, fit_effects
-from redescend.belief.verdicts import Judgements, Verdict
+from redescend.belief.table import (
+    FINEST,
+    TRUST,
+    WIDEST,
+    choose_some,
+    choose_unit,
+    correct_ends,
+    count_cells,
+    divide,
+    fit_effects,
+    log_density,
+    log_slope,
+    to_logarithmic,
+)
+from redescend.belief.verdicts import Judgements, Verdict, are_natural_runs, final_counts
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
 from redescend.kernels.belief.cells import find_quantiles

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from redescend.belief.suspects import q_values, select_suspects, to_probability
+import numpy as np
+
+from redescend.belief.suspects import HALF, q_values, select_suspects, to_probability
+from redescend.kernels.belief import layout
 from redescend.kernels.belief.layout import Outputs
 from redescend.numeric import Array
 
@@ -77,3 +80,20 @@ class Verdict(NamedTuple):
     def suspects(self, fdr: float = 0.1) -> Array:
         """The largest list of rows whose estimated share of false alarms is at most `fdr`, the worst first."""
         return select_suspects(self.clean_probability, fdr, self.numbers)
+
+
+def are_natural_runs(targets: Array, stuck: Array) -> bool:
+    """Whether runs of equal targets are no stuck sensor: they are most records, or many and at an edge of the targets.
+
+    In a sorted table all zeros are in a row, and in a table of groups the target may be that of the group.
+    """
+    share = np.count_nonzero(stuck) / max(len(stuck), 1)
+    if share <= layout.EDGE_SHARE or share > HALF:
+        return bool(share > HALF)
+    value = np.median(targets[stuck])
+    return bool(min(np.mean(targets < value), np.mean(targets > value)) <= layout.BEYOND_EDGE)
+
+
+def final_counts(counts: Array, increment: float) -> Array:
+    """The histogram for the final verdict: of all records, or in a short stream the recent one, which has the first."""
+    return counts[layout.ALL] if counts[layout.ALL].sum() >= layout.WARM else counts[layout.RECENT] / increment

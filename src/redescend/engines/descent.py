@@ -106,9 +106,6 @@ class DescentEngine(Engine):
 
     # --- learning ---
 
-    def _can_learn_sparse(self) -> bool:
-        return self.method != scaling.CENTRED and not len(self.means)
-
     def exclude_from_scaling(self, features: Sequence[int]) -> None:
         self.stats[np.ix_((scaling.WAKE, scaling.NEXT, scaling.DUE), features)] = scaling.NEVER
         self.stats[scaling.INVERSE, features] = 1.0
@@ -128,7 +125,9 @@ class DescentEngine(Engine):
             raise _divergence_error(first + learned)
         return bool(learned >= 0)
 
-    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
+    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> bool:
+        if self.method == scaling.CENTRED or len(self.means):
+            return False
         indices, starts = X.indices.astype(np.int64), X.indptr.astype(np.int64)
         longest = int(np.diff(starts).max(initial=0)) + 1
         rows, config = SparseTable(X.data, indices, starts, Y, sample_weight), (self.method, self.settings, False)
@@ -137,6 +136,7 @@ class DescentEngine(Engine):
         learned = _learn_sparse(rows, self._kernel_state(), config, (weights, EMPTY), buffers)
         if learned < len(sample_weight):
             raise _divergence_error(learned)
+        return True
 
     def learn_packed(
         self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs

@@ -105,9 +105,7 @@ class Engine(ABC):
         self._coefficients = None
         if isinstance(X, np.ndarray):
             self._learn_table(Table(X, Y, sample_weight), weights, predictions)
-        elif self._can_learn_sparse():
-            self._learn_sparse(X, Y, sample_weight, weights, predictions)
-        else:
+        elif not self._learn_sparse(X, Y, sample_weight, weights, predictions):
             from scipy.sparse import csr_array
 
             for first in range(0, X.shape[0], DENSE_ROWS):
@@ -137,19 +135,15 @@ class Engine(ABC):
             return None
         return weights
 
-    def _can_learn_sparse(self) -> bool:
-        """Whether sparse rows can be learned from without converting them to a table."""
-        return False
-
     @abstractmethod
     def _learn_table(
         self, rows: Table, weights: Array, predictions: Array | None, *, unchecked: bool = False, first: int = 0
     ) -> bool:
         """Learn from a table that begins at row `first`; returns False if an unchecked number is not finite."""
 
-    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
-        """Learn from CSR rows that the engine takes."""
-        raise NotImplementedError
+    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> bool:
+        """Learn from CSR rows; returns False, and learns nothing, if they have to be converted to a table."""
+        return False
 
     @abstractmethod
     def learn_packed(
@@ -216,9 +210,9 @@ class Engine(ABC):
         """Clip predictions, a row for each output, to the range that the engine allows."""
         return predictions
 
+    @abstractmethod
     def _centres(self) -> Array:
         """The values that replace missing ones, by feature."""
-        raise NotImplementedError
 
     def linear_form(self) -> LinearForm:
         """Return the coefficients, centres and limits of predictions, for exports."""

@@ -121,6 +121,9 @@ class NonlinearEngine(Engine):
     def _compute_coefficients(self) -> NoReturn:
         raise AttributeError(NO_COEFFICIENTS)
 
+    def _centres(self) -> Array:
+        return self.linear._centres()
+
     def predict_members(self, X: Array) -> Array:
         """The predictions of every member for the rows of a table, of shape (outputs, rows, members)."""
         X = np.require(X, np.float64, ["C", "A", "W"])

@@ -73,9 +73,6 @@ class SelfTuningEngine(Engine):
 
     # --- learning ---
 
-    def _can_learn_sparse(self) -> bool:
-        return self.order == 1 and self.average is None
-
     def _learn_table(
         self, rows: Table, weights: Array, predictions: Array | None, *, unchecked: bool = False, first: int = 0
     ) -> bool:
@@ -89,7 +86,9 @@ class SelfTuningEngine(Engine):
         labels.learn_scores(self.link, rows.Y, rows.sample_weight, predicted)
         return True
 
-    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> None:
+    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> bool:
+        if self.order == 2 or self.average is not None:
+            return False
         self._set_layout(sparse=True)
         indices, starts = X.indices.astype(np.int64), X.indptr.astype(np.int64)
         longest = int(np.diff(starts).max(initial=0))
@@ -105,6 +104,7 @@ class SelfTuningEngine(Engine):
         predicted = weights.copy() if predictions is None else predictions
         _learn_sparse(self.models, rows, self.config, (weights, predicted), buffers)
         labels.learn_scores(self.link, Y, sample_weight, predicted)
+        return True
 
     def learn_packed(
         self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs

@@ -58,7 +58,7 @@ class ServedModel:
 
     One thread at a time may call `commit` or `begin`. Meanwhile another may call `finish` for a commit that is on the
     disk. Everything else may be called from any thread.
-    `redescend.serve.recovery` makes one from its folder.
+    `redescend.serve.folder` makes one from its folder.
 
     Parameters
     ----------

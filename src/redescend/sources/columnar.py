@@ -49,7 +49,7 @@ class ColumnarFile(SourceFile):
     """A file that is read as Arrow record batches.
 
     A format defines `read_batches`, which reads the file at `path`, or, if it can start at any row, `read_rows` and
-    `read_schema`.
+    `read_schema`: each is by default made from the other.
 
     Parameters
     ----------
@@ -89,8 +89,11 @@ class ColumnarFile(SourceFile):
         return file
 
     def read_batches(self) -> Iterator[pa.RecordBatch]:
-        """Read the whole file."""
-        raise NotImplementedError
+        """Read the whole file, up to the first damage."""
+        for group in self.read_rows(None, 0):
+            if isinstance(group.content, Exception):
+                return
+            yield group.content
 
     def read_schema(self) -> pa.Schema:
         """Read the names and types of the columns."""

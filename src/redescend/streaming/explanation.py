@@ -20,8 +20,7 @@ from redescend.sources import Batch, Source
 from redescend.streaming.encoding.encoder import EncodedBatch, EncodedChunk
 from redescend.streaming.encoding.features import to_floats
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.far_out import NEVER
-from redescend.streaming.far_records import find_ranges
+from redescend.streaming.far_out import NEVER, find_ranges
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.lags import LagHistory
 from redescend.streaming.model import StreamModel

@@ -30,7 +30,7 @@ from redescend.sources.batch import limit_rows
 from redescend.streaming.config import FitConfig
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.explanation import explain_record
-from redescend.streaming.far_records import FarRecords, find_ranges
+from redescend.streaming.far_out import FarRecords, find_ranges
 from redescend.streaming.io.log import AppendLog, read_blocks
 from redescend.streaming.io.tables import choose_writer
 from redescend.streaming.io.writers import RoundTable, RunWriters, choose_entry, pack_rounds, read_groups, unpack_rounds
@@ -39,8 +39,7 @@ from redescend.streaming.model import StreamModel
 from redescend.streaming.predictor import Learned, StreamPredictor
 from redescend.streaming.rounds import RoundRecord, Rounds
 from redescend.streaming.summary import Summary
-from redescend.streaming.summary.records import Suspect, read_values
-from redescend.streaming.summary.verdict import FinalCounts, StuckRun, StuckRuns
+from redescend.streaming.summary.records import FinalCounts, StuckRun, StuckRuns, Suspect, read_values
 from redescend.streaming.table_look import MOST_CELLS, OrderedLook, judge_table
 
 TOGETHER = 8

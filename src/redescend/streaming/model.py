@@ -14,6 +14,7 @@ from redescend.belief import ResidualBelief, to_probability
 from redescend.belief.suspects import HALF
 from redescend.engines import Engine, NonlinearEngine
 from redescend.engines.growing import add_label
+from redescend.engines.members import TableBelief
 from redescend.exclusive import exclusive
 from redescend.numeric import Array
 from redescend.sources import Batch
@@ -25,7 +26,6 @@ from redescend.streaming.importance import compute_effects
 from redescend.streaming.lags import LagHistory, Undo, play_lagged
 from redescend.streaming.predictor import Learned, Played, StreamPredictor
 from redescend.streaming.rounds import Judged, Rounds
-from redescend.streaming.table_belief import TableBelief
 
 NO_ENDS = np.empty(0)
 

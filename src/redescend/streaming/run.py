@@ -17,7 +17,7 @@ from redescend.sources import Bad, Batch, Position, Source
 from redescend.sources.batch import count_bad
 from redescend.sources.formats import Follow
 from redescend.streaming.config import FitConfig
-from redescend.streaming.far_records import FarRecords
+from redescend.streaming.far_out import FarRecords
 from redescend.streaming.final_look import (
     KEPT,
     FinalSuspects,
@@ -122,7 +122,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Show the counts and the top suspects as tables in notebooks."""
-        from redescend.streaming.report.notebook import render_run
+        from redescend.streaming.report.describe import render_run
 
         return render_run(self)
 

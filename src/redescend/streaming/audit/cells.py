@@ -21,7 +21,7 @@ from redescend.streaming.far_out import fit_tail
 from redescend.streaming.model import StreamModel
 from redescend.streaming.report.formatting import format_value
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.summary.verdict import StuckRun, StuckRuns
+from redescend.streaming.summary.records import StuckRun, StuckRuns
 
 MOST_SUSPECTS = 0.05
 """A column of labels, or of few numbers, with a larger share of suspects is not predicted well enough to list them."""

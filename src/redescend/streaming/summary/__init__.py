@@ -21,8 +21,14 @@ from redescend.streaming.rounds import Rounds
 from redescend.streaming.summary import histograms
 from redescend.streaming.summary.histograms import BELIEF, FIXED_GATE, StreamHistograms, SuspectLimits, compute_quantile
 from redescend.streaming.summary.metrics import NumberMetrics, make_metrics
-from redescend.streaming.summary.records import MAX_SUSPECTS, LeastCleanRecords, Rejections, Reservoir, Suspect
-from redescend.streaming.summary.verdict import FinalCounts
+from redescend.streaming.summary.records import (
+    MAX_SUSPECTS,
+    FinalCounts,
+    LeastCleanRecords,
+    Rejections,
+    Reservoir,
+    Suspect,
+)
 
 SAMPLE, SUSPECT_SAMPLE = 2000, 500  # sizes of the samples of all rounds, and of those of suspects
 
