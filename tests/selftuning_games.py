@@ -55,3 +55,10 @@ def records(loss: losses.LinearLoss, pattern: str, rounds: int, dim: int, seed: 
 
 def played(learner: rd.Learner, X: np.ndarray, y: np.ndarray, **named: Any) -> rd.Trace:
     return rd.play(learner, rd.Stream(X, y), **named)
+
+
+def sound(learner: rd.SelfTuning, trace: rd.Trace) -> bool:
+    numbers = [trace.losses, trace.weights, learner.theta]
+    numbers += [array for name, array in learner.state().items() if name != "learner"]
+    finite = all(np.isfinite(array).all() for array in numbers)
+    return finite and bool(np.all((trace.weights >= 0.0) & (trace.weights <= 1.0)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from redescend.belief import LabelBelief, select_suspects
-from tests import reference_belief
+from tests import reference_belief_labels
 from tests.belief_games import labelled
 
 
@@ -17,11 +17,11 @@ def test_labels_are_judged_as_by_the_slow_reference(classes: int) -> None:
     margins, labels, _ = labelled(600, classes)
     belief = LabelBelief(classes)
     online = belief.update(margins, labels)
-    expected, final, positive = reference_belief.judge_labels(margins, labels)
+    expected, final, positive = reference_belief_labels.judge_labels(margins, labels)
     np.testing.assert_allclose(online.clean_log_odds, expected, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(belief.judge_log(margins, labels).clean_log_odds, final, rtol=1e-8, atol=1e-8)
     if classes == 2:
-        calibrated = np.array([np.interp(reference_belief.place(m), range(112), positive) for m in margins])
+        calibrated = np.array([np.interp(reference_belief_labels.place(m), range(112), positive) for m in margins])
         calibrated += 1e-6 * np.clip(64.0 * margins, -1.0, 1.0)
         np.testing.assert_allclose(belief.predict_proba(margins)[:, 1], calibrated, rtol=1e-8)
 

@@ -7,49 +7,16 @@ import pyarrow as pa
 import pytest
 
 from redescend.checkpoint import load
-from redescend.errors import DataError, DivergenceError
+from redescend.errors import DivergenceError
 from redescend.serve import replicas
 from redescend.serve.calls import infer
-from redescend.serve.folder import ModelFolder, begin_snapshot, open_model
-from redescend.serve.journal import Fsync
+from redescend.serve.folder import ModelFolder, begin_snapshot
 from redescend.serve.replies import Conflict
 from redescend.serve.requests import dump_model, pick
 from redescend.serve.settings import Limits
 from redescend.streaming import StreamModel, fit_stream
+from tests.serve.models import LIMITS, fit, make_model, reopen, send, to_lines
 from tests.serve.servers import make_records, make_request
-
-LIMITS = Limits()
-
-
-def to_lines(records):
-    return [json.dumps(record).encode() for record in records]
-
-
-def make_model(tmp_path, limits=LIMITS, **settings):
-    return ModelFolder(tmp_path, limits).create("m", {"target": "price", "first": 40, **settings})
-
-
-def reopen(model, limits=LIMITS):
-    return open_model(model.folder, limits, Fsync.ALWAYS)
-
-
-def fit(model, **settings):
-    fitted, run = fit_stream(str(model.journal.folder), "price", **settings)
-    run.run()
-    return dump_model(fitted)
-
-
-def send(model, records, sizes=7):
-    """Send records in commits of random numbers of requests, each with a random number of records."""
-    random, lines, answers = np.random.default_rng(sizes), to_lines(records), []
-    while lines:
-        requests = []
-        for _ in range(random.integers(1, 5)):
-            size = int(random.integers(1, 2 * sizes))
-            requests.append(make_request(lines[:size]))
-            lines = lines[size:]
-        answers += model.commit([request for request in requests if request.records])
-    return answers
 
 
 @pytest.mark.parametrize(
@@ -324,67 +291,6 @@ def test_labels_that_are_not_in_the_journal_are_not_seen(tmp_path, settings, mon
     assert model.schema.labels == known
     model.commit([request])
     assert model.schema.labels == [*known, "Bonn"] == reopen(model).schema.labels
-
-
-def dump(inputs) -> bytes:
-    return json.dumps({"inputs": inputs}).encode()
-
-
-@pytest.mark.parametrize("missing", [True, False])
-def test_numbers_take_the_short_way_to_the_same_predictions(tmp_path, missing):
-    random = np.random.default_rng(0)
-    records = [dict(zip("abc", row, strict=True)) for row in random.normal(size=(200, 3)).tolist()]
-    for number, record in enumerate(records):
-        record["price"] = record["a"] - record["b"]
-        if missing and number % 3 == 0:
-            record["c"] = None
-    model = make_model(tmp_path)
-    send(model, records)
-    columns = {name: [record[name] for record in records if record["c"] is not None] for name in model.schema.inputs}
-    count = len(columns["a"])
-    tensors = [{"name": name, "shape": [count], "datatype": "FP64", "data": data} for name, data in columns.items()]
-    rows = [value for row in zip(*columns.values(), strict=True) for value in row]
-    whole = [{"name": "all", "shape": [count, 3], "datatype": "FP64", "data": rows}]
-    texts = [tensor | {"data": list(map(repr, tensor["data"])), "datatype": "BYTES"} for tensor in tensors]
-    expected = infer(model, dump(texts), b"")[0]["outputs"][:-1]
-    assert [output["name"] for output in expected] == ["prediction", "low", "high"]
-    assert model.numeric.inputs.read(dump(texts)) is None
-    for inputs in (tensors, whole):
-        assert model.numeric.inputs.read(dump(inputs)) is not None
-        answer, records = infer(model, dump(inputs), b"")
-        assert records == count
-        assert answer["outputs"][:-1] == expected
-        _, make, place = model.labels.take(answer["outputs"][-1]["data"][7])
-        assert json.loads(make(place)) == {name: values[7] for name, values in columns.items()}
-    for value in (1e300, None, "1", [1.0], {}):
-        inputs = [tensors[0] | {"data": [value] * count}, *tensors[1:]]
-        assert model.numeric.inputs.read(dump(inputs)) is None
-
-
-def test_columns_of_different_lengths_are_refused(tmp_path):
-    model = make_model(tmp_path)
-    send(model, [{"a": a, "b": b, "price": a - b} for a, b in np.random.default_rng(0).normal(size=(50, 2)).tolist()])
-    # Four numbers in all, which would fill two rows.
-    columns = {"a": [1.0, 2.0, 3.0], "b": [4.0]}
-    inputs = [{"name": name, "shape": [len(data)], "datatype": "FP64", "data": data} for name, data in columns.items()]
-    assert model.numeric.inputs.read(dump(inputs)) is None
-    with pytest.raises(DataError, match="different numbers of records"):
-        infer(model, dump(inputs), b"")
-
-
-def test_models_of_keys_have_intervals(tmp_path):
-    records = [record for record in make_records(400) if isinstance(record["area"], float)]
-    model = make_model(tmp_path, by="town")
-    send(model, records)
-    columns = {name: [record[name] for record in records[:20]] for name in ("area", "age", "town")}
-    kinds = {"area": "FP64", "age": "FP64", "town": "BYTES"}
-    inputs = [{"name": name, "shape": [20], "datatype": kinds[name], "data": data} for name, data in columns.items()]
-    prediction, low, high, _ = (output["data"] for output in infer(model, dump(inputs), b"")[0]["outputs"])
-    with model.read() as served:
-        table = pa.Table.from_pydict(columns)
-        np.testing.assert_array_equal(prediction, served.predict(table))
-        np.testing.assert_array_equal([low, high], served.predict_interval(table))
-    assert (np.array(low) < prediction).all()
 
 
 def test_no_record_is_lost_when_there_is_no_memory_for_a_copy(tmp_path, monkeypatch):

@@ -13,9 +13,9 @@ from redescend.serve.journal import Fsync
 from redescend.serve.requests import dump_model
 from redescend.serve.settings import Limits
 from redescend.streaming import StreamModel
+from tests.serve.models import fit, make_model, reopen, send, to_lines
 from tests.serve.servers import ServerProcess, make_records, make_request, write_settings
 from tests.serve.test_kills import play
-from tests.serve.test_models import fit, make_model, reopen, send, to_lines
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from redescend.serve.folder import ModelFolder, begin_snapshot
 from redescend.serve.replies import Unavailable
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer
+from tests.serve.models import fit, make_model, reopen, send, to_lines
 from tests.serve.servers import make_records, make_request, wait_for
-from tests.serve.test_models import fit, make_model, reopen, send, to_lines
 
 
 @pytest.fixture
