@@ -125,16 +125,14 @@ class DescentEngine(Engine):
             raise _divergence_error(first + learned)
         return bool(learned >= 0)
 
-    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> bool:
+    def _learn_sparse(self, rows: SparseTable, weights: Array, predictions: Array | None) -> bool:
         if self.method == scaling.CENTRED or len(self.means):
             return False
-        indices, starts = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-        longest = int(np.diff(starts).max(initial=0)) + 1
-        rows, config = SparseTable(X.data, indices, starts, Y, sample_weight), (self.method, self.settings, False)
+        longest, config = int(np.diff(rows.starts).max(initial=0)) + 1, (self.method, self.settings, False)
         places = (np.empty(longest, np.int64), np.empty(longest), np.empty(longest, np.int64), np.empty(longest))
         buffers = (*places, np.empty(longest))
         learned = _learn_sparse(rows, self._kernel_state(), config, (weights, EMPTY), buffers)
-        if learned < len(sample_weight):
+        if learned < len(rows.sample_weight):
             raise _divergence_error(learned)
         return True
 

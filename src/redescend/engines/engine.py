@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend import losses
-from redescend.kernels.layout import Table
+from redescend.kernels.layout import SparseTable, Table
 from redescend.kernels.tabular import dense
 from redescend.kernels.tabular import standardize as scaling
 from redescend.kernels.tabular.fleet import Runs
@@ -105,7 +105,7 @@ class Engine(ABC):
         self._coefficients = None
         if isinstance(X, np.ndarray):
             self._learn_table(Table(X, Y, sample_weight), weights, predictions)
-        elif not self._learn_sparse(X, Y, sample_weight, weights, predictions):
+        elif not self._learn_sparse(_to_sparse_table(X, Y, sample_weight), weights, predictions):
             from scipy.sparse import csr_array
 
             for first in range(0, X.shape[0], DENSE_ROWS):
@@ -141,7 +141,7 @@ class Engine(ABC):
     ) -> bool:
         """Learn from a table that begins at row `first`; returns False if an unchecked number is not finite."""
 
-    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> bool:
+    def _learn_sparse(self, rows: SparseTable, weights: Array, predictions: Array | None) -> bool:
         """Learn from CSR rows; returns False, and learns nothing, if they have to be converted to a table."""
         return False
 
@@ -265,6 +265,10 @@ class Engine(ABC):
 
     def check(self, arrays: Mapping[str, Array]) -> None:  # noqa: B027
         """Check what the specs of arrays cannot express, or raise; arrays of many engines may be stacked."""
+
+
+def _to_sparse_table(X: Any, Y: Array, sample_weight: Array) -> SparseTable:
+    return SparseTable(X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64), Y, sample_weight)
 
 
 def read_shape(state: Any) -> tuple[int, int]:

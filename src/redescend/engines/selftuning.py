@@ -86,12 +86,11 @@ class SelfTuningEngine(Engine):
         labels.learn_scores(self.link, rows.Y, rows.sample_weight, predicted)
         return True
 
-    def _learn_sparse(self, X: Any, Y: Array, sample_weight: Array, weights: Array, predictions: Array | None) -> bool:
+    def _learn_sparse(self, rows: SparseTable, weights: Array, predictions: Array | None) -> bool:
         if self.order == 2 or self.average is not None:
             return False
         self._set_layout(sparse=True)
-        indices, starts = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-        longest = int(np.diff(starts).max(initial=0))
+        longest = int(np.diff(rows.starts).max(initial=0))
         scalars = self.models[:, -layout.SCALARS :]
         starting = scalars[:, layout.LAST].min() < layout.RING
         # After a restart, all features that were seen are needed.
@@ -100,10 +99,9 @@ class SelfTuningEngine(Engine):
         sizes = sparse.buffer_sizes(capacity, self.width)
         places, mark = np.empty(sizes[0], np.int64), np.zeros(sizes[2], np.int64)
         buffers = sparse.Buffers(places, np.empty(sizes[1]), mark, np.zeros(sizes[3]), np.empty(sizes[4]))
-        rows = SparseTable(X.data, indices, starts, Y, sample_weight)
         predicted = weights.copy() if predictions is None else predictions
         _learn_sparse(self.models, rows, self.config, (weights, predicted), buffers)
-        labels.learn_scores(self.link, Y, sample_weight, predicted)
+        labels.learn_scores(self.link, rows.Y, rows.sample_weight, predicted)
         return True
 
     def learn_packed(

@@ -30,7 +30,7 @@ from redescend.streaming.report.formatting import (
     format_value,
     format_weight,
 )
-from redescend.streaming.report.pictures import compare_losses
+from redescend.streaming.report.pictures import compare_losses, draw_loss_band
 
 POINTS, BINS, SUSPECTS, COLUMNS = 60, 20, 12, 8
 """Records in the picture of predictions, bins of the others, and suspects and columns in their table."""
@@ -158,21 +158,13 @@ def draw_losses(recent: RecentRounds, loss: float) -> ReportFigure:
     """Draw the median loss of the newest records, and the range of eight in ten losses."""
     groups = np.array_split(recent.losses, min(BINS, len(recent.losses)))
     xs = np.array([np.median(rows) for rows in np.array_split(recent.rows, len(groups))])
-    low, median, high = np.array([np.quantile(group, [0.1, 0.5, 0.9]) for group in groups]).T
-    positive = np.concatenate([low, median, high])
-    positive = positive[positive > 0.0]
-    # As in the report: a loss that is practically 0 must not flatten the rest.
-    scale = fit_scale(np.maximum(positive, 1e-6 * np.median(positive)).tolist() if len(positive) else [], log=True)
+    quantiles = np.array([np.quantile(group, [0.1, 0.5, 0.9]) for group in groups]).T
     newest = float(np.median(recent.losses))
     caption = (
         f"The median loss is {format_number(newest)} in the newest {format_count(len(recent.losses))}, "
         f"{compare_losses(newest, loss)} in all records ({format_number(loss)})."
     )
-    chart = Chart(_rows(recent), scale, x_label="row", y_label="loss", description=caption)
-    chart.band(xs, np.maximum(low, scale.low), np.maximum(high, scale.low), "band")
-    chart.line(xs, np.maximum(median, scale.low), "middle-line")
-    legend = {"middle-line": "median", "band": "10th to 90th percentile"}
-    return ReportFigure("losses", "Drift: loss along the stream", caption, chart.to_svg(), legend)
+    return draw_loss_band("Drift: loss along the stream", _rows(recent), xs, quantiles, caption)
 
 
 def draw_suspects(recent: RecentRounds, share: float) -> ReportFigure:

@@ -106,6 +106,15 @@ class EncodedTable(NamedTuple):
     targets: Array
     rows: Array
 
+    @staticmethod
+    def encode(model: StreamModel, batches: list[Batch]) -> EncodedTable | None:
+        """Encode all records of these batches for a model; None if there is none that can be used."""
+        parts = [(batch.rows[chunk.indices], chunk) for batch in batches for chunk in model.encode(batch.table)]
+        if not parts:
+            return None
+        X, targets = (np.concatenate([chunk[place] for _, chunk in parts]) for place in (0, 1))
+        return EncodedTable(X, targets, np.concatenate([rows for rows, _ in parts]))
+
 
 def look_at_table(
     model: StreamModel,
@@ -201,21 +210,22 @@ def judge_table(
     str
         What the model follows.
     """
-    encoded = [(batch, chunk) for batch in batches for chunk in model.encode(batch.table)]
-    if not encoded:
+    table = EncodedTable.encode(model, batches)
+    if table is None:
         return _spread(model, batches, ordered.rounds), ""
-    X, targets = (np.concatenate([chunk[place] for _, chunk in encoded]) for place in (0, 1))
-    rows = np.concatenate([batch.rows[chunk.indices] for batch, chunk in encoded])
-    read = (model, ordered.rounds)
-    look = look_at_table(model, EncodedTable(X, targets, rows), lambda: read, passes=passes, by_time=by_time)
+    look = look_at_table(model, table, lambda: (model, ordered.rounds), passes=passes, by_time=by_time)
     if look.model is not model:
         model.take_over(look.model, engine=passes > 1)
     return _spread(model, batches, ordered.apply(look.rounds, model.schema)), look.follows
 
 
 def give_verdict(model: StreamModel, X: Array, rounds: Rounds) -> Rounds:
-    """The rounds of a model that has followed their order, with final verdicts."""
-    rounds = model.learn_belief_again(X, rounds)
+    """The rounds of a model that has followed their order, with final verdicts by a belief that knows all of them."""
+    return apply_verdict(model, model.learn_belief_again(X, rounds))
+
+
+def apply_verdict(model: StreamModel, rounds: Rounds) -> Rounds:
+    """The rounds with final verdicts."""
     verdict, judged = model.give_verdict(rounds), rounds.judged
     assert judged is not None
     return replace(rounds, judged=judged._replace(clean_log_odds=verdict.clean_log_odds, stuck=verdict.stuck))

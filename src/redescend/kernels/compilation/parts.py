@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import itertools
 from collections.abc import Iterator
@@ -10,14 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from numba.core import compiler
-from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.funcdesc import PythonFunctionDescriptor
 from numba.core.lowering import Environment
 from numba.core.targetconfig import ConfigStack
-from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing.templates import signature
 
-from redescend.kernels.compilation.expressions import Memo
 from redescend.kernels.compilation.libraries import (
     KernelLibrary,
     PartLibrary,
@@ -125,65 +121,29 @@ class _KernelCompiler(_PartCompiler):
         target.refresh()
 
 
-@functools.cache
-def _library_pass(kind: type) -> Any:
-    """A pass that puts the code of a function into a library of this kind."""
+class _CompiledCompiler(compiler.Compiler):
+    """Numba's own passes, for functions that slice arrays or allocate some."""
 
-    class UseLibrary(FunctionPass):
-        _name = f"redescend_use_{kind.__name__}"
-
-        def __init__(self) -> None:
-            FunctionPass.__init__(self)
-
-        def run_pass(self, state: Any) -> bool:
-            state.library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
-            state.library.enable_object_caching()
-            return True
-
-    return register_pass(mutates_CFG=False, analysis_only=False)(UseLibrary)
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Inference(NopythonTypeInference):
-    """Type inference that remembers."""
-
-    _name = "redescend_inference"
-
-    def run_pass(self, state: Any) -> bool:
-        state.typingctx = Memo.of(state.typingctx)
-        return super().run_pass(state)
-
-
-class _CompiledCompiler(compiler.CompilerBase):
-    """Numba's own passes, for functions that slice arrays or allocate some, with types that are remembered."""
-
-    inference: tuple[Any, ...] = (_Inference,)
+    library: type | None = None
 
     def compile_extra(self, func: Any) -> Any:
         with _uncollected():
+            if self.library is not None:
+                self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
+                self.state.library.enable_object_caching()
             return super().compile_extra(func)
-
-    def define_pipelines(self) -> Any:
-        passes: list[Any] = []
-        for each, _ in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
-            passes += self.inference if each is NopythonTypeInference else (each,)
-        manager = PassManager("redescend")
-        for each in passes:
-            manager.add_pass(each, each.__name__)
-        manager.finalize()
-        return [manager]
 
 
 class _InlinedCompiler(_CompiledCompiler):
-    inference = (_Inference, _library_pass(PartLibrary))
+    library = PartLibrary
 
 
 class _SeldomCompiler(_CompiledCompiler):
-    inference = (_Inference, _library_pass(RareLibrary))
+    library = RareLibrary
 
 
 class _SummingCompiler(_CompiledCompiler):
-    inference = (_Inference, _library_pass(SummingLibrary))
+    library = SummingLibrary
 
 
 COMPILED = {"pipeline_class": _CompiledCompiler}

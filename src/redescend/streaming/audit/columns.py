@@ -23,7 +23,14 @@ from redescend.streaming.encoding.survey import survey_source
 from redescend.streaming.far_out import find_range
 from redescend.streaming.model import StreamModel
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.table_look import MOST_CELLS, EncodedTable, OrderedLook, give_verdict, look_at_table
+from redescend.streaming.table_look import (
+    MOST_CELLS,
+    EncodedTable,
+    OrderedLook,
+    apply_verdict,
+    give_verdict,
+    look_at_table,
+)
 
 MAX_AUDITED_LABELS = 20  # a text with more values than this is used to predict others, and not audited itself
 LONG_RUN = 30  # the fewest records of a stuck run
@@ -112,15 +119,13 @@ def look_at_column(model: StreamModel, batches: list[Batch]) -> tuple[Rounds, Ar
         The predictions of the final model, which has not followed any order.
     """
     large = model.schema.dim * sum(batch.table.num_rows for batch in batches) > MOST_CELLS
-    parts = [] if large else [(batch, chunk) for batch in batches for chunk in model.encode(batch.table)]
-    if not parts:
+    table = None if large else EncodedTable.encode(model, batches)
+    if table is None:
         return _read_twice(model, batches)
-    X, targets = (np.concatenate([chunk[place] for _, chunk in parts]) for place in (0, 1))
-    table = EncodedTable(X, targets, np.concatenate([batch.rows[chunk.indices] for batch, chunk in parts]))
     look = look_at_table(model, table, lambda: model.learn_anew(*table, 2))
-    rounds, expected = look.rounds, look.model.predict_encoded(X).predictions
-    if look.follows != "order" and not model.schema.classifies and _has_long_run(targets):
-        judged = give_verdict(deepcopy(look.model), X, rounds).judged
+    rounds, expected = look.rounds, look.model.predict_encoded(table.X).predictions
+    if look.follows != "order" and not model.schema.classifies and _has_long_run(table.targets):
+        judged = give_verdict(deepcopy(look.model), table.X, rounds).judged
         assert judged is not None
         verdict = Verdict(judged.clean_log_odds, judged.stuck)
         rounds = OrderedLook.collect(iter([(rounds, verdict)])).apply(rounds, model.schema)
@@ -136,10 +141,7 @@ def _read_twice(model: StreamModel, batches: list[Batch]) -> tuple[Rounds, Array
     expected = [np.empty(0), *(model.review(batch, target=True).rounds.predictions for batch in batches)]
     model.begin_reading()
     rounds = Rounds.concatenate(model.learn(batch).rounds for batch in batches)
-    verdict, judged = model.give_verdict(rounds), rounds.judged
-    assert judged is not None
-    judged = judged._replace(clean_log_odds=verdict.clean_log_odds, stuck=verdict.stuck)
-    return replace(rounds, judged=judged), np.concatenate(expected)
+    return apply_verdict(model, rounds), np.concatenate(expected)
 
 
 def _has_long_run(targets: Array) -> bool:

@@ -87,20 +87,25 @@ def _describe_suspects(shares: Array, edges: Array) -> str:
 
 def draw_losses(histograms: StreamHistograms) -> ReportFigure:
     """Draw the median loss, and the range of eight in ten losses."""
-    low, median, high = (histograms.quantiles(share, BINS) for share in (0.1, 0.5, 0.9))
-    edges, present = histograms.edges(BINS), np.isfinite(median)
-    xs = 0.5 * (edges[:-1] + edges[1:])[present]
-    low, median, high = low[present], median[present], high[present]
-    positive = np.concatenate([low, median, high])
-    positive = positive[positive > 0.0]
+    quantiles = np.array([histograms.quantiles(share, BINS) for share in (0.1, 0.5, 0.9)])
+    edges, present = histograms.edges(BINS), np.isfinite(quantiles[1])
+    middles, rows = 0.5 * (edges[:-1] + edges[1:])[present], Scale(1.0, float(histograms.rows + 1))
+    return draw_loss_band(
+        "Loss along the stream", rows, middles, quantiles[:, present], _describe_trend(quantiles[1, present])
+    )
+
+
+def draw_loss_band(title: str, rows: Scale, xs: Array, quantiles: Array, caption: str) -> ReportFigure:
+    """Draw the median of losses, and the range from the lower to the upper of the three `quantiles`."""
+    positive = quantiles[quantiles > 0.0]
     # A loss of 0 has no place on a log axis, and one that is practically 0 must not flatten the rest.
     scale = fit_scale(np.maximum(positive, 1e-6 * np.median(positive)).tolist() if len(positive) else [], log=True)
-    caption = _describe_trend(median)
-    chart = _start_along_stream(histograms, scale, "loss", f"Loss along the stream. {caption}")
-    chart.band(xs, np.maximum(low, scale.low), np.maximum(high, scale.low), "band")
-    chart.line(xs, np.maximum(median, scale.low), "middle-line")
+    chart = Chart(rows, scale, x_label="row", y_label="loss", description=f"{title}. {caption}")
+    low, median, high = np.maximum(quantiles, scale.low)
+    chart.band(xs, low, high, "band")
+    chart.line(xs, median, "middle-line")
     legend = {"middle-line": "median", "band": "10th to 90th percentile"}
-    return ReportFigure("losses", "Loss along the stream", caption, chart.to_svg(), legend)
+    return ReportFigure("losses", title, caption, chart.to_svg(), legend)
 
 
 def _describe_trend(median: Array) -> str:
