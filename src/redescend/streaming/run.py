@@ -122,7 +122,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Show the counts and the top suspects as tables in notebooks."""
-        from redescend.streaming.report.describe import render_run
+        from redescend.streaming.report.notebook import render_run
 
         return render_run(self)
 

@@ -17,42 +17,21 @@ from llvmlite import ir
 from numba import config, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError, UnsupportedError
-from numba.core.typing.context import Context
 
 from redescend.kernels.compilation.libraries import PartLibrary
 from redescend.kernels.compilation.names import read_function
 
-
-class Memo(Context):
-    """Numba's typing context, with its state, that types equal calls and attributes once.
-
-    Numba asks all rules of an operator, which are many, at every occurrence, and several times.
-    """
-
-    @staticmethod
-    @functools.cache
-    def of(context: Any) -> Any:
-        memo = object.__new__(Memo)
-        memo.__dict__ = context.__dict__
-        return memo
-
-    def resolve_function_type(self, function: Any, args: Any, kws: Any) -> Any:
-        if isinstance(function, types.Function) and not kws:
-            return _type_call(self, function, tuple(args))
-        return super().resolve_function_type(function, args, kws)
-
-    def resolve_getattr(self, kind: Any, name: str) -> Any:
-        return _type_attribute(self, kind, name)
+# Numba asks all rules of an operator, which are many, at every occurrence: equal calls and attributes are typed once.
 
 
 @functools.cache
-def _type_call(context: Any, function: Any, args: Any) -> Any:
-    return Context.resolve_function_type(context, function, args, {})
+def type_of_call(context: Any, function: Any, args: Any) -> Any:
+    return context.resolve_function_type(function, args, {})
 
 
 @functools.cache
-def _type_attribute(context: Any, kind: Any, name: str) -> Any:
-    return Context.resolve_getattr(context, kind, name)
+def type_of_attribute(context: Any, kind: Any, name: str) -> Any:
+    return context.resolve_getattr(kind, name)
 
 
 @functools.cache
@@ -105,7 +84,7 @@ class Expressions:
     def __init__(self, function: FunctionType, kinds: Sequence[Any], context: Any) -> None:
         code = function.__code__
         self._file, (self._tree, self._names) = code.co_filename, read_function(function)
-        self._kinds, self._context, self._typing = kinds, context, Memo.of(context.typing_context)
+        self._kinds, self._context, self._typing = kinds, context, context.typing_context
         closure = function.__closure__ or ()
         closed = {name: cell.cell_contents for name, cell in zip(code.co_freevars, closure, strict=True)}
         self._known = (closed, function.__globals__, vars(builtins))
@@ -183,7 +162,7 @@ class Expressions:
         owner = self._read(node.value)
         if isinstance(owner, Known):
             return Known(getattr(owner.value, node.attr))
-        kind = self._typing.resolve_getattr(owner.kind, node.attr)
+        kind = type_of_attribute(self._typing, owner.kind, node.attr)
         if kind is None:
             raise TypingError(f"{owner.kind} has no attribute '{node.attr}': {self._file}, line {node.lineno}.")
         found = self._context.get_getattr(owner.kind, node.attr)
@@ -319,7 +298,7 @@ class Expressions:
             if part is not None and isinstance(part.library, PartLibrary):
                 return self._call_part(part, [value.value for value in values])
         callee = type_of(self._typing, function)
-        found = self._typing.resolve_function_type(callee, kinds, {})
+        found = type_of_call(self._typing, callee, kinds)
         if found is None:
             raise TypingError(f"{function} is not for {kinds}: {self._file}.")
         arguments = [self._cast(value, kind) for value, kind in zip(values, found.args, strict=False)]

@@ -104,14 +104,6 @@ class _PartCompiler:
         )
 
 
-class _SharedCompiler(_PartCompiler):
-    library = SharedLibrary
-
-
-class _RareCompiler(_PartCompiler):
-    library = RareLibrary
-
-
 class _KernelCompiler(_PartCompiler):
     library = KernelLibrary
 
@@ -134,16 +126,9 @@ class _CompiledCompiler(compiler.Compiler):
             return super().compile_extra(func)
 
 
-class _InlinedCompiler(_CompiledCompiler):
-    library = PartLibrary
-
-
-class _SeldomCompiler(_CompiledCompiler):
-    library = RareLibrary
-
-
-class _SummingCompiler(_CompiledCompiler):
-    library = SummingLibrary
+def _put_into(library: type, base: type = _PartCompiler) -> type:
+    """A compiler like `base` that puts code into a library of this kind."""
+    return type(f"{base.__name__}Of{library.__name__}", (base,), {"library": library})
 
 
 COMPILED = {"pipeline_class": _CompiledCompiler}
@@ -153,14 +138,14 @@ INLINED = {
     "forceinline": True,
     "no_cfunc_wrapper": True,
     "no_cpython_wrapper": True,
-    "pipeline_class": _InlinedCompiler,
+    "pipeline_class": _put_into(PartLibrary, _CompiledCompiler),
 }
 """Options of their parts."""
 
-SELDOM = {**INLINED, "forceinline": False, "pipeline_class": _SeldomCompiler}
+SELDOM = {**INLINED, "forceinline": False, "pipeline_class": _put_into(RareLibrary, _CompiledCompiler)}
 """Options of their parts that seldom run."""
 
-SUMMING = {**INLINED, "pipeline_class": _SummingCompiler}
+SUMMING = {**INLINED, "pipeline_class": _put_into(SummingLibrary, _CompiledCompiler)}
 """Options of their parts that sum over features."""
 
 KERNEL = {"_nrt": False, "no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
@@ -169,8 +154,8 @@ KERNEL = {"_nrt": False, "no_cfunc_wrapper": True, "pipeline_class": _KernelComp
 PART = {**KERNEL, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
 """Options of parts, which are not called from Python."""
 
-RARE = {**PART, "pipeline_class": _RareCompiler}
+RARE = {**PART, "pipeline_class": _put_into(RareLibrary)}
 """Options of parts that seldom run."""
 
-SHARED = {**PART, "pipeline_class": _SharedCompiler}
+SHARED = {**PART, "pipeline_class": _put_into(SharedLibrary)}
 """Options of parts that are called from several places."""
