@@ -118,20 +118,23 @@ def changed_on_one_path(values: Array, n: int) -> int:
 """
 
 ALLOWED = """
-def outlast(n):
+def assigned_on_all_paths(n):
     if n > 3:
         y = 1
     elif n > 1:
         y = 2.5
     else:
         return -1.0
-    i = 0
+    return y
+
+
+def assigned_before_every_break(n):
     while True:
-        last = i * y
-        i += 1
-        if i >= n:
+        last = n
+        n -= 1
+        if n < 0:
             break
-    return last + y
+    return last
 
 
 def declared(n):
