@@ -119,12 +119,12 @@ def changed_on_one_path(values: Array, n: int) -> int:
 
 ALLOWED = """
 def assigned_on_all_paths(n):
+    if n < 0:
+        return 0
     if n > 3:
-        y = 1
-    elif n > 1:
-        y = 2.5
+        y = n
     else:
-        return -1.0
+        y = 3
     return y
 
 
