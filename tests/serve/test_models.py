@@ -17,6 +17,7 @@ from redescend.serve.replies import Conflict
 from redescend.serve.requests import dump_model, pick
 from redescend.serve.settings import Limits
 from redescend.streaming import StreamModel, fit_stream
+from redescend.streaming.encoding.schema import Schema
 from tests.serve.servers import make_records, make_request
 
 LIMITS = Limits()
@@ -51,6 +52,20 @@ def send(model, records, sizes=7):
             lines = lines[size:]
         answers += model.commit([request for request in requests if request.records])
     return answers
+
+
+def test_a_request_to_predict_while_the_schema_is_inferred_says_so(tmp_path, monkeypatch):
+    model, said, infer_schema = make_model(tmp_path), [], Schema.infer
+
+    def predict_meanwhile(*arguments, **settings):
+        with pytest.raises(Conflict) as error:
+            model.require_schema()
+        said.append(str(error.value))
+        return infer_schema(*arguments, **settings)
+
+    monkeypatch.setattr(Schema, "infer", staticmethod(predict_meanwhile))
+    send(model, make_records(60))
+    assert said == ["The model 'm' has no schema yet: it is being inferred; try again soon."]
 
 
 @pytest.mark.parametrize(

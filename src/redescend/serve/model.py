@@ -105,7 +105,7 @@ class ServedModel:
         if self._replicas is None:
             had, wanted = len(self.pending), self.settings.first
             first = f"{had:,} of the {wanted:,} records that it is inferred from; learn from more, or give a schema"
-            why = f"the server has {first}" if had < wanted else self.failure
+            why = f"the server has {first}" if had < wanted else self.failure or "it is being inferred; try again soon"
             raise Conflict(f"The model '{self.name}' has no schema yet: {why}.".replace("..", "."))
         return self._schema
 
