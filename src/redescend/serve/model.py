@@ -139,7 +139,8 @@ class ServedModel:
         try:
             source = open_source(str(self.journal.folder), kinds=kinds)
             grows = self.config.transform is None
-            schema = Schema.infer(source.sample, source.kinds, **settings, stream=True, grows=grows)
+            known = {"stream": True, "grows": grows, "others": source.others}
+            schema = Schema.infer(source.sample, source.kinds, **settings, **known)
             model = self.make_model(schema)
             batch = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name).parse(
                 self.pending, 0
