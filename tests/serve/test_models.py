@@ -184,6 +184,9 @@ def test_snapshots_and_segments(tmp_path, keep):
     assert again.dump() == model.dump()
     assert again.counts == model.counts
     assert again.summarize() == model.summarize()
+    assert repr(again.list_suspects()) == repr(model.list_suspects())
+    assert min(suspect["row"] for suspect in again.list_suspects()) < 250
+    np.testing.assert_array_equal(again.read_recent(), model.read_recent())
     assert again.commit([make_request([], "k", 9)])[0].duplicate
     assert len(list(model.journal.folder.iterdir())) == (2 if keep else 1)
     if keep:
@@ -203,6 +206,7 @@ def test_a_snapshot_is_of_the_moment_at_which_it_began(tmp_path, settings):
     assert load(model.folder / "snapshot.safetensors")["counts"] == list(vars(before).values())
     assert again.dump() == model.dump() == fit(model, **settings)
     assert (again.counts, again.summarize()) == (model.counts, model.summarize())
+    assert repr(again.list_suspects()) == repr(model.list_suspects())
     assert again.commit([make_request([], "k", 9)])[0].duplicate
 
 

@@ -85,7 +85,7 @@ class ServedModel:
         self._disk_failed = False  # whether that is because of the disk, so that the same records may do later
         self.newest: deque[Outcome] = deque(maxlen=NEWEST)
         self.numeric: NumericRecords | None = None
-        self._recent = RecentRing()
+        self.recent = RecentRing()
         self._lock = Lock()
         self._replicas: Versions | Replicas | None = None
 
@@ -312,7 +312,7 @@ class ServedModel:
         with self._lock:
             self.statistics.add(rounds, rejected)
             self.newest.extend(suspects)
-            self._recent.add(rounds, are_suspects)
+            self.recent.add(rounds, are_suspects)
             now = self.counts
             self.counts = Counts(
                 now.records + records,
@@ -387,7 +387,7 @@ class ServedModel:
     def read_recent(self) -> RecentRounds:
         """The newest rounds."""
         with self._lock:
-            return self._recent.read()
+            return self.recent.read()
 
     def list_suspects(self) -> list[Outcome]:
         """The newest suspects with their values, the newest first."""

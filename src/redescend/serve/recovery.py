@@ -8,13 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from redescend.checkpoint import load, save
 from redescend.errors import DataError
 from redescend.serve.journal import Fsync, Place
 from redescend.serve.model import ServedModel
 from redescend.serve.requests import Counts, Remembered
 from redescend.serve.settings import Limits, ModelSettings
-from redescend.serve.statistics import Statistics
+from redescend.serve.statistics import RecentRounds, Statistics
 from redescend.sources.journal import SCHEMA
 from redescend.state import CORRUPT
 from redescend.streaming import ModelStore, StreamModel
@@ -22,6 +24,7 @@ from redescend.streaming.encoding.schema import Schema
 
 CONFIG, START, SNAPSHOT = "config.json", "start.safetensors", "snapshot.safetensors"
 VERSION = 3  # raised whenever the content of snapshots changes; those of other versions are refused
+NO_ROUNDS = np.empty((len(RecentRounds._fields), 0))
 SEGMENT = 64 << 20  # bytes after which a snapshot begins another segment
 REPLAYED = 10_000  # records to learn from at a time when a journal is replayed
 
@@ -43,6 +46,8 @@ def begin_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEG
             "counts": list(vars(model.counts).values()),
             "statistics": model.statistics.state(),
             "keys": [[key, *remembered] for key, remembered in model.keys.items()],
+            "suspects": json.dumps(model.list_suspects()[::-1]),
+            "recent": np.stack(model.read_recent()),
         }
 
     def write() -> None:
@@ -87,6 +92,9 @@ def _restore(model: ServedModel, path: Path) -> Place:
             if all(type(number) is int and number >= 0 for number in whole) and counts.learned == statistics.learned:
                 model.serve(learned, statistics, counts)
                 model.keys.update(keys)
+                # Snapshots of earlier versions have neither.
+                model.newest.extend(json.loads(content.get("suspects", "[]")))
+                model.recent.restore(content.get("recent", NO_ROUNDS))
                 return place
     raise DataError(f"The snapshot '{path}': {CORRUPT}.")
 
