@@ -15,7 +15,6 @@ from redescend.serve.settings import Limits
 from tests.serve.browser import Browser, wait_until
 from tests.serve.servers import ServerProcess, make_records, make_request, write_settings
 
-
 LINES_OF_LONG_NUMBERS = """
 const numbers = [...document.querySelectorAll(".tiles b")];
 numbers.forEach((number) => { number.textContent = "1,234,567,890"; });

@@ -135,6 +135,33 @@ def test_a_column_of_no_kind_is_left_out_with_the_reason():
             fit_stream(io.BytesIO(records), **named)
 
 
+@pytest.mark.parametrize(
+    ("texts", "unit"),
+    [
+        ([f"{n / 10:.1f}".replace(".", ",") + " °C" for n in range(-40, 40)], "°C"),
+        ([f"{n}kg" for n in range(76)] + ["heavy"] * 4, "kg"),
+        ([f"{n}kg" for n in range(70)] + ["heavy"] * 10, None),
+        ([f"{n} {'kg' if n % 2 else 'lb'}" for n in range(80)], None),
+        ([f"A{n}" for n in range(80)], None),
+        (["2wd", "4wd"] * 40, None),
+    ],
+)
+def test_of_numbers_with_a_unit_it_is_said_that_they_are_text(texts, unit):
+    said = f"has numbers with the unit '{unit}', which are read as text; remove the unit to use them as numbers"
+    table = pa.table({"x": texts * 20, "y": np.arange(len(texts) * 20) % 17})
+    schema = fit_stream(table, "y")[0].schema
+    assert schema.inputs == ["x"]
+    assert schema.notes == ([] if unit is None else [("x", said)])
+
+
+def test_numbers_with_a_unit_that_all_differ_are_not_called_identifiers():
+    numbers = np.arange(1000) % 7
+    table = pa.table({"x": [f"{n + 0.5} kg" for n in range(1000)], "z": numbers, "y": numbers})
+    (excluded,) = fit_stream(table, "y")[0].schema.excluded
+    assert excluded.column == "x"
+    assert "numbers with the unit 'kg'" in excluded.reason
+
+
 def test_cycles_of_dates():
     start = datetime(2024, 1, 1)
     hourly = pa.array([start + timedelta(hours=hour) for hour in range(1000)], pa.timestamp("us"))
