@@ -87,3 +87,14 @@ def test_the_year_0_is_no_date_and_stops_nothing():
     _, batch = read("day,x\n" + "".join(f"{day},1\n" for day in days))
     assert [(bad.row, bad.reason) for bad in batch.bad] == [(29, "column 'day': '01.01.0000' is not a date")]
     assert len(batch.rows) == 28
+
+
+@pytest.mark.parametrize("line", ["sep=;\r\n", '"sep=;"\n', "\ufeffsep=;\n"])
+def test_a_line_that_tells_excel_the_delimiter_is_not_the_header(line):
+    for block in (1, 6, 1 << 20):
+        text = line + "x;y\r\n1,5;2\r\n2,5;3\r\n"
+        source = open_source(io.BytesIO(text.encode()), format="csv", block=block)
+        assert source.columns == ["x", "y"]
+        batches = list(source.batches(["x"]))
+        assert [x for batch in batches for x in batch.table.column("x").to_pylist()] == [1.5, 2.5]
+        assert [row for batch in batches for row in batch.rows.tolist()] == [1, 2]

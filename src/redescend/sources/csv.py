@@ -37,6 +37,10 @@ from redescend.sources.text import BOM, Head, TextFile
 OTHER_DELIMITERS = ("\t", ";", "|")
 
 
+SEPARATOR_LINE = re.compile(rb'"?sep=([,;|\t])"?[\r\n]+')
+"""A line ahead of the header, such as sep=; with which Excel is told the delimiter."""
+
+
 class CsvFile(TextFile):
     """A CSV file: the first line determines the delimiter, the header names the columns."""
 
@@ -51,7 +55,9 @@ class CsvFile(TextFile):
         if text.damage is not None:
             raise DataError(f"The header of {self.name} cannot be read: {text.damage}.")
         begin = len(BOM) if line.startswith(BOM) else 0
-        delimiter = self.delimiter or _detect_delimiter(line[begin:])
+        declared = SEPARATOR_LINE.match(line, begin)
+        begin = begin if declared is None else declared.end()
+        delimiter = self.delimiter or (_detect_delimiter(line[begin:]) if declared is None else declared[1].decode())
         grammar = Grammar(ord(delimiter), ord('"'), ord("\r"), self.options.longest)
         text.push_back(line[begin:])
         size, names = self._read_first_record(text, grammar)

@@ -144,7 +144,8 @@ class Source:
         self.unread: list[Unread] = []
         self.sample = read_sample(files, kinds)
         if not self.sample.count and self.format != "memory":
-            raise DataError(f"{name} has no records.")
+            which = name if len(files) == 1 else f"{files[0].name}, the first of the {len(files)} files of {name},"
+            raise DataError(f"{which} has no records.")
 
     def batches(
         self,
