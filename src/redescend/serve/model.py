@@ -139,7 +139,7 @@ class ServedModel:
         try:
             source = open_source(str(self.journal.folder), kinds=kinds)
             grows = self.config.transform is None
-            known = {"stream": True, "grows": grows, "others": source.others}
+            known: dict[str, Any] = {"stream": True, "grows": grows, "others": source.others}
             schema = Schema.infer(source.sample, source.kinds, **settings, **known)
             model = self.make_model(schema)
             batch = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name).parse(
