@@ -29,7 +29,7 @@ from redescend.sources.kinds import (
     has_time_zones,
     infer_text_kind,
 )
-from redescend.sources.notations import Notation, infer_notations
+from redescend.sources.notations import Notation, infer_notations, may_be_numbers
 from redescend.sources.readers import Text
 from redescend.sources.splitter import Grammar, split
 from redescend.sources.text import BOM, Head, TextFile
@@ -114,7 +114,9 @@ class CsvFile(TextFile):
         for file in files:
             file.zoned, file.forms = zoned, forms
         kinds = {name: infer_text_kind(table.column(name)) for name in names}
-        return kinds | {name: form.kind for name, form in forms.items()}, {}
+        # A form is used if its kind is that of the column, so that a known number may have a unit in a single record.
+        sure = {name: form for name, form in forms.items() if not form.unit or may_be_numbers(table.column(name))}
+        return kinds | {name: form.kind for name, form in sure.items()}, {}
 
     def parser(self, kinds: Mapping[str, Kind]) -> CsvParser:
         return CsvParser(self.names or [], kinds, self.head.grammar, self.zoned, self.forms)

@@ -34,7 +34,7 @@ from redescend.errors import quote
 from redescend.learners.selftuning import WIDEST_FULL
 from redescend.numeric import Array
 from redescend.sources import Kind
-from redescend.sources.kinds import AGREEMENT
+from redescend.sources.notations import find_unit, may_be_numbers
 
 MAX_LEVELS, UNSEEN, HASHED = 256, 8, 256
 MIN_IDENTIFIERS = 100
@@ -50,9 +50,6 @@ CYCLES = {"time of day": (1.0, 2), "day of the week": (7.0, 3), "day of the year
 
 COUNTS = "counts the records"  # why a column that numbers the records is excluded
 MIN_COUNTED = 20  # the fewest values of a column that numbers the records
-
-WITH_UNIT = r"^\s*[-+]?\d[\d.,'’]*\s?(?P<unit>[\p{L}°][\p{L}\d°²³/.]{0,9})\s*$"  # a number and its unit
-FEWEST_WITH_UNIT = 10  # the fewest different texts of a column of numbers with a unit: 2wd and 4wd are kinds
 
 EVEN = 0.2
 """The largest deviation of numbers from evenly spaced ones, relative to the inverse square root of their count; that of
@@ -273,28 +270,26 @@ def find_exclusion(kind: Kind, column: Any, where: str) -> str | None:
     if is_constant(column):
         return f"is always {quote_value(distinct[0].as_py())} in {where}"
     if kind is Kind.TEXT and len(values) >= MIN_IDENTIFIERS and 2 * len(distinct) > len(values):
-        if reason := find_unit(kind, column):
+        if reason := explain_unit(kind, column):
             return reason
         texts = f"{len(distinct):,} distinct texts in {len(values):,} values"
         return f"has {texts}, such as {quote_value(values[0].as_py())}, so it looks like an identifier"
     return None
 
 
-def find_unit(kind: Kind, column: Any) -> str | None:
+def explain_unit(kind: Kind, column: Any) -> str | None:
     """Say that most texts of a column are numbers with one unit, such as 12.5 kg; None if they are not.
 
-    >>> find_unit(Kind.TEXT, pa.array([f"{number} km/h" for number in range(20)]))
+    >>> explain_unit(Kind.TEXT, pa.array([f"{number} km/h" for number in range(20)]))
     "has numbers with the unit 'km/h', which are read as text; remove the unit to use them as numbers"
     """
     values = drop_missing(column)
-    if kind is not Kind.TEXT or len(pc.unique(values)) < FEWEST_WITH_UNIT:
+    unit = find_unit(values) if kind is Kind.TEXT and may_be_numbers(values) else None
+    if unit is None:
         return None
-    counts = pc.value_counts(pc.struct_field(pc.extract_regex(values, WITH_UNIT), "unit").drop_null()).to_pylist()
-    most = max(counts, key=lambda one: one["counts"], default=None)
-    if most is None or most["counts"] < AGREEMENT * len(values):
-        return None
-    unit = quote_value(most["values"])
-    return f"has numbers with the unit {unit}, which are read as text; remove the unit to use them as numbers"
+    return (
+        f"has numbers with the unit {quote_value(unit)}, which are read as text; remove the unit to use them as numbers"
+    )
 
 
 def is_constant(column: Any) -> bool:

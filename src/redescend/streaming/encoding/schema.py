@@ -20,9 +20,9 @@ from redescend.sources import Batch, Kind
 from redescend.state import CORRUPT
 from redescend.streaming.encoding.features import (
     Feature,
+    explain_unit,
     find_count,
     find_exclusion,
-    find_unit,
     infer_feature,
     is_constant,
     list_few_values,
@@ -290,7 +290,7 @@ class Schema:
             if reason is not None and stream and is_constant(column):
                 notes.append(Note(name, f"{reason}; it is used as soon as it varies"))
                 reason = None
-            if reason is None and (unit := find_unit(kinds[name], column)):
+            if reason is None and (unit := explain_unit(kinds[name], column)):
                 notes.append(Note(name, unit))
             if reason is None:
                 used.append(infer_feature(name, kinds[name], column))
