@@ -153,7 +153,7 @@ def check_writable(path: Path) -> None:
     if not folder.is_dir():
         raise DataError(f"'{path}' cannot be written because there is no folder '{folder}'; create it first.")
     if not os.access(folder, os.W_OK):
-        raise DataError(f"'{path}' cannot be written because the folder '{folder}' is not writable.")
+        raise DataError(f"'{path}' cannot be written because the folder '{folder}' is not writable; name another.")
 
 
 def sync_folder(folder: Path) -> None:

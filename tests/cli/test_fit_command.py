@@ -136,6 +136,15 @@ def test_the_quarantine_is_called_after_the_source_and_that_of_another_run_stays
     assert json.loads(Path("stdin.quarantine.jsonl").read_text())["record"] == "1,2"
 
 
+@pytest.mark.parametrize("command", [("fit", "prices.csv", "--target", "price"), ("score", "m", "prices.csv")])
+def test_in_a_folder_that_cannot_be_written_rejected_records_need_another_place(in_a_folder, monkeypatch, command):
+    prices(in_a_folder / "prices.csv", bad=BAD)
+    run("fit", "prices.csv", "--target", "price", "--model", "m", "--no-report", code=3)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    assert "name a file elsewhere with --quarantine, or use --on-bad skip" in refused(*command)
+    run(*command, "--on-bad", "skip", code=3)
+
+
 def test_a_file_whose_name_is_not_utf_8_is_a_file_like_others(in_a_folder):
     file = os.fsdecode(b"a\xff.csv")
     prices(in_a_folder / file, 300, bad={7: "1,2"})

@@ -51,6 +51,16 @@ def test_where_nobody_watches_a_plain_line_comes_every_ten_seconds(monkeypatch):
     )
 
 
+def test_the_speed_of_a_second_look_is_that_of_its_own_records(monkeypatch):
+    live, clock, text = lines_of(False, monkeypatch)
+    with live:
+        for records in (*range(100, 1100, 100), *range(50, 550, 50)):
+            clock.now += 1.0
+            live.report(records)
+    speeds = [line.split("; ")[1] for line in text.getvalue().splitlines()]
+    assert speeds == ["100 rows/s", "50 rows/s"]
+
+
 def test_on_a_terminal_the_line_has_rows_speed_belief_loss_weights_and_a_bar(monkeypatch):
     live, clock, text = lines_of(True, monkeypatch)
     random = np.random.default_rng(0)

@@ -88,6 +88,8 @@ def test_score_and_predict_repeat_columns_of_the_records(records):
 def test_types_are_shown_edited_and_enforced(records):
     assert '"size" = "number"' in run("schema", "prices.csv").stdout
     run("schema", "prices.csv", "--out", "types.toml")
+    Path("nested.jsonl").write_text('{"x": 1, "tags": []}\n{"x": 2, "tags": [3]}\n')
+    assert run("schema", "nested.jsonl").stdout.endswith('# "tags" is nested, and is not used.\n')
     text = Path("types.toml").read_text()
     Path("types.toml").write_text(text.replace('"size" = "number"', '"size" = "text"'))
     run(*FIT, "--schema", "types.toml", "--model", "m", "--quiet", "--features", "size")

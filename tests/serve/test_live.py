@@ -15,6 +15,13 @@ from redescend.serve.settings import Limits
 from tests.serve.browser import Browser, wait_until
 from tests.serve.servers import ServerProcess, make_records, make_request, write_settings
 
+LINES_OF_LONG_NUMBERS = """
+const numbers = [...document.querySelectorAll(".tiles b")];
+numbers.forEach((number) => { number.textContent = "1,234,567,890"; });
+return numbers.map((number) => number.scrollWidth > number.clientWidth ? "cut" :
+    Math.round(number.clientHeight / parseFloat(getComputedStyle(number).lineHeight)));
+"""
+
 
 def to_lines(records):
     return [json.dumps(record).encode() for record in records]
@@ -50,6 +57,7 @@ def test_page_follows_a_stream(tmp_path):
         assert re.search(r"suspects · [\d.]+ %", browser.text("#tile-suspects"))
         assert "records per second" in browser.text("#tile-rate")
         assert "median loss" in browser.text("#tile-loss")
+        assert set(browser.run(LINES_OF_LONG_NUMBERS)) == {1.0}
         drift = browser.text("#figure-losses .caption")
         assert re.search(r"The median loss is \S+ in the newest \d+ records", drift)
         assert browser.run("return document.querySelectorAll('#figure-predictions path.band').length") == 1

@@ -15,8 +15,23 @@ from redescend.serve.replies import Conflict
 from redescend.serve.requests import dump_model, pick
 from redescend.serve.settings import Limits
 from redescend.streaming import StreamModel, fit_stream
+from redescend.streaming.encoding.schema import Schema
 from tests.serve.models import LIMITS, fit, make_model, reopen, send, to_lines
 from tests.serve.servers import make_records, make_request
+
+
+def test_a_request_to_predict_while_the_schema_is_inferred_says_so(tmp_path, monkeypatch):
+    model, said, infer_schema = make_model(tmp_path), [], Schema.infer
+
+    def predict_meanwhile(*arguments, **settings):
+        with pytest.raises(Conflict) as error:
+            model.require_schema()
+        said.append(str(error.value))
+        return infer_schema(*arguments, **settings)
+
+    monkeypatch.setattr(Schema, "infer", staticmethod(predict_meanwhile))
+    send(model, make_records(60))
+    assert said == ["The model 'm' has no schema yet: it is being inferred; try again soon."]
 
 
 @pytest.mark.parametrize(
@@ -135,6 +150,9 @@ def test_snapshots_and_segments(tmp_path, keep):
     assert again.dump() == model.dump()
     assert again.counts == model.counts
     assert again.summarize() == model.summarize()
+    assert repr(again.list_suspects()) == repr(model.list_suspects())
+    assert min(suspect["row"] for suspect in again.list_suspects()) < 250
+    np.testing.assert_array_equal(again.read_recent(), model.read_recent())
     assert again.commit([make_request([], "k", 9)])[0].duplicate
     assert len(list(model.journal.folder.iterdir())) == (2 if keep else 1)
     if keep:
@@ -154,6 +172,7 @@ def test_a_snapshot_is_of_the_moment_at_which_it_began(tmp_path, settings):
     assert load(model.folder / "snapshot.safetensors")["counts"] == list(vars(before).values())
     assert again.dump() == model.dump() == fit(model, **settings)
     assert (again.counts, again.summarize()) == (model.counts, model.summarize())
+    assert repr(again.list_suspects()) == repr(model.list_suspects())
     assert again.commit([make_request([], "k", 9)])[0].duplicate
 
 

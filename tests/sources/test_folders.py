@@ -69,3 +69,10 @@ def test_everything_else_is_named_with_a_reason(broken):
     assert open_source([broken / "a.csv", broken]).unread == source.unread
     with pytest.raises(DataError, match=r"There is no file .*dangling\.csv\."):
         open_source(str(broken / "dang*"))
+
+
+def test_the_first_file_is_named_if_it_has_no_records(tmp_path):
+    (tmp_path / "README.md").write_text("Prices by shop.\n")
+    (tmp_path / "prices.csv").write_text("x,y\n1,2\n")
+    with pytest.raises(DataError, match=r"README\.md, the first of the 2 files of .*, has no records\.$"):
+        open_source(tmp_path)

@@ -35,6 +35,23 @@ def test_numbers(texts, numbers):
     assert batch.table.column("x").to_pylist() == numbers
 
 
+@pytest.mark.parametrize("unit", ["kg", " °C", " km/h", "m²", " m3", " Std.", " kWh", "e"])
+@pytest.mark.parametrize("mark", [".", ","])
+def test_numbers_with_a_unit(unit, mark):
+    numbers = [-1234.5, 0.25, 7.0, *(n + 0.5 for n in range(60))]
+    texts = [f"{number}".replace(".", mark) + unit for number in numbers]
+    texts[5], texts[6] = "5" + unit.upper(), "6"  # in capitals, and without it
+    source, batch = read("x;y\n" + "".join(f"{text};1\n" for text in [*texts, "7 pieces", ""]))
+    assert source.kinds["x"] is Kind.NUMBER
+    assert batch.table.column("x").to_pylist() == [*numbers[:5], 5.0, 6.0, *numbers[7:], None]
+    assert [bad.reason for bad in batch.bad] == ["column 'x': '7 pieces' is not a number"]
+    # A few values may be names, unless it is known that they are numbers.
+    few = "x;y\n" + "".join(f"{text};1\n" for text in texts[:3])
+    assert read(few)[0].kinds["x"] is Kind.TEXT
+    assert read(few, kinds={"x": Kind.NUMBER})[1].table.column("x").to_pylist() == numbers[:3]
+    assert read(few, kinds={"x": Kind.TEXT})[1].table.column("x").to_pylist() == texts[:3]
+
+
 def test_what_is_ambiguous_is_decided_by_others_or_stays_text():
     assert read("a\tb\n1,234\tx\n2,345\ty\n")[0].kinds["a"] is Kind.TEXT
     assert read("a;b\n1,234;x\n2,345;y\n")[1].table.column("a").to_pylist() == [1.234, 2.345]  # as semicolons suggest
@@ -87,3 +104,14 @@ def test_the_year_0_is_no_date_and_stops_nothing():
     _, batch = read("day,x\n" + "".join(f"{day},1\n" for day in days))
     assert [(bad.row, bad.reason) for bad in batch.bad] == [(29, "column 'day': '01.01.0000' is not a date")]
     assert len(batch.rows) == 28
+
+
+@pytest.mark.parametrize("line", ["sep=;\r\n", '"sep=;"\n', "\ufeffsep=;\n"])
+def test_a_line_that_tells_excel_the_delimiter_is_not_the_header(line):
+    for block in (1, 6, 1 << 20):
+        text = line + "x;y\r\n1,5;2\r\n2,5;3\r\n"
+        source = open_source(io.BytesIO(text.encode()), format="csv", block=block)
+        assert source.columns == ["x", "y"]
+        batches = list(source.batches(["x"]))
+        assert [x for batch in batches for x in batch.table.column("x").to_pylist()] == [1.5, 2.5]
+        assert [row for batch in batches for row in batch.rows.tolist()] == [1, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from redescend.errors import DataError
 from redescend.sources import Kind
 from redescend.streaming import fit_stream
 from redescend.streaming.encoding.features import CYCLES, Feature, find_count, infer_feature
@@ -115,6 +117,49 @@ def test_a_counter_is_left_out_unless_it_is_all_there_is_or_is_requested():
     assert fit_stream(table, "y")[0].schema.excluded == [("n", "counts the records")]
     assert fit_stream(table, "y", features=["n", "x"])[0].schema.inputs == ["n", "x"]
     assert fit_stream(table.select(["n", "y"]), "y")[0].schema.inputs == ["n"]
+
+
+def test_a_column_of_no_kind_is_left_out_with_the_reason():
+    lines = [json.dumps({"tags": [n], "x": n % 7, "meta": {"z": n}, "a\ud800": n, "y": n % 7}) for n in range(60)]
+    records = "\n".join(lines).encode()
+    excluded = [
+        ("tags", "is nested: not a number, date or text"),
+        ("meta", "is nested: not a number, date or text"),
+        (r"a\ud800", "is not valid Unicode: not a number, date or text"),
+    ]
+    assert fit_stream(io.BytesIO(records), "y")[0].schema.excluded == excluded
+    asked = fit_stream(io.BytesIO(records), "y", ignore=["meta"])[0].schema.excluded
+    assert asked == [("meta", "is ignored, as requested"), excluded[0], excluded[2]]
+    for role, named in (("the target", {"target": "tags"}), ("a feature", {"target": "y", "features": ["tags"]})):
+        with pytest.raises(DataError, match=f"'tags', named as {role}, is nested: not a number, date or text"):
+            fit_stream(io.BytesIO(records), **named)
+
+
+@pytest.mark.parametrize(
+    ("texts", "unit"),
+    [
+        ([f"{n / 10:.1f}".replace(".", ",") + " °C" for n in range(-40, 40)], "°C"),
+        ([f"{n}kg" for n in range(76)] + ["heavy"] * 4, "kg"),
+        ([f"{n}kg" for n in range(70)] + ["heavy"] * 10, None),
+        ([f"{n} {'kg' if n % 2 else 'lb'}" for n in range(80)], None),
+        ([f"A{n}" for n in range(80)], None),
+        (["2wd", "4wd"] * 40, None),
+    ],
+)
+def test_of_numbers_with_a_unit_it_is_said_that_they_are_text(texts, unit):
+    said = f"has numbers with the unit '{unit}', which are read as text; remove the unit to use them as numbers"
+    table = pa.table({"x": texts * 20, "y": np.arange(len(texts) * 20) % 17})
+    schema = fit_stream(table, "y")[0].schema
+    assert schema.inputs == ["x"]
+    assert schema.notes == ([] if unit is None else [("x", said)])
+
+
+def test_numbers_with_a_unit_that_all_differ_are_not_called_identifiers():
+    numbers = np.arange(1000) % 7
+    table = pa.table({"x": [f"{n + 0.5} kg" for n in range(1000)], "z": numbers, "y": numbers})
+    (excluded,) = fit_stream(table, "y")[0].schema.excluded
+    assert excluded.column == "x"
+    assert "numbers with the unit 'kg'" in excluded.reason
 
 
 def test_cycles_of_dates():

@@ -75,6 +75,11 @@ def choose_quarantine(sources: Sequence[str], on_bad: OnBad, named: Path | None,
         return named
     if output is not None:
         return _name_beside(output, QUARANTINE)
+    if not os.access(".", os.W_OK):
+        raise ParameterError(
+            "Rejected records cannot be written to this folder, which is not writable; name a file elsewhere with "
+            "--quarantine, or use --on-bad skip or --on-bad fail."
+        )
     if sources[0] == "-":
         return Path(f"stdin.{QUARANTINE}")
     parts = Path(os.path.abspath(sources[0])).parts[1:]

@@ -117,6 +117,9 @@ class ProgressLine:
     def report(self, records: int, *facts: str, last: str = "") -> None:
         """Show the number of records read so far, and facts about them."""
         now = self._clock()
+        if records < self._recent[-1][1]:
+            # Another pass over the source has begun.
+            self._recent = deque([(self._recent[-1][0], 0)], maxlen=RECENT)
         self._recent.append((now, records))
         if self._quiet or (self._progress is None and now - self._printed < SECONDS):
             return

@@ -35,6 +35,7 @@ def schema(
 
         opened = reading.open(source)
         text = format_schema(opened.name, {name: kind.value for name, kind in opened.kinds.items()}, opened.sample)
+        text += "".join(f"# {json.dumps(name)} is {kind}, and is not used.\n" for name, kind in opened.others.items())
         if out is not None:
             with replace_file(out) as file:
                 file.write(text.encode("utf-8", "backslashreplace"))

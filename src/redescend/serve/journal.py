@@ -204,6 +204,9 @@ class Journal:
                 self._sync(self._descriptor)
             else:
                 self._unsynced = self.fsync is Fsync.INTERVAL
+        except OSError as error:
+            error.filename = str(self._path(self.end.segment))  # for the log: that of a descriptor names no file
+            raise
         finally:
             if len(OPEN) > MOST_OPEN:
                 self.close()

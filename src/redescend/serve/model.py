@@ -85,7 +85,7 @@ class ServedModel:
         self._disk_failed = False  # whether that is because of the disk, so that the same records may do later
         self.newest: deque[Outcome] = deque(maxlen=NEWEST)
         self.numeric: NumericRecords | None = None
-        self._recent = RecentRing()
+        self.recent = RecentRing()
         self._lock = Lock()
         self._replicas: Versions | Replicas | None = None
 
@@ -105,7 +105,7 @@ class ServedModel:
         if self._replicas is None:
             had, wanted = len(self.pending), self.settings.first
             first = f"{had:,} of the {wanted:,} records that it is inferred from; learn from more, or give a schema"
-            why = f"the server has {first}" if had < wanted else self.failure
+            why = f"the server has {first}" if had < wanted else self.failure or "it is being inferred; try again soon"
             raise Conflict(f"The model '{self.name}' has no schema yet: {why}.".replace("..", "."))
         return self._schema
 
@@ -139,7 +139,8 @@ class ServedModel:
         try:
             source = open_source(str(self.journal.folder), kinds=kinds)
             grows = self.config.transform is None
-            schema = Schema.infer(source.sample, source.kinds, **settings, stream=True, grows=grows)
+            known: dict[str, Any] = {"stream": True, "grows": grows, "others": source.others}
+            schema = Schema.infer(source.sample, source.kinds, **settings, **known)
             model = self.make_model(schema)
             batch = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name).parse(
                 self.pending, 0
@@ -311,7 +312,7 @@ class ServedModel:
         with self._lock:
             self.statistics.add(rounds, rejected)
             self.newest.extend(suspects)
-            self._recent.add(rounds, are_suspects)
+            self.recent.add(rounds, are_suspects)
             now = self.counts
             self.counts = Counts(
                 now.records + records,
@@ -386,7 +387,7 @@ class ServedModel:
     def read_recent(self) -> RecentRounds:
         """The newest rounds."""
         with self._lock:
-            return self._recent.read()
+            return self.recent.read()
 
     def list_suspects(self) -> list[Outcome]:
         """The newest suspects with their values, the newest first."""

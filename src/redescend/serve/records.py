@@ -161,7 +161,8 @@ def dump_record(values: Mapping[str, Any]) -> bytes:
 def _read_json(body: bytes) -> list[bytes]:
     text = body.strip()
     if text[:1] == b"{" and b"\n" not in text and b"\r" not in text:
-        return [text]  # as it is: the parser of records reads it, and says what is wrong with it
+        load_json(text)
+        return [text]  # as it is: the parser of records says what is wrong with its values
     content = load_json(body)
     listed = content if isinstance(content, list) else [content]
     if _may_repeat_names(body, sum(len(record) for record in listed if isinstance(record, dict))):

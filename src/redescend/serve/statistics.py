@@ -131,6 +131,11 @@ class RecentRing:
         size = self._ring.shape[1]
         return RecentRounds(*self._ring[:, np.arange(max(0, self._count - size), self._count) % size])
 
+    def restore(self, rounds: Array) -> None:
+        """Restore rounds that were read, a row for each of their arrays."""
+        self._count = rounds.shape[1]
+        self._ring[:, : self._count] = rounds
+
 
 class Histogram:
     """Counts of seconds, by upper bounds.

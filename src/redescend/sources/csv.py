@@ -29,12 +29,16 @@ from redescend.sources.kinds import (
     has_time_zones,
     infer_text_kind,
 )
-from redescend.sources.notations import Notation, infer_notations
+from redescend.sources.notations import Notation, infer_notations, may_be_numbers
 from redescend.sources.readers import Text
 from redescend.sources.splitter import Grammar, split
 from redescend.sources.text import BOM, Head, TextFile
 
 OTHER_DELIMITERS = ("\t", ";", "|")
+
+
+SEPARATOR_LINE = re.compile(rb'"?sep=([,;|\t])"?[\r\n]+')
+"""A line ahead of the header, such as sep=; with which Excel is told the delimiter."""
 
 
 class CsvFile(TextFile):
@@ -51,7 +55,9 @@ class CsvFile(TextFile):
         if text.damage is not None:
             raise DataError(f"The header of {self.name} cannot be read: {text.damage}.")
         begin = len(BOM) if line.startswith(BOM) else 0
-        delimiter = self.delimiter or _detect_delimiter(line[begin:])
+        declared = SEPARATOR_LINE.match(line, begin)
+        begin = begin if declared is None else declared.end()
+        delimiter = self.delimiter or (_detect_delimiter(line[begin:]) if declared is None else declared[1].decode())
         grammar = Grammar(ord(delimiter), ord('"'), ord("\r"), self.options.longest)
         text.push_back(line[begin:])
         size, names = self._read_first_record(text, grammar)
@@ -108,7 +114,9 @@ class CsvFile(TextFile):
         for file in files:
             file.zoned, file.forms = zoned, forms
         kinds = {name: infer_text_kind(table.column(name)) for name in names}
-        return kinds | {name: form.kind for name, form in forms.items()}, {}
+        # A form is used if its kind is that of the column, so that a known number may have a unit in a single record.
+        sure = {name: form for name, form in forms.items() if not form.unit or may_be_numbers(table.column(name))}
+        return kinds | {name: form.kind for name, form in sure.items()}, {}
 
     def parser(self, kinds: Mapping[str, Kind]) -> CsvParser:
         return CsvParser(self.names or [], kinds, self.head.grammar, self.zoned, self.forms)

@@ -1,13 +1,15 @@
-"""Formats of numbers and dates in text: decimal commas, thousands, currencies, percents, and several orders of dates.
+"""Formats of numbers and dates in text: decimal commas, thousands, currencies, units, and several orders of dates.
 
 A notation is inferred for a column if nine in ten of its values have it. Where a value is ambiguous, such as 1,234 or
 01/02/2020, other values of the column decide or, for numbers, those of the file. If these are ambiguous as well,
 numbers have decimal commas in a file that is separated by semicolons and otherwise stay text, and dates are month first
-with slashes and day first with dots and dashes. Names of months are English.
+with slashes and day first with dots and dashes. Names of months are English. A unit is one
+that nine in ten values have.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +23,8 @@ from redescend.sources.kinds import AGREEMENT, PATTERNS, TYPES, Kind, count_matc
 
 _MONEY = r"(?:[$€£¥₹]|USD|EUR|GBP|CHF|JPY|kr)"
 _BEFORE, _AFTER = rf"^\s*\(?\s*[-+]?\s*(?:{_MONEY}\s*)?[-+]?\s*", rf"\s*(?:%|{_MONEY})?\s*\)?\s*$"
+_WITH_UNIT = r"^\s*[-+]?\d[\d.,'’ ]*(?P<unit>[\p{L}°][\p{L}\d°²³/.]{0,9})\s*$"
+FEWEST_WITH_UNIT = 10  # the fewest different values of a column of numbers with a unit
 _EXPONENT = r"(?:[eE][-+]?\d+)?"
 _TIME = r"(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?"
 
@@ -35,6 +39,7 @@ class Notation:
     distinctive: str
     decimal: str = "."
     date: str = ""
+    unit: str = ""
 
     def convert(self, texts: pa.Array) -> tuple[pa.Array, Array]:
         """Convert texts: the values, null where a text is missing or does not match, and a mask of the latter."""
@@ -46,6 +51,7 @@ class Notation:
         return values, wrong
 
     def _to_numbers(self, texts: pa.Array) -> pa.Array:
+        texts = pc.replace_substring_regex(texts, _unit_at_end(self.unit), "") if self.unit else texts
         negative = pc.match_substring_regex(texts, r"^\s*\(|^[^0-9.,]*-")
         plain = pc.replace_substring_regex(texts, r"^[^0-9.,]+|[^0-9.,]+$|[^0-9.,eE+-]|'", "")
         plain = pc.replace_substring(plain, "," if self.decimal == "." else ".", "")
@@ -86,12 +92,33 @@ def _cast_one_by_one(texts: pa.Array) -> pa.Array:
     return pa.array(dates, TYPES[Kind.DATE])
 
 
-def _number_notation(name: str, thousands: str, decimal: str) -> Notation:
+def _unit_at_end(unit: str) -> str:
+    return rf"\s*(?i:{re.escape(unit)})\s*$"
+
+
+def find_unit(values: pa.Array) -> str | None:
+    """The unit that nine in ten values have behind a number; None if there is none.
+
+    >>> find_unit(pa.array(["12.5 km/h", "8 km/h"])), find_unit(pa.array(["12 kg", "8 lb"]))
+    ('km/h', None)
+    """
+    units = pc.struct_field(pc.extract_regex(values, _WITH_UNIT), "unit").drop_null()
+    most = max(pc.value_counts(units).to_pylist(), key=lambda one: one["counts"], default=None)
+    return most["values"] if most is not None and most["counts"] >= AGREEMENT * len(values) else None
+
+
+def may_be_numbers(values: pa.Array) -> bool:
+    """Whether values with a unit are so many that they are numbers: 2wd and 4wd are names."""
+    return len(pc.unique(values)) >= FEWEST_WITH_UNIT
+
+
+def _number_notation(name: str, thousands: str, decimal: str, unit: str = "") -> Notation:
     digits = rf"(?:\d{{1,3}}(?:{thousands}\d{{3}})+|\d+)(?:{decimal}\d*)?|{decimal}\d+"
     both = rf"\d{thousands}\d{{3}}{decimal}|\d{thousands}\d{{3}}{thousands}\d"
     clear = rf"{both}|\d{decimal}(?:\d{{1,2}}|\d{{4,}})(?:\D|$)|\d{{4,}}{decimal}|(?:^|\D)0{decimal}"
     sign = "," if "," in decimal else "."
-    return Notation(name, Kind.NUMBER, rf"{_BEFORE}(?:{digits}){_EXPONENT}{_AFTER}", clear, sign)
+    after = rf"(?:{_unit_at_end(unit)}|\s*$)" if unit else _AFTER
+    return Notation(name, Kind.NUMBER, rf"{_BEFORE}(?:{digits}){_EXPONENT}{after}", clear, sign, unit=unit)
 
 
 _YEAR, _MONTH, _DAY = r"(?P<year>\d{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<day>0?[1-9]|[12]\d|3[01])"
@@ -109,7 +136,14 @@ def _date_notation(name: str, order: Iterable[str], separator: str, distinctive:
     return Notation(name, Kind.DATE, pattern, distinctive, date=rf"^\s*{date}(?P<time>{_TIME})\s*$")
 
 
-NUMBER_FORMS = (_number_notation("1,234.5", "[, '’]", r"\."), _number_notation("1.234,5", "[. '’]", ","))
+def _number_notations(unit: str = "") -> tuple[Notation, ...]:
+    return (
+        _number_notation("1,234.5", "[, '’]", r"\.", unit),
+        _number_notation("1.234,5", "[. '’]", ",", unit),
+    )
+
+
+NUMBER_FORMS = _number_notations()
 DATE_FORMS = (
     _date_notation("month/day/year", (_MONTH, _DAY, _YEAR), "/", r"^\s*\d{1,2}/(?:1[3-9]|[23]\d)/"),
     _date_notation("day/month/year", (_DAY, _MONTH, _YEAR), "/", r"^\s*(?:1[3-9]|[23]\d)/"),
@@ -134,7 +168,7 @@ def infer_notations(
     {'a': '1.234,5', 'b': '1.234,5', 'c': 'day.month.year', 'd': '1,234.5'}
     """
     notations: dict[str, Notation] = {}
-    unclear, clear = list[str](), set[str]()
+    unclear, clear = dict[str, list[Notation]](), set[str]()
     for name, column in columns.items():
         present = column.drop_null()
         plain = (pattern for kind, pattern in PATTERNS.items() if decimal != "," or kind is not Kind.NUMBER)
@@ -145,12 +179,14 @@ def infer_notations(
             notations[name] = max(dates, key=lambda form: count_matches(present, form.distinctive))
             continue
         numbers = [form for form in NUMBER_FORMS if _is_of(present, form.pattern)]
+        if not numbers and (unit := find_unit(present)):
+            numbers = [form for form in _number_notations(unit) if _is_of(present, form.pattern)]
         if decimal is not None:
             numbers = [form for form in numbers if form.decimal == decimal]
         if len(numbers) > 1 and count_matches(present, r"[.,]\d"):
             counts = [count_matches(present, form.distinctive) for form in numbers]
             if counts[0] == counts[1]:
-                unclear.append(name)
+                unclear[name] = numbers
                 continue
             numbers = [numbers[int(np.argmax(counts))]]
         if numbers:
@@ -159,8 +195,8 @@ def infer_notations(
     marks = {decimal} if decimal else {form.decimal for name, form in notations.items() if name in clear}
     marks = marks or ({likely} if likely else set())
     if len(marks) == 1:
-        form = next(form for form in NUMBER_FORMS if form.decimal in marks)
-        notations |= dict.fromkeys(unclear, form)
+        for name, forms in unclear.items():
+            notations[name] = next(form for form in forms if form.decimal in marks)
     return {name: notations[name] for name in columns if name in notations}
 
 

@@ -158,4 +158,4 @@ def _make_source(name: str, files: Sequence[SourceFile], known: Mapping[str, Kin
     kinds |= {key: kind for key, kind in known.items() if key in kinds or first.names is None}
     if not kinds:
         raise DataError(f"{name} has {first.explain_no_columns()}.")
-    return Source(name, files, kinds, size, {key: others[key] for key in others.keys() - kinds.keys()})
+    return Source(name, files, kinds, size, {key: kind for key, kind in others.items() if key not in kinds})

@@ -107,6 +107,8 @@ class Source:
         Whether it can be read more than once; a pipe cannot.
     declared : dict or None
         The target and features that the first file declares; see `SourceFile`.
+    others : dict of str to str
+        Columns that cannot be read, with their types.
     unread : list of Unread
         Entries of folders that are not read, with the reason: links to folders or to nothing, pipes, and folders
         without permission.
@@ -135,14 +137,15 @@ class Source:
         self.size = size
         self.columns = list(kinds)
         self.kinds = dict(kinds)
-        self._others = dict(others)
+        self.others = dict(others)
         self._seed: int | None = None
         self._opened = list(files)
         self.can_reread = all(file.can_reread for file in files)
         self.unread: list[Unread] = []
         self.sample = read_sample(files, kinds)
         if not self.sample.count and self.format != "memory":
-            raise DataError(f"{name} has no records.")
+            which = name if len(files) == 1 else f"{files[0].name}, the first of the {len(files)} files of {name},"
+            raise DataError(f"{which} has no records.")
 
     def batches(
         self,
@@ -245,9 +248,9 @@ class Source:
 
     def _check_columns(self, columns: Sequence[str]) -> None:
         for name in columns:
-            if name in self._others:
+            if name in self.others:
                 raise DataError(
-                    f"Column {quote(name)} of {self.name} is {self._others[name]}: not a number, date or text."
+                    f"Column {quote(name)} of {self.name} is {self.others[name]}: not a number, date or text."
                 )
             if name not in self.kinds:
                 raise DataError(f"{self.name} has no column {quote(name)}; {suggest(self.columns, name)}")

@@ -18,7 +18,7 @@ from redescend.numeric import Array
 from redescend.sources import Batch, Kind, Source
 from redescend.streaming.audit.kinds import Column, is_cycle
 from redescend.streaming.encoding.features import find_count, find_exclusion, to_floats
-from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.encoding.schema import OF_NO_KIND, Schema
 from redescend.streaming.encoding.survey import survey_source
 from redescend.streaming.far_out import find_range
 from redescend.streaming.model import StreamModel
@@ -61,7 +61,8 @@ def make_models(source: Source) -> tuple[dict[str, StreamModel], dict[str, str],
         raise DataError(f"{source.name} can only be read once, and an audit reads it twice; write it to a file.")
     survey = survey_source(source, "")
     table = survey.table
-    skipped, used = dict[str, str](), list[str]()
+    skipped = {name: f"is {kind}: {OF_NO_KIND}" for name, kind in source.others.items()}
+    used = list[str]()
     for name, kind in source.kinds.items():
         others = survey.spread and survey.spread.column(name)
         reason = find_count(name, kind, survey.first.table.column(name), others)

@@ -34,6 +34,7 @@ from redescend.errors import quote
 from redescend.learners.selftuning import WIDEST_FULL
 from redescend.numeric import Array
 from redescend.sources import Kind
+from redescend.sources.notations import find_unit, may_be_numbers
 
 MAX_LEVELS, UNSEEN, HASHED = 256, 8, 256
 MIN_IDENTIFIERS = 100
@@ -269,9 +270,26 @@ def find_exclusion(kind: Kind, column: Any, where: str) -> str | None:
     if is_constant(column):
         return f"is always {quote_value(distinct[0].as_py())} in {where}"
     if kind is Kind.TEXT and len(values) >= MIN_IDENTIFIERS and 2 * len(distinct) > len(values):
+        if reason := explain_unit(kind, column):
+            return reason
         texts = f"{len(distinct):,} distinct texts in {len(values):,} values"
         return f"has {texts}, such as {quote_value(values[0].as_py())}, so it looks like an identifier"
     return None
+
+
+def explain_unit(kind: Kind, column: Any) -> str | None:
+    """Say that most texts of a column are numbers with one unit, such as 12.5 kg; None if they are not.
+
+    >>> explain_unit(Kind.TEXT, pa.array([f"{number} km/h" for number in range(20)]))
+    "has numbers with the unit 'km/h', which are read as text; remove the unit to use them as numbers"
+    """
+    values = drop_missing(column)
+    unit = find_unit(values) if kind is Kind.TEXT and may_be_numbers(values) else None
+    if unit is None:
+        return None
+    return (
+        f"has numbers with the unit {quote_value(unit)}, which are read as text; remove the unit to use them as numbers"
+    )
 
 
 def is_constant(column: Any) -> bool:

@@ -20,6 +20,7 @@ from redescend.sources import Batch, Kind
 from redescend.state import CORRUPT
 from redescend.streaming.encoding.features import (
     Feature,
+    explain_unit,
     find_count,
     find_exclusion,
     infer_feature,
@@ -32,6 +33,7 @@ from redescend.streaming.encoding.target import MAX_LABELS, Task, infer_task
 from redescend.streaming.report.formatting import format_first
 
 NUMERIC = ("number", "boolean")  # encodings that are one number
+OF_NO_KIND = "not a number, date or text"  # why a column cannot be used
 MAX_HISTORY = 1_000_000  # the most numbers that lagged features may look back at
 
 
@@ -241,14 +243,16 @@ class Schema:
         spread: Any = None,
         stream: bool = False,
         grows: bool = False,
+        others: Mapping[str, str] | None = None,
     ) -> Schema:
         """Infer the schema of a stream from its first records, `sample`, and the `kinds` of all columns, in order.
 
         `values` are all values of the target, and `spread` is a table of records from all over the source, if known. In
-        a `stream`, nothing is known of later records; if it `grows`, labels can be added. The other parameters are as
-        in `redescend.fit_stream`.
+        a `stream`, nothing is known of later records; if it `grows`, labels can be added. `others` are columns that
+        cannot be read, with their types. The other parameters are as in `redescend.fit_stream`.
         """
-        candidates = _find_candidates(kinds, target, features, ignore, by)
+        others = others or {}
+        candidates = _find_candidates(kinds, others, target, features, ignore, by)
         if sample.bad and not len(sample.rows):
             bad, count = sample.bad[0], sample.count
             none = "The first record cannot" if count == 1 else f"None of {format_first(count)} can"
@@ -261,6 +265,8 @@ class Schema:
         used, excluded = [], [Excluded(name, "is ignored, as requested") for name in dict.fromkeys(ignore)]
         useful = candidates
         if features is None:
+            unreadable = [name for name in others if name not in ignore]
+            excluded += [Excluded(_make_utf8(name), f"is {others[name]}: {OF_NO_KIND}") for name in unreadable]
             counts = {
                 name: find_count(name, kinds[name], sample.table.column(name), spread and spread.column(name), stream)
                 for name in candidates
@@ -284,6 +290,8 @@ class Schema:
             if reason is not None and stream and is_constant(column):
                 notes.append(Note(name, f"{reason}; it is used as soon as it varies"))
                 reason = None
+            if reason is None and (unit := explain_unit(kinds[name], column)):
+                notes.append(Note(name, unit))
             if reason is None:
                 used.append(infer_feature(name, kinds[name], column))
             else:
@@ -331,7 +339,14 @@ def _add_lags(schema: Schema, lags: Sequence[int], columns: Sequence[str]) -> Sc
     return lagged
 
 
-def _find_candidates(columns: Mapping[str, Kind], target: str, features: Any, ignore: Any, by: str | None) -> list[str]:
+def _make_utf8(name: str) -> str:
+    """A name that can be written: JSON may have half of a surrogate pair."""
+    return name.encode(errors="backslashreplace").decode()
+
+
+def _find_candidates(
+    columns: Mapping[str, Kind], others: Mapping[str, str], target: str, features: Any, ignore: Any, by: str | None
+) -> list[str]:
     """The columns that may be features: those requested, or all others in order."""
     for setting, names in (("features", features), ("ignore", ignore)):
         if isinstance(names, str):
@@ -341,7 +356,9 @@ def _find_candidates(columns: Mapping[str, Kind], target: str, features: Any, ig
     seen: dict[str, str] = {}
     for role, names in roles.items():
         for name in names:
-            if name not in columns:
+            if name in others and role != "ignored":
+                raise DataError(f"The column {name!r}, named as {role}, is {others[name]}: {OF_NO_KIND}.")
+            if name not in columns and name not in others:
                 raise DataError(f"There is no column {name!r}, named as {role}; {suggest(list(columns), name)}")
             if seen.setdefault(name, role) != role:
                 raise DataError(f"The column {name!r} cannot be both {seen[name]} and {role}.")

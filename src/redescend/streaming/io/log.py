@@ -77,8 +77,8 @@ class AppendLog:
             yield
         except OSError as error:
             raise DataError(
-                f"'{self.path}' cannot be written ({error.strerror}); free some space, and resume from the last "
-                "checkpoint."
+                f"'{self.path}' cannot be written ({error.strerror}); free some space, and start again, or resume from "
+                "the last checkpoint if there is one."
             ) from None
 
 

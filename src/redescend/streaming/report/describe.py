@@ -159,7 +159,7 @@ def _describe_feature(feature: Feature) -> str:
         "number": "number",
         "boolean": "true or false",
         "date": f"date, in days since 1970-01-01{cycle}",
-        "levels": f"text with {len(feature.levels)} values: {_list(feature.levels)}",
+        "levels": f"text with {format_count(len(feature.levels), 'value')}: {_list(feature.levels)}",
         "hashed": "text, hashed",
     }[feature.how]
     if feature.lag:
