@@ -8,6 +8,9 @@ from redescend.belief.suspects import HALF
 from redescend.kernels.belief import layout
 from redescend.numeric import Array
 
+PREDICTED = 0.01
+"""A target that the final model predicts up to this part of half an interval is not stuck."""
+
 
 def are_natural_runs(targets: Array, stuck: Array) -> bool:
     """Whether runs of equal targets are no stuck sensor: they are most records, or many and at an edge of the targets.
@@ -19,6 +22,11 @@ def are_natural_runs(targets: Array, stuck: Array) -> bool:
         return bool(share > HALF)
     value = np.median(targets[stuck])
     return bool(min(np.mean(targets < value), np.mean(targets > value)) <= layout.BEYOND_EDGE)
+
+
+def are_predicted(targets: Array, predictions: Array, low: Array, high: Array) -> Array:
+    """Whether each target is so near its prediction, for the width of its interval, that it is no stuck sensor's."""
+    return np.abs(targets - predictions) <= PREDICTED * np.maximum(0.5 * (high - low), np.finfo(float).tiny)
 
 
 def final_counts(counts: Array, increment: float) -> Array:
