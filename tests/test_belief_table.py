@@ -117,3 +117,14 @@ def test_records_in_order_are_judged_again_by_the_noise_of_their_groups():
     inside = (again.low <= targets) & (targets <= again.high)
     assert abs(inside[100:].mean() - 0.9) < 0.02
     assert not len(belief.judge_log(predictions, targets, again).suspects(0.1))
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_exact_predictions_have_narrow_intervals_in_any_unit_and_other_targets_are_doubted(unit):
+    targets = unit * np.random.default_rng(0).normal(size=300)
+    belief = ResidualBelief()
+    said = belief.learn_table(targets, targets)
+    low, high = belief.predict_interval(targets)
+    assert ((low <= targets) & (targets <= high) & (high - low < 0.001 * unit)).all()
+    assert belief.judge_log(targets, targets, said).clean_probability.min() > 0.9
+    assert (belief.judge(targets, targets + unit) < -5.0).all()

@@ -42,6 +42,19 @@ def test_suspects_are_mostly_wrong_and_intervals_cover_clean_targets() -> None:
         assert ((wide[0] < low) & (high < wide[1])).all()
 
 
+@pytest.mark.parametrize("features", ["linear", "auto"])
+def test_a_stuck_sensor_is_found(features: str) -> None:
+    X, y, _ = rows(800, share=0.0)
+    y[400:450] = y[399]
+    assert set(range(400, 450)) <= set(RedescendingRegressor(features=features).fit(X, y).suspects_)
+
+
+def test_a_run_of_equal_targets_that_is_predicted_is_no_stuck_sensor() -> None:
+    X, _, _ = rows(800)
+    X[400:450, 0] = X[399, 0]
+    assert len(RedescendingRegressor().fit(X, 2.0 * X[:, 0]).suspects_) == 0
+
+
 def test_passes_and_standardization_do_not_change_what_a_probability_means() -> None:
     X, y, clean = rows(600)
     found = []

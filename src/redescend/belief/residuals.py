@@ -134,6 +134,7 @@ class ResidualBelief(ResidualState):
         self._state.shared[layout.MIDDLE] = np.median(local) if local is not None and len(local) else 0.0
         plain, (records, slope) = records, self._localize(records, local)
         said = self.update_checked(records)
+        self._start_scale()
         state, residuals = self._state, find_residuals(records)
         sizes, usable = self._find_usable(records)
         if not usable.any():
@@ -153,6 +154,13 @@ class ResidualBelief(ResidualState):
         state.numbers[0, [layout.LOWER, layout.HIGHER]] = corrected
         density = log_density(ratios, said.scale, state.clean, state.counts[layout.ALL], self._tables.edges)
         return said, np.where(usable, clean, 0.0), density + slope
+
+    def _start_scale(self) -> None:
+        """Where all targets were predicted exactly, take the smallest size that is told apart for the scale."""
+        numbers, size = self._state.numbers[0], self._smallest_sizes()[0]
+        if numbers[layout.UNIT] == 0.0 and size > 0.0:
+            numbers[layout.UNIT] = size
+            numbers[[layout.STEADY, layout.ADJUSTED, layout.QUICK]] = 0.0
 
     def _localize(self, records: layout.Records, sizes: Array | None) -> tuple[layout.Records, Array | float]:
         """Records with residuals in units of those around them, and the logarithm of the factor of each residual."""

@@ -11,6 +11,9 @@ from redescend.kernels.belief import layout
 from redescend.kernels.belief.layout import Outputs
 from redescend.numeric import Array
 
+PREDICTED = 0.01
+"""A target that the final model predicts up to this part of half an interval is not stuck."""
+
 
 class Judgements(Outputs):
     """The judgements of records, each from before it was learned from.
@@ -92,6 +95,11 @@ def are_natural_runs(targets: Array, stuck: Array) -> bool:
         return bool(share > HALF)
     value = np.median(targets[stuck])
     return bool(min(np.mean(targets < value), np.mean(targets > value)) <= layout.BEYOND_EDGE)
+
+
+def are_predicted(targets: Array, predictions: Array, low: Array, high: Array) -> Array:
+    """Whether each target is so near its prediction, for the width of its interval, that it is no stuck sensor's."""
+    return np.abs(targets - predictions) <= PREDICTED * np.maximum(0.5 * (high - low), np.finfo(float).tiny)
 
 
 def final_counts(counts: Array, increment: float) -> Array:

@@ -15,6 +15,8 @@ import numpy as np
 
 from redescend.belief import LabelBelief, ResidualBelief, q_values, select_suspects, to_probability
 from redescend.belief.deferred import COMPACT, DeferredBelief
+from redescend.belief.suspects import HALF
+from redescend.belief.verdicts import are_predicted
 from redescend.engines import NonlinearEngine
 from redescend.engines.members import judge_by_members
 from redescend.kernels.layout import Table
@@ -90,13 +92,18 @@ class RowBeliefs(Stateful):
         self._add_rows(rows.X, rows.Y, predictions, used, in_order=False)
         if self._labels:
             return
-        verdicts, linear = np.full(rows.Y.shape, np.nan), engine.linear.predict(X)
+        verdicts, stuck = np.full((2, *rows.Y.shape), np.nan)
+        linear, narrow = engine.linear.predict(X), X[:, : self._columns]
         for k, deferred in enumerate(self._beliefs):
-            verdicts[k, used] = deferred.give_verdict().clean_log_odds
-            told = predictions[k, order]
+            belief: Any = deferred.belief
+            verdicts[k, used], stuck[k, used], _ = deferred.give_verdict()
+            own, told = verdicts[k, order], predictions[k, order]
             _, sizes = engine.fit_sizes(X, Y[k] - told, weights)
-            own = verdicts[k, order]
-            verdicts[k, order] = judge_by_members(own, X[:, : self._columns], Y[k], told, linear[k], sizes)
+            judged = judge_by_members(own, narrow, Y[k], told, linear[k], sizes)
+            # What is usual around a record does not excuse that it repeats the one before.
+            repeats = stuck[k, order] > HALF
+            repeats &= ~are_predicted(Y[k], told, *belief.predict_interval(told, narrow))
+            verdicts[k, order] = np.where(repeats, np.minimum(judged, own), judged)
         self._log_odds = verdicts.min(axis=0)
 
     def shrink(self, X: Any, predictions: Array) -> Array:

@@ -24,6 +24,7 @@ import numpy as np
 
 from redescend.belief import Verdict
 from redescend.belief.suspects import HALF
+from redescend.belief.verdicts import are_predicted
 from redescend.numeric import Array
 from redescend.sources import Batch
 from redescend.streaming.encoding.schema import Schema
@@ -41,9 +42,6 @@ from redescend.streaming.record_order import (
     sort_orders,
 )
 from redescend.streaming.rounds import Rounds
-
-PREDICTED = 0.01
-"""A target that the final model predicts up to this part of half an interval is not stuck."""
 
 MOST_CELLS = 1 << 23
 """Encoded numbers of a table that is held in memory; of larger ones, the order matters less."""
@@ -79,10 +77,9 @@ class OrderedLook(NamedTuple):
         judged = rounds.judged
         if judged is None or schema.classifies or not len(self.rows):
             return rounds
-        half = np.maximum(0.5 * (judged.high - judged.low), np.finfo(float).tiny)
         places = np.minimum(np.searchsorted(self.rows, rounds.rows), len(self.rows) - 1)
         which = self.rows[places] == rounds.rows
-        which &= np.abs(rounds.targets - rounds.predictions) > PREDICTED * half
+        which &= ~are_predicted(rounds.targets, rounds.predictions, judged.low, judged.high)
         odds, stuck = judged.clean_log_odds.copy(), judged.stuck.copy()
         odds[which] = np.minimum(odds[which], self.verdict.clean_log_odds[places[which]])
         stuck[which] = self.verdict.stuck[places[which]]
