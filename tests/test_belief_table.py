@@ -128,3 +128,53 @@ def test_exact_predictions_have_narrow_intervals_in_any_unit_and_other_targets_a
     assert ((low <= targets) & (targets <= high) & (high - low < 0.001 * unit)).all()
     assert belief.judge_log(targets, targets, said).clean_probability.min() > 0.9
     assert (belief.judge(targets, targets + unit) < -5.0).all()
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_intervals_contain_the_tails_of_clean_targets(level):
+    """Heavy tails look like outliers, but as long as none is listed, all of them count."""
+    random = np.random.default_rng(5)
+    X, predictions = random.normal(size=(4000, 2)), random.normal(size=4000)
+    targets = predictions + np.exp(0.5 * X[:, 0]) * random.normal(size=4000) * np.exp(2.0 * random.normal(size=4000))
+    belief = ResidualBelief(2)
+    belief.learn_table(predictions[:2000], targets[:2000], X[:2000])
+    low, high = belief.predict_interval(predictions[2000:], X[2000:], level)
+    assert abs(np.mean((low <= targets[2000:]) & (targets[2000:] <= high)) - level) < 0.03
+
+
+def test_ends_of_intervals_are_quantiles_of_records_that_are_no_suspects():
+    """The slow reference: sorted residuals, in units of the widths at their features."""
+    X, predictions, targets, _ = heteroscedastic(1500, seed=4)
+    targets[::50] += 60.0
+    belief = ResidualBelief(3)
+    belief.learn_table(predictions, targets, X)
+    suspects = np.arange(0, 1500, 50)
+    belief.fit_intervals(predictions, targets, X, suspects)
+    copy = ResidualBelief(3)
+    copy.restore(belief.state())
+    for level in (0.3, 0.5, 0.8, 0.9, 0.98):
+        low, high = belief.predict_interval(predictions, X, level)
+        np.testing.assert_array_equal(copy.predict_interval(predictions, X, level), (low, high))
+        below, above = (np.delete(targets < low, suspects), np.delete(targets > high, suspects))
+        assert abs(below.mean() - 0.5 * (1.0 - level)) < 0.015
+        assert abs(above.mean() - 0.5 * (1.0 - level)) < 0.015
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_intervals_of_exact_predictions_contain_what_is_not_told_apart_from_them(side):
+    targets = np.random.default_rng(0).integers(1, 30, 500) / 7.0
+    belief = ResidualBelief()
+    belief.learn_table(targets, targets)
+    rounded = targets * (1.0 + side * 1e-13)
+    low, high = belief.predict_interval(rounded)
+    assert ((low <= targets) & (targets <= high)).all()
+
+
+def test_a_stream_after_a_table_has_the_intervals_of_a_stream():
+    X, predictions, targets, _ = heteroscedastic(600, seed=6)
+    belief = ResidualBelief(3)
+    belief.learn_table(predictions[:400], targets[:400], X[:400])
+    assert "ends" in belief.state()
+    belief.update(predictions[400:], targets[400:], X[400:])
+    assert "ends" not in belief.state()
+    assert np.isfinite(belief.predict_interval(predictions, X)).all()

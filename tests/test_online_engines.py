@@ -129,3 +129,22 @@ def test_a_row_is_learned_alike_wherever_it_is_in_memory():
             engine.learn_rounds(row, Y[:, t : t + 1].copy())
         found.append(engine.models.copy())
     assert all((models == found[0]).all() for models in found)
+
+
+def test_rows_are_predicted_as_if_their_targets_were_not_known():
+    """With few rows for each feature, a model is nearer to the targets it has learned from than to others."""
+    ratios = []
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        X, slopes = random.normal(size=(1200, 50)), random.normal(size=50)
+        X[random.random(X.shape) < 0.02] = np.nan
+        Y = (np.nan_to_num(X) @ slopes + 3.0 * random.normal(size=1200))[None]
+        engine = SelfTuningEngine(Shape(50, 1, losses.Squared()), 2, missing=True)
+        for _ in range(2):
+            engine.learn_rounds(X[:200].copy(), Y[:, :200].copy())
+        told = (engine.predict(X[:200]), engine.predict_unseen(X[:200], Y[:, :200], np.ones(200)))
+        new = np.std(engine.predict(X[200:]) - Y[:, 200:])
+        ratios.append([np.std(one - Y[:, :200]) / new for one in told])
+    seen, unseen = np.mean(ratios, axis=0)
+    assert seen < 0.8
+    assert 0.93 < unseen < 1.05

@@ -10,9 +10,9 @@ from scipy import sparse
 
 import redescend as rd
 from redescend.belief import ResidualBelief, q_values
+from redescend.engines.uncertainty import leave_out_labels, leave_out_numbers
 from redescend.errors import DataError
 from redescend.sklearn import RedescendingClassifier, RedescendingRegressor
-from redescend.sklearn.uncertainty import leave_out_labels, leave_out_numbers
 from redescend.state import CORRUPT
 
 

@@ -76,6 +76,11 @@ def mix_bits(z: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
+def to_dense(X: Any) -> Array:
+    """A dense table of doubles."""
+    return np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)
+
+
 def hash_records(X: Array, targets: Array) -> Array:
     """A hash of every record, its features and its target.
 

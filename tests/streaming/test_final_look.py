@@ -83,7 +83,7 @@ def test_records_of_a_table_are_judged_by_the_final_model_as_score_does(target, 
     for _ in range(passes - 1):
         other.begin_reading()
         other.learn(mixed)
-    scores = other.engine.predict(chunk.X[order])
+    scores = other.engine.predict_unseen(chunk.X[order], chunk.targets[None, order], np.ones(len(order)))
     belief = LabelBelief(2) if target == "label" else ResidualBelief(chunk.X.shape[1])
     if target == "label":
         belief.learn_table(scores.T.copy(), chunk.targets[order].astype(int))

@@ -71,6 +71,8 @@ SPECS = (
 )
 """The arrays of the state, in the order of `layout.State`."""
 
+ENDS = ArraySpec("ends", (2, CELLS), low=0.0, high=_MOST)
+
 
 MOST_APART = 100.0
 """By how much the logarithms of sizes around two records differ at most."""
@@ -134,6 +136,7 @@ class ResidualState(Stateful):
         self._tables = make_tables()
         self._state, self._keys = self._make_state(), 1
         self._logarithmic: Any = None  # a belief of the same class, or None
+        self._ends: Array | None = None  # of a table: residuals in widths of intervals, without suspects; sign, cell
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.dim})"
@@ -141,7 +144,7 @@ class ResidualState(Stateful):
     def __deepcopy__(self, memo: Any) -> Self:
         other = copy(self)
         other._state = layout.State(*(array.copy() for array in self._state))
-        other._logarithmic = deepcopy(self._logarithmic, memo)
+        other._logarithmic, other._ends = deepcopy((self._logarithmic, self._ends), memo)
         return other
 
     def _make_state(self) -> layout.State:
@@ -209,13 +212,17 @@ class ResidualState(Stateful):
             numbers=self._state.numbers[: self._keys], features=self._state.features[: self._keys]
         )
         arrays: dict[str, Any] = {name: array.copy() for name, array in trimmed._asdict().items()}
+        if self._ends is not None:
+            arrays[ENDS.name] = self._ends.copy()
         return arrays if self._logarithmic is None else arrays | {"logarithmic": self._logarithmic.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         families, widths, _ = self._tables.clean.shape
         dims = {"dim": self.dim, "families": families, "widths": widths, "atoms": self._tables.prior.shape[1]}
         nested = ("logarithmic",) if isinstance(state, dict) and "logarithmic" in state else ()
-        arrays = read_arrays(SPECS, state, dims, self, nested)
+        of_table = (ENDS,) if isinstance(state, dict) and ENDS.name in state else ()
+        arrays = read_arrays((*SPECS, *of_table), state, dims, self, nested)
+        ends = arrays.pop(ENDS.name, None)
         require(len(arrays["numbers"]) > 0, self, "no keys")
         squares, travelled = arrays["features"][:, layout.SQUARES], arrays["features"][:, layout.TRAVELLED]
         require((squares >= 0.0).all() and (travelled > 0.0).all(), self, "negative squares of features")
@@ -228,4 +235,5 @@ class ResidualState(Stateful):
             require(logarithmic._logarithmic is None, self, "logarithms of logarithms")
             require(logarithmic.keys == 1, self, "logarithms of several keys")
             require(arrays["shared"][layout.LOG_UNIT] != 0.0, self, "no unit of logarithms")
-        self._state, self._keys, self._logarithmic = layout.State(**arrays), len(arrays["numbers"]), logarithmic
+        self._state, self._keys = layout.State(**arrays), len(arrays["numbers"])
+        self._logarithmic, self._ends = logarithmic, ends

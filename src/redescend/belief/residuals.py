@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from redescend.belief.residual_state import MOST_APART, ResidualState, find_residuals, read_sizes, stretch
-from redescend.belief.suspects import HALF, SHARE, to_probability
+from redescend.belief.suspects import HALF, SHARE, select_suspects, to_probability
 from redescend.belief.table import (
     FINEST,
     TRUST,
@@ -83,7 +83,7 @@ class ResidualBelief(ResidualState):
 
     def update_checked(self, records: layout.Records) -> Judgements:
         """The same for records that were checked, of keys that are known."""
-        self._logarithmic = None  # those of a whole table
+        self._logarithmic = self._ends = None  # those of a whole table
         rows, first = len(records.targets), 0
         log_odds, low, high, scale, stuck = np.empty((5, rows))
         out = layout.Outputs(log_odds, low, high, scale, stuck, np.empty(rows, np.bool_))
@@ -118,6 +118,8 @@ class ResidualBelief(ResidualState):
         records = self._read(predictions, targets, X, None)
         local = read_sizes(sizes, len(records.targets))
         said, clean, density = self._learn_all(records, local)
+        if local is None:
+            self._fit_intervals(records, select_suspects(clean, numbers=True))
         self._state.shared[layout.LOG_UNIT] = unit = choose_unit(records.targets)
         if unit != 0.0 and clean.any():
             other, (others, local) = type(self)(self.dim), self._to_logarithms(records, local)
@@ -141,7 +143,7 @@ class ResidualBelief(ResidualState):
             return said, np.zeros(len(sizes)), np.zeros(len(sizes))
         self._fit_effects(records, sizes, choose_some(usable))
         state.numbers[0, [layout.LOWER, layout.HIGHER]] = 0.0
-        said.scale[:], widths, _ = self._find_scales(records)
+        said.scale[:], _, _ = self._find_scales(records)
         ratios = divide(np.copysign(sizes, residuals), said.scale)
         state.counts[:] = count_cells(ratios[usable], self._tables.edges)
         state.shared[layout.INCREMENT] = 1.0
@@ -149,11 +151,33 @@ class ResidualBelief(ResidualState):
         clean = to_probability(self._look_up(records, said.scale, state.log_odds, self.outlier_share, np.inf))
         signs = np.sign(plain.targets[clean > HALF])
         state.numbers[0, [layout.NEGATIVE, layout.POSITIVE]] = (signs < 0.0).any(), (signs > 0.0).any()
-        usual, tail = state.shared[[layout.BELOW, layout.ABOVE]], 0.5 * (1.0 - layout.LEVEL)
-        corrected = correct_ends(divide(residuals, widths), clean, usual, tail)
-        state.numbers[0, [layout.LOWER, layout.HIGHER]] = corrected
         density = log_density(ratios, said.scale, state.clean, state.counts[layout.ALL], self._tables.edges)
         return said, np.where(usable, clean, 0.0), density + slope
+
+    def fit_intervals(self, predictions: Any, targets: Any, X: Any, suspects: Array) -> None:
+        """Fit intervals of every level to the records of a table that are not suspects.
+
+        `learn_table` leaves out its own suspects; call this after it if others are known. All other records count in
+        full, also those that are probably not clean: few of them are wrong, and without them, the intervals would not
+        contain the tails of the clean ones.
+
+        Parameters
+        ----------
+        predictions, targets, X
+            The records of `learn_table`.
+        suspects : array of ints
+            Places of the records that are probably wrong.
+        """
+        self._fit_intervals(self._read(predictions, targets, X, None), suspects)
+
+    def _fit_intervals(self, records: layout.Records, suspects: Array) -> None:
+        numbers, shared = self._state.numbers[0], self._state.shared
+        numbers[[layout.LOWER, layout.HIGHER]] = 0.0
+        ratios = np.delete(divide(find_residuals(records), self._find_scales(records)[1]), suspects)
+        if len(ratios) and numbers[layout.UNIT] > 0.0:
+            ends = correct_ends(ratios, shared[[layout.BELOW, layout.ABOVE]], 0.5 * (1.0 - layout.LEVEL))
+            numbers[[layout.LOWER, layout.HIGHER]] = ends
+            self._ends = count_cells(ratios * np.exp(-ends)[(ratios > 0.0).astype(np.int64)], self._tables.edges)
 
     def _start_scale(self) -> None:
         """Where all targets were predicted exactly, take the smallest size that is told apart for the scale."""
@@ -321,9 +345,14 @@ class ResidualBelief(ResidualState):
         level = check(f"{type(self).__name__}.predict_interval", "level", level, SHARE)
         records = self._read(predictions, predictions, X, keys, known=True)
         _, lower, higher = self._find_scales(records)
-        counts = self._state.counts[layout.RECENT]
-        below, above = find_quantiles(self._state.clean, counts, self._tables.edges, level)
-        low, high = records.predictions - below * lower, records.predictions + above * higher
+        clean, counts = self._state.clean, self._state.counts[layout.RECENT]
+        if self._ends is not None:
+            clean, counts = self._ends / np.maximum(self._ends.sum(axis=1, keepdims=True), 1.0), self._ends
+        below, above = find_quantiles(clean, counts, self._tables.edges, level)
+        # Residuals that are not told apart from 0 have no sign.
+        smallest = self._smallest_sizes()[records.places]
+        low = records.predictions - np.maximum(below * lower, smallest)
+        high = records.predictions + np.maximum(above * higher, smallest)
         rounds.limit_to_signs(low, high, records.places, self._state)
         return low, high
 

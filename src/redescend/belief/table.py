@@ -94,12 +94,11 @@ def count_cells(ratios: Array, edges: Array) -> Array:
     return counts
 
 
-def correct_ends(ratios: Array, clean: Array, ends: Array, tail: float) -> Array:
-    """Logarithms of factors for the ends of intervals, below and above, so that this share of the clean records is
-    beyond each; 0 where an end would not be on its side. `clean` are probabilities.
+def correct_ends(ratios: Array, ends: Array, tail: float) -> Array:
+    """Logarithms of factors for the ends of intervals, below and above, so that this share of the records is beyond
+    each; 0 where an end would not be on its side.
     """
-    order = np.argsort(ratios, kind="stable")
-    found = np.interp([tail, 1.0 - tail], np.cumsum(clean[order]) / clean.sum(), ratios[order]) * [-1.0, 1.0]
+    found = np.quantile(ratios, [tail, 1.0 - tail]) * [-1.0, 1.0]
     known = np.minimum(found, ends) > 0.0
     return np.where(known, np.log(np.where(known, found, 1.0)) - np.log(np.where(known, ends, 1.0)), 0.0)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from redescend.engines import labels
 from redescend.engines.engine import Engine, Shape
+from redescend.engines.uncertainty import leave_out_numbers
 from redescend.kernels.layout import SparseTable, Table
 from redescend.kernels.selftuning import layout, sparse
 from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, judge, make_config, new_work, read_actions
@@ -159,6 +160,14 @@ class SelfTuningEngine(Engine):
         intercepts = actions[:, -1:] if self.intercept else np.zeros((self.outputs, 1))
         coefficients = labels.apply_link(self.link, actions[:, : self.dim], constant=0.0)
         return coefficients.copy(), labels.apply_link(self.link, intercepts)[:, 0].copy()
+
+    def predict_unseen(self, X: Array, Y: Array, sample_weight: Array, before: Array | None = None) -> Array:
+        """Predict each row without what it has told about itself; logits are those of the model as it is."""
+        predictions = self.predict(X)
+        if self.loss.margin:
+            return predictions
+        filled = np.where(np.isnan(X), self._centres(), X)
+        return leave_out_numbers(filled, Y, predictions, sample_weight * self.score(X, Y))
 
     def clip(self, predictions: Array) -> Array:
         if self.loss.margin:

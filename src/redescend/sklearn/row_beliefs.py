@@ -19,11 +19,10 @@ from redescend.belief.suspects import HALF
 from redescend.belief.verdicts import are_predicted
 from redescend.engines import NonlinearEngine
 from redescend.engines.members import judge_by_members
+from redescend.engines.uncertainty import Uncertainty, leave_out_labels, leave_out_numbers, restore_uncertainty
 from redescend.kernels.layout import Table
-from redescend.numeric import Array
-from redescend.sklearn.rows import to_dense
+from redescend.numeric import Array, to_dense
 from redescend.sklearn.stateful import StatefulEstimator
-from redescend.sklearn.uncertainty import Uncertainty, leave_out_labels, leave_out_numbers, restore_uncertainty
 from redescend.state import ArraySpec, Stateful, read_arrays, require
 
 
@@ -77,6 +76,11 @@ class RowBeliefs(Stateful):
             predictions = leave_out_numbers(X, Y, predictions, weights)
         self._add_rows(X, Y, predictions, places, in_order=False)
         self._uncertainty = uncertainty
+        if not self._labels:
+            verdicts, stuck = np.full((2, *Y.shape), np.nan)
+            for k, deferred in enumerate(self._beliefs):
+                verdicts[k, places], stuck[k, places], _ = deferred.give_verdict()
+            self._conclude(verdicts, stuck, X, Y, predictions)
 
     def fit_members(self, engine: NonlinearEngine, rows: Table, before: Array, order: Array) -> None:
         """Forget everything, and learn from rows by trees that were grown without them.
@@ -104,7 +108,19 @@ class RowBeliefs(Stateful):
             repeats = stuck[k, order] > HALF
             repeats &= ~are_predicted(Y[k], told, *belief.predict_interval(told, narrow))
             verdicts[k, order] = np.where(repeats, np.minimum(judged, own), judged)
-        self._log_odds = verdicts.min(axis=0)
+        self._conclude(verdicts, stuck, rows.X, rows.Y, predictions)
+
+    def _conclude(self, verdicts: Array, stuck: Array, X: Any, Y: Array, predictions: Array) -> None:
+        """Take the final verdict of every output, and fit intervals to the rows that are no suspects.
+
+        Rows that only repeat the one before count for intervals: what is wrong with them is not their residual.
+        """
+        used, self._log_odds = self._places, verdicts.min(axis=0)
+        records = self._make_records(X[used], Y[:, used], predictions[:, used])
+        for k, (deferred, record) in enumerate(zip(self._beliefs, records, strict=True)):
+            belief: Any = deferred.belief
+            suspects = select_suspects(to_probability(verdicts[k, used]), numbers=True)
+            belief.fit_intervals(*record, suspects[stuck[k, used[suspects]] <= HALF])
 
     def shrink(self, X: Any, predictions: Array) -> Array:
         """The predictions, a row for each output; those of labels are shrunk where the coefficients are uncertain."""

@@ -38,11 +38,6 @@ def to_engine_input(X: Any) -> Any:
     return X
 
 
-def to_dense(X: Any) -> Array:
-    """A dense table of doubles."""
-    return np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)
-
-
 def min_over_outputs(weights: Array) -> Array:
     """The smallest weight of each row over all outputs."""
     return weights[0] if len(weights) == 1 else weights.min(axis=0)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend.belief import ResidualBelief, to_probability
-from redescend.belief.suspects import HALF
+from redescend.belief.suspects import HALF, select_suspects
 from redescend.engines import Engine, NonlinearEngine
 from redescend.engines.growing import add_label
 from redescend.engines.members import TableBelief
@@ -200,6 +200,9 @@ class StreamModel(StreamPredictor):
             scores = self._table.recall(X, targets, scores)
         if isinstance(belief, ResidualBelief):
             belief.learn_table(scores[0], targets, X=X[:, : belief.dim])
+            verdict = self.judge(EncodedChunk(X, targets, np.arange(len(X))), scores)
+            suspects = select_suspects(to_probability(verdict.clean_log_odds), numbers=True)
+            belief.fit_intervals(scores[0], targets, X[:, : belief.dim], suspects)
         else:
             belief.learn_table(np.ascontiguousarray(scores.T), targets.astype(np.int64))
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend.engines.labels import label_probabilities
-from redescend.numeric import Array
-from redescend.sklearn.rows import to_dense
+from redescend.numeric import Array, to_dense
 from redescend.state import ArraySpec, read_arrays, require
 
 MOST_LEVERAGE = 0.5  # the largest leverage of a row on its own prediction
