@@ -203,3 +203,16 @@ def test_errors_confined_to_some_records_are_found(features: str, place: str) ->
     model = RedescendingRegressor(features=features)
     model.fit(np.column_stack([x, np.eye(10)[group]]), np.where(wrong, 10.0 * truth, truth))
     assert set(model.suspects_) == set(np.flatnonzero(wrong))
+
+
+@pytest.mark.parametrize("features", ["linear", "auto"])
+def test_intervals_cover_new_targets_with_heavy_tails(features: str) -> None:
+    covered = []
+    for seed in (8, 9, 10):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(3000, 3))
+        y = X @ [1.0, 2.0, 0.0] + random.normal(size=3000) * np.exp(2.0 * random.normal(size=3000))
+        model, new, targets = RedescendingRegressor(features=features).fit(X[:1200], y[:1200]), X[1200:], y[1200:]
+        ends = [model.predict_interval(new, level) for level in (0.5, 0.9)]
+        covered.append([np.mean((low <= targets) & (targets <= high)) for low, high in ends])
+    np.testing.assert_allclose(np.mean(covered, axis=0), [0.5, 0.9], atol=0.02)
