@@ -87,8 +87,8 @@ def main() -> None:
     chosen = parser.parse_args()
     shares, counts, precision = list[float](), np.zeros(3, int), list[float]()
     for name, frame, target in draw_tables(chosen.seed):
-        case = add_errors(name, frame, target, chosen.errors, chosen.share)
         try:
+            case = add_errors(name, frame, target, chosen.errors, chosen.share)
             listed, ranked = list_suspects(case.frame, target, not chosen.trees)
         except RedescendError as error:
             print(f"{name}: {error}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.belief_tables import Table
+from redescend.errors import DataError
 from redescend.numeric import Array
 
 TABLES: dict[str, tuple[Table, ...]] = {
@@ -125,6 +126,8 @@ def spoil(table: Table, frame: Any, kind: str, share: float, random: np.random.G
     bad = np.sort(random.choice(rows, max(1, round(share * rows)), replace=False))
     numbers = [name for name in frame if name != table.target and frame[name].dtype.kind in "if"]
     numbers = [name for name in numbers if frame[name].nunique() > 5] or numbers
+    if kind in ("swapped", "x = 9999") and not numbers:
+        raise DataError(f"There is no column of numbers beside {table.target}.")
     if kind == "x 1000":
         y[bad] *= 1000.0
     elif kind == "decimal":

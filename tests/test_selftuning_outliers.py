@@ -262,7 +262,7 @@ def test_a_jump_is_found_in_a_few_rounds_as_stated():
 
 @pytest.mark.parametrize("count", [3, 8])
 def test_equal_targets_in_a_row_are_not_a_jump(count):
-    X, signal, y = jump(4, 1, 600, 600)
+    X, signal, y = jump(4, 2, 600, 600)
     y[500 : 500 + count] = 1.5
     learner = rd.SelfTuning(4, loss=losses.Squared(), order=2)
     predictions = played(learner, X, y).predictions

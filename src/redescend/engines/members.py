@@ -3,10 +3,11 @@
 Trees predict the noise of records that they have seen, so that their residuals are too small: `HeldOut` stores what was
 predicted for the records of a table without them, to judge the same records again in the same way.
 
-Where a target is nearly a function of the features, trees are exact in most places and off in some. So a record is odd
-only if its residual is large for all residuals and also for those around it. Trees also learn groups of similar errors,
-such as rows with two columns swapped, which differ from the others; so they excuse a record that the linear member
-doubts only a little (`MemberBelief`).
+Three verdicts on a number are combined (`MemberBelief`): by its residual among all residuals, among those around it,
+and by that of the linear member. Where a target is nearly a function of the features, trees are exact in most places
+and off in some; where only trees fit, the linear member is off. So a record is odd if two of three say so. But trees
+also learn groups of similar errors, such as rows with two columns swapped, which differ from the others: they excuse a
+record that the linear member doubts only a little, unless they also predict most other records better.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from redescend.belief import ResidualBelief
 from redescend.engines.nonlinear import NonlinearEngine
 from redescend.numeric import Array, hash_records
-from redescend.state import ArraySpec, Stateful, check_keys, read_arrays
+from redescend.state import ArraySpec, Stateful, check_keys, read_arrays, require
 
 MOST_NUMBERS = 1 << 15
 """Numbers that are stored, with a hash for each record: those of 32,768 records if each has one."""
@@ -75,8 +76,21 @@ class HeldOut(Stateful):
         self._hashes, self._values = arrays["hashes"], arrays["values"]
 
 
-EXCUSED = 1.0
-"""Log-odds by which trees may excuse a number that the linear member doubts."""
+EXCUSED, BETTER = 1.0, 4.0
+"""Log-odds by which trees may excuse a number that the linear member doubts, and how many more they may for each factor
+of e by which their typical residual is smaller."""
+
+
+def find_excuse(targets: Array, predictions: Array, linear: Array) -> float:
+    """How much more trees may excuse because they predict most records better.
+
+    A few records do not change it: trees that merely learn a group of errors do not predict the others better.
+    """
+    limits = np.finfo(float)
+    with np.errstate(over="ignore"):
+        sizes = [np.median(np.abs(targets - told)) if len(targets) else 0.0 for told in (predictions, linear)]
+    ours, theirs = np.log(np.clip(sizes, limits.tiny, limits.max))
+    return float(BETTER * max(theirs - ours, 0.0))
 
 
 class MemberBelief(Stateful):
@@ -90,6 +104,7 @@ class MemberBelief(Stateful):
 
     def __init__(self, dim: int) -> None:
         self._local, self._linear = ResidualBelief(dim), ResidualBelief(dim)
+        self._excuse = 0.0
 
     def learn_table(self, X: Array, targets: Array, predictions: Array, linear: Array, sizes: Array) -> None:
         """Learn from all records of a table.
@@ -105,8 +120,10 @@ class MemberBelief(Stateful):
         sizes : array of floats, shape (rows,)
             The logarithm of the size of residuals around each row, see `NonlinearEngine.fit_sizes`.
         """
-        self._local.learn_table(np.nan_to_num(predictions), targets, X, sizes)
-        self._linear.learn_table(np.nan_to_num(linear), targets, X)
+        predictions, linear = np.nan_to_num(predictions), np.nan_to_num(linear)
+        self._local.learn_table(predictions, targets, X, sizes)
+        self._linear.learn_table(linear, targets, X)
+        self._excuse = find_excuse(targets, predictions, linear)
 
     def judge(self, own: Array, X: Array, targets: Array, predictions: Array, linear: Array, sizes: Array) -> Array:
         """Combine both verdicts with that on residuals, `own`: the log-odds that each row is clean.
@@ -114,17 +131,21 @@ class MemberBelief(Stateful):
         The others are as in `learn_table`, of any rows. Returns the log-odds that each row is clean.
         """
         local = self._local.judge(np.nan_to_num(predictions), targets, X, sizes=sizes)
-        return np.minimum(np.maximum(own, local), self._linear.judge(np.nan_to_num(linear), targets, X) + EXCUSED)
+        limit = self._linear.judge(np.nan_to_num(linear), targets, X) + EXCUSED
+        median = np.clip(limit, np.minimum(own, local), np.maximum(own, local))
+        return np.minimum(median, limit + self._excuse)
 
     def state(self) -> dict[str, Any]:
-        return {"local": self._local.state(), "linear": self._linear.state()}
+        return {"local": self._local.state(), "linear": self._linear.state(), "excuse": self._excuse}
 
     def restore(self, state: dict[str, Any]) -> None:
-        check_keys(state, ("local", "linear"), type(self).__name__)
+        check_keys(state, ("local", "linear", "excuse"), type(self).__name__)
+        excuse = state["excuse"]
+        require(type(excuse) is float and 0.0 <= excuse < np.inf, type(self).__name__, f"an excuse of {excuse!r}")
         local, linear = ResidualBelief(self._local.dim), ResidualBelief(self._linear.dim)
         local.restore(state["local"])
         linear.restore(state["linear"])
-        self._local, self._linear = local, linear
+        self._local, self._linear, self._excuse = local, linear, excuse
 
 
 def judge_by_members(own: Array, X: Array, targets: Array, predictions: Array, linear: Array, sizes: Array) -> Array:

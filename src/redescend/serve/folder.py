@@ -19,6 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from redescend.checkpoint import load, save
 from redescend.errors import DataError, ParameterError, RedescendError, quote
 from redescend.files import lock_unless_in_use, replace_file, sync_folder
@@ -37,7 +39,7 @@ from redescend.streaming import ModelStore, StreamModel
 from redescend.streaming.encoding.schema import Schema
 
 CONFIG, START, SNAPSHOT = "config.json", "start.safetensors", "snapshot.safetensors"
-VERSION = 3  # raised whenever the content of snapshots changes; those of other versions are refused
+VERSION = 4  # raised whenever the content of snapshots changes; those of other versions are refused
 SEGMENT = 64 << 20  # bytes after which a snapshot begins another segment
 REPLAYED = 10_000  # records to learn from at a time when a journal is replayed
 
@@ -59,6 +61,8 @@ def begin_snapshot(model: ServedModel, *, keep: bool = False, segment: int = SEG
             "counts": list(vars(model.counts).values()),
             "statistics": model.statistics.state(),
             "keys": [[key, *remembered] for key, remembered in model.keys.items()],
+            "suspects": json.dumps(model.list_suspects()[::-1]),
+            "recent": np.stack(model.read_recent()),
         }
 
     def write() -> None:
@@ -103,6 +107,8 @@ def _restore(model: ServedModel, path: Path) -> Place:
             if all(type(number) is int and number >= 0 for number in whole) and counts.learned == statistics.learned:
                 model.serve(learned, statistics, counts)
                 model.keys.update(keys)
+                model.newest.extend(json.loads(content["suspects"]))
+                model.recent.restore(content["recent"])
                 return place
     raise DataError(f"The snapshot '{path}': {CORRUPT}.")
 

@@ -129,7 +129,7 @@ def first_weight(loss: Loss, i: int) -> float:
     if loss.family == LABELS:
         return 0.8 if i == POSTERIOR else 2e-6 / 3.0 if i == SLOW else 0.2 / 3.0 if i == ORIGIN else 0.0
     active = i <= ORIGIN and (i != MODE or loss.family == SQUARED)
-    return 0.7 if i == POSTERIOR else 0.1 if active else 0.0
+    return 0.5 if i == POSTERIOR else 0.2 if i == ORIGIN else 0.1 if active else 0.0
 
 
 @part

@@ -1,4 +1,4 @@
-"""Restarts of the posterior, and what else happens to all features at once: other scales, the penalty."""
+"""Restarts of the posterior, and other scales of all features."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from math import sqrt
 from typing import Any
 
 from redescend.kernels.compiler import part, rare
-from redescend.kernels.selftuning.covariance import copy_covariance, read_column, reset, subtract, variance_at
+from redescend.kernels.selftuning.covariance import copy_covariance, reset, variance_at
 from redescend.kernels.selftuning.imputation import impute_row
-from redescend.kernels.selftuning.labels import penalise_lengths, resize, widen
+from redescend.kernels.selftuning.labels import resize, widen
 from redescend.kernels.selftuning.layout import (
     AGE,
     CENTRE,
-    CONSTANT,
     CREDIT,
     DOUBT,
     FULL,
@@ -23,7 +22,6 @@ from redescend.kernels.selftuning.layout import (
     LEAD,
     MEMBERS,
     MIRRORED,
-    MODE,
     MOST_ODDS,
     ODDS,
     OUT,
@@ -34,11 +32,9 @@ from redescend.kernels.selftuning.layout import (
     SEEN,
     SINCE,
     SIZE,
-    SLOW,
     SMALLEST,
     SPREAD,
     SQUARE,
-    SQUARED,
     STORED,
     STORED_AGE,
     STREAK,
@@ -49,12 +45,12 @@ from redescend.kernels.selftuning.layout import (
     WIDENED,
     WIDEST,
     Config,
-    Loss,
     State,
     Work,
 )
-from redescend.kernels.selftuning.members import LOST, copy_member, may_copy, move_along
+from redescend.kernels.selftuning.members import LOST, copy_member, may_copy
 from redescend.kernels.selftuning.noise import PATIENCE
+from redescend.kernels.selftuning.prior import present_variance, prior_variance
 from redescend.kernels.selftuning.units import cut, in_unit, median
 from redescend.numeric import Array
 
@@ -81,10 +77,6 @@ after every time that the stored posterior returned."""
 
 RESTARTED = 0.5
 """Weight of a restarted posterior relative to the leader's; of logits 1."""
-
-START, LABEL_START, LABEL_CONSTANT = 256.0, 20.0, 10.0
-"""Prior variance of a prediction, in units of the squared typical target; the largest of a logit; that of the constant
-part of a logit, which is large where a label is rare."""
 
 
 @part
@@ -136,7 +128,7 @@ def restart(shifted: bool, changed: bool, config: Config, state: State, work: Wo
         return 0
     store(state, work)
     copy_member(start, POSTERIOR, state, work)
-    share = reopened_share(config, scale, scalar)
+    share = reopened_share(config, scale, state)
     if shifted or config.covariance.order != FULL or labels:
         reset(config.covariance, state.P, state.feature[PRIOR], share)
     else:
@@ -221,47 +213,16 @@ def rescale(state: State, work: Work) -> None:
 
 
 @part
-def prior_variance(loss: Loss, known: float) -> float:
-    """The prior variance of a prediction, in units of the squared typical target; of a logit, 1 for each feature."""
-    return START if loss.family != LABELS else min(known, LABEL_START)
-
-
-@part
-def precision(loss: Loss, s: float, target: float) -> float:
-    """The precision of an observation with one unit of penalty, where s is the scale of residuals."""
-    if loss.family == LABELS:
-        return 1.0
-    return 0.5 / (s * s) if loss.family == SQUARED else target / s
-
-
-@part
 def reopened(config: Config, scale: float) -> float:
     """The variance of the predictions of a restarted posterior, where `scale` is that of the leader's residuals."""
     return LABEL_REOPENED if config.loss.family == LABELS else REOPENED * scale * scale
 
 
 @part
-def reopened_share(config: Config, scale: float, scalar: Array) -> float:
+def reopened_share(config: Config, scale: float, state: State) -> float:
     """The share of the prior variance that a restarted posterior has."""
-    unit = 1.0 if config.loss.family == LABELS else scalar[SIZE] * scalar[SIZE]
-    return reopened(config, scale) / (prior_variance(config.loss, scalar[KNOWN]) * unit)
-
-
-@rare
-def shrink(turn: int, rounds: int, config: Config, state: State, work: Work) -> None:
-    """l2: observe a feature to be 0, with the precision of `rounds` rounds; the constant is spared."""
-    theta, scalar, v = state.theta, state.scalar, work.Dx
-    constant, unit = int(scalar[CONSTANT]), state.feature[UNIT, turn]
-    if turn == constant or unit == 0.0:
-        return
-    s = 1.6 * state.scale[int(scalar[LEAD])]
-    w = min(config.l2 * rounds / unit / unit * precision(config.loss, s, scalar[TARGET]), 1e100)
-    read_column(config.covariance, state.P, turn, v)
-    own = v[turn]
-    h = w / (1.0 + w * own)
-    move_along(POSTERIOR, -h * theta[POSTERIOR, turn], v, state, work)
-    for i in range(SLOW, MODE + 1):
-        theta[i, turn] /= 1.0 + w * own
-    subtract(config.covariance, state.P, h, v)
-    if config.loss.family == LABELS:
-        penalise_lengths(config.loss, config.l2 * rounds / unit / unit, turn, state)
+    scalar, labels = state.scalar, config.loss.family == LABELS
+    if config.covariance.order == FULL and not labels:
+        return reopened(config, scale) / present_variance(state)
+    unit = 1.0 if labels else scalar[SIZE] * scalar[SIZE]
+    return reopened(config, scale) / (prior_variance(config, scalar[KNOWN]) * unit)

@@ -41,6 +41,7 @@ from redescend.kernels.selftuning.layout import (
     widen_range,
 )
 from redescend.kernels.selftuning.members import move_followers, move_posterior, renew_members, share_weights
+from redescend.kernels.selftuning.prior import withdraw
 from redescend.kernels.selftuning.restarts import recover
 from redescend.kernels.selftuning.start import add_features, begin
 from redescend.kernels.selftuning.units import LEAST, checksum, cut, in_unit, power_of_two, take_units, to_units
@@ -257,5 +258,7 @@ def learn_from(X: Array, row: int, y: float, w: float, new: int, config: Config,
             count = recover(config, state, work)
             if count > 0 and relearns:
                 at, again = last - count, True
+    if relearns and config.loss.family != LABELS:
+        withdraw(config, state, work)
     if scalar[CLEAN] > 0.5:
         scalar[BOTTOM], scalar[TOP] = min(scalar[BOTTOM], scalar[LAST_Y]), max(scalar[TOP], scalar[LAST_Y])

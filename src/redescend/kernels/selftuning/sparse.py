@@ -36,7 +36,8 @@ from redescend.kernels.selftuning.layout import (
     split_work,
     work_size,
 )
-from redescend.kernels.selftuning.restarts import reopened_share, shrink
+from redescend.kernels.selftuning.prior import shrink
+from redescend.kernels.selftuning.restarts import reopened_share
 from redescend.kernels.selftuning.rounds import play
 from redescend.kernels.selftuning.units import LEAST, code_of
 from redescend.kernels.views import view, window
@@ -170,7 +171,7 @@ def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None
             for j in range(len(block)):
                 block[j, COVARIANCE] = block[j, STORED_COVARIANCE]
         elif i == POSTERIOR:
-            share = reopened_share(config, state.scale[source], state.scalar)
+            share = reopened_share(config, state.scale[source], state)
             for j in range(len(block)):
                 block[j, COVARIANCE] = share * block[j, FEATURE + PRIOR]
 

@@ -62,7 +62,8 @@ from redescend.kernels.selftuning.layout import (
 )
 from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import NEAR_START, reset_mirrors
-from redescend.kernels.selftuning.restarts import CERTAIN, LABEL_CONSTANT, prior_variance
+from redescend.kernels.selftuning.prior import LABEL_CONSTANT, new_variance, prior_variance
+from redescend.kernels.selftuning.restarts import CERTAIN
 from redescend.kernels.selftuning.units import LEAST, cut, in_unit, median, power_of_two, upper_median
 from redescend.numeric import Array
 
@@ -207,7 +208,7 @@ def begin(config: Config, state: State, work: Work) -> None:
         begin_flips(state)
     else:
         begin_noise(size, state)
-    prior = prior_variance(config.loss, scalar[KNOWN]) * size * size
+    prior = prior_variance(config, scalar[KNOWN]) * size * size
     for j in range(dim):
         measure_feature(j, count, prior, config, state, values)
     reset(config.covariance, state.P, state.feature[PRIOR], 1.0)
@@ -217,7 +218,7 @@ def begin(config: Config, state: State, work: Work) -> None:
 def add_features(config: Config, state: State, work: Work) -> None:
     """Squares and prior variances of features that have their first value, or their first other one."""
     feature, scalar = state.feature, state.scalar
-    prior, often = prior_variance(config.loss, scalar[KNOWN]), max(1.0 / (scalar[SEEN] + 1.0), 1.0 / RING)
+    prior, often = new_variance(config, scalar[KNOWN]), max(1.0 / (scalar[SEEN] + 1.0), 1.0 / RING)
     for j in range(len(work.x)):
         if feature[SQUARE, j] == 0.0 and work.centred[j] != 0.0:
             square = max(work.centred[j] * work.centred[j], SMALLEST)

@@ -27,7 +27,7 @@ from redescend.kernels.selftuning.layout import (
     split_state,
     split_work,
 )
-from redescend.kernels.selftuning.restarts import shrink
+from redescend.kernels.selftuning.prior import shrink
 from redescend.kernels.selftuning.rounds import (
     combine,
     compute_variance,
