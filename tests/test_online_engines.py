@@ -147,4 +147,4 @@ def test_rows_are_predicted_as_if_their_targets_were_not_known():
         ratios.append([np.std(one - Y[:, :200]) / new for one in told])
     seen, unseen = np.mean(ratios, axis=0)
     assert seen < 0.8
-    assert 0.93 < unseen < 1.05
+    assert 0.9 < unseen < 1.05

@@ -1,8 +1,8 @@
 """Estimators for scikit-learn: a regressor and a classifier that outliers cannot move, and a robust online scaler.
 
 >>> from redescend.sklearn import RedescendingRegressor
->>> RedescendingRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).predict([[3.0]]).round()
-array([7.])
+>>> RedescendingRegressor().fit([[0.0], [1.0], [2.0], [3.0]], [1.0, 3.0, 5.0, 7.0]).predict([[4.0]]).round()
+array([9.])
 """
 
 from redescend.errors import needs_extra
