@@ -71,7 +71,8 @@ class Start(Likelihood):
             if len(u):
                 self.square[j] = max(2 * upper_median(u), 1e-50)
                 often = len(u) / n
-                self.prior[j] = self.prior_variance * self.size**2 / (self.known * self.square[j] * often)
+                variance = self.new_variance if 2 * len(u) < n else self.prior_variance
+                self.prior[j] = variance * self.size**2 / (self.known * self.square[j] * often)
                 if self.labels and j == self.constant:
                     self.prior[j] = 10.0 / (self.square[j] * often)
         self.P = np.diag(self.prior)

@@ -168,13 +168,19 @@ class ResidualBelief(ResidualState):
         suspects : array of ints
             Places of the records that are probably wrong.
         """
-        self._fit_intervals(self._read(predictions, targets, X, None), suspects)
+        records = self._read(predictions, targets, X, None)
+        places = np.asarray(suspects)
+        if places.size and not (places.dtype.kind in "iu" and np.all((places >= 0) & (places < len(records.targets)))):
+            raise DataError(f"suspects must be places of records, ints from 0 to {len(records.targets) - 1}.")
+        self._fit_intervals(records, places.astype(np.int64))
 
     def _fit_intervals(self, records: layout.Records, suspects: Array) -> None:
         numbers, shared = self._state.numbers[0], self._state.shared
+        if len(np.unique(suspects)) == len(records.targets):
+            return  # there is nothing to fit them to
         numbers[[layout.LOWER, layout.HIGHER]] = 0.0
         ratios = np.delete(divide(find_residuals(records), self._find_scales(records)[1]), suspects)
-        if len(ratios) and numbers[layout.UNIT] > 0.0:
+        if numbers[layout.UNIT] > 0.0:
             ends = correct_ends(ratios, shared[[layout.BELOW, layout.ABOVE]], 0.5 * (1.0 - layout.LEVEL))
             numbers[[layout.LOWER, layout.HIGHER]] = ends
             self._ends = count_cells(ratios * np.exp(-ends)[(ratios > 0.0).astype(np.int64)], self._tables.edges)

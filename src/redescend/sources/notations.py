@@ -4,7 +4,7 @@ A notation is inferred for a column if nine in ten of its values have it. Where 
 01/02/2020, other values of the column decide or, for numbers, those of the file. If these are ambiguous as well,
 numbers have decimal commas in a file that is separated by semicolons and otherwise stay text, and dates are month first
 with slashes and day first with dots and dashes. Names of months are English. A unit is one
-that nine in ten values have.
+of those that are known, such as kg or km/h, and nine in ten values have it: 12A and 4th are names.
 """
 
 from __future__ import annotations
@@ -22,8 +22,16 @@ from redescend.numeric import Array
 from redescend.sources.kinds import AGREEMENT, PATTERNS, TYPES, Kind, count_matches, find_outside_calendar
 
 _MONEY = r"(?:[$€£¥₹]|USD|EUR|GBP|CHF|JPY|kr)"
+_PERIODS = ("sec", "min", "hour", "hr", "day", "week", "month", "year", "yr")
 _BEFORE, _AFTER = rf"^\s*\(?\s*[-+]?\s*(?:{_MONEY}\s*)?[-+]?\s*", rf"\s*(?:%|{_MONEY})?\s*\)?\s*$"
-_WITH_UNIT = r"^\s*[-+]?\d[\d.,'’ ]*(?P<unit>[\p{L}°][\p{L}\d°²³/.]{0,9})\s*$"
+_UNITS = (
+    *("kg", "mg", "µg", "g", "t", "lb", "oz", "km", "cm", "mm", "µm", "m", "mi", "ft", "in", "yd", "ha", "ml", "l"),
+    *("km/h", "m/s", "mph", "rpm", "°C", "°F", "m²", "m³", "m2", "m3", "cm2", "cm3", "km²", "km2", "sqft", "ppm"),
+    *("kWh", "MWh", "Wh", "kW", "MW", "mW", "kV", "mV", "mA", "Hz", "kHz", "MHz", "GHz", "hPa", "kPa", "Pa", "bar"),
+    *("psi", "kB", "MB", "GB", "TB", "kcal", "cal", "kJ", "MJ", "hp", "dB", "ms", "s", "h", *_PERIODS),
+)
+_ORDERED = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=True))
+_WITH_UNIT = rf"^\s*[-+]?(?:0(?:[.,]\d*)?|[1-9][\d.,'’ ]*)\s*(?P<unit>(?i:{_ORDERED}))s?\s*$"
 FEWEST_WITH_UNIT = 10  # the fewest different values of a column of numbers with a unit
 _EXPONENT = r"(?:[eE][-+]?\d+)?"
 _TIME = r"(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?"
@@ -93,7 +101,10 @@ def _cast_one_by_one(texts: pa.Array) -> pa.Array:
 
 
 def _unit_at_end(unit: str) -> str:
-    return rf"\s*(?i:{re.escape(unit)})\s*$"
+    """A pattern of the unit, also in capitals, unless these make it another one: mW and MW."""
+    plural = "s?" if unit.lower() in (*_PERIODS, "lb") else ""
+    flags = "" if re.fullmatch("(?i:m(?:wh?|v|a|hz|b|j))", unit) else "i"
+    return rf"\s*(?{flags}:{re.escape(unit)}{plural})\s*$"
 
 
 def find_unit(values: pa.Array) -> str | None:

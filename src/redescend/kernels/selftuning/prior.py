@@ -36,7 +36,7 @@ from redescend.numeric import Array
 
 START, OPEN_START = 4.0, 256.0
 """Prior variance of a prediction, in units of the squared typical target: at order 2; and at order 1, and of features
-that come later, which may be rare and right."""
+that are mostly 0 or come later, which may be rare and right."""
 
 LABEL_START, LABEL_CONSTANT = 20.0, 10.0
 """The largest prior variance of a logit; that of its constant part, which is large where a label is rare."""

@@ -62,7 +62,7 @@ from redescend.kernels.selftuning.layout import (
 )
 from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import NEAR_START, reset_mirrors
-from redescend.kernels.selftuning.prior import LABEL_CONSTANT, new_variance, prior_variance
+from redescend.kernels.selftuning.prior import LABEL_CONSTANT, OPEN_START, new_variance, prior_variance
 from redescend.kernels.selftuning.restarts import CERTAIN
 from redescend.kernels.selftuning.units import LEAST, cut, in_unit, median, power_of_two, upper_median
 from redescend.numeric import Array
@@ -167,8 +167,10 @@ def measure_feature(j: int, count: int, prior: float, config: Config, state: Sta
             m += 1
     feature[COUNT, j] = m if full and config.loss.family == LABELS else n
     feature[SQUARE, j] = max(2.0 * upper_median(values, m), SMALLEST) if m else 0.0
-    if config.loss.family == LABELS and j == constant:
-        prior = LABEL_CONSTANT * state.scalar[KNOWN]
+    if config.loss.family == LABELS:
+        prior = LABEL_CONSTANT * state.scalar[KNOWN] if j == constant else prior
+    elif 2 * m < count:  # a feature that is mostly 0 may be rare and right
+        prior = OPEN_START * state.scalar[SIZE] ** 2
     feature[PRIOR, j] = prior / (state.scalar[KNOWN] * feature[SQUARE, j] * (m / count)) if m else 0.0
 
 
