@@ -119,7 +119,7 @@ def find_unit(values: pa.Array) -> str | None:
 
 
 def may_be_numbers(values: pa.Array) -> bool:
-    """Whether values with a unit are so many that they are numbers: 2wd and 4wd are names."""
+    """Whether enough values with a unit differ for them to be numbers: 2wd and 4wd are names."""
     return len(pc.unique(values)) >= FEWEST_WITH_UNIT
 
 
