@@ -44,7 +44,7 @@ from redescend.kernels.selftuning.members import move_followers, move_posterior,
 from redescend.kernels.selftuning.prior import withdraw
 from redescend.kernels.selftuning.restarts import recover
 from redescend.kernels.selftuning.start import add_features, begin
-from redescend.kernels.selftuning.units import LEAST, checksum, cut, in_unit, power_of_two, take_units, to_units
+from redescend.kernels.selftuning.units import LEAST, checksum, cut, fits_level, in_unit, power_of_two, take_units, to_units
 from redescend.numeric import Array
 
 MEMORY = 1000.0
@@ -238,7 +238,7 @@ def learn_from(X: Array, row: int, y: float, w: float, new: int, config: Config,
         if len(x) > columns:
             ring[place, 2 + columns] = 1.0
         ring[place, 0], ring[place, 1] = y, w
-    if constant >= 0 and x[constant] != scalar[LEVEL]:
+    if constant >= 0 and not fits_level(x[constant], scalar[LEVEL]):
         scalar[CONSTANT] = -1.0
     at, again = last - 1, False
     if last <= RING and (last & (last - 1)) == 0:

@@ -64,7 +64,7 @@ from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import NEAR_START, reset_mirrors
 from redescend.kernels.selftuning.prior import LABEL_CONSTANT, OPEN_START, new_variance, prior_variance
 from redescend.kernels.selftuning.restarts import CERTAIN
-from redescend.kernels.selftuning.units import LEAST, cut, in_unit, median, power_of_two, upper_median
+from redescend.kernels.selftuning.units import LEAST, cut, fits_level, in_unit, median, power_of_two, upper_median
 from redescend.numeric import Array
 
 RATE_START = 0.15
@@ -131,14 +131,25 @@ def begin_noise(size: float, state: State) -> None:
 
 
 @rare
+def least_value(column: int, count: int, ring: Array) -> float:
+    """The stored value that is nearest to 0."""
+    least = ring[0, column]
+    for i in range(count):
+        if abs(ring[i, column]) < abs(least):
+            least = ring[i, column]
+    return least
+
+
+@rare
 def find_constant(ring: Array, unit: Array, count: int) -> int:
-    """The last feature that has the same value other than 0 in all of several records, or -1."""
+    """The last feature that has the same value other than 0 in most of several records, and none that fits ill; or -1."""
     constant = -1
     for j in range(len(unit)):
-        same = ring[0, 2 + j] != 0.0 and unit[j] > 0.0 and count > 1
+        level, same, fits = least_value(2 + j, count, ring), 0, unit[j] > 0.0
         for i in range(count):
-            same &= ring[i, 2 + j] == ring[0, 2 + j]
-        if same:
+            same += ring[i, 2 + j] == level
+            fits &= fits_level(ring[i, 2 + j], level)
+        if fits and level != 0.0 and 2 * same > max(count, 2):
             constant = j
     return constant
 
@@ -181,7 +192,7 @@ def begin(config: Config, state: State, work: Work) -> None:
     dim, count, unit = theta.shape[1], min(int(scalar[LAST]), RING), state.feature[UNIT]
     choose_units(config.loss.family == LABELS, count, state, values)
     constant = find_constant(ring, unit, count)
-    level = in_unit(ring[0, 2 + constant], unit[constant]) if constant >= 0 else 0.0
+    level = in_unit(least_value(2 + constant, count, ring), unit[constant]) if constant >= 0 else 0.0
     for i in range(count):
         work.outlier[i] = cut(ring[i, 0] / scalar[TARGET])
     origin, size = measure_targets(config.loss, work.outlier, count, constant, values)

@@ -17,6 +17,10 @@ LEAST, MOST = 2.0**-400, 2.0**400
 """Units are between these; without a unit, a smaller value is 0."""
 
 
+FOREIGN = 32.0
+"""A value of a constant feature that is this many times as large as all others is wrong, as those beside it may be."""
+
+
 @part
 def power_of_two(a: float) -> float:
     """The largest power of two that is at most |a|, and a unit."""
@@ -36,6 +40,12 @@ def in_unit(value: float, unit: float) -> float:
         return 0.0
     scaled = value / unit
     return cut(scaled) if scaled == scaled else np.nan
+
+
+@part
+def fits_level(value: float, level: float) -> bool:
+    """Whether a feature that is constant may have this value: it has its level, or a much larger value that is wrong."""
+    return value == level or abs(value) > FOREIGN * abs(level)
 
 
 @shared
