@@ -26,7 +26,7 @@ from tests.reference_likelihood import (
     implicit_pull,
     power_of_two,
 )
-from tests.reference_start import Start
+from tests.reference_start import Start, fits_level
 
 
 class Game(NamedTuple):
@@ -89,7 +89,8 @@ class Reference(Start):
 
     def clip(self, prediction: float) -> float:
         if self.labels:
-            return prediction
+            most = max(self.length, 1.0) * np.log(self.seen + 2)
+            return float(np.clip(prediction, -most, most))
         slack = 0.5 * (self.top - self.bottom)
         low, high = self.bottom - slack, self.top + slack
         low, high = low if self.bottom < 0 else max(low, 0.0), high if self.top > 0 else min(high, 0.0)
@@ -131,7 +132,7 @@ class Reference(Start):
         self.last += 1
         if self.last <= RING or self.order == 2:
             self.ring = [*self.ring, (x, y, w)][-RING:]
-        if self.constant >= 0 and self.fill(self.in_units(x))[self.constant] != self.level:
+        if self.constant >= 0 and not fits_level(self.fill(self.in_units(x))[self.constant], self.level):
             self.constant = -1
         records = [(x, y, w)]
         if self.last <= RING and self.last & (self.last - 1) == 0:
@@ -173,10 +174,11 @@ class Reference(Start):
     def centred(self, x: Any) -> Any:
         if self.constant < 0:
             return x.copy()
+        larger = x[self.constant] / self.level
         if self.order == 2:
-            return x - self.centre
+            return x - larger * self.centre
         dense = (x != 0) & (self.count > 0.5 * self.seen) & (np.arange(self.d) != self.constant) & (self.seen > 0)
-        return x - np.where(dense, self.mean * np.minimum(1.0, self.count / max(self.seen, 1)), 0.0)
+        return x - np.where(dense, larger * self.mean * np.minimum(1.0, self.count / max(self.seen, 1)), 0.0)
 
     def measure_leverage(self, x: Any, xc: Any) -> float:
         some = (xc != 0) & (self.square > 0)

@@ -21,6 +21,11 @@ from tests.reference_likelihood import (
 )
 
 
+def fits_level(x: Any, level: Any) -> Any:
+    """A constant feature has its level, but for values that are more than 32 times as large."""
+    return (x == level) | (np.abs(x) > 32 * np.abs(level))
+
+
 class Start(Likelihood):
     """The first records, up to `RING`: units, scales, priors and the weights of members."""
 
@@ -30,9 +35,11 @@ class Start(Likelihood):
             self.target = typical_unit(y)
         self.unit = np.array([typical_unit(X[:, j]) if self.unit[j] > 0 else 0.0 for j in range(self.d)])
         X, y, n = np.array([self.in_units(x) for x in X]), cut(y / self.target), len(y)
-        same = [j for j in range(self.d) if n > 1 and X[0, j] != 0 and np.all(X[:, j] == X[0, j])]
+        levels = X[np.argmin(np.abs(X), axis=0), range(self.d)]
+        fits = fits_level(X, levels).all(axis=0) & (2 * np.sum(X == levels, axis=0) > max(n, 2)) & (levels != 0)
+        same = list(np.flatnonzero(fits))
         self.constant = same[-1] if same else -1
-        self.level = X[0, self.constant] if same else 0.0
+        self.level = levels[self.constant] if same else 0.0
         origin = lower_median(y) if same and not self.labels else 0.0
         away = np.abs(y[y != origin] - origin)
         self.size = 1.0 if self.labels else lower_median(away) if len(away) else max(abs(origin), 1e-50)

@@ -208,6 +208,39 @@ def test_absurd_first_features_do_not_blind_it(loss, first, size, order):
 
 
 @every_order
+@pytest.mark.parametrize("loss", [losses.Squared(), losses.Logistic()], ids=name_of)
+def test_a_constant_feature_stays_one_if_records_are_a_thousand_times_too_large(loss, order):
+    X, y = noisy_records(2_000)
+    X = np.c_[X + 5.0, np.ones(len(X))]
+    y = np.where(y >= 0.0, 1.0, -1.0) if loss.margin else y + 10.0
+    wrong = np.random.default_rng(29).random(len(X)) < 0.1
+    wrong[[2, 9]] = True
+    X[wrong] *= 1e3
+    learner = rd.SelfTuning(4, loss=loss, order=order)
+    trace = played(learner, X, y, keep_actions=True)
+    expected = reference_selftuning.play(X[:100], y[:100], loss=loss, order=order)
+    np.testing.assert_allclose(trace.actions[20:100], expected.actions[20:100], rtol=1e-5, atol=1e-7)
+    assert learner.kernel_state.scalar[layout.CONSTANT] == 3
+    without = played(rd.SelfTuning(4, loss=loss, order=order), X[~wrong], y[~wrong])
+    assert trace.losses[~wrong][50:].mean() <= 1.1 * without.losses[50:].mean()
+
+
+@every_order
+@pytest.mark.parametrize("loss", [losses.Logistic(), losses.Hinge()], ids=name_of)
+def test_no_label_is_surer_than_the_records_so_far_allow(loss, order):
+    """A record far from all others: its logit is at most ln(n + 2), in every way to predict it."""
+    X, y = noisy_records(300)
+    learner = rd.SelfTuning(3, loss=loss, order=order)
+    played(learner, X, np.where(y >= 0.0, 1.0, -1.0))
+    length = max(learner.kernel_state.scalar[layout.COMMON], 1.0)
+    far = 1e6 * X[:5]
+    assert np.abs(learner.predict(far)) == pytest.approx(length * np.log(302.0))
+    assert learner.predict(far).tolist() == [learner.predict(x) for x in far]
+    expected = loss.of_prediction(learner.predict(far[0]), 1.0)
+    assert learner.update(far[0], 1.0).loss == pytest.approx(expected)
+
+
+@every_order
 @pytest.mark.parametrize("size", [1e-30, 1e-300])
 def test_a_tiny_target_among_the_first_does_not_blind_it(size, order):
     X, y = noisy_records(1_000)

@@ -37,8 +37,8 @@ class SelfTuning(Ensemble):
 
     Multiplying a feature or the target by a constant changes no weight: without l2, results do not depend on units.
 
-    Predictions of numbers are ⟨x, θ⟩, but not farther outside the range of the clean targets so far than half of that
-    range. Losses are those of the predictions.
+    Predictions are ⟨x, θ⟩, but numbers not farther outside the range of the clean targets so far than half of that
+    range, and logits of n labels at most ln(n + 2). Losses are those of the predictions.
 
     Parameters
     ----------
@@ -108,10 +108,8 @@ class SelfTuning(Ensemble):
         return self.clip(super().predict(x))
 
     def clip(self, predictions: Any) -> Any:
-        """Keep predictions of numbers near the range of clean targets."""
-        if self.loss.margin:
-            return predictions
-        low, high = layout.prediction_range(self._arrays["scalar"])
+        """Keep numbers near the range of clean targets, and logits within what labels so far can tell."""
+        low, high = layout.prediction_range(self.loss.margin, self._arrays["scalar"])
         return np.clip(predictions, low, high) if np.ndim(predictions) else float(min(max(predictions, low), high))
 
     def skip(self) -> None:

@@ -38,6 +38,7 @@ def make_config(
     *,
     missing: bool = False,
     intercept: bool = False,
+    limited: bool = True,
     offset: int = 0,
 ) -> Config:
     """The settings of the compiled loops; raises if there is no likelihood for the loss."""
@@ -48,7 +49,7 @@ def make_config(
     if family.family not in (SQUARED, QUANTILE, INSENSITIVE, LABELS):
         raise ValueError(f"{family.family} is no family of kernels/selftuning/layout.py.")
     # Numbers pass from part to part more easily than booleans.
-    flags = int(missing), int(intercept)
+    flags = int(missing), int(intercept), int(limited)
     return Config(family, covariance, float(loss.l2), *flags, loss.kind, c, offset, length)
 
 

@@ -7,7 +7,7 @@ how it rounds, would depend on where arrays are in memory.
 from __future__ import annotations
 
 from redescend.kernels.compiler import part, shared
-from redescend.kernels.selftuning.layout import CENTRE, CONSTANT, COUNT, FULL, MEAN, SEEN, Covariance, State
+from redescend.kernels.selftuning.layout import CENTRE, CONSTANT, COUNT, FULL, LEVEL, MEAN, SEEN, Covariance, State
 from redescend.kernels.views import window
 from redescend.numeric import Array
 
@@ -132,27 +132,25 @@ def read_column(covariance: Covariance, P: Array, j: int, out: Array) -> None:
 def centre(covariance: Covariance, x: Array, state: State, out: Array) -> None:
     """Write the record with dense features centred, where a constant one takes up the difference.
 
-    At order 1 at the running mean, and a feature that is 0 is absent and stays 0. At order 2 at a fixed value.
+    At order 1 at the running mean, and a feature that is 0 is absent and stays 0. At order 2 at a fixed value. In a record
+    whose constant feature is larger than usual, centres are as much larger.
     """
+    constant = int(state.scalar[CONSTANT])
+    larger = x[constant] / state.scalar[LEVEL] if constant >= 0 else 0.0
     if covariance.order == FULL:
-        _centre_fixed(x, state, out)
+        for j in range(len(x)):
+            out[j] = x[j] - larger * state.feature[CENTRE, j]
     else:
-        _centre_running(x, state, out)
+        _centre_running(x, constant, larger, state, out)
 
 
 @part
-def _centre_running(x: Array, state: State, out: Array) -> None:
-    feature, constant, seen = state.feature, int(state.scalar[CONSTANT]), state.scalar[SEEN]
+def _centre_running(x: Array, constant: int, larger: float, state: State, out: Array) -> None:
+    feature, seen = state.feature, state.scalar[SEEN]
     for j in range(len(x)):
         dense = constant >= 0 and j != constant and x[j] != 0.0 and feature[COUNT, j] > 0.5 * seen
-        out[j] = x[j] - feature[MEAN, j] * min(1.0, feature[COUNT, j] / seen) if dense and seen > 0.0 else x[j]
-
-
-@part
-def _centre_fixed(x: Array, state: State, out: Array) -> None:
-    constant = state.scalar[CONSTANT] >= 0.0
-    for j in range(len(x)):
-        out[j] = x[j] - state.feature[CENTRE, j] if constant else x[j]
+        shift = larger * feature[MEAN, j] * min(1.0, feature[COUNT, j] / seen) if dense and seen > 0.0 else 0.0
+        out[j] = x[j] - shift
 
 
 @part

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -197,8 +198,8 @@ class Covariance(NamedTuple):
 
 
 class Config(NamedTuple):
-    """The settings: family of the loss, covariance, l2, 1 if NaN is a missing value and 1 if there is an intercept, or
-    else 0; code and constant of the loss.
+    """The settings: family of the loss, covariance, l2; 1 if NaN is a missing value, 1 if there is an intercept and 1 if
+    predictions are limited, or else 0; code and constant of the loss.
 
     States begin at `offset` in a row of memory, and have this `length`.
     """
@@ -208,6 +209,7 @@ class Config(NamedTuple):
     l2: float
     missing: int
     intercept: int
+    limited: int
     kind: int
     c: float
     offset: int
@@ -295,8 +297,23 @@ def widen_range(bottom: float, top: float) -> tuple[float, float]:
     return (low if bottom < 0.0 else max(low, 0.0)), (high if top > 0.0 else min(high, 0.0))
 
 
-def prediction_range(scalars: Array) -> tuple[Array, Array]:
-    """The range of predictions of numbers, for any number of outputs."""
+@part
+def longest_logit(seen: float, length: float) -> float:
+    """The longest logit, times the length of predictions, but at least once.
+
+    The next of n labels that were all equal is another one with probability 1/(n + 2), by Laplace's rule of succession;
+    no record tells more, however far it is from all others.
+    """
+    return max(length, 1.0) * log(seen + 2.0)
+
+
+def prediction_range(labels: bool, scalars: Array) -> tuple[Array, Array]:
+    """The range of predictions, for any number of outputs."""
+    if labels:
+        pairs = scalars[..., [SEEN, COMMON]].reshape(-1, 2).tolist()
+        most = np.array([longest_logit.py_func(*pair) for pair in pairs])  # type: ignore[attr-defined]
+        most = most.reshape(scalars.shape[:-1])
+        return -most, most
     pairs = scalars[..., [BOTTOM, TOP]].reshape(-1, 2).tolist()
     ends = np.array([widen_range.py_func(*pair) for pair in pairs])  # type: ignore[attr-defined]
     low, high = ends.T.reshape(2, *scalars.shape[:-1])

@@ -23,7 +23,6 @@ from redescend.kernels.selftuning.layout import (
     KNOWN,
     LABELS,
     LEAD,
-    LEVEL,
     MEMBERS,
     MODE,
     ORIGIN,
@@ -63,12 +62,12 @@ than the shares of two and its residuals are WIDER than the leader's."""
 
 
 @part
-def constant_share(v: Array, x: Array, centred: Array, level: float) -> float:
+def constant_share(v: Array, x: Array, centred: Array, constant: int) -> float:
     """What the constant feature gives up in a step v along centred features: theta is for features as they are."""
     total = 0.0
     for j in range(len(x)):
         total += (x[j] - centred[j]) * v[j]
-    return total / level
+    return total / x[constant]
 
 
 @shared
@@ -78,7 +77,7 @@ def move_along(i: int, step: float, v: Array, state: State, work: Work) -> None:
     for j in range(theta.shape[1]):
         theta[i, j] += step * v[j]
     if constant >= 0:
-        theta[i, constant] -= step * constant_share(v, work.x, work.centred, state.scalar[LEVEL])
+        theta[i, constant] -= step * constant_share(v, work.x, work.centred, constant)
 
 
 @part

@@ -15,7 +15,6 @@ from redescend.kernels.selftuning.layout import (
     KNOWN,
     LABELS,
     LEAD,
-    LEVEL,
     MODE,
     ORIGIN,
     POSTERIOR,
@@ -124,7 +123,7 @@ def double_variance(turn: int, config: Config, state: State, work: Work) -> None
     if own < prior[turn]:  # it is not if P was multiplied since
         away, most = theta[POSTERIOR, turn], CREDIBLE * sqrt(prior[turn] - own)
         if turn == int(state.scalar[CONSTANT]):
-            away += constant_share(theta[POSTERIOR], work.x, work.centred, state.scalar[LEVEL]) - theta[ORIGIN, turn]
+            away += constant_share(theta[POSTERIOR], work.x, work.centred, turn) - theta[ORIGIN, turn]
         observe(turn, min(max(away, -most), most), -0.5 / prior[turn], config, state, work)
     prior[turn] *= 2.0
 

@@ -38,6 +38,7 @@ from redescend.kernels.selftuning.layout import (
     Loss,
     State,
     Work,
+    longest_logit,
     widen_range,
 )
 from redescend.kernels.selftuning.members import move_followers, move_posterior, renew_members, share_weights
@@ -174,8 +175,11 @@ def combine(loss: Loss, values: Array, state: State) -> float:
 
 
 @part
-def clip(prediction: float, scalar: Array) -> float:
-    """Keep a prediction within the range of clean targets, widened."""
+def clip(loss: Loss, prediction: float, scalar: Array) -> float:
+    """Keep a number within the range of clean targets, widened, and a logit within what labels so far can tell."""
+    if loss.family == LABELS:
+        most = longest_logit(scalar[SEEN], scalar[COMMON])
+        return min(max(prediction, -most), most)
     low, high = widen_range(scalar[BOTTOM], scalar[TOP])
     return min(max(prediction, scalar[TARGET] * low), scalar[TARGET] * high)
 
@@ -195,8 +199,8 @@ def play(X: Array, row: int, y: float, w: float, config: Config, state: State, w
         impute_row(config.covariance, x, state)
     predict_members(x, state, work.predictions)
     prediction, labels = combine(config.loss, work.predictions, state), config.loss.family == LABELS
-    if not labels:
-        prediction = clip(prediction, scalar)
+    if config.limited:
+        prediction = clip(config.loss, prediction, scalar)
     if not learning:
         return prediction, 1.0
     if scalar[TARGET] == 0.0:

@@ -131,24 +131,27 @@ def begin_noise(size: float, state: State) -> None:
 
 
 @rare
-def least_value(column: int, count: int, ring: Array) -> float:
-    """The stored value that is nearest to 0."""
-    least = ring[0, column]
-    for i in range(count):
-        if abs(ring[i, column]) < abs(least):
-            least = ring[i, column]
+def least_value(j: int, count: int, state: State) -> float:
+    """The value of a feature, in its unit, that is nearest to 0 in the stored records."""
+    unit, ring = state.feature[UNIT, j], state.ring
+    least = in_unit(ring[0, 2 + j], unit)
+    for i in range(1, count):
+        value = in_unit(ring[i, 2 + j], unit)
+        if abs(value) < abs(least):
+            least = value
     return least
 
 
 @rare
-def find_constant(ring: Array, unit: Array, count: int) -> int:
-    """The last feature that has the same value other than 0 in most of several records, and none that fits ill; or -1."""
+def find_constant(count: int, state: State) -> int:
+    """The last feature that has the same value other than 0 in most of several records, and fits in all; or -1."""
     constant = -1
-    for j in range(len(unit)):
-        level, same, fits = least_value(2 + j, count, ring), 0, unit[j] > 0.0
+    for j in range(state.feature.shape[1]):
+        level, same, fits = least_value(j, count, state), 0, True
         for i in range(count):
-            same += ring[i, 2 + j] == level
-            fits &= fits_level(ring[i, 2 + j], level)
+            value = in_unit(state.ring[i, 2 + j], state.feature[UNIT, j])
+            same += value == level
+            fits &= fits_level(value, level)
         if fits and level != 0.0 and 2 * same > max(count, 2):
             constant = j
     return constant
@@ -189,10 +192,10 @@ def measure_feature(j: int, count: int, prior: float, config: Config, state: Sta
 def begin(config: Config, state: State, work: Work) -> None:
     """Forget everything but the stored records, and measure features and targets in them."""
     theta, scalar, ring, values = state.theta, state.scalar, state.ring, work.clean
-    dim, count, unit = theta.shape[1], min(int(scalar[LAST]), RING), state.feature[UNIT]
+    dim, count = theta.shape[1], min(int(scalar[LAST]), RING)
     choose_units(config.loss.family == LABELS, count, state, values)
-    constant = find_constant(ring, unit, count)
-    level = in_unit(least_value(2 + constant, count, ring), unit[constant]) if constant >= 0 else 0.0
+    constant = find_constant(count, state)
+    level = least_value(constant, count, state) if constant >= 0 else 0.0
     for i in range(count):
         work.outlier[i] = cut(ring[i, 0] / scalar[TARGET])
     origin, size = measure_targets(config.loss, work.outlier, count, constant, values)
