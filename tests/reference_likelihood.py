@@ -10,7 +10,7 @@ import numpy as np
 from redescend import losses
 
 POSTERIOR, SLOW, FAST, MODE, ORIGIN, SNAPSHOT, STORED, MEMBERS = range(8)
-SCALES, RING, LOST = 16, 16, 8
+SCALES, FEW, RING, LOST = 16, 16, 32, 8
 MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.8]), np.array([0.98] + 5 * [0.004])
 FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.7, 0.2, 0.04, 0.02, 0.02, 0.02])
 LENGTHS, LENGTH_PRIOR = np.array([0.5, 1.0, 2.0, 4.0]), np.array([0.15, 0.75, 0.08, 0.02])

@@ -10,6 +10,7 @@ import numpy as np
 from redescend import losses
 from tests.reference_likelihood import (
     FAST,
+    FEW,
     LEAST,
     LOST,
     MEMBERS,
@@ -130,12 +131,13 @@ class Reference(Start):
 
     def learn_from(self, x: Any, y: float, w: float) -> None:
         self.last += 1
-        if self.last <= RING or self.order == 2:
-            self.ring = [*self.ring, (x, y, w)][-RING:]
+        stored = RING if self.order == 2 else FEW
+        if self.last <= stored or self.order == 2:
+            self.ring = [*self.ring, (x, y, w)][-stored:]
         if self.constant >= 0 and not fits_level(self.fill(self.in_units(x))[self.constant], self.level):
             self.constant = -1
         records = [(x, y, w)]
-        if self.last <= RING and self.last & (self.last - 1) == 0:
+        if self.last <= stored and self.last & (self.last - 1) == 0:
             self.begin()
             records = list(self.ring)
         while records:
@@ -197,9 +199,9 @@ class Reference(Start):
             xc**2 > 0, np.maximum(self.square + (xc**2 * cap - self.square) * near, 1e-50), self.square
         )
         if self.order == 1:
-            self.mean += np.where(x != 0, (x - self.mean) * cap / np.minimum(self.count + RING, MEMORY), 0.0)
+            self.mean += np.where(x != 0, (x - self.mean) * cap / np.minimum(self.count + FEW, MEMORY), 0.0)
         elif self.missing:
-            self.mean += (x - self.mean) * cap / min(self.seen + RING, MEMORY)
+            self.mean += (x - self.mean) * cap / min(self.seen + FEW, MEMORY)
         return max(1.0, length / (4.0 * self.typical))
 
     # --- members ---
@@ -285,9 +287,9 @@ class Reference(Start):
             return 0
         if self.labels:
             self.resize()
-        elif self.mirrored > self.widened + 0.08 and self.age >= RING:
+        elif self.mirrored > self.widened + 0.08 and self.age >= FEW:
             self.P, self.widened, self.credit = 8 * self.P, self.mirrored, 0
-        shifted = self.age >= RING and not 1 / 64 <= self.typical <= 64
+        shifted = self.age >= FEW and not 1 / 64 <= self.typical <= 64
         if shifted:
             self.square = np.where(self.square > 0, np.maximum(self.square * self.typical, 1e-50), 0.0)
             self.prior, self.centre = self.prior / self.typical, self.centre * sqrt(self.typical)
@@ -302,7 +304,7 @@ class Reference(Start):
             self.out = self.credit = 0
             return 0
         changed = self.order == 2 and not self.labels and self.odds > self.doubt * (1000 + self.seen)
-        if self.age < RING or not (shifted or changed or self.out >= LOST):
+        if self.age < FEW or not (shifted or changed or self.out >= LOST):
             return 0
         return self.restart(shifted, changed and not shifted)
 

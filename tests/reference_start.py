@@ -11,6 +11,7 @@ from tests.reference_likelihood import (
     LABEL_PRIOR,
     MIRROR_PRIOR,
     MIRRORS,
+    FEW,
     RING,
     SCALES,
     Likelihood,
@@ -50,19 +51,21 @@ class Start(Likelihood):
         if self.labels:
             self.W = np.array([0.8, 2e-6 / 3, 0.0, 0.0, 0.2 / 3, 0.0, 0.0])
         self.V, self.scale[:] = self.W.copy(), self.size
-        self.cells, self.label_cells = np.full(SCALES, 1 / SCALES), LABEL_PRIOR.copy()
-        self.mirrors, self.far, self.near, self.widened = np.array([MIRROR_PRIOR] * 2), self.size, 0.5, 0.0
+        if n < RING:
+            self.cells, self.label_cells = np.full(SCALES, 1 / SCALES), LABEL_PRIOR.copy()
+            self.mirrors, self.far, self.near, self.widened = np.array([MIRROR_PRIOR] * 2), self.size, 0.5, 0.0
+            self.low = self.size * 2.0 ** (-SCALES // 2)
+            self.rate, self.mirrored = np.sum(LABEL_PRIOR @ FLIPS) if self.labels else 0.15, MIRRORS @ MIRROR_PRIOR
         self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
         self.bottom, self.top = origin - self.size, origin + self.size
-        if n == 16:
+        if n >= FEW:
             self.bottom = self.bottom if min(y) < 0 else max(self.bottom, 0.0)
             self.top = self.top if max(y) > 0 else min(self.top, 0.0)
         self.common, self.variance, self.middle = self.size, 0.0, 0.0
         self.information, self.curvature, self.stretch, self.length = 0.0, 0.0, 1.0, 1.0
         self.streak, self.usually_flipped, self.positive = 0, 0.0, 0.5
         self.odds, self.since, self.doubt, self.spread = 1.0, 0, 30.0, self.size
-        self.typical, self.due, self.low, self.clean = 1.0, 62, self.size * 2.0 ** (-SCALES // 2), 1.0
-        self.rate, self.mirrored = np.sum(LABEL_PRIOR @ FLIPS) if self.labels else 0.15, MIRRORS @ MIRROR_PRIOR
+        self.typical, self.due, self.clean = 1.0, 62, 1.0
         for j in range(self.d):
             present = X[~np.isnan(X[:, j]), j]
             v = present[present != 0]
@@ -87,7 +90,7 @@ class Start(Likelihood):
     def add_features(self, x: Any, xc: Any) -> None:
         """Features that have their first value other than 0, or other than their centre."""
         for j in np.flatnonzero((self.square == 0) & (xc != 0)):
-            often = max(1 / (self.seen + 1), 1 / RING)
+            often = max(1 / (self.seen + 1), 1 / FEW)
             self.square[j] = max(xc[j] ** 2, 1e-50)
             if self.order == 1:
                 self.mean[j] = x[j]

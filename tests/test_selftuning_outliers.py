@@ -288,7 +288,7 @@ def test_a_jump_is_found_in_a_few_rounds_as_stated():
     X, _, y = jump(4, 0, 500, 400)
     learner = rd.SelfTuning(4, loss=losses.Squared(), order=2)
     trace = played(learner, X[:410], y[:410], keep_actions=True)
-    assert learner._arrays["scalar"][layout.AGE] < layout.RING
+    assert learner._arrays["scalar"][layout.AGE] < layout.FEW
     expected = reference_selftuning.play(X[:410], y[:410], loss=losses.Squared(), order=2)
     np.testing.assert_allclose(trace.actions, expected.actions, rtol=1e-5, atol=1e-7)
 

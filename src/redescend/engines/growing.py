@@ -2,7 +2,7 @@
 
 The only output of two labels becomes one for each: that of the first label is its mirror image, as if it had learned
 from the same records with opposite targets. The output of the new label is a new learner that has learned from the
-records that the others have stored, at most `layout.RING`, none of which had the label.
+records that the others have stored, at most `layout.ring_size`, none of which had the label.
 """
 
 from __future__ import annotations
@@ -69,10 +69,11 @@ def _mirror(engine: SelfTuningEngine) -> Array:
 def _start_output(engine: SelfTuningEngine) -> Array:
     """The state of a new output that has learned from the stored records, all with the label −1."""
     parts = unpack(layout.SPECS, engine.models, layout.dims_of(engine.width, engine.order))
-    count = min(int(parts["scalar"][0, layout.LAST]), layout.RING)
+    ring, last = parts["ring"][0], int(parts["scalar"][0, layout.LAST])
+    count = min(last, len(ring))
     # Of order 2, the last records are stored, each in place of the oldest; of order 1, the first ones.
-    turn = int(parts["scalar"][0, layout.LAST]) % layout.RING if engine.order == 2 and count == layout.RING else 0
-    ring = np.roll(parts["ring"][0, :count], -turn, axis=0)
+    turn = last % len(ring) if engine.order == 2 and count == len(ring) else 0
+    ring = np.roll(ring[:count], -turn, axis=0)
     new = SelfTuningEngine(Shape(engine.dim, 1, engine.loss, engine.intercept), engine.order, engine.missing)
     new.learn_rounds(np.ascontiguousarray(ring[:, 2 : 2 + engine.dim]), np.full((1, count), -1.0), ring[:, 1].copy())
     # All outputs of an engine count the same rounds.

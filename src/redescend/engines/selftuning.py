@@ -94,9 +94,9 @@ class SelfTuningEngine(Engine):
         self._set_layout(sparse=True)
         longest = int(np.diff(rows.starts).max(initial=0))
         scalars = self.models[:, -layout.SCALARS :]
-        starting = scalars[:, layout.LAST].min() < layout.RING
+        starting = scalars[:, layout.LAST].min() < layout.FEW
         # After a restart, all features that were seen are needed.
-        seen = int(scalars[:, layout.KNOWN].max()) + layout.RING * longest if starting else longest
+        seen = int(scalars[:, layout.KNOWN].max()) + layout.FEW * longest if starting else longest
         capacity = min(seen + 3, self.width)
         sizes = sparse.buffer_sizes(capacity, self.width)
         places, mark = np.empty(sizes[0], np.int64), np.zeros(sizes[2], np.int64)

@@ -30,8 +30,9 @@ LENGTHS, LENGTH_PRIOR = np.array([0.5, 1.0, 2.0, 4.0]), np.array([0.15, 0.75, 0.
 LABEL_PRIOR = np.outer(LENGTH_PRIOR, FLIP_PRIOR).ravel()
 """Shares of flipped labels, lengths of the posterior's logits, and the prior of each and of both together."""
 
-RING = 16
-"""Records that are stored, to learn from them again: target, weight and features, in the units of the caller."""
+FEW, RING = 16, 32
+"""Records that are stored, to learn from them again: target, weight and features, in the units of the caller. At order 1
+a FEW, the first ones; at order 2 the last ones. A posterior that has learned from fewer than a FEW is not restarted."""
 
 LARGE = 1e25
 """Values in their units are cut off here, and are 0 below 1/LARGE."""
@@ -124,7 +125,7 @@ SPECS = (
     ArraySpec("played", (MEMBERS,), low=0.0, high=1.0),
     ArraySpec("scale", (MEMBERS,), low=1e-40, high=1e40),
     ArraySpec("cells", (SCALES + 2 * len(MIRRORS),), low=0.0, high=1.0),
-    ArraySpec("ring", (RING, "wide"), finite=False),
+    ArraySpec("ring", ("records", "wide"), finite=False),
     ArraySpec(
         "scalar",
         (SCALARS,),
@@ -217,7 +218,7 @@ class Config(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Buffers of a round: of every feature, of every member, of every scale."""
+    """Buffers of a round: of every feature, of every member, of every scale or stored record."""
 
     x: Array
     centred: Array
@@ -234,7 +235,7 @@ class Work(NamedTuple):
     notes: Array
 
 
-WORK = [("dim",)] * 5 + [(MEMBERS,)] * 2 + [(SCALES,)] * 5 + [(NOTES,)]
+WORK = [("dim",)] * 5 + [(MEMBERS,)] * 2 + [(RING,)] * 5 + [(NOTES,)]
 """The shapes of the buffers, one behind the other."""
 
 
@@ -245,7 +246,9 @@ def work_size(dim: int) -> int:
 
 def dims_of(dim: int, order: int) -> dict[str, int]:
     """The named dimensions of the specs."""
-    return {"dim": dim, "wide": dim + 2, "packed": dim if order == 1 else dim * (dim + 1) // 2}
+    covariance = Covariance(order, dim)
+    sizes = {"packed": packed.py_func(covariance), "records": ring_size.py_func(covariance)}  # type: ignore[attr-defined]
+    return {"dim": dim, "wide": dim + 2, **sizes}
 
 
 def row_size(dim: int, order: int) -> int:
@@ -259,13 +262,19 @@ def packed(covariance: Covariance) -> int:
     return covariance.dim * (covariance.dim + 1) // 2 if covariance.order == FULL else covariance.dim
 
 
-state_at = splitter(State, [spec.shape for spec in SPECS], ("dim", "wide", "packed"))
+@part
+def ring_size(covariance: Covariance) -> int:
+    """How many records are stored."""
+    return RING if covariance.order == FULL else FEW
+
+
+state_at = splitter(State, [spec.shape for spec in SPECS], ("dim", "wide", "packed", "records"))
 
 
 @part
 def split_state(memory: Array, at: int, covariance: Covariance) -> State:
     """The arrays of the state that begins at a place of a row of floats."""
-    return state_at(memory, at, (covariance.dim, covariance.dim + 2, packed(covariance)))
+    return state_at(memory, at, (covariance.dim, covariance.dim + 2, packed(covariance), ring_size(covariance)))
 
 
 work_at = splitter(Work, WORK, ("dim",))

@@ -14,6 +14,7 @@ from redescend.kernels.selftuning.layout import (
     CENTRE,
     CREDIT,
     DOUBT,
+    FEW,
     FULL,
     KNOWN,
     LABELS,
@@ -89,7 +90,7 @@ def recover(config: Config, state: State, work: Work) -> int:
     scalar, weight = state.scalar, state.weight
     if not may_copy(config.covariance, scalar):
         return 0
-    if scalar[MIRRORED] > scalar[WIDENED] + FOUND and scalar[AGE] >= RING:
+    if scalar[MIRRORED] > scalar[WIDENED] + FOUND and scalar[AGE] >= FEW:
         widen(OPEN, state, work)
         scalar[WIDENED] = scalar[MIRRORED]
     if config.loss.family == LABELS:
@@ -108,7 +109,7 @@ def recover(config: Config, state: State, work: Work) -> int:
         scalar[OUT] = scalar[CREDIT] = 0.0
         return 0
     changed = not shifted and is_changed(config, scalar)
-    if scalar[AGE] < RING or not (shifted or changed or scalar[OUT] >= LOST):
+    if scalar[AGE] < FEW or not (shifted or changed or scalar[OUT] >= LOST):
         return 0
     return restart(shifted, changed, config, state, work)
 
@@ -195,7 +196,7 @@ def store(state: State, work: Work) -> None:
 @part
 def is_shifted(scalar: Array) -> bool:
     """Whether features have another scale than what is known of them."""
-    return scalar[AGE] >= RING and not 1.0 / SHIFT <= scalar[TYPICAL] <= SHIFT
+    return scalar[AGE] >= FEW and not 1.0 / SHIFT <= scalar[TYPICAL] <= SHIFT
 
 
 @rare

@@ -15,6 +15,7 @@ from redescend.kernels.selftuning.layout import (
     CONSTANT,
     COUNT,
     CREDIT,
+    FEW,
     FULL,
     KNOWN,
     LABELS,
@@ -24,7 +25,6 @@ from redescend.kernels.selftuning.layout import (
     MEAN,
     MEMBERS,
     PRIOR,
-    RING,
     SEEN,
     SQUARE,
     STREAK,
@@ -39,6 +39,7 @@ from redescend.kernels.selftuning.layout import (
     State,
     Work,
     longest_logit,
+    ring_size,
     widen_range,
 )
 from redescend.kernels.selftuning.members import move_followers, move_posterior, renew_members, share_weights
@@ -142,9 +143,9 @@ def update_means(covariance: Covariance, x: Array, cap: float, missing: int, sta
     if covariance.order != FULL:
         for j in range(len(x)):
             if x[j] != 0.0:
-                mean[j] += (x[j] - mean[j]) * cap / min(count[j] + RING, MEMORY)
+                mean[j] += (x[j] - mean[j]) * cap / min(count[j] + FEW, MEMORY)
     elif missing:
-        near = cap / min(state.scalar[SEEN] + RING, MEMORY)
+        near = cap / min(state.scalar[SEEN] + FEW, MEMORY)
         for j in range(len(x)):
             mean[j] += (x[j] - mean[j]) * near
 
@@ -235,8 +236,9 @@ def learn_from(X: Array, row: int, y: float, w: float, new: int, config: Config,
     last, constant = int(scalar[LAST]), int(scalar[CONSTANT])
     # At order 2, records are stored after the start too, and learned again when the posterior restarts.
     relearns = config.covariance.order == FULL
-    if last <= RING or relearns:
-        place = (last - 1) % RING
+    ring_count = ring_size(config.covariance)
+    if last <= ring_count or relearns:
+        place = (last - 1) % ring_count
         for j in range(columns):
             ring[place, 2 + j] = X[row, j]
         if len(x) > columns:
@@ -245,13 +247,13 @@ def learn_from(X: Array, row: int, y: float, w: float, new: int, config: Config,
     if constant >= 0 and not fits_level(x[constant], scalar[LEVEL]):
         scalar[CONSTANT] = -1.0
     at, again = last - 1, False
-    if last <= RING and (last & (last - 1)) == 0:
+    if last <= ring_count and (last & (last - 1)) == 0:
         begin(config, state, work)
         at, again = 0, True
     while at < last:
         if again:
-            load_record(at % RING, config, state, work)
-            w = ring[at % RING, 1]
+            load_record(at % ring_count, config, state, work)
+            w = ring[at % ring_count, 1]
         c = compute_variance(config, state, work)
         if has_new_features(state, work):
             add_features(config, state, work)

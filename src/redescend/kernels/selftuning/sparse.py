@@ -21,7 +21,7 @@ from redescend.kernels.selftuning.layout import (
     PRIOR,
     RESCALED,
     RESIZED,
-    RING,
+    FEW,
     ROUNDS,
     SMALLEST,
     SQUARE,
@@ -62,7 +62,7 @@ class Buffers(NamedTuple):
 
 def buffer_sizes(capacity: int, width: int) -> tuple[int, ...]:
     """Sizes of the buffers, for rows with at most this number of features."""
-    return capacity, capacity, width, (COLUMNS + RING) * capacity + 2 * RING, work_size(capacity)
+    return capacity, capacity, width, (COLUMNS + FEW) * capacity + 2 * FEW, work_size(capacity)
 
 
 @part
@@ -87,7 +87,7 @@ def list_features(
     for a in range(table.starts[row], table.starts[row + 1]):
         if table.values[a] != 0.0:
             count = add_place(table.indices[a], table.values[a], count, buffers)
-    if scalar[LAST] < RING:
+    if scalar[LAST] < FEW:
         for j in range(width - 1 if intercept else width):
             if block[j, FEATURE + UNIT] > 0.0:
                 count = add_place(j, 0.0, count, buffers)
@@ -103,7 +103,7 @@ def list_features(
 @part
 def gather(count: int, block: Array, full: State, state: State, work: Work, buffers: Buffers) -> None:
     """Copy the numbers of the listed features into the small state."""
-    starting = full.scalar[LAST] < RING
+    starting = full.scalar[LAST] < FEW
     for a in range(count):
         j = buffers.places[a]
         for i in range(MEMBERS):
@@ -113,10 +113,10 @@ def gather(count: int, block: Array, full: State, state: State, work: Work, buff
         state.P[a], state.stored[a] = block[j, COVARIANCE], block[j, STORED_COVARIANCE]
         work.code[a] = code_of(j)
         if starting:
-            for i in range(RING):
+            for i in range(FEW):
                 state.ring[i, 2 + a] = full.ring[i, 2 + j]
     if starting:
-        for i in range(RING):
+        for i in range(FEW):
             state.ring[i, 0], state.ring[i, 1] = full.ring[i, 0], full.ring[i, 1]
     constant = int(full.scalar[CONSTANT])
     full.scalar[CONSTANT] = buffers.mark[constant] - 1.0 if constant >= 0 else -1.0
@@ -135,11 +135,11 @@ def scatter(count: int, starting: bool, block: Array, full: State, state: State,
             block[j, FEATURE + i] = state.feature[i, a]
         block[j, COVARIANCE], block[j, STORED_COVARIANCE] = state.P[a], state.stored[a]
         if starting:
-            for i in range(RING):
+            for i in range(FEW):
                 full.ring[i, 2 + j] = state.ring[i, 2 + a]
         buffers.mark[j] = 0
     if starting:
-        for i in range(RING):
+        for i in range(FEW):
             full.ring[i, 0], full.ring[i, 1] = state.ring[i, 0], state.ring[i, 1]
 
 
@@ -188,7 +188,7 @@ def small_state(count: int, full: State, memory: Array) -> State:
         full.played,
         full.scale,
         full.cells,
-        window(memory, COLUMNS * count, (RING, 2 + count)),
+        window(memory, COLUMNS * count, (FEW, 2 + count)),
         full.scalar,
     )
 
@@ -224,9 +224,9 @@ def learn(memory: Array, table: SparseTable, config: Config, out: tuple[Array, A
             said, weights[k, row] = play(values, 0, y, w, config, state, work)
             predictions[k, row] = min(max(said, -LARGEST), LARGEST)
             if full.scalar[LAST] > last:
-                if last >= RING:
+                if last >= FEW:
                     repeat_notes(block, config, state, work)
                 if config.l2 > 0.0:
                     turn = buffers.mark[int(full.scalar[LAST]) % width] - 1
                     shrink(turn, width, config, state, work)
-            scatter(count, last < RING, block, full, state, buffers)
+            scatter(count, last < FEW, block, full, state, buffers)

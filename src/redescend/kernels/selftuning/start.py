@@ -1,4 +1,7 @@
-"""The start: at records 1, 2, 4, 8 and 16 everything begins again, from units that are better known."""
+"""The start: at records 1, 2, 4, 8, 16 and, at order 2, 32 everything begins again, from units that are better known.
+
+What is known of the noise is kept the last time, so that the first records are judged by it.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from redescend.kernels.selftuning.layout import (
     DOUBT,
     DUE,
     FAR,
+    FEW,
     FLIPS,
     FULL,
     INFORMATION,
@@ -59,6 +63,7 @@ from redescend.kernels.selftuning.layout import (
     Loss,
     State,
     Work,
+    ring_size,
 )
 from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import NEAR_START, reset_mirrors
@@ -111,18 +116,15 @@ def measure_targets(loss: Loss, targets: Array, count: int, constant: int, value
 
 
 @shared
-def begin_flips(state: State) -> None:
-    """The prior of the shares of flipped labels."""
-    state.scalar[RATE] = 0.0
-    for n in range(len(LABEL_PRIOR)):
-        state.cells[n] = LABEL_PRIOR[n]
-        state.scalar[RATE] += FLIPS[n % len(FLIPS)] * LABEL_PRIOR[n]
-
-
-@part
-def begin_noise(size: float, state: State) -> None:
-    """The prior of the noise: of scales, outliers and mirrored records."""
+def begin_noise(loss: Loss, size: float, state: State) -> None:
+    """The prior of the noise: of shares of flipped labels, or of scales, outliers and mirrored records."""
     cells, scalar = state.cells, state.scalar
+    if loss.family == LABELS:
+        scalar[RATE] = 0.0
+        for n in range(len(LABEL_PRIOR)):
+            cells[n] = LABEL_PRIOR[n]
+            scalar[RATE] += FLIPS[n % len(FLIPS)] * LABEL_PRIOR[n]
+        return
     for k in range(SCALES):
         cells[k] = 1.0 / SCALES
     reset_mirrors(cells, scalar)
@@ -192,7 +194,7 @@ def measure_feature(j: int, count: int, prior: float, config: Config, state: Sta
 def begin(config: Config, state: State, work: Work) -> None:
     """Forget everything but the stored records, and measure features and targets in them."""
     theta, scalar, ring, values = state.theta, state.scalar, state.ring, work.clean
-    dim, count = theta.shape[1], min(int(scalar[LAST]), RING)
+    dim, count = theta.shape[1], min(int(scalar[LAST]), ring_size(config.covariance))
     choose_units(config.loss.family == LABELS, count, state, values)
     constant = find_constant(count, state)
     level = least_value(constant, count, state) if constant >= 0 else 0.0
@@ -211,7 +213,7 @@ def begin(config: Config, state: State, work: Work) -> None:
     scalar[CONSTANT], scalar[DUE], scalar[SIZE], scalar[CLEAN] = constant, FIRST_SNAPSHOT, size, 1.0
     scalar[LEVEL] = level
     scalar[BOTTOM], scalar[TOP] = origin - size, origin + size
-    if count == RING:  # predictions have no sign that no stored target has
+    if count >= FEW:  # predictions have no sign that no stored target has
         lowest = highest = 0.0
         for i in range(count):
             lowest, highest = min(lowest, work.outlier[i]), max(highest, work.outlier[i])
@@ -220,10 +222,8 @@ def begin(config: Config, state: State, work: Work) -> None:
     scalar[COMMON], scalar[VARIANCE], scalar[STRETCH] = size, 0.0, 1.0
     scalar[INFORMATION] = scalar[CURVATURE] = scalar[MIDDLE] = 0.0
     scalar[ODDS], scalar[SINCE], scalar[DOUBT], scalar[SPREAD] = 1.0, 0.0, CERTAIN, size
-    if config.loss.family == LABELS:
-        begin_flips(state)
-    else:
-        begin_noise(size, state)
+    if count < RING:
+        begin_noise(config.loss, size, state)
     prior = prior_variance(config, scalar[KNOWN]) * size * size
     for j in range(dim):
         measure_feature(j, count, prior, config, state, values)
@@ -234,7 +234,7 @@ def begin(config: Config, state: State, work: Work) -> None:
 def add_features(config: Config, state: State, work: Work) -> None:
     """Squares and prior variances of features that have their first value, or their first other one."""
     feature, scalar = state.feature, state.scalar
-    prior, often = new_variance(config, scalar[KNOWN]), max(1.0 / (scalar[SEEN] + 1.0), 1.0 / RING)
+    prior, often = new_variance(config, scalar[KNOWN]), max(1.0 / (scalar[SEEN] + 1.0), 1.0 / FEW)
     for j in range(len(work.x)):
         if feature[SQUARE, j] == 0.0 and work.centred[j] != 0.0:
             square = max(work.centred[j] * work.centred[j], SMALLEST)
