@@ -77,6 +77,9 @@ RATE_START = 0.15
 
 FIRST_SNAPSHOT = 62.0
 
+KEPT = 0.5
+"""The part of the weights of scales that is kept at the last start: models that fit few records well know less of them."""
+
 
 @rare
 def typical_unit(column: int, count: int, unit: float, ring: Array, values: Array) -> float:
@@ -224,6 +227,9 @@ def begin(config: Config, state: State, work: Work) -> None:
     scalar[ODDS], scalar[SINCE], scalar[DOUBT], scalar[SPREAD] = 1.0, 0.0, CERTAIN, size
     if count < RING:
         begin_noise(config.loss, size, state)
+    elif config.loss.family != LABELS:
+        for k in range(SCALES):
+            state.cells[k] = KEPT * state.cells[k] + (1.0 - KEPT) / SCALES
     prior = prior_variance(config, scalar[KNOWN]) * size * size
     for j in range(dim):
         measure_feature(j, count, prior, config, state, values)
