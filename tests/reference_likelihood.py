@@ -94,7 +94,7 @@ class Likelihood:
         if self.name != "Squared":
             g, h = self.slope_and_bend(y - predictions[0], c, np.sum(q) / np.sum(q / S), np.sum(q) / Z)
         if self.order == 2:
-            self.weigh_change(y, r, y - predictions[ORIGIN], c, wide)
+            self.weigh_change(y, r, y - predictions[ORIGIN], c, wide, np.sum(q) / Z)
         lead = self.noise_leader
         if lead != POSTERIOR:
             r, mirror = y - predictions[lead] - self.middle, y + predictions[lead] + self.middle
@@ -133,28 +133,26 @@ class Likelihood:
         width = 100 * wide * self.common**2
         return self.clean * width / (r * r + width)
 
-    def weigh_change(self, y: float, r: float, away: float, c: float, wide: float) -> None:
+    def weigh_change(self, y: float, r: float, away: float, c: float, wide: float, clean: float) -> None:
         """Bayes' rule on the odds that the truth has changed."""
-        variance = wide * 2.67 * self.common**2 + c
-        changed = normal(away, wide * 2.67 * self.spread**2 + c)
-        gain, r2, v2 = max(2 / (self.seen + 4), 3e-4) / max(wide, 1.0), away**2, self.spread**2 * wide
-        self.spread = np.clip(self.spread * (1 + gain * (r2 - v2) / (r2 + v2)), 1e-40, 1e40)
+        noise, spread = wide * self.noise**2, wide * self.spread**2
+        variance = 2.67 * noise + c
+        changed = normal(away, 2.67 * spread + c)
         outlier = self.rate * max(changed, 0.125 / max(abs(r), sqrt(variance)))
-        mirrored = self.mirrored * (changed + normal(2 * y - r, variance))
-        factor = changed / max(normal(r, variance), outlier + mirrored)
-        if y == self.judged:
-            factor = min(factor, 1.0)
-        odds = self.odds * factor ** (1 / max(wide, 1.0))
+        other = outlier + self.mirrored * (changed + normal(2 * y - r, variance))
+        factor = (changed + other) / (normal(r, variance) + other)
+        by = factor / max(self.evidence, 1.0)
+        if y == self.judged or away**2 > 9 * 2.67 * spread:
+            by = min(by, 1.0)
+        odds = self.odds * by ** (1 / max(wide, 1.0))
         self.judged, self.odds, self.since = y, min(max(odds, 1.0), 1e100), self.since + 1 if odds > 1 else 0
-
-    def choose_start(self, count: int) -> tuple[int, float]:
-        """The member with the smallest Geman-McClure loss in the last records, and the scale of its residuals."""
-        X = np.array([self.fill(self.in_units(x)) for x, _, _ in self.ring[-count:]])
-        y = cut(np.array([y for _, y, _ in self.ring[-count:]]) / self.target)
-        R = np.abs(y - self.theta @ X.T)
-        losses = np.where(self.W > 0, np.sum(R**2 / (R**2 + 4 * self.spread**2), axis=1), np.inf)
-        best = int(np.argmin(losses))
-        return best, max(self.scale[best], lower_median(R[best]))
+        slow = max(2 / (self.seen + 4), 3e-4)
+        self.evidence += slow * (factor - self.evidence)
+        gain, r2, v2 = clean * slow / max(wide, 1.0), away**2, spread
+        self.spread = np.clip(self.spread * (1 + gain * (r2 - v2) / (r2 + v2)), 1e-40, 1e40)
+        if abs(r) > 3e-14 * abs(y):
+            self.noise *= 1 + gain * (r**2 - variance / 2.67) / (r**2 + variance / 2.67)
+            self.noise = np.clip(self.noise, 1e-40, 1e40)
 
     @property
     def noise_leader(self) -> int:

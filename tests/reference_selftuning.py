@@ -19,6 +19,7 @@ from tests.reference_likelihood import (
     ORIGIN,
     POSTERIOR,
     RING,
+    SCALES,
     SLOW,
     SNAPSHOT,
     STEPS,
@@ -309,15 +310,15 @@ class Reference(Start):
         return self.restart(shifted, changed and not shifted)
 
     def restart(self, shifted: bool, changed: bool) -> int:
-        start, scale, count = self.lead, self.scale[self.lead], LOST
+        start, variance, count = self.lead, 4.0 if self.labels else 8 * self.scale[self.lead] ** 2, LOST
         if changed:
-            count = min(self.since, LOST)
-            start, scale = self.choose_start(count)
+            start, variance, count = ORIGIN, 2.67 * self.spread**2, min(self.since, RING)
         self.odds, self.since = 1.0, 0
-        variance = 4.0 if self.labels else 8 * scale**2
         factor = variance / max(self.variance, 1e-100)
         if not (shifted or self.labels or factor > (2 if self.order == 2 else 64)):
             return 0
+        if changed:
+            self.cells = 0.5 * self.cells + 0.5 / SCALES
         self.store()
         self.copy(start, POSTERIOR)
         share = variance / (self.prior_variance * (1.0 if self.labels else self.size**2))

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from tests.reference_likelihood import (
+    FEW,
     FLIPS,
     LABEL_PRIOR,
     MIRROR_PRIOR,
     MIRRORS,
-    FEW,
     RING,
     SCALES,
     Likelihood,
@@ -37,7 +37,7 @@ class Start(Likelihood):
         self.unit = np.array([typical_unit(X[:, j]) if self.unit[j] > 0 else 0.0 for j in range(self.d)])
         X, y, n = np.array([self.in_units(x) for x in X]), cut(y / self.target), len(y)
         levels = X[np.argmin(np.abs(X), axis=0), range(self.d)]
-        fits = fits_level(X, levels).all(axis=0) & (2 * np.sum(X == levels, axis=0) > max(n, 2)) & (levels != 0)
+        fits = fits_level(X, levels).all(axis=0) & (2 * np.sum(levels == X, axis=0) > max(n, 2)) & (levels != 0)
         same = list(np.flatnonzero(fits))
         self.constant = same[-1] if same else -1
         self.level = levels[self.constant] if same else 0.0
@@ -66,7 +66,8 @@ class Start(Likelihood):
         self.common, self.variance, self.middle = self.size, 0.0, 0.0
         self.information, self.curvature, self.stretch, self.length = 0.0, 0.0, 1.0, 1.0
         self.streak, self.usually_flipped, self.positive = 0, 0.0, 0.5
-        self.odds, self.since, self.doubt, self.spread = 1.0, 0, 30.0, self.size
+        self.odds, self.since, self.doubt, self.evidence = 1.0, 0, 30.0, 1.0
+        self.spread = self.noise = self.size
         self.typical, self.due, self.clean = 1.0, 62, 1.0
         for j in range(self.d):
             present = X[~np.isnan(X[:, j]), j]

@@ -132,8 +132,8 @@ def read_column(covariance: Covariance, P: Array, j: int, out: Array) -> None:
 def centre(covariance: Covariance, x: Array, state: State, out: Array) -> None:
     """Write the record with dense features centred, where a constant one takes up the difference.
 
-    At order 1 at the running mean, and a feature that is 0 is absent and stays 0. At order 2 at a fixed value. In a record
-    whose constant feature is larger than usual, centres are as much larger.
+    At order 1 at the running mean, and a feature that is 0 is absent and stays 0. At order 2 at a fixed value. Where
+    the constant feature is larger than usual, centres are as much larger.
     """
     constant = int(state.scalar[CONSTANT])
     larger = x[constant] / state.scalar[LEVEL] if constant >= 0 else 0.0

@@ -15,6 +15,7 @@ from redescend.kernels.selftuning.layout import (
     AGE,
     CLEAN,
     COMMON,
+    EVIDENCE,
     FAR,
     FULL,
     JUDGED_Y,
@@ -25,6 +26,7 @@ from redescend.kernels.selftuning.layout import (
     MIRRORED,
     MODE,
     MOST_ODDS,
+    NOISE,
     ODDS,
     ORIGIN,
     POSITIVE,
@@ -67,6 +69,9 @@ CALM = 3e-4
 NORMAL_SCALE = 2.67
 """The variance of normal residuals, in units of the squared scale that `adapt_scale` finds."""
 
+ORDINARY = 9.0
+"""A square beyond this many variances of targets is far outside the usual size."""
+
 MIDDLE_GAIN = 0.01
 """The smallest gain of the middle of the noise. A quantile is not in the middle of the clean records: judged by their
 distance from it, those on its far side would look like outliers."""
@@ -102,7 +107,7 @@ def _judge_residual(config: Config, y: float, w: float, leverage: float, c: floa
     Z, clean, z1, z2 = compute_moments(r, mirror, state.cells, scalar, work)
     g, h = score(loss, y - predictions[POSTERIOR], c, z1 / Z, z2 / Z, clean / Z, state, work)
     if config.covariance.order == FULL:
-        weigh_change(y, r, y - predictions[ORIGIN], c, wide, scalar)
+        weigh_change(y, r, y - predictions[ORIGIN], c, wide, clean / Z, scalar)
     if lead != POSTERIOR:
         r, mirror = y - predictions[lead] - middle, y + predictions[lead] + middle
         compute_densities(r, mirror, wide, 0.0, scalar, work)
@@ -132,29 +137,33 @@ def normal_density(r: float, variance: float) -> float:
 
 
 @part
-def weigh_change(y: float, r: float, away: float, c: float, wide: float, scalar: Array) -> None:
+def weigh_change(y: float, r: float, away: float, c: float, wide: float, clean: float, scalar: Array) -> None:
     """Bayes' rule on the odds that the truth has changed, so that only the usual size of targets is known.
 
-    r is the residual of the posterior and `away` that of the origin. The scales of both are slow: those of the noise
-    follow a change in a few rounds. An outlier is as likely after a change as before it, and a target that equals the
-    one before it, such as that of a sensor that is stuck, is no evidence of a change.
+    r is the residual of the posterior and `away` that of the origin. The scales of both are slow, because those of the
+    noise follow a change in a few rounds, and `clean`, the probability of the record, is its weight in them. An outlier
+    is as likely after a change as before it. A target far outside the usual size, or one that equals the one before it,
+    such as that of a sensor that is stuck, is no evidence of a change. Where noise is not normal, records often speak
+    for a change without one: what a record multiplies the odds by is divided by its mean, if that is above 1.
     """
-    variance, spread = wide * NORMAL_SCALE * scalar[COMMON] ** 2 + c, wide * NORMAL_SCALE * scalar[SPREAD] ** 2 + c
-    gain, tied = slow_gain(scalar) / max(wide, 1.0), y == scalar[JUDGED_Y]
-    scalar[SPREAD] = adapt_scale(scalar[SPREAD], away * away, wide * scalar[SPREAD] ** 2, gain)
-    scalar[JUDGED_Y] = y
-    # Mostly the odds stay 1, which 1 - 1/v <= ln v tells without an exponential function.
-    if scalar[ODDS] == 1.0 and r * r * spread - away * away * variance <= variance * (spread - variance):
-        return
-    changed = normal_density(away, spread)
+    noise, spread = wide * scalar[NOISE] ** 2, wide * scalar[SPREAD] ** 2
+    variance = NORMAL_SCALE * noise + c
+    changed = normal_density(away, NORMAL_SCALE * spread + c)
     outlier = scalar[RATE] * max(changed, KAPPA / max(abs(r), sqrt(variance)))
-    mirrored = scalar[MIRRORED] * (changed + normal_density(2.0 * y - r, variance))
-    factor = changed / max(normal_density(r, variance), outlier + mirrored)
-    if tied:
-        factor = min(factor, 1.0)
-    odds = scalar[ODDS] * (factor if wide <= 1.0 else factor ** (1.0 / wide))
+    other = outlier + scalar[MIRRORED] * (changed + normal_density(2.0 * y - r, variance))
+    factor = (changed + other) / (normal_density(r, variance) + other)
+    odds = factor / max(scalar[EVIDENCE], 1.0)
+    if y == scalar[JUDGED_Y] or away * away > ORDINARY * NORMAL_SCALE * spread:
+        odds = min(odds, 1.0)
+    odds = scalar[ODDS] * (odds if wide <= 1.0 else odds ** (1.0 / wide))
     scalar[ODDS] = min(max(odds, 1.0), MOST_ODDS)
     scalar[SINCE] = scalar[SINCE] + 1.0 if odds > 1.0 else 0.0
+    gain = clean * slow_gain(scalar) / max(wide, 1.0)
+    scalar[EVIDENCE] += slow_gain(scalar) * (factor - scalar[EVIDENCE])
+    scalar[SPREAD] = adapt_scale(scalar[SPREAD], away * away, spread, gain)
+    if abs(r) > EXACT * abs(y):
+        scalar[NOISE] = adapt_scale(scalar[NOISE], r * r, variance / NORMAL_SCALE, gain)
+    scalar[JUDGED_Y] = y
 
 
 @part

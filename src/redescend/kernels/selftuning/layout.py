@@ -31,8 +31,8 @@ LABEL_PRIOR = np.outer(LENGTH_PRIOR, FLIP_PRIOR).ravel()
 """Shares of flipped labels, lengths of the posterior's logits, and the prior of each and of both together."""
 
 FEW, RING = 16, 32
-"""Records that are stored, to learn from them again: target, weight and features, in the units of the caller. At order 1
-a FEW, the first ones; at order 2 the last ones. A posterior that has learned from fewer than a FEW is not restarted."""
+"""Records that are stored, to learn from them again: target, weight and features, in the units of the caller. At order
+1 a FEW, the first ones; at order 2 the last ones. A posterior that has learned from fewer than FEW is not restarted."""
 
 LARGE = 1e25
 """Values in their units are cut off here, and are 0 below 1/LARGE."""
@@ -70,11 +70,12 @@ share of labels +1. With labels, the first is the length of predictions, in unit
 non-zeros since all were copied; what identifies the last record; the typical size of far outliers, the share of near
 ones, and that of mirrored records when P was widened last."""
 
-(ODDS, SINCE, DOUBT, SPREAD, JUDGED_Y, MIDDLE) = range(34, 40)
-"""The odds that the truth has changed, the records since they rose above 1, and how large they have to be, in units of
-PATIENCE + t; the scale of targets; the last target that was judged; the middle of the noise, 0 but for quantiles."""
+(ODDS, SINCE, DOUBT, EVIDENCE, SPREAD, NOISE, JUDGED_Y, MIDDLE) = range(34, 42)
+"""The odds that the truth has changed, the records since they rose above 1, how large they have to be, in units of
+PATIENCE + t, and the mean of what a record multiplies them by; slow scales of clean targets and of clean residuals; the
+last target that was judged; the middle of the noise, 0 but for quantiles."""
 
-SCALARS = 40
+SCALARS = 42
 
 RESCALED, RESIZED, OPENED, NOTES = range(MEMBERS, MEMBERS + 4)
 """What a round notes for features that are not at hand: for every member, from which it was copied; and by what the
@@ -167,7 +168,9 @@ SPECS = (
             ODDS: _scalar("odds", low=0.0, high=MOST_ODDS),
             SINCE: _scalar("since", kind="count"),
             DOUBT: _scalar("doubt", low=0.0, high=MOST_ODDS),
+            EVIDENCE: _scalar("evidence", low=0.0, high=1e40),
             SPREAD: _scalar("spread", low=0.0, high=1e40),
+            NOISE: _scalar("noise", low=0.0, high=1e40),
             JUDGED_Y: _scalar("target that was judged", low=-LARGE, high=LARGE),
             MIDDLE: _scalar("middle", low=-1e40, high=1e40),
         },
@@ -199,8 +202,10 @@ class Covariance(NamedTuple):
 
 
 class Config(NamedTuple):
-    """The settings: family of the loss, covariance, l2; 1 if NaN is a missing value, 1 if there is an intercept and 1 if
-    predictions are limited, or else 0; code and constant of the loss.
+    """The settings: family of the loss, covariance, l2; code and constant of the loss.
+
+    `missing`, `intercept` and `limited` are 1 if NaN is a missing value, if there is an intercept, and if predictions
+    are limited, or else 0.
 
     States begin at `offset` in a row of memory, and have this `length`.
     """

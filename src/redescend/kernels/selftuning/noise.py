@@ -197,6 +197,13 @@ def reset_mirrors(cells: Array, scalar: Array) -> None:
 
 
 @rare
+def forget_scales(cells: Array) -> None:
+    """Forget half of what is known of the scale."""
+    for k in range(SCALES):
+        cells[k] = 0.5 * cells[k] + 0.5 / SCALES
+
+
+@rare
 def move_window(cells: Array, scalar: Array) -> None:
     """Shift the window of scales so that a third of its octaves stays on each side of its mode."""
     mode, third = 0, SCALES // 3

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
 
 from redescend.kernels.compiler import part, rare
 from redescend.kernels.selftuning.covariance import copy_covariance, reset, variance_at
-from redescend.kernels.selftuning.imputation import impute_row
+from redescend.kernels.selftuning.judging import NORMAL_SCALE
 from redescend.kernels.selftuning.labels import resize, widen
 from redescend.kernels.selftuning.layout import (
     AGE,
@@ -19,12 +18,11 @@ from redescend.kernels.selftuning.layout import (
     KNOWN,
     LABELS,
     LARGE,
-    LAST,
     LEAD,
-    MEMBERS,
     MIRRORED,
     MOST_ODDS,
     ODDS,
+    ORIGIN,
     OUT,
     POSTERIOR,
     PRIOR,
@@ -39,9 +37,7 @@ from redescend.kernels.selftuning.layout import (
     STORED,
     STORED_AGE,
     STREAK,
-    TARGET,
     TYPICAL,
-    UNIT,
     VARIANCE,
     WIDENED,
     WIDEST,
@@ -50,9 +46,8 @@ from redescend.kernels.selftuning.layout import (
     Work,
 )
 from redescend.kernels.selftuning.members import LOST, copy_member, may_copy
-from redescend.kernels.selftuning.noise import PATIENCE
+from redescend.kernels.selftuning.noise import PATIENCE, forget_scales
 from redescend.kernels.selftuning.prior import present_variance, prior_variance
-from redescend.kernels.selftuning.units import cut, in_unit, median
 from redescend.numeric import Array
 
 RETURN_SHARE = 0.05
@@ -84,8 +79,8 @@ RESTARTED = 0.5
 def recover(config: Config, state: State, work: Work) -> int:
     """Bring the stored posterior back if it is better, or restart the posterior if it is lost.
 
-    A restart is at the leader, or where the last records are fitted best if the truth has changed, with a variance that
-    matches the error there. Returns from how many of the last records it learns again.
+    A restart is at the leader, with a variance that matches its error, or at the origin with that of the targets if the
+    truth has changed. Returns from how many of the last records it learns again.
     """
     scalar, weight = state.scalar, state.weight
     if not may_copy(config.covariance, scalar):
@@ -118,18 +113,19 @@ def recover(config: Config, state: State, work: Work) -> int:
 def restart(shifted: bool, changed: bool, config: Config, state: State, work: Work) -> int:
     """Restart the posterior, unless it is still wide; returns from how many of the last records it learns again."""
     scalar, lead, labels = state.scalar, int(state.scalar[LEAD]), config.loss.family == LABELS
-    start, scale, count = lead, state.scale[lead], LOST
+    start, variance, count = lead, reopened(config, state.scale[lead]), LOST
     if changed:
-        count = min(int(scalar[SINCE]), LOST)
-        start, scale = choose_start(count, config, state, work)
+        start, variance, count = ORIGIN, NORMAL_SCALE * scalar[SPREAD] ** 2, min(int(scalar[SINCE]), RING)
     scalar[ODDS], scalar[SINCE] = 1.0, 0.0
     # The variance of logits does not tell whether they are still being learned: it stays large.
-    widening = reopened(config, scale) / max(scalar[VARIANCE], 1e-100)
+    widening = variance / max(scalar[VARIANCE], 1e-100)
     if not (shifted or labels or widening > (WORTH if config.covariance.order == FULL else DIAGONAL_WORTH)):
         return 0
+    if changed:
+        forget_scales(state.cells)
     store(state, work)
     copy_member(start, POSTERIOR, state, work)
-    share = reopened_share(config, scale, state)
+    share = reopened_share(config, variance, state)
     if shifted or config.covariance.order != FULL or labels:
         reset(config.covariance, state.P, state.feature[PRIOR], share)
     else:
@@ -144,29 +140,6 @@ def is_changed(config: Config, scalar: Array) -> bool:
     """Whether the truth has changed. At order 1 and for labels, a follower has to find it first."""
     relearns = config.covariance.order == FULL and config.loss.family != LABELS
     return relearns and scalar[ODDS] > scalar[DOUBT] * (PATIENCE + scalar[SEEN])
-
-
-@rare
-def choose_start(count: int, config: Config, state: State, work: Work) -> Any:
-    """The member with the smallest Geman-McClure loss in the last records, and the median of its residuals there."""
-    scalar, ring, x, square = state.scalar, state.ring, work.Dx, 4.0 * state.scalar[SPREAD] ** 2
-    best, least, scale = int(scalar[LEAD]), 1e300, 0.0
-    for i in range(MEMBERS):
-        total = 0.0
-        for n in range(count):
-            place = (int(scalar[LAST]) - 1 - n) % RING
-            for j in range(len(x)):
-                x[j] = in_unit(ring[place, 2 + j], state.feature[UNIT, j])
-            if config.missing:
-                impute_row(config.covariance, x, state)
-            r = cut(ring[place, 0] / scalar[TARGET])
-            for j in range(len(x)):
-                r -= state.theta[i, j] * x[j]
-            work.far[n] = abs(r)
-            total += r * r / (r * r + square)
-        if state.weight[i] > 0.0 and total < least:
-            best, least, scale = i, total, median(work.far, count)
-    return best, max(state.scale[best], scale)
 
 
 @rare
@@ -220,10 +193,10 @@ def reopened(config: Config, scale: float) -> float:
 
 
 @part
-def reopened_share(config: Config, scale: float, state: State) -> float:
-    """The share of the prior variance that a restarted posterior has."""
+def reopened_share(config: Config, variance: float, state: State) -> float:
+    """The share of the prior variance with which predictions have this variance."""
     scalar, labels = state.scalar, config.loss.family == LABELS
     if config.covariance.order == FULL and not labels:
-        return reopened(config, scale) / present_variance(state)
+        return variance / present_variance(state)
     unit = 1.0 if labels else scalar[SIZE] * scalar[SIZE]
-    return reopened(config, scale) / (prior_variance(config, scalar[KNOWN]) * unit)
+    return variance / (prior_variance(config, scalar[KNOWN]) * unit)

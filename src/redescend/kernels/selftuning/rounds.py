@@ -46,7 +46,16 @@ from redescend.kernels.selftuning.members import move_followers, move_posterior,
 from redescend.kernels.selftuning.prior import withdraw
 from redescend.kernels.selftuning.restarts import recover
 from redescend.kernels.selftuning.start import add_features, begin
-from redescend.kernels.selftuning.units import LEAST, checksum, cut, fits_level, in_unit, power_of_two, take_units, to_units
+from redescend.kernels.selftuning.units import (
+    LEAST,
+    checksum,
+    cut,
+    fits_level,
+    in_unit,
+    power_of_two,
+    take_units,
+    to_units,
+)
 from redescend.numeric import Array
 
 MEMORY = 1000.0

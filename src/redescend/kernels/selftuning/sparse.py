@@ -13,6 +13,7 @@ from redescend.kernels.layout import SparseTable
 from redescend.kernels.selftuning.layout import (
     AGE,
     CONSTANT,
+    FEW,
     LAST,
     MEMBERS,
     NOTES,
@@ -21,7 +22,6 @@ from redescend.kernels.selftuning.layout import (
     PRIOR,
     RESCALED,
     RESIZED,
-    FEW,
     ROUNDS,
     SMALLEST,
     SQUARE,
@@ -37,7 +37,7 @@ from redescend.kernels.selftuning.layout import (
     work_size,
 )
 from redescend.kernels.selftuning.prior import shrink
-from redescend.kernels.selftuning.restarts import reopened_share
+from redescend.kernels.selftuning.restarts import reopened, reopened_share
 from redescend.kernels.selftuning.rounds import play
 from redescend.kernels.selftuning.units import LEAST, code_of
 from redescend.kernels.views import view, window
@@ -171,7 +171,7 @@ def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None
             for j in range(len(block)):
                 block[j, COVARIANCE] = block[j, STORED_COVARIANCE]
         elif i == POSTERIOR:
-            share = reopened_share(config, state.scale[source], state)
+            share = reopened_share(config, reopened(config, state.scale[source]), state)
             for j in range(len(block)):
                 block[j, COVARIANCE] = share * block[j, FEATURE + PRIOR]
 

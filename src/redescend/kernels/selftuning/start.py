@@ -21,6 +21,7 @@ from redescend.kernels.selftuning.layout import (
     CURVATURE,
     DOUBT,
     DUE,
+    EVIDENCE,
     FAR,
     FEW,
     FLIPS,
@@ -37,6 +38,7 @@ from redescend.kernels.selftuning.layout import (
     MEMBERS,
     MIDDLE,
     NEAR,
+    NOISE,
     ODDS,
     OUT,
     POSITIVE,
@@ -66,7 +68,7 @@ from redescend.kernels.selftuning.layout import (
     ring_size,
 )
 from redescend.kernels.selftuning.members import first_weight
-from redescend.kernels.selftuning.noise import NEAR_START, reset_mirrors
+from redescend.kernels.selftuning.noise import NEAR_START, forget_scales, reset_mirrors
 from redescend.kernels.selftuning.prior import LABEL_CONSTANT, OPEN_START, new_variance, prior_variance
 from redescend.kernels.selftuning.restarts import CERTAIN
 from redescend.kernels.selftuning.units import LEAST, cut, fits_level, in_unit, median, power_of_two, upper_median
@@ -76,9 +78,6 @@ RATE_START = 0.15
 """The share of outliers before anything was seen."""
 
 FIRST_SNAPSHOT = 62.0
-
-KEPT = 0.5
-"""The part of the weights of scales that is kept at the last start: models that fit few records well know less of them."""
 
 
 @rare
@@ -224,12 +223,12 @@ def begin(config: Config, state: State, work: Work) -> None:
         scalar[TOP] = min(scalar[TOP], 0.0) if highest == 0.0 else scalar[TOP]
     scalar[COMMON], scalar[VARIANCE], scalar[STRETCH] = size, 0.0, 1.0
     scalar[INFORMATION] = scalar[CURVATURE] = scalar[MIDDLE] = 0.0
-    scalar[ODDS], scalar[SINCE], scalar[DOUBT], scalar[SPREAD] = 1.0, 0.0, CERTAIN, size
+    scalar[ODDS], scalar[SINCE], scalar[DOUBT], scalar[EVIDENCE] = 1.0, 0.0, CERTAIN, 1.0
+    scalar[SPREAD] = scalar[NOISE] = size
     if count < RING:
         begin_noise(config.loss, size, state)
     elif config.loss.family != LABELS:
-        for k in range(SCALES):
-            state.cells[k] = KEPT * state.cells[k] + (1.0 - KEPT) / SCALES
+        forget_scales(state.cells)
     prior = prior_variance(config, scalar[KNOWN]) * size * size
     for j in range(dim):
         measure_feature(j, count, prior, config, state, values)

@@ -44,7 +44,7 @@ def in_unit(value: float, unit: float) -> float:
 
 @part
 def fits_level(value: float, level: float) -> bool:
-    """Whether a feature that is constant may have this value: it has its level, or a much larger value that is wrong."""
+    """Whether a constant feature may have this value: its level, or a much larger one, which is wrong."""
     return value == level or abs(value) > FOREIGN * abs(level)
 
 
