@@ -104,6 +104,17 @@ def test_what_another_version_of_numba_wrote_is_not_read(tmp_path, monkeypatch):
     assert file.load("key") == [2]
 
 
+@pytest.mark.parametrize("type_name", [b"redescend.no_such_module\nName", b"redescend.numeric\nno_such_name"])
+def test_a_kernel_of_types_that_have_moved_is_compiled_again(tmp_path, monkeypatch, type_name):
+    file = cache.CheckedFile(str(tmp_path), "kernel", "stamp")
+    with monkeypatch.context() as patch:
+        patch.setattr(file, "_dump", lambda content: b"c" + type_name + b"\n.")
+        file.save("key", [1])
+    assert file.load("key") is None
+    file.save("key", [2])
+    assert file.load("key") == [2]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="other systems do not say who may write")
 def test_a_folder_that_others_can_write_to_is_not_used(tmp_path):
     cache.check_owner(str(tmp_path))

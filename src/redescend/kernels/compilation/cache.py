@@ -139,7 +139,7 @@ class CheckedFile(caching.IndexDataCacheFile):
     def _load_index(self) -> dict[Any, str]:
         try:
             return pickle.loads(self._read(self._index_path))
-        except OSError:
+        except (OSError, ImportError, AttributeError):  # not there, damaged, or of arguments whose types have moved
             return {}
 
     def _save_index(self, overloads: dict[Any, str]) -> None:
