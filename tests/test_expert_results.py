@@ -10,8 +10,7 @@ import pytest
 import redescend as rd
 from redescend.experiments import expert_runs, paper
 from redescend.experiments.pictures import PICTURES, canvas
-from redescend.experiments.results import Results, format_number
-from redescend.experiments.tasks import Options, Task
+from redescend.experiments.results import Options, Results, Task, format_number
 
 SETTINGS = {"name": "svm", "place": expert_runs.EVERY, "rounds": 100, "run": 0, "seed": 3, "unit": 1.0}
 

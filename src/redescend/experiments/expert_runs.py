@@ -15,8 +15,16 @@ import numpy as np
 from redescend import domains, regret
 from redescend.errors import DivergenceError
 from redescend.experiments.problems import PROBLEMS, QUICK_ROUNDS, Problem, choose_rounds
-from redescend.experiments.results import Results, format_number, mean_and_error
-from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point
+from redescend.experiments.results import (
+    Block,
+    Experiment,
+    Options,
+    Results,
+    Task,
+    format_number,
+    make_point,
+    mean_and_error,
+)
 from redescend.game import Stream, play
 from redescend.learners.experts import Ader, JacobsenCutkosky, LearnWithExperts
 from redescend.learners.learner import Learner

@@ -18,8 +18,8 @@ from redescend.bounds.theorems import clean_dynamic
 from redescend.errors import DivergenceError
 from redescend.experiments.expert_runs import EXPERTS
 from redescend.experiments.problems import MEASURES, ORACLE, PAPER, PROBLEMS, Problem, choose_rounds, svm
+from redescend.experiments.results import Block, Experiment, Options, Task, join_blocks, make_point
 from redescend.experiments.suite import SUITE
-from redescend.experiments.tasks import Block, Experiment, Options, Task, join_blocks, make_point
 from redescend.game import Stream, Trace, play
 from redescend.learners.learner import Learner
 from redescend.learners.recipes import Learn

@@ -18,6 +18,7 @@ import redescend
 from redescend.errors import needs_extra
 from redescend.experiments import expert_runs
 from redescend.experiments.claims import Judgement, judge
+from redescend.experiments.pictures.suite_ratios import make_suite_section
 from redescend.experiments.problems import ORACLE, PAPER, PROBLEMS, TITLES
 from redescend.experiments.results import (
     CLEAR,
@@ -29,7 +30,6 @@ from redescend.experiments.results import (
     mean_and_error,
     p_value,
 )
-from redescend.experiments.suite_ratios import make_suite_section
 from redescend.files import replace_file
 from redescend.numeric import Array
 
