@@ -16,14 +16,11 @@ from starlette.routing import Match, Route
 
 from redescend import __version__
 from redescend.errors import quote
-from redescend.serve.calls import Calls, describe_model
+from redescend.serve.calls import SMALL, Calls, describe_model
 from redescend.serve.folder import ModelFolder
 from redescend.serve.journal import Fsync
-from redescend.serve.live import Events
-from redescend.serve.metrics import CONTENT_TYPE, render_metrics
+from redescend.serve.live import PAGE, PAGE_HEADERS, Events
 from redescend.serve.openapi import make_document
-from redescend.serve.page import PAGE, PAGE_HEADERS
-from redescend.serve.protocol import SMALL
 from redescend.serve.records import load_json
 from redescend.serve.replies import (
     NotFound,
@@ -38,6 +35,7 @@ from redescend.serve.replies import (
     refuse,
 )
 from redescend.serve.settings import Limits
+from redescend.serve.statistics import CONTENT_TYPE, render_metrics
 
 BINARY = "application/octet-stream"
 FILES = (BINARY, "application/x-safetensors")
@@ -157,7 +155,8 @@ class Service:
     # --- the models of the server ---
 
     async def models(self, request: Request) -> Response:
-        listed = [{"name": name, "ready": writer.model.schema is not None} for name, writer in self._writers()]
+        writers = list(self.folder.writers.items())
+        listed = [{"name": name, "ready": writer.model.schema is not None} for name, writer in writers]
         broken = [{"name": name, "ready": False, "reason": reason} for name, reason in self.folder.broken.items()]
         return answer({"models": sorted(listed + broken, key=lambda each: str(each["name"]))})
 
@@ -187,9 +186,6 @@ class Service:
 
     async def document(self, request: Request) -> Response:
         return answer(make_document())
-
-    def _writers(self) -> Any:
-        return list(self.folder.writers.items())
 
     def _find(self, request: Request) -> Any:
         version = request.path_params.get("version", "1")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import secrets
 import shutil
@@ -26,7 +25,7 @@ from redescend.errors import DataError, ParameterError, RedescendError, quote
 from redescend.files import lock_unless_in_use, replace_file, sync_folder
 from redescend.registry import snake_case
 from redescend.serve.journal import Fsync, Place
-from redescend.serve.logs import FIELDS
+from redescend.serve.logs import FIELDS, LOGGER
 from redescend.serve.model import ServedModel
 from redescend.serve.replies import Conflict, NotFound, TooLarge, Unavailable
 from redescend.serve.requests import Counts, Remembered
@@ -146,8 +145,6 @@ def _replay(model: ServedModel, place: Place | None) -> None:
     elif model.schema is not None and model.journal.declared is None:
         model.declare(model.schema)
 
-
-LOGGER = logging.getLogger("redescend.serve")
 
 THREADS = 4  # threads that learn and take snapshots, each for one model at a time
 RECENT = 1.0  # seconds after a prediction in which others are expected
