@@ -86,11 +86,8 @@ class Spool:
             client.username_pw_set(unquote(parts.username), None if parts.password is None else unquote(parts.password))
         if parts.scheme.lower() == "mqtts":
             client.tls_set()
-        client.on_connect, client.on_subscribe, client.on_message = (
-            self._on_connect,
-            self._on_subscribe,
-            self._on_message,
-        )
+        client.on_connect = self._on_connect
+        client.on_subscribe, client.on_message = self._on_subscribe, self._on_message
         try:
             client.connect(parts.hostname, self._port)
         except OSError as error:
