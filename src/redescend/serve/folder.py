@@ -151,20 +151,10 @@ RECENT = 1.0  # seconds after a prediction in which others are expected
 
 
 class ModelFolder:
-    """The models of a server.
+    """The models of a server in its data folder `path`, which is created if it does not exist.
 
-    Parameters
-    ----------
-    path : Path
-        The data folder; created if it does not exist.
-    limits : Limits
-    fsync : Fsync
-    every : int
-        Records between two snapshots of a model.
-    keep : bool
-        Whether the whole journal is kept, so that `redescend fit` can read it from the first record.
-    segment : int
-        Bytes after which a snapshot begins another segment of the journal.
+    A model has a snapshot after `every` so many records; if its journal is longer than `segment` bytes, the snapshot
+    begins another segment. `keep` keeps the whole journal, so that `redescend fit` can read it from the first record.
     """
 
     def __init__(

@@ -52,20 +52,10 @@ NEWEST = 100  # suspects that are kept with their values
 
 
 class ServedModel:
-    """A model in a folder of its own.
+    """A model in a folder of its own, from which `redescend.serve.folder` makes it.
 
     One thread at a time may call `commit` or `begin`. Meanwhile another may call `finish` for a commit that is on the
     disk. Everything else may be called from any thread.
-    `redescend.serve.folder` makes one from its folder.
-
-    Parameters
-    ----------
-    name : str
-    folder : Path
-    settings : ModelSettings
-    limits : Limits
-    fsync : Fsync
-        When the journal is synchronized.
     """
 
     def __init__(

@@ -96,21 +96,9 @@ def make_models(source: Source) -> tuple[dict[str, StreamModel], dict[str, str],
 
 
 def look_at_column(model: StreamModel, batches: list[Batch]) -> tuple[Rounds, Array]:
-    """Learn to predict a column.
+    """Learn to predict the column that is the target of a new `model` from all records.
 
-    Parameters
-    ----------
-    model : StreamModel
-        A new model with the column as its target.
-    batches : list of Batch
-        All records.
-
-    Returns
-    -------
-    Rounds
-        The rounds, with final verdicts.
-    array of floats
-        The predictions of the final model, which has not followed any order.
+    Returns the rounds, with final verdicts, and the predictions of the final model, which has not followed any order.
     """
     large = model.schema.dim * sum(batch.table.num_rows for batch in batches) > table_look.MOST_CELLS
     table = None if large else table_look.EncodedTable.encode(model, batches)

@@ -107,16 +107,8 @@ def name_kind(
 ) -> str:
     """Name the probable error of a cell; empty if unknown.
 
-    Parameters
-    ----------
-    column : str
-        The column of the cell.
-    value, expected, interval : object, object, pair of floats
-        The value, its prediction, and the interval of nine in ten clean values.
-    record : mapping of floats
-        The numbers of the record, by column.
-    columns : mapping of Column
-        All numeric columns.
+    The `interval` is that of nine in ten clean values, `record` has the numbers of the record by column, and `columns`
+    are all numeric columns.
     """
     own = columns.get(column)
     if own is None or not isinstance(value, float):
