@@ -37,7 +37,7 @@ Block = dict[str, Any]  # rows of the tidy table: arrays are columns, and anythi
 def code_digest() -> str:
     """A hash of the code that computes tasks, so that rows of older code are not reused."""
     folder = Path(__file__).parent
-    names = ("paper.py", "problems.py", "expert_runs.py", "suite.py")
+    names = ("paper.py", "problems.py", "suite.py")
     rooms = ("learners", "streams", "adversaries", "regret", "bounds")
     modules = [file for name in rooms for file in (folder.parent / name).glob("*.py")]
     files = [*(folder / name for name in names), folder.parent / "game.py", *sorted(modules)]
