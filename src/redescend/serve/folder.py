@@ -153,22 +153,15 @@ RECENT = 1.0  # seconds after a prediction in which others are expected
 class ModelFolder:
     """The models of a server in its data folder `path`, which is created if it does not exist.
 
-    A model has a snapshot after `every` so many records; if its journal is longer than `segment` bytes, the snapshot
-    begins another segment. `keep` keeps the whole journal, so that `redescend fit` can read it from the first record.
+    A model has a snapshot every `every` records. `keep` keeps its whole journal, so that `redescend fit` can read it
+    from the first record.
     """
 
     def __init__(
-        self,
-        path: Path,
-        limits: Limits,
-        fsync: Fsync = Fsync.ALWAYS,
-        *,
-        every: int = 100_000,
-        keep: bool = False,
-        segment: int = SEGMENT,
+        self, path: Path, limits: Limits, fsync: Fsync = Fsync.ALWAYS, *, every: int = 100_000, keep: bool = False
     ) -> None:
         self.path, self.limits, self.fsync = path, limits, fsync
-        self._every, self._keep, self._segment = every, keep, segment
+        self._every, self._keep = every, keep
         self._saved: dict[str, int] = {}  # records of each model at its last snapshot
         self.writers: dict[str, Writer] = {}
         self.read_at = float("-inf")  # when a client has predicted last
@@ -280,7 +273,7 @@ class ModelFolder:
 
     def _is_due(self, model: ServedModel) -> bool:
         """Whether a snapshot is due."""
-        many = self.count_unsaved(model) >= self._every or model.journal.end.offset >= self._segment
+        many = self.count_unsaved(model) >= self._every or model.journal.end.offset >= SEGMENT
         return many and model.schema is not None
 
     def _is_read(self) -> bool:
@@ -290,7 +283,7 @@ class ModelFolder:
     def _snapshot(self, model: ServedModel) -> Callable[[], None] | None:
         """Begin a snapshot; returns a function that writes it, unless it failed."""
         try:
-            write = begin_snapshot(model, keep=self._keep, segment=self._segment)
+            write = begin_snapshot(model, keep=self._keep)
         except (RedescendError, OSError) as error:
             _log_failure(model, error)
             return None
