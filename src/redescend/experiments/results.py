@@ -95,6 +95,8 @@ def join_blocks(blocks: Iterable[Block]) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
+# --- queries ---
+
 COUNTS = ("0", "√T", "T^⅔", "T/4")  # the paper's numbers of outliers
 CLEAR = 0.01  # a difference with a smaller p-value is clear
 _DIVERGED = 1e150  # a larger regret counts as infinite, because its variance overflows

@@ -200,6 +200,8 @@ def _rows(recent: RecentRounds) -> Scale:
     return Scale(float(recent.rows[0]), float(recent.rows[-1]) + 1.0)
 
 
+# --- its events ---
+
 SECONDS = 1.0  # between two events
 HISTORY = 120  # rates that a page shows
 
@@ -275,6 +277,8 @@ class Page:
             event["model"] = describe_live(models[shown], self._rates)
         return event
 
+
+# --- its files ---
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "

@@ -33,6 +33,8 @@ from redescend.serve.replies import Refusal, Reply, TooSlow, encode, refuse
 from redescend.serve.requests import Answer
 from redescend.serve.writer import Writer
 
+# --- connections ---
+
 PREFIX = b"/v2/models/"
 OPERATIONS = {b"infer": "infer", b"learn": "learn", b"score": "score"}
 
@@ -250,6 +252,8 @@ def make_protocol(calls: DirectCalls, seconds: float) -> type[HttpToolsProtocol]
 
     return Protocol
 
+
+# --- the server ---
 
 GRACE = 30  # seconds that open requests have when the server stops
 TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8  # parameters of `mallopt`, from malloc.h

@@ -168,6 +168,8 @@ class Histogram:
         self.sum += seconds
 
 
+# --- requests, and all metrics as text ---
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = dict[str, str]

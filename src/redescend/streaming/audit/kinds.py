@@ -164,6 +164,8 @@ def find_odd_numbers(values: Array) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
+# --- stretches in another unit ---
+
 EVIDENCE, MOST = 50.0, 5.0  # the sum of log-ratios that a stretch needs, and the largest log-ratio of one record
 
 FEWEST_ROWS, EDGE, SHARP, CLOSE = 20, 10, 1.0, 3.0

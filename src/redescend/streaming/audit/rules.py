@@ -21,6 +21,8 @@ from redescend.sources import Batch
 from redescend.sources.sampling import hash_column, hash_contents
 from redescend.streaming.encoding.features import MICROSECONDS_PER_DAY, to_floats
 
+# --- copies, and dates out of order ---
+
 BLOCK = 5  # the fewest consecutive copies that are a block
 RUN = 10  # the fewest equal values in succession that are a run of a column of groups
 GROUPED = 0.7  # rows are a group if this share of them has texts that occur mostly, by this share, among them
@@ -187,6 +189,8 @@ def find_late_dates(name: str, values: Array, rows: Array) -> list[LateDate]:
         late.append(LateDate(int(rows[wrong]), name, float(values[wrong])))
     return late
 
+
+# --- misspelt texts ---
 
 FREQUENT, RARE = 10, 0.05
 """The fewest records of a frequent text, and the largest ratio of the records of a typo to those of the text meant."""

@@ -161,6 +161,8 @@ class ReportFigure(NamedTuple):
     legend: dict[str, str]
 
 
+# --- a heat map ---
+
 MAP_WIDTH, MAP_HEIGHT, LETTER, MAP_TOP, MAP_BOTTOM = 800, 18, 7, 34, 44
 """Of the map, of a column, of a letter, and of the margins, in pixels."""
 

@@ -219,6 +219,8 @@ def format_size(size: int) -> str:
     return f"{size / 1024:.1f} KiB" if size < 1024**2 else f"{size / 1024**2:.1f} MiB"
 
 
+# --- tables for notebooks ---
+
 SHOWN = 5  # columns of suspects that are shown besides their targets
 
 
