@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from redescend.experiments.expert_runs import EVERY, EXPERTS
+from redescend.experiments.paper import EVERY, EXPERTS
 from redescend.experiments.problems import MEASURES
 from redescend.experiments.suite import choose_settings
 

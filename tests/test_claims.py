@@ -8,8 +8,7 @@ import scipy.stats
 
 from redescend.experiments import claims, problems
 from redescend.experiments.pictures import PICTURES
-from redescend.experiments.results import COUNTS, Results, p_value
-from redescend.experiments.tasks import join_blocks
+from redescend.experiments.results import COUNTS, Results, join_blocks, p_value
 
 RUNS = 6
 SCALES = {"ridge": 1.0, "svm": 0.9}

@@ -21,8 +21,8 @@ from joblib.externals import loky
 
 from redescend import resources
 from redescend.errors import ParameterError
+from redescend.experiments.results import Task, join_blocks
 from redescend.experiments.runner import Store, TaskError, run
-from redescend.experiments.tasks import Task, join_blocks
 
 ROOT = Path(__file__).parents[1]
 # Workers are processes of their own, and must find the functions below.

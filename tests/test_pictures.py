@@ -10,8 +10,7 @@ import pytest
 
 from redescend.experiments.pictures import PICTURES, canvas, grids, paper_runs
 from redescend.experiments.problems import ridge, svm
-from redescend.experiments.results import Results, angle_between
-from redescend.experiments.tasks import SCHEMA, join_blocks
+from redescend.experiments.results import SCHEMA, Results, angle_between, join_blocks
 from tests.picture_results import (
     COUNTS,
     LEARNERS,

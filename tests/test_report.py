@@ -16,8 +16,7 @@ import scipy.stats
 
 from redescend.experiments import claims, report
 from redescend.experiments.pictures import Picture
-from redescend.experiments.results import COUNTS, Results
-from redescend.experiments.tasks import join_blocks
+from redescend.experiments.results import COUNTS, Results, join_blocks
 from tests.pages import Page
 
 HOSTILE = '<script>alert("x")</script>&'

@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 from redescend.cli import app
 from redescend.experiments import paper, runner
 from redescend.experiments.pictures import canvas
+from redescend.experiments.results import Options
 from redescend.experiments.runner import Store
-from redescend.experiments.tasks import Options
 
 ROOT = Path(__file__).parents[1]
 PIXELS = 30

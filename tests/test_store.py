@@ -14,8 +14,8 @@ import pytest
 
 from redescend.errors import ParameterError
 from redescend.experiments import runner as module
+from redescend.experiments.results import SCHEMA, Task, join_blocks
 from redescend.experiments.runner import Store
-from redescend.experiments.tasks import SCHEMA, Task, join_blocks
 
 TASK = Task("ridge", (("run", 3), ("scale", 0.5), ("kind", "√T")))
 OTHER = Task("svm", (("run", 3),))

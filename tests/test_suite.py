@@ -13,11 +13,10 @@ import pytest
 from redescend import steps
 from redescend.experiments import paper, report
 from redescend.experiments import suite as design
-from redescend.experiments import suite_ratios as ratios
 from redescend.experiments.pictures import PICTURES, canvas
-from redescend.experiments.results import Results
+from redescend.experiments.pictures import suite_ratios as ratios
+from redescend.experiments.results import Options, Results, join_blocks
 from redescend.experiments.suite import SuiteSetting
-from redescend.experiments.tasks import Options, join_blocks
 from redescend.learners.recipes import OGD
 
 FACTORS = {

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from redescend.serve.folder import ModelFolder
-from redescend.serve.live import Page, describe_live
-from redescend.serve.page import PAGE, POLICY
+from redescend.serve.live import PAGE, POLICY, Page, describe_live
 from redescend.serve.settings import Limits
 from tests.serve.browser import Browser, wait_until
 from tests.serve.servers import ServerProcess, make_records, make_request, write_settings

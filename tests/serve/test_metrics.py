@@ -7,8 +7,7 @@ from typer.testing import CliRunner
 
 from redescend.cli import app
 from redescend.client import ServerError
-from redescend.serve.metrics import RequestMetrics, render_metrics
-from redescend.serve.statistics import Histogram
+from redescend.serve.statistics import Histogram, RequestMetrics, render_metrics
 from tests.serve.servers import ServerProcess, make_records, write_settings
 
 

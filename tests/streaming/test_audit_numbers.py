@@ -8,8 +8,7 @@ import pytest
 
 from redescend.sources import open_source
 from redescend.streaming.audit import audit_source
-from redescend.streaming.audit.kinds import find_odd_numbers
-from redescend.streaming.audit.units import find_unit_stretches
+from redescend.streaming.audit.kinds import find_odd_numbers, find_unit_stretches
 
 ROWS = 1000
 

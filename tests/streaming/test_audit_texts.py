@@ -16,7 +16,7 @@ import redescend
 from redescend.cli import app
 from redescend.sources import open_source
 from redescend.streaming.audit import audit_source
-from redescend.streaming.audit.texts import find_typos
+from redescend.streaming.audit.rules import find_typos
 from tests.cli.commands import run
 
 

@@ -50,7 +50,7 @@ def audit(
         from redescend.streaming.audit import audit_source
         from redescend.streaming.io.collisions import check_outputs
         from redescend.streaming.io.tables import choose_writer
-        from redescend.streaming.report.heat_map import draw_heat_map
+        from redescend.streaming.report.charts import draw_heat_map
 
         if out is not None:
             choose_writer(out)

@@ -193,7 +193,6 @@ def print_cells(cells: Sequence[Cell], most: int) -> None:
     """Print the first suspect cells of an audit as a table on a terminal."""
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     from redescend.streaming.report.formatting import abbreviate, format_rounded, format_value, format_weight
 
@@ -208,7 +207,7 @@ def print_cells(cells: Sequence[Cell], most: int) -> None:
         expected = "" if cell.expected is None else format_rounded(cell.expected)
         clean = "" if cell.clean_probability is None else format_weight(cell.clean_probability)
         texts = (str(cell.row), cell.column, value, expected, clean, cell.kind)
-        table.add_row(*(Text(make_printable(abbreviate(text, 80))) for text in texts))
+        table.add_row(*(_make_text(abbreviate(text, 80)) for text in texts))
     with reader_may_leave():
         Console().print(table)
     if len(cells) > most:
@@ -271,7 +270,6 @@ def _print_table(suspects: Sequence[Suspect], schema: Schema, important: Sequenc
 
 def _make_table(suspects: Sequence[Suspect], schema: Schema, names: Sequence[str]) -> Any:
     from rich.table import Table
-    from rich.text import Text
 
     from redescend.streaming.report.formatting import format_number, format_rounded, format_value
 
@@ -280,13 +278,17 @@ def _make_table(suspects: Sequence[Suspect], schema: Schema, names: Sequence[str
     for heading in ("row", *(["file"] if several else []), "clean", "prediction"):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in (schema.target, *names):
-        table.add_column(
-            Text(make_printable(heading)), justify="right", max_width=24, overflow="ellipsis", no_wrap=True
-        )
+        table.add_column(_make_text(heading), justify="right", max_width=24, overflow="ellipsis", no_wrap=True)
     for suspect in suspects:
         played = suspect.round
         first = [str(played.row), *([suspect.file] if several else []), format_number(played.clean_probability)]
         values = [played.target, *(suspect.values.get(name) for name in names)]
         cells = [*first, format_rounded(played.prediction), *map(format_value, values)]
-        table.add_row(*(Text(make_printable(cell)) for cell in cells))
+        table.add_row(*map(_make_text, cells))
     return table
+
+
+def _make_text(content: str) -> Any:
+    from rich.text import Text
+
+    return Text(make_printable(content))

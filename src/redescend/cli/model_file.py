@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from redescend.cli import options
-from redescend.cli.console import format_facts, format_json, make_printable, reader_may_leave
+from redescend.cli.console import announce_compilation, format_facts, format_json, make_printable, reader_may_leave
 from redescend.cli.exit_codes import exit_on_error
 
 if TYPE_CHECKING:
@@ -140,27 +140,20 @@ def explain(
     differently at the time (see fit --rounds).
     """
     with exit_on_error(debug):
-        from redescend.cli.console import announce_compilation, format_json, make_printable, reader_may_leave
         from redescend.cli.scoring import read_model
-        from redescend.streaming.explanation import (
-            explain_record,
-            find_extremes,
-            find_nearest,
-            find_record,
-            find_repeated,
-        )
+        from redescend.streaming import explanation
 
         loaded = read_model(model)
         opened = reading.open(source, kinds=loaded.schema.kinds)
         with announce_compilation(quiet=as_json):
-            batch, index, history = find_record(opened, loaded, row)
-            why = explain_record(loaded, batch, index, history)
+            batch, index, history = explanation.find_record(opened, loaded, row)
+            why = explanation.explain_record(loaded, batch, index, history)
             if opened.can_reread:
                 why = replace(
                     why,
-                    nearest=find_nearest(loaded, opened, batch, index),
-                    extreme=find_extremes(opened, loaded.schema, batch, index),
-                    repeated=find_repeated(opened, loaded.schema, row),
+                    nearest=explanation.find_nearest(loaded, opened, batch, index),
+                    extreme=explanation.find_extremes(opened, loaded.schema, batch, index),
+                    repeated=explanation.find_repeated(opened, loaded.schema, row),
                 )
         with reader_may_leave():
             if as_json:
@@ -172,14 +165,8 @@ def explain(
 
 def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
     """Format an explanation as lines of text."""
-    from redescend.streaming.explanation import OTHER_STEPS
-    from redescend.streaming.report.formatting import (
-        NEGLIGIBLE,
-        format_count,
-        format_rounded,
-        format_value,
-        format_weight,
-    )
+    from redescend.streaming.explanation import list_steps
+    from redescend.streaming.report.formatting import NEGLIGIBLE, format_rounded, format_value, format_weight
 
     def show(number: Any) -> str:
         return format_rounded(number, why.scale)
@@ -207,14 +194,8 @@ def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
         yield f"Nine in ten clean values are between {show(why.low)} and {show(why.high)}{rest}."
     yield ""
     yield f"Contributions to the prediction{f' (logit of {why.prediction})' if labels else ''}:"
-    parts, known = [("a typical record", why.typical)], {feature.name for feature in schema.features}
-    contributions = [one for one in why.contributions if abs(one.contribution) >= NEGLIGIBLE * why.scale]
-    columns = [one for one in contributions if one.column not in OTHER_STEPS]
-    for column, value, part in columns[:MAX_COLUMNS]:
-        parts.append((f"{column} = {format_value(value)}" if column in known else column, part))
-    if others := columns[MAX_COLUMNS:]:
-        parts.append((format_count(len(others), "other column"), sum(one.contribution for one in others)))
-    parts += [(one.column, one.contribution) for one in contributions if one.column in OTHER_STEPS]
+    parts = [("a typical record", why.typical)]
+    parts += list_steps(why.contributions, schema, NEGLIGIBLE * why.scale, MAX_COLUMNS)
     width = max(len(text) for text, _ in parts)
     for text, part in parts:
         number = show(part)

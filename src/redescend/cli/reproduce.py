@@ -44,7 +44,7 @@ def reproduce(
         allow_pandas()
         with needs_extra("The experiments need further packages", "experiments,cli"):
             from redescend.experiments.reproduce import Request, reproduce
-            from redescend.experiments.tasks import Options
+            from redescend.experiments.results import Options
         from redescend.parameters import AT_LEAST_ONE, COUNT, Interval, check, check_choice
 
         check_choice("reproduce", "part", part, PARTS)

@@ -14,15 +14,7 @@ import pyarrow as pa
 
 from redescend.belief.suspects import HALF
 from redescend.checkpoint import load
-from redescend.cli.console import (
-    PROBABILITY,
-    announce_compilation,
-    log,
-    log_rejections,
-    log_unread,
-    make_printable,
-    reader_may_leave,
-)
+from redescend.cli import console
 from redescend.cli.exit_codes import Code
 from redescend.cli.fit import choose_quarantine
 from redescend.cli.options import InputOptions, ResultOptions, parse_names
@@ -124,7 +116,7 @@ def apply_model(
     schema = model.schema
     source = reading.open(sources, kinds=schema.kinds)
     if not quiet:
-        log_unread(source)
+        console.log_unread(source)
     keep = parse_names(result.keep) or []
     # Lagged features look back at targets, where there are any.
     with_target = target or (bool(schema.lagged) and schema.target in source.columns)
@@ -137,7 +129,7 @@ def apply_model(
     hidden = quiet or (out is None and sys.stdout.isatty())
     records, suspects, batches = 0, 0, source.batches(list(dict.fromkeys([*names, *keep])))
     with (
-        announce_compilation(quiet),
+        console.announce_compilation(quiet),
         closing(batches),
         RejectionWriter(reading.on_bad, quarantine) as rejected,
         ProgressLine(source, quiet=hidden) as line,
@@ -155,14 +147,14 @@ def apply_model(
             write(_add_columns(_tabulate(schema, rounds, target, level), source, keep, table))
             line.report(records)
     if not quiet and model.belief is not None and suspects > MANY_SUSPECTS * records:
-        log(
+        console.log(
             f"{suspects:,} of {format_count(records)} are less likely clean than not. If the stream changes over time, "
             "use fit --suspects or fit --rounds for earlier records: score uses the final model."
         )
     if not quiet and rejected.count:
         done = "skipped" if quarantine is None else f"quarantined in {quarantine}"
-        log(f"{format_count(rejected.count)} of {records:,} could not be used, {done}:")
-        log_rejections(rejected.rejections)
+        console.log(f"{format_count(rejected.count)} of {records:,} could not be used, {done}:")
+        console.log_rejections(rejected.rejections)
     return Code.REJECTED if rejected.count or source.unread else Code.DONE
 
 
@@ -172,7 +164,7 @@ def _tabulate(schema: Schema, rounds: Rounds, target: bool, level: float | None)
     if target:
         columns = {
             "row": rounds.rows,
-            PROBABILITY: rounds.clean_probability,
+            console.PROBABILITY: rounds.clean_probability,
             "target": decode_target(schema, rounds.targets),
             "prediction": prediction,
             "loss": rounds.losses,
@@ -209,7 +201,7 @@ def write_table(path: Path | None, schema: pa.Schema) -> Iterator[Write]:
     without an error.
     """
     if path is None:
-        with reader_may_leave(), _write_to_stream(schema) as write:
+        with console.reader_may_leave(), _write_to_stream(schema) as write:
             yield write
         return
     with replace_file(path) as file, choose_writer(path)(file, schema) as write:
@@ -222,7 +214,9 @@ def _write_to_stream(schema: pa.Schema) -> Iterator[Write]:
     terminal, file = sys.stdout.isatty(), sys.stdout.buffer
 
     def put(content: bytes) -> None:
-        file.write("\n".join(map(make_printable, content.decode().split("\n"))).encode() if terminal else content)
+        if terminal:
+            content = "\n".join(map(console.make_printable, content.decode().split("\n"))).encode()
+        file.write(content)
         # Another program may be waiting for it.
         file.flush()
 

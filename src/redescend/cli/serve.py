@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,8 +17,6 @@ from redescend.errors import DataError
 
 if TYPE_CHECKING:
     from redescend.serve.folder import ModelFolder
-
-LOGGER = logging.getLogger("redescend.serve")
 
 SERVING, DURABILITY = "Serving", "Durability"
 TOKEN = "REDESCEND_TOKEN"
@@ -66,7 +63,7 @@ def serve(
     with exit_on_error(debug), ExitStack() as stack:
         from redescend.serve.folder import ModelFolder, about
         from redescend.serve.journal import Fsync
-        from redescend.serve.logs import LogFormat, configure_logs
+        from redescend.serve.logs import LOGGER, LogFormat, configure_logs
         from redescend.serve.server import check_host, run_server
         from redescend.serve.settings import Limits
 

@@ -183,32 +183,24 @@ def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Even
 
     model_file, every = run.config.outputs.model, run.config.every
     due = run.counts.records + every
-    with run, _save_on_error(run):
-        for rounds in run.batches():
-            with reader_may_leave() as left:
-                _report_suspects(run, rounds, threshold)
-            if not quiet and run.latest is not None:
-                for bad in run.latest.rejected:
-                    log(f"Rejected row {bad.row} of {bad.file}: {bad.reason}")
-            if run.counts.records >= due and model_file is not None:
+    with run:
+        try:
+            for rounds in run.batches():
+                with reader_may_leave() as left:
+                    _report_suspects(run, rounds, threshold)
+                if not quiet and run.latest is not None:
+                    for bad in run.latest.rejected:
+                        log(f"Rejected row {bad.row} of {bad.file}: {bad.reason}")
+                if run.counts.records >= due and model_file is not None:
+                    save(run.model, model_file)
+                    due = run.counts.records + every
+                if stop.is_set() or left.is_set():
+                    run.pause()
+                    return
+        except Exception:
+            if model_file is not None:
                 save(run.model, model_file)
-                due = run.counts.records + every
-            if stop.is_set() or left.is_set():
-                run.pause()
-                return
-
-
-@contextmanager
-def _save_on_error(run: Run) -> Iterator[None]:
-    """Save the model if the run ends with an error."""
-    from redescend.checkpoint import save
-
-    try:
-        yield
-    except Exception:
-        if run.config.outputs.model is not None:
-            save(run.model, run.config.outputs.model)
-        raise
+            raise
 
 
 def _has_more(file: Path, run: Run) -> bool:

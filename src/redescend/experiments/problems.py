@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import isqrt
 
 from redescend import adversaries, domains, losses, steps, streams, transforms
-from redescend.experiments.results import COUNTS
-from redescend.experiments.tasks import Options
+from redescend.experiments.results import COUNTS, Options
 from redescend.game import Stream
 from redescend.learners.learner import Learner
 from redescend.learners.recipes import OGD, ClippedOGD, Learn, NormalisedOGD, Oracle, Robust, TopK

@@ -16,8 +16,9 @@ import numpy as np
 
 import redescend
 from redescend.errors import needs_extra
-from redescend.experiments import expert_runs
+from redescend.experiments import paper
 from redescend.experiments.claims import Judgement, judge
+from redescend.experiments.pictures.suite_ratios import make_suite_section
 from redescend.experiments.problems import ORACLE, PAPER, PROBLEMS, TITLES
 from redescend.experiments.results import (
     CLEAR,
@@ -29,7 +30,6 @@ from redescend.experiments.results import (
     mean_and_error,
     p_value,
 )
-from redescend.experiments.suite_ratios import make_suite_section
 from redescend.files import replace_file
 from redescend.numeric import Array
 
@@ -253,7 +253,7 @@ def write_report(
         answer=[*_summarize_findings(problems, judged), *([suite["answer"]] if suite else [])],
         problems=problems,
         suite=suite,
-        experts=expert_runs.make_tables(results),
+        experts=paper.make_tables(results),
         pictures=sections,
         judged=judged,
         titles={name: picture["title"] for name, picture in embedded.items() if picture is not None},

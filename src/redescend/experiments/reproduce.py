@@ -14,12 +14,11 @@ from joblib import Parallel, delayed
 
 from redescend.errors import needs_extra
 from redescend.experiments import paper, pictures, report, runner
+from redescend.experiments.pictures.suite_ratios import make_suite_section
 from redescend.experiments.problems import ORACLE, PROBLEMS
-from redescend.experiments.results import Results
+from redescend.experiments.results import Options, Results, Task
 from redescend.experiments.runner import Store
 from redescend.experiments.suite import TASKS
-from redescend.experiments.suite_ratios import make_suite_section
-from redescend.experiments.tasks import Options, Task
 
 with needs_extra("Reproducing the paper needs Rich", "cli"):
     from rich.box import SIMPLE_HEAD

@@ -28,7 +28,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 
 from redescend.errors import DataError, ParameterError, RedescendError, needs_extra
-from redescend.experiments.tasks import SCHEMA, Task
+from redescend.experiments.results import SCHEMA, Task
 from redescend.files import PART, replace_file
 from redescend.parameters import AT_LEAST_ONE, check
 from redescend.resources import connect_cluster, format_exception

@@ -26,7 +26,7 @@ from redescend import adversaries, losses, steps, streams, transforms
 from redescend.adversaries.oblivious import TIMES
 from redescend.errors import DivergenceError
 from redescend.experiments.problems import ORACLE, Problem, resolve_outlier_count, ridge, svm
-from redescend.experiments.tasks import Block, Experiment, Options, Task, make_point
+from redescend.experiments.results import Block, Experiment, Options, Task, make_point
 from redescend.game import Stream, Trace, play
 from redescend.learners.experts import LearnWithExperts
 from redescend.learners.learner import Learner

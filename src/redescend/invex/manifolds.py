@@ -213,10 +213,9 @@ class SPD(Component, Space):
 
     def random(self, generator: np.random.Generator, spread: float = 1.0) -> Array:
         draw = generator.normal(size=self.shape)
-        return self.exp(
-            self.origin,
-            spread * (np.tril(draw, -1) + np.tril(draw, -1).T) / math.sqrt(2.0) + spread * np.diag(np.diag(draw)),
-        )
+        below = np.tril(draw, -1)
+        direction = spread * (below + below.T) / math.sqrt(2.0) + spread * np.diag(np.diag(draw))
+        return self.exp(self.origin, direction)
 
 
 def _solve_eigen(a: Array, p: Array) -> tuple[Array, Array]:

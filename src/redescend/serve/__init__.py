@@ -1,6 +1,6 @@
 """`redescend serve`: models that learn while they are served.
 
-A request to learn takes this way: `protocol` (short requests) or `app` (others) receives it, `records` and `numbers`
+A request to learn takes this way: `server` (short requests) or `app` (others) receives it, `records` and `numbers`
 parse its body, `writer` puts requests of many clients into one commit, `model` learns from it, `journal` writes it to
 the disk, and `replies` encodes the answer. `folder` holds the models of a server.
 """

@@ -16,28 +16,15 @@ from starlette.routing import Match, Route
 
 from redescend import __version__
 from redescend.errors import quote
-from redescend.serve.calls import Calls, describe_model
+from redescend.serve import replies
+from redescend.serve.calls import SMALL, Calls, describe_model
 from redescend.serve.folder import ModelFolder
 from redescend.serve.journal import Fsync
-from redescend.serve.live import Events
-from redescend.serve.metrics import CONTENT_TYPE, render_metrics
+from redescend.serve.live import PAGE, PAGE_HEADERS, Events
 from redescend.serve.openapi import make_document
-from redescend.serve.page import PAGE, PAGE_HEADERS
-from redescend.serve.protocol import SMALL
 from redescend.serve.records import load_json
-from redescend.serve.replies import (
-    NotFound,
-    Refusal,
-    Reply,
-    TooLarge,
-    TooSlow,
-    Unsupported,
-    WrongMethod,
-    encode,
-    encode_in_parts,
-    refuse,
-)
 from redescend.serve.settings import Limits
+from redescend.serve.statistics import CONTENT_TYPE, render_metrics
 
 BINARY = "application/octet-stream"
 FILES = (BINARY, "application/x-safetensors")
@@ -49,10 +36,10 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 def answer(content: Any, status: int = 200) -> Response:
     """A JSON answer."""
-    return respond(Reply(encode(content), status))
+    return respond(replies.Reply(replies.encode(content), status))
 
 
-def respond(reply: Reply) -> Response:
+def respond(reply: replies.Reply) -> Response:
     """A reply as a response of the application."""
     headers = dict(reply.headers) | ({"Connection": "close"} if reply.close else {})
     return Response(reply.content, reply.status, headers, "application/json")
@@ -78,7 +65,7 @@ class Service:
                 metrics.open += opened
                 response = await handler(request)
             except Exception as error:
-                response = respond(refuse(error))
+                response = respond(replies.refuse(error))
             finally:
                 metrics.open -= opened
             name = request.path_params.get("name", "")
@@ -122,7 +109,7 @@ class Service:
         with suppress(Exception):
             # A client that leaves does not undo what it sent.
             await asyncio.shield(future)
-        return await self._off_loop(body, lambda: encode_in_parts(learning.end(future)))
+        return await self._off_loop(body, lambda: replies.encode_in_parts(learning.end(future)))
 
     async def score(self, request: Request) -> Response:
         writer, kind = self._find(request), request.headers.get("content-type", "")
@@ -157,7 +144,8 @@ class Service:
     # --- the models of the server ---
 
     async def models(self, request: Request) -> Response:
-        listed = [{"name": name, "ready": writer.model.schema is not None} for name, writer in self._writers()]
+        writers = list(self.folder.writers.items())
+        listed = [{"name": name, "ready": writer.model.schema is not None} for name, writer in writers]
         broken = [{"name": name, "ready": False, "reason": reason} for name, reason in self.folder.broken.items()]
         return answer({"models": sorted(listed + broken, key=lambda each: str(each["name"]))})
 
@@ -170,7 +158,7 @@ class Service:
             model = await asyncio.to_thread(self.folder.create, name, load_json(body))
         else:
             # A browser sends other types from any page, without asking the server before.
-            raise Unsupported(
+            raise replies.Unsupported(
                 f"A model cannot be created from {quote(kind)}: set Content-Type to application/json for settings, or "
                 f"to {FILES[0]} for a model file."
             )
@@ -188,18 +176,15 @@ class Service:
     async def document(self, request: Request) -> Response:
         return answer(make_document())
 
-    def _writers(self) -> Any:
-        return list(self.folder.writers.items())
-
     def _find(self, request: Request) -> Any:
         version = request.path_params.get("version", "1")
         if version != "1":
-            raise NotFound(f"There is no version {version!r} of a model here, only '1'.")
+            raise replies.NotFound(f"There is no version {version!r} of a model here, only '1'.")
         return self.folder.writer(request.path_params["name"])
 
     async def _off_loop(self, body: bytes, run: Callable[[], bytes]) -> Response:
         """Run here if the body is small; else in a thread, so that other clients are served meanwhile."""
-        return respond(Reply(run() if len(body) <= SMALL else await asyncio.to_thread(run)))
+        return respond(replies.Reply(run() if len(body) <= SMALL else await asyncio.to_thread(run)))
 
     # --- the live page ---
 
@@ -251,22 +236,22 @@ class Service:
 async def read_body(request: Request, limits: Limits) -> bytes:
     """The body; raises if it is too large or too slow."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Refusal("The body is compressed; send it as it is.")
+        raise replies.Refusal("The body is compressed; send it as it is.")
     parts, size, more = [], 0, True
     try:
         async with asyncio.timeout(limits.seconds):
             while more and size <= PATIENCE * limits.body:
                 message = await request.receive()
                 if message["type"] == "http.disconnect":
-                    raise Refusal("The connection was closed before the body was complete.")
+                    raise replies.Refusal("The connection was closed before the body was complete.")
                 part, more = message.get("body", b""), message.get("more_body", False)
                 size += len(part)
                 if size <= limits.body:
                     parts.append(part)
     except TimeoutError:
-        raise TooSlow(f"The body did not come within {limits.seconds:g} seconds.") from None
+        raise replies.TooSlow(f"The body did not come within {limits.seconds:g} seconds.") from None
     if size > limits.body:
-        raise TooLarge(f"The body has more than {limits.body} bytes, which is what the server takes.")
+        raise replies.TooLarge(f"The body has more than {limits.body} bytes, which is what the server takes.")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -277,8 +262,10 @@ async def refuse_path(request: Request, error: Exception) -> Response:
         if route.matches(request.scope)[0] is not Match.NONE:
             methods |= route.methods
     if not methods:
-        return respond(refuse(NotFound(f"There is no path {request.url.path!r}; /openapi.json lists all.")))
-    response = respond(refuse(WrongMethod(f"{request.method} cannot be used here; /openapi.json lists what can.")))
+        missing = replies.NotFound(f"There is no path {request.url.path!r}; /openapi.json lists all.")
+        return respond(replies.refuse(missing))
+    wrong = replies.WrongMethod(f"{request.method} cannot be used here; /openapi.json lists what can.")
+    response = respond(replies.refuse(wrong))
     response.headers["Allow"] = ", ".join(sorted(methods))
     return response
 

@@ -14,11 +14,11 @@ from zlib import crc32
 from redescend.errors import DataError, quote, suggest
 from redescend.numeric import Array
 from redescend.serve.folder import ModelFolder
-from redescend.serve.metrics import RequestMetrics
 from redescend.serve.model import ServedModel
 from redescend.serve.records import Records, Waiting, check_records, dump_record, load_json, read_records
 from redescend.serve.replies import Busy, Unauthorized, encode, encode_in_parts
 from redescend.serve.requests import Answer, LearnRequest, Outcome, Outcomes, insert
+from redescend.serve.statistics import RequestMetrics
 from redescend.serve.tensors import ID, Tensor, list_inputs, read_tensors
 from redescend.serve.writer import Writer
 from redescend.sources import Kind
@@ -29,6 +29,8 @@ from redescend.streaming.model import Predicted
 from redescend.streaming.rounds import Rounds
 
 DATATYPES = {Kind.NUMBER: "FP64", Kind.BOOLEAN: "BOOL", Kind.DATE: "BYTES", Kind.TEXT: "BYTES"}
+
+SMALL = 1 << 16  # bytes of a body that are worth no thread: they are parsed in half a millisecond
 
 LEVEL = 0.9  # the share of clean targets in the intervals, as in answers to learn
 
@@ -255,7 +257,10 @@ class Calls:
 
     def check(self, authorization: str) -> None:
         """Raise unless a request, which is not counted as open yet, carries the token, and not too many are open."""
-        check_token(authorization, self._token)
+        if self._token is not None:
+            kind, _, given = authorization.partition(" ")
+            if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
+                raise Unauthorized("The server needs a token: send it as 'Authorization: Bearer TOKEN'.")
         if self.metrics.open >= self.limits.requests:
             raise Busy(f"The server has {self.limits.requests:,} open requests; try again in a second.")
 
@@ -279,12 +284,3 @@ class Calls:
         if key is not None and not 1 <= len(key) <= MAX_KEY:
             raise DataError(f"An idempotency key has 1 to {MAX_KEY} characters. Got {len(key)}.")
         return Learning(writer, read_records(body, content_type, writer.model.numeric, self.limits), key, body)
-
-
-def check_token(authorization: str, token: str | None) -> None:
-    """Raise unless the header of a request carries the token of the server."""
-    if token is None:
-        return
-    kind, _, given = authorization.partition(" ")
-    if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
-        raise Unauthorized("The server needs a token: send it as 'Authorization: Bearer TOKEN'.")

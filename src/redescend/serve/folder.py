@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import secrets
 import shutil
@@ -26,7 +25,7 @@ from redescend.errors import DataError, ParameterError, RedescendError, quote
 from redescend.files import lock_unless_in_use, replace_file, sync_folder
 from redescend.registry import snake_case
 from redescend.serve.journal import Fsync, Place
-from redescend.serve.logs import FIELDS
+from redescend.serve.logs import FIELDS, LOGGER
 from redescend.serve.model import ServedModel
 from redescend.serve.replies import Conflict, NotFound, TooLarge, Unavailable
 from redescend.serve.requests import Counts, Remembered
@@ -147,41 +146,22 @@ def _replay(model: ServedModel, place: Place | None) -> None:
         model.declare(model.schema)
 
 
-LOGGER = logging.getLogger("redescend.serve")
-
 THREADS = 4  # threads that learn and take snapshots, each for one model at a time
 RECENT = 1.0  # seconds after a prediction in which others are expected
 
 
 class ModelFolder:
-    """The models of a server.
+    """The models of a server in its data folder `path`, which is created if it does not exist.
 
-    Parameters
-    ----------
-    path : Path
-        The data folder; created if it does not exist.
-    limits : Limits
-    fsync : Fsync
-    every : int
-        Records between two snapshots of a model.
-    keep : bool
-        Whether the whole journal is kept, so that `redescend fit` can read it from the first record.
-    segment : int
-        Bytes after which a snapshot begins another segment of the journal.
+    A model has a snapshot every `every` records. `keep` keeps its whole journal, so that `redescend fit` can read it
+    from the first record.
     """
 
     def __init__(
-        self,
-        path: Path,
-        limits: Limits,
-        fsync: Fsync = Fsync.ALWAYS,
-        *,
-        every: int = 100_000,
-        keep: bool = False,
-        segment: int = SEGMENT,
+        self, path: Path, limits: Limits, fsync: Fsync = Fsync.ALWAYS, *, every: int = 100_000, keep: bool = False
     ) -> None:
         self.path, self.limits, self.fsync = path, limits, fsync
-        self._every, self._keep, self._segment = every, keep, segment
+        self._every, self._keep = every, keep
         self._saved: dict[str, int] = {}  # records of each model at its last snapshot
         self.writers: dict[str, Writer] = {}
         self.read_at = float("-inf")  # when a client has predicted last
@@ -293,7 +273,7 @@ class ModelFolder:
 
     def _is_due(self, model: ServedModel) -> bool:
         """Whether a snapshot is due."""
-        many = self.count_unsaved(model) >= self._every or model.journal.end.offset >= self._segment
+        many = self.count_unsaved(model) >= self._every or model.journal.end.offset >= SEGMENT
         return many and model.schema is not None
 
     def _is_read(self) -> bool:
@@ -303,7 +283,7 @@ class ModelFolder:
     def _snapshot(self, model: ServedModel) -> Callable[[], None] | None:
         """Begin a snapshot; returns a function that writes it, unless it failed."""
         try:
-            write = begin_snapshot(model, keep=self._keep, segment=self._segment)
+            write = begin_snapshot(model, keep=self._keep)
         except (RedescendError, OSError) as error:
             _log_failure(model, error)
             return None

@@ -10,6 +10,7 @@ import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from redescend.streaming.report.formatting import (
     format_value,
     format_weight,
 )
+from redescend.streaming.report.page import read_part
 from redescend.streaming.report.pictures import compare_losses, draw_loss_band
 
 POINTS, BINS, SUSPECTS, COLUMNS = 60, 20, 12, 8
@@ -198,6 +200,8 @@ def _rows(recent: RecentRounds) -> Scale:
     return Scale(float(recent.rows[0]), float(recent.rows[-1]) + 1.0)
 
 
+# --- its events ---
+
 SECONDS = 1.0  # between two events
 HISTORY = 120  # rates that a page shows
 
@@ -272,3 +276,29 @@ class Page:
         if shown in models:
             event["model"] = describe_live(models[shown], self._rates)
         return event
+
+
+# --- its files ---
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+PAGE_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+def _read_file(name: str) -> str:
+    return resources.files("redescend.serve").joinpath("page", name).read_text(encoding="utf-8")
+
+
+PAGE = {
+    "index.html": _read_file("index.html"),
+    "live.css": read_part("style.css") + _read_file("live.css"),
+    "live.js": _read_file("live.js"),
+}
+"""The files of the page by name. Nothing in them comes from a model, so they need no token."""

@@ -9,6 +9,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 
+LOGGER = logging.getLogger("redescend.serve")
+
 FIELDS = "fields"
 """The attribute of a log record that has more about the event: ``LOGGER.info(text, extra={"fields": {...}})``."""
 
@@ -58,4 +60,4 @@ def configure_logs(format: LogFormat, *, quiet: bool) -> None:
     handler = StandardError()
     handler.setFormatter(JsonFormatter() if format is LogFormat.JSON else TextFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    logging.getLogger("redescend.serve").setLevel(logging.ERROR if quiet else logging.INFO)
+    LOGGER.setLevel(logging.ERROR if quiet else logging.INFO)

@@ -33,8 +33,6 @@ from redescend.serve.requests import (
     complete,
     describe_rounds,
     dump_model,
-    join_records,
-    list_counts,
     make_answers,
     pick,
     select,
@@ -54,20 +52,10 @@ NEWEST = 100  # suspects that are kept with their values
 
 
 class ServedModel:
-    """A model in a folder of its own.
+    """A model in a folder of its own, from which `redescend.serve.folder` makes it.
 
     One thread at a time may call `commit` or `begin`. Meanwhile another may call `finish` for a commit that is on the
     disk. Everything else may be called from any thread.
-    `redescend.serve.folder` makes one from its folder.
-
-    Parameters
-    ----------
-    name : str
-    folder : Path
-    settings : ModelSettings
-    limits : Limits
-    fsync : Fsync
-        When the journal is synchronized.
     """
 
     def __init__(
@@ -231,12 +219,13 @@ class ServedModel:
 
     def _begin(self, requests: list[LearnRequest]) -> Future[None]:
         assert self._replicas is not None
-        noted, before = list_counts(requests), self._rows
+        noted, before = [request.noted for request in requests], self._rows
         batch = self._join_numbers(requests, before) or self._learning.parse(split_records(requests), before)
 
         def write(schema: Schema, learned: Learned) -> Begun:
             taught = self._describe(batch, schema, learned)
-            return Begun(noted, before, taught, self.journal.begin_commit(noted, join_records(requests)))
+            lines = [request.records.join() for request in requests]
+            return Begun(noted, before, taught, self.journal.begin_commit(noted, lines))
 
         begun = self._replicas.prepare(batch, write)
         self._rows += batch.count
@@ -265,8 +254,8 @@ class ServedModel:
     def _commit_pending(self, requests: list[LearnRequest]) -> list[Answer]:
         if len(self.pending) >= SAMPLE and not self._disk_failed:
             raise Conflict(f"The model '{self.name}' cannot start: {self.failure}")
-        noted, before, records = list_counts(requests), len(self.pending), split_records(requests)
-        self.journal.commit(noted, join_records(requests))
+        noted, before, records = [request.noted for request in requests], len(self.pending), split_records(requests)
+        self.journal.commit(noted, [request.records.join() for request in requests])
         # From here on they are committed, whatever fails: sent again, they are duplicates.
         self.pending += records
         added = self.keys.add(noted, before)
@@ -356,7 +345,7 @@ class ServedModel:
         return self._replicas.read()
 
     def dump(self) -> bytes:
-        """The model file."""
+        """The bytes that `redescend.save` writes."""
         with self.read() as model:
             return dump_model(model)
 

@@ -13,15 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from redescend.kernels.json_numbers import (
-    DECIMALS,
-    MARK,
-    PADDING,
-    cut_lists,
-    place_numbers,
-    read_many_records,
-    read_records,
-)
+from redescend.kernels import json_numbers
 from redescend.numeric import Array
 from redescend.serve.tensors import TYPES
 from redescend.sources import Bad, Kind, Position
@@ -84,8 +76,8 @@ class NumericInputs:
         if not self.usable:
             return None
         numbers, ends = np.empty(len(text) // 2 + 1), np.empty(MAX_TENSORS, np.int64)
-        rest = np.empty(len(text) + DECIMALS * MAX_TENSORS, np.uint8)
-        lists, used = cut_lists(_to_bytes(text), numbers, numbers.view(np.uint64), ends, rest)
+        rest = np.empty(len(text) + json_numbers.DECIMALS * MAX_TENSORS, np.uint8)
+        lists, used = json_numbers.cut_lists(_to_bytes(text), numbers, numbers.view(np.uint64), ends, rest)
         if lists < 1:
             return None
         key, layout = (rest[:used].tobytes(), ends[:lists].tobytes()), self._last
@@ -94,7 +86,7 @@ class NumericInputs:
         if layout is None:
             return None
         X = np.zeros((layout.records, self._dim))
-        if not place_numbers(numbers, layout.starts, layout.step, self.columns, MAX_NUMBER, X):
+        if not json_numbers.place_numbers(numbers, layout.starts, layout.step, self.columns, MAX_NUMBER, X):
             return None
         return layout.content, X
 
@@ -115,14 +107,14 @@ class NumericInputs:
         count, width = tensor["shape"]
         if {type(count), type(width)} != {int} or width != len(self._names) or [count * width] != ends:
             raise ValueError
-        if type(tensor["data"]) is not int or tensor["data"] != MARK or tensor["datatype"] not in PLAIN:
+        if type(tensor["data"]) is not int or tensor["data"] != json_numbers.MARK or tensor["datatype"] not in PLAIN:
             raise ValueError
         return np.arange(width), width, count
 
     def _find_columns(self, tensors: list[Any], ends: list[int]) -> tuple[Array, int, int]:
         starts, counts = {}, set()
         for tensor in tensors:
-            (count,), which = tensor["shape"], tensor["data"] - MARK
+            (count,), which = tensor["shape"], tensor["data"] - json_numbers.MARK
             starts[tensor["name"]] = start = ends[which - 1] if which else 0
             counts.add(count)
             if type(count) is not int or count != ends[which] - start or tensor["datatype"] not in PLAIN:
@@ -213,11 +205,11 @@ class NumericRecords:
 
     def _read(self, body: bytes, lined: bool, template: Template) -> NumericRows | None:
         # The kernel changes the text. NumPy would release the interpreter to copy it.
-        buffer = bytearray().join((body, PADDING))
+        buffer = bytearray().join((body, json_numbers.PADDING))
         text = np.frombuffer(buffer, np.uint8)
         # Columns for the target, and for what is not used.
         out = np.empty((len(body) // template.shortest + 1, self._dim + 2))
-        read = read_records if len(text) <= LONG else read_many_records
+        read = json_numbers.read_records if len(text) <= LONG else json_numbers.read_many_records
         count, used = read(text, lined, template, EXACT, out, out.view(np.uint64))
         if count < 1 or (used > LONGEST and _find_longest(text[:used]) > LONGEST):
             return None
@@ -233,5 +225,5 @@ class NumericRecords:
             return None
         names = [orjson.dumps(name) for name in first]
         columns = [self._columns.get(name, self._dim + 1) for name in first]
-        joined = np.frombuffer(b"".join([*names, PADDING]), np.uint8)
+        joined = np.frombuffer(b"".join([*names, json_numbers.PADDING]), np.uint8)
         return Template(joined, np.cumsum([len(name) for name in names]), np.array(columns))

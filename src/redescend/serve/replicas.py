@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from threading import Condition
 from typing import TypeVar
@@ -82,22 +82,6 @@ class Versions:
         self._newest = self._front
 
 
-class Reader:
-    """A context in which a replica is read."""
-
-    __slots__ = ("_model", "_replicas")
-
-    def __init__(self, replicas: Replicas) -> None:
-        self._replicas = replicas
-
-    def __enter__(self) -> Model:
-        self._model = self._replicas.enter()
-        return self._model
-
-    def __exit__(self, *_: object) -> None:
-        self._replicas.leave(self._model)
-
-
 class Replicas:
     """A model for readers (`read`), and its copy for the one writer, which learns what the other has learned before.
 
@@ -116,23 +100,19 @@ class Replicas:
         self._readers = {id(self._front): 0, id(self._back): 0}
         self._left = Condition()
 
-    def read(self) -> Reader:
+    @contextmanager
+    def read(self) -> Iterator[Model]:
         """A context with a whole model that does not change meanwhile."""
-        return Reader(self)
-
-    def enter(self) -> Model:
-        """Begin to read."""
         with self._left:
             model = self._front
             self._readers[id(model)] += 1
-        return model
-
-    def leave(self, model: Model) -> None:
-        """Read a model no more."""
-        with self._left:
-            self._readers[id(model)] -= 1
-            if model is not self._front:
-                self._left.notify_all()
+        try:
+            yield model
+        finally:
+            with self._left:
+                self._readers[id(model)] -= 1
+                if model is not self._front:
+                    self._left.notify_all()
 
     def prepare(self, batch: Batch | NumericBatch, describe: Callable[[Schema, Learned], T]) -> T:
         """Learn from a batch, unseen by readers, and describe the outcome; if either fails, nothing was learned."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 import orjson
 
 from redescend.errors import RedescendError
+from redescend.serve.logs import LOGGER
 
 
 class Refusal(RedescendError):  # noqa: N818
@@ -57,8 +57,6 @@ class Busy(Refusal, status=429):
 class Unavailable(Refusal, status=503):
     """The disk is full, no thread can be started, or the server stops."""
 
-
-LOGGER = logging.getLogger("redescend.serve")
 
 PART = 5_000  # values of a list that are encoded at a time
 

@@ -152,6 +152,11 @@ class LearnRequest(NamedTuple):
     key: str | None = None
     digest: int = 0
 
+    @property
+    def noted(self) -> Request:
+        """What the journal says of it."""
+        return self.records.count, self.key, self.digest
+
 
 class Answer(NamedTuple):
     """What a client is told: the first row of its records, how many there are, and what became of them."""
@@ -200,11 +205,6 @@ class Begun(NamedTuple):
     written: Future[None]
 
 
-def list_counts(requests: list[LearnRequest]) -> list[Request]:
-    """What the journal says of requests."""
-    return [(request.records.count, request.key, request.digest) for request in requests]
-
-
 def make_answers(added: list[Remembered], before: int, outcomes: Outcomes) -> list[Answer]:
     """The answers to requests that were committed together after the row `before`."""
     answers = []
@@ -212,11 +212,6 @@ def make_answers(added: list[Remembered], before: int, outcomes: Outcomes) -> li
         first = row - before - 1
         answers.append(Answer(row, records, select(outcomes, first, first + records)))
     return answers
-
-
-def join_records(requests: list[LearnRequest]) -> list[bytes | memoryview]:
-    """The records of each request, as one text."""
-    return [request.records.join() for request in requests]
 
 
 def split_records(requests: list[LearnRequest]) -> list[bytes]:

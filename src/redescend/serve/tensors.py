@@ -66,7 +66,7 @@ def read_tensors(content: Any, raw: bytes) -> Iterator[Tensor]:
         name, shape, datatype = each["name"], each.get("shape"), each.get("datatype")
         if not isinstance(datatype, str) or datatype not in TYPES:
             raise DataError(f"The datatype of {quote(name)} must be one of {', '.join(TYPES)}. Got {quote(datatype)}.")
-        if not isinstance(shape, list) or not _are_sizes(shape):
+        if not isinstance(shape, list) or not {int}.issuperset(map(type, shape)) or min(shape, default=0) < 0:
             raise DataError(f"The shape of {quote(name)} must be a list of sizes. Got {quote(str(shape))}.")
         parameters = each.get("parameters")
         size = parameters.get("binary_data_size") if isinstance(parameters, dict) else None
@@ -82,10 +82,6 @@ def read_tensors(content: Any, raw: bytes) -> Iterator[Tensor]:
         if len(shape) > MAX_RANK or math.prod(shape) != len(values):
             raise DataError(f"The input {quote(name)} has {len(values)} values, but the shape {shape[:MAX_RANK]}.")
         yield Tensor(name, datatype, shape, values)
-
-
-def _are_sizes(shape: list[Any]) -> bool:
-    return {int}.issuperset(map(type, shape)) and min(shape, default=0) >= 0
 
 
 def _flatten(name: str, data: Any) -> list[Any]:

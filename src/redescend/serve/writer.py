@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,13 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from redescend.serve.logs import FIELDS
+from redescend.serve.logs import FIELDS, LOGGER
 from redescend.serve.model import ServedModel
 from redescend.serve.replies import Busy, Unavailable
 from redescend.serve.requests import Answer, LearnRequest
 from redescend.serve.statistics import Histogram
-
-LOGGER = logging.getLogger("redescend.serve")
 
 OVERLAPPING = 2  # commits at a time that are learned from or written: with more there are fewer requests in each
 
@@ -87,7 +84,7 @@ class Writer:
         self._is_read = is_read
         self._waiting: deque[Waiting] = deque()
         self._commits: deque[Commit] = deque()  # commits that are not answered yet
-        self._records = 0  # records of both
+        self.queued = 0  # records of both: those that are not acknowledged yet
         self._open = 0.0  # about how many requests are open at a time, which is the number of busy clients
         self._answered = 0  # requests of the last commit that was answered
         self._timer: asyncio.TimerHandle | None = None  # runs while a commit waits for more requests
@@ -98,11 +95,6 @@ class Writer:
         self._closed: asyncio.Future[None] | None = None
         """Done once nothing waits any more; None until the writer is being closed."""
         self.commits = Histogram()  # seconds that commits took
-
-    @property
-    def queued(self) -> int:
-        """Records that are not acknowledged yet."""
-        return self._records
 
     @property
     def lag(self) -> float:
@@ -117,11 +109,11 @@ class Writer:
         if self._closed is not None:
             raise Unavailable(f"The model '{self.model.name}' takes no more records: it is being closed.")
         limit = self.model.limits.queued
-        if self._records and self._records + request.records.count > limit:
-            raise Busy(f"{self._records:,} records of '{self.model.name}' wait already; try again in a second.")
+        if self.queued and self.queued + request.records.count > limit:
+            raise Busy(f"{self.queued:,} records of '{self.model.name}' wait already; try again in a second.")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
-        self._records += request.records.count
+        self.queued += request.records.count
         self._waiting.append(Waiting(request, answer, time.monotonic()))
         self._schedule(loop)
         return answer
@@ -150,7 +142,7 @@ class Writer:
         # The next commit comes first: a thread can work on it while the event loop answers the last one.
         self._begin_next(loop)
         while self._commits and self._is_written(self._commits[0]):
-            self._finish(self._commits.popleft())
+            self._answer_result(self._commits.popleft(), self.model.finish)
             self._begin_next(loop)
         idle = not (self._waiting or self._commits or self._works or self._saves)
         if self._closed is not None and idle and not self._closed.done():
@@ -163,7 +155,7 @@ class Writer:
         if self._commits and self._commits[-1].alone:
             if len(self._commits) == 1:
                 commit = self._commits[0]
-                self._run(loop, partial(self.model.commit, commit.requests), partial(self._end_alone, commit))
+                self._run(loop, partial(self.model.commit, commit.requests), self._end_alone)
         elif self._finished and not self._saves and self._is_due(self.model):
             if not self._commits:
                 self._finished = False
@@ -236,9 +228,8 @@ class Writer:
         else:
             commit.written.add_done_callback(lambda _: loop.call_soon_threadsafe(self._advance, loop))
 
-    def _end_alone(self, commit: Commit, result: Callable[[], Sequence[Answer | Exception]]) -> None:
-        self._commits.popleft()
-        self._answer_result(commit, result)
+    def _end_alone(self, result: Callable[[], Sequence[Answer | Exception]]) -> None:
+        self._answer_result(self._commits.popleft(), result)
 
     def _end_snapshot(self, loop: asyncio.AbstractEventLoop, result: Callable[[], Callable[[], None] | None]) -> None:
         """End a part of a snapshot, and begin the next, if there is one."""
@@ -252,9 +243,6 @@ class Writer:
             # The journal has everything.
             name = self.model.name
             LOGGER.exception("The snapshot of '%s' was not written.", name, extra={FIELDS: {"model": name}})
-
-    def _finish(self, commit: Commit) -> None:
-        self._answer_result(commit, self.model.finish)
 
     def _answer_result(self, commit: Commit, result: Callable[[], Sequence[Answer | Exception]]) -> None:
         try:
@@ -276,7 +264,7 @@ class Writer:
         self._finished, self._answered = True, len(commit.waiting)
         self.commits.observe(time.monotonic() - commit.began)
         for (request, future, _), answer in zip(commit.waiting, answers, strict=True):
-            self._records -= request.records.count
+            self.queued -= request.records.count
             if future.done():
                 continue
             if isinstance(answer, Exception):

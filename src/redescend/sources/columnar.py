@@ -265,8 +265,6 @@ def check_expansion(name: str, what: str, stored: int, needed: int) -> None:
 
     Pages of Parquet and batches of Arrow are read as a whole, so their sizes are looked up first.
 
-    Examples
-    --------
     >>> check_expansion("a.arrow", "the batch of row 1", stored=2_000, needed=6_000_000_000)
     Traceback (most recent call last):
     redescend.errors.DataError: a.arrow: the batch of row 1 takes 5.6 GiB of memory, though 2,000 bytes are stored.

@@ -52,6 +52,14 @@ class TableFile(ColumnarFile):
         example = f"{self.format}:///{self.path}?table={names[0]}"
         raise DataError(f"{self.name} has {len(names)} tables: {listed}. Name one of them: {example}")
 
+    def read_table(self, database: Any, listing: str) -> Iterator[pa.RecordBatch]:
+        """Read the table, one of those that a query lists; values that are not of the kind of the first are bad."""
+        table = self.choose_table([name for (name,) in database.execute(listing).fetchall()]).replace('"', '""')
+        cursor = database.execute(f'SELECT * FROM "{table}"')
+        names = [column[0] for column in cursor.description]
+        while rows := cursor.fetchmany(ROWS):
+            yield pa.record_batch([_to_array(values) for values in zip(*rows, strict=True)], names=names)
+
 
 class SqliteFile(TableFile):
     """A table or view of an SQLite database."""
@@ -63,15 +71,10 @@ class SqliteFile(TableFile):
     def read_batches(self) -> Iterator[pa.RecordBatch]:
         try:
             with closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-                yield from self._read(database)
+                kinds = "type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+                yield from self.read_table(database, f"SELECT name FROM sqlite_master WHERE {kinds} ORDER BY name")
         except sqlite3.Error as error:
             raise pa.ArrowInvalid(str(error)) from None
-
-    def _read(self, database: sqlite3.Connection) -> Iterator[pa.RecordBatch]:
-        kinds = "type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
-        tables = database.execute(f"SELECT name FROM sqlite_master WHERE {kinds} ORDER BY name")
-        name = self.choose_table([name for (name,) in tables]).replace('"', '""')
-        yield from _fetch_batches(database.execute(f'SELECT * FROM "{name}"'))
 
 
 class DuckdbFile(TableFile):
@@ -91,11 +94,8 @@ class DuckdbFile(TableFile):
             # Otherwise a view may read any file or address.
             safe = {"enable_external_access": "false"}
             with closing(duckdb.connect(str(self.path), read_only=True, config=safe)) as database:
-                tables = database.execute(
-                    "SELECT table_name FROM information_schema.tables ORDER BY table_name"
-                ).fetchall()
-                name = self.choose_table([name for (name,) in tables]).replace('"', '""')
-                yield from _fetch_batches(database.execute(f'SELECT * FROM "{name}"'))
+                listing = "SELECT table_name FROM information_schema.tables ORDER BY table_name"
+                yield from self.read_table(database, listing)
         except duckdb.Error as error:
             raise pa.ArrowInvalid(str(error)) from None
 
@@ -120,13 +120,6 @@ class ExcelFile(TableFile):
         names = [str(name).strip() or f"column{place}" for place, name in enumerate(header, 1)]
         columns = list(zip(*records, strict=True)) or [()] * len(names)
         yield pa.record_batch([_to_array(column) for column in columns], names=names)
-
-
-def _fetch_batches(cursor: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of a query; those with values that are not of the kind of the first rows are bad."""
-    names = [column[0] for column in cursor.description]
-    while rows := cursor.fetchmany(ROWS):
-        yield pa.record_batch([_to_array(values) for values in zip(*rows, strict=True)], names=names)
 
 
 def _to_array(values: Sequence[Any]) -> pa.Array:

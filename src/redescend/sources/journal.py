@@ -62,10 +62,7 @@ def encode_frame(
 def read_frames(file: BinaryIO, start: int = 0) -> Iterator[Frame]:
     """The frames of an open journal from an offset on, up to the first that is incomplete.
 
-    Raises
-    ------
-    DataError
-        It is not a journal, or it is damaged before its last frame.
+    Raises an error if it is not a journal, or if it is damaged before its last frame.
     """
     file.seek(0)
     begin = file.read(len(MAGIC))

@@ -35,16 +35,10 @@ def is_topic(source: Any) -> bool:
 
 
 class Spool:
-    """A file of messages, one a line, that grows while the subscription lasts.
+    """A file of messages, one a line, that grows while the subscription lasts; it continues where it ended.
 
-    Parameters
-    ----------
-    address : str
-        Of the topic; wildcards are allowed, and then records have a column ``topic``.
-    path : Path
-        The file; it continues where it ended.
-    durable : bool
-        Whether the broker stores messages while no client is connected, for the next spool of this address and path.
+    If the `address` of the topic has wildcards, records have a column ``topic``. If it is `durable`, the broker stores
+    messages while no client is connected, for the next spool of this address and `path`.
     """
 
     def __init__(self, address: str, path: Path, *, durable: bool = True) -> None:
@@ -86,11 +80,8 @@ class Spool:
             client.username_pw_set(unquote(parts.username), None if parts.password is None else unquote(parts.password))
         if parts.scheme.lower() == "mqtts":
             client.tls_set()
-        client.on_connect, client.on_subscribe, client.on_message = (
-            self._on_connect,
-            self._on_subscribe,
-            self._on_message,
-        )
+        client.on_connect = self._on_connect
+        client.on_subscribe, client.on_message = self._on_subscribe, self._on_message
         try:
             client.connect(parts.hostname, self._port)
         except OSError as error:

@@ -8,10 +8,9 @@ in memory, are looked up first in the footer and the headers of pages: structs i
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -134,9 +133,7 @@ META_DATA = 3  # of a column chunk
 PATH, STORED, DATA_PAGE, DICTIONARY_PAGE = 3, 7, 9, 11  # of the metadata of a column chunk
 PAGE_NEEDED, PAGE_STORED = 2, 3  # of the header of a page
 
-DEPTH = 8
-
-UNPARSABLE = (IndexError, KeyError, struct.error)
+DEPTH = 16  # the most structs and lists inside each other
 
 
 class Chunk(NamedTuple):
@@ -177,8 +174,24 @@ class Compact:
             raise IndexError
         return self.data[self.at - size : self.at]
 
+    def read_value(self, kind: int = STRUCT, depth: int = 0, listed: bool = False) -> Any:
+        """Read a value of a type: a struct as a dict by the numbers of its fields; None for what is not needed."""
+        if kind in INTEGERS:
+            return self.read_integer()
+        if kind == BINARY:
+            return self.read_binary()
+        if kind in LISTS and depth < DEPTH:
+            return [self.read_value(element, depth + 1, listed=True) for element in self.read_list()]
+        if kind == STRUCT and depth < DEPTH:
+            return {number: self.read_value(field, depth + 1) for number, field in self.read_fields()}
+        if kind not in (*BOOLEANS, BYTE, DOUBLE):
+            raise KeyError(kind)
+        if kind not in BOOLEANS or listed:  # otherwise the type is the value
+            self.at += 8 if kind == DOUBLE else 1
+        return None
+
     def read_fields(self) -> Iterator[tuple[int, int]]:
-        """The number and type of every field of a struct; the caller reads or skips its value."""
+        """The number and type of every field of a struct; the caller reads its value."""
         number = 0
         while (head := self.data[self.at]) != 0:
             self.at += 1
@@ -187,7 +200,7 @@ class Compact:
         self.at += 1
 
     def read_list(self) -> Iterator[int]:
-        """The type of every element of a list."""
+        """The type of every element of a list; the caller reads its value."""
         head = self.data[self.at]
         self.at += 1
         for _ in range(head >> 4 if head >> 4 < 15 else self.read_unsigned()):
@@ -195,25 +208,14 @@ class Compact:
                 raise IndexError
             yield head & 15
 
-    def skip(self, kind: int, depth: int = 0, listed: bool = False) -> None:
-        if kind in BOOLEANS and not listed:
-            return  # the type is the value
-        if kind in (*BOOLEANS, BYTE):
-            self.at += 1
-        elif kind in INTEGERS:
-            self.read_unsigned()
-        elif kind == DOUBLE:
-            self.at += 8
-        elif kind == BINARY:
-            self.read_binary()
-        elif kind in LISTS and depth < DEPTH:
-            for element in self.read_list():
-                self.skip(element, depth + 1, listed=True)
-        elif kind == STRUCT and depth < DEPTH:
-            for _, field in self.read_fields():
-                self.skip(field, depth + 1)
-        else:
-            raise KeyError(kind)
+
+T = TypeVar("T")
+
+
+def get_field(struct: Any, number: int, default: T) -> T:
+    """The field of a struct with this number; the default unless it is there and of the same type."""
+    value = struct.get(number) if isinstance(struct, dict) else None
+    return value if isinstance(value, type(default)) else default
 
 
 def read_chunks(file: Any, size: int) -> list[list[Chunk]]:
@@ -224,51 +226,20 @@ def read_chunks(file: Any, size: int) -> list[list[Chunk]]:
     if end[4:] != MAGIC or not 0 < length <= min(size - 8, LARGEST_FOOTER):
         return []
     file.seek(size - 8 - length)
-    footer = Compact(file.read(length))
-    groups = []
     try:
-        for number, kind in footer.read_fields():
-            if number == ROW_GROUPS and kind in LISTS:
-                groups += [_parse_group(footer) for _ in footer.read_list()]
-            else:
-                footer.skip(kind)
-    except UNPARSABLE:
+        footer = Compact(file.read(length)).read_value()
+    except (IndexError, KeyError):
         return []
-    return groups
+    groups = get_field(footer, ROW_GROUPS, list[Any]())
+    return [[_make_chunk(column) for column in get_field(group, COLUMNS, list[Any]())] for group in groups]
 
 
-def _parse_group(footer: Compact) -> list[Chunk]:
-    chunks: list[Chunk] = []
-    for number, kind in footer.read_fields():
-        if number == COLUMNS and kind in LISTS:
-            chunks += [_parse_column(footer) for _ in footer.read_list()]
-        else:
-            footer.skip(kind)
-    return chunks
-
-
-def _parse_column(footer: Compact) -> Chunk:
-    known = Chunk(b"", 0, 0)
-    for number, kind in footer.read_fields():
-        if number == META_DATA and kind == STRUCT:
-            known = _parse_meta_data(footer)
-        else:
-            footer.skip(kind)
-    return known
-
-
-def _parse_meta_data(footer: Compact) -> Chunk:
-    name, found = b"", {STORED: 0, DATA_PAGE: 0}
-    for number, kind in footer.read_fields():
-        if number == PATH and kind in LISTS:
-            parts = [footer.read_binary() for _ in footer.read_list()]
-            name = parts[0] if parts else b""
-        elif number in (STORED, DATA_PAGE, DICTIONARY_PAGE) and kind in INTEGERS:
-            found[number] = footer.read_integer()
-        else:
-            footer.skip(kind)
-    start = min(place for number, place in found.items() if number != STORED and (number == DATA_PAGE or place > 0))
-    return Chunk(name, start, found[STORED])
+def _make_chunk(column: Any) -> Chunk:
+    known = get_field(column, META_DATA, dict[int, Any]())
+    first, dictionary = get_field(known, DATA_PAGE, 0), get_field(known, DICTIONARY_PAGE, 0)
+    names = [part for part in get_field(known, PATH, list[Any]()) if isinstance(part, bytes)]
+    start = min(first, dictionary) if dictionary > 0 else first
+    return Chunk(names[0] if names else b"", start, get_field(known, STORED, 0))
 
 
 def measure_pages(file: Any, chunks: list[Chunk], columns: list[str] | None) -> tuple[int, int]:
@@ -300,18 +271,15 @@ def _read_header(file: Any, at: int) -> tuple[int, int, int] | None:
     for size in HEADS:
         file.seek(at)
         data = file.read(size)
-        header, found = Compact(data), {PAGE_STORED: -1, PAGE_NEEDED: -1}
+        header = Compact(data)
         try:
-            for number, kind in header.read_fields():
-                if number in found and kind in INTEGERS:
-                    found[number] = header.read_integer()
-                else:
-                    header.skip(kind)
+            found = header.read_value()
         except KeyError:
             return None
         except IndexError:
             if len(data) < size:
                 return None
             continue
-        return (found[PAGE_STORED], found[PAGE_NEEDED], header.at) if min(found.values()) >= 0 else None
+        stored, needed = get_field(found, PAGE_STORED, -1), get_field(found, PAGE_NEEDED, -1)
+        return (stored, needed, header.at) if min(stored, needed) >= 0 else None
     return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from redescend.streaming.far_out import NEVER, find_ranges
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.lags import LagHistory
 from redescend.streaming.model import StreamModel
-from redescend.streaming.report.formatting import NEGLIGIBLE
+from redescend.streaming.report.formatting import NEGLIGIBLE, format_count, format_value
 from redescend.streaming.summary.records import to_json_value
 
 NEAREST = 3  # similar records
@@ -139,6 +140,24 @@ def _read_lagged(schema: Schema, chunk: EncodedChunk) -> dict[str, Any]:
             value = feature.levels[int(own.argmax())] if feature.levels else float(own[0])
             values[feature.name] = value if known else None
     return values
+
+
+def list_steps(
+    contributions: Iterable[tuple[str, Any, float]], schema: Schema, least: float, most: int
+) -> list[tuple[str, float]]:
+    """List the steps of an explanation that are not below `least`, with the values of their columns.
+
+    Columns after the first `most` are summed; steps that are not those of a column come last.
+    """
+    known = {feature.name for feature in schema.features}
+    parts = [one for one in contributions if abs(one[2]) >= least]
+    columns = [one for one in parts if one[0] not in OTHER_STEPS]
+    steps = [
+        (f"{name} = {format_value(value)}" if name in known else name, part) for name, value, part in columns[:most]
+    ]
+    if rest := columns[most:]:
+        steps.append((format_count(len(rest), "other column"), sum(part for *_, part in rest)))
+    return steps + [(name, part) for name, _, part in parts if name in OTHER_STEPS]
 
 
 def _compute_contributions(

@@ -80,7 +80,7 @@ class StreamPredictor(ABC):
 
     def _repr_html_(self) -> str:
         """Show the model as a table in notebooks."""
-        from redescend.streaming.report.notebook import render_model
+        from redescend.streaming.report.describe import render_model
 
         return render_model(self)
 

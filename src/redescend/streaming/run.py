@@ -16,18 +16,9 @@ from redescend.numeric import Array
 from redescend.sources import Bad, Batch, Position, Source
 from redescend.sources.batch import count_bad
 from redescend.sources.formats import Follow
+from redescend.streaming import final_look
 from redescend.streaming.config import FitConfig
 from redescend.streaming.far_out import FarRecords
-from redescend.streaming.final_look import (
-    KEPT,
-    FinalSuspects,
-    judge_finally,
-    look_up_values,
-    make_suspects,
-    read_again,
-    recall_values,
-    write_suspects,
-)
 from redescend.streaming.io.checkpoints import Checkpoint, CheckpointFolder
 from redescend.streaming.io.writers import RunWriters
 from redescend.streaming.keyed import ModelStore
@@ -100,7 +91,7 @@ class Run:
     ) -> None:
         self.config, self.model, self.source = config, model, source
         self.counts, self.summary = Counts(), Summary(model.schema, config.transform, config.top)
-        self.final: FinalSuspects | None = None
+        self.final: final_look.FinalSuspects | None = None
         self.follows = ""
         self.on_look: Callable[[int], object] = lambda records: None
         self._passes = passes
@@ -122,7 +113,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Show the counts and the top suspects as tables in notebooks."""
-        from redescend.streaming.report.notebook import render_run
+        from redescend.streaming.report.describe import render_run
 
         return render_run(self)
 
@@ -221,7 +212,7 @@ class Run:
         quarantined = rejected if on_bad == OnBad.QUARANTINE else []
         self._writers.write(learned.rounds, quarantined)
         if self._writers.has_values:
-            for place in np.flatnonzero(learned.rounds.clean_probability < KEPT).tolist():
+            for place in np.flatnonzero(learned.rounds.clean_probability < final_look.KEPT).tolist():
                 index = int(learned.indices[place])
                 values = read_values(self.model.schema, batch, index, self.config.id)
                 self._writers.log_values(int(learned.rounds.rows[place]), batch.files, values)
@@ -300,7 +291,7 @@ class Run:
             # The errors of later passes are in-sample.
             metrics = self.summary.metrics
             counted = {"records": self.counts.records, "learned": self.counts.learned}
-            self.summary, log, far, judged, self.follows = read_again(
+            self.summary, log, far, judged, self.follows = final_look.read_again(
                 model, self.source, config, writers, self._passes, self.on_look, **counted
             )
             self.summary.metrics, last = metrics, log.path
@@ -311,7 +302,7 @@ class Run:
             writers.write_final_files(schema, model.keys, judged=model.belief is not None)
             return
         writers.write_quarantine()
-        final = judge_finally(model, config, first, last, far, judged)
+        final = final_look.judge_finally(model, config, first, last, far, judged)
         if self.summary.is_constant:
             # All errors are rounding errors.
             final, self.follows = final.empty(), ""
@@ -322,13 +313,13 @@ class Run:
         if self.source.can_reread:
             # Only the report has explanations, which take longer than the rest of the list.
             explained = 0 if config.outputs.report is None else config.top
-            values = look_up_values(self.source, model, rows, config.id, explained)
+            values = final_look.look_up_values(self.source, model, rows, config.id, explained)
         else:
-            values = recall_values(writers.read_log("values"), rows)
+            values = final_look.recall_values(writers.read_log("values"), rows)
         self.summary.final, self.summary.listed = final.summarize(), final.rounds[: final.listed]
-        self.summary.suspects.records = make_suspects(schema, final, config.top, values)
+        self.summary.suspects.records = final_look.make_suspects(schema, final, config.top, values)
         if config.outputs.suspects is not None:
-            write_suspects(config.outputs.suspects, schema, final, values, config.id)
+            final_look.write_suspects(config.outputs.suspects, schema, final, values, config.id)
 
     def _check_open(self) -> None:
         if not self._release.alive:

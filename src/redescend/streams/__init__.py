@@ -131,16 +131,8 @@ def regression(
     >>> stream.truth.shape, np.ptp(np.log10(stream.X.std(axis=0))).round()
     ((100, 3), np.float64(6.0))
     """
-    X, response, truth = _draw_stream(
-        "regression",
-        rounds,
-        seed,
-        dim,
-        drift=drift,
-        noise=noise,
-        noise_scale=noise_scale,
-        feature_scales=feature_scales,
-    )
+    options: Any = {"drift": drift, "noise": noise, "noise_scale": noise_scale, "feature_scales": feature_scales}
+    X, response, truth = _draw_stream("regression", rounds, seed, dim, **options)
     return Stream(X, response, truth=truth)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redescend.experiments.expert_runs import BEST, PRINTED, ROBUST
+from redescend.experiments.paper import BEST, PRINTED, ROBUST
 from redescend.experiments.pictures import canvas
 from redescend.experiments.pictures.canvas import BLUE, GREY, ORANGE, PALE, VERMILION, Picture
 from redescend.experiments.problems import PAPER, PROBLEMS, TITLES

@@ -10,18 +10,7 @@ import numpy as np
 
 from redescend import transforms
 from redescend.experiments.pictures import canvas
-from redescend.experiments.pictures.canvas import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PALE,
-    PURPLE,
-    VERMILION,
-    Picture,
-    line_style,
-)
+from redescend.experiments.pictures.canvas import Picture, line_style
 from redescend.experiments.problems import MEASURES, PAPER, PROBLEMS, TITLES
 from redescend.experiments.results import Line, Results, angle_between, format_number, read_theta
 from redescend.numeric import Array
@@ -80,15 +69,18 @@ def _describe_losses(learn: Transform) -> str:
 
 FIRST_ROUND = 10  # first round on the axis of a long run: before it nothing has been learned
 
-KINDS = {"weight clean": ("clean rounds", BLUE, "."), "weight corrupted": ("corrupted rounds", ORANGE, "x")}
+KINDS = {
+    "weight clean": ("clean rounds", canvas.BLUE, "."),
+    "weight corrupted": ("corrupted rounds", canvas.ORANGE, "x"),
+}
 STRETCHES, FEWEST = 30, 10  # maximum number of medians along a run, and minimum number of rounds in each
 
 GUARANTEES = {
-    "measured": ("clean regret, measured", BLACK, "o"),
-    "convexity": ("after convexity, the first step of the proof", GREEN, "s"),
-    "certificate": ("certificate of the run", BLUE, "D"),
-    "sharp bound": ("Theorem 3.3, sharp constants", ORANGE, "^"),
-    "printed bound": ("Theorem 3.3 as printed", VERMILION, "v"),
+    "measured": ("clean regret, measured", canvas.BLACK, "o"),
+    "convexity": ("after convexity, the first step of the proof", canvas.GREEN, "s"),
+    "certificate": ("certificate of the run", canvas.BLUE, "D"),
+    "sharp bound": ("Theorem 3.3, sharp constants", canvas.ORANGE, "^"),
+    "printed bound": ("Theorem 3.3 as printed", canvas.VERMILION, "v"),
 }
 
 LinesByCount = dict[str, dict[str, Line]]
@@ -199,7 +191,7 @@ def draw_weights(problem: str, results: Results, folder: Path) -> Picture | None
                 if len(at_count):
                     means[count][kind] = float(at_count.column("value").mean())
                     handles |= _draw_cloud(axes, at_count, *KINDS[kind])
-            limit = axes.axhline(ceiling, color=GREY, linewidth=0.9)
+            limit = axes.axhline(ceiling, color=canvas.GREY, linewidth=0.9)
             axes.set(xlim=(0.0, last), ylim=(0.0, 1.1 * ceiling))
             axes.locator_params("x", nbins=5)
             axes.xaxis.set_major_formatter("{x:,.0f}")
@@ -323,13 +315,13 @@ def _draw_points(axes: canvas.Axes, stream: Results) -> dict[str, Any]:
     """Points by their label; corrupted ones have the flipped label and a ring."""
     x0, x1, y, clean = (_read_by_round(stream, measure) for measure in ("x 0", "x 1", "y", "clean"))
     handles: dict[str, Any] = {}
-    for label, value, marker, color in (("label +1", 1.0, "+", GREEN), ("label −1", -1.0, "_", PURPLE)):
+    for label, value, marker, color in (("label +1", 1.0, "+", canvas.GREEN), ("label −1", -1.0, "_", canvas.PURPLE)):
         has_label = y == value
         style: dict[str, Any] = {"color": color, "marker": marker, "linewidths": 1.2, "alpha": 0.8, "zorder": 1.0}
         handles[label] = axes.scatter(x0[has_label], x1[has_label], 30.0, **style)
     bad = clean == 0.0
     if bad.any():
-        ring: dict[str, Any] = {"facecolors": "none", "edgecolors": ORANGE, "linewidths": 1.2, "zorder": 1.2}
+        ring: dict[str, Any] = {"facecolors": "none", "edgecolors": canvas.ORANGE, "linewidths": 1.2, "zorder": 1.2}
         handles["corrupted: label flipped"] = axes.scatter(x0[bad], x1[bad], 80.0, **ring)
     reach = 1.05 * float(np.abs([x0, x1]).max())
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
@@ -346,7 +338,7 @@ def _draw_boundary_lines(axes: canvas.Axes, thetas: dict[str, Array]) -> dict[st
     handles: dict[str, Any] = {}
     for learner in reversed(canvas.sort_learners(thetas)):
         first, second = thetas[learner]
-        truth: dict[str, Any] = {"color": PALE, "linewidth": 8.0, "zorder": 0.8}
+        truth: dict[str, Any] = {"color": canvas.PALE, "linewidth": 8.0, "zorder": 0.8}
         line = truth if learner == "truth" else {**canvas.line_style(learner).options, "zorder": 2.5}
         handles[learner] = axes.axline((0.0, 0.0), (-second, first), **line)
     return handles

@@ -1,19 +1,176 @@
-"""The suite: how often each learner is within a factor of the oracle, and its ratios by kind of setting."""
+"""The suite: every learner's regret relative to the oracle with the best step, as a table and in pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from redescend.experiments import suite
 from redescend.experiments.pictures import canvas
 from redescend.experiments.pictures.canvas import BLUE, GREY, PALE, VERMILION, WIDTH, Picture, line_style, open_sheet
+from redescend.experiments.problems import ORACLE
 from redescend.experiments.results import Results, format_number
-from redescend.experiments.suite import ADAPTIVE, BEST, COUNTS, SCALES, SYNTHETIC, TASKS, WHATS, SuiteSetting
-from redescend.experiments.suite_ratios import CAP, Ratios, compute_profile, read_ratios
+from redescend.experiments.suite import BEST, SuiteSetting
+from redescend.numeric import Array
 from redescend.streams import DRIFTS, NOISES
+
+TUNED_ORACLE = f"{ORACLE}{BEST}"
+CAP = 1_000.0  # in a geometric mean a larger ratio and divergence count as this, and a smaller ratio as its inverse
+
+GROUPS: dict[str, Callable[[SuiteSetting], bool]] = {
+    "all": lambda setting: True,
+    "regression": lambda setting: setting.task == "regression",
+    "classification": lambda setting: setting.task == "classification",
+    "k ≤ T/10": lambda setting: setting.count != "T/4",
+    "k = T/4": lambda setting: setting.count == "T/4",
+    "adaptive": lambda setting: setting.when == suite.ADAPTIVE,
+    "real": lambda setting: setting.source != suite.SYNTHETIC,
+}
+"""The columns of the table."""
+
+
+class GroupSummary(NamedTuple):
+    """A learner's ratios in a group of settings: geometric mean, shares within 1.2 and 1.5, and the worst."""
+
+    settings: int
+    mean: float
+    within_12: float
+    within_15: float
+    worst: float
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """Ratios to the oracle with the best step, settings × learners; infinite where a learner diverged."""
+
+    settings: list[SuiteSetting]
+    learners: list[str]
+    values: Array
+
+    def ratios_of(self, learner: str) -> Array:
+        return self.values[:, self.learners.index(learner)]
+
+    def summarize_group(self, learner: str, group: Callable[[SuiteSetting], bool]) -> GroupSummary | None:
+        """A learner in a group, or None if the group has no setting."""
+        ratios = self.ratios_of(learner)[[bool(group(setting)) for setting in self.settings]]
+        if not len(ratios):
+            return None
+        within = [float(np.mean(ratios <= bound)) for bound in (1.2, 1.5)]
+        mean = np.exp(np.log(np.clip(ratios, 1.0 / CAP, CAP)).mean())
+        return GroupSummary(len(ratios), float(mean), within[0], within[1], float(ratios.max()))
+
+    def share_within(self, learner: str) -> float:
+        return float(np.mean(self.ratios_of(learner) <= 1.5))
+
+    def blind_learners(self) -> list[str]:
+        """The learners that do not know which rounds are clean."""
+        return [learner for learner in self.learners if not learner.startswith(ORACLE)]
+
+    def group_by_step(self) -> dict[str, list[str]]:
+        """The learners by how they got their step, without the oracle of the ratios."""
+        listed = [learner for learner in self.learners if learner != TUNED_ORACLE]
+        tuned = [learner for learner in listed if learner.endswith(BEST)]
+        free = [learner for learner in listed if learner in suite.UNTUNED]
+        usual = [learner for learner in listed if learner not in (*tuned, *free)]
+        return {"no step": free, "step 1/√T": usual, "best step in hindsight": tuned}
+
+    def main_learner(self) -> str:
+        """The learner that the report is about: the first without a step, or LEARN."""
+        return next((name for name in suite.UNTUNED if name in self.learners), "LEARN")
+
+    def describe_worst_settings(self, learner: str, number: int = 10) -> list[str]:
+        """The settings with a learner's largest ratios, the worst first, and who is best there."""
+        blind, values = self.blind_learners(), self.ratios_of(learner)
+        sentences = []
+        for row in np.argsort(-values, kind="stable")[:number]:
+            ratios = {name: float(self.ratios_of(name)[row]) for name in blind}
+            best = min(ratios, key=lambda name: ratios[name])
+            ratio = f"{format_number(values[row])} times the oracle" if values[row] < np.inf else "diverged"
+            lowest = f"lowest there: {best}, {format_number(ratios[best])}"
+            sentences.append(f"{self.settings[row].description}: {ratio} ({lowest})")
+        return sentences
+
+
+def compute_profile(ratios: Array, within: Array) -> Array:
+    """The share of settings whose ratio is at most each of these."""
+    return np.searchsorted(np.sort(ratios), within, side="right") / len(ratios)
+
+
+def read_ratios(results: Results) -> Ratios:
+    """The ratios in every setting that all learners have finished, in the order of the results."""
+    rows = results.select(experiment="suite")
+    regrets: dict[SuiteSetting, dict[str, float]] = {}
+    for measure in ("final regret", "diverged"):
+        for row in rows.select(measure=measure).table.to_pylist():
+            setting = SuiteSetting.parse(row["problem"], row["count"])
+            regrets.setdefault(setting, {})[row["learner"]] = row["value"] if measure == "final regret" else np.inf
+    learners = _sort_learners({name for by_learner in regrets.values() for name in by_learner})
+    complete = [(setting, row) for setting, row in regrets.items() if len(row) == len(learners)]
+    usable = {setting: row for setting, row in complete if row[TUNED_ORACLE] < np.inf}
+    values = [[row[name] / row[TUNED_ORACLE] for name in learners] for row in usable.values()]
+    return Ratios(list(usable), learners, np.array(values).reshape(len(values), len(learners)))
+
+
+def _sort_learners(learners: set[str]) -> list[str]:
+    """Learners without a step, then peers at 1/√T, then with the best step, in the order of the registries."""
+    ordered = [*suite.UNTUNED, *suite.PEERS, *(f"{name}{BEST}" for name in suite.PEERS)]
+    return [*(name for name in ordered if name in learners), *sorted(learners - {*ordered})]
+
+
+def make_suite_section(results: Results) -> dict[str, Any] | None:
+    """The report's table of ratios and worst settings, or None without results."""
+    ratios = read_ratios(results)
+    if not ratios.settings:
+        return None
+    kinds = {kind: members for kind, members in ratios.group_by_step().items() if members}
+    listed = [learner for members in kinds.values() for learner in members]
+    cells = {
+        (learner, group): ratios.summarize_group(learner, members)
+        for learner in listed
+        for group, members in GROUPS.items()
+    }
+    full = {place: cell for place, cell in cells.items() if cell is not None}
+    columns = {group: cell.settings for (learner, group), cell in full.items() if learner == listed[0]}
+    blind = ratios.blind_learners()
+    subject = ratios.main_learner()
+    return {
+        "answer": _summarize_suite(ratios),
+        "settings": len(ratios.settings),
+        "rounds": int(results.select(experiment="suite").column("rounds").max()),
+        "columns": columns,
+        "kinds": kinds,
+        "cells": {place: format_cell(cell) for place, cell in full.items()},
+        "best": {(min(blind, key=lambda learner: full[learner, group].mean), group) for group in columns},
+        "subject": subject,
+        "losses": ratios.describe_worst_settings(subject),
+    }
+
+
+def _summarize_suite(ratios: Ratios) -> str:
+    """The suite in one sentence: the subject, and the best of the others."""
+    subject = ratios.main_learner()
+    within = {learner: ratios.share_within(learner) for learner in ratios.blind_learners()}
+    family = subject.partition(",")[0]
+    best = max((learner for learner in within if not learner.startswith(family)), key=lambda learner: within[learner])
+    return (
+        f"In {len(ratios.settings)} settings of the suite, {subject} is within 1.5 times the regret of an oracle with "
+        f"the best step in {within[subject]:.0%} of them; the best of the others, {best}, in {within[best]:.0%}."
+    )
+
+
+def format_cell(cell: GroupSummary) -> tuple[str, str]:
+    """The mean of a cell, and the line below it.
+
+    >>> format_cell(GroupSummary(settings=8, mean=1.234, within_12=0.5, within_15=0.75, worst=float("inf")))
+    ('1.23', '50 / 75 %, diverged')
+    """
+    shares = f"{100.0 * cell.within_12:.0f} / {100.0 * cell.within_15:.0f} %"
+    return format_number(cell.mean), f"{shares}, {format_number(cell.worst)}"
+
 
 NEAR, FAR = 0.3, 30.0  # ends of the axis of ratios
 
@@ -36,7 +193,7 @@ def draw_profile(results: Results, folder: Path) -> Picture | None:
             axes.axvline(1.5, color=GREY, linewidth=1.0, linestyle=(0, (2.0, 2.0)))
             for learner in (*free, *learners):
                 share = 100.0 * compute_profile(ratios.ratios_of(learner), within)
-                axes.plot(within, share, **line_style(_strip_suffix(learner)).options)
+                axes.plot(within, share, **line_style(learner.removesuffix(BEST)).options)
             axes.set(xscale="log", xlim=(NEAR, FAR), ylim=(0.0, 101.0), xlabel="ρ (log scale)")
             axes.set_xticks([0.3, 1.0, 1.5, 3.0, 10.0, 30.0], ["0.3", "1", "1.5", "3", "10", "30"])
             axes.set_xticks([], minor=True)
@@ -52,10 +209,6 @@ def draw_profile(results: Results, folder: Path) -> Picture | None:
     return sheet.picture
 
 
-def _strip_suffix(learner: str) -> str:
-    return learner.removesuffix(BEST)
-
-
 def _draw_ranking(axes: canvas.Axes, ratios: Ratios, learners: list[str]) -> None:
     """List the learners beside the panel by their share within 1.5."""
     shares = {learner: 100.0 * ratios.share_within(learner) for learner in learners}
@@ -63,9 +216,9 @@ def _draw_ranking(axes: canvas.Axes, ratios: Ratios, learners: list[str]) -> Non
     axes.text(1.03, 1.0, "within 1.5", va="center", fontsize=9.0, color=GREY, **place)
     for row, learner in enumerate(sorted(shares, key=lambda learner: -shares[learner])):
         height = 0.93 - 0.07 * row
-        axes.plot([1.03, 1.14], [height, height], **place, **line_style(_strip_suffix(learner)).options)
+        axes.plot([1.03, 1.14], [height, height], **place, **line_style(learner.removesuffix(BEST)).options)
         axes.text(1.31, height, f"{shares[learner]:.0f} %", ha="right", va="center", fontsize=9.0, **place)
-        axes.text(1.34, height, _strip_suffix(learner), va="center", fontsize=9.0, **place)
+        axes.text(1.34, height, learner.removesuffix(BEST), va="center", fontsize=9.0, **place)
 
 
 def _group_by_level() -> dict[str, dict[str, Members]]:
@@ -81,16 +234,16 @@ def _group_by_level() -> dict[str, dict[str, Members]]:
         return {value: members(value) for value in values}
 
     return {
-        "": {"all settings": lambda setting: True, **level("task", TASKS, size=None)},
-        "feature size": level("scales", SCALES, size=None),
-        "outliers, k": level("count", ("0", *COUNTS)),
-        "when": level("when", ("random", "periodic", "burst", "first", "last", ADAPTIVE)),
-        "what": level("what", WHATS),
+        "": {"all settings": lambda setting: True, **level("task", suite.TASKS, size=None)},
+        "feature size": level("scales", suite.SCALES, size=None),
+        "outliers, k": level("count", ("0", *suite.COUNTS)),
+        "when": level("when", ("random", "periodic", "burst", "first", "last", suite.ADAPTIVE)),
+        "what": level("what", suite.WHATS),
         "truth": level("drift", DRIFTS),
         "noise": level("noise", NOISES),
         "real streams": {
-            "as they are": lambda setting: setting.source != SYNTHETIC and setting.count == "0",
-            "corrupted": lambda setting: setting.source != SYNTHETIC and setting.count != "0",
+            "as they are": lambda setting: setting.source != suite.SYNTHETIC and setting.count == "0",
+            "corrupted": lambda setting: setting.source != suite.SYNTHETIC and setting.count != "0",
         },
     }
 
@@ -159,7 +312,11 @@ def _write_values(axes: canvas.Axes, values: Any) -> None:
 def _write_head(axes: canvas.Axes, head: str, learners: list[str]) -> None:
     axes.tick_params(labeltop=True)
     axes.set_xticks(
-        range(len(learners)), [_strip_suffix(learner) for learner in learners], rotation=55.0, ha="left", va="bottom"
+        range(len(learners)),
+        [learner.removesuffix(BEST) for learner in learners],
+        rotation=55.0,
+        ha="left",
+        va="bottom",
     )
     axes.set_xticks([], minor=True)
     axes.annotate(head, (0.0, 1.0), (0.0, 97.0), xycoords="axes fraction", textcoords="offset points", fontsize=9.0)

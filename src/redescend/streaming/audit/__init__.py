@@ -12,10 +12,15 @@ from redescend.numeric import Array
 from redescend.sources import Bad, Batch, Kind, Source
 from redescend.streaming.audit.cells import Cell, judge_column, select_cells
 from redescend.streaming.audit.columns import drop_far_out, look_at_column, make_models, restore_column
-from redescend.streaming.audit.kinds import Column, find_odd_numbers, name_kind
-from redescend.streaming.audit.rows import RowCheck, comes_in_runs, count_along
-from redescend.streaming.audit.texts import TextCheck
-from redescend.streaming.audit.units import UnitStretch, find_unit_stretches, select_stretches
+from redescend.streaming.audit.kinds import (
+    Column,
+    UnitStretch,
+    find_odd_numbers,
+    find_unit_stretches,
+    name_kind,
+    select_stretches,
+)
+from redescend.streaming.audit.rules import RowCheck, TextCheck, comes_in_runs, count_along
 from redescend.streaming.encoding.features import COUNTS
 from redescend.streaming.rounds import Rounds
 

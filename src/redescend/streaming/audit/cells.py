@@ -16,7 +16,7 @@ from redescend.belief import Verdict
 from redescend.belief.suspects import HALF, largest_probability, q_values
 from redescend.numeric import Array
 from redescend.streaming.audit.columns import LONG_RUN
-from redescend.streaming.audit.rows import RowCheck, comes_in_runs
+from redescend.streaming.audit.rules import RowCheck, comes_in_runs
 from redescend.streaming.far_out import fit_tail
 from redescend.streaming.model import StreamModel
 from redescend.streaming.report.formatting import format_value

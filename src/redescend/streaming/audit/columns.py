@@ -16,6 +16,7 @@ from redescend.belief import Verdict
 from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.sources import Batch, Kind, Source
+from redescend.streaming import table_look
 from redescend.streaming.audit.kinds import Column, is_cycle
 from redescend.streaming.encoding.features import find_count, find_exclusion, to_floats
 from redescend.streaming.encoding.schema import OF_NO_KIND, Schema
@@ -23,14 +24,6 @@ from redescend.streaming.encoding.survey import survey_source
 from redescend.streaming.far_out import find_range
 from redescend.streaming.model import StreamModel
 from redescend.streaming.rounds import Rounds
-from redescend.streaming.table_look import (
-    MOST_CELLS,
-    EncodedTable,
-    OrderedLook,
-    apply_verdict,
-    give_verdict,
-    look_at_table,
-)
 
 MAX_AUDITED_LABELS = 20  # a text with more values than this is used to predict others, and not audited itself
 LONG_RUN = 30  # the fewest records of a stuck run
@@ -103,33 +96,21 @@ def make_models(source: Source) -> tuple[dict[str, StreamModel], dict[str, str],
 
 
 def look_at_column(model: StreamModel, batches: list[Batch]) -> tuple[Rounds, Array]:
-    """Learn to predict a column.
+    """Learn to predict the column that is the target of a new `model` from all records.
 
-    Parameters
-    ----------
-    model : StreamModel
-        A new model with the column as its target.
-    batches : list of Batch
-        All records.
-
-    Returns
-    -------
-    Rounds
-        The rounds, with final verdicts.
-    array of floats
-        The predictions of the final model, which has not followed any order.
+    Returns the rounds, with final verdicts, and the predictions of the final model, which has not followed any order.
     """
-    large = model.schema.dim * sum(batch.table.num_rows for batch in batches) > MOST_CELLS
-    table = None if large else EncodedTable.encode(model, batches)
+    large = model.schema.dim * sum(batch.table.num_rows for batch in batches) > table_look.MOST_CELLS
+    table = None if large else table_look.EncodedTable.encode(model, batches)
     if table is None:
         return _read_twice(model, batches)
-    look = look_at_table(model, table, lambda: model.learn_anew(*table, 2))
+    look = table_look.look_at_table(model, table, lambda: model.learn_anew(*table, 2))
     rounds, expected = look.rounds, look.model.predict_encoded(table.X).predictions
     if look.follows != "order" and not model.schema.classifies and _has_long_run(table.targets):
-        judged = give_verdict(deepcopy(look.model), table.X, rounds).judged
+        judged = table_look.give_verdict(deepcopy(look.model), table.X, rounds).judged
         assert judged is not None
         verdict = Verdict(judged.clean_log_odds, judged.stuck)
-        rounds = OrderedLook.collect(iter([(rounds, verdict)])).apply(rounds, model.schema)
+        rounds = table_look.OrderedLook.collect(iter([(rounds, verdict)])).apply(rounds, model.schema)
         assert rounds.judged is not None
         rounds = replace(rounds, judged=rounds.judged._replace(stuck=judged.stuck))
     return rounds, expected
@@ -142,7 +123,7 @@ def _read_twice(model: StreamModel, batches: list[Batch]) -> tuple[Rounds, Array
     expected = [np.empty(0), *(model.review(batch, target=True).rounds.predictions for batch in batches)]
     model.begin_reading()
     rounds = Rounds.concatenate(model.learn(batch).rounds for batch in batches)
-    return apply_verdict(model, rounds), np.concatenate(expected)
+    return table_look.apply_verdict(model, rounds), np.concatenate(expected)
 
 
 def _has_long_run(targets: Array) -> bool:

@@ -49,19 +49,8 @@ class EncodedBatch:
     """An encoded table.
 
     Columns are analyzed as a whole, which is cheap; the matrix is written a few rows at a time, which stays in the
-    cache.
-
-    Parameters
-    ----------
-    schema : Schema
-    table : pyarrow.RecordBatch
-        Typed by the kinds of the schema.
-    target : bool
-        Whether targets are needed.
-    add : bool
-        Whether labels are added, if the schema grows.
-    rejected : dict or None
-        Reasons of records that were rejected before, by index in the table.
+    cache. The `table` is typed by the kinds of the schema. `target` says whether targets are needed, and `add` whether
+    labels are added, if the schema grows. Some records may have been `rejected` before.
     """
 
     max_cells = MAX_CELLS

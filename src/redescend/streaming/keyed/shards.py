@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from operator import itemgetter
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -163,7 +163,7 @@ class ClusterShards:
             raise
 
     def learn(self, tasks: Sequence[ShardTask]) -> list[ShardResult]:
-        try:
+        with self._explain_lost_models():
             # Scattered, because the scheduler would hold arguments for as long as it remembers the tasks.
             sent = self._client.scatter(list(tasks), hash=False, timeout=WORKER_SECONDS)
             results = []
@@ -176,21 +176,15 @@ class ClusterShards:
             self._chain += 1
             if self._chain % MAX_CHAIN == 0:
                 self._states = self._send(self._fetch())
-        except Exception as error:
-            raise self._lost_models_error(error) from None
-        return gathered
+            return gathered
 
     def fetch_fleets(self) -> list[Fleet]:
-        try:
+        with self._explain_lost_models():
             return self._fetch()
-        except Exception as error:
-            raise self._lost_models_error(error) from None
 
     def replace_fleets(self, fleets: list[Fleet]) -> None:
-        try:
+        with self._explain_lost_models():
             self._states = self._send(fleets)
-        except Exception as error:
-            raise self._lost_models_error(error) from None
 
     def close(self) -> None:
         with suppress(OSError):
@@ -203,12 +197,16 @@ class ClusterShards:
     def _fetch(self) -> list[Fleet]:
         return [fleet for fleet, _ in self._client.gather(self._states)]
 
-    def _lost_models_error(self, error: Exception) -> DataError:
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        return DataError(
-            f"The Dask cluster at '{self._address}' has lost models ({what}); resume from the last checkpoint, or "
-            "start again."
-        )
+    @contextmanager
+    def _explain_lost_models(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            raise DataError(
+                f"The Dask cluster at '{self._address}' has lost models ({what}); resume from the last checkpoint, or "
+                "start again."
+            ) from None
 
 
 def _run_remotely(state: Pair, task: ShardTask, before: int) -> Pair:

@@ -1,16 +1,21 @@
-"""Small charts as inline SVG, styled by the classes of the page in light and dark mode. The output is deterministic."""
+"""Small charts as inline SVG, styled by the classes of the page in light and dark mode, and a heat map as an SVG file.
+
+The output is deterministic.
+"""
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 from markupsafe import Markup, escape
 
 from redescend.numeric import Array
-from redescend.streaming.report.formatting import format_number
+from redescend.streaming.report.formatting import abbreviate, format_number, format_percent
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 560.0, 66.0, 24.0, 12.0, 46.0
 
@@ -154,3 +159,45 @@ class ReportFigure(NamedTuple):
     caption: str
     svg: Markup
     legend: dict[str, str]
+
+
+# --- a heat map ---
+
+MAP_WIDTH, MAP_HEIGHT, LETTER, MAP_TOP, MAP_BOTTOM = 800, 18, 7, 34, 44
+"""Of the map, of a column, of a letter, and of the margins, in pixels."""
+
+DARKEST = 0.2  # stretches with at least this share of suspects are darkest
+LONGEST = 28  # letters of the name of a column that are shown
+
+
+def draw_heat_map(columns: Sequence[str], shares: Array, records: int) -> str:
+    """Draw the `shares` of suspects, a row for each column, a place for each stretch of the table."""
+    names = [abbreviate(name, LONGEST) for name in columns]
+    left = 12 + LETTER * max(map(len, names))
+    bottom, each = MAP_TOP + MAP_HEIGHT * len(names), MAP_WIDTH / shares.shape[1]
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + MAP_WIDTH + 12}" height="{bottom + MAP_BOTTOM}" '
+        'font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<text x="{left}" y="20">Share of suspect cells, from none (grey) to {DARKEST:.0%} or more (dark red)</text>',
+    ]
+    for place, name in enumerate(names):
+        y = MAP_TOP + MAP_HEIGHT * place
+        out.append(f'<text x="{left - 6}" y="{y + 13}" text-anchor="end">{html.escape(name)}</text>')
+        out.append(f'<rect x="{left}" y="{y + 1}" width="{MAP_WIDTH}" height="{MAP_HEIGHT - 2}" fill="#f3f3f3"/>')
+        for at in np.flatnonzero(shares[place]).tolist():
+            share = float(shares[place, at])
+            # A single suspect must be visible.
+            strength = 0.25 + 0.75 * min(1.0, share / DARKEST)
+            first, last = (round(end * records / shares.shape[1]) for end in (at, at + 1))
+            tip = f"{html.escape(columns[place])}, rows {first + 1:,} to {last:,}: {format_percent(share)}"
+            out.append(
+                f'<rect x="{left + each * at:.1f}" y="{y + 1}" width="{each:.1f}" height="{MAP_HEIGHT - 2}" '
+                f'fill="#b2182b" fill-opacity="{strength:.2f}"><title>{tip}</title></rect>'
+            )
+    for part in range(5):
+        x, anchor = left + MAP_WIDTH * part / 4, "start" if part == 0 else "end" if part == 4 else "middle"
+        row = max(1, round(records * part / 4))
+        out.append(f'<text x="{x:.0f}" y="{bottom + 16}" text-anchor="{anchor}">{row:,}</text>')
+    out.append(f'<text x="{left + MAP_WIDTH / 2:.0f}" y="{bottom + 34}" text-anchor="middle">row</text></svg>')
+    return "\n".join(out)

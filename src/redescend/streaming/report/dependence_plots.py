@@ -16,7 +16,6 @@ from redescend.streaming.report.formatting import format_number, format_percent
 
 if TYPE_CHECKING:
     from redescend.streaming.encoding.features import Feature
-    from redescend.streaming.model import StreamModel
 
 RECENT, POINTS = 128, 24  # the number of recent records, and of quantiles of the column that replace its value in each
 ENDS = 0.02  # the share of values on each side that is left out
@@ -126,14 +125,8 @@ def _draw(one: Dependence, scale: Scale, place: int, model: StreamModel) -> Repo
     what = f"probability of {one.label}" if one.label else f"predicted {model.schema.target}"
     caption = _describe(one, what)
     x = (DateScale if one.is_date else Scale)(float(one.values[0]), float(one.values[-1]))
-    chart = Chart(
-        x,
-        scale,
-        x_label=one.column,
-        y_label="probability" if one.label else "prediction",
-        description=caption,
-        height=HEIGHT,
-    )
+    labels = {"x_label": one.column, "y_label": "probability" if one.label else "prediction"}
+    chart = Chart(x, scale, **labels, description=caption, height=HEIGHT)
     chart.band(one.values, one.low, one.high, "band")
     chart.line(one.values, one.mean, "middle-line")
     legend = {"middle-line": "mean of recent records", "band": "interquartile range"}

@@ -16,7 +16,7 @@ import numpy as np
 import redescend
 from redescend.errors import needs_extra
 from redescend.files import replace_file
-from redescend.streaming.explanation import OTHER_STEPS
+from redescend.streaming.explanation import list_steps
 from redescend.streaming.importance import rank_features
 from redescend.streaming.report import formatting
 from redescend.streaming.report.describe import describe, describe_schema
@@ -268,19 +268,8 @@ def _explain(summary: Summary) -> list[ExplainedSuspect]:
 def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
     """The steps from the prediction for a typical record to that for the suspect."""
     least = formatting.NEGLIGIBLE * abs(why["target"]) if isinstance(why["target"], float) else 0.0
-    parts = [
-        (one["column"], one["value"], one["contribution"])
-        for one in why["contributions"]
-        if abs(one["contribution"]) >= least
-    ]
-    columns, known = [one for one in parts if one[0] not in OTHER_STEPS], {feature.name for feature in schema.features}
-    shown, rest = columns[:MAX_PARTS], columns[MAX_PARTS:]
-    steps = [
-        (f"{name} = {formatting.format_value(value)}" if name in known else name, part) for name, value, part in shown
-    ]
-    if rest:
-        steps.append((f"{formatting.format_count(len(rest), 'other column')}", sum(part for _, _, part in rest)))
-    steps += [(name, part) for name, _, part in parts if name in OTHER_STEPS]
+    contributions = [(one["column"], one["value"], one["contribution"]) for one in why["contributions"]]
+    steps = list_steps(contributions, schema, least, MAX_PARTS)
     ends = np.cumsum([why["typical"], *(part for _, part in steps)])
     low, high = float(ends.min()), float(ends.max())
     places = (ends - low) / (high - low) if high > low else np.full(len(ends), 0.5)
@@ -290,16 +279,8 @@ def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
         start, end = sorted(places[place : place + 2].tolist())
         sign = "+" if part > 0.0 else ""
         bars.append(Bar(text, f"{sign}{formatting.format_rounded(part)}", start, end, part < 0.0))
-    return [
-        *bars,
-        Bar(
-            f"logit of {why['prediction']}" if schema.classifies else "prediction",
-            shown_total,
-            places[-1],
-            places[-1],
-            False,
-        ),
-    ]
+    name = f"logit of {why['prediction']}" if schema.classifies else "prediction"
+    return [*bars, Bar(name, shown_total, places[-1], places[-1], False)]
 
 
 def _count_labels(summary: Summary) -> list[LabelCounts]:

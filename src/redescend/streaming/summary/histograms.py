@@ -30,8 +30,6 @@ _FIRST = (1023 - OCTAVES // 2) * STEPS
 def find_levels(weights: Array, full: float) -> Array:
     """The cell of every weight, where `full` is the largest one; that of NaN is the first.
 
-    Examples
-    --------
     >>> find_levels(np.array([0.0, np.nan, 0.01, 0.1, 1.0]), 1.0)
     array([0, 0, 3, 4, 8])
     """
@@ -70,8 +68,6 @@ def unpack_counts(packed: Array, counts: Array) -> None:
 def cell_edges(cells: Array) -> Array:
     """The lower edges of cells of losses; that of the first is 0.
 
-    Examples
-    --------
     >>> cell_edges(np.array([0, CELLS // 2, CELLS // 2 + 1, CELLS // 2 + STEPS]))
     array([0.      , 1.      , 1.015625, 2.      ])
     """

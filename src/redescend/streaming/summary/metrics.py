@@ -105,18 +105,13 @@ class NumberMetrics:
             explained = 1.0 - self.sums[:, 1] / total[:, None]
         scores = []
         for place, name in enumerate(self.NAMES):
-            median = compute_quantile(self.cells[place], 0.5)
-            scores.append(
-                Score(
-                    name,
-                    {
-                        "mean absolute error": _to_pair(means[:, 0, place]),
-                        "root mean squared error": _to_pair(np.sqrt(means[:, 1, place])),
-                        "median error": (median, float("nan")),
-                        "R²": _to_pair(explained[:, place]),
-                    },
-                )
-            )
+            values = {
+                "mean absolute error": _to_pair(means[:, 0, place]),
+                "root mean squared error": _to_pair(np.sqrt(means[:, 1, place])),
+                "median error": (compute_quantile(self.cells[place], 0.5), float("nan")),
+                "R²": _to_pair(explained[:, place]),
+            }
+            scores.append(Score(name, values))
         return scores
 
     def state(self) -> dict[str, Any]:
