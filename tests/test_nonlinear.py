@@ -11,6 +11,7 @@ import pytest
 from redescend import losses
 from redescend.engines import ModelConfig, NonlinearEngine, SelfTuningEngine, Shape
 from redescend.errors import DataError
+from redescend.sklearn import RedescendingRegressor
 
 
 def friedman(count, seed, dim=5):
@@ -55,6 +56,14 @@ def test_it_costs_next_to_nothing_where_the_truth_is_linear():
     y = X @ [1.0, -2.0, 3.0, 0.0, 0.5] + 4.0 + random.normal(size=5000)
     ours, linear = mean_errors(X, y)
     assert ours < 1.03 * linear
+
+
+def test_wide_tables_are_learned_with_their_correlations():
+    random = np.random.default_rng(3)
+    X = random.normal(size=(800, 10)) @ random.normal(size=(10, 200)) + 0.5 * random.normal(size=(800, 200))
+    y = X[:, 0] + X[:, 1]
+    model = RedescendingRegressor().fit(X[:600], y[:600])
+    assert np.abs(model.predict(X[600:]) - y[600:]).mean() < 1e-3 * y.std()  # at order 1 more than 0.1
 
 
 def test_trees_are_not_used_on_little_evidence():
