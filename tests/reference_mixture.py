@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.kernels.forest.layout import FIRST_RATE
-from redescend.kernels.forest.mixture import EVIDENCE, FAR, LEAST_RATIO, LIGHT, MEMORY, PATIENCE, PRIOR, REACTION, SMALL
+from redescend.kernels.forest.mixture import (
+    CLEAR,
+    EVIDENCE,
+    FAR,
+    GAIN,
+    LEAST_RATIO,
+    LIGHT,
+    MEMORY,
+    PATIENCE,
+    PRIOR,
+    REACTION,
+    SMALL,
+)
 from redescend.kernels.forest.rounds import FAST_RATE, LEAST_RATE, MOST_RATE
 from redescend.numeric import Array
 
@@ -57,8 +69,10 @@ class SlowMixture:
         posterior = np.exp(self.logs + told - total)
         linear = np.arange(len(posterior)) == 0
         doubt = max(EVIDENCE / np.sqrt(self.count + 1.0) - EVIDENCE * np.sqrt(MEMORY), 0.0)
-        tried = (self.distances > 0.0) & (self.costs <= -doubt * self.distances)
-        cheap = np.where(self.labels | linear | tried, posterior, 0.0)
+        tried, clear = ((self.distances > 0.0) & (self.costs <= -e * doubt * self.distances) for e in (1.0, CLEAR))
+        least = np.where(clear, self.costs, 0.0).min()
+        usable = (linear | tried) & (self.costs <= GAIN * least)
+        cheap = np.where(self.labels | usable, posterior, 0.0)
         heavy = np.where(self.labels | (cheap >= LIGHT * cheap.max()), cheap, 0.0)
         self.played = heavy / heavy.sum()
         share = 1.0 / (PATIENCE + self.count)

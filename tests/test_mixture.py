@@ -48,6 +48,17 @@ def test_a_member_with_few_but_large_errors_is_left_out():
     np.testing.assert_allclose(mixture.played[0], [1.0, 0.0, 0.0, 0.0])
 
 
+def test_the_linear_member_is_left_out_as_well():
+    random, count = np.random.default_rng(3), 2000
+    y, signs = random.normal(size=(2, count))
+    errors = np.where(random.random(count) < 0.05, 100.0, 0.1)
+    members = (y + np.sign(signs) * np.where(np.arange(MEMBERS)[:, None] == 1, 1.0, errors)).T.copy()
+    told, mixture = np.empty((1, count)), new_mixture(1)
+    mix(mixture, members[None], y[None], np.ones(count), False, told)
+    assert mixture.weight[0, 1] < 0.01
+    np.testing.assert_allclose(mixture.played[0], [0.0, 1.0, 0.0, 0.0])
+
+
 @pytest.mark.parametrize("loss", [losses.Squared(), losses.Logistic()])
 def test_the_log_loss_of_a_run_is_within_the_tracking_bound(loss):
     X, y = friedman(500, 23)

@@ -11,6 +11,7 @@ import pytest
 from redescend import losses
 from redescend.engines import ModelConfig, NonlinearEngine, SelfTuningEngine, Shape
 from redescend.errors import DataError
+from redescend.sklearn import RedescendingClassifier, RedescendingRegressor
 
 
 def friedman(count, seed, dim=5):
@@ -55,6 +56,14 @@ def test_it_costs_next_to_nothing_where_the_truth_is_linear():
     y = X @ [1.0, -2.0, 3.0, 0.0, 0.5] + 4.0 + random.normal(size=5000)
     ours, linear = mean_errors(X, y)
     assert ours < 1.03 * linear
+
+
+def test_wide_tables_are_learned_with_their_correlations():
+    random = np.random.default_rng(3)
+    X = random.normal(size=(800, 10)) @ random.normal(size=(10, 200)) + 0.5 * random.normal(size=(800, 200))
+    y = X[:, 0] + X[:, 1]
+    model = RedescendingRegressor().fit(X[:600], y[:600])
+    assert np.abs(model.predict(X[600:]) - y[600:]).mean() < 1e-3 * y.std()  # at order 1 more than 0.1
 
 
 def test_trees_are_not_used_on_little_evidence():
@@ -223,18 +232,33 @@ def test_rows_are_predicted_by_trees_that_were_grown_without_them():
         X, y = friedman(400, seed)
         noise = y + 3.0 * np.random.default_rng(seed + 1).normal(size=400)
         engine = make()
-        before = engine.learn_rounds(X, noise[None]).predictions
+        engine.learn_rounds(X, noise[None])
         new, new_y = friedman(2000, seed + 2)
         new_y += 3.0 * np.random.default_rng(seed + 3).normal(size=2000)
         told = (engine.predict(X), engine.predict_unseen(X, noise[None], np.ones(400)))
         true = np.median(np.abs(engine.predict(new)[0] - new_y))
         ratios.append([np.median(np.abs(one[0] - noise)) / true for one in told])
-        mixed = engine.predict_unseen(X, noise[None], np.ones(400), before)
-        np.testing.assert_array_equal(mixed[:, 200:], before[:, 200:])
-        np.testing.assert_array_equal(mixed[:, :200], told[1][:, :200])
+        np.testing.assert_array_equal(engine.conclude(X, noise[None], np.ones(400)), told[1])
     seen, unseen = np.mean(ratios, axis=0)
     assert seen < 0.7
     assert 0.93 < unseen < 1.08
+
+
+def test_the_linear_member_is_judged_by_rows_that_it_does_not_know():
+    """With 300 rows of 60 features, it is much nearer to the targets that it has learned from than to others."""
+    covered, losses_of_labels = [], []
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(2300, 60))
+        y = 4.0 * np.abs(X[:, 0]) + X[:, 1:6].sum(axis=1) + random.normal(size=2300)
+        low, high = RedescendingRegressor().fit(X[:300], y[:300]).predict_interval(X[300:])
+        covered.append(np.mean((low <= y[300:]) & (y[300:] <= high)))
+        label = y > np.median(y)
+        told = label ^ (random.random(2300) < 0.1)
+        shares = RedescendingClassifier().fit(X[:300], told[:300]).predict_proba(X[300:])[:, 1]
+        losses_of_labels.append(-np.log(np.where(label[300:], shares, 1.0 - shares)).mean())
+    assert np.mean(covered) > 0.865  # if it knows them: 0.849
+    assert np.mean(losses_of_labels) < 0.58  # if it knows them: 0.638
 
 
 def test_sizes_of_residuals_around_rows_are_found():

@@ -56,7 +56,8 @@ class ModelOrder(StrEnum):
 
 
 ORDER_HELP = (
-    "1 or 2; 2 also learns correlations of columns: slower, but needs fewer records. auto: 2 for up to 150 features."
+    "1 or 2; 2 also learns correlations of columns: slower, but needs fewer records. auto: 2 with trees, or for up to "
+    "150 features."
 )
 SOURCES_HELP = (
     "CSV, TSV, JSON lines, Parquet, Arrow, Excel, SQLite or DuckDB files, also compressed; folders, patterns, or - for "

@@ -70,7 +70,8 @@ class ModelConfig:
     loss : LinearLoss
         The loss, including its l2 penalty.
     order : 'auto', 1 or 2
-        The order of the self-tuning learner. 'auto': 2 for at most 150 features that are not sparse, otherwise 1.
+        The order of the self-tuning learner. 'auto': 2 with trees or for at most 150 features that are not sparse,
+        otherwise 1.
     transform : Transform or None
         A fixed robust transform. None: the model tunes itself.
     step : Step or None
@@ -171,11 +172,11 @@ class ModelConfig:
         missing : bool
             Whether features may be NaN; they are then standardized and imputed.
         """
+        order = self.choose_order(dim, sparse)
         if self.has_trees(dim, sparse):
-            return NonlinearEngine(dim, outputs, self.loss, resolve_order(self.order, dim + 1), missing)
+            return NonlinearEngine(dim, outputs, self.loss, order, missing)
         shape = Shape(dim, outputs, self.loss, self.fit_intercept, self.average)
         if self.transform is None:
-            order = resolve_order(self.order, dim + self.fit_intercept, sparse)
             return SelfTuningEngine(shape, order, missing, linked=True)
         method = WITH_MISSING if missing else self._choose_standardization(sparse)
         return DescentEngine(shape, method, self.transform, self.step)
@@ -189,8 +190,7 @@ class ModelConfig:
         models = np.shape(state["states"])
         if self.transform is None:
             order: Any = state.get("order")
-            allowed = (1, resolve_order("auto", width)) if self.order == "auto" else (self.order,)
-            require(type(order) is int and order in allowed, owner, f"the order {order!r}")
+            self._check_order(order, dim)
             require(models == (outputs, layout.row_size(width, order)), owner, f"states of shape {models}")
             shape = Shape(dim, outputs, self.loss, self.fit_intercept, self.average)
             engine: Engine = SelfTuningEngine(shape, order, missing, linked=True)
@@ -208,12 +208,23 @@ class ModelConfig:
         require(isinstance(forests, dict) and isinstance(state.get("linear"), dict), owner, "no forests")
         shapes = np.shape(forests.get("X"))[1:], np.shape(forests.get("target"))[1:]
         require(shapes == ((dim,), (outputs,)), owner, f"records of shape {shapes[0]}")
-        order, allowed = state["linear"].get("order"), resolve_order(self.order, dim + 1)
-        require(order == allowed, owner, f"the order {order!r}")
+        order = state["linear"].get("order")
+        self._check_order(order, dim)
         require(np.shape(state["linear"].get("states"))[:1] == (outputs,), owner, "another number of outputs")
-        engine = NonlinearEngine(dim, outputs, self.loss, allowed, missing)
+        engine = NonlinearEngine(dim, outputs, self.loss, order, missing)
         engine.restore(state)
         return engine
+
+    def choose_order(self, dim: int, sparse: bool = False) -> Literal[1, 2]:
+        """The order of the self-tuning learner in a model of this size; beside trees, order 2 costs little."""
+        if self.order == "auto" and self.has_trees(dim, sparse):
+            return 2
+        return resolve_order(self.order, dim + self.fit_intercept, sparse)
+
+    def _check_order(self, order: Any, dim: int) -> None:
+        """Check the order in a state; where the rows are sparse, 'auto' is 1."""
+        allowed = (1, self.choose_order(dim)) if self.order == "auto" else (self.order,)
+        require(type(order) is int and order in allowed, "an engine", f"the order {order!r}")
 
     def has_trees(self, dim: int, sparse: bool = False) -> bool:
         """Whether a model of this size has trees."""

@@ -177,12 +177,13 @@ class Engine(ABC):
     def _compute_coefficients(self) -> tuple[Array, Array]:
         """Compute the coefficients and intercepts of the current models."""
 
-    def predict_unseen(self, X: Array, Y: Array, sample_weight: Array, before: Array | None = None) -> Array:
-        """Predict rows that were learned from as if their targets were not known, as far as that makes a difference.
-
-        `before` are the predictions of the last pass over them, in this order, if they are known.
-        """
+    def predict_unseen(self, X: Array, Y: Array, sample_weight: Array) -> Array:
+        """Predict rows that were learned from as if their targets were not known, as far as that makes a difference."""
         return self.predict(X)
+
+    def conclude(self, X: Array, Y: Array, sample_weight: Array) -> Array:
+        """Learn what only a table as a whole tells, after the last pass over it; returns `predict_unseen`."""
+        return self.predict_unseen(X, Y, sample_weight)
 
     def predict(self, X: Array) -> Array:
         """Predictions of every output for the rows of a table."""

@@ -10,8 +10,9 @@ import numpy as np
 
 from redescend import losses
 from redescend.engines import labels
-from redescend.engines.engine import DENSE_ROWS, Engine, Shape
+from redescend.engines.engine import DENSE_ROWS, Engine, RowOutcomes, Shape
 from redescend.engines.selftuning import SelfTuningEngine
+from redescend.engines.uncertainty import leave_out_logits
 from redescend.errors import ParameterError
 from redescend.kernels.forest import layout, mixture, rounds
 from redescend.kernels.forest.growing import SHRINKAGE
@@ -24,6 +25,8 @@ from redescend.numeric import Array
 from redescend.state import read_arrays, require
 
 MEMBERS = ("linear", "trees", "linear + trees", "stack")  # names of the members, in the order of their weights
+
+LINEAR = (1.0, 0.0, 1.0)  # which of the predictions that the stack learns from have the linear one as a term
 
 SMALLEST = 1e-3
 """The least size of a residual, in medians of those that are not 0: no logarithm is infinite."""
@@ -85,8 +88,18 @@ class NonlinearEngine(Engine):
     ) -> bool:
         if unchecked and not all_finite(rows.X, rows.Y):
             return False
+        members = self._grow_beside(rows, self.linear.learn_rounds(*rows), weights)
+        self._weigh(members, rows, np.empty(rows.Y.shape) if predictions is None else predictions)
+        return True
+
+    def _grow_beside(self, rows: Table, linear: RowOutcomes, weights: Array, seen: Array | None = None) -> Array:
+        """Let forests and stacks learn from rows that the linear member has predicted.
+
+        Writes the weights of rows; returns what members predict before, as `predict_members`. If the linear member
+        predicted rows without them, `seen` are its predictions with them, of which the stack learns: what a model says
+        without a row is the higher the lower its target is, and the stack would learn to read the target from it.
+        """
         X, Y, sample_weight = rows
-        linear = self.linear.learn_rounds(X, Y, sample_weight)
         written = np.empty((self.outputs, len(X), rounds.STACKED))
         judged = rounds.Rows(X, Y, sample_weight, linear.predictions, linear.weights)
         row = self._learn_forests(judged, 0, written)
@@ -95,13 +108,16 @@ class NonlinearEngine(Engine):
             row = self._learn_forests(judged, row, written)
         last = np.empty(Y.shape)
         for k, stack in enumerate(self.stacks):
-            outcome = stack.learn_rounds(written[k], Y[k : k + 1], sample_weight)
-            last[k], weights[k] = outcome.predictions[0], outcome.weights[0]
-        members = _join_members(written, last)
-        out = np.empty(Y.shape) if predictions is None else predictions
-        _mix(self.mixture, members, Y, sample_weight, self.loss.margin, out)
-        labels.learn_scores(self.link, Y, sample_weight, out)
-        return True
+            told = written[k] if seen is None else written[k] + np.outer(seen[k] - linear.predictions[k], LINEAR)
+            outcome = stack.learn_rounds(told, Y[k : k + 1], sample_weight)
+            last[k] = outcome.predictions[0] if seen is None else stack.predict(written[k])[0]
+            weights[k] = outcome.weights[0]
+        return _join_members(written, last)
+
+    def _weigh(self, members: Array, rows: Table, out: Array) -> None:
+        """Weigh members by what they predict for rows, and learn the link; writes what both predict before each row."""
+        _mix(self.mixture, members, rows.Y, rows.sample_weight, self.loss.margin, out)
+        labels.learn_scores(self.link, rows.Y, rows.sample_weight, out)
 
     def learn_packed(self, rows: Array, spans: Mapping[str, slice], indicators: Array, runs: Runs) -> NoReturn:
         raise ParameterError("Models of keys are linear: features must be 'linear'.")
@@ -134,27 +150,52 @@ class NonlinearEngine(Engine):
     def predict(self, X: Any) -> Array:
         out = np.empty((self.outputs, X.shape[0]))
         for rows, table in _split_into_tables(X):
-            out[:, rows] = np.einsum("koi,ki->ko", self.predict_members(table), self.mixture.played)
-        return labels.apply_link(self.link, out)
+            out[:, rows] = self._mix_members(self.predict_members(table))
+        return out
 
-    def predict_unseen(self, X: Array, Y: Array, sample_weight: Array, before: Array | None = None) -> Array:
-        """Predict each row by trees that were grown without it, on half of the others or more.
+    def conclude(self, X: Array, Y: Array, sample_weight: Array, weights: Array | None = None) -> Array:
+        """Grow the trees anew along a table that the linear member knows, weigh members by rows unseen by them, and
+        predict all rows in this way.
 
-        Trees are grown along the rows in this order and in the opposite one; a row is predicted before it is learned
-        from where it comes later. The linear member knows all rows.
+        Trees are grown along the rows in this order and in the opposite one; those of the first stay. A row is
+        predicted before it is learned from where it comes later, by trees that were grown on half of the others or
+        more, and by the linear member without what the row has told: otherwise it would look better than it is, all the
+        more the more features it has.
         """
-        forward = self._learn_anew(X, Y, sample_weight) if before is None else before
-        backward = self._learn_anew(X[::-1], Y[:, ::-1], sample_weight[::-1])[:, ::-1]
-        out = np.where(2 * np.arange(len(X)) < len(X), backward, forward)
+        rows, written = _to_table(X, Y, sample_weight), np.zeros((2, *Y.shape))
+        linear, seen, other = self._predict_linear_unseen(rows), self.linear.predict(X), copy.deepcopy(self)
+        forward = self._regrow(rows, linear, written[0], seen)
+        turned = _to_table(X[::-1], Y[:, ::-1], sample_weight[::-1])
+        opposite = RowOutcomes(*(np.ascontiguousarray(part[:, ::-1]) for part in linear))
+        backward = other._regrow(turned, opposite, written[1], seen[:, ::-1])[:, ::-1]
+        earlier = 2 * np.arange(len(X)) < len(X)
+        members = np.where(earlier[:, None], backward, forward)
+        if weights is not None:
+            weights[...] = np.where(earlier, written[1, :, ::-1], written[0])
+        self._weigh(members, rows, np.empty(Y.shape))
+        out = self._mix_members(members)
         # A difference in the last digits is a rounding error, not a residual.
         return out if self.loss.margin else np.where(np.abs(Y - out) <= EQUAL * np.abs(Y), Y, out)
 
-    def _learn_anew(self, X: Array, Y: Array, sample_weight: Array) -> Array:
-        """The predictions of another pass over rows, which this model does not learn from."""
-        engine, out = copy.deepcopy(self), np.empty(Y.shape)
-        engine.begin_pass()
-        engine.learn(np.ascontiguousarray(X), np.ascontiguousarray(Y), np.ascontiguousarray(sample_weight), out)
-        return out
+    def predict_unseen(self, X: Array, Y: Array, sample_weight: Array) -> Array:
+        return copy.deepcopy(self).conclude(X, Y, sample_weight)
+
+    def _predict_linear_unseen(self, rows: Table) -> RowOutcomes:
+        """What the linear member, which knows all rows, predicts for each of them without it, and their weights."""
+        X, Y, sample_weight = rows
+        predictions, believed = self.linear.predict_unseen(*rows), np.ascontiguousarray(self.linear.score(X, Y))
+        if self.loss.margin:
+            filled = np.where(np.isnan(X), self._centres(), X)
+            predictions = leave_out_logits(filled, Y, predictions, sample_weight * believed)
+        return RowOutcomes(predictions, believed)
+
+    def _regrow(self, rows: Table, linear: RowOutcomes, weights: Array, seen: Array) -> Array:
+        """Let new forests and stacks learn from rows, as `_grow_beside`."""
+        self.begin_pass()
+        return self._grow_beside(rows, linear, weights, seen)
+
+    def _mix_members(self, members: Array) -> Array:
+        return labels.apply_link(self.link, np.einsum("koi,ki->ko", members, self.mixture.played))
 
     def fit_sizes(self, X: Array, residuals: Array, sample_weight: Array) -> tuple[NonlinearEngine, Array]:
         """Learn the logarithm of the size of residuals around each row.
@@ -171,8 +212,8 @@ class NonlinearEngine(Engine):
         if not len(known):
             return engine, np.zeros(len(X))
         logs = np.log(np.maximum(sizes, max(SMALLEST * float(np.median(known)), np.finfo(float).tiny)))[None]
-        before = engine.learn_rounds(X, logs, sample_weight).predictions
-        found = engine.predict_unseen(X, logs, sample_weight, before)[0]
+        engine.linear.learn_rounds(X, logs, sample_weight)
+        found = engine.conclude(X, logs, sample_weight)[0]
         engine._forget_records()
         return engine, found
 
@@ -290,6 +331,10 @@ def _join_members(written: Array, last: Array) -> Array:
     """Join the predictions of all members; that of the stack is clipped to the range of the others."""
     last = np.clip(last, written.min(axis=2), written.max(axis=2))
     return np.concatenate([written, last[..., None]], axis=2)
+
+
+def _to_table(*parts: Array) -> Table:
+    return Table(*(np.ascontiguousarray(part) for part in parts))
 
 
 def _split_into_tables(X: Any) -> Iterator[tuple[slice, Array]]:

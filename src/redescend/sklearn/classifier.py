@@ -44,8 +44,8 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
     step : Step or None, default=None
         The step of a fixed transform. None: one that needs no tuning, as in `RedescendingRegressor`.
     order : 'auto', 1 or 2, default='auto'
-        The order of the self-tuning learner. 2: O(d²) per row, but fewer rows are needed. 'auto': 2 for at most 150
-        features that are not sparse, otherwise 1.
+        The order of the self-tuning learner. 2: O(d²) per row, but fewer rows are needed. 'auto': 2 with trees
+        or for at most 150 features that are not sparse, otherwise 1.
     alpha, fit_intercept, standardize, average, max_iter, shuffle, random_state, warm_start
         As in `RedescendingRegressor`.
     features : {'auto', 'linear'}, default='auto'

@@ -148,16 +148,19 @@ class LinearEstimator(JudgingEstimator):
         table, Y, random = to_engine_input(X), self._encode_targets(y), check_random_state(self.random_state)
         self.n_iter_ = self._count_passes()
         inlier_weights, predictions = np.empty((2, *Y.shape))
-        for number in range(self.n_iter_):
-            if number > 0:
-                self._engine.begin_pass()
+        trees = self._engine if isinstance(self._engine, NonlinearEngine) else None
+        learner = self._engine if trees is None else trees.linear
+        for _ in range(self.n_iter_):
             order = random.permutation(len(weights)) if shuffle else np.arange(len(weights))
-            rows, before = (table[order], np.ascontiguousarray(Y[:, order]), weights[order]), np.empty(Y.shape)
-            inlier_weights[:, order] = self._engine.learn(*rows, before)
-            predictions[:, order] = before
+            rows = table[order], np.ascontiguousarray(Y[:, order]), weights[order]
+            inlier_weights[:, order] = learner.learn(*rows)
+        if trees is not None:
+            believed = np.empty(Y.shape)
+            predictions[:, order] = trees.conclude(*rows, believed)
+            inlier_weights[:, order] = believed
         self.inlier_weight_ = min_over_outputs(inlier_weights)
-        if self._beliefs is not None and isinstance(self._engine, NonlinearEngine):
-            self._beliefs.fit_members(self._engine, Table(table, Y, weights), predictions, order)
+        if self._beliefs is not None and trees is not None:
+            self._beliefs.fit_members(trees, Table(table, Y, weights), predictions, order)
         elif self._beliefs is not None:
             used = np.flatnonzero(weights > 0.0)
             self._beliefs.fit(table, Y, self._predict_unrounded(table), inlier_weights, used)

@@ -35,8 +35,8 @@ class RedescendingRegressor(RegressorMixin, LinearEstimator):
         The step of a fixed transform. None: 1/(L·N·√(1 + t/N)), where N is the larger of ‖z‖² and its median, z the
         standardized row, L the curvature of the loss (without one, 1/L is the scale of the target) and t the row.
     order : 'auto', 1 or 2, default='auto'
-        The order of the self-tuning learner. 2: O(d²) per row, but fewer rows are needed. 'auto': 2 for at most 150
-        features that are not sparse, otherwise 1.
+        The order of the self-tuning learner. 2: O(d²) per row, but fewer rows are needed. 'auto': 2 with trees
+        or for at most 150 features that are not sparse, otherwise 1.
     alpha : float, default=0.0
         L2 penalty, in addition to that of the loss: α/2·‖θ‖² for every row, where θ are the coefficients of the
         standardized features. The intercept is not penalized.

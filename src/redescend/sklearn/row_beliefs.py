@@ -82,17 +82,15 @@ class RowBeliefs(Stateful):
                 verdicts[k, places], stuck[k, places], _ = deferred.give_verdict()
             self._conclude(verdicts, stuck, X, Y, predictions)
 
-    def fit_members(self, engine: NonlinearEngine, rows: Table, before: Array, order: Array) -> None:
+    def fit_members(self, engine: NonlinearEngine, rows: Table, predictions: Array, order: Array) -> None:
         """Forget everything, and learn from rows by trees that were grown without them.
 
-        `before` are the predictions of the last pass of the engine, which learned from the rows in this `order`.
+        `predictions` are those of trees that were grown without the rows, and `order` looks random.
         """
         self.start()
         used = np.flatnonzero(rows.sample_weight > 0.0)
         order = order[rows.sample_weight[order] > 0.0]
         X, Y, weights = np.ascontiguousarray(to_dense(rows.X[order])), rows.Y[:, order], rows.sample_weight[order]
-        predictions = np.zeros(rows.Y.shape)
-        predictions[:, order] = engine.predict_unseen(X, Y, weights, before[:, order])
         self._add_rows(rows.X, rows.Y, predictions, used, in_order=False)
         if self._labels:
             return

@@ -92,8 +92,8 @@ def fit_stream(
         All labels of a classification; records with others are rejected. None: those of a file; of a stream those of
         the first 1,000 records, and later ones are added when they appear.
     order : {'auto', 1, 2}
-        Order of the self-tuning learner; 2 also learns correlations of features, and is slower. 'auto': 2 for at most
-        150 encoded features, otherwise 1.
+        Order of the self-tuning learner; 2 also learns correlations of features, and is slower. 'auto': 2 with trees
+        or for at most 150 encoded features, otherwise 1.
     loss : str, LinearLoss or None
         None: squared for regression, logistic for classification.
     transform : Transform or None

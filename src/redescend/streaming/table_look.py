@@ -154,8 +154,7 @@ def look_at_table(
         return TableLook(own, give_verdict(own, X, rounds), "order")
     fresh, rounds = follow(by_content)
     scores, Y = np.empty((model.schema.outputs, len(X))), output_targets(model.schema, targets)
-    before = None if model.schema.classifies else rounds.predictions[None, by_content]
-    scores[:, by_content] = fresh.engine.predict_unseen(X[by_content], Y[:, by_content], np.ones(len(X)), before)
+    scores[:, by_content] = fresh.engine.conclude(X[by_content], Y[:, by_content], np.ones(len(X)))
     plain = [find_errors(one) for one in (decode_predictions(model.schema, scores)[0], rounds.predictions)]
 
     def is_followed(errors: Array) -> bool:

@@ -34,6 +34,10 @@ EVIDENCE, MEMORY, BOUND = 2.0, 0.001, 1e300
 one's: weights depend on typical errors, but a mean on the largest. Of fewer records n, they must be smaller, by
 EVIDENCE·(1/√n − √MEMORY) of the distance between both: a mean of n differences within the distance is as uncertain."""
 
+GAIN, CLEAR = 0.5, 4.0
+"""So is a member, also the linear one, that gains less than this share of what the best one does, for which there is
+CLEAR times as much evidence."""
+
 REACTION, SMALL, LEAST_RATIO = 0.02, 0.05, 1e-3
 """How fast scales follow residuals. Those of less than SMALL scales count by their logarithm, from LEAST_RATIO on, so
 that scales shrink fast enough where a member becomes exact, and it takes over."""
@@ -104,10 +108,26 @@ def follow_costs(y: float, p: Array, count: float, scale: Array, cost: Array, di
 
 
 @part
-def has_paid(cost: float, distance: float, count: float) -> bool:
+def has_paid(cost: float, distance: float, count: float, evidence: float) -> bool:
     """Whether it has paid to predict otherwise than the linear member; not before that was tried."""
-    doubt = EVIDENCE * max(1.0 / sqrt(count + 1.0) - sqrt(MEMORY), 0.0)
+    doubt = evidence * max(1.0 / sqrt(count + 1.0) - sqrt(MEMORY), 0.0)
     return distance > 0.0 and cost <= -doubt * distance
+
+
+@part
+def find_least_cost(cost: Array, distance: Array, count: float) -> float:
+    """The cost of the member with which it has clearly paid most; 0 if there is none."""
+    least = 0.0
+    for i in range(MEMBERS):
+        if has_paid(cost[i], distance[i], count, CLEAR * EVIDENCE):
+            least = min(least, cost[i])
+    return least
+
+
+@part
+def is_usable(i: int, cost: Array, distance: Array, count: float, least: float) -> bool:
+    """Whether a member may count in the mean of numbers."""
+    return cost[i] <= GAIN * least and (i == 0 or has_paid(cost[i], distance[i], count, EVIDENCE))
 
 
 @part
@@ -116,6 +136,7 @@ def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
     weight, played, scale, scalar = mixture.weight[k], mixture.played[k], mixture.scale[k], mixture.scalar
     cost, distance = mixture.cost[k], mixture.distance[k]
     rate, total, largest, kept = scalar[RATE, k], 0.0, 0.0, 0.0
+    least = find_least_cost(cost, distance, scalar[COUNT, k])
     for i in range(MEMBERS):
         if labels:
             weight[i] *= rate + (1.0 - 2.0 * rate) * sigmoid(y * p[i])
@@ -123,11 +144,11 @@ def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
             s, r = scale[i], min(abs(y - p[i]), FAR * scale[i])
             weight[i] *= s * scale[0] / (s * s + r * r)
         total += weight[i]
-        if i == 0 or labels or has_paid(cost[i], distance[i], scalar[COUNT, k]):
+        if labels or is_usable(i, cost, distance, scalar[COUNT, k], least):
             largest = max(largest, weight[i])
     share, light = 1.0 / (PATIENCE + scalar[COUNT, k]), 0.0 if labels else LIGHT * largest
     for i in range(MEMBERS):
-        usable = i == 0 or labels or has_paid(cost[i], distance[i], scalar[COUNT, k])
+        usable = labels or is_usable(i, cost, distance, scalar[COUNT, k], least)
         played[i] = weight[i] if usable and weight[i] >= light else 0.0
         kept += played[i]
         weight[i] = (1.0 - share) * (weight[i] / total if total > 0.0 else 1.0 / MEMBERS) + share / MEMBERS

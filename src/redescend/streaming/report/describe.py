@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from redescend.checkpoint import load, read_metadata
 from redescend.engines import NonlinearEngine, SelfTuningEngine
 from redescend.engines.config import ModelConfig
-from redescend.learners.selftuning import resolve_order
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.importance import rank_features
@@ -41,8 +40,7 @@ def describe(model: StreamModel | ModelStore) -> Facts:
     facts: Facts = {"Learned from": _describe_records(model)}
     if isinstance(model, ModelStore):
         facts["Keys"] = f"{format_count(len(model), 'model')}, one per {model.schema.by!r}: {_list(model.keys)}"
-    config = model.config if model.schema.by is None else replace(model.config, features="linear")
-    facts["Method"] = _describe_method(config, model.schema.dim)
+    facts["Method"] = _describe_method(_find_config(model), model.schema.dim)
     if not isinstance(model, ModelStore) and model.records:
         facts |= _describe_noise(model) | _describe_members(model)
         facts["Most important columns"] = [
@@ -95,7 +93,7 @@ def _read_file(path: str | os.PathLike[str]) -> tuple[Any, int, dict[str, Any]]:
 
 def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:
     """Describe a model by numbers, texts and lists."""
-    schema, config = model.schema, model.config
+    schema, config = model.schema, _find_config(model)
     single = None if isinstance(model, ModelStore) else model
     ranked = {one.column: one for one in rank_features(single)} if single is not None and single.records else {}
     columns = []
@@ -118,7 +116,7 @@ def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:
         "passes": _count_passes(model),
         "loss": repr(config.loss),
         "transform": None if config.transform is None else repr(config.transform),
-        "order": None if config.transform is not None else resolve_order(config.order, schema.dim + 1),
+        "order": None if config.transform is not None else config.choose_order(schema.dim),
         "by": schema.by,
         "keys": model.keys,
         "columns": columns,
@@ -180,9 +178,14 @@ def _describe_feature(feature: Feature) -> str:
     return f"{encoding}; with a missing-value indicator" if feature.missing else encoding
 
 
+def _find_config(model: StreamModel | ModelStore) -> ModelConfig:
+    """The settings of a model; models of keys have no trees."""
+    return model.config if model.schema.by is None else replace(model.config, features="linear")
+
+
 def _describe_method(config: ModelConfig, dim: int) -> str:
     if config.transform is None:
-        method = f"{config.loss}, self-tuning of order {resolve_order(config.order, dim + config.fit_intercept)}"
+        method = f"{config.loss}, self-tuning of order {config.choose_order(dim)}"
         return f"{method}, with trees" if config.has_trees(dim) else method
     step = "the default step" if config.step is None else config.step
     return f"{config.loss} with the fixed gate {config.transform} and {step}"
