@@ -32,6 +32,7 @@ class Start(Likelihood):
 
     def begin(self) -> None:
         X, y = np.array([record[0] for record in self.ring]), np.array([record[1] for record in self.ring])
+        before = self.target
         if not self.labels:
             self.target = typical_unit(y)
         self.unit = np.array([typical_unit(X[:, j]) if self.unit[j] > 0 else 0.0 for j in range(self.d)])
@@ -58,6 +59,7 @@ class Start(Likelihood):
             self.rate, self.mirrored = np.sum(LABEL_PRIOR @ FLIPS) if self.labels else 0.15, MIRRORS @ MIRROR_PRIOR
         elif not self.labels:
             self.cells = 0.5 * self.cells + 0.5 / SCALES
+            self.low, self.far = self.low * before / self.target, self.far * before / self.target
         self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
         self.bottom, self.top = origin - self.size, origin + self.size
         if n >= FEW:

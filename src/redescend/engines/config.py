@@ -16,7 +16,7 @@ from redescend.engines.selftuning import SelfTuningEngine
 from redescend.kernels.selftuning import layout
 from redescend.kernels.tabular.standardize import CENTRED, SCALED, UNSCALED, WITH_MISSING
 from redescend.learners.recipes import Robust
-from redescend.learners.selftuning import SelfTuning, resolve_order
+from redescend.learners.selftuning import Scorer, SelfTuning, resolve_order
 from redescend.parameters import (
     COUNT,
     NONNEGATIVE,
@@ -246,7 +246,7 @@ class ModelConfig:
     def make_learner(self, dim: int) -> Robust | SelfTuning:
         """Make a learner of one output in double precision; features are neither standardized nor averaged."""
         if self.transform is None:
-            return SelfTuning(dim, loss=self.loss, order=self.order)
+            return Scorer(dim, loss=self.loss, order=self.order)
         step = LEARNER_STEP if self.step is None else self.step
         return Robust(dim, loss=self.loss, transform=self.transform, step=step, dtype=np.float64)
 

@@ -60,8 +60,8 @@ class SelfTuningEngine(Engine):
     def _make_config(self, width: int | None = None, offset: int = 0) -> layout.Config:
         name, width = type(self).__name__, width or self.width
         options: dict[str, Any] = {"missing": self.missing, "intercept": self.intercept, "offset": offset}
-        # Scores of linked classes are no logits yet.
-        return make_config(name, self.loss, width, self.order, limited=not len(self.link), **options)
+        # Beliefs calibrate scores of labels, and tell more apart if they are not limited.
+        return make_config(name, self.loss, width, self.order, limited=False, **options)
 
     def __deepcopy__(self, memo: Any) -> Self:
         other = copy(self)
@@ -171,9 +171,9 @@ class SelfTuningEngine(Engine):
         return leave_out_numbers(filled, Y, predictions, sample_weight * self.score(X, Y))
 
     def clip(self, predictions: Array) -> Array:
-        if len(self.link):
+        if self.loss.margin:
             return predictions
-        low, high = layout.prediction_range(self.loss.margin, self.models[:, -layout.SCALARS :])
+        low, high = layout.prediction_range(False, self.models[:, -layout.SCALARS :])
         return np.minimum(np.maximum(predictions, low[:, None]), high[:, None])
 
     def _centres(self) -> Array:

@@ -2,7 +2,7 @@ r"""LEARN that learns its own scale and step: nothing to tune."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -63,6 +63,7 @@ class SelfTuning(Ensemble):
 
     order: Literal[1, 2]
     loss: losses.LinearLoss
+    limited: ClassVar[bool] = True  # whether logits are
 
     def __init__(self, dim: int, *, loss: losses.LinearLoss, order: Order = "auto") -> None:
         super().__init__(dim, loss)
@@ -74,7 +75,8 @@ class SelfTuning(Ensemble):
     def _set_row(self, row: Array) -> None:
         self._row = row
         self._arrays = unpack(layout.SPECS, row, layout.dims_of(self.dim, self.order))
-        self._caller = Caller(make_config(type(self).__name__, self.loss, self.dim, self.order), row)
+        config = make_config(type(self).__name__, self.loss, self.dim, self.order, limited=self.limited)
+        self._caller = Caller(config, row)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_arrays", "_caller")}
@@ -108,7 +110,20 @@ class SelfTuning(Ensemble):
         return self.clip(super().predict(x))
 
     def clip(self, predictions: Any) -> Any:
-        """Keep numbers near the range of clean targets, and logits within what labels so far can tell."""
+        """Keep numbers near the range of clean targets, and logits within what labels so far can tell.
+
+        Parameters
+        ----------
+        predictions : float or array
+            Predictions ⟨x, θ⟩.
+
+        Returns
+        -------
+        float or array
+            The same, within the limits.
+        """
+        if not self.limited and self.loss.margin:
+            return predictions
         low, high = layout.prediction_range(self.loss.margin, self._arrays["scalar"])
         return np.clip(predictions, low, high) if np.ndim(predictions) else float(min(max(predictions, low), high))
 
@@ -153,3 +168,9 @@ class SelfTuning(Ensemble):
         arrays = read_state(layout.SPECS, state, repr(self), dims)
         layout.check_state(arrays, self.order, repr(self))
         return arrays
+
+
+class Scorer(SelfTuning):
+    """`SelfTuning` with logits that are not limited: scores that a belief calibrates, and tells more apart."""
+
+    limited = False

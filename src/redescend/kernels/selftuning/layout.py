@@ -204,8 +204,8 @@ class Covariance(NamedTuple):
 class Config(NamedTuple):
     """The settings: family of the loss, covariance, l2; code and constant of the loss.
 
-    `missing`, `intercept` and `limited` are 1 if NaN is a missing value, if there is an intercept, and if predictions
-    are limited, or else 0.
+    `missing`, `intercept` and `limited` are 1 if NaN is a missing value, if there is an intercept, and if logits are
+    limited, or else 0.
 
     States begin at `offset` in a row of memory, and have this `length`.
     """

@@ -209,7 +209,7 @@ def play(X: Array, row: int, y: float, w: float, config: Config, state: State, w
         impute_row(config.covariance, x, state)
     predict_members(x, state, work.predictions)
     prediction, labels = combine(config.loss, work.predictions, state), config.loss.family == LABELS
-    if config.limited:
+    if config.limited or not labels:
         prediction = clip(config.loss, prediction, scalar)
     if not learning:
         return prediction, 1.0

@@ -197,6 +197,7 @@ def begin(config: Config, state: State, work: Work) -> None:
     """Forget everything but the stored records, and measure features and targets in them."""
     theta, scalar, ring, values = state.theta, state.scalar, state.ring, work.clean
     dim, count = theta.shape[1], min(int(scalar[LAST]), ring_size(config.covariance))
+    unit = scalar[TARGET]
     choose_units(config.loss.family == LABELS, count, state, values)
     constant = find_constant(count, state)
     level = least_value(constant, count, state) if constant >= 0 else 0.0
@@ -228,6 +229,7 @@ def begin(config: Config, state: State, work: Work) -> None:
     if count < RING:
         begin_noise(config.loss, size, state)
     elif config.loss.family != LABELS:
+        scalar[LOW], scalar[FAR] = scalar[LOW] * unit / scalar[TARGET], scalar[FAR] * unit / scalar[TARGET]
         forget_scales(state.cells)
     prior = prior_variance(config, scalar[KNOWN]) * size * size
     for j in range(dim):
