@@ -292,7 +292,6 @@ def test_a_state_fits_in_20_kilobytes() -> None:
         (ResidualBelief(1), "scales", (0, 0), 0.5),
         (ResidualBelief(1), "counts", (0, 0, 0), -1.0),
         (ResidualBelief(1), "counts", (0, 0, 0), 1e101),
-        (ResidualBelief(1), "natural", (0, 0), 0.0),
         (ResidualBelief(1), "features", (0, 0), 1e300),
         (ResidualBelief(1), "features", (0, 3), 0.0),
         (ResidualBelief(1), "numbers", (0, 0), np.nan),
