@@ -235,7 +235,7 @@ def judge_residuals(X, predictions, targets, keys=None):
         trust = sigmoid(k.evidence)
         s = width = 1.0
         if k.level is not None:
-            s = np.exp((1 - trust) * k.level + trust * (k.adjusted + min(m, 1.0)))
+            s = np.exp((1 - trust) * k.level + trust * (k.adjusted + m))
             width = np.exp(k.adjusted + m if k.evidence > 0 else k.level)
         size = max(abs(r[t]), smallest)
         z[t] = size / s if r[t] > 0 else -size / s

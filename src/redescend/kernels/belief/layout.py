@@ -68,9 +68,6 @@ SLOWEST, QUICKEST, APART = 0.005, 0.05, 0.8
 READY, RATE, LARGEST_EFFECT = 50, 0.1, 2.5
 """When the effect of features is learned, how fast, and how large it may be."""
 
-MOST_EXCUSED = 1.0
-"""The largest effect in judgements: where features are wrong it is large, and would excuse the record."""
-
 FORGET, CONVINCED, DOUBT = 0.999, 10.0, -3.0
 """How evidence for the effect of features fades, its limit and its first value."""
 

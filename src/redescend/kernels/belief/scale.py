@@ -28,7 +28,6 @@ from redescend.kernels.belief.layout import (
     LARGEST_EFFECT,
     LAST,
     MEAN,
-    MOST_EXCUSED,
     MULTIPLES,
     PREVIOUS,
     QUICK,
@@ -154,7 +153,7 @@ def find_effect(standard: Array, features: Array) -> float:
 def log_scale(numbers: Array, effect: float) -> float:
     """The logarithm of the scale: of the level alone and of the level with features, by the evidence for each."""
     trust = 1.0 / (1.0 + np.exp(-numbers[EVIDENCE]))
-    return (1.0 - trust) * numbers[STEADY] + trust * (numbers[ADJUSTED] + min(effect, MOST_EXCUSED))
+    return (1.0 - trust) * numbers[STEADY] + trust * (numbers[ADJUSTED] + effect)
 
 
 @part
