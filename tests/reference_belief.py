@@ -28,24 +28,14 @@ def hat(start, peak, end):
 # The last is the normal one again, with outliers nearby.
 NAMED = (stats.norm, stats.laplace, stats.t(4), stats.t(2), stats.t(1), stats.t(0.7), stats.norm)
 FAMILIES = np.array([folded(family) for family in NAMED])
-TAIL_MEDIAN = stats.t(1.5).ppf(0.75)
-
-
-def tail(z):
-    """The share of natural tails, which begin at six medians, up to z medians."""
-    start, here = (stats.t(1.5).sf(k * TAIL_MEDIAN) for k in (6.0, np.maximum(z, 6.0)))
-    return 1 - here / start
-
-
-TAILS = np.array([cells(lambda z, k=k: tail(z / 2**k)) for k in OCTAVES])
-LOG_CLEAN = np.log(np.maximum(0.997 * FAMILIES + 0.003 * TAILS, 1e-300))
+LOG_CLEAN = np.log(np.maximum(FAMILIES, 1e-300))
 PEAKS = [3, 4, 5, 6, 7, 8, 9, 10, 13, 16, 19, 22]
 ATOMS = np.array(
-    [cells(lambda z, b=b: np.minimum(z / b, 1.0)) for b in (12.0, 96.0)]
+    [cells(lambda z: np.minimum(z / 12, 1.0))]
     + [hat(a, b, c) for a, b, c in zip([2.5, *PEAKS[:-1]], PEAKS, [*PEAKS[1:], 25], strict=True)]
     + [hat(1, 2, 3)]
 )
-PRIOR = np.array(6 * [[0.15] * 2 + [0.7 / 12] * 12 + [0]] + [[0.15] * 2 + [0.7 / 12] * 12 + [1]])
+PRIOR = np.array(6 * [[0.3] + [0.7 / 12] * 12 + [0]] + [[0.3] + [0.7 / 12] * 12 + [1]])
 FAMILY_PRIOR = np.array([1, 1, 1, 1, 1, 1, 0.005])
 
 
@@ -106,7 +96,7 @@ class Densities:
     """Both groups of residuals, by sign; EM continues from the last fit."""
 
     def __init__(self):
-        self.scale, self.far = np.full((2, 7), 8), np.full((2, 7), 0.003)
+        self.scale = np.full((2, 7), 8)
         self.W = np.array(2 * [[row / (10 + row.sum()) for row in PRIOR]])
         self.fit(np.zeros((2, 56)), 1)
 
@@ -121,16 +111,14 @@ class Densities:
                     good, bad = (1 - W.sum()) * self.shape(sign, i), W @ ATOMS
                     credit = h * good / (good + bad)
                     j = self.scale[sign, i]
-                    tails = credit @ (self.far[sign, i] * TAILS[j] / self.shape(sign, i))
-                    self.far[sign, i] = min((tails + 0.06) / (credit.sum() + 0.06 / 0.003), 0.003)
                     near = range(max(0, j - 6), min(17, j + 7))
-                    value = [credit @ LOG_CLEAN[i, k] - 2 * (0.1733 * (k - 8)) ** 2 for k in near]
+                    value = [credit @ LOG_CLEAN[i, k] for k in near]
                     self.scale[sign, i] = near[int(np.argmax(value))]
                     W = W * (ATOMS @ (h / (good + bad))) + PRIOR[i]
                     W = W / (W.sum() + credit.sum() + 10)
                 self.W[sign, i] = W
                 density = np.maximum((1 - W.sum()) * self.shape(sign, i) + W @ ATOMS, 1e-300)
-                scores.append(np.log(FAMILY_PRIOR[i]) + min(1, 100 / max(h.sum(), 1)) * (h @ np.log(density)))
+                scores.append(np.log(FAMILY_PRIOR[i]) + min(1, 5 / np.sqrt(max(h.sum(), 1))) * (h @ np.log(density)))
             omega = np.exp(np.array(scores) - max(scores))
             omega /= omega.sum()
             for i in range(7):
@@ -144,7 +132,7 @@ class Densities:
         histograms = [counts.sum(axis=0), counts[0] + 0.1 * counts[1], counts[1] + 0.1 * counts[0]]
         seen = np.max([*map(find_drops, histograms), find_gaps(histograms[0])], axis=0)
         outliers = counts[np.log(good) - np.log(bad) < -1.1].sum()
-        tail = np.minimum(min(0.3 * outliers - 2, 6) - seen, -0.85)
+        tail = np.minimum(2 * (np.log(max(outliers, 1)) - 1) - seen, -1.1)
         another = sigmoid(np.maximum(60 * (share - 0.4), tail))
         plain = np.log(good + another * bad) - np.log((1 - another) * bad)
         # They fall with the size of the residual, by a thousandth a cell at least.
@@ -152,9 +140,8 @@ class Densities:
         self.log_odds = np.minimum.accumulate(plain + tilt, axis=1) - tilt
 
     def shape(self, sign, i):
-        """Clean residuals: the family, and a share in the natural tails."""
-        far, j = self.far[sign, i], self.scale[sign, i]
-        return (1 - far) * FAMILIES[i, j] + far * TAILS[j]
+        """Clean residuals of a family."""
+        return FAMILIES[i, self.scale[sign, i]]
 
     def look_up(self, z):
         table, a = self.log_odds[int(z > 0)], abs(z)
@@ -248,7 +235,7 @@ def judge_residuals(X, predictions, targets, keys=None):
         trust = sigmoid(k.evidence)
         s = width = 1.0
         if k.level is not None:
-            s = np.exp((1 - trust) * k.level + trust * (k.adjusted + min(m, 1.0)))
+            s = np.exp((1 - trust) * k.level + trust * (k.adjusted + m))
             width = np.exp(k.adjusted + m if k.evidence > 0 else k.level)
         size = max(abs(r[t]), smallest)
         z[t] = size / s if r[t] > 0 else -size / s
@@ -324,7 +311,7 @@ def judge_residuals(X, predictions, targets, keys=None):
             if k.age > 50:
                 gain = (-k.adjusted - m - np.log1p(v * v)) - (-k.level - np.log1p(u * u))
                 k.evidence = np.clip(0.999 * k.evidence + gain, -10, 10)
-                g = psi(v) * f / (max(1, f @ f / d) * (1 + (v / 8) ** 2))
+                g = psi(v) * f
                 k.travelled += g * g
                 k.beta += 0.1 * g / np.sqrt(k.travelled)
             early = 2 / (k.age + 3)

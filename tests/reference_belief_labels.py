@@ -7,9 +7,8 @@ from scipy import stats
 
 SIZES = 2.0 ** (-6 + (np.arange(56) + 0.5) / 4)
 MARGINS = np.concatenate([-SIZES[::-1], SIZES])
-LINKS = (stats.logistic.cdf, lambda m: stats.t.cdf(m / 1.5, 3))
-SLOPES = np.tile(np.arange(-4, 4.1, 0.5), 2)
-MODELS = np.clip([link(MARGINS * 2.0**k) for link in LINKS for k in SLOPES[:17]], 1e-9, 1 - 1e-9)
+SLOPES = np.tile(np.arange(-4, 5), 3)
+MODELS = np.clip([stats.logistic.cdf(b + MARGINS * 2.0**k) for b in (-1, 0, 1) for k in range(-4, 5)], 1e-9, 1 - 1e-9)
 
 
 def place(margin):
@@ -34,8 +33,8 @@ def fit_labels(counts, flips, iterations, pooled):
     shares = np.concatenate([flips, np.full_like(flips, 0.001)])
     said = (1 - shares[:, 1:]) * models + shares[:, :1] * (1 - models)
     scores = min(1, 4000 / max(counts.sum(), 1)) * (np.log(said) @ counts[1] + np.log(1 - said) @ counts[0])
-    scores -= 0.25 * slopes**2
-    scores[: len(MODELS)] -= 3 + 10 * (flips**2).sum(axis=1)
+    scores -= 0.25 * slopes**2.0
+    scores[: len(MODELS)] -= 1 + 10 * (flips**2).sum(axis=1)
     w = np.exp(scores - scores.max())
     w /= w.sum()
     right_1, wrong_1 = w @ ((1 - shares[:, 1:]) * models), w @ (shares[:, :1] * (1 - models))

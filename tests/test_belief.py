@@ -188,11 +188,11 @@ def test_a_larger_residual_is_never_more_likely_clean() -> None:
         assert (np.diff(belief.judge(np.zeros(500), sign * sizes)) < 0.0).all()
 
 
-def test_a_number_in_a_list_is_at_most_two_and_a_half_times_as_likely_clean_as_false_alarms() -> None:
-    probability = np.array([1e-3, 1e-3, 1e-3, 0.24, 0.26, 0.4])
+def test_a_number_in_a_list_is_at_most_twice_as_likely_clean_as_false_alarms() -> None:
+    probability = np.array([1e-3, 1e-3, 1e-3, 0.19, 0.21, 0.4])
     assert select_suspects(probability, 0.1, numbers=True).tolist() == [0, 1, 2, 3]
     assert select_suspects(probability, 0.2, numbers=True).tolist() == [0, 1, 2, 3, 4, 5]
-    assert select_suspects(probability, 0.15).tolist() == [0, 1, 2, 3, 4]
+    assert select_suspects(probability, 0.12).tolist() == [0, 1, 2, 3, 4]
     assert Verdict(-np.log(1.0 / probability - 1.0), np.zeros(6), numbers=True).suspects(0.1).tolist() == [0, 1, 2, 3]
 
 
@@ -292,7 +292,6 @@ def test_a_state_fits_in_20_kilobytes() -> None:
         (ResidualBelief(1), "scales", (0, 0), 0.5),
         (ResidualBelief(1), "counts", (0, 0, 0), -1.0),
         (ResidualBelief(1), "counts", (0, 0, 0), 1e101),
-        (ResidualBelief(1), "natural", (0, 0), 0.0),
         (ResidualBelief(1), "features", (0, 0), 1e300),
         (ResidualBelief(1), "features", (0, 3), 0.0),
         (ResidualBelief(1), "numbers", (0, 0), np.nan),

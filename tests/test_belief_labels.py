@@ -22,6 +22,7 @@ def test_labels_are_judged_as_by_the_slow_reference(classes: int) -> None:
     np.testing.assert_allclose(belief.judge_log(margins, labels).clean_log_odds, final, rtol=1e-8, atol=1e-8)
     if classes == 2:
         calibrated = np.array([np.interp(reference_belief_labels.place(m), range(112), positive) for m in margins])
+        calibrated = np.where(margins > 0.0, np.maximum(calibrated, 0.5), np.minimum(calibrated, 0.5))
         calibrated += 1e-6 * np.clip(64.0 * margins, -1.0, 1.0)
         np.testing.assert_allclose(belief.predict_proba(margins)[:, 1], calibrated, rtol=1e-8)
 
@@ -58,15 +59,15 @@ def test_beliefs_in_labels_have_equal_bits_wherever_they_are_cut_and_saved() -> 
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_a_table_of_labels_has_no_order(classes: int) -> None:
-    margins, labels, flipped = labelled(900, classes)
+    margins, labels, flipped = labelled(3000, classes)
     order = np.argsort(labels, kind="stable")
     one, other = LabelBelief(classes), LabelBelief(classes)
     one.learn_table(margins, labels)
     other.learn_table(margins[order], labels[order])
-    assert one.rounds == 900
+    assert one.rounds == 3000
     np.testing.assert_array_equal(one.predict_proba(margins), other.predict_proba(margins))
     np.testing.assert_array_equal(one.judge(margins, labels), other.judge(margins, labels))
     suspects = one.judge_log(margins, labels).suspects(0.1)
-    assert np.mean(~flipped[suspects]) < 0.25
+    assert np.mean(~flipped[suspects]) < 0.2
     one.update(margins, labels)
-    assert one.rounds == 1800
+    assert one.rounds == 6000

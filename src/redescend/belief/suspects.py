@@ -14,7 +14,7 @@ LARGEST = 1.0 - 2.0**-53
 HALF = 0.5
 """A record that is more likely clean than not is no suspect, however certain the others are."""
 
-LARGEST_NUMBER = 2.5
+LARGEST_NUMBER = 2.0
 """A number in a list is at most this many times as likely clean as the list's share of false alarms: between that and
 ½, most numbers of real tables are clean."""
 
@@ -87,7 +87,7 @@ def select_suspects(clean_probability: Array, fdr: float = 0.1, numbers: bool = 
     fdr : float
         The largest share of false alarms, between 0 and 1.
     numbers : bool
-        Whether targets are numbers. Then every record in the list is also at most 2½ times as likely clean as `fdr`.
+        Whether targets are numbers. Then every record in the list is also at most twice as likely clean as `fdr`.
 
     Returns
     -------

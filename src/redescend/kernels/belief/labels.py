@@ -1,9 +1,9 @@
 """The probability that a label is right, from the margin of a model's score, compiled.
 
 With g(m) the probability that the true label is +1 at margin m, and e₁, e₀ the shares of true labels +1 and −1 that are
-flipped, a label is +1 with probability (1 − e₁)·g(m) + e₀·(1 − g(m)). Each model has a link and a slope of g. It comes
-without flips, and with flips that are fitted by EM to counts of labels by margin. The models are averaged by their
-tempered likelihoods.
+flipped, a label is +1 with probability (1 − e₁)·g(m) + e₀·(1 − g(m)). In each model, g is logistic with a slope and an
+offset. A model comes without flips, and with flips that are fitted by EM to counts of labels by margin. The models are
+averaged by their tempered likelihoods.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CELLS = 2 * SIDE
 TEMPERATURE = 4000.0
 """The effective sample size of the likelihood of a model is at most this."""
 
-UNFLIPPED, COST, PRICE, SLOPE_PRIOR = 0.001, 3.0, 10.0, 0.25
+UNFLIPPED, COST, PRICE, SLOPE_PRIOR = 0.001, 1.0, 10.0, 0.25
 """The share of flips in models without them. Where a weak classifier and flips explain the labels equally well, the
 cost of flips and the price of squared flips prefer the weak classifier. Slopes near 1 are preferred."""
 
@@ -241,5 +241,7 @@ def look_up_positive(margins: Array, positive: Array, out: Array) -> None:
     for t in range(len(margins)):
         for k in range(margins.shape[1]):
             margin = lead(margins[t], k)
-            nudge = NUDGE * min(max(margin * 2.0**-LOWEST, -1.0), 1.0)
-            out[t, k] = min(max(interpolate(margin, positive) + nudge, RAREST), 1.0 - RAREST)
+            share, nudge = interpolate(margin, positive), NUDGE * min(max(margin * 2.0**-LOWEST, -1.0), 1.0)
+            if margins.shape[1] == 1:  # neither label is likelier than the predicted one
+                share = max(share, 0.5) if margin > 0.0 else min(share, 0.5)
+            out[t, k] = min(max(share + nudge, RAREST), 1.0 - RAREST)

@@ -65,11 +65,8 @@ ITERATIONS, FINAL_ITERATIONS = 3, 100
 SLOWEST, QUICKEST, APART = 0.005, 0.05, 0.8
 """Gains of the two scales, and by how much they may differ before the quick one replaces the steady one."""
 
-READY, RATE, FAR, LARGEST_EFFECT = 50, 0.1, 8.0, 2.5
-"""When the effect of features is learned, how fast, from which residuals hardly, and how large it may be."""
-
-MOST_EXCUSED = 1.0
-"""The largest effect in judgements: where features are wrong it is large, and would excuse the record."""
+READY, RATE, LARGEST_EFFECT = 50, 0.1, 2.5
+"""When the effect of features is learned, how fast, and how large it may be."""
 
 FORGET, CONVINCED, DOUBT = 0.999, 10.0, -3.0
 """How evidence for the effect of features fades, its limit and its first value."""
@@ -80,15 +77,11 @@ CLIP = 3.0
 NEIGHBOUR = 0.1
 """How much a residual counts in the histogram of the other sign."""
 
-TEMPERATURE = 100.0
-"""The effective sample size of the likelihood of a family is at most this."""
+TEMPERATURE = 5.0
+"""The likelihood of a family counts as that of so many records, times the root of their number."""
 
-CLEAN_PRIOR, WIDTH_PRIOR = 10.0, 2.0
-"""Prior records that are clean, and that have the usual scale."""
-
-NATURAL, NATURAL_PRIOR = 0.003, 0.06
-"""The largest share of clean residuals in the natural tails, and how many prior records are there: the share falls
-where a long stream has fewer of them."""
+CLEAN_PRIOR = 10.0
+"""Prior records that are clean."""
 
 EDGE_SHARE, BEYOND_EDGE = 0.15, 0.01
 """Runs of more records than this share, at a target beyond which there is at most the next share, are not stuck."""
@@ -96,13 +89,12 @@ EDGE_SHARE, BEYOND_EDGE = 0.15, 0.01
 MANY, MANY_STEEP = 0.4, 60.0
 """Outliers are errors up to about this share of the records, and above it another population; how sharply."""
 
-UNLIKELY, EXCUSED = -1.1, -0.85
-"""Log-odds below which a record counts as an outlier, and the log-odds of outliers without evidence for a second group:
-not likely enough to be wrong for a list, but not likely clean either."""
+UNLIKELY = -1.1
+"""Log-odds below which a record counts as an outlier, and those of an outlier without evidence for a second group: not
+likely enough to be wrong for a list, but not likely clean either."""
 
-TAIL_EACH, TAIL_FEW, TAIL_MOST = 0.3, 2.0, 6.0
-"""How many nats of evidence for a second group each outlier needs, less those that the first few need, and how many all
-of them need at most."""
+TAIL_EVIDENCE = 2.0
+"""How many nats of evidence for a second group each factor of e in the number of outliers takes, beyond the first."""
 
 LEVEL, LEARN_RATE = 0.9, 0.02
 FALSE_ALARMS = 0.1
@@ -147,7 +139,6 @@ class State(NamedTuple):
     shared: Array
     counts: Array  # histogram, sign, cell
     scales: Array  # sign, family: an index
-    natural: Array  # sign, family: share of clean residuals in the natural tails
     outliers: Array  # sign, family, atom: shares
     clean: Array  # sign, cell: share of the sign's records that are clean and there
     log_odds: Array  # sign, cell
@@ -157,7 +148,6 @@ class Densities(NamedTuple):
     """What is fitted to the histograms: the last fields of `State`."""
 
     scales: Array
-    natural: Array
     outliers: Array
     clean: Array
     log_odds: Array
@@ -173,13 +163,12 @@ class Records(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Shares of residuals in cells: of clean ones by family and scale and in natural tails, and of outliers by atom."""
+    """Shares of residuals in cells: of clean ones by family and scale, and of outliers by atom."""
 
     edges: Array
     centers: Array
     clean: Array  # family, scale, cell
-    natural: Array  # scale, cell
-    log_clean: Array  # with the largest share of natural tails
+    log_clean: Array
     outliers: Array  # atom, cell
     spans: Array  # atom: its first cell, and the one after its last
     prior: Array  # family, atom

@@ -17,19 +17,13 @@ import numpy as np
 from redescend.kernels.belief.cells import CELLS, FINE, LOWEST, MIDDLE, TILT, find_threshold
 from redescend.kernels.belief.layout import (
     CLEAN_PRIOR,
-    EXCUSED,
     FALSE_ALARMS,
     MANY,
     MANY_STEEP,
-    NATURAL,
-    NATURAL_PRIOR,
     NEIGHBOUR,
-    TAIL_EACH,
-    TAIL_FEW,
-    TAIL_MOST,
+    TAIL_EVIDENCE,
     TEMPERATURE,
     UNLIKELY,
-    WIDTH_PRIOR,
     Densities,
     Tables,
 )
@@ -142,9 +136,6 @@ def find_gaps(counts: Array, others: Array, work: Array, out: Array) -> None:
 REACH = 6
 """A scale moves at most this many steps in one iteration."""
 
-STEP = 0.1733
-"""A step between two scales, as a natural logarithm."""
-
 SMALLEST = 1e-300
 
 
@@ -170,42 +161,28 @@ def mix_outliers(shares: Array, tables: Tables, out: Array) -> float:
 
 
 @part
-def mix_tails(clean: Array, tails: Array, natural: float, out: Array) -> None:
-    """Write the cells of clean residuals, of which the share `natural` is in the natural tails, to `out`."""
-    for c in range(CELLS):
-        out[c] = (1.0 - natural) * clean[c] + natural * tails[c]
-
-
-@part
 def fit_family(
     family: int,
     scale: int,
-    natural: float,
     shares: Array,
     histogram: Array,
     tables: Tables,
     iterations: int,
     buffers: Array,
-) -> tuple[int, float, float]:
-    """Improve the scale, the natural tails and the outliers of a family by EM; returns the first two and the
-    log-likelihood.
-    """
-    clean, log_clean, middle = tables.clean[family], tables.log_clean[family], tables.clean.shape[1] // 2
-    outlying, ratio, credit, mixed = buffers[0], buffers[1], buffers[2], buffers[3]
+) -> tuple[int, float]:
+    """Improve the scale and the outliers of a family by EM; returns the scale and the log-likelihood."""
+    clean, log_clean = tables.clean[family], tables.log_clean[family]
+    outlying, ratio, credit = buffers[0], buffers[1], buffers[2]
     for _ in range(iterations):
         share = 1.0 - mix_outliers(shares, tables, outlying)
-        mix_tails(clean[scale], tables.natural[scale], natural, mixed)
-        total = far = 0.0
+        total = CLEAN_PRIOR
         for c in range(CELLS):
-            ratio[c] = histogram[c] / (share * mixed[c] + outlying[c])
-            credit[c] = ratio[c] * share * mixed[c]
+            ratio[c] = histogram[c] / (share * clean[scale, c] + outlying[c])
+            credit[c] = ratio[c] * share * clean[scale, c]
             total += credit[c]
-            far += ratio[c] * share * natural * tables.natural[scale, c]
-        natural = min((far + NATURAL_PRIOR) / (total + NATURAL_PRIOR / NATURAL), NATURAL)
-        total += CLEAN_PRIOR
         best, top = scale, -np.inf
         for i in range(max(0, scale - REACH), min(len(clean), scale + REACH + 1)):
-            value = dot_cells(credit, log_clean[i], 0, CELLS) - WIDTH_PRIOR * (STEP * (i - middle)) ** 2
+            value = dot_cells(credit, log_clean[i], 0, CELLS)
             if value > top:
                 best, top = i, value
         scale = best
@@ -216,11 +193,10 @@ def fit_family(
         for k in range(len(shares)):
             shares[k] /= total
     share, value = 1.0 - mix_outliers(shares, tables, outlying), 0.0
-    mix_tails(clean[scale], tables.natural[scale], natural, mixed)
     for c in range(CELLS):
         if histogram[c] > 0.0:
-            value += histogram[c] * np.log(share * mixed[c] + outlying[c])
-    return scale, natural, value
+            value += histogram[c] * np.log(share * clean[scale, c] + outlying[c])
+    return scale, value
 
 
 @part
@@ -250,7 +226,7 @@ def work_rows(work: Array, first: int, count: int) -> Array:
 
 def make_work(tables: Tables) -> Array:
     """Buffers of `fit_densities`."""
-    return np.empty((8 + 2 * len(tables.clean), CELLS))
+    return np.empty((7 + 2 * len(tables.clean), CELLS))
 
 
 @kernel
@@ -262,10 +238,10 @@ def fit_densities(
     Returns the share of outliers and the largest probability of a suspect.
     """
     counts, tables, work = view((counts, tables, work))
-    scales, natural, shares, clean, log_odds = view(fitted)
+    scales, shares, clean, log_odds = view(fitted)
     families = len(tables.clean)
-    histogram, likelihoods, buffers, mass = work[0], work[1], work_rows(work, 2, 4), work_rows(work, 6, 2)
-    kept, outlying = work_rows(work, 8, families), work_rows(work, 8 + families, families)
+    histogram, likelihoods, buffers, mass = work[0], work[1], work_rows(work, 2, 3), work_rows(work, 5, 2)
+    kept, outlying = work_rows(work, 7, families), work_rows(work, 7 + families, families)
     outliers = records = unlikely = 0.0
     for sign in range(2):
         total, here = 0.0, 1.0
@@ -273,17 +249,16 @@ def fit_densities(
             here += counts[sign, c]
             histogram[c] = counts[sign, c] + NEIGHBOUR * counts[1 - sign, c]
             total += histogram[c]
-        tempered = min(1.0, TEMPERATURE / max(total, 1.0))
+        tempered = min(1.0, TEMPERATURE / np.sqrt(max(total, 1.0)))
         for i in range(families):
-            scales[sign, i], natural[sign, i], value = fit_family(
-                i, int(scales[sign, i]), natural[sign, i], shares[sign, i], histogram, tables, iterations, buffers
-            )
+            scale, value = fit_family(i, int(scales[sign, i]), shares[sign, i], histogram, tables, iterations, buffers)
+            scales[sign, i] = scale
             likelihoods[i] = tables.log_prior[i] + tempered * value
             share = 1.0
             for k in range(shares.shape[2]):
                 share -= shares[sign, i, k]
             for c in range(CELLS):
-                kept[i, c], outlying[i, c] = share * buffers[3, c], buffers[0, c]
+                kept[i, c], outlying[i, c] = share * tables.clean[i, scale, c], buffers[0, c]
         share_weights(window(likelihoods, 0, families))
         records += here
         for c in range(CELLS):
@@ -296,7 +271,7 @@ def fit_densities(
             mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
             unlikely += counts[sign, c] if log_odds[sign, c] < UNLIKELY else 0.0
-    many, spare = MANY_STEEP * (outliers / records - MANY), work_rows(work, 8, 7)
+    many, spare = MANY_STEEP * (outliers / records - MANY), work_rows(work, 7, 7)
     for c in range(CELLS):
         histogram[c] = 0.0
     for i in range(3):  # those of both signs, and of all records
@@ -304,10 +279,10 @@ def fit_densities(
         find_drops(counts[i % 2], counts[1 - i % 2], share, spare, histogram)
     find_gaps(counts[0], counts[1], spare, histogram)
     # The more outliers there are, the more evidence for a second group they need.
-    needed = min(TAIL_EACH * unlikely - TAIL_FEW, TAIL_MOST)
+    needed = TAIL_EVIDENCE * (np.log(max(unlikely, 1.0)) - 1.0)
     for sign in range(2):
         for c in range(CELLS):
-            another = max(many, min(needed - histogram[c], EXCUSED))
+            another = max(many, min(needed - histogram[c], UNLIKELY))
             odds = excuse(log_odds[sign, c], another)
             # A larger residual is never more likely clean, although the densities of few records may say so.
             log_odds[sign, c] = odds if c == 0 else min(odds, log_odds[sign, c - 1] - TILT)

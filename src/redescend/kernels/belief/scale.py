@@ -20,7 +20,6 @@ from redescend.kernels.belief.layout import (
     ENOUGH,
     EVIDENCE,
     EXACT,
-    FAR,
     FINEST,
     FIRST_DIFFERENCES,
     FORGET,
@@ -29,7 +28,6 @@ from redescend.kernels.belief.layout import (
     LARGEST_EFFECT,
     LAST,
     MEAN,
-    MOST_EXCUSED,
     MULTIPLES,
     PREVIOUS,
     QUICK,
@@ -143,17 +141,11 @@ def raise_scales(numbers: Array) -> float:
 
 
 @part
-def dot(a: Array, b: Array) -> float:
-    total = 0.0
-    for j in range(len(a)):
-        total += a[j] * b[j]
-    return total
-
-
-@part
 def find_effect(standard: Array, features: Array) -> float:
     """What the features add to the logarithm of the scale."""
-    effect = dot(features[EFFECT], standard)
+    effects, effect = features[EFFECT], 0.0
+    for j in range(len(standard)):
+        effect += effects[j] * standard[j]
     return min(max(effect, -LARGEST_EFFECT), LARGEST_EFFECT)
 
 
@@ -161,7 +153,7 @@ def find_effect(standard: Array, features: Array) -> float:
 def log_scale(numbers: Array, effect: float) -> float:
     """The logarithm of the scale: of the level alone and of the level with features, by the evidence for each."""
     trust = 1.0 / (1.0 + np.exp(-numbers[EVIDENCE]))
-    return (1.0 - trust) * numbers[STEADY] + trust * (numbers[ADJUSTED] + min(effect, MOST_EXCUSED))
+    return (1.0 - trust) * numbers[STEADY] + trust * (numbers[ADJUSTED] + effect)
 
 
 @part
@@ -183,11 +175,9 @@ def learn_scale(size: float, standard: Array, effect: float, numbers: Array, fea
     if age > READY:
         gain = numbers[STEADY] + np.log1p(plain * plain) - np.log1p(adjusted * adjusted) - numbers[ADJUSTED] - effect
         numbers[EVIDENCE] = min(max(FORGET * numbers[EVIDENCE] + gain, -CONVINCED), CONVINCED)
-        norm = dot(standard, standard) / len(standard)
-        strength = pull(adjusted) / (max(1.0, norm) * (1.0 + (adjusted / FAR) ** 2))
         effects, travelled = features[EFFECT], features[TRAVELLED]
         for j in range(len(standard)):
-            slope = strength * standard[j]
+            slope = pull(adjusted) * standard[j]
             travelled[j] += slope * slope
             effects[j] += RATE * slope / np.sqrt(travelled[j])
     early = 2.0 / (age + 3.0)
