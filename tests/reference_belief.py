@@ -105,6 +105,8 @@ class Densities:
         for sign in range(2):
             h = counts[sign] + 0.1 * counts[1 - sign]
             scores = []
+            n = max(h.sum(), 1)
+            tempered = min(1, min(5 * np.sqrt(n), 200) / n)
             for i in range(7):
                 W = self.W[sign, i]
                 for _ in range(iterations):
@@ -118,7 +120,7 @@ class Densities:
                     W = W / (W.sum() + credit.sum() + 10)
                 self.W[sign, i] = W
                 density = np.maximum((1 - W.sum()) * self.shape(sign, i) + W @ ATOMS, 1e-300)
-                scores.append(np.log(FAMILY_PRIOR[i]) + min(1, 5 / np.sqrt(max(h.sum(), 1))) * (h @ np.log(density)))
+                scores.append(np.log(FAMILY_PRIOR[i]) + tempered * (h @ np.log(density)))
             omega = np.exp(np.array(scores) - max(scores))
             omega /= omega.sum()
             for i in range(7):

@@ -77,8 +77,8 @@ CLIP = 3.0
 NEIGHBOUR = 0.1
 """How much a residual counts in the histogram of the other sign."""
 
-TEMPERATURE = 5.0
-"""The likelihood of a family counts as that of so many records, times the root of their number."""
+TEMPERATURE, MOST_RECORDS = 5.0, 200.0
+"""The likelihood of a family counts as that of so many records, times the root of their number, and at most."""
 
 CLEAN_PRIOR = 10.0
 """Prior records that are clean."""

@@ -20,6 +20,7 @@ from redescend.kernels.belief.layout import (
     FALSE_ALARMS,
     MANY,
     MANY_STEEP,
+    MOST_RECORDS,
     NEIGHBOUR,
     TAIL_EVIDENCE,
     TEMPERATURE,
@@ -249,7 +250,8 @@ def fit_densities(
             here += counts[sign, c]
             histogram[c] = counts[sign, c] + NEIGHBOUR * counts[1 - sign, c]
             total += histogram[c]
-        tempered = min(1.0, TEMPERATURE / np.sqrt(max(total, 1.0)))
+        weighed = max(total, 1.0)
+        tempered = min(1.0, min(TEMPERATURE * np.sqrt(weighed), MOST_RECORDS) / weighed)
         for i in range(families):
             scale, value = fit_family(i, int(scales[sign, i]), shares[sign, i], histogram, tables, iterations, buffers)
             scales[sign, i] = scale
