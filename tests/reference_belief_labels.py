@@ -7,8 +7,9 @@ from scipy import stats
 
 SIZES = 2.0 ** (-6 + (np.arange(56) + 0.5) / 4)
 MARGINS = np.concatenate([-SIZES[::-1], SIZES])
-SLOPES = np.tile(np.arange(-4, 5), 3)
-MODELS = np.clip([stats.logistic.cdf(b + MARGINS * 2.0**k) for b in (-1, 0, 1) for k in range(-4, 5)], 1e-9, 1 - 1e-9)
+SLOPES = np.tile(np.arange(-4, 5), 4)
+LINKS = [lambda m, b=b: stats.logistic.cdf(b + m) for b in (-1, 0, 1)] + [lambda m: stats.t.cdf(m / 1.5, 3)]
+MODELS = np.clip([link(MARGINS * 2.0**k) for link in LINKS for k in range(-4, 5)], 1e-9, 1 - 1e-9)
 
 
 def place(margin):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple, Self
 
@@ -18,9 +19,18 @@ from redescend.numeric import Array
 from redescend.parameters import Interval, check
 from redescend.state import ArraySpec, Stateful, read_arrays
 
-SLOPES, OFFSETS = np.arange(-4.0, 5.0), (-1.0, 0.0, 1.0)
-"""Slopes of logits in the margin, as logarithms to base 2, and logits at a margin of 0: where more labels of one class
-are flipped, scores lean to the other. Each slope goes with every offset."""
+SLOPES = np.arange(-4.0, 5.0)
+"""Slopes of links, as logarithms to base 2; each goes with every link."""
+
+LINKS: tuple[Callable[[Array], Array], ...] = (
+    lambda margin: scipy.special.expit(margin - 1.0),
+    lambda margin: scipy.special.expit(margin),
+    lambda margin: scipy.special.expit(margin + 1.0),
+    lambda margin: scipy.special.stdtr(3.0, margin / 1.5),
+)
+"""Links from a margin to the probability of a label: logistic with three offsets, because scores lean to one label
+where more labels of the other are flipped; and Student's t with 3 degrees of freedom, for exceptions that are far from
+the boundary."""
 
 FIRST_FLIPS = 0.1
 
@@ -71,11 +81,11 @@ class LabelJudgements(NamedTuple):
 
 @functools.cache
 def make_tables() -> kernels.Tables:
-    """The probabilities at every offset and slope, made once."""
+    """The links at every slope, made once."""
     sizes = 2.0 ** (kernels.LOWEST + (np.arange(kernels.SIDE) + 0.5) / kernels.FINE)
     margins = np.concatenate([-sizes[::-1], sizes])
-    models = [scipy.special.expit(offset + margins * 2.0**slope) for offset in OFFSETS for slope in SLOPES]
-    log_prior = np.tile(-kernels.SLOPE_PRIOR * SLOPES**2, len(OFFSETS))
+    models = [link(margins * 2.0**slope) for link in LINKS for slope in SLOPES]
+    log_prior = np.tile(-kernels.SLOPE_PRIOR * SLOPES**2, len(LINKS))
     return kernels.Tables(np.clip(models, kernels.RAREST, 1.0 - kernels.RAREST), log_prior)
 
 

@@ -1,9 +1,9 @@
 """The probability that a label is right, from the margin of a model's score, compiled.
 
 With g(m) the probability that the true label is +1 at margin m, and e₁, e₀ the shares of true labels +1 and −1 that are
-flipped, a label is +1 with probability (1 − e₁)·g(m) + e₀·(1 − g(m)). In each model, g is logistic with a slope and an
-offset. A model comes without flips, and with flips that are fitted by EM to counts of labels by margin. The models are
-averaged by their tempered likelihoods.
+flipped, a label is +1 with probability (1 − e₁)·g(m) + e₀·(1 − g(m)). Each model has a link and a slope of g. It comes
+without flips, and with flips that are fitted by EM to counts of labels by margin. The models are averaged by their
+tempered likelihoods.
 """
 
 from __future__ import annotations
