@@ -138,7 +138,7 @@ class Reference(Start):
         if self.constant >= 0 and not fits_level(self.fill(self.in_units(x))[self.constant], self.level):
             self.constant = -1
         records = [(x, y, w)]
-        if self.last <= stored and self.last & (self.last - 1) == 0:
+        if self.last <= (FEW if self.labels else stored) and self.last & (self.last - 1) == 0:
             self.begin()
             records = list(self.ring)
         while records:

@@ -57,7 +57,7 @@ class Start(Likelihood):
             self.mirrors, self.far, self.near, self.widened = np.array([MIRROR_PRIOR] * 2), self.size, 0.5, 0.0
             self.low = self.size * 2.0 ** (-SCALES // 2)
             self.rate, self.mirrored = np.sum(LABEL_PRIOR @ FLIPS) if self.labels else 0.15, MIRRORS @ MIRROR_PRIOR
-        elif not self.labels:
+        else:
             self.cells = 0.5 * self.cells + 0.5 / SCALES
             self.low, self.far = self.low * before / self.target, self.far * before / self.target
         self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0

@@ -150,7 +150,7 @@ def follow(learner: SelfTuning, stream: Stream) -> Ledger:
     if learner.rounds:
         raise DataError(f"follow needs a fresh learner. Got one that has played {learner.rounds} rounds instead.")
     state, scalar = learner.kernel_state, learner.kernel_state.scalar
-    stored = len(state.ring)
+    starts = layout.FEW if learner.loss.margin else len(state.ring)
     pages: list[tuple[int, Array, Array, float, bool, bool]] = []
     begins = True
     for row in range(len(stream)):
@@ -159,7 +159,7 @@ def follow(learner: SelfTuning, stream: Stream) -> Ledger:
         last = int(scalar[layout.LAST])
         if scalar[layout.SEEN] == seen:
             continue
-        if (last <= stored and last & (last - 1) == 0) or scalar[layout.AGE] != age + 1:
+        if (last <= starts and last & (last - 1) == 0) or scalar[layout.AGE] != age + 1:
             begins = True
             continue
         prior, posterior = weight / weight.sum(), state.played.copy()

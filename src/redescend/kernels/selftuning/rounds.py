@@ -256,7 +256,7 @@ def learn_from(X: Array, row: int, y: float, w: float, new: int, config: Config,
     if constant >= 0 and not fits_level(x[constant], scalar[LEVEL]):
         scalar[CONSTANT] = -1.0
     at, again = last - 1, False
-    if last <= ring_count and (last & (last - 1)) == 0:
+    if last <= (FEW if config.loss.family == LABELS else ring_count) and (last & (last - 1)) == 0:
         begin(config, state, work)
         at, again = 0, True
     while at < last:

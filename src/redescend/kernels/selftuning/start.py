@@ -1,4 +1,4 @@
-"""The start: at records 1, 2, 4, 8, 16 and, at order 2, 32 everything begins again, from units that are better known.
+"""The start: at records 1, 2, 4, 8, 16 and, with numbers at order 2, 32 everything begins again, from better units.
 
 What is known of the noise is kept the last time, so that the first records are judged by it.
 """
@@ -228,7 +228,7 @@ def begin(config: Config, state: State, work: Work) -> None:
     scalar[SPREAD] = scalar[NOISE] = size
     if count < RING:
         begin_noise(config.loss, size, state)
-    elif config.loss.family != LABELS:
+    else:
         scalar[LOW], scalar[FAR] = scalar[LOW] * unit / scalar[TARGET], scalar[FAR] * unit / scalar[TARGET]
         forget_scales(state.cells)
     prior = prior_variance(config, scalar[KNOWN]) * size * size
