@@ -78,7 +78,7 @@ NEIGHBOUR = 0.1
 """How much a residual counts in the histogram of the other sign."""
 
 TEMPERATURE, MOST_RECORDS = 5.0, 200.0
-"""The likelihood of a family counts as that of so many records, times the root of their number, and at most."""
+"""The likelihood of n records under a family counts as that of TEMPERATURE·√n records, and of MOST_RECORDS at most."""
 
 CLEAN_PRIOR = 10.0
 """Prior records that are clean."""
