@@ -33,8 +33,10 @@ def implicit_pull(m: float, a: float) -> float:
     return sigmoid(-z)
 
 
-def lower_median(values: Any) -> float:
-    return float(np.sort(values)[(len(values) - 1) // 2])
+def median(values: Any) -> float:
+    """Of all medians, the one nearest to 0."""
+    low, high = np.sort(values)[[(len(values) - 1) // 2, len(values) // 2]]
+    return 0.0 if low < 0 < high else float(low if abs(low) <= abs(high) else high)
 
 
 def upper_median(values: Any) -> float:

@@ -315,7 +315,8 @@ class Reference(Start):
             start, variance, count = ORIGIN, 2.67 * self.spread**2, min(self.since, RING)
         self.odds, self.since = 1.0, 0
         factor = variance / max(self.variance, 1e-100)
-        if not (shifted or self.labels or factor > (2 if self.order == 2 else 64)):
+        learning = factor <= (2 if self.order == 2 else 64) and self.out < LOST + 4 * self.known
+        if learning and not (shifted or self.labels):
             return 0
         if changed:
             self.cells = 0.5 * self.cells + 0.5 / SCALES
@@ -329,7 +330,7 @@ class Reference(Start):
         else:
             own = np.diag(self.P)
             ratio = np.divide(max(share, 1.0) * self.prior, own, out=np.ones(self.d), where=own > 0)
-            by = np.sqrt(np.where(own > 0, np.minimum(factor, ratio), 1.0))
+            by = np.sqrt(np.where(own > 0, np.minimum(max(factor, 1.0), ratio), 1.0))
             self.P = np.outer(by, by) * self.P
         self.out = self.age = self.credit = 0
         self.W[0] = (1.0 if self.labels else 0.5) * self.W[self.lead]

@@ -16,7 +16,7 @@ from tests.reference_likelihood import (
     SCALES,
     Likelihood,
     cut,
-    lower_median,
+    median,
     typical_unit,
     upper_median,
 )
@@ -42,9 +42,9 @@ class Start(Likelihood):
         same = list(np.flatnonzero(fits))
         self.constant = same[-1] if same else -1
         self.level = levels[self.constant] if same else 0.0
-        origin = lower_median(y) if same and not self.labels else 0.0
+        origin = median(y) if same and not self.labels else 0.0
         away = np.abs(y[y != origin] - origin)
-        self.size = 1.0 if self.labels else lower_median(away) if len(away) else max(abs(origin), 1e-50)
+        self.size = 1.0 if self.labels else median(away) if len(away) else max(abs(origin), 1e-50)
         self.theta[:] = 0.0
         if same:
             self.theta[:, self.constant] = origin / self.level
@@ -74,7 +74,7 @@ class Start(Likelihood):
         for j in range(self.d):
             present = X[~np.isnan(X[:, j]), j]
             v = present[present != 0]
-            middle = lower_median(v) if len(v) else 0.0
+            middle = median(v) if len(v) else 0.0
             dense = same and j != self.constant and 2 * len(v) > len(present)
             self.centre[j] = middle if dense else 0.0
             u = (present - self.centre[j])[present != self.centre[j]] ** 2

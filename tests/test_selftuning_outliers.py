@@ -89,6 +89,35 @@ def test_after_a_burst_the_kept_model_is_played_again(dim, kind, order):
 
 
 @every_order
+def test_signs_do_not_matter(order):
+    """Of the targets, or of a feature: predictions have the other sign, or are the same, up to rounding errors."""
+    random = np.random.default_rng(31)
+    X = np.c_[random.normal(size=(600, 4)), np.ones(600)]
+    y = 5.0 * X @ random.normal(size=5) + random.normal(size=600)
+    y = np.where(random.random(600) < 0.2, 50.0 * random.normal(size=600), y)
+    predictions, mirrored, turned = (
+        played(rd.SelfTuning(5, loss=losses.Squared(), order=order), features, targets).predictions
+        for features, targets in ((X, y), (X, -y), (X * [-1.0, 1.0, 1.0, 1.0, -1.0], y))
+    )
+    np.testing.assert_allclose(mirrored, -predictions, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(turned, predictions, rtol=1e-6, atol=1e-6)
+
+
+def test_a_posterior_that_believes_no_record_is_restarted():
+    """Random walks and a date: if it takes all records for outliers, it learns nothing, however wide it is."""
+    random = np.random.default_rng(5)
+    level = 40.0 + 0.1 * np.cumsum(random.normal(size=1_200))
+    walks = level[:, None] + 0.3 * np.cumsum(random.normal(size=(1_200, 5)), axis=0)
+    X = np.c_[736_000.0 + np.arange(1_200), walks, np.ones(1_200)]
+    learner = rd.SelfTuning(7, loss=losses.Squared(), order=2)
+    out = 0.0
+    for x, target in zip(X, level, strict=True):
+        learner.update(x, target)
+        out = max(out, learner.kernel_state.scalar[layout.OUT])
+    assert out <= 8.0 + 4.0 * 7.0
+
+
+@every_order
 def test_far_outliers_cost_next_to_nothing(order):
     """40 % at +1000: the median of six games is within 1.2 of least squares on the rest; a bad start may cost more."""
     ratios = []

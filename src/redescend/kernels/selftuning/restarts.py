@@ -67,6 +67,10 @@ WORTH, DIAGONAL_WORTH = 2.0, 64.0
 """The posterior restarts only if that makes the variance of its predictions this many times as large: otherwise it is
 still learning, not lost. At order 1 that variance is too small while many features are learned at once."""
 
+ENOUGH_TIME = 4.0
+"""A posterior that is out of favour for this many records a feature is lost, however wide it is: it takes all records for
+outliers, which teach it nothing."""
+
 CERTAIN, FALSE_ALARM = 30.0, 1000.0
 """A change is certain if its odds, times its prior 1/(PATIENCE + t), are this large, and FALSE_ALARM times as large
 after every time that the stored posterior returned."""
@@ -111,7 +115,7 @@ def recover(config: Config, state: State, work: Work) -> int:
 
 @rare
 def restart(shifted: bool, changed: bool, config: Config, state: State, work: Work) -> int:
-    """Restart the posterior, unless it is still wide; returns from how many of the last records it learns again."""
+    """Restart the posterior, unless it is still learning; returns from how many of the last records it learns again."""
     scalar, lead, labels = state.scalar, int(state.scalar[LEAD]), config.loss.family == LABELS
     start, variance, count = lead, reopened(config, state.scale[lead]), LOST
     if changed:
@@ -119,7 +123,9 @@ def restart(shifted: bool, changed: bool, config: Config, state: State, work: Wo
     scalar[ODDS], scalar[SINCE] = 1.0, 0.0
     # The variance of logits does not tell whether they are still being learned: it stays large.
     widening = variance / max(scalar[VARIANCE], 1e-100)
-    if not (shifted or labels or widening > (WORTH if config.covariance.order == FULL else DIAGONAL_WORTH)):
+    learning = widening <= (WORTH if config.covariance.order == FULL else DIAGONAL_WORTH)
+    learning &= scalar[OUT] < LOST + ENOUGH_TIME * scalar[KNOWN]
+    if learning and not (shifted or labels):
         return 0
     if changed:
         forget_scales(state.cells)
@@ -129,7 +135,7 @@ def restart(shifted: bool, changed: bool, config: Config, state: State, work: Wo
     if shifted or config.covariance.order != FULL or labels:
         reset(config.covariance, state.P, state.feature[PRIOR], share)
     else:
-        reopen(widening, max(share, 1.0), config, state, work)
+        reopen(max(widening, 1.0), max(share, 1.0), config, state, work)
     scalar[OUT] = scalar[AGE] = scalar[CREDIT] = 0.0
     state.weight[POSTERIOR] = state.weight[lead] * (1.0 if labels else RESTARTED)
     return count

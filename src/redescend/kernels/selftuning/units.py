@@ -105,8 +105,9 @@ def value_at(rank: int, values: Array, count: int) -> float:
 
 @part
 def median(values: Array, count: int) -> float:
-    """The lower median of the first values."""
-    return value_at((count - 1) // 2, values, count)
+    """The median of the first values; of all that are one, the number nearest to 0."""
+    lower, upper = value_at((count - 1) // 2, values, count), value_at(count // 2, values, count)
+    return min(max(0.0, lower), upper)
 
 
 @part
