@@ -68,8 +68,8 @@ WORTH, DIAGONAL_WORTH = 2.0, 64.0
 still learning, not lost. At order 1 that variance is too small while many features are learned at once."""
 
 ENOUGH_TIME = 4.0
-"""A posterior that is out of favour for this many records a feature is lost, however wide it is: it takes all records for
-outliers, which teach it nothing."""
+"""A posterior that is out of favour for this many records a feature is lost, however wide it is: it takes all records
+for outliers, which teach it nothing."""
 
 CERTAIN, FALSE_ALARM = 30.0, 1000.0
 """A change is certain if its odds, times its prior 1/(PATIENCE + t), are this large, and FALSE_ALARM times as large
