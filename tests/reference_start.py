@@ -68,7 +68,7 @@ class Start(Likelihood):
         self.common, self.variance, self.middle = self.size, 0.0, 0.0
         self.information, self.curvature, self.stretch, self.length = 0.0, 0.0, 1.0, 1.0
         self.streak, self.usually_flipped, self.positive = 0, 0.0, 0.5
-        self.odds, self.since, self.doubt, self.evidence = 1.0, 0, 30.0, 1.0
+        self.odds, self.since, self.doubt, self.evidence = 1.0, 0, 1.0, 1.0
         self.spread = self.noise = self.size
         self.typical, self.due, self.clean = 1.0, 62, 1.0
         for j in range(self.d):

@@ -71,9 +71,9 @@ ENOUGH_TIME = 4.0
 """A posterior that is out of favour for this many records a feature is lost, however wide it is: it takes all records
 for outliers, which teach it nothing."""
 
-CERTAIN, FALSE_ALARM = 30.0, 1000.0
-"""A change is certain if its odds, times its prior 1/(PATIENCE + t), are this large, and FALSE_ALARM times as large
-after every time that the stored posterior returned."""
+FALSE_ALARM = 1000.0
+"""A change is believed when it is more likely than not: its prior is 1/(PATIENCE + t), and FALSE_ALARM times less after
+every time that the stored posterior returned."""
 
 RESTARTED = 0.5
 """Weight of a restarted posterior relative to the leader's; of logits 1."""

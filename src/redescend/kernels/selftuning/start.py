@@ -70,7 +70,6 @@ from redescend.kernels.selftuning.layout import (
 from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import NEAR_START, forget_scales, reset_mirrors
 from redescend.kernels.selftuning.prior import LABEL_CONSTANT, OPEN_START, new_variance, prior_variance
-from redescend.kernels.selftuning.restarts import CERTAIN
 from redescend.kernels.selftuning.units import LEAST, cut, fits_level, in_unit, median, power_of_two, upper_median
 from redescend.numeric import Array
 
@@ -224,7 +223,7 @@ def begin(config: Config, state: State, work: Work) -> None:
         scalar[TOP] = min(scalar[TOP], 0.0) if highest == 0.0 else scalar[TOP]
     scalar[COMMON], scalar[VARIANCE], scalar[STRETCH] = size, 0.0, 1.0
     scalar[INFORMATION] = scalar[CURVATURE] = scalar[MIDDLE] = 0.0
-    scalar[ODDS], scalar[SINCE], scalar[DOUBT], scalar[EVIDENCE] = 1.0, 0.0, CERTAIN, 1.0
+    scalar[ODDS], scalar[SINCE], scalar[DOUBT], scalar[EVIDENCE] = 1.0, 0.0, 1.0, 1.0
     scalar[SPREAD] = scalar[NOISE] = size
     if count < RING:
         begin_noise(config.loss, size, state)
