@@ -95,8 +95,7 @@ class Likelihood:
         g, h = first, first * first - second
         if self.name != "Squared":
             g, h = self.slope_and_bend(y - predictions[0], c, np.sum(q) / np.sum(q / S), np.sum(q) / Z)
-        if self.order == 2:
-            self.weigh_change(y, r, y - predictions[ORIGIN], c, wide, np.sum(q) / Z)
+        self.weigh_change(y, r, y - predictions[ORIGIN], c, wide, np.sum(q) / Z)
         lead = self.noise_leader
         if lead != POSTERIOR:
             r, mirror = y - predictions[lead] - self.middle, y + predictions[lead] + self.middle
@@ -143,18 +142,22 @@ class Likelihood:
         outlier = self.rate * max(changed, 0.125 / max(abs(r), sqrt(variance)))
         other = outlier + self.mirrored * (changed + normal(2 * y - r, variance))
         factor = (changed + other) / (normal(r, variance) + other)
-        by = factor / max(self.evidence, 1.0)
-        if y == self.judged or away**2 > 9 * 2.67 * spread:
-            by = min(by, 1.0)
-        odds = self.odds * by ** (1 / max(wide, 1.0))
-        self.judged, self.odds, self.since = y, min(max(odds, 1.0), 1e100), self.since + 1 if odds > 1 else 0
-        slow = max(2 / (self.seen + 4), 3e-4)
-        self.evidence += slow * (factor - self.evidence)
+        usual = y != self.judged and away**2 <= 9 * 2.67 * spread
+        slow, self.judged = self.multiply_odds(factor, usual, wide), y
         gain, r2, v2 = clean * slow / max(wide, 1.0), away**2, spread
         self.spread = np.clip(self.spread * (1 + gain * (r2 - v2) / (r2 + v2)), 1e-40, 1e40)
         if abs(r) > 3e-14 * abs(y):
             self.noise *= 1 + gain * (r**2 - variance / 2.67) / (r**2 + variance / 2.67)
             self.noise = np.clip(self.noise, 1e-40, 1e40)
+
+    def multiply_odds(self, factor: float, usual: bool, wide: float) -> float:
+        """Multiply the odds of a change; returns the gain of slow scales."""
+        by = factor / max(self.evidence, 1.0)
+        odds = self.odds * (by if usual else min(by, 1.0)) ** (1 / max(wide, 1.0))
+        self.odds, self.since = min(max(odds, 1.0), 1e100), self.since + 1 if odds > 1 else 0
+        slow = max(2 / (self.seen + 4), 3e-4)
+        self.evidence += slow * (factor - self.evidence)
+        return slow
 
     @property
     def noise_leader(self) -> int:
@@ -222,6 +225,9 @@ class Likelihood:
         margin = y * predictions[self.lead] * lengths[self.lead] / long
         right = sigmoid(margin)
         self.clean = (1 - e) * right / (e + (1 - 2 * e) * right)
+        own = sigmoid(y * predictions[0] * k * self.stretch / long)
+        usual, wide = self.positive if y > 0 else 1 - self.positive, leverage / w
+        self.multiply_odds(usual / (e + (1 - 2 * e) * own), True, wide)
         if self.name == "Hinge" and played < 1:
             self.stretch_prediction(self.label_gain * self.clean * played)
         self.positive += ((y > 0) - self.positive) / min(self.seen + 10, 1000)

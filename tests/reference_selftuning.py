@@ -304,7 +304,7 @@ class Reference(Start):
             self.doubt *= 1000
             self.out = self.credit = 0
             return 0
-        changed = self.order == 2 and not self.labels and self.odds > self.doubt * (1000 + self.seen)
+        changed = self.odds > self.doubt * (1000 + self.seen)
         if self.age < FEW or not (shifted or changed or self.out >= LOST):
             return 0
         return self.restart(shifted, changed and not shifted)
@@ -312,13 +312,14 @@ class Reference(Start):
     def restart(self, shifted: bool, changed: bool) -> int:
         start, variance, count = self.lead, 4.0 if self.labels else 8 * self.scale[self.lead] ** 2, LOST
         if changed:
-            start, variance, count = ORIGIN, 2.67 * self.spread**2, min(self.since, RING)
+            start, count = ORIGIN, min(self.since, RING)
+            variance = self.prior_variance if self.labels else 2.67 * self.spread**2
         self.odds, self.since = 1.0, 0
         factor = variance / max(self.variance, 1e-100)
         learning = factor <= (2 if self.order == 2 else 64) and self.out < LOST + 4 * self.known
         if learning and not (shifted or self.labels):
             return 0
-        if changed:
+        if changed and not self.labels:
             self.cells = 0.5 * self.cells + 0.5 / SCALES
         self.store()
         self.copy(start, POSTERIOR)

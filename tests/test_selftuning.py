@@ -93,7 +93,7 @@ def test_every_round_is_as_stated(loss, pattern, order):
 @every_order
 @pytest.mark.parametrize("loss", LABELS, ids=name_of)
 def test_logits_that_are_longer_or_shorter_are_as_stated(loss, order, monkeypatch):
-    """Labels that a plane separates, and then noisy ones: the posterior is doubled, and halved."""
+    """Labels that a plane separates, and then noisier and noisier ones: the posterior is doubled, and halved."""
     factors, resize = set(), reference_selftuning.Reference.resize
 
     def watched(self: Any) -> None:
@@ -104,7 +104,7 @@ def test_logits_that_are_longer_or_shorter_are_as_stated(loss, order, monkeypatc
     monkeypatch.setattr(reference_selftuning.Reference, "resize", watched)
     X, y = records(loss, "clean", 400, 2, seed=3)
     truth = np.linalg.lstsq(X[:80], y[:80], rcond=None)[0]
-    chance = 1.0 / (1.0 + np.exp(-X[80:] @ truth / np.linalg.norm(truth)))
+    chance = 1.0 / (1.0 + np.exp(-np.linspace(4.0, 0.7, 320) * (X[80:] @ truth) / np.linalg.norm(truth)))
     y[80:] = np.where(np.random.default_rng(1).random(320) < chance, 1.0, -1.0)
     expected = reference_selftuning.play(X, y, loss=loss, order=order)
     assert apart(expected, played(rd.SelfTuning(2, loss=loss, order=order), X, y, keep_actions=True))[-1] <= 1e-9

@@ -72,6 +72,23 @@ def test_it_recovers_from_a_jump(loss, size, dim, order):
 
 
 @every_order
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_labels_of_another_truth_are_no_flips(share, order):
+    """After 5,000 rounds and a jump, errors on clean labels are at most 1.3 times those of a fresh learner, plus 8."""
+    errors = np.zeros(2)
+    for seed in range(6):
+        random = np.random.default_rng([32, seed])
+        X, truths = random.normal(size=(6_000, 10)), random.normal(size=(2, 10))
+        right = np.where(np.r_[X[:5_000] @ truths[0], X[5_000:] @ truths[1]] > 0.0, 1.0, -1.0)
+        y = np.where(random.random(6_000) < share, -right, right)
+        for i, first in enumerate((0, 5_000)):
+            learner = rd.SelfTuning(10, loss=losses.Logistic(), order=order)
+            predictions = played(learner, X[first:], y[first:]).predictions[-1_000:]
+            errors[i] += np.sum(predictions * right[5_000:] < 0.0) / 6
+    assert errors[0] <= 1.3 * errors[1] + 8.0
+
+
+@every_order
 @pytest.mark.parametrize("kind", ["flip", "far", "another truth"])
 @pytest.mark.parametrize("dim", [3, 10, 30])
 def test_after_a_burst_the_kept_model_is_played_again(dim, kind, order):

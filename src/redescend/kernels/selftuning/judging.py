@@ -17,7 +17,6 @@ from redescend.kernels.selftuning.layout import (
     COMMON,
     EVIDENCE,
     FAR,
-    FULL,
     JUDGED_Y,
     LABELS,
     LEAD,
@@ -106,8 +105,7 @@ def _judge_residual(config: Config, y: float, w: float, leverage: float, c: floa
     compute_densities(r, mirror, wide, c, scalar, work)
     Z, clean, z1, z2 = compute_moments(r, mirror, state.cells, scalar, work)
     g, h = score(loss, y - predictions[POSTERIOR], c, z1 / Z, z2 / Z, clean / Z, state, work)
-    if config.covariance.order == FULL:
-        weigh_change(y, r, y - predictions[ORIGIN], c, wide, clean / Z, scalar)
+    weigh_change(y, r, y - predictions[ORIGIN], c, wide, clean / Z, scalar)
     if lead != POSTERIOR:
         r, mirror = y - predictions[lead] - middle, y + predictions[lead] + middle
         compute_densities(r, mirror, wide, 0.0, scalar, work)
@@ -137,14 +135,38 @@ def normal_density(r: float, variance: float) -> float:
 
 
 @part
+def multiply_odds(factor: float, for_change: bool, wide: float, scalar: Array) -> None:
+    """Multiply the odds of a change by the factor of a record, which may not speak for a change if that is False.
+
+    Where the noise is not what the model takes it for, records often speak for a change without one: the factor is
+    divided by its mean, if that is above 1.
+    """
+    odds = factor / max(scalar[EVIDENCE], 1.0)
+    odds = odds if for_change else min(odds, 1.0)
+    odds = scalar[ODDS] * (odds if wide <= 1.0 else odds ** (1.0 / wide))
+    scalar[ODDS] = min(max(odds, 1.0), MOST_ODDS)
+    scalar[SINCE] = scalar[SINCE] + 1.0 if odds > 1.0 else 0.0
+    scalar[EVIDENCE] += slow_gain(scalar) * (factor - scalar[EVIDENCE])
+
+
+@part
+def weigh_label_change(y: float, right: float, wide: float, scalar: Array) -> None:
+    """The same for labels, where `right` is the probability of the label without flips.
+
+    After a change, it is only known how frequent the label is.
+    """
+    usual, rate = scalar[POSITIVE] if y > 0.0 else 1.0 - scalar[POSITIVE], scalar[RATE]
+    multiply_odds(usual / (rate + (1.0 - 2.0 * rate) * right), True, wide, scalar)
+
+
+@part
 def weigh_change(y: float, r: float, away: float, c: float, wide: float, clean: float, scalar: Array) -> None:
     """Bayes' rule on the odds that the truth has changed, so that only the usual size of targets is known.
 
     r is the residual of the posterior and `away` that of the origin. The scales of both are slow, because those of the
     noise follow a change in a few rounds, and `clean`, the probability of the record, is its weight in them. An outlier
     is as likely after a change as before it. A target far outside the usual size, or one that equals the one before it,
-    such as that of a sensor that is stuck, is no evidence of a change. Where noise is not normal, records often speak
-    for a change without one: what a record multiplies the odds by is divided by its mean, if that is above 1.
+    such as that of a sensor that is stuck, is no evidence of a change.
     """
     noise, spread = wide * scalar[NOISE] ** 2, wide * scalar[SPREAD] ** 2
     variance = NORMAL_SCALE * noise + c
@@ -152,14 +174,9 @@ def weigh_change(y: float, r: float, away: float, c: float, wide: float, clean: 
     outlier = scalar[RATE] * max(changed, KAPPA / max(abs(r), sqrt(variance)))
     other = outlier + scalar[MIRRORED] * (changed + normal_density(2.0 * y - r, variance))
     factor = (changed + other) / (normal_density(r, variance) + other)
-    odds = factor / max(scalar[EVIDENCE], 1.0)
-    if y == scalar[JUDGED_Y] or away * away > ORDINARY * NORMAL_SCALE * spread:
-        odds = min(odds, 1.0)
-    odds = scalar[ODDS] * (odds if wide <= 1.0 else odds ** (1.0 / wide))
-    scalar[ODDS] = min(max(odds, 1.0), MOST_ODDS)
-    scalar[SINCE] = scalar[SINCE] + 1.0 if odds > 1.0 else 0.0
+    usual = y != scalar[JUDGED_Y] and away * away <= ORDINARY * NORMAL_SCALE * spread
+    multiply_odds(factor, usual, wide, scalar)
     gain = clean * slow_gain(scalar) / max(wide, 1.0)
-    scalar[EVIDENCE] += slow_gain(scalar) * (factor - scalar[EVIDENCE])
     scalar[SPREAD] = adapt_scale(scalar[SPREAD], away * away, spread, gain)
     if abs(r) > EXACT * abs(y):
         scalar[NOISE] = adapt_scale(scalar[NOISE], r * r, variance / NORMAL_SCALE, gain)
@@ -279,6 +296,8 @@ def _judge_label(loss: Loss, y: float, w: float, leverage: float, c: float, stat
     scale[POSTERIOR] += 0.03 * (k - scale[POSTERIOR])
     m = y * predictions[lead] * logit_length(lead, c / leverage, state) / long
     scalar[CLEAN] = right_probability(sigmoid(m), rate)
+    own = y * predictions[POSTERIOR] * logit_length(POSTERIOR, c / leverage, state) / long
+    weigh_label_change(y, sigmoid(own), leverage / w, scalar)
     scalar[POSITIVE] += ((1.0 if y > 0.0 else 0.0) - scalar[POSITIVE]) / min(scalar[SEEN] + 10.0, 1000.0)
     learn_length(loss, y * played / long, scalar)
     learn_flips(m / scalar[STRETCH] if lead == POSTERIOR else m, state)

@@ -107,7 +107,7 @@ def recover(config: Config, state: State, work: Work) -> int:
         scalar[LEAD], scalar[DOUBT] = POSTERIOR, min(FALSE_ALARM * scalar[DOUBT], MOST_ODDS)
         scalar[OUT] = scalar[CREDIT] = 0.0
         return 0
-    changed = not shifted and is_changed(config, scalar)
+    changed = not shifted and scalar[ODDS] > scalar[DOUBT] * (PATIENCE + scalar[SEEN])
     if scalar[AGE] < FEW or not (shifted or changed or scalar[OUT] >= LOST):
         return 0
     return restart(shifted, changed, config, state, work)
@@ -119,7 +119,8 @@ def restart(shifted: bool, changed: bool, config: Config, state: State, work: Wo
     scalar, lead, labels = state.scalar, int(state.scalar[LEAD]), config.loss.family == LABELS
     start, variance, count = lead, reopened(config, state.scale[lead]), LOST
     if changed:
-        start, variance, count = ORIGIN, NORMAL_SCALE * scalar[SPREAD] ** 2, min(int(scalar[SINCE]), RING)
+        variance = prior_variance(config, scalar[KNOWN]) if labels else NORMAL_SCALE * scalar[SPREAD] ** 2
+        start, count = ORIGIN, min(int(scalar[SINCE]), RING)
     scalar[ODDS], scalar[SINCE] = 1.0, 0.0
     # The variance of logits does not tell whether they are still being learned: it stays large.
     widening = variance / max(scalar[VARIANCE], 1e-100)
@@ -127,7 +128,7 @@ def restart(shifted: bool, changed: bool, config: Config, state: State, work: Wo
     learning &= scalar[OUT] < LOST + ENOUGH_TIME * scalar[KNOWN]
     if learning and not (shifted or labels):
         return 0
-    if changed:
+    if changed and not labels:
         forget_scales(state.cells)
     store(state, work)
     copy_member(start, POSTERIOR, state, work)
@@ -139,13 +140,6 @@ def restart(shifted: bool, changed: bool, config: Config, state: State, work: Wo
     scalar[OUT] = scalar[AGE] = scalar[CREDIT] = 0.0
     state.weight[POSTERIOR] = state.weight[lead] * (1.0 if labels else RESTARTED)
     return count
-
-
-@part
-def is_changed(config: Config, scalar: Array) -> bool:
-    """Whether the truth has changed. At order 1 and for labels, a follower has to find it first."""
-    relearns = config.covariance.order == FULL and config.loss.family != LABELS
-    return relearns and scalar[ODDS] > scalar[DOUBT] * (PATIENCE + scalar[SEEN])
 
 
 @rare
