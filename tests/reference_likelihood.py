@@ -157,6 +157,7 @@ class Likelihood:
         self.odds, self.since = min(max(odds, 1.0), 1e100), self.since + 1 if odds > 1 else 0
         slow = max(2 / (self.seen + 4), 3e-4)
         self.evidence += slow * (factor - self.evidence)
+        self.doubt = max(0.999 * self.doubt, 1.0)
         return slow
 
     @property

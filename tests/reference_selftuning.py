@@ -301,7 +301,7 @@ class Reference(Start):
             self.W[0] += self.W[STORED] - 1e-6
             self.W[STORED] = 1e-6
             self.age, self.stored_age, self.lead = self.stored_age, 0, POSTERIOR
-            self.doubt *= 1000
+            self.doubt = min(1000 * self.doubt, 1e6)
             self.out = self.credit = 0
             return 0
         changed = self.odds > self.doubt * (1000 + self.seen)

@@ -71,6 +71,22 @@ def test_it_recovers_from_a_jump(loss, size, dim, order):
     assert rounds_to_recover(trace, 2_000) <= 200 + (35 if isinstance(loss, losses.Pinball) else 30) * dim
 
 
+def test_false_alarms_are_forgotten():
+    """After eight bursts in the first 3,000 rounds, jumps 20,000 rounds later cost at most twice a fresh start."""
+    costs = np.zeros(2)
+    for seed in range(4):
+        random = np.random.default_rng([33, seed])
+        X, truths = random.normal(size=(24_000, 5)), random.normal(size=(2, 5))
+        signal = np.r_[X[:23_000] @ truths[0], X[23_000:] @ truths[1]]
+        y = signal + 0.1 * random.normal(size=24_000)
+        for start in range(500, 2_900, 300):
+            y[start : start + 12] = y.std() * random.normal(size=12)
+        for i, first in enumerate((0, 23_000)):
+            predictions = played(rd.SelfTuning(5, loss=losses.Squared()), X[first:], y[first:]).predictions[-1_000:]
+            costs[i] += np.sum((predictions - signal[23_000:]) ** 2)
+    assert costs[0] <= 2.0 * costs[1]
+
+
 @every_order
 @pytest.mark.parametrize("share", [0.0, 0.1])
 def test_labels_of_another_truth_are_no_flips(share, order):

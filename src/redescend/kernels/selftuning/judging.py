@@ -15,6 +15,7 @@ from redescend.kernels.selftuning.layout import (
     AGE,
     CLEAN,
     COMMON,
+    DOUBT,
     EVIDENCE,
     FAR,
     JUDGED_Y,
@@ -47,6 +48,7 @@ from redescend.kernels.selftuning.noise import (
     EXACT,
     KAPPA,
     NORMAL,
+    PATIENCE,
     compute_densities,
     compute_moments,
     exp_minus,
@@ -139,7 +141,7 @@ def multiply_odds(factor: float, for_change: bool, wide: float, scalar: Array) -
     """Multiply the odds of a change by the factor of a record, which may not speak for a change if that is False.
 
     Where the noise is not what the model takes it for, records often speak for a change without one: the factor is
-    divided by its mean, if that is above 1.
+    divided by its mean, if that is above 1. False alarms are forgotten in time.
     """
     odds = factor / max(scalar[EVIDENCE], 1.0)
     odds = odds if for_change else min(odds, 1.0)
@@ -147,6 +149,7 @@ def multiply_odds(factor: float, for_change: bool, wide: float, scalar: Array) -
     scalar[ODDS] = min(max(odds, 1.0), MOST_ODDS)
     scalar[SINCE] = scalar[SINCE] + 1.0 if odds > 1.0 else 0.0
     scalar[EVIDENCE] += slow_gain(scalar) * (factor - scalar[EVIDENCE])
+    scalar[DOUBT] = max(scalar[DOUBT] * (1.0 - 1.0 / PATIENCE), 1.0)
 
 
 @part

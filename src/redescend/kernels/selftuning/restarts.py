@@ -20,7 +20,6 @@ from redescend.kernels.selftuning.layout import (
     LARGE,
     LEAD,
     MIRRORED,
-    MOST_ODDS,
     ODDS,
     ORIGIN,
     OUT,
@@ -71,9 +70,9 @@ ENOUGH_TIME = 4.0
 """A posterior that is out of favour for this many records a feature is lost, however wide it is: it takes all records
 for outliers, which teach it nothing."""
 
-FALSE_ALARM = 1000.0
-"""A change is believed when it is more likely than not: its prior is 1/(PATIENCE + t), and FALSE_ALARM times less after
-every time that the stored posterior returned."""
+FALSE_ALARM, MOST_DOUBT = 1e3, 1e6
+"""A change is believed when it is more likely than not: its prior is 1/(PATIENCE + t), FALSE_ALARM times less after
+every time that the stored posterior returned, and at most MOST_DOUBT times less."""
 
 RESTARTED = 0.5
 """Weight of a restarted posterior relative to the leader's; of logits 1."""
@@ -104,7 +103,7 @@ def recover(config: Config, state: State, work: Work) -> int:
         weight[POSTERIOR] += weight[STORED] - 1e-6
         weight[STORED] = 1e-6
         scalar[AGE], scalar[STORED_AGE] = scalar[STORED_AGE], 0.0
-        scalar[LEAD], scalar[DOUBT] = POSTERIOR, min(FALSE_ALARM * scalar[DOUBT], MOST_ODDS)
+        scalar[LEAD], scalar[DOUBT] = POSTERIOR, min(FALSE_ALARM * scalar[DOUBT], MOST_DOUBT)
         scalar[OUT] = scalar[CREDIT] = 0.0
         return 0
     changed = not shifted and scalar[ODDS] > scalar[DOUBT] * (PATIENCE + scalar[SEEN])
