@@ -7,6 +7,7 @@ import numpy as np
 from redescend.kernels.forest.layout import FIRST_RATE
 from redescend.kernels.forest.mixture import (
     CLEAR,
+    COARSE,
     EVIDENCE,
     FAR,
     GAIN,
@@ -69,8 +70,9 @@ class SlowMixture:
         posterior = np.exp(self.logs + told - total)
         linear = np.arange(len(posterior)) == 0
         doubt = max(EVIDENCE / np.sqrt(self.count + 1.0) - EVIDENCE * np.sqrt(MEMORY), 0.0)
+        best = self.scales <= COARSE * self.scales[0]
         tried, clear = ((self.distances > 0.0) & (self.costs <= -e * doubt * self.distances) for e in (1.0, CLEAR))
-        least = np.where(clear, self.costs, 0.0).min()
+        least = np.where(clear & best, self.costs, 0.0).min()
         usable = (linear | tried) & (self.costs <= GAIN * least)
         cheap = np.where(self.labels | usable, posterior, 0.0)
         heavy = np.where(self.labels | (cheap >= LIGHT * cheap.max()), cheap, 0.0)

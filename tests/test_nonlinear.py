@@ -89,6 +89,18 @@ def test_targets_with_long_tails_are_predicted_as_by_the_linear_model_where_it_i
     assert max(ratios) < 1.2
 
 
+@pytest.mark.parametrize("length", [3.0, 10.0, 30.0])
+def test_a_linear_model_that_is_exact_stays_where_some_features_are_wrong(length):
+    """There, the forest errs less, because it is cut off, but only there."""
+    random = np.random.default_rng(1)
+    X = random.normal(size=(3_000, 5))
+    y = X @ np.arange(1.0, 6.0)
+    wrong = random.random(3_000) < 0.05
+    X[wrong] = length * random.normal(size=(wrong.sum(), 5))
+    ours, linear = mean_errors(X, y, ~wrong, start=1_000)
+    assert ours <= 10.0 * linear
+
+
 @pytest.mark.parametrize(("one_hot", "seed"), [(False, 3), (False, 4), (True, 3), (True, 4)])
 def test_an_exactly_linear_truth_is_found_as_soon_as_the_linear_model_finds_it(one_hot, seed):
     random = np.random.default_rng(seed)

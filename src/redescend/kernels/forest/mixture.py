@@ -34,9 +34,10 @@ EVIDENCE, MEMORY, BOUND = 2.0, 0.001, 1e300
 one's: weights depend on typical errors, but a mean on the largest. Of fewer records n, they must be smaller, by
 EVIDENCE·(1/√n − √MEMORY) of the distance between both: a mean of n differences within the distance is as uncertain."""
 
-GAIN, CLEAR = 0.5, 4.0
+GAIN, CLEAR, COARSE = 0.5, 4.0, 10.0
 """So is a member, also the linear one, that gains less than this share of what the best one does, for which there is
-CLEAR times as much evidence."""
+CLEAR times as much evidence. It is not the best one if its typical residuals are more than COARSE times the linear
+member's: then it gains on few records, which may be errors, and loses on all others."""
 
 REACTION, SMALL, LEAST_RATIO = 0.02, 0.05, 1e-3
 """How fast scales follow residuals. Those of less than SMALL scales count by their logarithm, from LEAST_RATIO on, so
@@ -115,11 +116,11 @@ def has_paid(cost: float, distance: float, count: float, evidence: float) -> boo
 
 
 @part
-def find_least_cost(cost: Array, distance: Array, count: float) -> float:
+def find_least_cost(cost: Array, distance: Array, scale: Array, count: float) -> float:
     """The cost of the member with which it has clearly paid most; 0 if there is none."""
     least = 0.0
     for i in range(MEMBERS):
-        if has_paid(cost[i], distance[i], count, CLEAR * EVIDENCE):
+        if scale[i] <= COARSE * scale[0] and has_paid(cost[i], distance[i], count, CLEAR * EVIDENCE):
             least = min(least, cost[i])
     return least
 
@@ -136,7 +137,7 @@ def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
     weight, played, scale, scalar = mixture.weight[k], mixture.played[k], mixture.scale[k], mixture.scalar
     cost, distance = mixture.cost[k], mixture.distance[k]
     rate, total, largest, kept = scalar[RATE, k], 0.0, 0.0, 0.0
-    least = find_least_cost(cost, distance, scalar[COUNT, k])
+    least = find_least_cost(cost, distance, scale, scalar[COUNT, k])
     for i in range(MEMBERS):
         if labels:
             weight[i] *= rate + (1.0 - 2.0 * rate) * sigmoid(y * p[i])
